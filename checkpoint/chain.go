@@ -1,0 +1,114 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// A Span is a part of a run's log: what a store was asked to read, and the head that it
+// knows the run to have.
+type Span struct {
+	Run      string
+	From, To uint64 // sequence numbers, both included
+	Head     Head
+}
+
+// Between returns s for a Read of from and to: it begins at 1 at the earliest, and ends at
+// the head if to is 0 or beyond it.
+func (s Span) Between(from, to uint64) Span {
+	s.From, s.To = max(from, 1), to
+	if to == 0 || to > s.Head.Seq {
+		s.To = s.Head.Seq
+	}
+	return s
+}
+
+// Entries yields the entries of the span out of appends, the stored envelopes in order,
+// of which the first holds the entry From. It is the checking half of [Store.Read]: an
+// envelope that is damaged, of another place, or not there ends the loop with an error
+// that names the run and the entry. Each envelope has to be valid until the next one.
+func (s Span) Entries(appends iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if s.From > s.To {
+			return
+		}
+		next := s.From
+		var at Head // the end of the envelope before
+		for data, err := range appends {
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			e, err := s.link(at, data)
+			if err != nil {
+				yield(Entry{}, Corrupt(s.Run, next, err))
+				return
+			}
+			if at = e.Head(); at.Seq == s.Head.Seq && at.Digest != s.Head.Digest {
+				yield(Entry{}, Corrupt(s.Run, e.First, damage("the digest is not the head's")))
+				return
+			}
+			for entry, err := range e.Entries() {
+				if err != nil {
+					yield(Entry{}, Corrupt(s.Run, next, err))
+					return
+				}
+				if entry.Seq < s.From {
+					continue
+				}
+				if entry.Seq > s.To || !yield(entry, nil) {
+					return
+				}
+				next = entry.Seq + 1
+			}
+			if next > s.To {
+				return
+			}
+		}
+		yield(Entry{}, Corrupt(s.Run, next, damage("the entry is missing")))
+	}
+}
+
+// link unseals the envelope that has to follow the position at, or, if at is zero, has to
+// hold the first entry of the span.
+func (s Span) link(at Head, data []byte) (Envelope, error) {
+	e, err := Unseal(data)
+	if err != nil {
+		return Envelope{}, err
+	}
+	switch {
+	case at.Seq > 0 && e.First != at.Seq+1, at.Seq == 0 && (e.First > s.From || e.Last() < s.From):
+		return Envelope{}, damage(fmt.Sprintf("entry %d stands in its place", e.First))
+	case at.Seq > 0 && e.Previous != at.Digest, e.First == 1 && e.Previous != Digest{}:
+		return Envelope{}, damage("it does not follow the append before it")
+	}
+	return e, nil
+}
+
+// Corrupt returns the error of a run in whose stored data err was found, at the entry of
+// sequence number seq, or 0 if it was not in the log: a [CorruptError], or, for a version
+// that is not known, an error that wraps ErrVersion. Any other error is returned as it is.
+func Corrupt(run string, seq uint64, err error) error {
+	var known *CorruptError
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, ErrCorrupt):
+		return &CorruptError{Run: run, Seq: seq, Reason: err.Error()}
+	case errors.Is(err, ErrVersion):
+		return fmt.Errorf("checkpoint: run %q, entry %d: %w", run, seq, err)
+	}
+	return err
+}
+
+// A damage is an error that says what is wrong with stored data; it wraps ErrCorrupt.
+type damage string
+
+func (d damage) Error() string { return string(d) }
+
+func (d damage) Unwrap() error { return ErrCorrupt }
+
+// Damage returns an error that says what is wrong with stored data, for [Corrupt] to say
+// where. It wraps ErrCorrupt.
+func Damage(reason string) error { return damage(reason) }

@@ -1,0 +1,23 @@
+// Package checkpoint defines the log: what a run's entries say, how they are kept in
+// envelopes that detect damage, and the contract of the stores that hold them.
+//
+// A run is an append-only list of entries. Its state, its cursor, its history and its
+// recovery are readings of that list. An [Entry] is one fact; entries are written in
+// appends, all of one or none; a [Head] names a position by sequence number and digest,
+// and every append is conditional on it; a [Lease] is the right to append.
+//
+//	lease, err := store.Acquire(ctx, "inquiry-42", owner)
+//	head, err := store.Append(ctx, lease, checkpoint.Head{}, []checkpoint.Entry{…})
+//	for entry, err := range store.Read(ctx, "inquiry-42", 1, head.Seq) { … }
+//
+// # Promises
+//
+// When [Store.Append] returns nil, the entries are durable, in the sense that the
+// store's documentation gives to the word. All entries of an append become visible, or
+// none does. A damaged, missing or foreign entry is [ErrCorrupt], never an older state
+// and never [ErrNotFound]. The format is version 0 and may still change before the first
+// release; a version that is not known is refused and left untouched.
+//
+// Package memory is the executable meaning of [Store], badgerstore the durable one, and
+// storetest the suite that a store of your own has to pass.
+package checkpoint

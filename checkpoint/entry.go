@@ -1,0 +1,145 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A Kind says what an [Entry] tells. It is stored by name.
+type Kind uint8
+
+// The kinds of entries. Those that nothing writes yet are reserved.
+const (
+	Opened          Kind = iota + 1 // the run exists: Data is an [Opening], Delta its input
+	Entered                         // a frame began, with what it was given (Delta)
+	Done                            // a visit finished: Outcome, Delta
+	AttemptFailed                   // an attempt failed: Attempt, Data is a [FailedAttempt]
+	EffectBegun                     // reserved
+	EffectEnded                     // reserved
+	Interrupted                     // a visit waits: ID, Data is an [Interrupt]
+	Answered                        // an interrupt was answered: ID, Data is the answer
+	Edited                          // reserved
+	Voided                          // visits of an open superstep don't count: Data is a list of paths
+	Superstep                       // a superstep ended: Step; Delta and Outer are merged Folds
+	Resumed                         // the run goes on under a new lease: Data is a [Resumption]
+	Cancelled                       // the run rests: Data is a [Resting]
+	TimedOut                        // the run rests: Data is a [Resting]
+	Failed                          // the run rests: Data is a [Resting]
+	Completed                       // the run is complete
+	TurnBegun                       // reserved
+	SettingsChanged                 // reserved
+	Noted                           // an optional layer's, or a post that changed nothing
+	Migrated                        // reserved
+	Trimmed                         // reserved
+	Waiting                         // the run rests, interrupted: nothing else can run
+)
+
+// An Entry is one fact in a run's log. Which fields mean something depends on Kind.
+type Entry struct {
+	// Seq is the position in the log, counted from 1 without gaps. At is when the append
+	// was made, in milliseconds. Both are set by the store and ignored by Append.
+	Seq uint64    `json:"-"`
+	At  time.Time `json:"-"`
+
+	Kind    Kind   `json:"kind"`
+	Path    string `json:"path,omitempty"`    // of the visit, or of the frame; "" is the run's own frame
+	Step    int    `json:"step,omitempty"`    // superstep of the frame, counted from 1
+	Attempt int    `json:"attempt,omitempty"` // counted from 1
+	Outcome string `json:"outcome,omitempty"`
+	ID      string `json:"id,omitempty"`   // of an interrupt
+	Post    string `json:"post,omitempty"` // id of the [Post] that this entry drains
+
+	Delta json.RawMessage `json:"delta,omitempty"`
+	Outer json.RawMessage `json:"outer,omitempty"`
+	Data  json.RawMessage `json:"data,omitempty"`
+}
+
+// An Opening is the Data of an [Opened] entry.
+type Opening struct {
+	Graph  string            `json:"graph"`  // name
+	Digest string            `json:"digest"` // of the graph; its JSON is found by [Store.Graph]
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// A FailedAttempt is the Data of an [AttemptFailed] entry.
+type FailedAttempt struct {
+	Kind    string `json:"kind"` // a dag.FailureKind
+	Message string `json:"message"`
+	Stack   string `json:"stack,omitempty"`
+	// Final: the visit has failed; no further attempt is made.
+	Final bool `json:"final,omitempty"`
+	// NotBefore is the instant before which the next attempt may not begin, Wait how
+	// long that was when it was decided: after a restart the wait is never longer.
+	NotBefore time.Time     `json:"not_before,omitzero"`
+	Wait      time.Duration `json:"wait,omitempty"` // nanoseconds
+	// Origin and Attempts tell, of a visit that failed because the graph it holds did,
+	// which visit inside failed first and how many attempts that one made.
+	Origin   string `json:"origin,omitempty"`
+	Attempts int    `json:"attempts,omitempty"`
+}
+
+// An Interrupt is the Data of an [Interrupted] entry.
+type Interrupt struct {
+	Kind     string          `json:"kind"` // before, after or asked
+	Key      string          `json:"key,omitempty"`
+	Question json.RawMessage `json:"question,omitempty"`
+	Want     json.RawMessage `json:"want,omitempty"` // a state.Type: what an answer must be
+}
+
+// A Resumption is the Data of a [Resumed] entry.
+type Resumption struct {
+	Owner string `json:"owner"`
+	// Ends: interrupts before and after a visit end with this resume.
+	Ends bool `json:"ends,omitempty"`
+}
+
+// A Resting is the Data of the entries with which a run comes to rest.
+type Resting struct {
+	Cause string `json:"cause,omitempty"`
+	// Kind is set when the run itself is at fault and no visit: conflict, limit, merge,
+	// check or hook.
+	Kind string `json:"kind,omitempty"`
+}
+
+// A Status is where a run is in its life.
+type Status string
+
+const (
+	StatusPending     Status = "pending"     // opened, never run
+	StatusRunning     Status = "running"     // at work, or left behind by an owner that died
+	StatusCompleted   Status = "completed"   //
+	StatusInterrupted Status = "interrupted" // waits for an answer or a resume
+	StatusCancelled   Status = "cancelled"   //
+	StatusTimedOut    Status = "timed_out"   // a deadline passed
+	StatusFailed      Status = "failed"      //
+)
+
+// Resting reports whether a run of this status is at rest with a cursor.
+func (s Status) Resting() bool {
+	switch s {
+	case StatusInterrupted, StatusCancelled, StatusTimedOut, StatusFailed:
+		return true
+	}
+	return false
+}
+
+// After returns the status of a run whose status was s once it has an entry of kind k.
+func (s Status) After(k Kind) Status {
+	switch k {
+	case Opened:
+		return StatusPending
+	case Completed:
+		return StatusCompleted
+	case Waiting:
+		return StatusInterrupted
+	case Cancelled:
+		return StatusCancelled
+	case TimedOut:
+		return StatusTimedOut
+	case Failed:
+		return StatusFailed
+	case Answered, Edited, Noted, SettingsChanged, Trimmed, Migrated:
+		return s // may be written while the run rests
+	}
+	return StatusRunning
+}

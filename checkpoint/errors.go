@@ -1,0 +1,66 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotFound: there is no such run, snapshot or graph.
+	ErrNotFound = errors.New("checkpoint: not found")
+	// ErrRunID: a run id is empty, too long, not UTF-8, or holds control characters.
+	ErrRunID = errors.New("checkpoint: bad run id")
+	// ErrPostID: the id of a post is empty, too long, not UTF-8, or holds control characters.
+	ErrPostID = errors.New("checkpoint: bad post id")
+	// ErrBusy: somebody holds the lease. See [BusyError].
+	ErrBusy = errors.New("checkpoint: run is busy")
+	// ErrConflict: the head is not the one expected. Nothing was changed.
+	ErrConflict = errors.New("checkpoint: head has moved")
+	// ErrFenced: the lease is no longer the run's. Nothing was changed.
+	ErrFenced = errors.New("checkpoint: lease is no longer held")
+	// ErrCommitUnknown: whether the append happened can't be known. Read to find out.
+	ErrCommitUnknown = errors.New("checkpoint: outcome of the append is unknown")
+	// ErrCorrupt: stored data is damaged, missing or foreign. See [CorruptError].
+	ErrCorrupt = errors.New("checkpoint: stored data is damaged")
+	// ErrVersion: stored data is of a version that this program does not know.
+	ErrVersion = errors.New("checkpoint: unknown format version")
+	// ErrFull: there is no room left on the device. Nothing was changed.
+	ErrFull = errors.New("checkpoint: store is full")
+	// ErrLocked: another process has the store open.
+	ErrLocked = errors.New("checkpoint: store is locked by another process")
+	// ErrClosed: the store was closed, or has stopped after a failed write.
+	ErrClosed = errors.New("checkpoint: store is closed")
+	// ErrTooLarge: an append is larger than the store can make atomic.
+	ErrTooLarge = errors.New("checkpoint: append is too large")
+	// ErrUnsupported: this store does not have the verb.
+	ErrUnsupported = errors.New("checkpoint: not supported by this store")
+	// ErrCursor: a text is no cursor, or names nothing.
+	ErrCursor = errors.New("checkpoint: bad cursor")
+)
+
+// A BusyError says who holds the lease. errors.Is finds [ErrBusy].
+type BusyError struct {
+	Run, Owner string
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("checkpoint: run %q is busy: held by %s", e.Run, e.Owner)
+}
+
+func (e *BusyError) Unwrap() error { return ErrBusy }
+
+// A CorruptError says where damage was found. errors.Is finds [ErrCorrupt].
+type CorruptError struct {
+	Run    string
+	Seq    uint64 // of the first entry that can't be trusted; 0 if it is not in the log
+	Reason string
+}
+
+func (e *CorruptError) Error() string {
+	if e.Seq == 0 {
+		return fmt.Sprintf("checkpoint: run %q is damaged: %s", e.Run, e.Reason)
+	}
+	return fmt.Sprintf("checkpoint: run %q is damaged at entry %d: %s", e.Run, e.Seq, e.Reason)
+}
+
+func (e *CorruptError) Unwrap() error { return ErrCorrupt }

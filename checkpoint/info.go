@@ -1,0 +1,80 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Appended returns what is known of the run once entries, appended at that time, end at
+// head. It is an error if an Opened entry's Data is no [Opening]. Entries are not kept.
+func (i Info) Appended(at time.Time, head Head, entries []Entry) (Info, error) {
+	at = time.UnixMilli(at.UnixMilli()).UTC()
+	first := i.Head.Seq == 0
+	status := i.Status
+	if first {
+		i.Created, status = at, StatusPending
+	}
+	for k := range entries {
+		e := &entries[k]
+		status = status.After(e.Kind)
+		if e.Kind != Opened || len(e.Data) == 0 {
+			continue
+		}
+		var o Opening
+		if err := json.Unmarshal(e.Data, &o); err != nil {
+			return Info{}, fmt.Errorf("checkpoint: the data of %s is no opening: %w", e.Kind, err)
+		}
+		i.Graph, i.Digest, i.Labels = o.Graph, o.Digest, o.Labels
+	}
+	if first || status != i.Status {
+		i.Status, i.Updated = status, at
+	}
+	i.Head = head
+	return i, nil
+}
+
+// Matches reports whether f selects the run. It does not look at After and Limit.
+func (f Filter) Matches(i Info) bool {
+	if len(f.Status) > 0 && !slices.Contains(f.Status, i.Status) {
+		return false
+	}
+	if f.Graph != "" && f.Graph != i.Graph {
+		return false
+	}
+	for key, value := range f.Labels {
+		if v, ok := i.Labels[key]; !ok || v != value {
+			return false
+		}
+	}
+	if !f.Since.IsZero() && i.Created.Before(f.Since) {
+		return false
+	}
+	return f.Before.IsZero() || i.Created.Before(f.Before)
+}
+
+// Page returns the number of runs in a page.
+func (f Filter) Page() int {
+	if f.Limit <= 0 {
+		return 100
+	}
+	return f.Limit
+}
+
+// Check returns an error unless p has a good id (see [CheckPostID]) and Data that is JSON
+// or empty.
+func (p Post) Check() error {
+	if err := CheckPostID(p.ID); err != nil {
+		return err
+	}
+	if len(p.Data) > 0 && !json.Valid(p.Data) {
+		return fmt.Errorf("checkpoint: the data of post %q is not JSON", p.ID)
+	}
+	return nil
+}
+
+// Says reports whether p and q have the same content.
+func (p Post) Says(q Post) bool {
+	return p.Kind == q.Kind && string(p.Data) == string(q.Data)
+}

@@ -1,0 +1,236 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// Read implements [checkpoint.Store]. It reads the log as it stands when the loop begins.
+func (s *Store) Read(
+	ctx context.Context, id string, from, to uint64,
+) iter.Seq2[checkpoint.Entry, error] {
+	return func(yield func(checkpoint.Entry, error) bool) {
+		span, appends, err := s.span(ctx, id, from, to)
+		if err != nil {
+			yield(checkpoint.Entry{}, err)
+			return
+		}
+		for entry, err := range span.Entries(lend(ctx, appends)) {
+			if !yield(entry, err) {
+				return
+			}
+		}
+	}
+}
+
+// span returns what a Read of the run has to read, and the appends from the one that holds
+// the entry from.
+func (s *Store) span(
+	ctx context.Context, id string, from, to uint64,
+) (checkpoint.Span, []envelope, error) {
+	if err := s.begin(ctx, id); err != nil {
+		return checkpoint.Span{}, nil, err
+	}
+	defer s.mu.Unlock()
+	r, err := s.run(id)
+	if err != nil {
+		return checkpoint.Span{}, nil, err
+	}
+	span := checkpoint.Span{Run: id, Head: r.info.Head}.Between(from, to)
+	return span, r.appends[r.holding(span.From):], nil
+}
+
+// holding returns the index of the append that holds entry seq, or the last one.
+func (r *run) holding(seq uint64) int {
+	i, found := slices.BinarySearchFunc(r.appends, seq, func(e envelope, seq uint64) int {
+		return cmp.Compare(e.first, seq)
+	})
+	if !found {
+		i--
+	}
+	return max(i, 0)
+}
+
+// lend yields the data of each append in one buffer, which the next one overwrites, so
+// that a caller who keeps or changes what was lent harms nobody but himself.
+func lend(ctx context.Context, appends []envelope) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var lent []byte
+		for _, e := range appends {
+			lent = append(lent[:0], e.data...)
+			if !yield(lent, ctx.Err()) {
+				return
+			}
+		}
+	}
+}
+
+// Post implements [checkpoint.Store].
+func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	if err := s.begin(ctx, id); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	r, err := s.run(id)
+	if err != nil {
+		return err
+	}
+	if old, ok := r.posts[p.ID]; ok {
+		if !old.Says(p) {
+			return fmt.Errorf("%w: run %q: post %q says something else",
+				checkpoint.ErrConflict, id, p.ID)
+		}
+		return nil
+	}
+	p.At, p.Data = time.UnixMilli(time.Now().UnixMilli()).UTC(), slices.Clone(p.Data)
+	if r.posts == nil {
+		r.posts = make(map[string]checkpoint.Post)
+	}
+	r.posts[p.ID] = p
+	s.board.Tell(id)
+	return nil
+}
+
+// Posts implements [checkpoint.Store].
+func (s *Store) Posts(ctx context.Context, id string) ([]checkpoint.Post, error) {
+	if err := s.begin(ctx, id); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	r, err := s.run(id)
+	if err != nil {
+		return nil, err
+	}
+	var posts []checkpoint.Post
+	for _, postID := range slices.Sorted(maps.Keys(r.posts)) {
+		p := r.posts[postID]
+		p.Data = slices.Clone(p.Data)
+		posts = append(posts, p)
+	}
+	return posts, nil
+}
+
+// Watch implements [checkpoint.Watcher].
+func (s *Store) Watch(id string) (posted <-chan struct{}, stop func()) {
+	return s.board.Watch(id)
+}
+
+// PutSnapshot implements [checkpoint.Store]. It keeps the newest two.
+func (s *Store) PutSnapshot(
+	ctx context.Context, l checkpoint.Lease, snap checkpoint.Snapshot,
+) error {
+	if err := s.begin(ctx, l.Run); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	r, err := s.held(l)
+	if err != nil {
+		return err
+	}
+	if !r.passed(snap.Head) {
+		return fmt.Errorf("%w: run %q never ended an append at entry %d with that digest",
+			checkpoint.ErrConflict, l.Run, snap.Head.Seq)
+	}
+	snap.Data = slices.Clone(snap.Data)
+	r.snapshots = slices.DeleteFunc(r.snapshots, func(old checkpoint.Snapshot) bool {
+		return old.Head.Seq == snap.Head.Seq
+	})
+	r.snapshots = append(r.snapshots, snap)
+	slices.SortFunc(r.snapshots, func(a, b checkpoint.Snapshot) int {
+		return cmp.Compare(a.Head.Seq, b.Head.Seq)
+	})
+	r.snapshots = r.snapshots[max(0, len(r.snapshots)-2):]
+	return nil
+}
+
+// passed reports whether at was ever the head of the run.
+func (r *run) passed(at checkpoint.Head) bool {
+	if at.Seq == 0 || at.Seq > r.info.Head.Seq {
+		return false
+	}
+	e, err := checkpoint.Unseal(r.appends[r.holding(at.Seq)].data)
+	return err == nil && e.Head() == at
+}
+
+// Snapshot implements [checkpoint.Store].
+func (s *Store) Snapshot(
+	ctx context.Context, id string, upTo uint64,
+) (checkpoint.Snapshot, error) {
+	if err := s.begin(ctx, id); err != nil {
+		return checkpoint.Snapshot{}, err
+	}
+	defer s.mu.Unlock()
+	r, err := s.run(id)
+	if err != nil {
+		return checkpoint.Snapshot{}, err
+	}
+	for _, snap := range slices.Backward(r.snapshots) {
+		if upTo == 0 || snap.Head.Seq <= upTo {
+			snap.Data = slices.Clone(snap.Data)
+			return snap, nil
+		}
+	}
+	return checkpoint.Snapshot{}, fmt.Errorf("%w: snapshot of run %q", checkpoint.ErrNotFound, id)
+}
+
+// Delete implements [checkpoint.Store].
+func (s *Store) Delete(ctx context.Context, id string) error {
+	if err := s.begin(ctx, id); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	r, err := s.run(id)
+	if err != nil {
+		return err
+	}
+	if r.info.Owner != "" {
+		return &checkpoint.BusyError{Run: id, Owner: r.info.Owner}
+	}
+	*r = run{info: checkpoint.Info{Run: id, Epoch: r.info.Epoch}}
+	return nil
+}
+
+// PutGraph implements [checkpoint.Store].
+func (s *Store) PutGraph(ctx context.Context, digest string, graph []byte) error {
+	if err := checkpoint.CheckDigest(digest); err != nil {
+		return err
+	}
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if old, ok := s.graphs[digest]; ok {
+		if string(old) != string(graph) {
+			return fmt.Errorf("%w: graph %q is another one", checkpoint.ErrConflict, digest)
+		}
+		return nil
+	}
+	if s.graphs == nil {
+		s.graphs = make(map[string][]byte)
+	}
+	s.graphs[digest] = slices.Clone(graph)
+	return nil
+}
+
+// Graph implements [checkpoint.Store].
+func (s *Store) Graph(ctx context.Context, digest string) ([]byte, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	graph, ok := s.graphs[digest]
+	if !ok {
+		return nil, fmt.Errorf("%w: graph %q", checkpoint.ErrNotFound, digest)
+	}
+	return slices.Clone(graph), nil
+}

@@ -1,0 +1,240 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/internal/watch"
+)
+
+var (
+	_ checkpoint.Store   = (*Store)(nil)
+	_ checkpoint.Watcher = (*Store)(nil)
+)
+
+// A Store keeps runs in memory. The zero Store is empty and ready for use.
+type Store struct {
+	board watch.Board
+
+	mu     sync.Mutex
+	closed bool
+	runs   map[string]*run
+	made   uint64 // runs ever made; a run's number is its place in that order
+	graphs map[string][]byte
+}
+
+// A run is one log and what belongs to it. One that was only acquired, or was deleted, has
+// no appends: it does not exist, but its epoch is remembered, so that no old lease fits.
+type run struct {
+	number    uint64
+	info      checkpoint.Info // Owner is "" if nobody holds the lease
+	appends   []envelope
+	posts     map[string]checkpoint.Post
+	snapshots []checkpoint.Snapshot // oldest first
+}
+
+// An envelope is a sealed append. Its data never changes.
+type envelope struct {
+	first uint64
+	data  []byte
+}
+
+func (r *run) exists() bool { return r != nil && len(r.appends) > 0 }
+
+// Close ends the store: every method returns ErrClosed from then on, and what the store
+// held is gone.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed, s.runs, s.graphs = true, nil, nil
+	return nil
+}
+
+// begin is the beginning of every method that names a run: it checks what they all check,
+// and locks the store if that is well.
+func (s *Store) begin(ctx context.Context, id string) error {
+	if err := checkpoint.CheckRunID(id); err != nil {
+		return err
+	}
+	return s.lock(ctx)
+}
+
+func (s *Store) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return checkpoint.ErrClosed
+	}
+	return nil
+}
+
+// run returns the run of that id, which must exist.
+func (s *Store) run(id string) (*run, error) {
+	r := s.runs[id]
+	if !r.exists() {
+		return nil, fmt.Errorf("%w: run %q", checkpoint.ErrNotFound, id)
+	}
+	return r, nil
+}
+
+// held returns the run of the lease, which must be the one that is held.
+func (s *Store) held(l checkpoint.Lease) (*run, error) {
+	r := s.runs[l.Run]
+	if r == nil || r.info.Owner == "" || r.info.Owner != l.Owner || r.info.Epoch != l.Epoch {
+		return nil, fmt.Errorf("%w: run %q, epoch %d", checkpoint.ErrFenced, l.Run, l.Epoch)
+	}
+	return r, nil
+}
+
+// Acquire implements [checkpoint.Store]. The lease has no end.
+func (s *Store) Acquire(ctx context.Context, id, owner string) (checkpoint.Lease, error) {
+	if owner == "" {
+		return checkpoint.Lease{}, fmt.Errorf("checkpoint: run %q: an owner needs a name", id)
+	}
+	if err := s.begin(ctx, id); err != nil {
+		return checkpoint.Lease{}, err
+	}
+	defer s.mu.Unlock()
+	r := s.runs[id]
+	if r == nil {
+		r = &run{info: checkpoint.Info{Run: id}}
+		if s.runs == nil {
+			s.runs = make(map[string]*run)
+		}
+		s.runs[id] = r
+	}
+	if r.info.Owner != "" {
+		return checkpoint.Lease{}, &checkpoint.BusyError{Run: id, Owner: r.info.Owner}
+	}
+	r.info.Owner = owner
+	r.info.Epoch++
+	return checkpoint.Lease{Run: id, Epoch: r.info.Epoch, Owner: owner}, nil
+}
+
+// Renew implements [checkpoint.Store].
+func (s *Store) Renew(ctx context.Context, l checkpoint.Lease) (checkpoint.Lease, error) {
+	if err := s.begin(ctx, l.Run); err != nil {
+		return checkpoint.Lease{}, err
+	}
+	defer s.mu.Unlock()
+	_, err := s.held(l)
+	return l, err
+}
+
+// Release implements [checkpoint.Store].
+func (s *Store) Release(ctx context.Context, l checkpoint.Lease) error {
+	if err := s.begin(ctx, l.Run); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if r, err := s.held(l); err == nil {
+		r.info.Owner = ""
+	}
+	return nil
+}
+
+// Append implements [checkpoint.Store].
+func (s *Store) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	// Sealing takes most of the time and needs nothing of the store.
+	now := time.Now()
+	data, head, err := checkpoint.Seal(nil, after, now, l.Epoch, entries)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	if err := s.begin(ctx, l.Run); err != nil {
+		return checkpoint.Head{}, err
+	}
+	defer s.mu.Unlock()
+	r, err := s.held(l)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	if r.info.Head != after {
+		return checkpoint.Head{}, fmt.Errorf("%w: run %q is at entry %d, not %d",
+			checkpoint.ErrConflict, l.Run, r.info.Head.Seq, after.Seq)
+	}
+	info, err := r.info.Appended(now, head, entries)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	if !r.exists() {
+		s.made++
+		r.number = s.made
+	}
+	r.info = info
+	r.appends = append(r.appends, envelope{first: after.Seq + 1, data: data})
+	for i := range entries {
+		if entries[i].Post != "" {
+			delete(r.posts, entries[i].Post)
+		}
+	}
+	return head, nil
+}
+
+// Stat implements [checkpoint.Store].
+func (s *Store) Stat(ctx context.Context, id string) (checkpoint.Info, error) {
+	if err := s.begin(ctx, id); err != nil {
+		return checkpoint.Info{}, err
+	}
+	defer s.mu.Unlock()
+	r, err := s.run(id)
+	if err != nil {
+		return checkpoint.Info{}, err
+	}
+	return r.known(), nil
+}
+
+// known returns the run's Info for a caller to keep.
+func (r *run) known() checkpoint.Info {
+	info := r.info
+	info.Labels = maps.Clone(info.Labels)
+	return info
+}
+
+// List implements [checkpoint.Store].
+func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var selected []*run
+	for _, r := range s.runs {
+		if r.exists() && f.Matches(r.info) {
+			selected = append(selected, r)
+		}
+	}
+	slices.SortFunc(selected, func(a, b *run) int { return cmp.Compare(b.number, a.number) })
+	if f.After != "" {
+		last, err := s.run(f.After)
+		if err != nil {
+			return nil, err
+		}
+		selected = slices.DeleteFunc(selected, func(r *run) bool { return r.number >= last.number })
+	}
+	page := make([]checkpoint.Info, 0, min(len(selected), f.Page()))
+	for _, r := range selected[:cap(page)] {
+		page = append(page, r.known())
+	}
+	return page, nil
+}
+
+// Fork is not supported yet.
+func (s *Store) Fork(context.Context, string, uint64, string) error {
+	return checkpoint.ErrUnsupported
+}
+
+// Trim is not supported yet.
+func (s *Store) Trim(context.Context, checkpoint.Lease, uint64) error {
+	return checkpoint.ErrUnsupported
+}

@@ -1,0 +1,161 @@
+package checkpoint
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+)
+
+// A Digest is the SHA-256 of an append's envelope, which contains the digest of the
+// append before it.
+type Digest [32]byte
+
+// A Head is a position in a run's log: the sequence number of the last entry and the
+// digest of the append that holds it. The zero Head is the beginning of a log that has
+// no entries.
+type Head struct {
+	Seq    uint64
+	Digest Digest
+}
+
+// A Lease is the right to append to a run. A higher epoch fences every lower one.
+type Lease struct {
+	Run   string
+	Epoch uint64 // counted from 1
+	Owner string
+	// Until is when the lease ends by itself. The zero Until means never: the process
+	// that has the store open is the proof.
+	Until time.Time
+}
+
+// Info is what a store knows of a run without reading its log.
+type Info struct {
+	Run     string
+	Status  Status
+	Graph   string // name
+	Digest  string // of the graph
+	Labels  map[string]string
+	Head    Head
+	Epoch   uint64    // of the last lease
+	Owner   string    // who holds the lease now, "" if nobody
+	Created time.Time // of the first append
+	Updated time.Time // of the last change of status
+}
+
+// A Post is a durable message to a run from someone without its lease.
+type Post struct {
+	ID   string // unique in the run; posting the same message again changes nothing
+	Kind string // cancel or answer
+	Data json.RawMessage
+	At   time.Time // set by the store
+}
+
+// A Filter selects runs. The zero Filter selects all.
+type Filter struct {
+	Status []Status // any of these; nil means all
+	Graph  string   // name; "" means all
+	Labels map[string]string
+	Since  time.Time // created at or after; zero means all
+	Before time.Time // created before; zero means all
+	// After continues a listing behind the run of this id, the last one of the page before.
+	After string
+	Limit int // runs in a page; zero means 100
+}
+
+// A Snapshot is a whole machine at a position of a log, encoded. It is no part of the
+// chain of digests: a run can always be replayed without it.
+type Snapshot struct {
+	Head Head
+	Data []byte
+}
+
+// A Store keeps the logs of runs. All methods are safe for concurrent use. Every method
+// that changes something is atomic: all of it happens or nothing. Unless a comment says
+// otherwise an error means that nothing has changed, and memory given to a method is not
+// kept, memory returned belongs to the caller.
+//
+// Methods return ErrRunID for an id that is not valid (see [CheckRunID]), ErrNotFound for
+// a run that does not exist, ErrClosed after the store was closed, and ctx's error when it
+// is done before anything was begun. Stored data that is damaged is [ErrCorrupt], of an
+// unknown version [ErrVersion].
+type Store interface {
+	// Acquire gives the lease of run to owner and raises its epoch. A run that does not
+	// exist may be acquired, to append its first entry. ErrBusy (a *BusyError naming the
+	// owner) if the lease is held. The raised epoch is durable at the latest with the
+	// first append under the lease.
+	Acquire(ctx context.Context, run, owner string) (Lease, error)
+
+	// Renew prolongs a lease that has an end. ErrFenced if it is no longer the run's.
+	Renew(ctx context.Context, l Lease) (Lease, error)
+
+	// Release gives the lease back. Releasing a lease that is no longer the run's does
+	// nothing.
+	Release(ctx context.Context, l Lease) error
+
+	// Append adds entries to the run of the lease, whose head is now after, and returns
+	// the new head. All of them become durable or none does; when Append returns nil they
+	// are durable. Posts that entries drain are deleted with it.
+	// ErrConflict if the head is not after, ErrFenced if the lease is no longer the run's,
+	// ErrFull if there is no room; then nothing has changed. ErrCommitUnknown if it can't
+	// be known what happened: nobody may assume either. Append ignores Seq and At of
+	// entries.
+	Append(ctx context.Context, l Lease, after Head, entries []Entry) (Head, error)
+
+	// Read yields the entries from sequence number from to sequence number to, both
+	// included, in order; a to of 0 means the head at the time of the call. It checks
+	// what it reads: numbers without gaps, checksums, and the chain of digests within the
+	// range. The range may begin and end inside an append. Entries are only lent: their
+	// memory is valid until the next one is yielded or the loop ends.
+	Read(ctx context.Context, run string, from, to uint64) iter.Seq2[Entry, error]
+
+	// Stat returns what is known of a run without reading its log.
+	Stat(ctx context.Context, run string) (Info, error)
+
+	// List returns a page of the runs that f selects, newest first (by creation).
+	List(ctx context.Context, f Filter) ([]Info, error)
+
+	// Post leaves a message for the run; it is durable when Post returns nil. A message
+	// of the same id and content changes nothing; of the same id and other content it is
+	// ErrConflict.
+	Post(ctx context.Context, run string, p Post) error
+
+	// Posts returns the messages that have not been drained, in the order of their ids.
+	Posts(ctx context.Context, run string) ([]Post, error)
+
+	// PutSnapshot keeps a snapshot of the run of the lease; older ones may be dropped.
+	// It may return before the snapshot is durable. ErrFenced as for Append.
+	PutSnapshot(ctx context.Context, l Lease, s Snapshot) error
+
+	// Snapshot returns the newest snapshot at or before sequence number upTo (0 means the
+	// head). ErrNotFound if there is none: replay from the start.
+	Snapshot(ctx context.Context, run string, upTo uint64) (Snapshot, error)
+
+	// PutGraph keeps the JSON of a graph by its digest, once. Graph returns it.
+	PutGraph(ctx context.Context, digest string, graph []byte) error
+	Graph(ctx context.Context, digest string) ([]byte, error)
+
+	// Delete removes a run that nobody holds, with all that belongs to it. ErrBusy if the
+	// lease is held.
+	Delete(ctx context.Context, run string) error
+
+	// Fork and Trim may refuse with ErrUnsupported.
+	Fork(ctx context.Context, run string, at uint64, into string) error
+	Trim(ctx context.Context, l Lease, before uint64) error
+}
+
+// A Watcher is a Store that can tell when a message is posted to a run. Without it a
+// live run learns of posts only when it next comes to rest.
+type Watcher interface {
+	// Watch returns a channel that receives after a Post to run. The channel is buffered
+	// and may coalesce. stop ends the watch and never blocks.
+	Watch(run string) (posted <-chan struct{}, stop func())
+}
+
+// A Group tells of one durable write of a store, which may hold the appends of many runs.
+type Group struct {
+	Appends  int           // joined in it
+	Bytes    int           // keys and values
+	Duration time.Duration // until it was durable
+	Err      error
+}

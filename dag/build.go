@@ -1,0 +1,236 @@
+package dag
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/pawlgo/pawl/state"
+)
+
+const (
+	// MaxDepth is how deep graphs may be nested: the most that [Plan.Depth] can be.
+	MaxDepth = 32
+	// MaxNodes is how many nodes a graph may have, those of nested graphs counted each
+	// time they are nested.
+	MaxNodes = 100_000
+)
+
+// Build freezes the nodes added so far into a Graph. If anything is wrong with them it
+// returns a [*BuildError] with every problem and no graph.
+//
+// What is done to the Builder afterwards doesn't change the Graph, and Build may be
+// called again.
+func (b *Builder[S]) Build() (*Graph[S], error) {
+	schema, err := schemaOf[S]()
+	c := newBuild(b.name, b.nodes, b.ends)
+	c.checkGraph()
+	c.checkState(err)
+	for i := range c.nodes {
+		c.visit(i)
+	}
+	for _, end := range c.ends {
+		c.visitEnd(end)
+	}
+	if len(c.problems) > 0 {
+		return nil, &BuildError{b.name, c.problems}
+	}
+	plan, err := c.plan(schema)
+	if err != nil {
+		return nil, &BuildError{b.name, []error{&Problem{Text: err.Error(), Err: err}}}
+	}
+	return &Graph[S]{plan}, nil
+}
+
+// A build is one call of Build.
+type build struct {
+	name     string
+	nodes    []*node
+	ends     []*node
+	problems []error
+
+	names    map[string]int // how many nodes have the name, those before included
+	failure  []bool         // of each node: its failure is followed
+	followed []map[string]bool
+	plain    []bool // of each node: its plain handle is followed
+
+	// Of each node visited: its guard, how many values it has as a variable, and what it
+	// follows. Where known is false a problem has been reported, and none of these holds.
+	known   []bool
+	guards  []guard
+	domains []int
+	follows []Expr
+}
+
+func newBuild(name string, nodes, ends []*node) *build {
+	n := len(nodes)
+	b := &build{
+		name: name, nodes: nodes, ends: ends,
+		names: make(map[string]int, n), failure: make([]bool, n), plain: make([]bool, n),
+		followed: make([]map[string]bool, n), known: make([]bool, n),
+		guards: make([]guard, n), domains: make([]int, n), follows: make([]Expr, n),
+	}
+	for _, n := range slices.Concat(nodes, ends) {
+		for leaf := range leaves(n.after) {
+			b.follow(leaf)
+		}
+	}
+	for i, n := range nodes {
+		b.domains[i] = max(len(n.outcomes), 1)
+		if b.failure[i] {
+			b.domains[i]++
+		}
+	}
+	return b
+}
+
+// follow notes that somebody follows leaf.
+func (b *build) follow(leaf Expr) {
+	switch {
+	case leaf.Failed:
+		b.failure[leaf.Node] = true
+	case leaf.On == nil:
+		b.plain[leaf.Node] = true
+	default:
+		if b.followed[leaf.Node] == nil {
+			b.followed[leaf.Node] = make(map[string]bool)
+		}
+		for _, o := range leaf.On {
+			b.followed[leaf.Node][o] = true
+		}
+	}
+}
+
+// leaves yields every edge that leaves one node and is mentioned in exprs.
+func leaves(exprs []Expr) iter.Seq[Expr] {
+	return func(yield func(Expr) bool) {
+		var walk func(es []Expr) bool
+		walk = func(es []Expr) bool {
+			for _, e := range es {
+				if e.Op == OpNode && !yield(e) {
+					return false
+				}
+				if !walk(e.Of) {
+					return false
+				}
+			}
+			return true
+		}
+		walk(exprs)
+	}
+}
+
+// report notes a problem of n, or of the graph if n is nil.
+func (b *build) report(n *node, outcome, format string, args ...any) {
+	p := &Problem{Outcome: outcome, Text: fmt.Sprintf(format, args...)}
+	switch {
+	case n == nil:
+	case n.kind == kindEnd:
+		p.Text = "End: " + p.Text
+	default:
+		p.Node = n.name
+		p.Text = fmt.Sprintf("node %q: %s", n.name, p.Text)
+	}
+	b.problems = append(b.problems, p)
+}
+
+func (b *build) checkGraph() {
+	if err := CheckName(b.name); err != nil {
+		b.report(nil, "", "the graph: %s", bare(err))
+	}
+	if len(b.nodes) == 0 {
+		b.report(nil, "", "the graph has no nodes")
+	}
+	size := len(b.nodes)
+	for _, n := range b.nodes {
+		if n.body != nil {
+			size += n.body.size
+		}
+	}
+	if size > MaxNodes {
+		b.report(nil, "", "the graph has %d nodes, nested graphs included; the limit is %d",
+			size, MaxNodes)
+	}
+}
+
+// checkState reports what is wrong with the state type, each problem by itself.
+func (b *build) checkState(err error) {
+	if err == nil {
+		return
+	}
+	all := []error{err}
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		all = joined.Unwrap()
+	}
+	for _, err := range all {
+		b.problems = append(b.problems, &Problem{Text: err.Error(), Err: err})
+	}
+}
+
+// visit checks node i and finds its guard.
+func (b *build) visit(i int) {
+	n := b.nodes[i]
+	b.checkName(i)
+	b.checkKind(n)
+	b.checkPolicy(n)
+	sound := b.checkOutcomes(n)
+	b.checkEdges(n)
+	follows, g, ok := b.join(n)
+	b.known[i] = ok && sound
+	b.guards[i], b.follows[i] = g, follows
+	b.checkFollowed(i)
+}
+
+func (b *build) visitEnd(end *node) {
+	b.checkEdges(end)
+	for _, e := range end.after {
+		b.guardOf(end, e)
+	}
+}
+
+// plan writes down what was found. There are no problems.
+func (b *build) plan(schema *state.Schema) (*Plan, error) {
+	p := &Plan{
+		Name: b.name, Schema: schema, Depth: 1,
+		Nodes: make([]PlanNode, len(b.nodes)), Followers: make([][]int, len(b.nodes)),
+		size: len(b.nodes),
+	}
+	for i, n := range b.nodes {
+		p.Nodes[i] = PlanNode{
+			Name: n.name, Kind: n.kind, Follows: b.inOrder(b.follows[i]),
+			Outcomes: n.outcomes, FailureFollowed: b.failure[i], Policy: n.policy,
+			Run: n.run, Body: n.body, Until: n.until, Most: n.most, In: n.in, Out: n.out,
+		}
+		for leaf := range leaves([]Expr{b.follows[i]}) {
+			to := p.Followers[leaf.Node]
+			if len(to) == 0 || to[len(to)-1] != i {
+				p.Followers[leaf.Node] = append(to, i)
+				p.Nodes[i].Waits++
+			}
+		}
+		if n.body != nil {
+			p.Depth = max(p.Depth, 1+n.body.Depth)
+			p.size += n.body.size
+		}
+	}
+	err := p.describe(b)
+	return p, err
+}
+
+// inOrder returns e with the outcomes that it names in the order of their declaration, so
+// that the order in which On was given them is no part of the graph.
+func (b *build) inOrder(e Expr) Expr {
+	if e.On != nil {
+		declared := b.nodes[e.Node].outcomes
+		e.On = slices.SortedFunc(slices.Values(e.On), func(x, y string) int {
+			return slices.Index(declared, x) - slices.Index(declared, y)
+		})
+	}
+	e.Of = slices.Clone(e.Of)
+	for i := range e.Of {
+		e.Of[i] = b.inOrder(e.Of[i])
+	}
+	return e
+}

@@ -1,0 +1,128 @@
+package dag
+
+import "context"
+
+// A Builder collects the nodes of one graph. Make one with [New].
+//
+// The functions that add nodes ([Step], [Route], [Loop], [Embed], [End], [Fail]) never
+// fail: Build reports every problem at once. A Builder is not safe for concurrent use.
+type Builder[S any] struct {
+	name  string
+	nodes []*node
+	ends  []*node // one for each call of End, of kind kindEnd
+}
+
+// New begins a graph over the state type S, a struct of cells (see package state).
+// The name is part of the graph's digest.
+func New[S any](name string) *Builder[S] {
+	return &Builder[S]{name: name}
+}
+
+// Step adds a node that runs f. The draft that f gets is its own: it sees the state as
+// it stood when the superstep began, and its own writes. What it wrote counts when f
+// returns nil.
+func Step[S any](b *Builder[S], name string, f func(context.Context, *S) error, after ...Edge[S]) Node[S] {
+	n := &node{name: name, kind: KindStep}
+	if f != nil {
+		n.run = func(ctx context.Context, s any) (string, error) { return "", f(ctx, s.(*S)) }
+	}
+	return Node[S]{b, b.add(n, after)}
+}
+
+// Route adds a node that runs f and chooses one of outcomes. An outcome that is not
+// among them fails the visit.
+func Route[S any, O ~string](b *Builder[S], name string, f func(context.Context, *S) (O, error), outcomes []O, after ...Edge[S]) RouteNode[S, O] {
+	n := &node{name: name, kind: KindRoute}
+	for _, o := range outcomes {
+		n.outcomes = append(n.outcomes, string(o))
+	}
+	if f != nil {
+		n.run = func(ctx context.Context, s any) (string, error) {
+			o, err := f(ctx, s.(*S))
+			return string(o), err
+		}
+	}
+	return RouteNode[S, O]{b, b.add(n, after)}
+}
+
+// LoopOutcome is how a [Loop] ended.
+type LoopOutcome string
+
+const (
+	// Done: until returned true after an iteration.
+	Done LoopOutcome = "done"
+	// Exhausted: until was still false after the last iteration allowed.
+	Exhausted LoopOutcome = "exhausted"
+)
+
+// Loop adds a node that runs body again and again over the same state until until
+// returns true, at most most times. Iterations count from 1 and are part of paths:
+// compose-loop/2/validate. until is asked once at the end of each iteration, with a
+// copy of the state that it may not keep; its answer is durable and never asked again.
+//
+// The plain handle is taken whether the loop ended Done or Exhausted. Attempts and
+// Timeout belong to the nodes of body; Build refuses them here.
+func Loop[S any](b *Builder[S], name string, body *Graph[S], until func(*S) bool, most int, after ...Edge[S]) RouteNode[S, LoopOutcome] {
+	n := &node{name: name, kind: KindLoop, most: most, outcomes: []string{string(Done), string(Exhausted)}}
+	if body != nil {
+		n.body = body.plan
+	}
+	if until != nil {
+		n.until = func(s any) bool { return until(s.(*S)) }
+	}
+	return RouteNode[S, LoopOutcome]{b, b.add(n, after)}
+}
+
+// Embed adds a node that runs the graph g once, over a state of its own. in fills g's
+// state from the state of this graph, out writes into this graph's state from g's last
+// one; both are called once, and what they wrote is durable and never computed again.
+// Writes of in to its first argument, and of out to its first argument, are dropped.
+// An Embed whose graph fails gives nothing out.
+func Embed[S, T any](b *Builder[S], name string, g *Graph[T], in func(from *S, to *T), out func(from *T, to *S), after ...Edge[S]) Node[S] {
+	n := &node{name: name, kind: KindEmbed}
+	if g != nil {
+		n.body = g.plan
+	}
+	if in != nil {
+		n.in = func(from, to any) { in(from.(*S), to.(*T)) }
+	}
+	if out != nil {
+		n.out = func(from, to any) { out(from.(*T), to.(*S)) }
+	}
+	return Node[S]{b, b.add(n, after)}
+}
+
+// End says that the graph may stop, completed, where these edges are taken.
+func End[S any](b *Builder[S], edges ...Edge[S]) { b.end(edges) }
+
+// Fail adds an end at which the graph fails: a node that fails when its edges are taken,
+// and runs nothing. A run that failed here fails again, in the same way, when it is
+// resumed.
+func Fail[S any](b *Builder[S], name string, after ...Edge[S]) {
+	b.add(&node{name: name, kind: KindFail}, after)
+}
+
+// add appends n, which follows after, and returns its index.
+func (b *Builder[S]) add(n *node, after []Edge[S]) int {
+	b.connect(n, after)
+	b.nodes = append(b.nodes, n)
+	return len(b.nodes) - 1
+}
+
+func (b *Builder[S]) end(edges []Edge[S]) {
+	n := &node{kind: kindEnd}
+	b.connect(n, edges)
+	b.ends = append(b.ends, n)
+}
+
+// connect resolves edges into n.after, and remembers what is wrong with them: an edge
+// means something only to the builder that it is given to.
+func (b *Builder[S]) connect(n *node, edges []Edge[S]) {
+	for _, edge := range edges {
+		e, faults := resolve(b, edge)
+		n.faults = append(n.faults, faults...)
+		if e.Op != OpNone {
+			n.after = append(n.after, e)
+		}
+	}
+}

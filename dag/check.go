@@ -1,0 +1,141 @@
+package dag
+
+import (
+	"cmp"
+	"slices"
+)
+
+func (b *build) checkName(i int) {
+	n := b.nodes[i]
+	if err := CheckName(n.name); err != nil {
+		b.report(n, "", "%s (it is node number %d)", bare(err), i+1)
+	}
+	b.names[n.name]++
+	if b.names[n.name] == 2 {
+		b.report(n, "", "the name is taken by an earlier node")
+	}
+}
+
+// checkKind checks what nodes of one kind have and others have not.
+func (b *build) checkKind(n *node) {
+	switch n.kind {
+	case KindStep, KindRoute:
+		if n.run == nil {
+			b.report(n, "", "its function is nil")
+		}
+	case KindLoop:
+		if n.until == nil {
+			b.report(n, "", "its function until is nil")
+		}
+		if n.most < 1 {
+			b.report(n, "", "it may run %d times: most has to be at least 1", n.most)
+		}
+	case KindEmbed:
+		if n.in == nil {
+			b.report(n, "", "its function in is nil")
+		}
+		if n.out == nil {
+			b.report(n, "", "its function out is nil")
+		}
+	}
+	if n.kind != KindLoop && n.kind != KindEmbed {
+		return
+	}
+	if n.body == nil {
+		b.report(n, "", "its graph is nil")
+		return
+	}
+	if depth := 1 + n.body.Depth; depth > MaxDepth {
+		b.report(n, "", "graphs are nested %d deep, the limit is %d", depth, MaxDepth)
+	}
+}
+
+func (b *build) checkPolicy(n *node) {
+	p := n.policy
+	if n.kind == KindLoop || n.kind == KindEmbed {
+		for _, field := range []struct {
+			name string
+			set  bool
+		}{
+			{"Attempts", p.Attempts != 0},
+			{"Timeout", p.Timeout != 0},
+			{"Backoff", p.Backoff != Backoff{}},
+			{"Retry", p.Retry != nil},
+		} {
+			if field.set {
+				b.report(n, "", "Policy.%s belongs to the nodes of its graph, not to itself",
+					field.name)
+			}
+		}
+		return
+	}
+	if p.Attempts < 0 {
+		b.report(n, "", "Policy.Attempts is negative: %d", p.Attempts)
+	}
+	if p.Timeout < 0 {
+		b.report(n, "", "Policy.Timeout is negative: %v", p.Timeout)
+	}
+	if wrong := p.Backoff.problem(); wrong != "" {
+		b.report(n, "", "Policy.Backoff %s", wrong)
+	}
+}
+
+// checkOutcomes reports whether the outcomes that n declares can be told apart.
+func (b *build) checkOutcomes(n *node) bool {
+	if n.kind != KindRoute {
+		return true
+	}
+	if len(n.outcomes) == 0 {
+		b.report(n, "", "a route needs outcomes")
+		return false
+	}
+	sound := true
+	seen := make(map[string]int)
+	for _, o := range n.outcomes {
+		if wrong := checkOutcome(o); wrong != "" {
+			b.report(n, o, "outcome %q %s", o, wrong)
+			sound = false
+		}
+		if seen[o]++; seen[o] == 2 {
+			b.report(n, o, "outcome %q is declared twice", o)
+			sound = false
+		}
+	}
+	return sound
+}
+
+// checkEdges checks what n follows, edge by edge.
+func (b *build) checkEdges(n *node) {
+	for _, fault := range n.faults {
+		b.report(n, "", "%s", fault)
+	}
+	for leaf := range leaves(n.after) {
+		from := b.nodes[leaf.Node]
+		seen := make(map[string]int, len(leaf.On))
+		for _, o := range leaf.On {
+			seen[o]++
+			switch {
+			case seen[o] == 2:
+				b.report(n, o, "names outcome %q of node %q twice", o, from.name)
+			case seen[o] == 1 && !slices.Contains(from.outcomes, o):
+				b.report(n, o, "follows outcome %q of node %q, which declares %s",
+					o, from.name, cmp.Or(quoted(from.outcomes, ", "), "none"))
+			}
+		}
+	}
+}
+
+// checkFollowed reports the outcomes of node i that lead nowhere.
+func (b *build) checkFollowed(i int) {
+	n := b.nodes[i]
+	if b.plain[i] || n.kind == KindLoop && b.followed[i] == nil {
+		return
+	}
+	seen := make(map[string]bool)
+	for _, o := range n.outcomes {
+		if !seen[o] && !b.followed[i][o] {
+			b.report(n, o, "outcome %q is followed by no node: follow it, or name it in End", o)
+		}
+		seen[o] = true
+	}
+}

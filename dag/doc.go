@@ -1,0 +1,32 @@
+// Package dag says what a graph is: typed nodes over a state type, what each node
+// follows, and the errors a graph can have before anything has run.
+//
+// A [Builder] collects nodes; [Builder.Build] freezes them into a [Graph] or returns
+// every problem at once. A node names what it follows when it is created, so a cycle
+// cannot be written; repetition is a node of its own ([Loop]).
+//
+//	b := dag.New[Inquiry]("archivist")
+//	classify := dag.Route(b, "classify", Classify, []Intent{Search, OffTopic})
+//	library := dag.Step(b, "library", lib.Search, classify.On(Search))
+//	dag.Step(b, "respond", Respond, library, classify.On(OffTopic))
+//	graph, err := b.Build()
+//
+// # Joining
+//
+// A node waits until everything it follows has settled: done, skipped, or failed with
+// its failure edge taken. It runs if all those edges were taken; edges of which every
+// two exclude each other count as one. Where some may be taken and others not, the
+// graph says which it means with [All] or [Any], and Build names the node that doesn't.
+// A node that does not run is skipped, and settles as skipped.
+//
+// # Ends
+//
+// Every outcome of a [Route] is followed by a node or by [End]. [Fail] is an end at
+// which the graph fails.
+//
+// # Inside a node
+//
+// A node is a function of a context and a *S. [Key], [Attempt], [Ask] and [Failures]
+// work on that context. Outside a run they do something sensible, so that a node can be
+// tested by calling it.
+package dag

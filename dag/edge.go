@@ -1,0 +1,135 @@
+package dag
+
+import (
+	"fmt"
+	"slices"
+)
+
+// An Edge is something that a node can follow: a node ([Node], [RouteNode]: finished
+// well, whatever its outcome), some of its outcomes ([RouteNode.On]), its failure
+// ([Node.Failed]), or a combination of these ([All], [Any]).
+type Edge[S any] interface {
+	// resolve says what the edge means in b, or else what is wrong with it. It mentions
+	// S so that an edge of another state type does not compile.
+	resolve(b *Builder[S]) (e Expr, faults []string)
+}
+
+// All is taken when every one of edges was taken.
+func All[S any](edges ...Edge[S]) Edge[S] { return combine(OpAll, edges) }
+
+// Any is taken when at least one of edges was taken. It still waits until all of them
+// have settled.
+func Any[S any](edges ...Edge[S]) Edge[S] { return combine(OpAny, edges) }
+
+// A Node is the handle of a node without outcomes. As an [Edge] it is taken when the
+// node has finished well.
+type Node[S any] struct {
+	b *Builder[S]
+	i int
+}
+
+func (n Node[S]) resolve(b *Builder[S]) (Expr, []string) {
+	return exit[S]{n.b, Expr{Op: OpNode, Node: n.i}}.resolve(b)
+}
+
+// With sets the policy of the node and returns the node.
+func (n Node[S]) With(p Policy) Node[S] {
+	n.b.nodes[n.i].policy = p
+	return n
+}
+
+// Failed is taken when the node has failed for good: its last attempt failed. If
+// somebody follows it, the failure of the node is not the failure of the graph.
+func (n Node[S]) Failed() Edge[S] {
+	return exit[S]{n.b, Expr{Op: OpNode, Node: n.i, Failed: true}}
+}
+
+// A RouteNode is the handle of a node with outcomes of type O. As an [Edge] it is taken
+// when the node has finished well, whatever its outcome.
+type RouteNode[S any, O ~string] struct {
+	b *Builder[S]
+	i int
+}
+
+func (n RouteNode[S, O]) resolve(b *Builder[S]) (Expr, []string) {
+	return exit[S]{n.b, Expr{Op: OpNode, Node: n.i}}.resolve(b)
+}
+
+// With sets the policy of the node and returns the node.
+func (n RouteNode[S, O]) With(p Policy) RouteNode[S, O] {
+	n.b.nodes[n.i].policy = p
+	return n
+}
+
+// Failed is taken when the node has failed for good; see [Node.Failed].
+func (n RouteNode[S, O]) Failed() Edge[S] {
+	return exit[S]{n.b, Expr{Op: OpNode, Node: n.i, Failed: true}}
+}
+
+// On is taken when the node has finished with one of the outcomes named.
+func (n RouteNode[S, O]) On(outcome O, more ...O) Edge[S] {
+	on := []string{string(outcome)}
+	for _, o := range more {
+		on = append(on, string(o))
+	}
+	return exit[S]{n.b, Expr{Op: OpNode, Node: n.i, On: on}}
+}
+
+// An exit is an edge that leaves one node.
+type exit[S any] struct {
+	b *Builder[S]
+	e Expr
+}
+
+func (x exit[S]) resolve(b *Builder[S]) (Expr, []string) {
+	if x.b == nil {
+		return Expr{}, []string{"follows the zero value of a node handle"}
+	}
+	if x.b != b {
+		return Expr{}, []string{fmt.Sprintf("follows node %q of another builder, of graph %q",
+			x.b.nodes[x.e.Node].name, x.b.name)}
+	}
+	return x.e, nil
+}
+
+// A combination is what [All] and [Any] return.
+type combination[S any] struct {
+	op    Op
+	edges []Edge[S]
+}
+
+func combine[S any](op Op, edges []Edge[S]) Edge[S] {
+	return combination[S]{op, slices.Clone(edges)}
+}
+
+// resolve leaves out the members that are wrong. One member alone is that member: a
+// graph has one form, and one digest, whether or not it was wrapped.
+func (c combination[S]) resolve(b *Builder[S]) (Expr, []string) {
+	word := map[Op]string{OpAll: "dag.All", OpAny: "dag.Any"}[c.op]
+	if len(c.edges) == 0 {
+		return Expr{}, []string{"follows " + word + " of nothing"}
+	}
+	whole := Expr{Op: c.op}
+	var faults []string
+	for _, edge := range c.edges {
+		e, wrong := resolve(b, edge)
+		faults = append(faults, wrong...)
+		if e.Op != OpNone {
+			whole.Of = append(whole.Of, e)
+		}
+	}
+	switch len(whole.Of) {
+	case 0:
+		return Expr{}, faults
+	case 1:
+		return whole.Of[0], faults
+	}
+	return whole, faults
+}
+
+func resolve[S any](b *Builder[S], edge Edge[S]) (Expr, []string) {
+	if edge == nil {
+		return Expr{}, []string{"follows a nil edge"}
+	}
+	return edge.resolve(b)
+}

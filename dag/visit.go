@@ -1,0 +1,114 @@
+package dag
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/pawlgo/pawl/state"
+)
+
+// A Visit is what the context of a running node carries. Dispatchers implement it, and
+// test contexts; node code calls [Key], [Attempt], [Ask] and [Failures] instead.
+type Visit interface {
+	// Key is the visit's idempotency key: the same for every attempt, in every process.
+	Key() string
+	// Attempt counts the attempts of the visit from 1, over crashes and resumes.
+	Attempt() int
+	// Failures tells what failed among the nodes whose failure this visit follows.
+	Failures() []Failure
+	// Ask returns the answer to the question of this key, or the error that the node
+	// has to return because there is none yet. want is the type of the answer.
+	Ask(key string, question json.RawMessage, want state.Type) (json.RawMessage, error)
+}
+
+// VisitKey is the context key under which a running node's [Visit] is found.
+type VisitKey struct{}
+
+func visitOf(ctx context.Context) Visit {
+	v, _ := ctx.Value(VisitKey{}).(Visit)
+	return v
+}
+
+// A Failure tells how a visit failed for good: the same live and after a restart.
+type Failure struct {
+	Path     string      `json:"path"`     // of the visit
+	Attempts int         `json:"attempts"` // made in all
+	Kind     FailureKind `json:"kind"`
+	Message  string      `json:"message"`
+}
+
+// FailureKind says in which way a visit failed.
+type FailureKind string
+
+const (
+	FailedError    FailureKind = "error"    // its function returned an error
+	FailedPanic    FailureKind = "panic"    // user code panicked
+	FailedGoexit   FailureKind = "goexit"   // user code called runtime.Goexit
+	FailedTimeout  FailureKind = "timeout"  // Policy.Timeout passed
+	FailedOutcome  FailureKind = "outcome"  // a Route chose an outcome it did not declare
+	FailedState    FailureKind = "state"    // a value that it wrote cannot be stored
+	FailedRejected FailureKind = "rejected" // a person rejected its interrupt
+	FailedEnd      FailureKind = "end"      // a dag.Fail was reached
+)
+
+// Key returns the idempotency key of the visit that ctx belongs to: the same for every
+// attempt, in every process. Outside a run it returns "".
+func Key(ctx context.Context) string {
+	if v := visitOf(ctx); v != nil {
+		return v.Key()
+	}
+	return ""
+}
+
+// Attempt returns which attempt of the visit this is, counted from 1 over crashes and
+// resumes. Outside a run it returns 1.
+func Attempt(ctx context.Context) int {
+	if v := visitOf(ctx); v != nil {
+		return v.Attempt()
+	}
+	return 1
+}
+
+// Failures tells what failed among the nodes whose failure this visit follows, in
+// declaration order. Outside a run it returns nil.
+func Failures(ctx context.Context) []Failure {
+	if v := visitOf(ctx); v != nil {
+		return v.Failures()
+	}
+	return nil
+}
+
+// ErrNoVisit is returned by [Ask] for a context that belongs to no visit.
+var ErrNoVisit = errors.New("dag: the context belongs to no visit of a run")
+
+// Ask returns a person's answer to question. If there is none yet it returns an error
+// that the node should return at once: whatever the node returns, the visit waits,
+// interrupted, what it wrote is dropped, and once the question is answered the node runs
+// again from its first line. Keys tell several questions of one visit apart. question
+// may be anything that JSON can say; an answer that does not fit A is refused when it is
+// given.
+func Ask[A any](ctx context.Context, key string, question any) (A, error) {
+	var answer A
+	v := visitOf(ctx)
+	if v == nil {
+		return answer, fmt.Errorf("%w: Ask(%q)", ErrNoVisit, key)
+	}
+	q, err := json.Marshal(question)
+	if err != nil {
+		return answer, fmt.Errorf("dag: question %q: %w", key, err)
+	}
+	want, err := state.TypeOf[A]()
+	if err != nil {
+		return answer, fmt.Errorf("dag: answer to %q: %w", key, err)
+	}
+	raw, err := v.Ask(key, q, want)
+	if err != nil {
+		return answer, err
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return answer, fmt.Errorf("dag: answer to %q: %w", key, err)
+	}
+	return answer, nil
+}

@@ -1,0 +1,311 @@
+package dispatcher
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// decide answers every decision that the machine has come to. User code is asked here,
+// before the append that its verdict rides in, and never again. It reports whether the
+// caller still owns the run.
+func (r *run) decide(h *tenure) bool {
+	for d, ok := r.m.next(); ok; d, ok = r.m.next() {
+		h.decide = &d
+		ok, err := r.settle(h, d)
+		if !ok {
+			return false
+		}
+		if err != nil {
+			r.undecided(d, err)
+		}
+		h.decide = nil
+	}
+	return true
+}
+
+func (r *run) settle(h *tenure, d decision) (bool, *userError) {
+	switch d.kind {
+	case vet:
+		return r.vet(h, d.t)
+	case enter:
+		return r.enter(h, d.t)
+	case merge:
+		return r.merge(h, d.f)
+	case end:
+		return r.end(h, d.f)
+	default:
+		return r.bury(h, d.f)
+	}
+}
+
+// ask runs user code that decides something. It reports whether the caller still owns
+// the run, and how the code failed.
+func (r *run) ask(h *tenure, what string, f func()) (ok bool, err *userError) {
+	if !h.leave(inCall, what) {
+		return false, nil
+	}
+	err = protect(f)
+	return h.back(inCall), err
+}
+
+func protect(f func()) (err *userError) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(p)
+		}
+	}()
+	f()
+	return nil
+}
+
+// vet asks whether a visit is interrupted before it begins.
+func (r *run) vet(h *tenure, t *task) (bool, *userError) {
+	stop, ok, err := r.boundary(h, t, false)
+	if !ok || err != nil {
+		return ok, err
+	}
+	if stop {
+		r.interrupt(t, checkpoint.Interrupt{Kind: kindBefore})
+		return true, nil
+	}
+	r.m.pass(t)
+	return true, nil
+}
+
+// boundary asks whether the run pauses before or after a visit.
+func (r *run) boundary(h *tenure, t *task, after bool) (stop, ok bool, err *userError) {
+	names := r.c.before
+	if after {
+		names = r.c.after
+	}
+	b := Boundary{Run: r.id, Path: t.path(), Node: t.nodePath(), After: after}
+	if names.match(b) {
+		return true, true, nil
+	}
+	hook := r.c.opts.InterruptIf
+	if hook == nil {
+		return false, true, nil
+	}
+	ok, err = r.ask(h, "InterruptIf for "+b.Path, func() { stop = hook(b) })
+	return stop, ok, err
+}
+
+func (r *run) interrupt(t *task, i checkpoint.Interrupt) {
+	r.add(fact{
+		Entry: checkpoint.Entry{Kind: checkpoint.Interrupted, Path: t.path(), ID: uuid.NewString(), Data: encode(i)},
+		t:     t, live: true,
+	})
+}
+
+// enter opens the frame of a visit that holds one. What an Embed's in wrote is its input.
+func (r *run) enter(h *tenure, t *task) (bool, *userError) {
+	x := fact{Entry: checkpoint.Entry{Kind: checkpoint.Entered, Path: t.path()}, t: t, live: true}
+	if t.node.Kind == dag.KindLoop {
+		x.Path += "/1"
+		r.add(x)
+		return true, nil
+	}
+	from, to := t.frame.view.Draft(), t.node.Body.Schema.New()
+	ok, failed := r.ask(h, "the input of "+t.path(), func() { t.node.In(from.Value(), to.Value()) })
+	if !ok || failed != nil {
+		return ok, failed
+	}
+	var err error
+	if x.delta, err = r.delta(to); err != nil {
+		return true, &userError{kind: dag.FailedState, err: err}
+	}
+	r.add(x)
+	return true, nil
+}
+
+// merge ends the superstep of a frame. If it can't be merged, that is told when nothing
+// runs any more.
+func (r *run) merge(h *tenure, f *frame) (bool, *userError) {
+	x, ok := r.merged(h, f)
+	if !ok || x == nil {
+		return ok, nil
+	}
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		if t.phase != finished || !r.m.vets {
+			continue
+		}
+		stop, ok, err := r.boundary(h, t, true)
+		if err != nil {
+			r.park(f, "hook", err.err, nil)
+			return ok, nil
+		}
+		if !ok {
+			return false, nil
+		}
+		if stop {
+			r.interrupt(t, checkpoint.Interrupt{Kind: kindAfter})
+		}
+	}
+	r.add(*x)
+	return true, nil
+}
+
+// merged computes the state at the end of a superstep. A nil fact means that there is
+// none, and that it is parked.
+func (r *run) merged(h *tenure, f *frame) (*fact, bool) {
+	writes := f.writes()
+	if len(writes) > 1 {
+		if err := state.Conflicts(f.plan.Schema, writes); err != nil {
+			var c *state.ConflictError
+			errors.As(err, &c)
+			r.park(f, "conflict", err, c.Visits[:])
+			return nil, true
+		}
+	}
+	var m state.Merged
+	var mergeErr, tryErr, checkErr error
+	ok, failed := true, (*userError)(nil)
+	work := func() {
+		if m, mergeErr = state.Merge(f.view, f.outer, writes); mergeErr != nil {
+			return
+		}
+		if tryErr = f.try(m.State); tryErr != nil {
+			return
+		}
+		checkErr = f.spare.Check()
+	}
+	if f.plan.Schema.CallsUser() {
+		ok, failed = r.ask(h, "the merge of "+f.name(), work)
+	} else {
+		work()
+	}
+	if !ok {
+		return nil, false
+	}
+	limit := r.c.opts.Limits.StateBytes
+	switch {
+	case failed != nil:
+		r.park(f, "merge", failed.err, f.finishedHere())
+	case mergeErr != nil || tryErr != nil:
+		r.park(f, "merge", errors.Join(mergeErr, tryErr), f.finishedHere())
+	case checkErr != nil:
+		r.park(f, "check", checkErr, f.finishedHere())
+	case f.spare.Size() > limit:
+		r.park(f, "limit", &LimitError{"state bytes", limit, f.name()}, f.finishedHere())
+	default:
+		f.tried = true
+		return &fact{
+			Entry: checkpoint.Entry{Kind: checkpoint.Superstep, Path: f.path, Step: f.step},
+			f:     f, delta: m.State, outer: m.Outer, live: true,
+		}, true
+	}
+	return nil, true
+}
+
+// park keeps a superstep that can't be merged until nothing runs any more.
+func (r *run) park(f *frame, kind string, err error, voids []string) {
+	r.parked = append(r.parked, parked{voids: voids, fault: fault{kind, err.Error()}, err: err})
+}
+
+// end says what comes of a frame that has nothing left to run.
+func (r *run) end(h *tenure, f *frame) (bool, *userError) {
+	t := f.holder
+	if t == nil {
+		r.add(fact{Entry: checkpoint.Entry{Kind: checkpoint.Completed}, live: true})
+		return true, nil
+	}
+	x := fact{Entry: checkpoint.Entry{Kind: checkpoint.Done, Path: t.path()}, t: t, live: true}
+	if t.node.Kind == dag.KindEmbed {
+		from, to := f.view.Draft(), t.frame.view.Draft()
+		ok, failed := r.ask(h, "the output of "+t.path(), func() { t.node.Out(from.Value(), to.Value()) })
+		if !ok || failed != nil {
+			return ok, failed
+		}
+		var err error
+		if x.delta, err = r.delta(to); err != nil {
+			return true, &userError{kind: dag.FailedState, err: err}
+		}
+		r.add(x)
+		return true, nil
+	}
+	until := false
+	ok, failed := r.ask(h, "until of "+t.path(), func() { until = t.node.Until(f.view.Draft().Value()) })
+	if !ok || failed != nil {
+		return ok, failed
+	}
+	switch {
+	case until:
+		x.Outcome = string(dag.Done)
+	case f.iteration >= t.node.Most:
+		x.Outcome = string(dag.Exhausted)
+	default:
+		x.Kind, x.Path = checkpoint.Entered, x.Path+"/"+strconv.Itoa(f.iteration+1)
+	}
+	r.add(x)
+	return true, nil
+}
+
+// bury makes the visit that holds a failed frame fail. What a Loop has finished is kept.
+func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
+	t := f.holder
+	if t.node.Kind == dag.KindLoop && len(f.open) > 0 {
+		x, ok := r.merged(h, f)
+		if !ok || x == nil {
+			return ok, nil
+		}
+		x.Outcome = outcomeFailed
+		r.add(*x)
+	}
+	failure := f.failure()
+	r.add(fact{
+		Entry: checkpoint.Entry{Kind: checkpoint.AttemptFailed, Path: t.path(), Data: encode(checkpoint.FailedAttempt{
+			Kind: string(failure.Kind), Message: failure.Message, Final: true,
+			Origin: failure.Path, Attempts: failure.Attempts,
+		})},
+		t: t, live: true, err: r.nodeError(failure),
+	})
+	return true, nil
+}
+
+// undecided states what comes of user code that could not decide: the visit fails for
+// which it was asked; a merge that failed is the run's fault.
+func (r *run) undecided(d decision, u *userError) {
+	t := d.t
+	if d.kind == merge || d.kind == bury {
+		r.park(d.f, "merge", u.err, d.f.finishedHere())
+		return
+	}
+	if t == nil {
+		t = d.f.holder
+	}
+	e := &NodeError{Run: r.id, Path: t.path(), Kind: u.kind, Stack: u.stack, Err: u.err}
+	r.errs[e.Path] = e
+	r.add(fact{
+		Entry: checkpoint.Entry{Kind: checkpoint.AttemptFailed, Path: e.Path, Data: encode(checkpoint.FailedAttempt{
+			Kind: string(u.kind), Message: u.err.Error(), Stack: string(u.stack), Final: true,
+		})},
+		t: t, live: true, err: e,
+	})
+}
+
+// name is how errors speak of a frame.
+func (f *frame) name() string {
+	if f.path == "" {
+		return fmt.Sprintf("superstep %d", f.step)
+	}
+	return fmt.Sprintf("superstep %s@%d", f.path, f.step)
+}
+
+// finishedHere lists the visits of the open superstep of f, and of it alone, that are done.
+func (f *frame) finishedHere() []string {
+	var visits []string
+	for _, i := range f.open {
+		if t := &f.tasks[i]; t.phase == finished {
+			visits = append(visits, t.path())
+		}
+	}
+	return visits
+}

@@ -1,0 +1,228 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// Options configure a [Dispatcher]. The zero Options work.
+type Options struct {
+	// InterruptBefore and InterruptAfter name visits before or after which a run pauses:
+	// by node path ("compose-loop/validate", in every iteration) or by visit path
+	// ("compose-loop/2/validate", in that one). Nil means none.
+	InterruptBefore []string
+	InterruptAfter  []string
+	// InterruptIf is asked about every visit, before it begins and after its superstep
+	// has ended, unless a name above says it already. Nil means no.
+	InterruptIf func(Boundary) bool
+	// Observe sees the events of all runs, in order for each run, from the goroutine that
+	// runs it: it should be quick. Its panics are ignored. Nil means nobody does.
+	Observe func(Event)
+	// Limits bound what a run may use. Zero fields mean the defaults.
+	Limits Limits
+	// Grace is how long a call may take to return once its context is done. Nodes that
+	// have not returned shortly before its end are abandoned. Zero means 5 seconds.
+	Grace time.Duration
+	// Parallel is how many bodies of nodes may run at once, over all runs of the
+	// dispatcher. Zero means as many as there are.
+	Parallel int
+	// Paranoid folds every delta from its encoded bytes, as a recovery would, instead of
+	// from memory. It costs time and is meant for tests.
+	Paranoid bool
+
+	now func() time.Time // of instants that are stored; nil means time.Now
+}
+
+// Limits bound what a run may use. A run that reaches one fails with a [*LimitError].
+type Limits struct {
+	// Supersteps a run may end, of all its frames. Zero means 1,000,000.
+	Supersteps int
+	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB.
+	StateBytes int
+	// ValueBytes is the size of one encoded value. Zero means 64 MiB.
+	ValueBytes int
+}
+
+// A Boundary is a moment at which a run may be interrupted.
+type Boundary struct {
+	Run   string
+	Path  string // of the visit: compose-loop/2/validate
+	Node  string // its node path: compose-loop/validate
+	After bool   // after the visit; else before it
+}
+
+// A Dispatcher runs one graph over one store. It holds no goroutines and needs no Close;
+// it is safe for concurrent use.
+type Dispatcher[S any] struct {
+	core *core
+}
+
+// core is a Dispatcher without its type parameter.
+type core struct {
+	plan   *dag.Plan
+	store  checkpoint.Store // nil: runs leave no log
+	opts   Options
+	owner  string
+	before patterns
+	after  patterns
+	slots  *semaphore.Weighted // nil: no limit
+	strays sync.Map            // run id → *strays: visits that were abandoned and have not returned
+}
+
+// New joins a graph and a store. With a nil store runs leave no log: only Start works,
+// and options that need a log are refused. It returns an [*OptionError] for an option
+// that can't be: a negative number, or an interrupt that names no node of the graph.
+func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher[S], error) {
+	if g == nil {
+		return nil, &OptionError{"graph", "is nil"}
+	}
+	c := &core{plan: g.Plan(), store: store, opts: o, owner: uuid.NewString()}
+	if err := c.configure(); err != nil {
+		return nil, err
+	}
+	return &Dispatcher[S]{c}, nil
+}
+
+func (c *core) configure() error {
+	o := &c.opts
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"Grace", int64(o.Grace)},
+		{"Parallel", int64(o.Parallel)},
+		{"Limits.Supersteps", int64(o.Limits.Supersteps)},
+		{"Limits.StateBytes", int64(o.Limits.StateBytes)},
+		{"Limits.ValueBytes", int64(o.Limits.ValueBytes)},
+	} {
+		if n.value < 0 {
+			return &OptionError{n.name, "is negative"}
+		}
+	}
+	if c.store == nil && (len(o.InterruptBefore) > 0 || len(o.InterruptAfter) > 0 || o.InterruptIf != nil) {
+		return &OptionError{"InterruptBefore", "interrupts need a store"}
+	}
+	var errs []error
+	for _, name := range o.InterruptBefore {
+		errs = append(errs, c.before.add("InterruptBefore", c.plan, name))
+	}
+	for _, name := range o.InterruptAfter {
+		errs = append(errs, c.after.add("InterruptAfter", c.plan, name))
+	}
+	o.Limits.Supersteps = orDefault(o.Limits.Supersteps, 1_000_000)
+	o.Limits.StateBytes = orDefault(o.Limits.StateBytes, 256<<20)
+	o.Limits.ValueBytes = orDefault(o.Limits.ValueBytes, 64<<20)
+	o.Grace = orDefault(o.Grace, 5*time.Second)
+	if o.Parallel > 0 {
+		c.slots = semaphore.NewWeighted(int64(o.Parallel))
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	return errors.Join(errs...)
+}
+
+func orDefault[N int | time.Duration](n, def N) N {
+	if n == 0 {
+		return def
+	}
+	return n
+}
+
+// NewRunID returns a fresh run id, a UUIDv7: ids sort by the time they were made.
+func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// Run brings the run to its end, or as far as it can go. It starts the run if there is
+// none, calling input on the empty state (nil means the state stays empty); it goes on
+// with one that is at rest or was left running; it returns the result of one that is
+// completed. It ends no interrupt: only Resume and Answer do. ErrBusy if the run is live.
+func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S)) (*Result[S], error) {
+	r, err := d.core.run(ctx, run, modeRun, erase(input), nil)
+	return typed[S](r), err
+}
+
+// Start begins a run that must not exist yet; ErrExists if it does.
+func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S)) (*Result[S], error) {
+	r, err := d.core.run(ctx, run, modeStart, erase(input), nil)
+	return typed[S](r), err
+}
+
+// Resume goes on with a run that exists and is not completed, and ends its interrupts
+// before and after visits; visits that asked go on waiting for their answers. ErrNotFound
+// if there is no such run, ErrCompleted if it is completed. A run that failed at a
+// dag.Fail returns the same failure.
+func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...ResumeOption) (*Result[S], error) {
+	r, err := d.core.run(ctx, run, modeResume, nil, options)
+	return typed[S](r), err
+}
+
+// A ResumeOption changes what a Resume demands. See [From].
+type ResumeOption struct {
+	from checkpoint.Cursor
+}
+
+// From lets Resume go on only from this cursor: [ErrStaleCursor] if it is no longer where
+// the run stands, checkpoint.ErrCursor if it is another run's or names nothing.
+func From(c checkpoint.Cursor) ResumeOption { return ResumeOption{from: c} }
+
+// Cancel stops a run, from anywhere. A live one is told so, by a durable message, and
+// comes to rest as Cancelled; Cancel returns when the message is durable. One at rest
+// becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted
+// if the run is completed.
+func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error) error {
+	return d.core.cancelRun(ctx, run, cause)
+}
+
+// Answer ends the interrupt of this id. For one that a node asked, value is the answer,
+// anything that JSON can say and that fits the type the node asked for; for one before
+// or after a visit it is [Approve] or [Reject]. The run goes on with the next Run or
+// Resume, or at once if it is live. An [*AnswerError] says why an answer was refused;
+// then nothing has changed. Answer returns when the answer is durable.
+func (d *Dispatcher[S]) Answer(ctx context.Context, run, interrupt string, value any) error {
+	return d.core.answerInterrupt(ctx, run, interrupt, value)
+}
+
+// State reads a run without running it: its last closed superstep, its cursor, and what
+// it waits for.
+func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], error) {
+	r, err := d.core.read(ctx, run, 0)
+	return typed[S](r), err
+}
+
+// At reads a run as it stood at a checkpoint: "run@seq" or "path@superstep" as
+// [Checkpoint] prints them, or a superstep number of the top frame. checkpoint.ErrCursor
+// if it names no checkpoint of the run.
+func (d *Dispatcher[S]) At(ctx context.Context, run, address string) (*Result[S], error) {
+	r, err := d.core.at(ctx, run, address)
+	return typed[S](r), err
+}
+
+// History lists the checkpoints of a run, oldest first: the end of every superstep of
+// every frame.
+func (d *Dispatcher[S]) History(ctx context.Context, run string) iter.Seq2[Checkpoint, error] {
+	return d.core.history(ctx, run)
+}
+
+// Graph returns the name of the graph that d runs.
+func (d *Dispatcher[S]) Graph() string { return d.core.plan.Name }
+
+func erase[S any](input func(*S)) func(any) {
+	if input == nil {
+		return nil
+	}
+	return func(s any) { input(s.(*S)) }
+}
+
+func (c *core) refuse(run string, err error) error {
+	return fmt.Errorf("dispatcher: run %q: %w", run, err)
+}

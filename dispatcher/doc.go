@@ -1,0 +1,31 @@
+// Package dispatcher runs graphs: superstep by superstep, under a context, with every
+// finished node durable before anything may follow from it.
+//
+// A [Dispatcher] joins a graph and a store. Its Run is the line that a program repeats
+// after a restart: it starts a run, or goes on with it from where it stands.
+//
+//	d, err := dispatcher.New(graph, store, dispatcher.Options{})
+//	res, err := d.Run(ctx, "inquiry-42", func(q *Inquiry) { q.Query.Set("labyrinth") })
+//
+// # Results
+//
+// err == nil means Completed. A run that came to rest otherwise returns a [*Rest] with
+// its status, cursor, cause and pending interrupts; errors.Is finds [ErrInterrupted],
+// context.Canceled (cancelled) and context.DeadlineExceeded (a deadline of the caller
+// passed), errors.As the [*NodeError] of a node that failed. Refusals and errors of the
+// store are themselves. The [Result] beside the error is never nil.
+//
+// # Promises
+//
+// A visit whose entry is durable is never run again; one that was cut off may be, under
+// the same idempotency key. A cancelled call returns within [Options.Grace], whatever
+// nodes and stores do. No goroutine outlives the call that started it, but for a node or
+// a store call that was abandoned, which the result names. States and cursors do not
+// depend on the order in which parallel nodes finish.
+//
+// # Inside
+//
+// machine.go holds every rule and is pure; a run's owner, one goroutine at a time, asks
+// it what may follow, does it, and makes it durable. Other goroutines are the bodies of
+// parallel visits.
+package dispatcher

@@ -1,0 +1,184 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+var (
+	// ErrInterrupted: the run waits for an answer or a resume.
+	ErrInterrupted = errors.New("dispatcher: run is interrupted")
+	// ErrBusy: the run is live. A *checkpoint.BusyError names its owner.
+	ErrBusy = checkpoint.ErrBusy
+	// ErrNotFound: there is no such run.
+	ErrNotFound = checkpoint.ErrNotFound
+	// ErrRunID: the run id is empty, too long, not UTF-8, or holds control characters.
+	ErrRunID = checkpoint.ErrRunID
+	// ErrCommitUnknown: whether the last step became durable can't be known. The next Run
+	// or Resume finds out.
+	ErrCommitUnknown = checkpoint.ErrCommitUnknown
+	// ErrExists: a run of this id exists.
+	ErrExists = errors.New("dispatcher: run exists")
+	// ErrCompleted: the run is completed.
+	ErrCompleted = errors.New("dispatcher: run is completed")
+	// ErrStaleCursor: the cursor is no longer where the run stands.
+	ErrStaleCursor = errors.New("dispatcher: cursor is no longer the head of the run")
+	// ErrStillRunning: a node of an earlier call was abandoned and has not returned.
+	ErrStillRunning = errors.New("dispatcher: an abandoned node is still running")
+	// ErrStuck: user code or a store call did not return within the grace period, and
+	// the run could not be brought to rest. The next Run or Resume goes on from its log.
+	ErrStuck = errors.New("dispatcher: did not return within the grace period")
+	// ErrNoStore: the dispatcher has no store, and the call needs one.
+	ErrNoStore = errors.New("dispatcher: needs a store")
+	// ErrDrain, as the cause of a context's cancel, makes a run stop and leaves it
+	// Running without an owner, for recovery.
+	ErrDrain = errors.New("dispatcher: draining")
+	// ErrTimeout: an attempt took longer than its Policy.Timeout. See [NodeError].
+	ErrTimeout = errors.New("dispatcher: attempt timed out")
+	// ErrNested: the checkpoint is of a frame whose state has another type.
+	ErrNested = errors.New("dispatcher: checkpoint of a nested state type")
+)
+
+// Is finds ErrInterrupted, context.Canceled and context.DeadlineExceeded by the status.
+func (e *Rest) Is(target error) bool {
+	switch target {
+	case ErrInterrupted:
+		return e.Status == checkpoint.StatusInterrupted
+	case context.Canceled:
+		return e.Status == checkpoint.StatusCancelled
+	case context.DeadlineExceeded:
+		return e.Status == checkpoint.StatusTimedOut
+	}
+	return false
+}
+
+// Unwrap returns the cause, unless it is a context's error: those speak of the run's
+// status only.
+func (e *Rest) Unwrap() error {
+	if e.Cause == context.Canceled || e.Cause == context.DeadlineExceeded {
+		return nil
+	}
+	return e.Cause
+}
+
+// A NodeError tells how a visit failed for good.
+//
+// errors.Is and errors.As look into Err, but never find a context's error there: a node's
+// own time-out is no deadline of the run.
+type NodeError struct {
+	Run     string
+	Path    string // of the visit
+	Attempt int    // of the last attempt
+	Kind    dag.FailureKind
+	Budget  time.Duration // FailedTimeout: the Policy.Timeout that passed
+	Stack   []byte        // FailedPanic, FailedGoexit: of the goroutine
+	// Err is what the function returned or panicked with. After a restart only its text
+	// is left.
+	Err error
+}
+
+func (e *NodeError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "dispatcher: visit %s failed", e.Path)
+	if e.Attempt > 1 {
+		fmt.Fprintf(&b, " (attempt %d)", e.Attempt)
+	}
+	switch e.Kind {
+	case dag.FailedPanic:
+		b.WriteString(": panic")
+	case dag.FailedTimeout:
+		fmt.Fprintf(&b, ": timed out after %v", e.Budget)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Is reports whether Err is target, or whether target is ErrTimeout and the attempt
+// timed out.
+func (e *NodeError) Is(target error) bool {
+	if target == context.Canceled || target == context.DeadlineExceeded {
+		return false
+	}
+	return target == ErrTimeout && e.Kind == dag.FailedTimeout || errors.Is(e.Err, target)
+}
+
+// As finds what Err holds.
+func (e *NodeError) As(target any) bool { return e.Err != nil && errors.As(e.Err, target) }
+
+// A LimitError says which limit a run has reached.
+type LimitError struct {
+	Limit string // supersteps, state bytes, value bytes
+	Max   int
+	Where string // the frame, or the cell
+}
+
+func (e *LimitError) Error() string {
+	if e.Where == "" {
+		return fmt.Sprintf("dispatcher: limit %d of %s reached", e.Max, e.Limit)
+	}
+	return fmt.Sprintf("dispatcher: limit %d of %s reached by %s", e.Max, e.Limit, e.Where)
+}
+
+// A FaultError is a failure of a run that no visit is the cause of, as its log tells it.
+type FaultError struct {
+	Kind    string // conflict, limit, merge, check, hook
+	Message string
+}
+
+func (e *FaultError) Error() string { return "dispatcher: " + e.Kind + ": " + e.Message }
+
+// An AnswerError says why an answer was refused. Nothing has changed.
+type AnswerError struct {
+	Run, Interrupt string
+	Reason         string
+	Err            error // ErrNotAwaited or ErrAnswerType
+}
+
+func (e *AnswerError) Error() string {
+	return fmt.Sprintf("dispatcher: run %q: answer to %q refused: %s", e.Run, e.Interrupt, e.Reason)
+}
+
+func (e *AnswerError) Unwrap() error { return e.Err }
+
+var (
+	// ErrNotAwaited: nobody waits for this answer: the interrupt is unknown, another
+	// run's, or answered.
+	ErrNotAwaited = errors.New("dispatcher: answer is not awaited")
+	// ErrAnswerType: the answer is not of the type that was asked for.
+	ErrAnswerType = errors.New("dispatcher: answer is of the wrong type")
+)
+
+// A GraphChangedError says that a run was made by another graph than the dispatcher's.
+type GraphChangedError struct {
+	Run     string
+	Stored  string // digest of the graph that the run was made by
+	Current string // digest of the dispatcher's
+	Changes []string
+}
+
+func (e *GraphChangedError) Error() string {
+	return fmt.Sprintf("dispatcher: run %q: its graph has changed from %s to %s: %s",
+		e.Run, short(e.Stored), short(e.Current), strings.Join(e.Changes, "; "))
+}
+
+func short(digest string) string {
+	if len(digest) > 19 {
+		return digest[:19]
+	}
+	return digest
+}
+
+// An OptionError says which option New can't accept.
+type OptionError struct {
+	Option, Reason string
+}
+
+func (e *OptionError) Error() string { return "dispatcher: " + e.Option + " " + e.Reason }

@@ -1,0 +1,256 @@
+package dispatcher
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// outcomeFailed marks the superstep entry of a frame that failed and whose failure is
+// followed: what its visits finished is kept.
+const outcomeFailed = "failed"
+
+// A phase is where a visit is in its life.
+type phase uint8
+
+const (
+	idle     phase = iota // what it follows has not settled
+	ready                 // may run
+	delayed               // may run, but not before an instant
+	held                  // interrupted before it began
+	asking                // interrupted inside: waits for answers
+	inside                // holds a frame that is at work
+	failing               // failed for good and nobody follows that: its frame fails
+	finished              // done; its delta is not merged yet
+	lapsed                // failed for good; its failure edge will be taken
+
+	// From here on a visit has settled.
+	done
+	skipped
+	failed
+)
+
+var phaseNames = [...]string{
+	"idle", "ready", "delayed", "held", "asking", "inside", "failing",
+	"finished", "lapsed", "done", "skipped", "failed",
+}
+
+func (p phase) String() string { return phaseNames[p] }
+
+func (p phase) settled() bool { return p >= done }
+
+// settle is what becomes of a phase when the superstep ends.
+func (p phase) settle() phase {
+	if p == lapsed {
+		return failed
+	}
+	return done
+}
+
+// A frame is a graph at work.
+//
+// While a superstep is open, open lists its visits and left counts those that have
+// neither finished nor failed. Between supersteps open is empty, and next holds what
+// begins once nobody holds the frame.
+type frame struct {
+	plan      *dag.Plan
+	path      string // "" for the run's own, compose-loop/2 for an iteration, the path of an Embed
+	holder    *task  // nil for the run's own
+	iteration int    // of a Loop, counted from 1; else 0
+
+	view  state.Image // the state at the end of the last superstep
+	spare state.Image // memory for the next one
+	outer state.Image // Loop: records what all iterations did, as the loop's own draft would
+	tried bool        // spare holds the merged state of the open superstep
+
+	step    int // the superstep that is open, or the last one; counted from 1
+	tasks   []task
+	open    []int32 // in declaration order
+	next    []int32 // ready behind this superstep, in declaration order
+	left    int     // of open: neither finished nor failed
+	failing int     // of open: failed, and nobody follows that
+
+	after   []*pending   // interrupts after a visit, which hold the frame
+	refused *dag.Failure // a person rejected one of them
+
+	began time.Time // of the superstep, in this call; for events only
+}
+
+// A task is one visit: the place of a node in a frame.
+type task struct {
+	frame   *frame
+	node    *dag.PlanNode
+	phase   phase
+	waits   int32 // of what it follows: not settled
+	outcome string
+	delta   state.Delta
+	inner   *frame // what it holds, while inside or failing there
+	odd     *odd
+}
+
+// An odd is what most visits never have.
+type odd struct {
+	attempts  int           // failed ones, since the run was opened
+	budget    int           // of these, before the budget was renewed
+	notBefore int64         // delayed: milliseconds since 1970
+	wait      time.Duration // delayed: how long the wait was when it was decided
+	failure   *dag.Failure  // failing, lapsed, failed
+	passed    bool          // an interrupt before it was taken
+	asks      []*pending    // held, asking: what has not ended
+	answers   map[string][]byte
+}
+
+func newFrame(plan *dag.Plan, path string, holder *task) *frame {
+	f := &frame{plan: plan, path: path, holder: holder, tasks: make([]task, len(plan.Nodes))}
+	for i := range f.tasks {
+		t := &f.tasks[i]
+		t.frame, t.node = f, &plan.Nodes[i]
+		t.waits = int32(t.node.Waits)
+	}
+	return f
+}
+
+// roots are the visits that follow nothing.
+func (f *frame) roots() []int32 {
+	var roots []int32
+	for i := range f.tasks {
+		if f.tasks[i].waits == 0 {
+			roots = append(roots, int32(i))
+		}
+	}
+	return roots
+}
+
+// settle tells the followers of visit i that it has settled. A follower that waits for
+// nothing any more joins the next superstep, or is skipped and settles at once.
+func (f *frame) settle(i int) {
+	for _, j := range f.plan.Followers[i] {
+		t := &f.tasks[j]
+		if t.waits--; t.waits > 0 {
+			continue
+		}
+		if f.taken(&t.node.Follows) {
+			f.next = append(f.next, int32(j))
+			continue
+		}
+		t.phase = skipped
+		f.settle(j)
+	}
+}
+
+// taken evaluates what a node follows. Everything in it has settled.
+func (f *frame) taken(e *dag.Expr) bool {
+	switch e.Op {
+	case dag.OpAll:
+		for i := range e.Of {
+			if !f.taken(&e.Of[i]) {
+				return false
+			}
+		}
+		return true
+	case dag.OpAny:
+		for i := range e.Of {
+			if f.taken(&e.Of[i]) {
+				return true
+			}
+		}
+		return false
+	case dag.OpNode:
+		t := &f.tasks[e.Node]
+		if e.Failed {
+			return t.phase == failed
+		}
+		return t.phase == done && (e.On == nil || slices.Contains(e.On, t.outcome))
+	}
+	return true
+}
+
+// writes lists what the visits of the open superstep wrote, in declaration order.
+func (f *frame) writes() []state.Write {
+	if len(f.open) == 1 {
+		t := &f.tasks[f.open[0]]
+		if !t.keeps() {
+			return nil
+		}
+		return []state.Write{{Visit: t.path(), Delta: t.delta}}
+	}
+	writes := make([]state.Write, 0, len(f.open))
+	for _, i := range f.open {
+		if t := &f.tasks[i]; t.keeps() {
+			writes = append(writes, state.Write{Visit: t.path(), Delta: t.delta})
+		}
+	}
+	return writes
+}
+
+// try computes in spare what the state will be; folds are the merged Fold cells.
+func (f *frame) try(folds state.Delta) error {
+	if f.spare.IsZero() {
+		f.spare = f.view.Draft()
+	} else {
+		f.spare.CopyFrom(f.view)
+	}
+	for _, i := range f.open {
+		if t := &f.tasks[i]; t.keeps() {
+			if err := f.spare.Apply(t.delta); err != nil {
+				return err
+			}
+		}
+	}
+	return f.spare.Apply(folds)
+}
+
+// record adds the superstep to what the Loop did as a whole.
+func (f *frame) record(folds state.Delta) error {
+	for _, i := range f.open {
+		if t := &f.tasks[i]; t.keeps() {
+			if err := f.outer.Record(t.delta); err != nil {
+				return err
+			}
+		}
+	}
+	return f.outer.Record(folds)
+}
+
+// failure is why f fails: the first in declaration order.
+func (f *frame) failure() *dag.Failure {
+	for _, i := range f.open {
+		if t := &f.tasks[i]; t.phase == failing {
+			return t.odd.failure
+		}
+	}
+	return f.refused
+}
+
+// keeps reports whether what the visit wrote is part of the superstep: it is done, or
+// is a Loop that failed and keeps what it finished.
+func (t *task) keeps() bool { return t.phase == finished || t.phase == lapsed }
+
+func (t *task) path() string {
+	if t.frame.path == "" {
+		return t.node.Name
+	}
+	return t.frame.path + "/" + t.node.Name
+}
+
+func (t *task) rare() *odd {
+	if t.odd == nil {
+		t.odd = &odd{}
+	}
+	return t.odd
+}
+
+// attempts counts the attempts of the visit that failed.
+func (t *task) attempts() int {
+	if t.odd == nil {
+		return 0
+	}
+	return t.odd.attempts
+}
+
+// begun reports whether the moment before the visit has passed.
+func (t *task) begun() bool {
+	return t.odd != nil && (t.odd.passed || t.odd.attempts > 0 || t.odd.answers != nil)
+}

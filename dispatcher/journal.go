@@ -1,0 +1,234 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A journal is where a live run stands in its log. It belongs to the run's owner.
+type journal struct {
+	lease checkpoint.Lease
+	head  checkpoint.Head
+	since int  // bytes that a replay would read since the last snapshot
+	last  int  // bytes of the last snapshot
+	posts bool // there may be posts to take
+}
+
+const doingAppend = "an append to the store"
+
+// flush makes the facts durable, in one append, and then tells them to the observer. It
+// reports whether the caller still owns the run and may go on.
+func (r *run) flush(h *tenure) bool {
+	if len(r.facts) == 0 {
+		return true
+	}
+	if r.c.store == nil {
+		r.tell()
+		return true
+	}
+	entries, size := r.entries()
+	if !h.leave(inCall, doingAppend) {
+		return false
+	}
+	began := time.Now()
+	head, err := r.c.store.Append(r.stored, r.journal.lease, r.journal.head, entries)
+	if !h.back(inCall) {
+		return false
+	}
+	if err != nil {
+		r.err = err
+		r.finish(h)
+		return false
+	}
+	r.journal.head = head
+	r.journal.since += size
+	r.c.observe(Event{Kind: Appended, Entries: len(entries), Bytes: size, Duration: time.Since(began)}, r)
+	r.tell()
+	return r.snapshot(h)
+}
+
+// entries encodes the facts.
+func (r *run) entries() (entries []checkpoint.Entry, size int) {
+	r.lines, r.bytes = r.lines[:0], r.bytes[:0]
+	for i := range r.facts {
+		x := &r.facts[i]
+		e := x.Entry
+		if !x.delta.IsZero() {
+			e.Delta = r.encodeDelta(x.delta.AppendJSON)
+		}
+		if !x.outer.IsZero() {
+			e.Outer = r.encodeDelta(x.outer.AppendJSON)
+		}
+		size += len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
+		r.lines = append(r.lines, e)
+	}
+	return r.lines, size
+}
+
+// entryOverhead is about what an entry takes beside its path and data.
+const entryOverhead = 64
+
+func (r *run) encodeDelta(appendJSON func([]byte) []byte) json.RawMessage {
+	from := len(r.bytes)
+	r.bytes = appendJSON(r.bytes)
+	return r.bytes[from:len(r.bytes):len(r.bytes)]
+}
+
+// snapshot writes one when a replay would read more than four times the live state plus
+// 64 KiB. The store does so in the background.
+func (r *run) snapshot(h *tenure) bool {
+	j := &r.journal
+	if j.since <= 64<<10 || j.since <= 4*max(r.m.root.view.Size(), j.last)+64<<10 {
+		return true
+	}
+	data := r.m.encode()
+	j.since, j.last = 0, len(data)
+	if !h.leave(inCall, "a snapshot of the store") {
+		return false
+	}
+	err := r.c.store.PutSnapshot(r.stored, j.lease, checkpoint.Snapshot{Head: j.head, Data: data})
+	if !h.back(inCall) {
+		return false
+	}
+	if errors.Is(err, checkpoint.ErrFenced) {
+		r.err = err
+		r.finish(h)
+		return false
+	}
+	return true // without it a replay is longer, and nothing else
+}
+
+// watchPosts has the store tell when something is posted to the run.
+func (r *run) watchPosts() (posted <-chan struct{}, stop func()) {
+	if w, ok := r.c.store.(checkpoint.Watcher); ok {
+		return w.Watch(r.id)
+	}
+	return nil, func() {}
+}
+
+// hearPosts tells the owner that there are posts. If a node runs on the owner's goroutine
+// it would hear of a cancel too late, so posts are read for cancels here as well, beside
+// the caller: the read ends with the run's store context at the latest.
+func (r *run) hearPosts() {
+	select {
+	case r.posted <- struct{}{}:
+	default:
+	}
+	if r.reading != nil {
+		select {
+		case <-r.reading:
+		default:
+			return // the reader that is under way, or the owner, will see it
+		}
+	}
+	read := make(chan struct{})
+	r.reading = read
+	go func() { // the call waits for it at its end
+		defer close(read)
+		posts, err := r.c.store.Posts(r.stored, r.id)
+		if err != nil {
+			return
+		}
+		for _, p := range posts {
+			if p.Kind == postCancel {
+				r.cancel(postedCause(p))
+			}
+		}
+	}()
+}
+
+const (
+	postCancel = "cancel"
+	postAnswer = "answer"
+)
+
+// A posted answer is the Data of a post of kind answer.
+type postedAnswer struct {
+	Interrupt string          `json:"interrupt"`
+	Answer    json.RawMessage `json:"answer"`
+}
+
+func postedCause(p checkpoint.Post) error {
+	var text string
+	if json.Unmarshal(p.Data, &text) != nil || text == "" {
+		return context.Canceled
+	}
+	return errors.New(text)
+}
+
+// takePosts drains what was posted. Every post becomes an entry, which deletes it.
+func (r *run) takePosts(h *tenure) bool {
+	select {
+	case <-r.posted:
+		r.journal.posts = true
+	default:
+	}
+	if !r.journal.posts || r.c.store == nil {
+		return true
+	}
+	r.journal.posts = false
+	if !h.leave(inCall, "reading the posts of the store") {
+		return false
+	}
+	posts, err := r.c.store.Posts(r.stored, r.id)
+	if !h.back(inCall) {
+		return false
+	}
+	if err != nil {
+		if r.ctx.Err() != nil {
+			return true // they stay where they are
+		}
+		r.err = err
+		r.finish(h)
+		return false
+	}
+	for _, p := range posts {
+		r.takePost(p)
+	}
+	return true
+}
+
+func (r *run) takePost(p checkpoint.Post) {
+	switch p.Kind {
+	case postCancel:
+		if r.drain == "" {
+			r.drain = p.ID
+			r.cancel(postedCause(p))
+			r.halting = true
+		}
+		return
+	case postAnswer:
+		var a postedAnswer
+		if err := json.Unmarshal(p.Data, &a); err == nil {
+			if w := r.m.waits[a.Interrupt]; w != nil && w.accepts(a.Answer) == nil {
+				r.add(fact{Entry: checkpoint.Entry{Kind: checkpoint.Answered, ID: a.Interrupt, Post: p.ID, Data: a.Answer}, live: true})
+				return
+			}
+		}
+	}
+	r.add(fact{Entry: checkpoint.Entry{Kind: checkpoint.Noted, Post: p.ID, Data: encode(fmt.Sprintf("post %s of kind %s changed nothing", p.ID, p.Kind))}, live: true})
+}
+
+// accepts reports why an answer can't end the interrupt.
+func (p *pending) accepts(answer json.RawMessage) error {
+	if p.kind != kindAsked {
+		var v Verdict
+		if err := json.Unmarshal(answer, &v); err != nil || v != Approve && v != Reject {
+			return fmt.Errorf("%w: want %q or %q, got %s", ErrAnswerType, Approve, Reject, answer)
+		}
+		return nil
+	}
+	want, err := p.want()
+	if err != nil {
+		return err
+	}
+	if err := want.Accepts(answer); err != nil {
+		return fmt.Errorf("%w: %w", ErrAnswerType, err)
+	}
+	return nil
+}

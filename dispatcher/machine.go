@@ -1,0 +1,426 @@
+package dispatcher
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// A machine is one run: its frames, visits and interrupts, and every rule about which
+// fact may follow which. It is pure. It has no goroutine, clock, context, lock or disk,
+// calls no user code, and is owned by one goroutine at a time.
+//
+// Facts go in through apply, live and in recovery alike. Out come decisions (next), which
+// whoever drives the machine answers with further facts, and visits that may run (take).
+// A fact is applied before it is durable, but nothing that a machine offers may be acted
+// upon until the facts applied so far are; if they can't be made so, the machine is
+// thrown away.
+type machine struct {
+	plan   *dag.Plan
+	status checkpoint.Status
+	root   *frame
+	fault  *fault              // why the run itself failed; nil if visits did, or nothing
+	waits  map[string]*pending // open interrupts by id
+	seen   map[string]bool     // ids of posts that were drained
+	steps  int                 // supersteps ended, of all frames
+	index  map[*dag.Plan]map[string]int
+
+	// vets: somebody has to be asked before a visit begins. Without it visits are offered
+	// as they become ready.
+	vets bool
+	// replaying: facts come from the log. Nothing is offered until rescan.
+	replaying bool
+
+	queue []decision // in the order in which they came up
+	ready []*task    // visits whose body may begin
+}
+
+// A decision is something that must be settled by a fact before the run can go on.
+type decision struct {
+	kind decisionKind
+	f    *frame
+	t    *task
+}
+
+type decisionKind uint8
+
+const (
+	vet   decisionKind = iota + 1 // may t begin, or is it interrupted before?
+	enter                         // t's frame has to be entered
+	merge                         // f's superstep has nothing left to wait for: close it
+	end                           // f has nothing left to run: what comes of it?
+	bury                          // f has failed and the failure of what holds it is followed
+)
+
+// A pending is an interrupt that has not ended.
+type pending struct {
+	id   string
+	t    *task
+	kind string
+	key  string
+	ask  checkpoint.Interrupt
+}
+
+// A fault is why a run failed that no visit made fail.
+type fault struct {
+	kind    string // conflict, limit, merge, check, hook
+	message string
+}
+
+// The kinds of interrupts.
+const (
+	kindBefore = "before"
+	kindAfter  = "after"
+	kindAsked  = "asked"
+)
+
+// A fact is an entry on its way into the machine. In recovery only the entry is set and
+// the rest is found from it; a live run knows the rest already.
+type fact struct {
+	checkpoint.Entry
+	t     *task         // the visit of Path
+	f     *frame        // the frame of Path
+	delta state.Delta   // Delta
+	outer state.Delta   // Outer
+	live  bool          // t, f, delta and outer are set
+	err   error         // what a live AttemptFailed or Failed tells the caller; never stored
+	took  time.Duration // how long a live visit took; never stored
+}
+
+func newMachine(plan *dag.Plan) *machine {
+	return &machine{plan: plan}
+}
+
+// apply is the only transition. Live runs and recovery both come through it. An error
+// means that the fact does not fit: the log is not this graph's, or damaged.
+func (m *machine) apply(x *fact) error {
+	if !x.live {
+		if err := m.resolve(x); err != nil {
+			return err
+		}
+	}
+	if x.Post != "" {
+		if m.seen == nil {
+			m.seen = map[string]bool{}
+		}
+		m.seen[x.Post] = true
+	}
+	before := m.status
+	m.status = m.status.After(x.Kind)
+	switch x.Kind {
+	case checkpoint.Opened:
+		return m.open(x)
+	case checkpoint.Entered:
+		return m.enter(x)
+	case checkpoint.Done:
+		return m.done(x)
+	case checkpoint.AttemptFailed:
+		return m.attemptFailed(x)
+	case checkpoint.Interrupted:
+		return m.interrupt(x)
+	case checkpoint.Answered:
+		return m.answer(x)
+	case checkpoint.Voided:
+		return m.void(x)
+	case checkpoint.Superstep:
+		return m.superstep(x)
+	case checkpoint.Resumed:
+		return m.resume(x, before)
+	case checkpoint.Failed:
+		return m.fail(x)
+	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Completed,
+		checkpoint.Waiting, checkpoint.Noted:
+		return nil
+	}
+	return fmt.Errorf("entries of kind %s are not known to this version", x.Kind)
+}
+
+// resolve finds what a stored entry speaks of.
+func (m *machine) resolve(x *fact) (err error) {
+	schema := m.plan.Schema
+	switch x.Kind {
+	case checkpoint.Opened:
+	case checkpoint.Entered:
+		if x.t, err = m.holder(x.Path); x.t != nil {
+			schema = x.t.node.Body.Schema
+		}
+	case checkpoint.Superstep:
+		if x.f = m.frameAt(x.Path); x.f == nil {
+			return fmt.Errorf("no frame %q is open", x.Path)
+		}
+		schema = x.f.plan.Schema
+	case checkpoint.Done, checkpoint.AttemptFailed, checkpoint.Interrupted:
+		if x.t = m.find(x.Path); x.t == nil {
+			return fmt.Errorf("no visit %q is open", x.Path)
+		}
+		schema = x.t.frame.plan.Schema
+	}
+	if err == nil && len(x.Delta) > 0 {
+		x.delta, err = schema.ParseDelta(x.Delta)
+	}
+	if err == nil && len(x.Outer) > 0 {
+		x.outer, err = schema.ParseDelta(x.Outer)
+	}
+	return err
+}
+
+func (m *machine) open(x *fact) error {
+	if m.root != nil {
+		return fmt.Errorf("the run is opened twice")
+	}
+	m.root = newFrame(m.plan, "", nil)
+	m.root.view = m.plan.Schema.New()
+	return m.root.view.Apply(x.delta)
+}
+
+// enter begins a frame: the run's own, an Embed's, or an iteration of a Loop, which
+// takes over the state of the iteration before it.
+func (m *machine) enter(x *fact) error {
+	if x.t == nil {
+		m.root.next = m.root.roots()
+		m.begin(m.root)
+		return nil
+	}
+	t := x.t
+	f := newFrame(t.node.Body, x.Path, t)
+	switch {
+	case t.node.Kind == dag.KindEmbed:
+		f.view = t.node.Body.Schema.New()
+		if err := f.view.Apply(x.delta); err != nil {
+			return err
+		}
+	case t.inner == nil:
+		f.iteration = 1
+		f.view, f.outer = t.frame.view.Draft(), t.frame.view.Draft()
+	default:
+		f.iteration = t.inner.iteration + 1
+		f.view, f.spare, f.outer = t.inner.view, t.inner.spare, t.inner.outer
+	}
+	t.inner, t.phase = f, inside
+	f.next = f.roots()
+	m.begin(f)
+	return nil
+}
+
+// begin starts the next superstep of f: the visits that became ready together.
+func (m *machine) begin(f *frame) {
+	f.step++
+	f.open, f.next = f.next, f.open[:0]
+	f.left = len(f.open)
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		t.phase = ready
+		if t.node.Kind == dag.KindFail {
+			m.fell(t, &dag.Failure{Path: t.path(), Attempts: 0, Kind: dag.FailedEnd, Message: "reached the end " + t.node.Name})
+			continue
+		}
+		m.offer(t)
+	}
+}
+
+// offer puts a ready visit where it is found: in the hands of whoever vets it, or among
+// those that may run.
+func (m *machine) offer(t *task) {
+	switch {
+	case m.replaying:
+	case m.vets && !t.begun():
+		m.push(decision{kind: vet, t: t})
+	default:
+		m.pass(t)
+	}
+}
+
+// pass lets a visit that was vetted go on.
+func (m *machine) pass(t *task) {
+	if t.node.Body != nil {
+		m.push(decision{kind: enter, t: t})
+		return
+	}
+	m.ready = append(m.ready, t)
+}
+
+func (m *machine) push(d decision) {
+	if !m.replaying {
+		m.queue = append(m.queue, d)
+	}
+}
+
+// next returns the oldest decision that still has to be made.
+func (m *machine) next() (decision, bool) {
+	if len(m.queue) == 0 {
+		return decision{}, false
+	}
+	d := m.queue[0]
+	m.queue = m.queue[1:]
+	if len(m.queue) == 0 {
+		m.queue = nil
+	}
+	return d, true
+}
+
+// done records that a visit finished well. A Loop's delta is what its iterations did.
+func (m *machine) done(x *fact) error {
+	t := x.t
+	if t.phase != ready && t.phase != inside && t.phase != delayed {
+		return fmt.Errorf("visit %q is %s and can't be done", t.path(), t.phase)
+	}
+	t.phase, t.outcome, t.delta = finished, x.Outcome, x.delta
+	if t.node.Kind == dag.KindLoop {
+		d, err := t.inner.outer.Delta()
+		if err != nil {
+			return err
+		}
+		t.delta = d
+	}
+	t.inner = nil
+	t.frame.left--
+	m.check(t.frame)
+	return nil
+}
+
+// attemptFailed records a failed attempt. After the last one the visit has failed.
+func (m *machine) attemptFailed(x *fact) error {
+	var a checkpoint.FailedAttempt
+	if err := json.Unmarshal(x.Data, &a); err != nil {
+		return err
+	}
+	t := x.t
+	if t.phase == finished || t.phase.settled() || t.phase == idle {
+		return fmt.Errorf("visit %q is %s and can't fail", t.path(), t.phase)
+	}
+	if x.Attempt > 0 { // an attempt of the visit itself, not of what it holds
+		t.rare().attempts = x.Attempt
+	}
+	if !a.Final {
+		r := t.rare()
+		r.notBefore, r.wait = a.NotBefore.UnixMilli(), a.Wait
+		t.phase = delayed
+		return nil
+	}
+	failure := &dag.Failure{Path: t.path(), Attempts: x.Attempt, Kind: dag.FailureKind(a.Kind), Message: a.Message}
+	if a.Origin != "" {
+		failure.Path, failure.Attempts = a.Origin, a.Attempts
+	}
+	if t.node.FailureFollowed && t.inner != nil {
+		if t.node.Kind == dag.KindLoop {
+			d, err := t.inner.outer.Delta()
+			if err != nil {
+				return err
+			}
+			t.delta = d
+		}
+		t.inner = nil
+	}
+	m.fell(t, failure)
+	return nil
+}
+
+// fell records that a visit has failed for good.
+func (m *machine) fell(t *task, failure *dag.Failure) {
+	t.rare().failure = failure
+	t.frame.left--
+	if t.node.FailureFollowed {
+		t.phase = lapsed
+	} else {
+		t.phase = failing
+		t.frame.failing++
+	}
+	m.check(t.frame)
+}
+
+// check sees whether f's superstep has nothing left to wait for.
+func (m *machine) check(f *frame) {
+	switch {
+	case f.left > 0:
+	case f.failing == 0:
+		m.push(decision{kind: merge, f: f})
+	case f.holder == nil:
+	case f.holder.node.FailureFollowed:
+		m.push(decision{kind: bury, f: f})
+	case f.holder.phase == inside:
+		m.fell(f.holder, f.failure())
+	}
+}
+
+// superstep ends the superstep of a frame: deltas become its state in declaration order,
+// visits settle, and what is ready now begins unless somebody holds the frame after a
+// visit. Of a failed frame (Outcome failed) it only keeps what was finished.
+func (m *machine) superstep(x *fact) error {
+	f := x.f
+	if !f.tried {
+		if err := f.try(x.delta); err != nil {
+			return err
+		}
+	}
+	f.tried = false
+	f.view, f.spare = f.spare, f.view
+	if !f.outer.IsZero() {
+		if err := f.record(x.outer); err != nil {
+			return err
+		}
+	}
+	if x.Outcome == outcomeFailed {
+		return nil
+	}
+	if f.step != x.Step || f.left != 0 || f.failing != 0 {
+		return fmt.Errorf("superstep %d of frame %q can't end", x.Step, f.path)
+	}
+	m.steps++
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		t.phase = t.phase.settle()
+		t.delta = state.Delta{}
+		f.settle(int(i))
+	}
+	f.open = f.open[:0]
+	slices.Sort(f.next)
+	m.proceed(f)
+	return nil
+}
+
+// proceed goes on behind a superstep that ended, unless the frame is held there.
+func (m *machine) proceed(f *frame) {
+	switch {
+	case len(f.after) > 0 || f.refused != nil:
+	case len(f.next) > 0:
+		m.begin(f)
+	default:
+		m.push(decision{kind: end, f: f})
+	}
+}
+
+// void takes back what visits of an open superstep did. They run again after a resume.
+func (m *machine) void(x *fact) error {
+	var paths []string
+	if err := json.Unmarshal(x.Data, &paths); err != nil {
+		return err
+	}
+	for _, path := range paths {
+		t := m.find(path)
+		if t == nil || !t.keeps() {
+			return fmt.Errorf("visit %q is not finished and can't be voided", path)
+		}
+		t.phase, t.outcome, t.delta, t.inner = ready, "", state.Delta{}, nil
+		t.frame.left++
+	}
+	return nil
+}
+
+// fail brings the run to rest. Data tells if the run itself is at fault.
+func (m *machine) fail(x *fact) error {
+	var r checkpoint.Resting
+	if len(x.Data) > 0 {
+		if err := json.Unmarshal(x.Data, &r); err != nil {
+			return err
+		}
+	}
+	if r.Kind != "" {
+		m.fault = &fault{r.Kind, r.Cause}
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package dispatcher
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// A Verdict answers an interrupt before or after a visit.
+type Verdict string
+
+const (
+	Approve Verdict = "approve" // go on, as a resume would
+	Reject  Verdict = "reject"  // the visit fails (before), or its frame does (after)
+)
+
+// interrupt makes one visit wait, or holds its frame behind it.
+func (m *machine) interrupt(x *fact) error {
+	p := &pending{id: x.ID, t: x.t}
+	if err := json.Unmarshal(x.Data, &p.ask); err != nil {
+		return err
+	}
+	p.kind, p.key = p.ask.Kind, p.ask.Key
+	t := x.t
+	switch {
+	case p.kind == kindBefore && t.phase == ready:
+		t.phase = held
+		t.rare().asks = append(t.odd.asks, p)
+	case p.kind == kindAfter && t.phase == finished:
+		t.frame.after = append(t.frame.after, p)
+	case p.kind == kindAsked && (t.phase == ready || t.phase == asking || t.phase == delayed):
+		t.phase = asking
+		t.rare().asks = append(t.odd.asks, p)
+	default:
+		return fmt.Errorf("visit %q is %s and can't be interrupted (%s)", x.Path, t.phase, p.kind)
+	}
+	if m.waits == nil {
+		m.waits = map[string]*pending{}
+	}
+	m.waits[p.id] = p
+	return nil
+}
+
+// answer ends one interrupt.
+func (m *machine) answer(x *fact) error {
+	p := m.waits[x.ID]
+	if p == nil {
+		return fmt.Errorf("no interrupt %q waits for an answer", x.ID)
+	}
+	if p.kind == kindAsked {
+		delete(m.waits, p.id)
+		m.supply(p, x.Data)
+		return nil
+	}
+	var v Verdict
+	if err := json.Unmarshal(x.Data, &v); err != nil {
+		return err
+	}
+	m.decided(p, v)
+	return nil
+}
+
+// supply gives a visit an answer that it asked for. With the last one it may run again.
+func (m *machine) supply(p *pending, answer []byte) {
+	t := p.t
+	o := t.rare()
+	if o.answers == nil {
+		o.answers = map[string][]byte{}
+	}
+	o.answers[p.key] = slices.Clone(answer)
+	o.asks = slices.DeleteFunc(o.asks, func(q *pending) bool { return q == p })
+	if len(o.asks) == 0 {
+		t.phase = ready
+		m.offer(t)
+	}
+}
+
+// decided ends an interrupt before or after a visit.
+func (m *machine) decided(p *pending, v Verdict) {
+	delete(m.waits, p.id)
+	t := p.t
+	rejected := &dag.Failure{Path: t.path(), Attempts: t.attempts(), Kind: dag.FailedRejected, Message: "rejected " + p.kind + " the visit"}
+	if p.kind == kindBefore {
+		t.odd.passed, t.odd.asks = true, nil
+		t.phase = ready
+		if v == Reject {
+			m.fell(t, rejected)
+			return
+		}
+		m.offer(t)
+		return
+	}
+	f := t.frame
+	f.after = slices.DeleteFunc(f.after, func(q *pending) bool { return q == p })
+	if v == Reject && f.refused == nil {
+		f.refused = rejected
+		f.failing++
+		m.check(f)
+	}
+	m.proceed(f)
+}
+
+// resume lets a run go on: under a new lease, and, if it was the caller's wish, behind
+// its interrupts before and after visits. Of a Failed run the visits that failed get a
+// new budget of attempts, unless it ended at a dag.Fail.
+func (m *machine) resume(x *fact, was checkpoint.Status) error {
+	var r checkpoint.Resumption
+	if len(x.Data) > 0 {
+		if err := json.Unmarshal(x.Data, &r); err != nil {
+			return err
+		}
+	}
+	m.fault = nil
+	if was == checkpoint.StatusFailed && !m.deadEnd() {
+		m.renew(m.root)
+	}
+	if r.Ends {
+		for _, p := range m.pendings() {
+			if p.kind != kindAsked {
+				m.decided(p, Approve)
+			}
+		}
+	}
+	return nil
+}
+
+// renew gives every visit of f that failed, and whose failure nobody follows, another
+// chance; and so on inside the frames that its visits hold.
+func (m *machine) renew(f *frame) {
+	if f.refused != nil {
+		f.refused = nil
+		f.failing--
+		m.proceed(f)
+	}
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		switch {
+		case t.phase == inside && !t.node.FailureFollowed:
+			m.renew(t.inner)
+		case t.phase == failing:
+			f.failing--
+			f.left++
+			t.odd.failure, t.odd.budget = nil, t.odd.attempts
+			m.restart(t)
+		}
+	}
+}
+
+// restart puts a visit that failed back to where it can go on: inside the frame it
+// holds, or before its own first line.
+func (m *machine) restart(t *task) {
+	switch {
+	case t.inner == nil:
+		t.phase = ready
+		m.offer(t)
+	case t.inner.failing > 0:
+		t.phase = inside
+		m.renew(t.inner)
+	default: // its end could not be decided
+		t.phase = inside
+		m.push(decision{kind: end, f: t.inner})
+	}
+}
+
+// failures lists why the run fails, in declaration order: of visits whose failure nobody
+// follows, at any depth.
+func (m *machine) failures() []*dag.Failure {
+	if m.root == nil {
+		return nil
+	}
+	return m.root.failures(nil)
+}
+
+func (f *frame) failures(all []*dag.Failure) []*dag.Failure {
+	if f.refused != nil {
+		all = append(all, f.refused)
+	}
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		switch {
+		case t.inner != nil && t.inner.failing > 0 && !t.node.FailureFollowed:
+			all = t.inner.failures(all)
+		case t.phase == inside && !t.node.FailureFollowed:
+			all = t.inner.failures(all)
+		case t.phase == failing:
+			all = append(all, t.odd.failure)
+		}
+	}
+	return all
+}
+
+// deadEnd reports whether the run reached a dag.Fail: it can't do anything but fail.
+func (m *machine) deadEnd() bool {
+	return slices.ContainsFunc(m.failures(), func(f *dag.Failure) bool { return f.Kind == dag.FailedEnd })
+}
+
+// pendings lists the open interrupts in the order of the cursor.
+func (m *machine) pendings() []*pending {
+	if m.root == nil || len(m.waits) == 0 {
+		return nil
+	}
+	return m.root.pendings(nil)
+}
+
+func (f *frame) pendings(all []*pending) []*pending {
+	all = append(all, f.after...)
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		switch t.phase {
+		case held, asking:
+			all = append(all, t.odd.asks...)
+		case inside, failing:
+			if t.inner != nil {
+				all = t.inner.pendings(all)
+			}
+		}
+	}
+	return all
+}

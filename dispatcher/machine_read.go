@@ -1,0 +1,222 @@
+package dispatcher
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// take hands out the visits that may run now. Whoever takes one answers with a fact, or
+// gives it back.
+func (m *machine) take() []*task {
+	taken := m.ready
+	m.ready = nil
+	return taken
+}
+
+// wake offers a visit whose wait between attempts is over.
+func (m *machine) wake(t *task) {
+	t.phase = ready
+	m.offer(t)
+}
+
+// rescan finds, in a machine that comes from the log, what a live one has been offered.
+func (m *machine) rescan() {
+	m.replaying, m.queue, m.ready = false, nil, nil
+	if m.root != nil {
+		m.scan(m.root)
+	}
+}
+
+func (m *machine) scan(f *frame) {
+	switch {
+	case f.step == 0:
+		return // opened, and not begun
+	case len(f.open) == 0:
+		if f.refused != nil {
+			m.check(f)
+		} else if f.holder == nil || f.holder.phase == inside {
+			if m.status != checkpoint.StatusCompleted {
+				m.proceed(f)
+			}
+		}
+		return
+	}
+	for _, i := range f.open {
+		switch t := &f.tasks[i]; t.phase {
+		case ready:
+			m.offer(t)
+		case inside:
+			m.scan(t.inner)
+		}
+	}
+	if f.left == 0 && (f.failing == 0 || f.holder != nil && f.holder.node.FailureFollowed) {
+		m.check(f)
+	}
+}
+
+// delays lists the visits that wait between attempts.
+func (m *machine) delays() []*task {
+	if m.root == nil {
+		return nil
+	}
+	return m.root.delays(nil)
+}
+
+func (f *frame) delays(all []*task) []*task {
+	for _, i := range f.open {
+		switch t := &f.tasks[i]; t.phase {
+		case delayed:
+			all = append(all, t)
+		case inside:
+			all = t.inner.delays(all)
+		}
+	}
+	return all
+}
+
+// cursor lists the visits that have still to run or wait, in declaration order.
+func (m *machine) cursor() []string {
+	if m.root == nil || m.status == checkpoint.StatusCompleted {
+		return nil
+	}
+	if m.root.step == 0 { // opened, and not begun
+		m.root.next = m.root.roots()
+	}
+	return m.root.cursor(nil)
+}
+
+func (f *frame) cursor(visits []string) []string {
+	if len(f.open) == 0 {
+		for _, i := range f.next {
+			visits = append(visits, f.tasks[i].path())
+		}
+		if len(f.next) > 0 {
+			return visits
+		}
+		for _, p := range f.after { // nothing is left but what waits here
+			visits = append(visits, p.t.path())
+		}
+		if f.refused != nil {
+			visits = append(visits, f.refused.Path)
+		}
+		return visits
+	}
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		switch t.phase {
+		case finished, lapsed:
+		case inside:
+			visits = t.inner.cursor(visits)
+		case failing:
+			if t.inner != nil && t.inner.failing > 0 {
+				visits = t.inner.cursor(visits)
+				continue
+			}
+			visits = append(visits, t.path())
+		default:
+			visits = append(visits, t.path())
+		}
+	}
+	return visits
+}
+
+// finishedSiblings lists the visits of open supersteps that are done.
+func (f *frame) finishedSiblings(visits []string) []string {
+	for _, i := range f.open {
+		switch t := &f.tasks[i]; t.phase {
+		case finished:
+			visits = append(visits, t.path())
+		case inside, failing:
+			if t.inner != nil {
+				visits = t.inner.finishedSiblings(visits)
+			}
+		}
+	}
+	return visits
+}
+
+// find returns the visit of a path, nil if no open frame has it.
+func (m *machine) find(path string) *task {
+	f := m.root
+	for f != nil {
+		name, rest, more := strings.Cut(path, "/")
+		t := m.task(f, name)
+		if t == nil || !more {
+			return t
+		}
+		path = rest
+		if f = t.inner; f != nil && t.node.Kind == dag.KindLoop {
+			iteration, rest, more := strings.Cut(path, "/")
+			if !more || iteration != strconv.Itoa(f.iteration) {
+				return nil
+			}
+			path = rest
+		}
+	}
+	return nil
+}
+
+// task returns the visit of a node in f. The names of a graph are indexed when a first
+// one is looked up, which only recovery does.
+func (m *machine) task(f *frame, name string) *task {
+	index := m.index[f.plan]
+	if index == nil {
+		index = make(map[string]int, len(f.plan.Nodes))
+		for i := range f.plan.Nodes {
+			index[f.plan.Nodes[i].Name] = i
+		}
+		if m.index == nil {
+			m.index = map[*dag.Plan]map[string]int{}
+		}
+		m.index[f.plan] = index
+	}
+	if i, ok := index[name]; ok {
+		return &f.tasks[i]
+	}
+	return nil
+}
+
+// frameAt returns the open frame of a path.
+func (m *machine) frameAt(path string) *frame {
+	if path == "" {
+		return m.root
+	}
+	t, err := m.holder(path)
+	if err != nil || t == nil || t.inner == nil || t.inner.path != path {
+		return nil
+	}
+	return t.inner
+}
+
+// holder returns the visit that holds, or will hold, the frame of a path; nil for "".
+func (m *machine) holder(path string) (*task, error) {
+	if path == "" {
+		if m.root == nil {
+			return nil, fmt.Errorf("the run was never opened")
+		}
+		return nil, nil
+	}
+	visit := path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 && isIteration(path[i+1:]) {
+		visit = path[:i]
+	}
+	t := m.find(visit)
+	if t == nil || t.node.Body == nil {
+		return nil, fmt.Errorf("no visit %q is open that could hold a frame", visit)
+	}
+	return t, nil
+}
+
+// isIteration reports whether a segment of a path is a number; no node has such a name.
+func isIteration(segment string) bool {
+	for _, c := range []byte(segment) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return segment != ""
+}

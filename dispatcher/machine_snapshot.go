@@ -1,0 +1,252 @@
+package dispatcher
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// A frozenMachine is a machine as a snapshot holds it: all of it, and nothing that
+// follows from the rest.
+type frozenMachine struct {
+	Status checkpoint.Status `json:"status"`
+	Steps  int               `json:"steps,omitempty"`
+	Fault  *frozenFault      `json:"fault,omitempty"`
+	Seen   []string          `json:"seen,omitempty"`
+	Root   *frozenFrame      `json:"root"`
+}
+
+type frozenFault struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+type frozenFrame struct {
+	Path      string          `json:"path,omitempty"`
+	Iteration int             `json:"iteration,omitempty"`
+	Step      int             `json:"step,omitempty"`
+	View      json.RawMessage `json:"view"`
+	Outer     json.RawMessage `json:"outer,omitempty"` // a delta
+	Open      []int32         `json:"open,omitempty"`
+	Next      []int32         `json:"next,omitempty"`
+	Tasks     []frozenTask    `json:"tasks,omitempty"` // that are not idle
+	After     []frozenPending `json:"after,omitempty"`
+	Refused   *dag.Failure    `json:"refused,omitempty"`
+}
+
+type frozenTask struct {
+	Node      int                        `json:"node"`
+	Phase     phase                      `json:"phase"`
+	Outcome   string                     `json:"outcome,omitempty"`
+	Delta     json.RawMessage            `json:"delta,omitempty"`
+	Inner     *frozenFrame               `json:"inner,omitempty"`
+	Attempts  int                        `json:"attempts,omitempty"`
+	Budget    int                        `json:"budget,omitempty"`
+	NotBefore int64                      `json:"not_before,omitempty"`
+	Wait      time.Duration              `json:"wait,omitempty"`
+	Failure   *dag.Failure               `json:"failure,omitempty"`
+	Passed    bool                       `json:"passed,omitempty"`
+	Asks      []frozenPending            `json:"asks,omitempty"`
+	Answers   map[string]json.RawMessage `json:"answers,omitempty"`
+}
+
+type frozenPending struct {
+	ID   string               `json:"id"`
+	Node int                  `json:"node"`
+	Ask  checkpoint.Interrupt `json:"ask"`
+}
+
+// encode returns the machine as JSON: the same bytes for the same machine.
+func (m *machine) encode() []byte {
+	z := frozenMachine{Status: m.status, Steps: m.steps, Seen: slices.Sorted(maps.Keys(m.seen)), Root: m.root.freeze()}
+	if m.fault != nil {
+		z.Fault = &frozenFault{m.fault.kind, m.fault.message}
+	}
+	return encode(z)
+}
+
+func (f *frame) freeze() *frozenFrame {
+	z := &frozenFrame{
+		Path: f.path, Iteration: f.iteration, Step: f.step, Open: f.open, Next: f.next, Refused: f.refused,
+		View: f.view.AppendJSON(nil), After: f.freezePendings(f.after),
+	}
+	if !f.outer.IsZero() {
+		d, err := f.outer.Delta()
+		if err != nil {
+			panic("dispatcher: what a loop recorded can't be encoded: " + err.Error())
+		}
+		z.Outer = d.AppendJSON(nil)
+	}
+	for i := range f.tasks {
+		if t := &f.tasks[i]; t.phase != idle || t.odd != nil {
+			z.Tasks = append(z.Tasks, t.freeze(i))
+		}
+	}
+	return z
+}
+
+func (t *task) freeze(i int) frozenTask {
+	z := frozenTask{Node: i, Phase: t.phase, Outcome: t.outcome}
+	if t.keeps() {
+		z.Delta = t.delta.AppendJSON(nil)
+	}
+	if t.inner != nil {
+		z.Inner = t.inner.freeze()
+	}
+	if o := t.odd; o != nil {
+		z.Attempts, z.Budget, z.NotBefore, z.Wait = o.attempts, o.budget, o.notBefore, o.wait
+		z.Failure, z.Passed, z.Asks = o.failure, o.passed, t.frame.freezePendings(o.asks)
+		for k, v := range o.answers {
+			if z.Answers == nil {
+				z.Answers = map[string]json.RawMessage{}
+			}
+			z.Answers[k] = v
+		}
+	}
+	return z
+}
+
+func (f *frame) freezePendings(all []*pending) []frozenPending {
+	var z []frozenPending
+	for _, p := range all {
+		i := slices.IndexFunc(f.plan.Nodes, func(n dag.PlanNode) bool { return n.Name == p.t.node.Name })
+		z = append(z, frozenPending{p.id, i, p.ask})
+	}
+	return z
+}
+
+// decode restores a machine that encode has written. The plan must be the same.
+func (m *machine) decode(data []byte) error {
+	var z frozenMachine
+	if err := json.Unmarshal(data, &z); err != nil {
+		return err
+	}
+	if z.Root == nil {
+		return fmt.Errorf("it holds no frame")
+	}
+	m.status, m.steps = z.Status, z.Steps
+	if z.Fault != nil {
+		m.fault = &fault{z.Fault.Kind, z.Fault.Message}
+	}
+	for _, id := range z.Seen {
+		if m.seen == nil {
+			m.seen = map[string]bool{}
+		}
+		m.seen[id] = true
+	}
+	root, err := m.thaw(z.Root, m.plan, nil)
+	m.root = root
+	return err
+}
+
+func (m *machine) thaw(z *frozenFrame, plan *dag.Plan, holder *task) (*frame, error) {
+	f := newFrame(plan, z.Path, holder)
+	f.iteration, f.step, f.open, f.next, f.refused = z.Iteration, z.Step, z.Open, z.Next, z.Refused
+	var err error
+	if f.view, err = plan.Schema.Parse(z.View); err != nil {
+		return nil, err
+	}
+	if f.iteration > 0 {
+		d, err := plan.Schema.ParseDelta(z.Outer)
+		if err != nil {
+			return nil, err
+		}
+		f.outer = holder.frame.view.Draft()
+		if err := f.outer.Record(d); err != nil {
+			return nil, err
+		}
+	}
+	for i := range z.Tasks {
+		if err := m.thawTask(&z.Tasks[i], f); err != nil {
+			return nil, err
+		}
+	}
+	if f.after, err = m.thawPendings(z.After, f); err != nil {
+		return nil, err
+	}
+	for _, i := range f.open {
+		if int(i) >= len(f.tasks) {
+			return nil, fmt.Errorf("frame %q has no node %d", f.path, i)
+		}
+		switch f.tasks[i].phase {
+		case finished, lapsed:
+		case failing:
+			f.failing++
+		default:
+			f.left++
+		}
+	}
+	if f.refused != nil {
+		f.failing++
+	}
+	return f, nil
+}
+
+func (m *machine) thawTask(z *frozenTask, f *frame) error {
+	if z.Node < 0 || z.Node >= len(f.tasks) || int(z.Phase) >= len(phaseNames) {
+		return fmt.Errorf("frame %q has no node %d", f.path, z.Node)
+	}
+	t := &f.tasks[z.Node]
+	t.phase, t.outcome = z.Phase, z.Outcome
+	if t.phase.settled() {
+		for _, j := range f.plan.Followers[z.Node] {
+			f.tasks[j].waits--
+		}
+	}
+	var err error
+	if len(z.Delta) > 0 {
+		if t.delta, err = f.plan.Schema.ParseDelta(z.Delta); err != nil {
+			return err
+		}
+	}
+	if z.Attempts > 0 || z.Failure != nil || z.Passed || z.Asks != nil || z.Answers != nil {
+		o := t.rare()
+		o.attempts, o.budget, o.notBefore, o.wait = z.Attempts, z.Budget, z.NotBefore, z.Wait
+		o.failure, o.passed = z.Failure, z.Passed
+		if o.asks, err = m.thawPendings(z.Asks, f); err != nil {
+			return err
+		}
+		for k, v := range z.Answers {
+			if o.answers == nil {
+				o.answers = map[string][]byte{}
+			}
+			o.answers[k] = v
+		}
+	}
+	if z.Inner != nil {
+		if t.node.Body == nil {
+			return fmt.Errorf("visit %q holds no frame", t.path())
+		}
+		t.inner, err = m.thaw(z.Inner, t.node.Body, t)
+	}
+	return err
+}
+
+func (m *machine) thawPendings(z []frozenPending, f *frame) ([]*pending, error) {
+	var all []*pending
+	for _, q := range z {
+		if q.Node < 0 || q.Node >= len(f.tasks) {
+			return nil, fmt.Errorf("frame %q has no node %d", f.path, q.Node)
+		}
+		p := &pending{id: q.ID, t: &f.tasks[q.Node], kind: q.Ask.Kind, key: q.Ask.Key, ask: q.Ask}
+		if m.waits == nil {
+			m.waits = map[string]*pending{}
+		}
+		m.waits[p.id] = p
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// want is the type of the answer that an asked interrupt waits for.
+func (p *pending) want() (state.Type, error) {
+	var t state.Type
+	err := json.Unmarshal(p.ask.Want, &t)
+	return t, err
+}

@@ -1,0 +1,91 @@
+package dispatcher
+
+import (
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// observe sends an event. An observer that panics has seen it.
+func (c *core) observe(e Event, r *run) {
+	if c.opts.Observe == nil {
+		return
+	}
+	e.Run, e.Graph = r.id, c.plan.Name
+	if e.At.IsZero() {
+		e.At = time.Now()
+	}
+	defer func() { _ = recover() }()
+	c.opts.Observe(e)
+}
+
+// tell sends the facts, which are durable now, as events.
+func (r *run) tell() {
+	if r.c.opts.Observe != nil {
+		for i := range r.facts {
+			r.tellFact(&r.facts[i])
+		}
+	}
+	clear(r.facts)
+	r.facts = r.facts[:0]
+}
+
+func (r *run) tellFact(x *fact) {
+	e := Event{Path: x.Path, Step: x.Step, Attempt: x.Attempt, Outcome: x.Outcome, ID: x.ID, Err: x.err, Duration: x.took}
+	if x.t != nil {
+		e.Node = x.t.nodePath()
+		e.Step = x.t.frame.step
+		if e.Attempt == 0 && x.Kind == checkpoint.Done && x.t.node.Body == nil {
+			e.Attempt = 1
+		}
+	}
+	switch x.Kind {
+	case checkpoint.Opened:
+		e.Kind = RunStarted
+	case checkpoint.Resumed:
+		e.Kind = RunResumed
+	case checkpoint.Entered:
+		e.Kind = FrameEntered
+	case checkpoint.Done:
+		e.Kind = VisitDone
+	case checkpoint.AttemptFailed:
+		e.Kind = AttemptFailed
+		e.Failure, e.Final = failureOf(x)
+	case checkpoint.Interrupted:
+		e.Kind = VisitInterrupted
+		if p := r.m.waits[x.ID]; p != nil {
+			e.Outcome = p.kind
+		}
+	case checkpoint.Answered:
+		e.Kind = InterruptAnswered
+	case checkpoint.Voided:
+		e.Kind = VisitsVoided
+	case checkpoint.Superstep:
+		e.Kind, e.Outcome = SuperstepEnded, ""
+		e.Duration = r.sinceBegun(x.f)
+	case checkpoint.Completed, checkpoint.Waiting, checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed:
+		e.Kind, e.Status = RunRested, r.m.status
+	default:
+		return
+	}
+	r.c.observe(e, r)
+}
+
+func failureOf(x *fact) (dag.FailureKind, bool) {
+	if n, ok := x.err.(*NodeError); ok {
+		return n.Kind, x.t.phase != delayed && x.t.phase != ready
+	}
+	return dag.FailedError, true
+}
+
+// sinceBegun returns how long the superstep that has just ended took in this call, and
+// begins to measure the next one.
+func (r *run) sinceBegun(f *frame) time.Duration {
+	began, now := f.began, time.Now()
+	if began.IsZero() {
+		began = r.started
+	}
+	f.began = now
+	return now.Sub(began)
+}

@@ -1,0 +1,137 @@
+package dispatcher
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// A Result tells where a run stands when a call returns.
+type Result[S any] struct {
+	Run    string
+	Status checkpoint.Status
+	// State is the state at the end of the last superstep of the run's own frame. It is
+	// the caller's, who may change it. It is never nil.
+	State *S
+	// Cursor lists the visits that have still to run or wait. It is empty if the run is
+	// completed.
+	Cursor checkpoint.Cursor
+	// Superstep is the last one that ended in the run's own frame, 0 if none has.
+	Superstep int
+	// Interrupts wait for an answer or a resume.
+	Interrupts []Interrupt
+	// Finished lists visits of open supersteps that are done: they are not run again.
+	Finished []string
+	// Failures tells which visits failed for good, if the run failed because of them.
+	Failures []dag.Failure
+	// Abandoned names nodes, and store calls, that did not return within the grace
+	// period. What they still do does not count.
+	Abandoned []string
+}
+
+// An Interrupt is a durable pause of one visit.
+type Interrupt struct {
+	ID   string
+	Path string // of the visit
+	Kind string // before, after or asked
+	// Key and Question are what an asked one was asked with, Want the type of its answer.
+	Key      string
+	Question json.RawMessage
+	Want     state.Type
+}
+
+// A Checkpoint is the end of a superstep.
+type Checkpoint struct {
+	Run       string
+	Seq       uint64 // position in the run's log
+	Path      string // of the frame; "" is the run's own
+	Superstep int
+	At        time.Time
+}
+
+// Address is the checkpoint's unique address, run@seq.
+func (c Checkpoint) Address() string { return c.Run + "@" + strconv.FormatUint(c.Seq, 10) }
+
+// String shows the checkpoint as path@superstep.
+func (c Checkpoint) String() string { return c.Path + "@" + strconv.Itoa(c.Superstep) }
+
+// report is a Result without its type parameter.
+type report struct {
+	Result[struct{}]
+	state any
+}
+
+func typed[S any](r *report) *Result[S] {
+	out := &Result[S]{}
+	if r != nil {
+		out.Run, out.Status, out.Cursor, out.Superstep = r.Run, r.Status, r.Cursor, r.Superstep
+		out.Interrupts, out.Finished, out.Failures, out.Abandoned = r.Interrupts, r.Finished, r.Failures, r.Abandoned
+		out.State, _ = r.state.(*S)
+	}
+	if out.State == nil {
+		out.State = new(S)
+	}
+	return out
+}
+
+// report reads a machine. The state is a copy that shares nothing that could be changed.
+func (m *machine) report(run string, seq uint64) *report {
+	r := &report{}
+	r.Run, r.Status = run, m.status
+	r.Cursor = checkpoint.Cursor{Run: run, Seq: seq, Visits: m.cursor()}
+	if m.root == nil {
+		return r
+	}
+	r.state = m.root.view.Draft().Value()
+	r.Superstep = m.root.step
+	if len(m.root.open) > 0 {
+		r.Superstep--
+	}
+	r.Finished = m.root.finishedSiblings(nil)
+	for _, f := range m.failures() {
+		r.Failures = append(r.Failures, *f)
+	}
+	for _, p := range m.pendings() {
+		i := Interrupt{ID: p.id, Path: p.t.path(), Kind: p.kind, Key: p.key, Question: p.ask.Question}
+		if len(p.ask.Want) > 0 {
+			_ = json.Unmarshal(p.ask.Want, &i.Want) // checked when it was applied
+		}
+		r.Interrupts = append(r.Interrupts, i)
+	}
+	return r
+}
+
+// A Rest is the error of a run that came to rest without being completed.
+type Rest struct {
+	Run        string
+	Status     checkpoint.Status
+	Cursor     checkpoint.Cursor
+	Cause      error // of a failure, a *NodeError, *LimitError…; of a cancel, its cause; may be nil
+	Interrupts []Interrupt
+}
+
+func (e *Rest) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "dispatcher: run %q %s", e.Run, restVerbs[e.Status])
+	if len(e.Cursor.Visits) > 0 {
+		fmt.Fprintf(&b, " at %s", strings.Join(e.Cursor.Visits, ", "))
+	}
+	if e.Cause != nil {
+		fmt.Fprintf(&b, ": %v", e.Cause)
+	}
+	return b.String()
+}
+
+var restVerbs = map[checkpoint.Status]string{
+	checkpoint.StatusInterrupted: "is interrupted",
+	checkpoint.StatusCancelled:   "was cancelled",
+	checkpoint.StatusTimedOut:    "timed out",
+	checkpoint.StatusFailed:      "failed",
+	checkpoint.StatusRunning:     "was left running",
+}

@@ -1,0 +1,277 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A run is one call at work on one run. It is owned by one goroutine at a time, the
+// owner; the caller's goroutine waits beside it (see watch).
+//
+// The owner goes round: decide what follows from the facts, make the facts durable, begin
+// what may run, wait for what is running. Only in the third step does anything follow
+// from a fact, so nothing follows from one that isn't durable.
+type run struct {
+	c       *core
+	id      string
+	m       *machine
+	journal journal
+
+	parent context.Context // the caller's
+	ctx    context.Context // of the run: ends with the parent, a cancel, or the call
+	cancel context.CancelCauseFunc
+	stored context.Context // of store calls: ends when the grace period does
+	unhold context.CancelFunc
+
+	facts   []fact // applied and not durable yet
+	flight  []*visit
+	results chan *visit // of visits that run in goroutines of their own
+	due     map[*task]time.Time
+	errs    map[string]error // why visits failed in this call, by path
+	parked  []parked         // supersteps that can't be merged
+	halting bool             // the context is done: nothing new begins
+	drain   string           // id of the post that cancelled the run
+	strays  *strays
+
+	posted  chan struct{}      // the caller tells the owner that there are posts
+	reading chan struct{}      // closed when the reader of posts beside the caller has ended
+	soft    chan struct{}      // closed by the caller: abandon what is running
+	done    chan struct{}      // closed by the last owner
+	err     error              // of the store, or ErrStuck; the machine then says nothing
+	started time.Time          // of the call
+	lines   []checkpoint.Entry // memory for the next append
+	bytes   []byte
+}
+
+// parked is a superstep that can't be merged. It is told when nothing runs any more,
+// since what it voids and the failure are one append.
+type parked struct {
+	voids []string
+	fault fault
+	err   error
+}
+
+// own drives the run until it rests. It is the only writer of r while h is not taken.
+// If user code ends this goroutine with Goexit, another one goes on as the owner.
+func (r *run) own(h *tenure) {
+	ended := false
+	defer func() {
+		if !ended {
+			r.exited(h)
+		}
+	}()
+	if h.goexit {
+		r.afterGoexit(h)
+	}
+	r.loop(h)
+	ended = true
+	if h.word.Load() == taken {
+		r.strays.returned(r.id)
+	}
+}
+
+func (r *run) loop(h *tenure) {
+	for {
+		if !r.takePosts(h) || !r.decide(h) {
+			return
+		}
+		resting := r.idle()
+		if resting {
+			r.rest()
+		}
+		if !r.flush(h) {
+			return
+		}
+		if resting || r.m.status == checkpoint.StatusCompleted {
+			r.finish(h)
+			return
+		}
+		more, owner := r.launch(h)
+		if !owner {
+			return
+		}
+		if more {
+			continue
+		}
+		r.wait()
+	}
+}
+
+// idle reports whether nothing runs and nothing may begin.
+func (r *run) idle() bool {
+	r.halted()
+	if len(r.flight) > 0 {
+		return false
+	}
+	if r.halting {
+		return true
+	}
+	if r.m.steps >= r.c.opts.Limits.Supersteps && len(r.m.ready) > 0 && r.m.status != checkpoint.StatusCompleted {
+		err := &LimitError{Limit: "supersteps", Max: r.c.opts.Limits.Supersteps}
+		r.parked = append(r.parked, parked{fault: fault{"limit", err.Error()}, err: err})
+		return true
+	}
+	return len(r.m.ready) == 0 && len(r.due) == 0
+}
+
+// halted reads the contexts. Once one is done nothing new begins.
+func (r *run) halted() bool {
+	if !r.halting && (r.parent.Err() != nil || r.ctx.Err() != nil) {
+		r.halting = true
+	}
+	return r.halting
+}
+
+// rest states how the run comes to rest.
+func (r *run) rest() {
+	x := fact{live: true}
+	var resting checkpoint.Resting
+	switch failures := r.m.failures(); {
+	case r.m.status == checkpoint.StatusCompleted:
+		return
+	case r.halting:
+		cause := context.Cause(r.ctx)
+		if cause == nil {
+			cause = context.Cause(r.parent)
+		}
+		if errors.Is(cause, ErrDrain) {
+			return
+		}
+		x.Kind, x.Post = checkpoint.Cancelled, r.drain
+		if r.parent.Err() == context.DeadlineExceeded {
+			x.Kind = checkpoint.TimedOut
+		}
+		resting.Cause = cause.Error()
+		x.err = cause
+	case len(r.parked) > 0:
+		p := r.parked[0]
+		r.voidAll()
+		x.Kind = checkpoint.Failed
+		resting.Kind, resting.Cause = p.fault.kind, p.fault.message
+		x.err = p.err
+	case len(failures) > 0:
+		x.Kind = checkpoint.Failed
+		resting.Cause = failures[0].Path + ": " + failures[0].Message
+		x.err = r.nodeError(failures[0])
+	case len(r.m.waits) > 0:
+		x.Kind = checkpoint.Waiting
+	default:
+		panic("dispatcher: a run at rest has nothing to wait for")
+	}
+	x.Data = encode(resting)
+	r.add(x)
+}
+
+// voidAll takes back what the supersteps that can't be merged did.
+func (r *run) voidAll() {
+	var paths []string
+	for _, p := range r.parked {
+		paths = append(paths, p.voids...)
+	}
+	if len(paths) > 0 {
+		r.add(fact{Entry: checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(paths)}, live: true})
+	}
+}
+
+// launch begins what may run. A visit that is alone runs on the owner's goroutine; then
+// more is true. owner is false if the ownership was taken meanwhile.
+func (r *run) launch(h *tenure) (more, owner bool) {
+	if r.halting {
+		return false, true
+	}
+	tasks := r.m.take()
+	if len(tasks) == 1 && len(r.flight) == 0 && len(r.due) == 0 {
+		return true, r.inline(h, tasks[0])
+	}
+	for i, t := range tasks {
+		if r.halted() {
+			r.m.ready = append(r.m.ready, tasks[i:]...)
+			return true, true
+		}
+		r.spawn(t)
+	}
+	return false, true
+}
+
+// wait blocks until something happens, and stages it.
+func (r *run) wait() {
+	var due <-chan time.Time
+	var done <-chan struct{}
+	if !r.halting {
+		done = r.ctx.Done()
+		if at, ok := r.earliest(); ok {
+			timer := time.NewTimer(time.Until(at))
+			defer timer.Stop()
+			due = timer.C
+		}
+	}
+	select {
+	case v := <-r.results:
+		r.land(v)
+		r.landAll()
+	case <-due:
+	case <-done:
+		r.halting = true
+	case <-r.posted:
+		r.journal.posts = true
+	case <-r.soft:
+		r.abandon()
+	}
+	if !r.halting {
+		r.wakeDue()
+	}
+}
+
+// landAll stages what has finished by now: it shares the next append.
+func (r *run) landAll() {
+	for {
+		select {
+		case v := <-r.results:
+			r.land(v)
+		default:
+			return
+		}
+	}
+}
+
+func (r *run) earliest() (at time.Time, ok bool) {
+	for _, t := range r.due {
+		if !ok || t.Before(at) {
+			at, ok = t, true
+		}
+	}
+	return at, ok
+}
+
+// wakeDue offers the visits whose wait between attempts is over.
+func (r *run) wakeDue() {
+	if len(r.due) == 0 {
+		return
+	}
+	now := time.Now()
+	for _, t := range r.m.delays() {
+		if at, ok := r.due[t]; ok && !at.After(now) {
+			delete(r.due, t)
+			r.m.wake(t)
+		}
+	}
+}
+
+// add applies a fact and keeps it for the next append.
+func (r *run) add(x fact) {
+	if err := r.m.apply(&x); err != nil {
+		panic(fmt.Sprintf("dispatcher: a fact of a live run does not fit: %s %s: %v", x.Kind, x.Path, err))
+	}
+	r.facts = append(r.facts, x)
+}
+
+// finish ends the ownership of the run for good.
+func (r *run) finish(h *tenure) {
+	if h.word.CompareAndSwap(atHome, finishedRun) {
+		close(r.done)
+	}
+}

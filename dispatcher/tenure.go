@@ -1,0 +1,177 @@
+package dispatcher
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A tenure is the ownership of a run by one goroutine, in one word. The owner leaves the
+// machine to run user code or to call the store, and comes back; while it is away the
+// caller can take the ownership, by one compare-and-swap. An owner that comes back and
+// finds its tenure taken touches nothing any more.
+type tenure struct {
+	word   atomic.Int32
+	doing  string    // while away: what
+	visit  *visit    // the visit that runs on the owner's goroutine
+	decide *decision // the decision for which user code runs on it
+	goexit bool      // user code ended the goroutine; the next one has to say so
+	stack  []byte    // where it did
+}
+
+const (
+	atHome      int32 = iota
+	inNode            // in the body of a visit
+	inCall            // in the store, or in user code that decides
+	finishedRun       // the run has come to rest
+	taken
+)
+
+// leave marks the owner as away. It fails if the ownership was taken.
+func (h *tenure) leave(where int32, doing string) bool {
+	h.doing = doing
+	return h.word.CompareAndSwap(atHome, where)
+}
+
+// back marks the owner as home again. It fails if the ownership was taken.
+func (h *tenure) back(where int32) bool { return h.word.CompareAndSwap(where, atHome) }
+
+// strays are the nodes and store calls of a call that were abandoned and have not
+// returned. The run's lease is kept until the last of them has.
+type strays struct {
+	c     *core
+	lease checkpoint.Lease
+	count atomic.Int32 // of them, and one for the call
+	names []string     // written by whoever owns the run
+}
+
+// returned is called when a stray has returned, and by the call at its end.
+func (s *strays) returned(run string) {
+	if s.count.Add(-1) == 0 {
+		s.c.release(s.lease)
+		s.c.strays.CompareAndDelete(run, s)
+	}
+}
+
+// watch is what the caller does while the owner works: it looks after the context and
+// the grace period, and tells the owner of posts. It returns true when the run has come
+// to rest, and false when the grace period is over and the owner has not come back.
+func (r *run) watch() bool {
+	h := &tenure{}
+	go r.own(h) // watch waits for its end, or takes its tenure away
+	posted, stop := r.watchPosts()
+	defer stop()
+
+	var soft, hard <-chan time.Time
+	done := r.ctx.Done()
+	for {
+		select {
+		case <-r.done:
+			return true
+		case <-posted:
+			r.hearPosts()
+		case <-done:
+			done = nil
+			grace := r.c.opts.Grace
+			reserve := min(grace/4, 500*time.Millisecond)
+			softTimer, hardTimer := time.NewTimer(grace-reserve), time.NewTimer(grace)
+			defer softTimer.Stop()
+			defer hardTimer.Stop()
+			soft, hard = softTimer.C, hardTimer.C
+		case <-soft:
+			r.strays = &strays{c: r.c, lease: r.journal.lease}
+			r.strays.count.Store(1)
+			close(r.soft)
+			h = r.takeOver(h)
+		case <-hard:
+			return r.giveUp(h)
+		}
+	}
+}
+
+// takeOver takes the ownership from an owner that is in the body of a visit, abandons
+// that visit, and lets another goroutine go on as the owner.
+func (r *run) takeOver(h *tenure) *tenure {
+	r.strays.count.Add(1) // before the body can return and find its tenure taken
+	if !h.word.CompareAndSwap(inNode, taken) {
+		r.strays.count.Add(-1)
+		return h
+	}
+	r.strays.names = append(r.strays.names, h.visit.path)
+	r.m.ready = append(r.m.ready, h.visit.t)
+	next := &tenure{}
+	go r.own(next) // as the first owner
+	return next
+}
+
+// giveUp takes the ownership from an owner that has not come back in time.
+func (r *run) giveUp(h *tenure) bool {
+	r.strays.count.Add(1)
+	switch h.word.Swap(taken) {
+	case finishedRun:
+		r.strays.count.Add(-1)
+		<-r.done
+		return true
+	case atHome:
+		r.err = ErrStuck // it is between two calls, and learns of it before the next
+	default:
+		r.strays.names = append(r.strays.names, h.doing)
+		r.err = fmt.Errorf("%w: %s", ErrStuck, h.doing)
+		if h.doing == doingAppend {
+			r.err = fmt.Errorf("%w: %s: %w", ErrStuck, h.doing, ErrCommitUnknown)
+		}
+	}
+	return false
+}
+
+// exited runs when the owner's goroutine ends in the middle of its work: user code called
+// runtime.Goexit, and another goroutine goes on; or there is a bug of ours.
+func (r *run) exited(h *tenure) {
+	if p := recover(); p != nil {
+		panic(p)
+	}
+	where := h.word.Load()
+	if where == taken || !h.back(where) {
+		r.strays.returned(r.id)
+		return
+	}
+	h.goexit, h.stack = true, debug.Stack()
+	go r.own(h) // as the first owner
+}
+
+// afterGoexit tells what user code did to the goroutine before this one.
+func (r *run) afterGoexit(h *tenure) {
+	h.goexit = false
+	if v := h.visit; v != nil {
+		h.visit = nil
+		r.land(v)
+		return
+	}
+	d := *h.decide
+	h.decide = nil
+	r.undecided(d, &userError{kind: failedGoexit, err: errGoexit, stack: h.stack})
+}
+
+// abandon gives up on the visits that run in goroutines of their own. One that has just
+// returned is still staged.
+func (r *run) abandon() {
+	r.soft = nil
+	r.halting = true
+	flight := r.flight
+	for _, v := range flight {
+		r.strays.count.Add(1)
+		if v.word.CompareAndSwap(visitRunning, visitAbandoned) {
+			r.strays.names = append(r.strays.names, v.path)
+			r.m.ready = append(r.m.ready, v.t)
+			r.drop(v)
+			continue
+		}
+		r.strays.count.Add(-1)
+	}
+	for len(r.flight) > 0 {
+		r.land(<-r.results)
+	}
+}

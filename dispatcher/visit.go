@@ -1,0 +1,365 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// A visit is one attempt of a visit: its context, and its draft of the frame's state.
+// Neither is used again, so a goroutine that a node leaves behind writes into nothing.
+type visit struct {
+	context.Context
+	r       *run
+	t       *task
+	path    string
+	attempt int
+	draft   state.Image
+	began   time.Time
+	stop    context.CancelFunc // of its time limit; nil if it has none
+	word    atomic.Int32
+
+	asks    atomic.Pointer[question] // the last one asked
+	outcome string
+	failed  *userError
+	ended   bool // the body returned
+}
+
+const (
+	visitRunning int32 = iota
+	visitReturned
+	visitAbandoned
+)
+
+// A question was asked and has no answer yet.
+type question struct {
+	key      string
+	question json.RawMessage
+	want     state.Type
+	before   *question
+}
+
+// A userError is how user code failed.
+type userError struct {
+	kind  dag.FailureKind
+	err   error
+	stack []byte
+}
+
+const failedGoexit = dag.FailedGoexit
+
+var (
+	errGoexit = errors.New("called runtime.Goexit")
+	errAsked  = errors.New("dispatcher: the question has no answer yet: return this error")
+)
+
+// newVisit makes the context and the draft of the next attempt of t.
+func (r *run) newVisit(t *task) *visit {
+	v := &visit{
+		Context: r.ctx, r: r, t: t, path: t.path(), attempt: t.attempts() + 1,
+		draft: t.frame.view.Draft(),
+	}
+	if limit := t.node.Policy.Timeout; limit > 0 {
+		v.Context, v.stop = context.WithTimeoutCause(r.ctx, limit, ErrTimeout)
+	}
+	if r.c.opts.Observe != nil {
+		v.began = time.Now()
+		r.c.observe(Event{Kind: VisitStarted, Path: v.path, Node: t.nodePath(), Step: t.frame.step, Attempt: v.attempt, At: v.began}, r)
+	}
+	return v
+}
+
+// Value finds the visit itself under [dag.VisitKey].
+func (v *visit) Value(key any) any {
+	if key == (dag.VisitKey{}) {
+		return dag.Visit(v)
+	}
+	return v.Context.Value(key)
+}
+
+func (v *visit) Key() string  { return v.r.id + "/" + v.path }
+func (v *visit) Attempt() int { return v.attempt }
+
+func (v *visit) Failures() []dag.Failure {
+	return v.t.frame.followed(&v.t.node.Follows, nil)
+}
+
+// followed lists the failures that e follows and that happened.
+func (f *frame) followed(e *dag.Expr, all []dag.Failure) []dag.Failure {
+	if e.Op == dag.OpNode {
+		if t := &f.tasks[e.Node]; e.Failed && t.phase == failed {
+			all = append(all, *t.odd.failure)
+		}
+	}
+	for i := range e.Of {
+		all = f.followed(&e.Of[i], all)
+	}
+	return all
+}
+
+func (v *visit) Ask(key string, q json.RawMessage, want state.Type) (json.RawMessage, error) {
+	if v.r.c.store == nil {
+		return nil, fmt.Errorf("dispatcher: Ask(%q): %w", key, ErrNoStore)
+	}
+	if o := v.t.odd; o != nil {
+		if answer, ok := o.answers[key]; ok {
+			return answer, nil
+		}
+	}
+	ask := &question{key: key, question: q, want: want}
+	for {
+		ask.before = v.asks.Load()
+		if v.asks.CompareAndSwap(ask.before, ask) {
+			return nil, errAsked
+		}
+	}
+}
+
+// call runs the body. If that ends the goroutine, call does not return.
+func (v *visit) call() {
+	defer func() {
+		if v.ended {
+			return
+		}
+		if p := recover(); p != nil {
+			v.failed = panicked(p)
+			return
+		}
+		v.failed = &userError{dag.FailedGoexit, errGoexit, debug.Stack()}
+	}()
+	outcome, err := v.t.node.Run(v, v.draft.Value())
+	v.ended = true
+	v.outcome = outcome
+	if err != nil {
+		v.failed = &userError{kind: dag.FailedError, err: err}
+	}
+}
+
+func panicked(p any) *userError {
+	err, ok := p.(error)
+	if !ok {
+		err = fmt.Errorf("%v", p)
+	}
+	return &userError{dag.FailedPanic, err, debug.Stack()}
+}
+
+// inline runs a visit on the owner's goroutine. It reports whether that still owns the run.
+func (r *run) inline(h *tenure, t *task) bool {
+	v := r.newVisit(t)
+	if r.slot(v); r.halted() {
+		r.giveBack(v)
+		return true
+	}
+	h.visit = v
+	if !h.leave(inNode, "") {
+		return false
+	}
+	v.call()
+	if !h.back(inNode) {
+		return false
+	}
+	h.visit = nil
+	r.land(v)
+	return true
+}
+
+// spawn runs a visit in a goroutine of its own, which ends with the body: the owner
+// receives it from results, or has abandoned it.
+func (r *run) spawn(t *task) {
+	v := r.newVisit(t)
+	r.flight = append(r.flight, v)
+	go func() {
+		defer func() {
+			if v.word.CompareAndSwap(visitRunning, visitReturned) {
+				r.results <- v
+				return
+			}
+			r.strays.returned(r.id)
+		}()
+		if r.slot(v); r.parent.Err() != nil || r.ctx.Err() != nil {
+			v.failed = &userError{kind: dag.FailedError, err: context.Canceled}
+			return
+		}
+		v.call()
+	}()
+}
+
+// slot waits for one of Options.Parallel, or until the run's context is done. Bodies give
+// it back in land.
+func (r *run) slot(v *visit) {
+	if r.c.slots != nil && r.c.slots.Acquire(r.ctx, 1) == nil {
+		v.stop = both(v.stop, func() { r.c.slots.Release(1) })
+	}
+}
+
+func both(f, g func()) context.CancelFunc {
+	return func() {
+		if f != nil {
+			f()
+		}
+		g()
+	}
+}
+
+// giveBack returns a visit that did not begin.
+func (r *run) giveBack(v *visit) {
+	if v.stop != nil {
+		v.stop()
+	}
+	r.m.ready = append(r.m.ready, v.t)
+}
+
+// drop forgets a visit that was in flight.
+func (r *run) drop(v *visit) {
+	if i := slices.Index(r.flight, v); i >= 0 {
+		r.flight = slices.Delete(r.flight, i, i+1)
+	}
+}
+
+// land turns what a visit did into facts.
+func (r *run) land(v *visit) {
+	r.drop(v)
+	timedOut := v.stop != nil && v.failed != nil && context.Cause(v.Context) == ErrTimeout
+	if v.stop != nil {
+		v.stop()
+	}
+	var took time.Duration
+	if !v.began.IsZero() {
+		took = time.Since(v.began)
+	}
+	if asks := v.asks.Load(); asks != nil && (v.failed == nil || v.failed.kind == dag.FailedError) {
+		r.asked(v, asks)
+		return
+	}
+	x := fact{Entry: checkpoint.Entry{Kind: checkpoint.Done, Path: v.path, Outcome: v.outcome}, t: v.t, live: true, took: took}
+	if v.attempt > 1 {
+		x.Attempt = v.attempt
+	}
+	if v.failed == nil {
+		x.delta, v.failed = r.written(v)
+	}
+	if v.failed == nil {
+		r.add(x)
+		return
+	}
+	if timedOut && v.failed.kind == dag.FailedError {
+		v.failed.kind = dag.FailedTimeout
+	}
+	if r.halted() && v.failed.kind == dag.FailedError {
+		r.m.ready = append(r.m.ready, v.t) // an error after the end is no attempt
+		return
+	}
+	r.attemptFailed(v, took)
+}
+
+// written returns what a visit wrote, or why that can't be kept.
+func (r *run) written(v *visit) (state.Delta, *userError) {
+	if n := v.t.node; n.Kind == dag.KindRoute && !slices.Contains(n.Outcomes, v.outcome) {
+		return state.Delta{}, &userError{kind: dag.FailedOutcome, err: fmt.Errorf("outcome %q is not declared: %s", v.outcome, strings.Join(n.Outcomes, ", "))}
+	}
+	d, err := r.delta(v.draft)
+	if err != nil {
+		return d, &userError{kind: dag.FailedState, err: err}
+	}
+	return d, nil
+}
+
+// delta returns what was written to a draft, within the limits.
+func (r *run) delta(draft state.Image) (state.Delta, error) {
+	d, err := draft.Delta()
+	if err != nil {
+		return d, err
+	}
+	if cell, size := d.MaxValue(); size > r.c.opts.Limits.ValueBytes {
+		return d, &LimitError{"value bytes", r.c.opts.Limits.ValueBytes, "cell " + cell}
+	}
+	if r.c.opts.Paranoid {
+		return draft.Schema().ParseDelta(d.AppendJSON(nil))
+	}
+	return d, nil
+}
+
+// asked makes a visit wait for the answers to what it asked, in the order of asking.
+func (r *run) asked(v *visit, last *question) {
+	var all []*question
+	for q := last; q != nil; q = q.before {
+		if !slices.ContainsFunc(all, func(p *question) bool { return p.key == q.key }) {
+			all = append(all, q)
+		}
+	}
+	slices.Reverse(all)
+	for _, q := range all {
+		r.interrupt(v.t, checkpoint.Interrupt{Kind: kindAsked, Key: q.key, Question: q.question, Want: encode(q.want)})
+	}
+}
+
+// attemptFailed states that an attempt failed, and whether and when there is another.
+func (r *run) attemptFailed(v *visit, took time.Duration) {
+	t, p, u := v.t, v.t.node.Policy, v.failed
+	a := checkpoint.FailedAttempt{Kind: string(u.kind), Message: u.err.Error(), Stack: string(u.stack)}
+	made := v.attempt
+	var previous time.Duration
+	if t.odd != nil {
+		made -= t.odd.budget
+		previous = t.odd.wait
+	}
+	again, err := retry(p.Retry, u.err)
+	if err != nil {
+		a.Message += "; Policy.Retry: " + err.Error()
+	}
+	a.Final = made >= max(p.Attempts, 1) || !again
+	if !a.Final {
+		a.Wait = p.Backoff.Delay(v.Key(), v.attempt, previous)
+		a.NotBefore = r.c.opts.now().Add(a.Wait)
+		r.due[t] = time.Now().Add(a.Wait)
+	}
+	e := &NodeError{Run: r.id, Path: v.path, Attempt: v.attempt, Kind: u.kind, Stack: u.stack, Err: u.err}
+	if u.kind == dag.FailedTimeout {
+		e.Budget = p.Timeout
+	}
+	r.errs[v.path] = e
+	r.add(fact{
+		Entry: checkpoint.Entry{Kind: checkpoint.AttemptFailed, Path: v.path, Attempt: v.attempt, Data: encode(a)},
+		t:     t, live: true, err: e, took: took,
+	})
+	r.wakeDue()
+}
+
+// retry asks Policy.Retry. If that panics there is no other attempt.
+func retry(f func(error) bool, err error) (again bool, broken error) {
+	if f == nil {
+		return true, nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			again, broken = false, panicked(p).err
+		}
+	}()
+	return f(err), nil
+}
+
+func (r *run) nodeError(f *dag.Failure) error {
+	if err := r.errs[f.Path]; err != nil {
+		return err
+	}
+	return &NodeError{Run: r.id, Path: f.Path, Attempt: f.Attempts, Kind: f.Kind, Err: errors.New(f.Message)}
+}
+
+// encode is json.Marshal of values that can't fail.
+func encode(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic("dispatcher: " + err.Error())
+	}
+	return raw
+}

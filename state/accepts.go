@@ -1,0 +1,233 @@
+package state
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Accepts reports whether raw is the JSON of a value of this type, more strictly than
+// encoding/json decodes: kinds have to agree, integers to be integers in range, arrays to
+// have their length, and objects to have no unknown or repeated members. null is accepted
+// only where Go has nil. Types with their own marshaller accept any JSON.
+func (t Type) Accepts(raw []byte) error {
+	if !t.closed(0) {
+		return fmt.Errorf("state: %w", errType)
+	}
+	a := acceptor{scanner: scanner{b: raw}}
+	a.take(&t)
+	a.end()
+	if a.err != nil {
+		return fmt.Errorf("state: %s is not accepted%s: %w", t, a.where(), a.err)
+	}
+	return nil
+}
+
+// An acceptor walks JSON along a type.
+type acceptor struct {
+	scanner
+	around []*Type  // the types that are open, outermost first
+	path   []string // to the value being read
+}
+
+func (a *acceptor) where() string {
+	if len(a.path) == 0 {
+		return ""
+	}
+	return " at " + strings.Join(a.path, "")
+}
+
+// in takes a member or element, named step in errors.
+func (a *acceptor) in(step string, t *Type) {
+	a.path = append(a.path, step)
+	if a.take(t); a.err == nil {
+		a.path = a.path[:len(a.path)-1]
+	}
+}
+
+func (a *acceptor) want(what string) {
+	if a.err == nil {
+		a.fail(fmt.Errorf("want %s", what))
+	}
+}
+
+func (a *acceptor) take(t *Type) {
+	if a.err != nil {
+		return
+	}
+	outer := a.around
+	if t.Kind == "ref" {
+		i := len(a.around) - t.Up
+		t, a.around = a.around[i], a.around[:i:i]
+	}
+	a.around = append(a.around, t)
+	a.takeKind(t)
+	a.around = outer
+}
+
+func (a *acceptor) takeKind(t *Type) {
+	c := a.peek()
+	if c == 'n' && (t.Kind == "list" || t.Kind == "map" || t.Kind == "pointer" || t.Kind == "bytes") {
+		a.value()
+		return
+	}
+	switch t.Kind {
+	case "own":
+		a.value()
+	case "pointer":
+		a.take(t.Elem)
+	case "list", "array":
+		a.takeList(t)
+	case "map":
+		a.takeMap(t)
+	case "object":
+		a.takeObject(t)
+	default:
+		a.takeScalar(t.Kind)
+	}
+}
+
+func (a *acceptor) takeList(t *Type) {
+	if a.peek() != '[' {
+		a.want("an array")
+		return
+	}
+	n := 0
+	for a.open('['); a.more(']'); n++ {
+		a.in(fmt.Sprintf("[%d]", n), t.Elem)
+	}
+	if t.Kind == "array" && n != t.Len {
+		a.want(fmt.Sprintf("%d elements", t.Len))
+	}
+}
+
+func (a *acceptor) takeMap(t *Type) {
+	if a.peek() != '{' {
+		a.want("an object")
+		return
+	}
+	seen := map[string]bool{}
+	for a.open('{'); a.more('}'); {
+		k := a.key()
+		if a.err == nil && t.Key.Kind != "string" && t.Key.Kind != "own" {
+			if err := scalar(t.Key.Kind, bytesOf(k)); err != nil {
+				a.fail(fmt.Errorf("key %q: %w", k, err))
+			}
+		}
+		a.once(seen, k)
+		a.in(fmt.Sprintf("[%q]", k), t.Elem)
+	}
+}
+
+func (a *acceptor) once(seen map[string]bool, k string) {
+	if seen[k] {
+		a.fail(fmt.Errorf("%q stands twice", k))
+	}
+	seen[k] = true
+}
+
+func (a *acceptor) takeObject(t *Type) {
+	if a.peek() != '{' {
+		a.want("an object")
+		return
+	}
+	seen := map[string]bool{}
+	for a.open('{'); a.more('}'); {
+		k := a.key()
+		if a.err != nil {
+			return
+		}
+		a.once(seen, k)
+		f := t.field(k)
+		if f == nil {
+			a.fail(fmt.Errorf("unknown member %q", k))
+			return
+		}
+		if f.Quoted {
+			a.takeQuoted(&f.Type)
+		} else {
+			a.in("."+k, &f.Type)
+		}
+	}
+}
+
+func (t *Type) field(name string) *Field {
+	for i := range t.Fields {
+		if t.Fields[i].Name == name {
+			return &t.Fields[i]
+		}
+	}
+	return nil
+}
+
+// takeQuoted takes a value that the option ",string" put into a string.
+func (a *acceptor) takeQuoted(t *Type) {
+	for t.Kind == "pointer" {
+		if t = t.Elem; a.peek() == 'n' {
+			a.value()
+			return
+		}
+	}
+	raw := a.raw()
+	var in string
+	if a.err != nil || json.Unmarshal(raw, &in) != nil {
+		a.want("a string")
+		return
+	}
+	a.check(scalar(t.Kind, []byte(in)))
+}
+
+func (a *acceptor) check(err error) {
+	if err != nil {
+		a.fail(err)
+	}
+}
+
+func (a *acceptor) takeScalar(kind string) {
+	if raw := a.raw(); a.err == nil {
+		a.check(scalar(kind, raw))
+	}
+}
+
+var errBase64 = errors.New("want a string in base64")
+
+// scalar says whether raw is the JSON of a value of a kind without parts.
+func scalar(kind string, raw []byte) error {
+	first := byte(0)
+	if len(raw) > 0 {
+		first = raw[0]
+	}
+	var err error
+	switch {
+	case kind == "bool":
+		if s := string(raw); s != "true" && s != "false" {
+			err = errors.New("want true or false")
+		}
+	case kind == "string":
+		if first != '"' {
+			err = errors.New("want a string")
+		}
+	case kind == "bytes":
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			return errBase64
+		}
+		if _, bad := base64.StdEncoding.DecodeString(s); bad != nil {
+			err = errBase64
+		}
+	case first == '+' || first == '"':
+		err = fmt.Errorf("want %s", kind)
+	case strings.HasPrefix(kind, "float"):
+		_, err = strconv.ParseFloat(string(raw), wordSize[kind])
+	case strings.HasPrefix(kind, "uint"):
+		_, err = strconv.ParseUint(string(raw), 10, wordSize[kind])
+	case strings.HasPrefix(kind, "int"):
+		_, err = strconv.ParseInt(string(raw), 10, wordSize[kind])
+	default:
+		err = errType
+	}
+	return err
+}

@@ -1,0 +1,160 @@
+package state_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pawlgo/pawl/state"
+)
+
+type book struct {
+	Title string
+	Year  int
+}
+
+type rated struct {
+	Title string
+	Score int
+}
+
+func (r rated) Merge(o rated) rated {
+	if o.Score > r.Score {
+		return o
+	}
+	return r
+}
+
+// inquiry is a state of five cells.
+type inquiry struct {
+	Query state.Value[string]
+	Books state.List[book]
+	Cost  state.Sum[int]
+	Best  state.Fold[rated]
+	Draft state.Value[string]
+}
+
+// BenchmarkSuperstep is what a superstep of one node costs the state: a draft, one
+// Sum.Add, the delta, and its application.
+func BenchmarkSuperstep(b *testing.B) {
+	s := schemaOf[inquiry](b)
+	step := func(b *testing.B, view, draft state.Image) {
+		draft.Value().(*inquiry).Cost.Add(1)
+		d, err := draft.Delta()
+		if err == nil {
+			err = view.Apply(d)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("draft=new", func(b *testing.B) {
+		b.ReportAllocs()
+		view := s.New()
+		for b.Loop() {
+			step(b, view, view.Draft())
+		}
+	})
+	b.Run("draft=slab", func(b *testing.B) {
+		b.ReportAllocs()
+		view := s.New()
+		var slab []state.Image
+		for b.Loop() {
+			if len(slab) == 0 {
+				slab = s.Slab(16)
+			}
+			slab[0].CopyFrom(view)
+			step(b, view, slab[0])
+			slab = slab[1:]
+		}
+	})
+	b.Run("draft=copied", func(b *testing.B) {
+		b.ReportAllocs()
+		view, draft := s.New(), s.New()
+		for b.Loop() {
+			draft.CopyFrom(view)
+			step(b, view, draft)
+		}
+	})
+}
+
+// n1 is how many appends BenchmarkAppend makes before it begins again.
+const n1 = 1024
+
+// BenchmarkAppend is one superstep that appends one book to a list of n to n+n1.
+func BenchmarkAppend(b *testing.B) {
+	for _, n := range []int{0, 100, 10_000} {
+		b.Run(fmt.Sprintf("elements=%d", n), func(b *testing.B) {
+			s := schemaOf[inquiry](b)
+			full := s.New()
+			write(b, full, func(q *inquiry) {
+				for i := range n {
+					q.Books.Append(book{"On shelves", i})
+				}
+			})
+			b.ReportAllocs()
+			view := full.Draft()
+			for i := 0; b.Loop(); i++ {
+				if i%n1 == n1-1 {
+					view = full.Draft()
+				}
+				write(b, view, func(q *inquiry) { q.Books.Append(book{"On ladders", 1}) })
+			}
+		})
+	}
+}
+
+// BenchmarkSet is one superstep that sets a string of a kilobyte.
+func BenchmarkSet(b *testing.B) {
+	s := schemaOf[inquiry](b)
+	view, text := s.New(), fmt.Sprintf("%01024d", 0)
+	b.ReportAllocs()
+	for b.Loop() {
+		write(b, view, func(q *inquiry) { q.Draft.Set(text) })
+	}
+}
+
+// BenchmarkParseDelta is what a replay reads of a superstep that added to a sum.
+func BenchmarkParseDelta(b *testing.B) {
+	s := schemaOf[inquiry](b)
+	for _, in := range []string{`{"Cost":{"add":1}}`, `{"Draft":{"set":"A library is a labyrinth."}}`, `{"Books":{"append":[{"Title":"On ladders","Year":1}]}}`} {
+		b.Run(in[2:6], func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.ParseDelta([]byte(in)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func schemaOf[S any](t testing.TB) *state.Schema {
+	t.Helper()
+	s, err := state.Of[S]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// write applies what f writes to a draft of view, and returns the delta.
+func write[S any](t testing.TB, view state.Image, f func(*S)) state.Delta {
+	t.Helper()
+	d := draft(t, view, f)
+	if err := view.Apply(d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// draft returns what f writes to a draft of view.
+func draft[S any](t testing.TB, view state.Image, f func(*S)) state.Delta {
+	t.Helper()
+	img := view.Draft()
+	f(img.Value().(*S))
+	d, err := img.Delta()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

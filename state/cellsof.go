@@ -1,0 +1,177 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// cellular is what every cell type implements.
+type cellular interface{ about() about }
+
+// about is what a cell type says of itself.
+type about struct {
+	self      reflect.Type // to tell a cell from a struct that embeds one
+	kind      Kind
+	key, elem reflect.Type
+	merge     func(a, b *box) (*box, error)
+}
+
+func aboutOf[C any](kind Kind, elem reflect.Type) about {
+	return about{self: reflect.TypeFor[C](), kind: kind, elem: elem}
+}
+
+func (v Value[T]) about() about { return aboutOf[Value[T]](KindValue, reflect.TypeFor[T]()) }
+func (w Whole[T]) about() about { return aboutOf[Whole[T]](KindWhole, reflect.TypeFor[T]()) }
+func (l List[T]) about() about  { return aboutOf[List[T]](KindList, reflect.TypeFor[T]()) }
+func (s Set[T]) about() about   { return aboutOf[Set[T]](KindSet, reflect.TypeFor[T]()) }
+func (s Sum[N]) about() about   { return aboutOf[Sum[N]](KindSum, reflect.TypeFor[N]()) }
+
+func (m Map[K, V]) about() about {
+	a := aboutOf[Map[K, V]](KindMap, reflect.TypeFor[V]())
+	a.key = reflect.TypeFor[K]()
+	return a
+}
+
+func (f Fold[T]) about() about {
+	a := aboutOf[Fold[T]](KindFold, reflect.TypeFor[T]())
+	a.merge = mergeBoxes[T]
+	return a
+}
+
+// asCell returns what t says of itself, if it is a cell type.
+func asCell(t reflect.Type) (about, bool) {
+	if t.Kind() != reflect.Struct || !t.Implements(cellType) {
+		return about{}, false
+	}
+	a := reflect.Zero(t).Interface().(cellular).about()
+	return a, a.self == t
+}
+
+// A cellWalk collects the cells of a state type and what is wrong with it.
+type cellWalk struct {
+	cells    []cell
+	names    map[string]string // to the path of the field
+	problems []error
+}
+
+func cellsOf(t reflect.Type) ([]cell, error) {
+	w := &cellWalk{names: map[string]string{}}
+	root := typeName(t)
+	a, isCell := asCell(t)
+	switch {
+	case isCell && a.kind == KindWhole:
+		w.add(a, "state", root, 0)
+	case isCell:
+		w.refuse("state: %s is a cell: make it a field of a struct", t)
+	case t.Kind() == reflect.Struct:
+		w.group(t, root, "", 0)
+	default:
+		w.refuse("state: %s is no state: write a struct of cells, or state.Whole[%s]", t, t)
+	}
+	return w.cells, errors.Join(w.problems...)
+}
+
+func (w *cellWalk) refuse(format string, args ...any) {
+	w.problems = append(w.problems, fmt.Errorf(format, args...))
+}
+
+// group collects the fields of a struct that stands at path and offset off; prefix begins
+// the names of its cells.
+func (w *cellWalk) group(t reflect.Type, path, prefix string, off uintptr) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		at := path + "." + f.Name
+		tag, _ := f.Tag.Lookup("json")
+		name, _ := tagName(tag)
+		if name == "" {
+			name = f.Name
+		}
+		a, isCell := asCell(f.Type)
+		switch {
+		case isCell && tag == "-":
+			w.refuse(`state: %s has the tag json:"-": a cell needs a name`, at)
+		case isCell && f.Anonymous:
+			w.refuse("state: %s is embedded: give the cell a name", at)
+		case isCell && !f.IsExported():
+			w.refuse("state: %s is not exported: write %s", at, strings.ToUpper(f.Name[:1])+f.Name[1:])
+		case isCell:
+			w.add(a, prefix+name, at, off+f.Offset)
+		case f.Type.Kind() == reflect.Struct && holdsCells(f.Type):
+			if f.Anonymous && tag == "" {
+				w.group(f.Type, at, prefix, off+f.Offset)
+			} else if !f.IsExported() {
+				w.refuse("state: %s is not exported, so its cells can't be reached: write %s",
+					at, strings.ToUpper(f.Name[:1])+f.Name[1:])
+			} else {
+				w.group(f.Type, at, prefix+name+".", off+f.Offset)
+			}
+		default:
+			w.refuse("state: %s is %s: %s", at, indefinite(f.Type), advice(f.Type))
+		}
+	}
+}
+
+func (w *cellWalk) add(a about, name, path string, off uintptr) {
+	if other, ok := w.names[name]; ok {
+		w.refuse("state: %s and %s have the same name %q", other, path, name)
+	}
+	w.names[name] = path
+	tw := typeWalk{}
+	elem := tw.walk(a.elem, path, true)
+	d := elem
+	switch a.kind {
+	case KindList, KindSet:
+		d = Type{Kind: "list", Elem: &elem}
+	case KindMap:
+		key := tw.key(a.key, path, true)
+		d = Type{Kind: "map", Key: &key, Elem: &elem}
+	}
+	w.problems = append(w.problems, tw.problems...)
+	w.cells = append(w.cells, cell{
+		CellInfo: CellInfo{Name: name, Kind: a.kind, Type: d}, off: off, merge: a.merge,
+	})
+}
+
+// holdsCells reports whether a cell stands somewhere in the struct t.
+func holdsCells(t reflect.Type) bool {
+	for i := range t.NumField() {
+		f := t.Field(i).Type
+		if _, ok := asCell(f); ok || f.Kind() == reflect.Struct && holdsCells(f) {
+			return true
+		}
+	}
+	return false
+}
+
+func indefinite(t reflect.Type) string {
+	if strings.ContainsRune("aeiouAEIOU", rune(t.String()[0])) {
+		return "an " + t.String()
+	}
+	return "a " + t.String()
+}
+
+// advice says what to write instead of a field of type t.
+func advice(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		if _, ok := asCell(t.Elem()); ok {
+			return "write " + t.Elem().String() + ", without the pointer"
+		}
+	case reflect.Slice:
+		if !isBytes(t) {
+			return fmt.Sprintf("write state.List[%s]", t.Elem())
+		}
+	case reflect.Map:
+		e := t.Elem()
+		if e.Kind() == reflect.Bool || e.Kind() == reflect.Struct && e.NumField() == 0 {
+			return fmt.Sprintf("write state.Set[%s]", t.Key())
+		}
+		return fmt.Sprintf("write state.Map[%s, %s]", t.Key(), e)
+	case reflect.Func, reflect.Chan, reflect.Interface, reflect.UnsafePointer, reflect.Uintptr,
+		reflect.Complex64, reflect.Complex128:
+		return "JSON can't bring it back, and a state holds nothing else"
+	}
+	return fmt.Sprintf("write state.Value[%s]", t)
+}

@@ -1,0 +1,189 @@
+package state
+
+// A Delta is exactly what one draft wrote. It is immutable. The zero Delta is nothing.
+// For dispatchers.
+type Delta struct {
+	s    *Schema
+	n    int
+	one  part   // the first of n; most drafts write one cell
+	more []part // the others
+}
+
+// A part is what a delta does to one cell.
+type part struct {
+	cell int32
+	op   op
+	num  uint64 // opAdd, opSet of a Sum
+	// ref is a *box (opSet but of a Sum, opMerge, opMerged), *listWrites (opList) or
+	// *keyedWrites (opKeys).
+	ref any
+}
+
+func (p *part) box() *box          { return p.ref.(*box) }
+func (p *part) list() *listWrites  { return p.ref.(*listWrites) }
+func (p *part) keys() *keyedWrites { return p.ref.(*keyedWrites) }
+
+// next returns the part after the last.
+func (d *Delta) next(cell int, o op) *part {
+	p := &d.one
+	if d.n++; d.n > 1 {
+		d.more = append(d.more, part{})
+		p = &d.more[d.n-2]
+	}
+	p.cell, p.op = int32(cell), o
+	return p
+}
+
+func (d *Delta) part(i int) *part {
+	if i == 0 {
+		return &d.one
+	}
+	return &d.more[i-1]
+}
+
+// IsZero reports whether nothing was written.
+func (d Delta) IsZero() bool { return d.n == 0 }
+
+// Delta returns exactly what was written since the image was clean. The image is left as
+// it is. If a value that was written can't be stored, it returns an [*EncodeError].
+func (i Image) Delta() (Delta, error) {
+	d := Delta{s: i.s}
+	for k, off := range i.s.offs {
+		if *markAt(i.p, off) == nil {
+			continue
+		}
+		if err := d.extract(i.p, k); err != nil {
+			return Delta{}, &EncodeError{Cell: i.s.cells[k].Name, Err: err}
+		}
+	}
+	return d, nil
+}
+
+// extract adds what is pending in cell k.
+func (d *Delta) extract(p addr, k int) error {
+	switch c := &d.s.cells[k]; c.core {
+	case coreSum:
+		s := sumAt(p, c.off)
+		if s.w.err != nil {
+			return s.w.err
+		}
+		d.next(k, s.w.op).num = s.pend
+	case coreValue:
+		v := valueAt(p, c.off)
+		if v.w.err != nil {
+			return v.w.err
+		}
+		if q := d.next(k, v.w.op); v.pend != nil {
+			q.ref = v.pend
+		}
+	case coreFold:
+		f := foldAt(p, c.off)
+		if f.w.err != nil {
+			return f.w.err
+		}
+		d.next(k, f.w.op).ref = f.pend
+	case coreList:
+		w := listAt(p, c.off).w
+		if w.err != nil {
+			return w.err
+		}
+		d.next(k, opList).ref = w
+	case coreKeyed:
+		w := keyedAt(p, c.off).w
+		if w.err != nil {
+			return w.err
+		}
+		d.next(k, opKeys).ref = w
+	}
+	return nil
+}
+
+// Apply makes d part of what is clean. Merges of Folds are ignored: [Merge] brings their
+// result. An [*ApplyError] says that d does not fit, or that a sum overflows; the image
+// is then good for nothing, so callers who go on apply to a copy.
+func (i Image) Apply(d Delta) error {
+	if d.n > 0 && i.s != d.s && !i.s.agrees(d.s) {
+		return ErrSchema
+	}
+	for k := range d.n {
+		p := d.part(k)
+		if err := i.apply(p); err != nil {
+			return &ApplyError{Cell: i.s.cells[p.cell].Name, Err: err}
+		}
+	}
+	return nil
+}
+
+func (i Image) apply(p *part) error {
+	c := &i.s.cells[p.cell]
+	switch c.core {
+	case coreValue:
+		if v := valueAt(i.p, c.off); p.op == opSet {
+			v.cur = p.box()
+		} else {
+			v.cur = nil
+		}
+	case coreFold:
+		if p.op == opSet {
+			foldAt(i.p, c.off).cur = p.box()
+		}
+	case coreList:
+		return listAt(i.p, c.off).apply(p.list())
+	case coreKeyed:
+		keyedAt(i.p, c.off).apply(p.keys(), c.set)
+	case coreSum:
+		s, ok := sumAt(i.p, c.off), true
+		if p.op == opSet {
+			s.cur = p.num
+		} else if s.cur, ok = c.num.add(s.cur, p.num); !ok {
+			return ErrOverflow
+		}
+	}
+	return nil
+}
+
+// Record writes d as if the image's own draft had written it, so that [Image.Delta] gives
+// the fold of all that was recorded. Merges of Folds are ignored, but for what [Merge]
+// returned as Outer. Errors are those of Apply.
+func (i Image) Record(d Delta) error {
+	if d.n > 0 && i.s != d.s && !i.s.agrees(d.s) {
+		return ErrSchema
+	}
+	for k := range d.n {
+		p := d.part(k)
+		if err := i.record(p); err != nil {
+			return &ApplyError{Cell: i.s.cells[p.cell].Name, Err: err}
+		}
+	}
+	return nil
+}
+
+func (i Image) record(p *part) error {
+	c := &i.s.cells[p.cell]
+	switch c.core {
+	case coreValue:
+		if v := valueAt(i.p, c.off); p.op == opSet {
+			v.set(p.box())
+		} else {
+			v.clear()
+		}
+	case coreFold:
+		switch f := foldAt(i.p, c.off); p.op {
+		case opSet:
+			f.set(p.box(), opSet)
+		case opMerged:
+			f.set(p.box(), opMerge)
+		}
+	case coreList:
+		return listAt(i.p, c.off).record(p.list())
+	case coreKeyed:
+		keyedAt(i.p, c.off).record(p.keys())
+	case coreSum:
+		if s := sumAt(i.p, c.off); p.op == opSet {
+			s.set(p.num)
+		} else if !s.add(c.num, p.num) {
+			return ErrOverflow
+		}
+	}
+	return nil
+}

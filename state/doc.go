@@ -1,0 +1,44 @@
+// Package state defines what a graph's state is made of: cells, whose types say how
+// parallel writes to them merge.
+//
+// A state is a struct of cells, possibly grouped in nested structs. Its zero value
+// works, and the wrong operation on a cell does not compile.
+//
+//	type Inquiry struct {
+//		Query state.Value[string] // two parallel writers are an error
+//		Books state.List[Book]    // parallel appends join in declared order
+//		Cost  state.Sum[int]      // parallel additions add up
+//		Best  state.Fold[Rated]   // merges by Rated's own Merge
+//	}
+//
+// # What merges
+//
+// In one superstep every node writes to a draft of its own. When the superstep ends the
+// drafts' deltas are applied in declaration order. Writes that merge may meet in one
+// cell; an exclusive write conflicts with any other to the cell ([ConflictError]).
+//
+//	cell       merges                                   exclusive
+//	Value      –                                        Set, Clear, Update
+//	List       Append                                   Replace, Truncate, SetAt
+//	Map        Put, Delete on different keys            on one key; Replace, Clear
+//	Set        Add; Remove of others                    Add and Remove of one element; Clear
+//	Sum        Add                                      Set
+//	Fold       Merge (associative)                      Set
+//	Whole      –                                        Set, Clear, Update
+//
+// # What a node reads is what the log holds
+//
+// A written value is encoded as JSON at once. Plain values (no pointer, map, slice or
+// marshaller of their own) are shared between readers; of any other value each read
+// returns a copy of its own, which the reader may change without effect. [Frozen] opts
+// out of the copy for readers who promise not to change what they get. [Of] refuses
+// types that JSON can't bring back; a value that can't be encoded, or holds invalid
+// UTF-8, fails the visit that wrote it.
+//
+// # For dispatchers
+//
+// [Schema], [Image] and [Delta] are the untyped side: a schema is read once from a
+// struct type, an image is one state in memory, a delta is exactly what one draft wrote.
+// Applying a delta needs no user types: a schema rebuilt from its JSON ([Schema.MarshalJSON])
+// folds what the original folds, but for [Fold] cells, whose merged results are data.
+package state

@@ -1,0 +1,246 @@
+package state
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"reflect"
+	"strconv"
+	"sync"
+	"unicode/utf8"
+)
+
+// fast reports whether T is one of the types that encodePlain knows.
+func fast[T any]() bool {
+	switch any((*T)(nil)).(type) {
+	case *string, *int, *int64, *int32, *bool:
+		return true
+	}
+	return false
+}
+
+// encodePlain is encode, without reflection for the common types.
+func encodePlain[T any](v *T) ([]byte, error) {
+	switch p := any(v).(type) {
+	case *string:
+		return encodeString(*p)
+	case *int:
+		return strconv.AppendInt(nil, int64(*p), 10), nil
+	case *int64:
+		return strconv.AppendInt(nil, *p, 10), nil
+	case *int32:
+		return strconv.AppendInt(nil, int64(*p), 10), nil
+	case *bool:
+		return strconv.AppendBool(nil, *p), nil
+	}
+	return encode(v)
+}
+
+func encodeString(s string) ([]byte, error) {
+	n := cleanPrefix(s)
+	if n == len(s) {
+		enc := make([]byte, n+2)
+		enc[0], enc[n+1] = '"', '"'
+		copy(enc[1:], s)
+		return enc, nil
+	}
+	if !utf8.ValidString(s[n:]) {
+		return nil, ErrUTF8
+	}
+	return appendString(make([]byte, 0, len(s)+len(s)/16+2), s), nil
+}
+
+// An encoder is encoding/json without HTML escapes, kept for its buffer.
+type encoder struct {
+	buf bytes.Buffer
+	enc *json.Encoder
+}
+
+var encoders = sync.Pool{New: func() any {
+	e := new(encoder)
+	e.enc = json.NewEncoder(&e.buf)
+	e.enc.SetEscapeHTML(false)
+	return e
+}}
+
+// encode encodes *v with encoding/json and makes sure that it can be read back.
+func encode[T any](v *T) ([]byte, error) {
+	e := encoders.Get().(*encoder) // given back only if all went well
+	if err := e.enc.Encode(v); err != nil {
+		return nil, err
+	}
+	out := bytes.TrimSuffix(e.buf.Bytes(), []byte{'\n'})
+	s := scanner{b: out}
+	if s.value(); s.err != nil {
+		return nil, s.err
+	}
+	// encoding/json writes \ufffd for invalid UTF-8 without a word, and so might a
+	// marshaller that means it.
+	if s.fffd && invalid(reflect.ValueOf(v)) {
+		return nil, ErrUTF8
+	}
+	enc := bytes.Clone(out)
+	e.buf.Reset()
+	if cap(out) <= 1<<16 {
+		encoders.Put(e)
+	}
+	return enc, nil
+}
+
+// invalid reports whether a string in v is invalid UTF-8.
+func invalid(v reflect.Value) bool {
+	if t, ok := textOf(v); ok {
+		return !utf8.Valid(t)
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return !utf8.ValidString(v.String())
+	case reflect.Pointer:
+		return !v.IsNil() && invalid(v.Elem())
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if invalid(v.Index(i)) {
+				return true
+			}
+		}
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			if invalid(it.Key()) || invalid(it.Value()) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if invalid(v.Field(i)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// textOf returns what a marshaller of v's own says as text. A json.Marshaler answers for
+// its strings itself.
+func textOf(v reflect.Value) ([]byte, bool) {
+	if !v.CanInterface() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, false
+	}
+	i := v.Interface()
+	if v.CanAddr() {
+		i = v.Addr().Interface()
+	}
+	switch m := i.(type) {
+	case json.Marshaler:
+		return nil, true
+	case encoding.TextMarshaler:
+		t, err := m.MarshalText()
+		return t, err == nil
+	}
+	return nil, false
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// careful marks the bytes of x that a JSON string can't hold as they are, or that are not
+// ASCII. A byte above a marked one may be marked in error.
+func careful(x uint64) uint64 {
+	quote, slash := x^(ones*'"'), x^(ones*'\\')
+	return (x | (x-ones*0x20)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & highs
+}
+
+// cleanPrefix returns how many bytes at the start of s are ASCII and need no escape.
+func cleanPrefix(s string) int {
+	b, i := bytesOf(s), 0
+	for ; i+8 <= len(b); i += 8 {
+		if careful(binary.LittleEndian.Uint64(b[i:])) != 0 {
+			break
+		}
+	}
+	for i < len(b) && b[i] >= 0x20 && b[i] < utf8.RuneSelf && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
+}
+
+// appendString appends s, which is valid UTF-8, as encoding/json would without HTML
+// escapes.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for {
+		n := cleanPrefix(s)
+		dst, s = append(dst, s[:n]...), s[n:]
+		if s == "" {
+			return append(dst, '"')
+		}
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == '"' || r == '\\':
+			dst = append(dst, '\\', byte(r))
+		case r < 0x20:
+			dst = appendControl(dst, byte(r))
+		case r == '\u2028' || r == '\u2029':
+			dst = append(dst, `\u202`...)
+			dst = append(dst, byte('8'+r-'\u2028'))
+		default:
+			dst = append(dst, s[:n]...)
+		}
+		s = s[n:]
+	}
+}
+
+func appendControl(dst []byte, c byte) []byte {
+	switch c {
+	case '\b':
+		return append(dst, `\b`...)
+	case '\f':
+		return append(dst, `\f`...)
+	case '\n':
+		return append(dst, `\n`...)
+	case '\r':
+		return append(dst, `\r`...)
+	case '\t':
+		return append(dst, `\t`...)
+	}
+	const hex = "0123456789abcdef"
+	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+}
+
+// stringSize is the length of appendString's output.
+func stringSize(s string) int {
+	n := len(s) + 2
+	for {
+		s = s[cleanPrefix(s):]
+		if s == "" {
+			return n
+		}
+		r, k := utf8.DecodeRuneInString(s)
+		switch {
+		case r == '"' || r == '\\' || r == '\b' || r == '\f' || r == '\n' || r == '\r' || r == '\t':
+			n++
+		case r < 0x20:
+			n += 5
+		case r == '\u2028' || r == '\u2029':
+			n += 3
+		}
+		s = s[k:]
+	}
+}
+
+// appendFloat appends f as encoding/json does.
+func appendFloat(dst []byte, f float64) []byte {
+	format := byte('f')
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		format = 'e'
+	}
+	dst = strconv.AppendFloat(dst, f, format, -1, 64)
+	if n := len(dst); format == 'e' && n >= 4 && text(dst[n-4:n-1]) == "e-0" {
+		dst[n-2] = dst[n-1] // e-09 is written e-9
+		dst = dst[:n-1]
+	}
+	return dst
+}

@@ -1,0 +1,144 @@
+package state
+
+// An Image is one state in memory: what is clean, which is what deltas made of it, and
+// what is pending, which is what was written since. It is a reference; [Image.Draft]
+// makes another. The zero Image is none. For dispatchers.
+type Image struct {
+	p addr
+	s *Schema
+}
+
+// New returns the zero state.
+func (s *Schema) New() Image { return Image{s.make(1), s} }
+
+// Slab returns n images of the zero state in one allocation. With [Image.CopyFrom] they
+// become drafts that cost less than [Image.Draft], and live as long as one of them does.
+func (s *Schema) Slab(n int) []Image {
+	if n == 0 {
+		return nil
+	}
+	images, p := make([]Image, n), s.make(n)
+	for i := range images {
+		images[i] = Image{element(p, i, s.size), s}
+	}
+	return images
+}
+
+// IsZero reports whether i is no image.
+func (i Image) IsZero() bool { return i.s == nil }
+
+// Value returns the *S behind the image, through which typed code reads and writes. It is
+// nil if the schema was parsed.
+func (i Image) Value() any { return i.s.value(i.p) }
+
+// Draft returns a new image of what is clean in i, with nothing pending. It costs one
+// allocation and the copy of the struct, whatever the cells hold.
+func (i Image) Draft() Image {
+	d := Image{i.s.clone(i.p), i.s}
+	d.clean()
+	return d
+}
+
+// CopyFrom makes i what src.Draft would return, in place. Both are of one schema.
+func (i Image) CopyFrom(src Image) {
+	if i.s != src.s && !i.s.agrees(src.s) {
+		panic(ErrSchema)
+	}
+	i.s.copy(i.p, src.p)
+	i.clean()
+}
+
+// clean forgets what is pending.
+func (i Image) clean() {
+	for k, off := range i.s.offs {
+		if m := markAt(i.p, off); *m != nil {
+			*m = nil
+			switch i.s.cells[k].core {
+			case coreValue:
+				valueAt(i.p, off).pend = nil
+			case coreFold:
+				foldAt(i.p, off).pend = nil
+			}
+		}
+	}
+}
+
+// Check calls the state's own Check() error, if it has one. A panic passes through.
+func (i Image) Check() error { return i.s.check(i.p) }
+
+// AppendJSON appends what is clean as an object of the cells that are not zero, in the
+// order of the schema: equal states give equal bytes.
+func (i Image) AppendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	start := len(dst)
+	for k := range i.s.cells {
+		c := &i.s.cells[k]
+		if i.empty(c) {
+			continue
+		}
+		if len(dst) > start {
+			dst = append(dst, ',')
+		}
+		dst = i.appendCell(append(dst, c.label...), c)
+	}
+	return append(dst, '}')
+}
+
+// empty reports whether the cell is zero.
+func (i Image) empty(c *cell) bool {
+	switch c.core {
+	case coreList:
+		return listAt(i.p, c.off).cur.n == 0
+	case coreKeyed:
+		return keyedAt(i.p, c.off).cur == nil
+	case coreSum:
+		return sumAt(i.p, c.off).cur == 0
+	}
+	return i.held(c) == nil
+}
+
+// held returns the box of a cell that holds one.
+func (i Image) held(c *cell) *box {
+	if c.core == coreFold {
+		return foldAt(i.p, c.off).cur
+	}
+	return valueAt(i.p, c.off).cur
+}
+
+func (i Image) appendCell(dst []byte, c *cell) []byte {
+	switch c.core {
+	case coreList:
+		return listAt(i.p, c.off).cur.appendJSON(dst)
+	case coreKeyed:
+		return keyedAt(i.p, c.off).appendJSON(dst, c.set)
+	case coreSum:
+		return c.num.append(dst, sumAt(i.p, c.off).cur)
+	}
+	return append(dst, i.held(c).enc...)
+}
+
+// Size is the length of what AppendJSON appends, in a time that depends on the number of
+// cells alone.
+func (i Image) Size() int {
+	size, members := 2, 0
+	for k := range i.s.cells {
+		c := &i.s.cells[k]
+		if !i.empty(c) {
+			size += len(c.label) + i.cellSize(c)
+			members++
+		}
+	}
+	return size + max(members-1, 0)
+}
+
+func (i Image) cellSize(c *cell) int {
+	switch c.core {
+	case coreList:
+		return listAt(i.p, c.off).cur.size()
+	case coreKeyed:
+		return keyedAt(i.p, c.off).size()
+	case coreSum:
+		return c.num.size(sumAt(i.p, c.off).cur)
+	}
+	return i.held(c).size()
+}

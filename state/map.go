@@ -1,0 +1,113 @@
+package state
+
+import (
+	"encoding/json"
+	"iter"
+)
+
+// A Map is a cell that holds values by key. Parallel writes to different keys merge, two
+// to one key conflict; Replace and Clear conflict with any other write. Keys are strings,
+// integers or types that marshal themselves to text and back. The zero Map is empty.
+type Map[K comparable, V any] struct {
+	_ [0]*K
+	_ [0]*V
+	c keyedCell
+}
+
+// Len returns the number of keys.
+func (m *Map[K, V]) Len() int { return m.c.len() }
+
+// Get returns the value at k and whether there is one.
+func (m *Map[K, V]) Get(k K) (V, bool) {
+	s, err := encodeKey(k)
+	if err != nil {
+		return unpack[V](nil), false
+	}
+	b := m.c.get(s)
+	return unpack[V](b), b != nil
+}
+
+// Has reports whether there is a value at k.
+func (m *Map[K, V]) Has(k K) bool {
+	s, err := encodeKey(k)
+	return err == nil && m.c.get(s) != nil
+}
+
+// All yields keys and values as they stand when the loop begins, in the order of the
+// encoded keys.
+func (m *Map[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		c := m.c
+		c.each(func(s string, b *box) bool { return yield(decodeKey[K](s), unpack[V](b)) })
+	}
+}
+
+// Put writes v at k.
+func (m *Map[K, V]) Put(k K, v V) {
+	s, err := encodeKey(k)
+	if err != nil {
+		m.c.fail(err)
+		return
+	}
+	b, err := pack(v)
+	if err != nil {
+		m.c.fail(err)
+		return
+	}
+	m.c.put(s, b)
+}
+
+// Delete deletes k. It is a write also if there is no value at k.
+func (m *Map[K, V]) Delete(k K) {
+	s, err := encodeKey(k)
+	if err != nil {
+		m.c.fail(err)
+		return
+	}
+	m.c.put(s, nil)
+}
+
+// Replace makes the keys and values of vs all that the map holds.
+func (m *Map[K, V]) Replace(vs map[K]V) {
+	var keys *node[string]
+	for k, v := range vs {
+		s, err := encodeKey(k)
+		if err != nil {
+			m.c.fail(err)
+			return
+		}
+		b, err := pack(v)
+		if err != nil {
+			m.c.fail(err)
+			return
+		}
+		keys = keys.put(s, b)
+	}
+	m.c.replace(keys)
+}
+
+// Clear deletes everything.
+func (m *Map[K, V]) Clear() { m.c.clear() }
+
+// MarshalJSON returns an object.
+func (m Map[K, V]) MarshalJSON() ([]byte, error) {
+	return appendMembers(nil, false, m.c.each), nil
+}
+
+// UnmarshalJSON replaces the keys and values.
+func (m *Map[K, V]) UnmarshalJSON(b []byte) error {
+	var raw map[string]V
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	vs := make(map[K]V, len(raw))
+	for s, v := range raw {
+		var k K
+		if err := parseKey(s, &k); err != nil {
+			return err
+		}
+		vs[k] = v
+	}
+	m.Replace(vs)
+	return nil
+}

@@ -1,0 +1,81 @@
+package state
+
+// Merged is what the Folds of a superstep came to.
+type Merged struct {
+	State Delta // sets each merged Fold, to be applied to the view
+	Outer Delta // to be recorded by the outer image
+}
+
+// Merge runs the Merge methods of the Fold cells that writes, given in declaration order,
+// merge into. view is the state as it stood when the superstep began, with the writes
+// applied or not. outer, if it is not zero, is an image that records what the frame did as
+// a whole. Merge changes neither. It calls the user's code, whose panics pass through; a
+// result that can't be stored is an [*EncodeError].
+//
+// A visit's operand is in its delta. With m the operands of all visits as one, the new
+// value is that of view merged with m, and what outer has pending is merged with m; where
+// there is nothing yet, it is m.
+func Merge(view, outer Image, writes []Write) (Merged, error) {
+	var m Merged
+	if !view.s.folds {
+		return m, nil
+	}
+	m.State.s = view.s
+	m.Outer.s = outer.s
+	for k := range view.s.cells {
+		c := &view.s.cells[k]
+		if c.merge == nil {
+			continue
+		}
+		if err := m.fold(view, outer, writes, k, c); err != nil {
+			return Merged{}, &EncodeError{Cell: c.Name, Err: err}
+		}
+	}
+	return m, nil
+}
+
+func (m *Merged) fold(view, outer Image, writes []Write, k int, c *cell) error {
+	var operand *box
+	var err error
+	for _, p := range parts(writes, int32(k)) {
+		if p.op != opMerge {
+			continue
+		}
+		if operand, err = c.onto(operand, p.box()); err != nil {
+			return err
+		}
+	}
+	if operand == nil {
+		return nil
+	}
+	value, err := c.onto(foldAt(view.p, c.off).cur, operand)
+	if err != nil {
+		return err
+	}
+	m.State.next(k, opSet).ref = value
+	if outer.IsZero() {
+		return nil
+	}
+	f, o := foldAt(outer.p, c.off), opMerged
+	switch f.w.does() {
+	case opSet:
+		o = opSet
+	case opNone:
+		m.Outer.next(k, o).ref = operand
+		return nil
+	}
+	pending, err := c.onto(f.pend, operand)
+	if err != nil {
+		return err
+	}
+	m.Outer.next(k, o).ref = pending
+	return nil
+}
+
+// onto merges b into a, which may be nil.
+func (c *cell) onto(a, b *box) (*box, error) {
+	if a == nil {
+		return b, nil
+	}
+	return c.merge(a, b)
+}

@@ -1,0 +1,166 @@
+package state
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+var (
+	errUnknown = errors.New("the schema has no such cell")
+	errTwice   = errors.New("it stands there twice")
+	errIndex   = errors.New("no index of a list")
+)
+
+// A reader reads images and deltas. Boxes share the memory of its copy of the input.
+type reader struct {
+	scanner
+	s    *Schema
+	seen []bool // cells
+	slab []box  // to be given out
+	next int    // size of the next slab
+}
+
+func newReader(s *Schema, b []byte) *reader {
+	return &reader{scanner: scanner{b: bytes.Clone(b)}, s: s, seen: make([]bool, len(s.cells))}
+}
+
+// cellKey takes a member's name, which is that of a cell not yet seen; else it is -1.
+func (r *reader) cellKey() int {
+	name := r.key()
+	if r.err != nil {
+		return -1
+	}
+	for i := range r.s.cells {
+		if r.s.cells[i].Name == name {
+			if r.seen[i] {
+				r.fail(fmt.Errorf("%q: %w", name, errTwice))
+				return -1
+			}
+			r.seen[i] = true
+			return i
+		}
+	}
+	r.fail(fmt.Errorf("%w: %q", errUnknown, name))
+	return -1
+}
+
+// problem is what went wrong, with cell k if k is one.
+func (r *reader) problem(k int) error {
+	e := &ParseError{Offset: r.i, Err: r.err}
+	if k >= 0 {
+		e.Cell = r.s.cells[k].Name
+	}
+	return e
+}
+
+func (r *reader) box() *box {
+	if len(r.slab) == 0 {
+		r.next = min(max(1, 4*r.next), chunkSize)
+		r.slab = make([]box, r.next)
+	}
+	b := &r.slab[0]
+	r.slab = r.slab[1:]
+	b.enc = r.raw()
+	return b
+}
+
+func (r *reader) number(c *cell) uint64 {
+	raw := r.raw()
+	if r.err != nil {
+		return 0
+	}
+	n, err := c.num.parse(raw)
+	if err != nil {
+		r.fail(err)
+	}
+	return n
+}
+
+func (r *reader) vector() vector {
+	var v vector
+	var batch []*box
+	for r.open('['); r.more(']'); {
+		if batch = append(batch, r.box()); len(batch) == chunkSize {
+			v.push(batch...)
+			batch = batch[:0]
+		}
+	}
+	if r.err == nil {
+		v.push(batch...)
+	}
+	return v
+}
+
+// members takes an object, or the array of a set, as leaves in the order of the input.
+func (r *reader) members(set bool) []*node[string] {
+	var ns []*node[string]
+	if set {
+		for r.open('['); r.more(']'); {
+			b := r.box()
+			b.enc = canonical(b.enc)
+			ns = append(ns, leaf(text(b.enc), b))
+		}
+		return ns
+	}
+	for r.open('{'); r.more('}'); {
+		k := r.key()
+		ns = append(ns, leaf(k, r.box()))
+	}
+	return ns
+}
+
+// tree makes leaves a tree; a key that stands twice is refused.
+func (r *reader) tree(ns []*node[string]) *node[string] {
+	if r.err != nil {
+		return nil
+	}
+	byKey := func(a, b *node[string]) int { return cmp.Compare(a.key, b.key) }
+	if !slices.IsSortedFunc(ns, byKey) {
+		slices.SortFunc(ns, byKey)
+	}
+	for i := 1; i < len(ns); i++ {
+		if ns[i].key == ns[i-1].key {
+			r.fail(fmt.Errorf("key %q: %w", ns[i].key, errTwice))
+			return nil
+		}
+	}
+	return grow(ns)
+}
+
+// Parse returns the image that [Image.AppendJSON] wrote. It does not look into values: one
+// that does not fit its Go type is found when it is read. The error is a [*ParseError].
+func (s *Schema) Parse(json []byte) (Image, error) {
+	r := newReader(s, json)
+	img := s.New()
+	for r.open('{'); r.more('}'); {
+		k := r.cellKey()
+		if r.err == nil {
+			r.cell(img, &s.cells[k])
+		}
+		if r.err != nil {
+			return Image{}, r.problem(k)
+		}
+	}
+	if r.end(); r.err != nil {
+		return Image{}, r.problem(-1)
+	}
+	return img, nil
+}
+
+func (r *reader) cell(img Image, c *cell) {
+	switch c.core {
+	case coreValue:
+		valueAt(img.p, c.off).cur = r.box()
+	case coreFold:
+		foldAt(img.p, c.off).cur = r.box()
+	case coreList:
+		listAt(img.p, c.off).cur = r.vector()
+	case coreKeyed:
+		keyedAt(img.p, c.off).load(r.tree(r.members(c.set)), c.set)
+	case coreSum:
+		sumAt(img.p, c.off).cur = r.number(c)
+	}
+}

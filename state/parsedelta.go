@@ -1,0 +1,207 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+var (
+	errNoOp  = errors.New("no such operation")
+	errTrue  = errors.New("want true")
+	errApart = errors.New("these operations don't go together")
+)
+
+// ParseDelta returns the delta that [Delta.AppendJSON] wrote. Like [Schema.Parse] it does
+// not look into values. The error is a [*ParseError].
+func (s *Schema) ParseDelta(json []byte) (Delta, error) {
+	r := newReader(s, json)
+	d := Delta{s: s}
+	for r.open('{'); r.more('}'); {
+		k := r.cellKey()
+		if r.err == nil {
+			if p, ok := r.part(k, &s.cells[k]); ok {
+				d.insert(p)
+			}
+		}
+		if r.err != nil {
+			return Delta{}, r.problem(k)
+		}
+	}
+	if r.end(); r.err != nil {
+		return Delta{}, r.problem(-1)
+	}
+	return d, nil
+}
+
+// insert keeps the parts in the order of the schema.
+func (d *Delta) insert(p part) {
+	*d.next(0, opNone) = p
+	for i := d.n - 1; i > 0 && d.part(i-1).cell > d.part(i).cell; i-- {
+		a, b := d.part(i-1), d.part(i)
+		*a, *b = *b, *a
+	}
+}
+
+// part takes what is done to cell k; ok is false if that is nothing.
+func (r *reader) part(k int, c *cell) (p part, ok bool) {
+	p.cell = int32(k)
+	switch c.core {
+	case coreList:
+		w := r.listWrites()
+		p.op, p.ref = opList, w
+		return p, w.written()
+	case coreKeyed:
+		w := r.keyedWrites(c.set)
+		p.op, p.ref = opKeys, w
+		return p, w.written()
+	}
+	r.open('{')
+	if !r.more('}') {
+		r.fail(errNoOp)
+		return p, false
+	}
+	p.op = r.scalarOp(c)
+	switch {
+	case p.op == opClear:
+		r.truth()
+	case c.core == coreSum:
+		p.num = r.number(c)
+	default:
+		p.ref = r.box()
+	}
+	if r.more('}') {
+		r.fail(errApart)
+	}
+	return p, true
+}
+
+// scalarOp takes the name of an operation that c has.
+func (r *reader) scalarOp(c *cell) op {
+	name := r.key()
+	switch {
+	case r.err != nil:
+	case name == "set":
+		return opSet
+	case name == "clear" && c.core == coreValue:
+		return opClear
+	case name == "add" && c.core == coreSum:
+		return opAdd
+	case name == "merge" && c.core == coreFold:
+		return opMerge
+	case name == "merged" && c.core == coreFold:
+		return opMerged
+	default:
+		r.fail(fmt.Errorf("%w: %q", errNoOp, name))
+	}
+	return opNone
+}
+
+func (r *reader) truth() {
+	if raw := r.raw(); r.err == nil && string(raw) != "true" {
+		r.fail(errTrue)
+	}
+}
+
+func (r *reader) listWrites() *listWrites {
+	w := &listWrites{}
+	seen := map[string]bool{}
+	for r.open('{'); r.more('}'); {
+		name := r.key()
+		if seen[name] {
+			r.fail(errTwice)
+		}
+		seen[name] = true
+		switch {
+		case r.err != nil:
+		case name == "replace":
+			w.replaced, w.tail = true, r.vector()
+		case name == "truncate":
+			w.cut, w.keep = true, r.index(string(r.raw()))
+		case name == "at":
+			r.listAt(w)
+		case name == "append":
+			w.tail = r.vector()
+		default:
+			r.fail(fmt.Errorf("%w: %q", errNoOp, name))
+		}
+	}
+	if w.replaced && len(seen) > 1 {
+		r.fail(errApart)
+	}
+	if w.cut && !w.fits(w.keep) {
+		r.fail(errIndex)
+	}
+	return w
+}
+
+func (r *reader) listAt(w *listWrites) {
+	for r.open('{'); r.more('}'); {
+		i := r.index(r.key())
+		b := r.box()
+		if r.err == nil && w.at.find(i) != nil {
+			r.fail(errTwice)
+		}
+		w.at = w.at.put(i, b)
+	}
+}
+
+func (r *reader) index(s string) int {
+	i, err := strconv.Atoi(s)
+	if r.err == nil && (err != nil || i < 0 || strconv.Itoa(i) != s) {
+		r.fail(errIndex)
+	}
+	return i
+}
+
+func (r *reader) keyedWrites(set bool) *keyedWrites {
+	put, del := "put", "delete"
+	if set {
+		put, del = "add", "remove"
+	}
+	w := &keyedWrites{}
+	var ns []*node[string]
+	seen := map[string]bool{}
+	for r.open('{'); r.more('}'); {
+		name := r.key()
+		if seen[name] {
+			r.fail(errTwice)
+		}
+		seen[name] = true
+		switch {
+		case r.err != nil:
+		case name == "clear":
+			r.truth()
+			w.clear = true
+		case name == put:
+			ns = append(ns, r.members(set)...)
+		case name == del:
+			ns = append(ns, r.deleted(set)...)
+		default:
+			r.fail(fmt.Errorf("%w: %q", errNoOp, name))
+		}
+	}
+	if w.clear && seen[del] {
+		r.fail(errApart)
+	}
+	w.keys = r.tree(ns)
+	return w
+}
+
+// deleted takes an array of keys.
+func (r *reader) deleted(set bool) []*node[string] {
+	var ns []*node[string]
+	for r.open('['); r.more(']'); {
+		raw := r.raw()
+		switch {
+		case r.err != nil:
+		case set:
+			ns = append(ns, leaf[string](text(canonical(raw)), nil))
+		case raw[0] != '"':
+			r.fail(errSyntax)
+		default:
+			ns = append(ns, leaf[string](unquote(raw), nil))
+		}
+	}
+	return ns
+}

@@ -1,0 +1,293 @@
+package state
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDepth is how deep encoding/json reads nested values.
+const maxDepth = 10000
+
+var (
+	errSyntax   = errors.New("invalid JSON")
+	errDepth    = errors.New("JSON is nested too deeply")
+	errTrailing = errors.New("something follows the JSON value")
+)
+
+// A scanner walks JSON and checks its syntax. The first error stays in err, after which
+// nothing moves, so callers need to look only at the end of what they read.
+type scanner struct {
+	b      []byte
+	i      int
+	err    error
+	depth  int
+	fresh  bool // an object or array was just opened
+	spaced bool // insignificant space was passed
+	fffd   bool // a \ufffd was passed
+}
+
+func (s *scanner) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// peek returns the next byte that is no space, or 0.
+func (s *scanner) peek() byte {
+	for s.i < len(s.b) {
+		switch c := s.b[s.i]; c {
+		case ' ', '\t', '\n', '\r':
+			s.i++
+			s.spaced = true
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+func (s *scanner) expect(c byte) {
+	if s.err != nil {
+		return
+	}
+	if s.peek() != c {
+		s.fail(errSyntax)
+		return
+	}
+	s.i++
+}
+
+// open enters an object or array; follow it with a loop over more.
+func (s *scanner) open(c byte) {
+	s.expect(c)
+	s.fresh = true
+	if s.depth++; s.depth > maxDepth {
+		s.fail(errDepth)
+	}
+}
+
+// more reports whether another member follows before the closing c, which it takes.
+func (s *scanner) more(c byte) bool {
+	if s.err != nil {
+		return false
+	}
+	fresh := s.fresh
+	s.fresh = false
+	if s.peek() == c {
+		s.i++
+		s.depth--
+		return false
+	}
+	if !fresh {
+		s.expect(',')
+	}
+	return s.err == nil
+}
+
+// key takes the name of an object's member and the colon. It may share memory with the
+// input.
+func (s *scanner) key() string {
+	if s.peek() != '"' {
+		s.fail(errSyntax)
+		return ""
+	}
+	start := s.i
+	s.str()
+	if s.err != nil {
+		return ""
+	}
+	raw := s.b[start:s.i]
+	s.expect(':')
+	return unquote(raw)
+}
+
+func unquote(raw []byte) string {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return text(raw[1 : len(raw)-1])
+	}
+	var k string
+	if err := json.Unmarshal(raw, &k); err != nil {
+		return strings.ToValidUTF8(string(raw), "\ufffd")
+	}
+	return k
+}
+
+// raw takes a value and returns it without insignificant space; it may share memory with
+// the input.
+func (s *scanner) raw() []byte {
+	if s.err != nil {
+		return nil
+	}
+	s.peek()
+	start := s.i
+	s.spaced = false
+	s.value()
+	if s.err != nil {
+		return nil
+	}
+	raw := s.b[start:s.i:s.i]
+	if !s.spaced {
+		return raw
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, raw); err != nil {
+		s.fail(err)
+		return nil
+	}
+	return bytes.Clone(out.Bytes())
+}
+
+// end reports that the input ends here.
+func (s *scanner) end() {
+	if s.err == nil && (s.peek() != 0 || s.i < len(s.b)) {
+		s.fail(errTrailing)
+	}
+}
+
+// value passes one value.
+func (s *scanner) value() {
+	if s.err != nil {
+		return
+	}
+	switch c := s.peek(); {
+	case c == '"':
+		s.str()
+	case c == '{':
+		for s.open('{'); s.more('}'); s.value() {
+			s.name()
+		}
+	case c == '[':
+		for s.open('['); s.more(']'); {
+			s.value()
+		}
+	case c == '-' || c >= '0' && c <= '9':
+		s.number()
+	case c == 't':
+		s.word("true")
+	case c == 'f':
+		s.word("false")
+	case c == 'n':
+		s.word("null")
+	default:
+		s.fail(errSyntax)
+	}
+}
+
+func (s *scanner) name() {
+	if s.peek() != '"' {
+		s.fail(errSyntax)
+		return
+	}
+	s.str()
+	s.expect(':')
+}
+
+func (s *scanner) word(w string) {
+	if !bytes.HasPrefix(s.b[s.i:], bytesOf(w)) {
+		s.fail(errSyntax)
+		return
+	}
+	s.i += len(w)
+}
+
+func (s *scanner) digits() {
+	start := s.i
+	for s.i < len(s.b) && s.b[s.i] >= '0' && s.b[s.i] <= '9' {
+		s.i++
+	}
+	if s.i == start {
+		s.fail(errSyntax)
+	}
+}
+
+func (s *scanner) at(c byte) bool { return s.i < len(s.b) && s.b[s.i] == c }
+
+func (s *scanner) number() {
+	if s.at('-') {
+		s.i++
+	}
+	if s.at('0') {
+		s.i++
+	} else {
+		s.digits()
+	}
+	if s.at('.') {
+		s.i++
+		s.digits()
+	}
+	if s.at('e') || s.at('E') {
+		s.i++
+		if s.at('+') || s.at('-') {
+			s.i++
+		}
+		s.digits()
+	}
+}
+
+// str passes a string; the next byte is its opening quote.
+func (s *scanner) str() {
+	if s.err != nil {
+		return
+	}
+	s.i++
+	start, ascii := s.i, true
+	for {
+		for s.i+8 <= len(s.b) && careful(binary.LittleEndian.Uint64(s.b[s.i:])) == 0 {
+			s.i += 8
+		}
+		if s.i >= len(s.b) {
+			s.fail(errSyntax)
+			return
+		}
+		switch c := s.b[s.i]; {
+		case c == '"':
+			if !ascii && !utf8.Valid(s.b[start:s.i]) {
+				s.fail(ErrUTF8)
+			}
+			s.i++
+			return
+		case c == '\\':
+			s.escape()
+		case c < 0x20:
+			s.fail(errSyntax)
+		default:
+			ascii = ascii && c < utf8.RuneSelf
+			s.i++
+		}
+		if s.err != nil {
+			return
+		}
+	}
+}
+
+// escape passes a backslash and what it stands for.
+func (s *scanner) escape() {
+	s.i++
+	if s.i >= len(s.b) {
+		s.fail(errSyntax)
+		return
+	}
+	c := s.b[s.i]
+	s.i++
+	if c != 'u' {
+		if strings.IndexByte(`"\/bfnrt`, c) < 0 {
+			s.fail(errSyntax)
+		}
+		return
+	}
+	if s.i+4 > len(s.b) {
+		s.fail(errSyntax)
+		return
+	}
+	for _, h := range s.b[s.i : s.i+4] {
+		if (h < '0' || h > '9') && (h|0x20 < 'a' || h|0x20 > 'f') {
+			s.fail(errSyntax)
+		}
+	}
+	s.fffd = s.fffd || bytes.EqualFold(s.b[s.i:s.i+4], []byte("fffd"))
+	s.i += 4
+}

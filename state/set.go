@@ -1,0 +1,86 @@
+package state
+
+import (
+	"encoding/json"
+	"iter"
+)
+
+// A Set is a cell that holds different elements; two are the same if their JSON is.
+// Parallel additions merge, and so do removals of other elements; Clear conflicts with any
+// other write. The zero Set is empty.
+type Set[T comparable] struct {
+	_ [0]*T
+	c keyedCell
+}
+
+// member returns the box of v, and its key, which is its JSON.
+func member[T any](v T) (string, *box, error) {
+	b, err := pack(v)
+	if err != nil {
+		return "", nil, err
+	}
+	if enc := canonical(b.enc); len(enc) != len(b.enc) || text(enc) != text(b.enc) {
+		b = &box{enc: enc}
+	}
+	return text(b.enc), b, nil
+}
+
+// Len returns the number of elements.
+func (s *Set[T]) Len() int { return s.c.len() }
+
+// Has reports whether v is an element.
+func (s *Set[T]) Has(v T) bool {
+	k, _, err := member(v)
+	return err == nil && s.c.get(k) != nil
+}
+
+// All yields the elements as they stand when the loop begins, in the order of their JSON.
+func (s *Set[T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		c := s.c
+		c.each(func(_ string, b *box) bool { return yield(unpack[T](b)) })
+	}
+}
+
+// Add adds elements. Without any it writes nothing.
+func (s *Set[T]) Add(vs ...T) {
+	for _, v := range vs {
+		k, b, err := member(v)
+		if err != nil {
+			s.c.fail(err)
+			return
+		}
+		s.c.put(k, b)
+	}
+}
+
+// Remove removes elements. It is a write also of what is no element.
+func (s *Set[T]) Remove(vs ...T) {
+	for _, v := range vs {
+		k, _, err := member(v)
+		if err != nil {
+			s.c.fail(err)
+			return
+		}
+		s.c.put(k, nil)
+	}
+}
+
+// Clear removes everything.
+func (s *Set[T]) Clear() { s.c.clear() }
+
+// MarshalJSON returns the elements as an array, in the order of their JSON.
+func (s Set[T]) MarshalJSON() ([]byte, error) {
+	return appendMembers(nil, true, s.c.each), nil
+}
+
+// UnmarshalJSON makes an array's elements all there is.
+func (s *Set[T]) UnmarshalJSON(b []byte) error {
+	var vs []T
+	if err := json.Unmarshal(b, &vs); err != nil {
+		return err
+	}
+	s.Clear()
+	s.Add(vs...)
+	return nil
+}

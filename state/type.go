@@ -1,0 +1,137 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Type describes a Go type as JSON sees it. Types with the same JSON take the same
+// values. The zero Type takes none.
+type Type struct {
+	// Kind is bool, int, int8 to int64, uint, uint8 to uint64, float32, float64, string,
+	// bytes (base64), list, array, map, object, pointer, own (a type with its own
+	// marshaller) or ref (a type that contains itself).
+	Kind   string  `json:"kind"`
+	Name   string  `json:"name,omitempty"`   // own: import path and name
+	Len    int     `json:"len,omitempty"`    // array
+	Up     int     `json:"up,omitempty"`     // ref: how many types further out
+	Key    *Type   `json:"key,omitempty"`    // map
+	Elem   *Type   `json:"elem,omitempty"`   // list, array, map, pointer
+	Fields []Field `json:"fields,omitempty"` // object, sorted by name
+}
+
+// A Field is a member of an object.
+type Field struct {
+	Name   string `json:"name"`
+	Type   Type   `json:"type"`
+	Quoted bool   `json:"quoted,omitempty"` // the value stands inside a JSON string
+}
+
+// String describes the type in one line, such as map[string][]{title: string, year: int}.
+func (t Type) String() string {
+	var b strings.Builder
+	t.write(&b)
+	return b.String()
+}
+
+func (t *Type) write(b *strings.Builder) {
+	switch t.Kind {
+	case "list":
+		b.WriteString("[]")
+		t.Elem.write(b)
+	case "array":
+		fmt.Fprintf(b, "[%d]", t.Len)
+		t.Elem.write(b)
+	case "map":
+		b.WriteString("map[")
+		t.Key.write(b)
+		b.WriteString("]")
+		t.Elem.write(b)
+	case "pointer":
+		b.WriteString("*")
+		t.Elem.write(b)
+	case "object":
+		b.WriteString("{")
+		for i := range t.Fields {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(t.Fields[i].Name + ": ")
+			t.Fields[i].Type.write(b)
+		}
+		b.WriteString("}")
+	case "own":
+		b.WriteString(t.Name)
+	case "ref":
+		b.WriteString(strings.Repeat("^", t.Up))
+	default:
+		b.WriteString(t.Kind)
+	}
+}
+
+// UnmarshalJSON reads what encoding/json wrote, and refuses what describes no type.
+func (t *Type) UnmarshalJSON(b []byte) error {
+	type plain Type
+	var p plain
+	if err := json.Unmarshal(b, &p); err != nil {
+		return err
+	}
+	*t = Type(p)
+	return t.wellFormed()
+}
+
+var (
+	errType  = errors.New("no description of a type")
+	wordSize = map[string]int{
+		"int": 64, "int8": 8, "int16": 16, "int32": 32, "int64": 64,
+		"uint": 64, "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64,
+		"float32": 32, "float64": 64, "bool": 1, "string": 1, "bytes": 1,
+	}
+)
+
+// wellFormed looks at t itself; what is in it was looked at when it was read.
+func (t *Type) wellFormed() error {
+	ok := wordSize[t.Kind] > 0
+	switch t.Kind {
+	case "list", "pointer":
+		ok = t.Elem != nil
+	case "array":
+		ok = t.Elem != nil && t.Len >= 0
+	case "map":
+		ok = t.Elem != nil && t.Key != nil && t.Key.isKey()
+	case "object":
+		ok = !slices.ContainsFunc(t.Fields, func(f Field) bool { return f.Type.Kind == "" })
+	case "own":
+		ok = t.Name != ""
+	case "ref":
+		ok = t.Up > 0
+	}
+	if !ok {
+		return fmt.Errorf("%w: %q", errType, t.Kind)
+	}
+	return nil
+}
+
+func (t *Type) isKey() bool {
+	return t.Kind == "string" || t.Kind == "own" ||
+		strings.HasPrefix(t.Kind, "int") || strings.HasPrefix(t.Kind, "uint")
+}
+
+// closed reports whether every ref in t has a target, depth types being around t.
+func (t *Type) closed(depth int) bool {
+	if t == nil {
+		return true
+	}
+	if t.Kind == "ref" {
+		return t.Up <= depth
+	}
+	for i := range t.Fields {
+		if !t.Fields[i].Type.closed(depth + 1) {
+			return false
+		}
+	}
+	return t.Key.closed(depth+1) && t.Elem.closed(depth+1)
+}

@@ -1,0 +1,304 @@
+package state
+
+import (
+	"cmp"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// TypeOf describes A, or says, naming the path to each field at fault, why JSON can't
+// bring it back.
+func TypeOf[A any]() (Type, error) {
+	t := reflect.TypeFor[A]()
+	w := typeWalk{}
+	d := w.walk(t, typeName(t), true)
+	return d, errors.Join(w.problems...)
+}
+
+func typeName(t reflect.Type) string {
+	if t.Name() == "" {
+		return t.String()
+	}
+	name, _, _ := strings.Cut(t.Name(), "[")
+	return name
+}
+
+var (
+	jsonMarshaler   = reflect.TypeFor[json.Marshaler]()
+	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	textMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+	jsonNumber      = reflect.TypeFor[json.Number]()
+	cellType        = reflect.TypeFor[cellular]()
+)
+
+// A typeWalk describes types and collects what is wrong with them.
+type typeWalk struct {
+	around   []reflect.Type // the types that are open, outermost first
+	problems []error
+}
+
+func (w *typeWalk) refuse(path, format string, args ...any) Type {
+	w.problems = append(w.problems, fmt.Errorf("state: %s %s", path, fmt.Sprintf(format, args...)))
+	return Type{}
+}
+
+// walk describes t, which stands at path. addressable says whether encoding/json will
+// find marshallers with pointer receivers there.
+func (w *typeWalk) walk(t reflect.Type, path string, addressable bool) Type {
+	if v, ok := thawed(t); ok {
+		return w.walk(v, path, true)
+	}
+	if i := slices.Index(w.around, t); i >= 0 {
+		return Type{Kind: "ref", Up: len(w.around) - i}
+	}
+	w.around = append(w.around, t)
+	defer func() { w.around = w.around[:len(w.around)-1] }()
+	if t.Implements(cellType) || reflect.PointerTo(t).Implements(cellType) {
+		return w.refuse(path, "is a cell: cells stand in the state itself, not in values")
+	}
+	if own, err := ownJSON(t, addressable); err != nil {
+		return w.refuse(path, "is a %s, %v", t, err)
+	} else if own {
+		return Type{Kind: "own", Name: strings.TrimPrefix(t.PkgPath()+"."+t.Name(), ".")}
+	}
+	return w.walkKind(t, path, addressable)
+}
+
+func (w *typeWalk) walkKind(t reflect.Type, path string, addressable bool) Type {
+	switch t.Kind() {
+	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return Type{Kind: t.Kind().String()}
+	case reflect.Pointer:
+		return Type{Kind: "pointer", Elem: w.elem(t, path, true)}
+	case reflect.Slice:
+		if isBytes(t) {
+			return Type{Kind: "bytes"}
+		}
+		return Type{Kind: "list", Elem: w.elem(t, path+"[]", true)}
+	case reflect.Array:
+		return Type{Kind: "array", Len: t.Len(), Elem: w.elem(t, path+"[]", addressable)}
+	case reflect.Map:
+		key := w.key(t.Key(), path, false)
+		return Type{Kind: "map", Key: &key, Elem: w.elem(t, path+"[]", false)}
+	case reflect.Struct:
+		return w.object(t, path, addressable)
+	}
+	return w.refuse(path, "is a %s, which JSON can't bring back", t)
+}
+
+func (w *typeWalk) elem(t reflect.Type, path string, addressable bool) *Type {
+	d := w.walk(t.Elem(), path, addressable)
+	return &d
+}
+
+// isBytes reports whether encoding/json writes t as base64.
+func isBytes(t reflect.Type) bool {
+	p := reflect.PointerTo(t.Elem())
+	return t.Elem().Kind() == reflect.Uint8 && !p.Implements(jsonMarshaler) && !p.Implements(textMarshaler)
+}
+
+// ownJSON reports whether t marshals itself, and refuses what does only half of it.
+func ownJSON(t reflect.Type, addressable bool) (bool, error) {
+	if t == jsonNumber {
+		return true, nil
+	}
+	p := t
+	if t.Kind() != reflect.Pointer {
+		p = reflect.PointerTo(t)
+	} else if t.Elem().Kind() != reflect.Interface {
+		return false, nil // what it points to marshals itself
+	}
+	if t.Kind() == reflect.Interface {
+		return false, nil
+	}
+	marshaler, name := jsonMarshaler, "MarshalJSON"
+	from, to := p.Implements(jsonMarshaler), p.Implements(jsonUnmarshaler)
+	if !from && !to {
+		marshaler, name = textMarshaler, "MarshalText"
+		from, to = p.Implements(textMarshaler), p.Implements(textUnmarshaler)
+	}
+	switch {
+	case !from && !to:
+		return false, nil
+	case !to:
+		return false, errors.New("which has a marshaller without the unmarshaller that belongs to it")
+	case !from:
+		return false, errors.New("which has an unmarshaller without the marshaller that belongs to it")
+	case !addressable && !t.Implements(marshaler):
+		return false, errors.New("whose marshaller has a pointer receiver, which encoding/json " +
+			"does not call for the values of a map")
+	case t.Kind() == reflect.Struct && t.NumField() > 1 && promoted(p, name):
+		return false, fmt.Errorf("whose %s is that of an embedded field, which leaves out the others", name)
+	}
+	return true, nil
+}
+
+// promoted reports whether a method of the struct behind p comes from an embedded field:
+// then what the compiler generated stands in no file.
+func promoted(p reflect.Type, name string) bool {
+	m, ok := p.Elem().MethodByName(name)
+	if !ok {
+		m, _ = p.MethodByName(name)
+	}
+	file, _ := runtime.FuncForPC(m.Func.Pointer()).FileLine(m.Func.Pointer())
+	return file == "<autogenerated>"
+}
+
+// key describes a map's key. cell says that this package encodes it, not encoding/json.
+func (w *typeWalk) key(t reflect.Type, path string, cell bool) Type {
+	p := reflect.PointerTo(t)
+	from, to := t.Implements(textMarshaler), p.Implements(textUnmarshaler)
+	if t.Kind() == reflect.Pointer {
+		to = t.Implements(textUnmarshaler) && cell
+	}
+	switch {
+	case t.Kind() == reflect.String && (cell || !to):
+		return Type{Kind: "string"}
+	case t.Kind() == reflect.Interface:
+	case from && to && t.Kind() != reflect.String:
+		return Type{Kind: "own", Name: strings.TrimPrefix(t.PkgPath()+"."+t.String(), ".")}
+	case !from && !to && (reflect.Zero(t).CanInt() || reflect.Zero(t).CanUint() && t.Kind() != reflect.Uintptr):
+		return Type{Kind: t.Kind().String()}
+	}
+	return w.refuse(path, "has keys of type %s: write a string, an integer, or a type with "+
+		"MarshalText and UnmarshalText", t)
+}
+
+// object describes a struct by the members that encoding/json gives it.
+func (w *typeWalk) object(t reflect.Type, path string, addressable bool) Type {
+	d := Type{Kind: "object"}
+	w.members(&d, t, path, addressable, nil)
+	slices.SortStableFunc(d.Fields, func(a, b Field) int { return cmp.Compare(a.Name, b.Name) })
+	for i := 1; i < len(d.Fields); i++ {
+		if name := d.Fields[i].Name; name == d.Fields[i-1].Name {
+			w.refuse(path, "has two fields whose JSON name is %q", name)
+		}
+	}
+	return d
+}
+
+// members adds the fields of t to d, with those of embedded structs, of which through
+// are open.
+func (w *typeWalk) members(d *Type, t reflect.Type, path string, addressable bool, through []reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		at := path + "." + f.Name
+		tag, tagged := f.Tag.Lookup("json")
+		name, options := tagName(tag)
+		if tagged && tag == "-" {
+			w.refuse(at, `has the tag json:"-", so JSON can't bring it back`)
+			continue
+		}
+		if f.Anonymous && name == "" {
+			if e, ok := w.embedded(f, at); ok {
+				if slices.Contains(through, e) || e == t {
+					w.refuse(at, "embeds itself")
+					continue
+				}
+				w.members(d, e, at, addressable || f.Type.Kind() == reflect.Pointer, append(through, t))
+				continue
+			}
+		}
+		if !f.IsExported() {
+			w.refuse(at, "is not exported, so JSON can't bring it back")
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		d.Fields = append(d.Fields, Field{
+			Name:   name,
+			Type:   w.walk(f.Type, at, addressable),
+			Quoted: hasOption(options, "string") && quotable(f.Type),
+		})
+	}
+}
+
+// embedded returns the struct whose fields encoding/json takes for those of the outer one.
+func (w *typeWalk) embedded(f reflect.StructField, path string) (reflect.Type, bool) {
+	t := f.Type
+	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
+		if !f.IsExported() {
+			w.refuse(path, "embeds a pointer to an unexported struct, which JSON can't bring back")
+			return nil, false
+		}
+		return t.Elem(), true
+	}
+	return t, t.Kind() == reflect.Struct
+}
+
+// tagName splits a json tag as encoding/json does, which ignores names that are not valid.
+func tagName(tag string) (name, options string) {
+	name, options, _ = strings.Cut(tag, ",")
+	for _, c := range name {
+		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+			return "", options
+		}
+	}
+	return name, options
+}
+
+func hasOption(options, name string) bool {
+	return slices.Contains(strings.Split(options, ","), name)
+}
+
+// quotable reports whether the option ",string" works for t.
+func quotable(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	z := reflect.Zero(t)
+	return z.CanInt() || z.CanUint() || z.CanFloat() || t.Kind() == reflect.Bool || t.Kind() == reflect.String
+}
+
+// typeInfo is what reading and writing values of a type depends on.
+type typeInfo struct {
+	plain  bool // can be shared: it has no memory that a reader could change
+	frozen bool // is shared: readers promised
+}
+
+var infos sync.Map // of reflect.Type to *typeInfo
+
+func infoOf(t reflect.Type) *typeInfo {
+	if i, ok := infos.Load(t); ok {
+		return i.(*typeInfo)
+	}
+	_, frozen := thawed(t)
+	info := &typeInfo{plain: plain(t), frozen: frozen}
+	infos.Store(t, info)
+	return info
+}
+
+// plain reports whether copies of a t share nothing, and its JSON says all about it.
+func plain(t reflect.Type) bool {
+	if own, err := ownJSON(t, true); own || err != nil {
+		return false
+	}
+	switch t.Kind() {
+	case reflect.Array:
+		return plain(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			_, options := tagName(t.Field(i).Tag.Get("json"))
+			if options != "" || !plain(t.Field(i).Type) {
+				return false
+			}
+		}
+		return true
+	case reflect.Uintptr:
+		return false
+	}
+	z := reflect.Zero(t)
+	return z.CanInt() || z.CanUint() || z.CanFloat() || t.Kind() == reflect.Bool || t.Kind() == reflect.String
+}

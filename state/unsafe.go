@@ -1,0 +1,41 @@
+package state
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// This file holds all that the package does beyond Go's type system, for two reasons.
+//
+// Speed without reflection: the untyped side reaches the core of a cell by its offset in
+// the struct. Invariant: an offset comes from reflect for that very struct type, and at it
+// stands a cell whose first sized field is the core (a cell begins with a [0]*T, which has
+// no size). Every core begins with its mark, a pointer that is nil while nothing is pending.
+//
+// One allocation per value: a box remembers the typed value it was made of, whose type it
+// does not name. Invariant: boxes never pass between cells of different types; schemas
+// that don't agree refuse each other's deltas.
+
+// addr is where a state struct stands in memory.
+type addr = unsafe.Pointer
+
+func markAt(p addr, off uintptr) *addr       { return (*addr)(unsafe.Add(p, off)) }
+func valueAt(p addr, off uintptr) *valueCell { return (*valueCell)(unsafe.Add(p, off)) }
+func listAt(p addr, off uintptr) *listCell   { return (*listCell)(unsafe.Add(p, off)) }
+func keyedAt(p addr, off uintptr) *keyedCell { return (*keyedCell)(unsafe.Add(p, off)) }
+func sumAt(p addr, off uintptr) *sumCell     { return (*sumCell)(unsafe.Add(p, off)) }
+func foldAt(p addr, off uintptr) *foldCell   { return (*foldCell)(unsafe.Add(p, off)) }
+func cached[T any](b *box) *T                { return (*T)(atomic.LoadPointer(&b.val)) }
+func publish[T any](b *box, v *T)            { atomic.StorePointer(&b.val, addr(v)) }
+func (b *tbox[T]) cache()                    { b.val = addr(&b.v) }
+func at[S any](p addr) *S                    { return (*S)(p) }
+func addrOf[S any](s *S) addr                { return addr(s) }
+
+// element returns where element i of an array stands.
+func element(p addr, i int, size uintptr) addr { return unsafe.Add(p, i*int(size)) }
+
+// text reads bytes that nobody changes any more as a string.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// bytesOf is for reading only.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -1,0 +1,110 @@
+package state
+
+import "encoding/json"
+
+// valueCell is the core of Value and Whole.
+type valueCell struct {
+	w    *mark
+	cur  *box // nil if unset
+	pend *box // instead of cur, if w is opSet
+}
+
+func (c *valueCell) see() *box {
+	switch c.w.does() {
+	case opSet:
+		return c.pend
+	case opClear:
+		return nil
+	}
+	return c.cur
+}
+
+func (c *valueCell) set(b *box)     { c.pend, c.w = b, c.w.with(opSet) }
+func (c *valueCell) clear()         { c.pend, c.w = nil, c.w.with(opClear) }
+func (c *valueCell) fail(err error) { c.w = c.w.failed(err) }
+
+func put[T any](c *valueCell, v T) {
+	b, err := pack(v)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.set(b)
+}
+
+// show is the JSON of what b holds, or of the zero T if b is nil.
+func show[T any](b *box) ([]byte, error) {
+	if b != nil {
+		return b.enc, nil
+	}
+	var zero T
+	return json.Marshal(&zero)
+}
+
+// A Value is a cell that holds one T. Two parallel writes to it are a conflict. The zero
+// Value is unset.
+type Value[T any] struct {
+	_ [0]*T
+	c valueCell
+}
+
+// Get returns the value, or the zero T if it is unset.
+func (v *Value[T]) Get() T { return unpack[T](v.c.see()) }
+
+// IsSet reports whether the value was set, and not cleared since.
+func (v *Value[T]) IsSet() bool { return v.c.see() != nil }
+
+// Set sets the value.
+func (v *Value[T]) Set(x T) { put(&v.c, x) }
+
+// Clear makes the value unset.
+func (v *Value[T]) Clear() { v.c.clear() }
+
+// Update sets the value to what f makes of it.
+func (v *Value[T]) Update(f func(T) T) { v.Set(f(v.Get())) }
+
+// MarshalJSON returns the JSON of the value, of the zero T if it is unset.
+func (v Value[T]) MarshalJSON() ([]byte, error) { return show[T](v.c.see()) }
+
+// UnmarshalJSON sets the value.
+func (v *Value[T]) UnmarshalJSON(b []byte) error {
+	var x T
+	if err := json.Unmarshal(b, &x); err != nil {
+		return err
+	}
+	v.Set(x)
+	return nil
+}
+
+// A Whole makes one plain struct one cell. It may be a field of a state, or be the state
+// itself: a graph over Whole[Order] needs no other cells. Two parallel writes to it are a
+// conflict. The zero Whole is unset.
+type Whole[T any] struct {
+	_ [0]*T
+	c valueCell
+}
+
+// Get returns the struct, or the zero T if it is unset.
+func (w *Whole[T]) Get() T { return unpack[T](w.c.see()) }
+
+// Set sets the struct.
+func (w *Whole[T]) Set(x T) { put(&w.c, x) }
+
+// Clear makes the struct unset.
+func (w *Whole[T]) Clear() { w.c.clear() }
+
+// Update sets the struct to what f makes of it.
+func (w *Whole[T]) Update(f func(T) T) { w.Set(f(w.Get())) }
+
+// MarshalJSON returns the JSON of the struct, of the zero T if it is unset.
+func (w Whole[T]) MarshalJSON() ([]byte, error) { return show[T](w.c.see()) }
+
+// UnmarshalJSON sets the struct.
+func (w *Whole[T]) UnmarshalJSON(b []byte) error {
+	var x T
+	if err := json.Unmarshal(b, &x); err != nil {
+		return err
+	}
+	w.Set(x)
+	return nil
+}

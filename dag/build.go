@@ -36,11 +36,7 @@ func (b *Builder[S]) Build() (*Graph[S], error) {
 	if len(c.problems) > 0 {
 		return nil, &BuildError{b.name, c.problems}
 	}
-	plan, err := c.plan(schema)
-	if err != nil {
-		return nil, &BuildError{b.name, []error{&Problem{Text: err.Error(), Err: err}}}
-	}
-	return &Graph[S]{plan}, nil
+	return &Graph[S]{c.plan(schema)}, nil
 }
 
 // A build is one call of Build.
@@ -104,21 +100,16 @@ func (b *build) follow(leaf Expr) {
 
 // leaves yields every edge that leaves one node and is mentioned in exprs.
 func leaves(exprs []Expr) iter.Seq[Expr] {
-	return func(yield func(Expr) bool) {
-		var walk func(es []Expr) bool
-		walk = func(es []Expr) bool {
-			for _, e := range es {
-				if e.Op == OpNode && !yield(e) {
-					return false
-				}
-				if !walk(e.Of) {
-					return false
-				}
-			}
-			return true
+	return func(yield func(Expr) bool) { eachLeaf(exprs, yield) }
+}
+
+func eachLeaf(exprs []Expr, yield func(Expr) bool) bool {
+	for _, e := range exprs {
+		if e.Op == OpNode && !yield(e) || !eachLeaf(e.Of, yield) {
+			return false
 		}
-		walk(exprs)
 	}
+	return true
 }
 
 // report notes a problem of n, or of the graph if n is nil.
@@ -191,7 +182,7 @@ func (b *build) visitEnd(end *node) {
 }
 
 // plan writes down what was found. There are no problems.
-func (b *build) plan(schema *state.Schema) (*Plan, error) {
+func (b *build) plan(schema *state.Schema) *Plan {
 	p := &Plan{
 		Name: b.name, Schema: schema, Depth: 1,
 		Nodes: make([]PlanNode, len(b.nodes)), Followers: make([][]int, len(b.nodes)),
@@ -215,8 +206,8 @@ func (b *build) plan(schema *state.Schema) (*Plan, error) {
 			p.size += n.body.size
 		}
 	}
-	err := p.describe(b)
-	return p, err
+	p.describe(b)
+	return p
 }
 
 // inOrder returns e with the outcomes that it names in the order of their declaration, so

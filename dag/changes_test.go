@@ -157,12 +157,18 @@ type (
 		Books state.List[string]
 		Index state.Map[string, int]
 		Gone  state.Value[bool]
+		Seen  state.Set[string]
+		Size  state.Value[struct{ N int }]
 	}
 	After struct {
 		Index state.Map[string, float64]
 		Cost  state.Value[string]
 		Books state.List[string]
 		New   state.Set[string]
+		Seen  state.Set[int]
+		Size  state.Value[struct {
+			N int `json:",string"`
+		}]
 	}
 )
 
@@ -176,6 +182,9 @@ func TestChangesOfCells(t *testing.T) {
 		"cell Cost: stands after Index, stood before it",
 		"cell Books: stands after Index, stood before it",
 		"cell New: added",
+		"cell Seen: was set of string, is set of int",
+		`cell Size: was {"name":"Size","kind":"value","type":{"kind":"object","fields":[{"name":"N","type":{"kind":"int"}}]}}, ` +
+			`is {"name":"Size","kind":"value","type":{"kind":"object","fields":[{"name":"N","type":{"kind":"int"},"quoted":true}]}}`,
 	}
 	if got := dag.Changes(before, after); !slices.Equal(got, want) {
 		t.Errorf("Changes:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
@@ -220,7 +229,7 @@ func TestChangesThatHaveNoName(t *testing.T) {
 	if got := dag.Changes(g, other); len(got) != 1 || !strings.HasPrefix(got[0], "graph: its digest was ") {
 		t.Errorf("Changes: %q", got)
 	}
-	for _, broken := range []string{"", "{", "[]", `{"nodes":[{"follows":{}}]}`} {
+	for _, broken := range []string{"", "{", "[]", `{"nodes":[{"follows":[]}]}`, `{"nodes":[{"follows":{}}]}`} {
 		for _, got := range [][]string{dag.Changes([]byte(broken), g), dag.Changes(g, []byte(broken))} {
 			if len(got) != 1 || !strings.Contains(got[0], "can't be read") {
 				t.Errorf("Changes of %q: %q", broken, got)

@@ -136,7 +136,7 @@ func (b *build) expr(e Expr) docExpr {
 }
 
 // describe sets p's document, JSON and digest. Everything else is set.
-func (p *Plan) describe(b *build) error {
+func (p *Plan) describe(b *build) {
 	d := &document{Name: p.Name, State: p.Schema.Cells()}
 	for _, n := range p.Nodes {
 		dn := docNode{Name: n.Name, Kind: n.Kind.String(), Outcomes: n.Outcomes}
@@ -154,15 +154,18 @@ func (p *Plan) describe(b *build) error {
 			d.Ends = append(d.Ends, b.expr(b.inOrder(e)))
 		}
 	}
-	data, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
 	p.doc = d
-	sum := sha256.Sum256(data)
+	sum := sha256.Sum256(d.json())
 	p.Digest = "sha256:" + hex.EncodeToString(sum[:])
 	whole := *d
 	whole.Digest = p.Digest
-	p.JSON, err = json.Marshal(whole)
-	return err
+	p.JSON = whole.json()
+}
+
+func (d *document) json() []byte {
+	data, err := json.Marshal(d)
+	if err != nil {
+		panic("dag: a document is made of strings, and JSON can say it: " + err.Error())
+	}
+	return data
 }

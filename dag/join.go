@@ -69,8 +69,8 @@ func (b *build) guardOf(n *node, e Expr) (guard, bool) {
 	if e.Op == OpAny {
 		return union(guards, b.domains), true
 	}
-	all := always
-	for i, g := range guards {
+	all := guards[0]
+	for i, g := range guards[1:] {
 		both, variable, ok := meet(all, g)
 		if !ok {
 			verb := "run"
@@ -78,7 +78,7 @@ func (b *build) guardOf(n *node, e Expr) (guard, bool) {
 				verb = "be reached"
 			}
 			b.report(n, "", "can never %s on all of (%s): they exclude each other, "+
-				"by what becomes of node %q", verb, b.list(e.Of[:i+1]), b.nodes[variable].name)
+				"by what becomes of node %q", verb, b.list(e.Of[:i+2]), b.nodes[variable].name)
 			return guard{}, false
 		}
 		all = both

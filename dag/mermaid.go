@@ -51,13 +51,13 @@ func (p *drawing) mermaid(s *strings.Builder, indent string) {
 }
 
 // mermaidText writes text so that it can stand between quotes in a label. Mermaid has no
-// escapes but its entities, and reads some punctuation even there; so every ASCII
-// character is written as its number unless it is known to be harmless.
+// escapes but its entities, and reads some punctuation even there; so every character is
+// written as its number unless it is known to be harmless.
 func mermaidText(text string) string {
 	var s strings.Builder
 	for _, r := range text {
 		switch {
-		case r > unicode.MaxASCII, 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z',
+		case r > unicode.MaxASCII && unicode.IsPrint(r), 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z',
 			'0' <= r && r <= '9', strings.ContainsRune(" -_.,()", r):
 			s.WriteRune(r)
 		default:

@@ -1,6 +1,8 @@
 package dag_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -92,6 +94,13 @@ func TestJoins(t *testing.T) {
 			j := dag.Step(b, "j", step, dag.Any(s.On(Right), r.On(Right), s.On(Left)))
 			dag.Step(b, "z", step, j, dag.Step(b, "other", step))
 		}, "all(j other)"},
+		{"unions go on until no two guards can be united", func(b builder) {
+			r, s := dag.Route(b, "r", choose, ways), dag.Route(b, "s", choose, ways)
+			dag.End[Notes](b, r, s)
+			u := dag.Step(b, "u", step, dag.Any(r.On(Left),
+				dag.All(r.On(Right), s.On(Left)), dag.All(r.On(Right), s.On(Right))))
+			dag.Step(b, "z", step, u, dag.Step(b, "other", step))
+		}, "all(u other)"},
 		{"words stay as they are given, and nest", func(b builder) {
 			x, y := dag.Step(b, "x", step), dag.Step(b, "y", step)
 			dag.Step(b, "z", step, dag.Any(dag.All[Notes](x, y), x.Failed(), y.Failed()))
@@ -165,12 +174,44 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestRunCallsTheFunctionOfTheNode(t *testing.T) {
+// What the plan holds are the functions that were given, without their types.
+func TestPlanCallsTheFunctionsOfTheGraph(t *testing.T) {
 	b := dag.New[Notes]("g")
+	failure := errors.New("no")
+	dag.Step(b, "s", func(_ context.Context, n *Notes) error {
+		n.Text.Set("s was here")
+		return failure
+	})
 	dag.End(b, dag.Route(b, "r", choose, ways))
-	p := mustBuild(t, b).Plan()
-	if o, err := p.Nodes[0].Run(t.Context(), new(Notes)); o != "left" || err != nil {
-		t.Errorf("Run = %q, %v, want left", o, err)
+	dag.Loop(b, "l", mustGraph("body"), func(n *Notes) bool { return n.Text.Get() == "enough" }, 2)
+	dag.Embed(b, "e", mustGraph("inner"),
+		func(from, to *Notes) { to.Text.Set("in of " + from.Text.Get()) },
+		func(from, to *Notes) { to.Text.Set("out of " + from.Text.Get()) })
+	g := mustBuild(t, b)
+	n := g.Plan().Nodes
+
+	var s, other Notes
+	if o, err := n[0].Run(t.Context(), &s); o != "" || err != failure || s.Text.Get() != "s was here" {
+		t.Errorf("s: %q, %v, wrote %q", o, err, s.Text.Get())
+	}
+	if o, err := n[1].Run(t.Context(), &s); o != "left" || err != nil {
+		t.Errorf("r: %q, %v, want left", o, err)
+	}
+	if n[2].Until(&s) {
+		t.Error("until is true before there is enough")
+	}
+	s.Text.Set("enough")
+	if !n[2].Until(&s) {
+		t.Error("until is false when there is enough")
+	}
+	if n[3].In(&s, &other); other.Text.Get() != "in of enough" {
+		t.Errorf("in wrote %q", other.Text.Get())
+	}
+	if n[3].Out(&other, &s); s.Text.Get() != "out of in of enough" {
+		t.Errorf("out wrote %q", s.Text.Get())
+	}
+	if g.Name() != "g" {
+		t.Errorf("Name = %q", g.Name())
 	}
 }
 

@@ -24,55 +24,47 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	if err := checkpoint.CheckRunID(id); err != nil {
 		return nil, fmt.Errorf("dispatcher: %w", err)
 	}
-	if c.store == nil {
-		if how != modeStart {
-			return nil, c.refuse(id, ErrNoStore)
-		}
-		r := c.newRun(ctx, id)
-		defer r.letGo()
-		if err := r.open(input); err != nil {
-			return nil, c.refuse(id, err)
-		}
-		return r.conclude(r.watch())
+	if c.store == nil && how != modeStart {
+		return nil, c.refuse(id, ErrNoStore)
 	}
 	if _, ok := c.strays.Load(id); ok {
 		return nil, c.refuse(id, ErrStillRunning)
 	}
-	return c.runStored(ctx, id, how, input, options)
-}
-
-// runStored is run with a store: under the run's lease, from what its log says.
-func (c *core) runStored(ctx context.Context, id string, how mode, input func(any), options []ResumeOption) (*report, error) {
-	quick := context.WithoutCancel(ctx) // a run whose context is done is opened and rests
-	if how == modeResume {
-		if _, err := c.store.Stat(quick, id); err != nil {
-			return nil, c.refuse(id, err)
-		}
-	}
-	lease, err := c.store.Acquire(quick, id, c.owner)
-	if err != nil {
-		return nil, c.refuse(id, err)
-	}
 	r := c.newRun(ctx, id)
 	defer r.letGo()
-	r.journal.lease = lease
-	m, head, err := c.load(quick, id, 0)
-	switch {
-	case errors.Is(err, checkpoint.ErrNotFound) && how != modeResume:
-		if err := r.open(input); err != nil {
-			return nil, c.refuse(id, err)
+	r.setUp = func() early {
+		if c.store == nil {
+			return early{err: r.open(input)}
 		}
-		return r.conclude(r.watch())
-	case err != nil:
-		return nil, c.refuse(id, err)
-	case how == modeStart:
-		return m.report(id, head.Seq), c.refuse(id, ErrExists)
-	}
-	r.m, r.journal.head, r.journal.posts = m, head, true
-	if rep, err, ok := r.resumable(how, options); !ok {
-		return rep, err
+		return r.find(how, input, options)
 	}
 	return r.conclude(r.watch())
+}
+
+// find takes the run's lease and reads its log, or opens it.
+func (r *run) find(how mode, input func(any), options []ResumeOption) early {
+	c, ctx := r.c, r.stored // not the caller's: a run whose context is done is opened and rests
+	if how == modeResume {
+		if _, err := c.store.Stat(ctx, r.id); err != nil {
+			return early{err: err}
+		}
+	}
+	lease, err := c.store.Acquire(ctx, r.id, c.owner)
+	if err != nil {
+		return early{err: err}
+	}
+	r.journal.lease = lease
+	m, head, err := c.load(ctx, r.id, 0)
+	switch {
+	case errors.Is(err, checkpoint.ErrNotFound) && how != modeResume:
+		return early{err: r.open(input)}
+	case err != nil:
+		return early{err: err}
+	case how == modeStart:
+		return early{m.report(r.id, head.Seq), c.refuse(r.id, ErrExists)}
+	}
+	r.m, r.journal.head, r.journal.since, r.journal.posts = m, head, m.read, true
+	return r.resumable(how, options)
 }
 
 func (c *core) newRun(ctx context.Context, id string) *run {
@@ -82,6 +74,8 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 		soft: make(chan struct{}), done: make(chan struct{}),
 		due: map[*task]time.Time{}, errs: map[string]error{}, started: time.Now(),
 	}
+	r.strays.r = r
+	r.strays.count.Store(1)
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	r.stored, r.unhold = context.WithCancel(context.WithoutCancel(ctx))
 	return r
@@ -125,48 +119,39 @@ func (r *run) enterRoot() {
 	r.add(fact{Entry: checkpoint.Entry{Kind: checkpoint.Entered}, live: true})
 }
 
-// resumable prepares a loaded run to go on, or returns what the call returns at once
-// because it does not.
-func (r *run) resumable(how mode, options []ResumeOption) (*report, error, bool) {
-	m, seq := r.m, r.journal.head.Seq
+// resumable prepares a loaded run to go on, or says what the call returns because there
+// is nothing to do.
+func (r *run) resumable(how mode, options []ResumeOption) early {
+	m := r.m
+	rep := m.report(r.id, r.journal.head.Seq)
 	for _, o := range options {
 		if err := r.standsAt(o.from); err != nil {
-			return m.report(r.id, seq), r.c.refuse(r.id, err), false
+			return early{rep, r.c.refuse(r.id, err)}
 		}
 	}
-	m.vets = r.c.vets()
-	switch {
-	case m.status == checkpoint.StatusCompleted && how == modeRun:
-		return m.report(r.id, seq), nil, false
-	case m.status == checkpoint.StatusCompleted:
-		return m.report(r.id, seq), r.c.refuse(r.id, ErrCompleted), false
-	case m.status == checkpoint.StatusFailed && m.deadEnd():
-		rep := m.report(r.id, seq)
-		return rep, r.rested(rep), false
-	}
 	was := m.status
-	m.rescan()
-	if was == checkpoint.StatusInterrupted && how == modeRun && len(m.ready) == 0 && len(m.queue) == 0 && len(m.delays()) == 0 {
-		return r.stays(seq)
+	switch {
+	case was == checkpoint.StatusCompleted && how == modeRun:
+		return early{rep: rep}
+	case was == checkpoint.StatusCompleted:
+		return early{rep, r.c.refuse(r.id, ErrCompleted)}
+	case was == checkpoint.StatusFailed && m.deadEnd():
+		return early{rep, r.rested(rep)}
 	}
-	x := fact{live: true}
-	x.Kind, x.Data = checkpoint.Resumed, encode(checkpoint.Resumption{Owner: r.c.owner, Ends: how == modeResume})
-	before := m.report(r.id, seq)
-	r.add(x)
+	m.vets = r.c.vets()
+	m.rescan()
+	r.add(fact{
+		Entry: checkpoint.Entry{Kind: checkpoint.Resumed, Data: encode(checkpoint.Resumption{Owner: r.c.owner, Ends: how == modeResume})},
+		live:  true,
+	})
+	if was == checkpoint.StatusInterrupted && len(m.ready) == 0 && !m.undecided() && len(m.delays()) == 0 {
+		return early{rep, r.rested(rep)} // everything that waits still does
+	}
 	if m.root.step == 0 && !r.halted() {
 		r.enterRoot()
 	}
-	if was == checkpoint.StatusInterrupted && len(m.ready) == 0 && len(m.queue) == 0 && len(m.delays()) == 0 {
-		return before, r.rested(before), false // everything that waits still does
-	}
 	r.armDelays()
-	return nil, nil, true
-}
-
-// stays returns what a call returns that finds nothing to do.
-func (r *run) stays(seq uint64) (*report, error, bool) {
-	rep := r.m.report(r.id, seq)
-	return rep, r.rested(rep), false
+	return early{}
 }
 
 // armDelays lets visits go on waiting between attempts: until the instant that was
@@ -197,21 +182,24 @@ func (r *run) standsAt(from checkpoint.Cursor) error {
 	return nil
 }
 
-// conclude makes the result of a run that has come to rest, or is stuck.
+// conclude makes the result of a call whose run has come to rest, or is stuck.
 func (r *run) conclude(rested bool) (*report, error) {
+	if rested && r.early.now() {
+		var rest *Rest
+		if r.early.err != nil && !errors.As(r.early.err, &rest) && r.early.rep == nil {
+			r.early.err = r.c.refuse(r.id, r.early.err)
+		}
+		return r.early.rep, r.early.err
+	}
 	if !rested || r.err != nil {
 		rep := &report{}
 		rep.Run, rep.Status = r.id, checkpoint.StatusRunning
 		rep.Cursor = checkpoint.Cursor{Run: r.id}
-		if r.strays != nil {
-			rep.Abandoned = r.strays.names
-		}
+		rep.Abandoned = r.names
 		return rep, r.c.refuse(r.id, r.err)
 	}
 	rep := r.m.report(r.id, r.journal.head.Seq)
-	if r.strays != nil {
-		rep.Abandoned = r.strays.names
-	}
+	rep.Abandoned = r.names
 	if rep.Status == checkpoint.StatusCompleted {
 		return rep, nil
 	}
@@ -243,14 +231,10 @@ func (r *run) letGo() {
 	if r.reading != nil && r.err == nil {
 		<-r.reading
 	}
-	if r.strays == nil {
-		r.c.release(r.journal.lease)
-		return
-	}
 	if r.strays.count.Load() > 1 {
-		r.c.strays.Store(r.id, r.strays)
+		r.c.strays.Store(r.id, &r.strays)
 	}
-	r.strays.returned(r.id)
+	r.strays.returned()
 }
 
 // release gives a lease back. A store that can't has its own way to end leases.

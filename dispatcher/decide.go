@@ -17,7 +17,7 @@ import (
 // caller still owns the run.
 func (r *run) decide(h *tenure) bool {
 	for d, ok := r.m.next(); ok; d, ok = r.m.next() {
-		h.decide = &d
+		h.decide = d
 		ok, err := r.settle(h, d)
 		if !ok {
 			return false
@@ -25,7 +25,6 @@ func (r *run) decide(h *tenure) bool {
 		if err != nil {
 			r.undecided(d, err)
 		}
-		h.decide = nil
 	}
 	return true
 }
@@ -128,8 +127,8 @@ func (r *run) enter(h *tenure, t *task) (bool, *userError) {
 // merge ends the superstep of a frame. If it can't be merged, that is told when nothing
 // runs any more.
 func (r *run) merge(h *tenure, f *frame) (bool, *userError) {
-	x, ok := r.merged(h, f)
-	if !ok || x == nil {
+	m, made, ok := r.merged(h, f)
+	if !ok || !made {
 		return ok, nil
 	}
 	for _, i := range f.open {
@@ -139,7 +138,7 @@ func (r *run) merge(h *tenure, f *frame) (bool, *userError) {
 		}
 		stop, ok, err := r.boundary(h, t, true)
 		if err != nil {
-			r.park(f, "hook", err.err, nil)
+			r.park("hook", err.err, nil)
 			return ok, nil
 		}
 		if !ok {
@@ -149,64 +148,73 @@ func (r *run) merge(h *tenure, f *frame) (bool, *userError) {
 			r.interrupt(t, checkpoint.Interrupt{Kind: kindAfter})
 		}
 	}
-	r.add(*x)
+	r.superstep(f, m, "")
 	return true, nil
 }
 
-// merged computes the state at the end of a superstep. A nil fact means that there is
-// none, and that it is parked.
-func (r *run) merged(h *tenure, f *frame) (*fact, bool) {
-	writes := f.writes()
+func (r *run) superstep(f *frame, m state.Merged, outcome string) {
+	r.add(fact{
+		Entry: checkpoint.Entry{Kind: checkpoint.Superstep, Path: f.path, Step: f.step, Outcome: outcome},
+		f:     f, delta: m.State, outer: m.Outer, live: true,
+	})
+}
+
+// merged computes the state at the end of a superstep, in the frame's spare image. If
+// there is none, it is not made, and parked.
+func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
+	r.writes = f.writes(r.writes[:0])
+	writes := r.writes
+	defer clear(writes)
 	if len(writes) > 1 {
 		if err := state.Conflicts(f.plan.Schema, writes); err != nil {
 			var c *state.ConflictError
 			errors.As(err, &c)
-			r.park(f, "conflict", err, c.Visits[:])
-			return nil, true
+			r.park("conflict", err, c.Visits[:])
+			return m, false, true
 		}
 	}
-	var m state.Merged
-	var mergeErr, tryErr, checkErr error
-	ok, failed := true, (*userError)(nil)
-	work := func() {
-		if m, mergeErr = state.Merge(f.view, f.outer, writes); mergeErr != nil {
-			return
-		}
-		if tryErr = f.try(m.State); tryErr != nil {
-			return
-		}
-		checkErr = f.spare.Check()
-	}
-	if f.plan.Schema.CallsUser() {
-		ok, failed = r.ask(h, "the merge of "+f.name(), work)
+	var err, checkErr error
+	if !f.plan.Schema.CallsUser() {
+		m, err = f.merge(writes)
 	} else {
-		work()
-	}
-	if !ok {
-		return nil, false
+		ok, failed := r.ask(h, "the merge of "+f.name(), func() {
+			if m, err = f.merge(writes); err == nil {
+				checkErr = f.spare.Check()
+			}
+		})
+		if !ok {
+			return m, false, false
+		}
+		if failed != nil {
+			err = failed.err
+		}
 	}
 	limit := r.c.opts.Limits.StateBytes
 	switch {
-	case failed != nil:
-		r.park(f, "merge", failed.err, f.finishedHere())
-	case mergeErr != nil || tryErr != nil:
-		r.park(f, "merge", errors.Join(mergeErr, tryErr), f.finishedHere())
+	case err != nil:
+		r.park("merge", err, f.finishedHere())
 	case checkErr != nil:
-		r.park(f, "check", checkErr, f.finishedHere())
+		r.park("check", checkErr, f.finishedHere())
 	case f.spare.Size() > limit:
-		r.park(f, "limit", &LimitError{"state bytes", limit, f.name()}, f.finishedHere())
+		r.park("limit", &LimitError{"state bytes", limit, f.name()}, f.finishedHere())
 	default:
 		f.tried = true
-		return &fact{
-			Entry: checkpoint.Entry{Kind: checkpoint.Superstep, Path: f.path, Step: f.step},
-			f:     f, delta: m.State, outer: m.Outer, live: true,
-		}, true
+		return m, true, true
 	}
-	return nil, true
+	return m, false, true
+}
+
+// merge computes the merged Folds of a superstep, and its state in the spare image.
+func (f *frame) merge(writes []state.Write) (state.Merged, error) {
+	m, err := state.Merge(f.view, f.outer, writes)
+	if err != nil {
+		return m, err
+	}
+	return m, f.try(m.State)
 }
 
 // park keeps a superstep that can't be merged until nothing runs any more.
-func (r *run) park(f *frame, kind string, err error, voids []string) {
+func (r *run) park(kind string, err error, voids []string) {
 	r.parked = append(r.parked, parked{voids: voids, fault: fault{kind, err.Error()}, err: err})
 }
 
@@ -252,12 +260,11 @@ func (r *run) end(h *tenure, f *frame) (bool, *userError) {
 func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
 	t := f.holder
 	if t.node.Kind == dag.KindLoop && len(f.open) > 0 {
-		x, ok := r.merged(h, f)
-		if !ok || x == nil {
+		m, made, ok := r.merged(h, f)
+		if !ok || !made {
 			return ok, nil
 		}
-		x.Outcome = outcomeFailed
-		r.add(*x)
+		r.superstep(f, m, outcomeFailed)
 	}
 	failure := f.failure()
 	r.add(fact{
@@ -275,7 +282,7 @@ func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
 func (r *run) undecided(d decision, u *userError) {
 	t := d.t
 	if d.kind == merge || d.kind == bury {
-		r.park(d.f, "merge", u.err, d.f.finishedHere())
+		r.park("merge", u.err, d.f.finishedHere())
 		return
 	}
 	if t == nil {

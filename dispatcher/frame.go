@@ -167,16 +167,8 @@ func (f *frame) taken(e *dag.Expr) bool {
 	return true
 }
 
-// writes lists what the visits of the open superstep wrote, in declaration order.
-func (f *frame) writes() []state.Write {
-	if len(f.open) == 1 {
-		t := &f.tasks[f.open[0]]
-		if !t.keeps() {
-			return nil
-		}
-		return []state.Write{{Visit: t.path(), Delta: t.delta}}
-	}
-	writes := make([]state.Write, 0, len(f.open))
+// writes appends what the visits of the open superstep wrote, in declaration order.
+func (f *frame) writes(writes []state.Write) []state.Write {
 	for _, i := range f.open {
 		if t := &f.tasks[i]; t.keeps() {
 			writes = append(writes, state.Write{Visit: t.path(), Delta: t.delta})

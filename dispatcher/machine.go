@@ -28,6 +28,7 @@ type machine struct {
 	waits  map[string]*pending // open interrupts by id
 	seen   map[string]bool     // ids of posts that were drained
 	steps  int                 // supersteps ended, of all frames
+	read   int                 // bytes of entries that were replayed
 	index  map[*dag.Plan]map[string]int
 
 	// vets: somebody has to be asked before a visit begins. Without it visits are offered
@@ -37,7 +38,9 @@ type machine struct {
 	replaying bool
 
 	queue []decision // in the order in which they came up
+	asked int        // of queue: handed out
 	ready []*task    // visits whose body may begin
+	taken []*task    // those that were handed out last
 }
 
 // A decision is something that must be settled by a fact before the run can go on.
@@ -252,16 +255,16 @@ func (m *machine) push(d decision) {
 
 // next returns the oldest decision that still has to be made.
 func (m *machine) next() (decision, bool) {
-	if len(m.queue) == 0 {
+	if m.asked == len(m.queue) {
+		m.queue, m.asked = m.queue[:0], 0
 		return decision{}, false
 	}
-	d := m.queue[0]
-	m.queue = m.queue[1:]
-	if len(m.queue) == 0 {
-		m.queue = nil
-	}
-	return d, true
+	m.asked++
+	return m.queue[m.asked-1], true
 }
+
+// undecided reports whether a decision still has to be made.
+func (m *machine) undecided() bool { return m.asked < len(m.queue) }
 
 // done records that a visit finished well. A Loop's delta is what its iterations did.
 func (m *machine) done(x *fact) error {

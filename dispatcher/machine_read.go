@@ -10,11 +10,10 @@ import (
 )
 
 // take hands out the visits that may run now. Whoever takes one answers with a fact, or
-// gives it back.
+// gives it back. The list is good until the next call.
 func (m *machine) take() []*task {
-	taken := m.ready
-	m.ready = nil
-	return taken
+	m.ready, m.taken = m.taken[:0], m.ready
+	return m.taken
 }
 
 // wake offers a visit whose wait between attempts is over.
@@ -25,7 +24,7 @@ func (m *machine) wake(t *task) {
 
 // rescan finds, in a machine that comes from the log, what a live one has been offered.
 func (m *machine) rescan() {
-	m.replaying, m.queue, m.ready = false, nil, nil
+	m.replaying, m.queue, m.asked, m.ready = false, nil, 0, nil
 	if m.root != nil {
 		m.scan(m.root)
 	}

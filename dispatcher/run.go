@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
 )
 
 // A run is one call at work on one run. It is owned by one goroutine at a time, the
@@ -27,15 +28,19 @@ type run struct {
 	stored context.Context // of store calls: ends when the grace period does
 	unhold context.CancelFunc
 
-	facts   []fact // applied and not durable yet
-	flight  []*visit
-	results chan *visit // of visits that run in goroutines of their own
-	due     map[*task]time.Time
-	errs    map[string]error // why visits failed in this call, by path
-	parked  []parked         // supersteps that can't be merged
-	halting bool             // the context is done: nothing new begins
-	drain   string           // id of the post that cancelled the run
-	strays  *strays
+	facts    []fact // applied and not durable yet
+	flight   []*visit
+	results  chan *visit // of visits that run in goroutines of their own
+	due      map[*task]time.Time
+	errs     map[string]error // why visits failed in this call, by path
+	parked   []parked         // supersteps that can't be merged
+	halting  bool             // the context is done: nothing new begins
+	drain    string           // id of the post that cancelled the run
+	strays   strays
+	names    []string // of strays
+	setUp    func() early
+	early    early // what the call returns at once; nothing else happens
+	released bool  // the lease was given back
 
 	posted  chan struct{}      // the caller tells the owner that there are posts
 	reading chan struct{}      // closed when the reader of posts beside the caller has ended
@@ -45,6 +50,7 @@ type run struct {
 	started time.Time          // of the call
 	lines   []checkpoint.Entry // memory for the next append
 	bytes   []byte
+	writes  []state.Write
 }
 
 // parked is a superstep that can't be merged. It is told when nothing runs any more,
@@ -67,12 +73,42 @@ func (r *run) own(h *tenure) {
 	if h.goexit {
 		r.afterGoexit(h)
 	}
-	r.loop(h)
+	if r.prepare(h) {
+		r.loop(h)
+	}
 	ended = true
 	if h.word.Load() == taken {
-		r.strays.returned(r.id)
+		r.strays.returned()
 	}
 }
+
+// prepare takes the lease and reads the log, or opens a new run. It reports whether
+// there is something to run.
+func (r *run) prepare(h *tenure) bool {
+	if r.setUp != nil {
+		if !h.leave(inCall, "opening the run in the store") {
+			return false
+		}
+		e := r.setUp()
+		if !h.back(inCall) {
+			return false
+		}
+		r.setUp, r.early = nil, e
+	}
+	if r.early.now() {
+		r.finish(h)
+		return false
+	}
+	return true
+}
+
+// An early is what a call returns that has nothing to run.
+type early struct {
+	rep *report
+	err error
+}
+
+func (e early) now() bool { return e.rep != nil || e.err != nil }
 
 func (r *run) loop(h *tenure) {
 	for {
@@ -263,15 +299,34 @@ func (r *run) wakeDue() {
 
 // add applies a fact and keeps it for the next append.
 func (r *run) add(x fact) {
-	if err := r.m.apply(&x); err != nil {
-		panic(fmt.Sprintf("dispatcher: a fact of a live run does not fit: %s %s: %v", x.Kind, x.Path, err))
-	}
 	r.facts = append(r.facts, x)
+	last := &r.facts[len(r.facts)-1]
+	if err := r.m.apply(last); err != nil {
+		panic(fmt.Sprintf("dispatcher: a fact of a live run does not fit: %s %s: %v", last.Kind, last.Path, err))
+	}
 }
 
-// finish ends the ownership of the run for good.
+// finish ends the ownership of the run for good, and gives the lease back unless there
+// are strays.
 func (r *run) finish(h *tenure) {
+	if len(r.names) == 0 && r.journal.lease.Run != "" {
+		if !h.leave(inCall, "releasing the lease in the store") {
+			return
+		}
+		r.release(r.stored)
+		if !h.back(inCall) {
+			return
+		}
+		r.released = true
+	}
 	if h.word.CompareAndSwap(atHome, finishedRun) {
 		close(r.done)
+	}
+}
+
+// release gives the lease back. A store that can't has its own way to end leases.
+func (r *run) release(ctx context.Context) {
+	if r.journal.lease.Run != "" {
+		_ = r.c.store.Release(ctx, r.journal.lease)
 	}
 }

@@ -1,12 +1,11 @@
 package dispatcher
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
-
-	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // A tenure is the ownership of a run by one goroutine, in one word. The owner leaves the
@@ -15,11 +14,11 @@ import (
 // finds its tenure taken touches nothing any more.
 type tenure struct {
 	word   atomic.Int32
-	doing  string    // while away: what
-	visit  *visit    // the visit that runs on the owner's goroutine
-	decide *decision // the decision for which user code runs on it
-	goexit bool      // user code ended the goroutine; the next one has to say so
-	stack  []byte    // where it did
+	doing  string   // while away: what
+	visit  *visit   // the visit that runs on the owner's goroutine
+	decide decision // the decision for which user code runs on it
+	goexit bool     // user code ended the goroutine; the next one has to say so
+	stack  []byte   // where it did
 }
 
 const (
@@ -39,20 +38,20 @@ func (h *tenure) leave(where int32, doing string) bool {
 // back marks the owner as home again. It fails if the ownership was taken.
 func (h *tenure) back(where int32) bool { return h.word.CompareAndSwap(where, atHome) }
 
-// strays are the nodes and store calls of a call that were abandoned and have not
-// returned. The run's lease is kept until the last of them has.
+// strays counts the nodes and store calls of a call that were abandoned and have not
+// returned, and the call itself. The run's lease is kept until the last of them has.
 type strays struct {
-	c     *core
-	lease checkpoint.Lease
-	count atomic.Int32 // of them, and one for the call
-	names []string     // written by whoever owns the run
+	r     *run
+	count atomic.Int32
 }
 
 // returned is called when a stray has returned, and by the call at its end.
-func (s *strays) returned(run string) {
+func (s *strays) returned() {
 	if s.count.Add(-1) == 0 {
-		s.c.release(s.lease)
-		s.c.strays.CompareAndDelete(run, s)
+		s.r.c.strays.CompareAndDelete(s.r.id, s)
+		if !s.r.released {
+			s.r.release(context.Background())
+		}
 	}
 }
 
@@ -82,8 +81,6 @@ func (r *run) watch() bool {
 			defer hardTimer.Stop()
 			soft, hard = softTimer.C, hardTimer.C
 		case <-soft:
-			r.strays = &strays{c: r.c, lease: r.journal.lease}
-			r.strays.count.Store(1)
 			close(r.soft)
 			h = r.takeOver(h)
 		case <-hard:
@@ -100,7 +97,7 @@ func (r *run) takeOver(h *tenure) *tenure {
 		r.strays.count.Add(-1)
 		return h
 	}
-	r.strays.names = append(r.strays.names, h.visit.path)
+	r.names = append(r.names, h.visit.path)
 	r.m.ready = append(r.m.ready, h.visit.t)
 	next := &tenure{}
 	go r.own(next) // as the first owner
@@ -118,7 +115,7 @@ func (r *run) giveUp(h *tenure) bool {
 	case atHome:
 		r.err = ErrStuck // it is between two calls, and learns of it before the next
 	default:
-		r.strays.names = append(r.strays.names, h.doing)
+		r.names = append(r.names, h.doing)
 		r.err = fmt.Errorf("%w: %s", ErrStuck, h.doing)
 		if h.doing == doingAppend {
 			r.err = fmt.Errorf("%w: %s: %w", ErrStuck, h.doing, ErrCommitUnknown)
@@ -135,7 +132,7 @@ func (r *run) exited(h *tenure) {
 	}
 	where := h.word.Load()
 	if where == taken || !h.back(where) {
-		r.strays.returned(r.id)
+		r.strays.returned()
 		return
 	}
 	h.goexit, h.stack = true, debug.Stack()
@@ -150,9 +147,11 @@ func (r *run) afterGoexit(h *tenure) {
 		r.land(v)
 		return
 	}
-	d := *h.decide
-	h.decide = nil
-	r.undecided(d, &userError{kind: failedGoexit, err: errGoexit, stack: h.stack})
+	if h.decide.kind == 0 {
+		r.early = early{err: errGoexit}
+		return
+	}
+	r.undecided(h.decide, &userError{kind: failedGoexit, err: errGoexit, stack: h.stack})
 }
 
 // abandon gives up on the visits that run in goroutines of their own. One that has just
@@ -164,7 +163,7 @@ func (r *run) abandon() {
 	for _, v := range flight {
 		r.strays.count.Add(1)
 		if v.word.CompareAndSwap(visitRunning, visitAbandoned) {
-			r.strays.names = append(r.strays.names, v.path)
+			r.names = append(r.names, v.path)
 			r.m.ready = append(r.m.ready, v.t)
 			r.drop(v)
 			continue

@@ -184,7 +184,7 @@ func (r *run) spawn(t *task) {
 				r.results <- v
 				return
 			}
-			r.strays.returned(r.id)
+			r.strays.returned()
 		}()
 		if r.slot(v); r.parent.Err() != nil || r.ctx.Err() != nil {
 			v.failed = &userError{kind: dag.FailedError, err: context.Canceled}

@@ -19,14 +19,18 @@ func (Frozen[T]) frozen() (thawed, self reflect.Type) {
 	return reflect.TypeFor[T](), reflect.TypeFor[Frozen[T]]()
 }
 
-var frozenType = reflect.TypeFor[interface{ frozen() (thawed, self reflect.Type) }]()
+var frozenType = reflect.TypeFor[interface {
+	frozen() (thawed, self reflect.Type)
+}]()
 
 // thawed returns T if t is Frozen[T].
 func thawed(t reflect.Type) (reflect.Type, bool) {
 	if t.Kind() != reflect.Struct || !t.Implements(frozenType) {
 		return nil, false
 	}
-	f := reflect.Zero(t).Interface().(interface{ frozen() (thawed, self reflect.Type) })
+	f := reflect.Zero(t).Interface().(interface {
+		frozen() (thawed, self reflect.Type)
+	})
 	v, self := f.frozen()
 	return v, self == t
 }

@@ -1,0 +1,167 @@
+package badgerstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// Acquire implements [checkpoint.Store]. The lease has no end. The raised epoch is durable
+// with the first append under it.
+func (s *Store) Acquire(ctx context.Context, id, owner string) (checkpoint.Lease, error) {
+	if owner == "" {
+		return checkpoint.Lease{}, fmt.Errorf("checkpoint: run %q: an owner needs a name", id)
+	}
+	r, err := s.pin(ctx, id)
+	if err != nil {
+		return checkpoint.Lease{}, err
+	}
+	defer s.leave(r)
+	// An append under the last lease may still be on its way; a new lease begins behind it.
+	if err := s.settled(ctx, r); err != nil {
+		return checkpoint.Lease{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.acquireLocked(r, owner)
+}
+
+func (s *Store) acquireLocked(r *run, owner string) (checkpoint.Lease, error) {
+	if r.info.Owner != "" {
+		return checkpoint.Lease{}, &checkpoint.BusyError{Run: r.info.Run, Owner: r.info.Owner}
+	}
+	r.info.Owner = owner
+	r.info.Epoch = max(r.info.Epoch, s.leastEpoch) + 1
+	return checkpoint.Lease{Run: r.info.Run, Epoch: r.info.Epoch, Owner: owner}, nil
+}
+
+// Renew implements [checkpoint.Store].
+func (s *Store) Renew(ctx context.Context, l checkpoint.Lease) (checkpoint.Lease, error) {
+	r, err := s.enterHeld(ctx, l)
+	if err != nil {
+		return checkpoint.Lease{}, err
+	}
+	s.leave(r)
+	return l, nil
+}
+
+// Release implements [checkpoint.Store].
+func (s *Store) Release(ctx context.Context, l checkpoint.Lease) error {
+	r, err := s.pin(ctx, l.Run)
+	if err != nil {
+		return err
+	}
+	defer s.leave(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.heldBy(l) {
+		r.info.Owner = ""
+	}
+	return nil
+}
+
+// enterHeld begins a call under a lease that must be held. The call ends with leave.
+func (s *Store) enterHeld(ctx context.Context, l checkpoint.Lease) (*run, error) {
+	if err := checkpoint.CheckRunID(l.Run); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing || s.failed != nil {
+		return nil, s.closedError()
+	}
+	r := s.runs[l.Run] // a run that is held is in memory
+	if r == nil || !r.heldBy(l) {
+		return nil, fenced(l)
+	}
+	s.calls++
+	r.users++
+	return r, nil
+}
+
+// Append implements [checkpoint.Store]. If ctx ends while the append is being written the
+// error is ErrCommitUnknown.
+func (s *Store) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	r, err := s.enterHeld(ctx, l)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	defer s.leave(r)
+	before, num, err := s.turn(r, after)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	now := time.Now()
+	q := newRequest()
+	data, head, err := checkpoint.Seal(q.value[:0], after, now, l.Epoch, entries)
+	q.value = data
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	info, err := before.Appended(now, head, entries)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	q.rule, q.run, q.lease, q.after, q.info = atHead, r, l, after, info
+	key := appendSeqKey(q.key[:0], logKey, num, after.Seq+1)
+	if len(data) > MaxAppend {
+		return checkpoint.Head{}, fmt.Errorf("%w: run %q: %d bytes, the limit is %d",
+			checkpoint.ErrTooLarge, l.Run, len(data), MaxAppend)
+	}
+	if len(data) <= inlineMost {
+		q.setRecord(key, data)
+	} else if err := s.putBlob(ctx, q, key, nil, data); err != nil {
+		return checkpoint.Head{}, err
+	}
+	q.describe(before, num, entries)
+	if err := s.submit(ctx, s.queue, q); err != nil {
+		return checkpoint.Head{}, err
+	}
+	return head, nil
+}
+
+// turn returns what is known of r, whose head must be after, and its number.
+func (s *Store) turn(r *run, after checkpoint.Head) (checkpoint.Info, uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.info.Head != after {
+		return checkpoint.Info{}, 0, conflict(r.info.Run, r.info.Head, after)
+	}
+	if r.num == 0 {
+		// If this append fails the number is never used.
+		s.lastRun++
+		r.num = s.lastRun
+	}
+	return r.info, r.num, nil
+}
+
+// describe adds to an append what changes beside the log: the run's row, its number under
+// its id, and the messages that entries drain.
+func (q *request) describe(before checkpoint.Info, num uint64, entries []checkpoint.Entry) {
+	first := before.Head.Seq == 0
+	opened := slices.ContainsFunc(entries, func(e checkpoint.Entry) bool {
+		return e.Kind == checkpoint.Opened
+	})
+	if first || opened || q.info.Status != before.Status {
+		key := runKey(rowKey, num)
+		w := row{info: q.info, first: before.Head.Seq + 1}
+		q.set(key, w.encode(key))
+	}
+	if first {
+		key := nameKey(idKey, q.info.Run)
+		q.set(key, frame(key, runKey(rowKey, num)[1:]))
+	}
+	for i := range entries {
+		if id := entries[i].Post; id != "" {
+			q.delete(append(runKey(postKey, num), id...))
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package badgerstore
+
+import "encoding/binary"
+
+// The keys. Numbers are big-endian; a run is its number in the order of creation, which is
+// never given twice.
+//
+//	l <run u64> <first entry u64>   an append: its envelope, or a blob of it
+//	r <run u64>                     a run: see row
+//	i <run id>                      its number
+//	p <run u64> <post id>           a message that has not been drained
+//	s <run u64> <entry u64>         a snapshot: a blob
+//	g <digest>                      a graph: a blob
+//	c <key of a blob> <chunk u32>   a piece of a value that is too large for one key
+//	d <run u64>                     a deleted run whose keys are still being removed
+//	m store                         id and format of the store
+//	m next                          a number above that of every run there ever was
+//
+// Invariant: every transaction sets a key, also one that deletes, so that the newest
+// version in the database is that of the last transaction. Opening depends on it.
+const (
+	logKey      = 'l'
+	rowKey      = 'r'
+	idKey       = 'i'
+	postKey     = 'p'
+	snapshotKey = 's'
+	graphKey    = 'g'
+	chunkKey    = 'c'
+	deletedKey  = 'd'
+	metaKey     = 'm'
+)
+
+var (
+	storeKey = []byte("mstore")
+	nextKey  = []byte("mnext")
+)
+
+// runKey returns the key of that kind of a run, or the prefix of all of that kind.
+func runKey(kind byte, run uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{kind}, run)
+}
+
+// seqKey returns the key of an append or a snapshot.
+func seqKey(kind byte, run, seq uint64) []byte {
+	return appendSeqKey(make([]byte, 0, 17), kind, run, seq)
+}
+
+func appendSeqKey(b []byte, kind byte, run, seq uint64) []byte {
+	b = append(b, kind)
+	b = binary.BigEndian.AppendUint64(b, run)
+	return binary.BigEndian.AppendUint64(b, seq)
+}
+
+// nameKey returns the key that ends in a name: of a run's id, or of a graph.
+func nameKey(kind byte, name string) []byte { return append([]byte{kind}, name...) }
+
+func chunkOf(key []byte, i int) []byte {
+	b := make([]byte, 0, len(key)+5)
+	b = append(append(b, chunkKey), key...)
+	return binary.BigEndian.AppendUint32(b, uint32(i))
+}
+
+// seqOf returns the number at the end of a key of an append or a snapshot.
+func seqOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[9:17]) }
+
+func runOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[1:9]) }

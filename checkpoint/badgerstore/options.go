@@ -1,0 +1,89 @@
+package badgerstore
+
+import (
+	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+const (
+	// MaxAppend is the largest append, in bytes of its envelope.
+	MaxAppend = 64 << 20
+	// MaxSnapshot is the largest snapshot, in bytes.
+	MaxSnapshot = 1 << 30
+)
+
+// Options say how a store works. The zero Options are good.
+type Options struct {
+	// Observe is called by the store's own goroutine after every durable write; while it
+	// runs nothing else is written. Zero means nobody observes.
+	Observe func(checkpoint.Group)
+
+	// MemTableSize is how many bytes are collected in memory before they become a table.
+	// Zero means 64 MiB; the least is 4 MiB.
+	MemTableSize int64
+
+	// FreeSpace is how many bytes have to be free on the device before a write. Zero means
+	// four times MemTableSize, which is what Badger may need for tables and compactions.
+	FreeSpace int64
+
+	// Waiting is how many bytes of appends may wait for the disk before further ones wait
+	// for room. Zero means 32 MiB.
+	Waiting int64
+
+	// Witness is the path of the file that says how far the store had come. Kept apart from
+	// the directory it reveals that the directory was replaced by an older copy of itself.
+	// Zero means a file in the directory. An empty file makes the next Open accept the store
+	// as it is.
+	Witness string
+}
+
+const leastMemTable = 4 << 20
+
+func (o Options) withDefaults(dir string) Options {
+	if o.MemTableSize == 0 {
+		o.MemTableSize = 64 << 20
+	}
+	o.MemTableSize = max(o.MemTableSize, leastMemTable)
+	if o.FreeSpace == 0 {
+		o.FreeSpace = 4 * o.MemTableSize
+	}
+	if o.Waiting == 0 {
+		o.Waiting = 32 << 20
+	}
+	if o.Witness == "" {
+		o.Witness = filepath.Join(dir, witnessFile)
+	}
+	return o
+}
+
+// forBadger returns the options of the database. Those that matter:
+//
+//   - One sync per transaction, and one transaction per group: see commit.go.
+//   - No value ever reaches the value log, where damage reads as emptiness.
+//   - No compression, so that a flipped bit is a wrong value, which our frames detect, and
+//     not a vanished block. Tables are checked by us before they are opened (guard.go).
+//   - No caches: the tables are mapped, and envelopes are read in order.
+func (o Options) forBadger(dir string, sync bool) badger.Options {
+	return badger.DefaultOptions(dir).
+		WithSyncWrites(sync).
+		WithDetectConflicts(false).
+		WithNumVersionsToKeep(1).
+		WithValueThreshold(min(1<<20, o.MemTableSize*15/100)).
+		WithMemTableSize(o.MemTableSize).
+		WithNumMemtables(3).
+		WithNumLevelZeroTables(3).
+		WithNumLevelZeroTablesStall(8).
+		WithNumCompactors(2).
+		WithValueLogFileSize(16 << 20).
+		WithCompression(options.None).
+		WithBlockCacheSize(0).
+		WithIndexCacheSize(0).
+		WithMetricsEnabled(false).
+		WithChecksumVerificationMode(options.NoVerification).
+		WithNumGoroutines(2).
+		WithLogger(nil)
+}

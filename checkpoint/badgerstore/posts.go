@@ -1,0 +1,143 @@
+package badgerstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// Post implements [checkpoint.Store].
+func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	r, err := s.pin(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer s.leave(r)
+	// One at a time, for each looks whether the one before it has written its id.
+	posted, err := s.beginPost(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer s.endPost(r, posted)
+	p.At = time.UnixMilli(time.Now().UnixMilli()).UTC()
+	q, err := s.post(ctx, id, p)
+	if q == nil || err != nil {
+		return err
+	}
+	q.rule, q.run = alive, r
+	if err := s.submit(ctx, s.queue, q); err != nil {
+		return err
+	}
+	s.board.Tell(id)
+	return nil
+}
+
+// beginPost waits until no other post to r is under way.
+func (s *Store) beginPost(ctx context.Context, r *run) (chan struct{}, error) {
+	for {
+		s.mu.Lock()
+		other := r.posting
+		if other == nil {
+			r.posting = make(chan struct{})
+			defer s.mu.Unlock()
+			return r.posting, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *Store) endPost(r *run, posted chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.posting = nil
+	close(posted)
+}
+
+// post returns the request that writes p, or nil if the run has that message already.
+func (s *Store) post(ctx context.Context, id string, p checkpoint.Post) (*request, error) {
+	v, f, err := s.look(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	key := append(runKey(postKey, f.num), p.ID...)
+	value, err := get(v.txn, key)
+	if err != nil {
+		return nil, err
+	}
+	if value != nil {
+		old, err := decodePost(key, value)
+		if err != nil {
+			return nil, checkpoint.Corrupt(id, 0, err)
+		}
+		if !old.Says(p) {
+			return nil, fmt.Errorf("%w: run %q: post %q says something else",
+				checkpoint.ErrConflict, id, p.ID)
+		}
+		return nil, nil
+	}
+	q := newRequest()
+	q.set(key, encodePost(key, p))
+	return q, nil
+}
+
+// Posts implements [checkpoint.Store].
+func (s *Store) Posts(ctx context.Context, id string) ([]checkpoint.Post, error) {
+	v, f, err := s.look(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	var posts []checkpoint.Post
+	it := v.iterator(runKey(postKey, f.num), false)
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		key := it.Item().Key()
+		err := it.Item().Value(func(value []byte) error {
+			p, err := decodePost(key, value)
+			posts = append(posts, p)
+			return err
+		})
+		if err != nil {
+			return nil, checkpoint.Corrupt(id, 0, err)
+		}
+	}
+	return posts, nil
+}
+
+func encodePost(key []byte, p checkpoint.Post) []byte {
+	var w writer
+	w.string(p.ID)
+	w.string(p.Kind)
+	w.uint(uint64(p.At.UnixMilli()))
+	return frame(key, w.b, p.Data)
+}
+
+func decodePost(key, value []byte) (checkpoint.Post, error) {
+	payload, err := unframe(key, value)
+	if err != nil {
+		return checkpoint.Post{}, err
+	}
+	r := reader{b: payload}
+	p := checkpoint.Post{ID: r.string(), Kind: r.string()}
+	p.At = time.UnixMilli(int64(r.uint())).UTC()
+	if r.bad {
+		return checkpoint.Post{}, checkpoint.Damage("a post can't be read")
+	}
+	if len(r.b) > 0 {
+		p.Data = json.RawMessage(slices.Clone(r.b))
+	}
+	return p, nil
+}

@@ -1,0 +1,146 @@
+package badgerstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A rule says what must hold of a request's run when it is committed.
+type rule uint8
+
+const (
+	free   rule = iota // nothing
+	alive              // the run exists
+	held               // the lease is the run's
+	atHead             // the lease is the run's, and its head is after
+)
+
+// A request is one atomic write that waits for the committer. Who made it waits for done,
+// and may give up; see submit.
+type request struct {
+	rule  rule
+	run   *run // nil if the rule is free
+	lease checkpoint.Lease
+	after checkpoint.Head
+	info  checkpoint.Info // of the run, once a request atHead is durable
+	gone  bool            // once it is durable the run does not exist
+
+	record  badger.Entry    // of an append, if its Key is set
+	sets    []*badger.Entry // further ones
+	deletes [][]byte
+	bytes   int // about what the database counts
+
+	key   [17]byte // memory of record, used again
+	value []byte
+
+	state atomic.Uint32
+	done  chan error // room for one: the committer never waits
+}
+
+// The states of a request. The committer takes it or the caller drops it, never both; then
+// the committer settles it or the caller doubts it, under the store's mutex.
+const (
+	queued uint32 = iota
+	dropped
+	taken
+	settled
+	doubted
+)
+
+// perKey is what the database counts for a key beside its bytes, and a little more.
+const perKey = 32
+
+var requests = sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}
+
+// newRequest returns an empty request. Whoever got its outcome may recycle it.
+func newRequest() *request { return requests.Get().(*request) }
+
+func (q *request) recycle() {
+	const worthKeeping = 64 << 10
+	value := q.value[:0]
+	if cap(value) > worthKeeping {
+		value = nil
+	}
+	*q = request{done: q.done, value: value, sets: q.sets[:0], deletes: q.deletes[:0]}
+	requests.Put(q)
+}
+
+func (q *request) setRecord(key, value []byte) {
+	q.record = badger.Entry{Key: key, Value: value}
+	q.bytes += len(key) + len(value) + perKey
+}
+
+func (q *request) set(key, value []byte) {
+	q.sets = append(q.sets, &badger.Entry{Key: key, Value: value})
+	q.bytes += len(key) + len(value) + perKey
+}
+
+func (q *request) delete(key []byte) {
+	q.deletes = append(q.deletes, key)
+	q.bytes += len(key) + perKey
+}
+
+// keys returns how many keys the request writes.
+func (q *request) keys() int { return 1 + len(q.sets) + len(q.deletes) }
+
+// submit gives q to the committer and waits for its outcome. If ctx ends before q was
+// taken, nothing has changed and ctx's error is returned; if it ends later, the outcome is
+// unknown. q belongs to nobody but submit, which recycles it.
+func (s *Store) submit(ctx context.Context, to chan *request, q *request) error {
+	if q.bytes > s.maxBytes || q.keys() > s.maxKeys {
+		return fmt.Errorf("%w: one transaction can't hold %d bytes in %d keys",
+			checkpoint.ErrTooLarge, q.bytes, q.keys())
+	}
+	weight := min(int64(q.bytes), s.options.Waiting)
+	if err := s.waiting.Acquire(ctx, weight); err != nil {
+		return ctx.Err()
+	}
+	defer s.waiting.Release(weight)
+	select {
+	case to <- q:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-q.done:
+		q.recycle()
+		return err
+	case <-ctx.Done():
+	}
+	if q.state.CompareAndSwap(queued, dropped) {
+		return ctx.Err()
+	}
+	if !s.doubt(q) {
+		err := <-q.done // it ended at the same moment
+		q.recycle()
+		return err
+	}
+	return fmt.Errorf("%w: %w", checkpoint.ErrCommitUnknown, ctx.Err())
+}
+
+// doubt gives up waiting for q, which is taken. Until q is settled nobody reads its run or
+// acquires it: so who does finds out. It returns false if q has been settled.
+func (s *Store) doubt(q *request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !q.state.CompareAndSwap(taken, doubted) {
+		return false
+	}
+	if q.run != nil {
+		q.run.doubts++
+	}
+	return true
+}
+
+// settle ends the doubt about q, if there is any. The store's mutex is held.
+func (q *request) settle() {
+	if !q.state.CompareAndSwap(taken, settled) && q.run != nil {
+		q.run.doubts--
+	}
+}

@@ -1,0 +1,236 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A run is what is kept in memory of a run that somebody works on. All of it is guarded by
+// the store's mutex.
+type run struct {
+	info checkpoint.Info // as it is durable; Owner is "" if nobody holds the lease
+	num  uint64          // in its keys; 0 until its first append is made
+	// tail is the head that the run has once the write under way is done. Only the
+	// committer sets it.
+	tail checkpoint.Head
+	// durableEpoch is the epoch that will be found when the run is loaded again.
+	durableEpoch uint64
+
+	loaded   chan struct{} // closed once info is known, or loadErr
+	loadErr  error
+	posting  chan struct{} // closed when a Post ends, nil if none is under way
+	users    int           // calls that need the run to stay
+	inFlight int           // requests that are being written
+	doubts   int           // requests of which a caller does not know the outcome
+	idle     bool          // it stands in the store's queue of idle runs
+}
+
+func (r *run) exists() bool { return r.info.Head.Seq > 0 }
+
+func (r *run) heldBy(l checkpoint.Lease) bool {
+	return r.info.Owner != "" && r.info.Owner == l.Owner && r.info.Epoch == l.Epoch
+}
+
+// advance makes known that q is durable.
+func (r *run) advance(q *request) {
+	switch {
+	case q.gone:
+		r.info = checkpoint.Info{Run: r.info.Run, Epoch: r.info.Epoch}
+		r.num, r.tail, r.durableEpoch = 0, checkpoint.Head{}, 0
+	case q.rule == atHead:
+		owner, epoch := r.info.Owner, r.info.Epoch
+		r.info = q.info
+		r.info.Owner, r.info.Epoch = owner, epoch
+		r.durableEpoch = q.lease.Epoch
+	}
+}
+
+// enter begins a call: until it is ended by leave, or exit, the store stays open.
+func (s *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.enterLocked()
+}
+
+func (s *Store) enterLocked() error {
+	if s.closing || s.failed != nil {
+		return s.closedError()
+	}
+	s.calls++
+	return nil
+}
+
+func (s *Store) exit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exitLocked()
+}
+
+func (s *Store) exitLocked() {
+	if s.calls--; s.calls == 0 && s.closing {
+		close(s.vacant)
+	}
+}
+
+// pin begins a call that needs the run of that id in memory, whether it exists or not, and
+// loads it if need be. The call ends with leave.
+func (s *Store) pin(ctx context.Context, id string) (*run, error) {
+	if err := checkpoint.CheckRunID(id); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	if err := s.enterLocked(); err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
+	r := s.runs[id]
+	first := r == nil
+	if first {
+		// Whoever comes while it is loaded waits for this one: two loads of a run could
+		// otherwise find two states of it.
+		r = &run{info: checkpoint.Info{Run: id}, loaded: make(chan struct{})}
+		s.runs[id] = r
+	}
+	r.users++
+	s.mu.Unlock()
+	if first {
+		s.load(r)
+	}
+	select {
+	case <-r.loaded:
+	case <-ctx.Done():
+		s.leave(r)
+		return nil, ctx.Err()
+	}
+	if err := r.loadErr; err != nil {
+		s.leave(r)
+		return nil, err
+	}
+	return r, nil
+}
+
+// leave ends a call that has pinned r. A run that nobody uses or holds is forgotten some
+// time later.
+func (s *Store) leave(r *run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exitLocked()
+	r.users--
+	if r.idle || !r.forgettable() {
+		return
+	}
+	r.idle = true
+	s.idle = append(s.idle, r)
+	if len(s.idle) <= s.idleMost {
+		return
+	}
+	old := s.idle[0]
+	s.idle = s.idle[1:]
+	old.idle = false
+	if !old.forgettable() || s.runs[old.info.Run] != old {
+		return
+	}
+	if old.info.Epoch != old.durableEpoch {
+		// A lease of this epoch was given but left no trace on the disk. No run is given it
+		// again.
+		s.leastEpoch = max(s.leastEpoch, old.info.Epoch)
+	}
+	delete(s.runs, old.info.Run)
+}
+
+func (r *run) forgettable() bool {
+	return r.users == 0 && r.inFlight == 0 && r.doubts == 0 && r.info.Owner == ""
+}
+
+// load finds what the disk knows of r, which nobody else uses yet.
+func (s *Store) load(r *run) {
+	found, err := s.find(r.info.Run)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer close(r.loaded)
+	if err != nil && !errors.Is(err, checkpoint.ErrNotFound) {
+		r.loadErr = err
+		delete(s.runs, r.info.Run)
+		return
+	}
+	if err == nil {
+		r.info, r.num = found.info, found.num
+		r.tail, r.durableEpoch = r.info.Head, r.info.Epoch
+	}
+}
+
+// settled waits until no write of r is under way.
+func (s *Store) settled(ctx context.Context, r *run) error {
+	for {
+		s.mu.Lock()
+		if s.failed != nil {
+			s.mu.Unlock()
+			return s.closedError()
+		}
+		if r.inFlight == 0 && r.doubts == 0 {
+			s.mu.Unlock()
+			return nil
+		}
+		if s.woken == nil {
+			s.woken = make(chan struct{})
+		}
+		woken := s.woken
+		s.mu.Unlock()
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// closedError says why the store takes no calls.
+func (s *Store) closedError() error {
+	if s.failed != nil {
+		return fmt.Errorf("%w: %w", checkpoint.ErrClosed, s.failed)
+	}
+	return checkpoint.ErrClosed
+}
+
+// poison stops the store after a write whose outcome is not known.
+func (s *Store) poison(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = err
+}
+
+func notFound(id string) error {
+	return fmt.Errorf("%w: run %q", checkpoint.ErrNotFound, id)
+}
+
+func fenced(l checkpoint.Lease) error {
+	return fmt.Errorf("%w: run %q, epoch %d", checkpoint.ErrFenced, l.Run, l.Epoch)
+}
+
+func conflict(id string, head, after checkpoint.Head) error {
+	return fmt.Errorf("%w: run %q is at entry %d, not %d",
+		checkpoint.ErrConflict, id, head.Seq, after.Seq)
+}
+
+// get returns the value of a key as the transaction sees it, copied, or nil.
+func get(txn *badger.Txn, key []byte) ([]byte, error) {
+	item, err := txn.Get(key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: reading the store: %w", err)
+	}
+	return item.ValueCopy(nil)
+}

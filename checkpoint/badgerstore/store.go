@@ -1,0 +1,130 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/internal/watch"
+)
+
+var (
+	_ checkpoint.Store   = (*Store)(nil)
+	_ checkpoint.Watcher = (*Store)(nil)
+)
+
+// A Store keeps runs in a directory. [Open] and [OpenUnsynced] make one.
+type Store struct {
+	options  Options
+	db       *badger.DB
+	lock     *os.File
+	witness  *witness // nil if the store is not synced
+	board    watch.Board
+	maxBytes int // of a transaction
+	maxKeys  int
+	idleMost int // runs kept in memory that nobody uses
+
+	waiting  *semaphore.Weighted // bytes of requests
+	queue    chan *request       // appends, posts and all that is small
+	bulk     chan *request       // pieces of large values, and removals
+	quit     chan struct{}       // closed to end the committer
+	quitted  chan struct{}       // closed when it has ended
+	vacant   chan struct{}       // closed when the last call of a closing store has ended
+	closeOne sync.Once
+	closeErr error
+
+	// Owned by the committer.
+	ts          uint64 // of the last transaction; transactions are numbered without gaps
+	space       space
+	commitAt    func(*badger.Txn, uint64) error
+	groups      int
+	lastAppends int // in the last group
+	lastWaiting int // in the queue when it was durable
+	lastEnd     time.Time
+	lastTook    time.Duration
+
+	mu         sync.Mutex
+	failed     error          // why the store stopped
+	closing    bool           //
+	calls      int            // under way
+	durable    uint64         // number of the last transaction that is durable: what readers see
+	readers    map[uint64]int // transactions that readers look at, and how many do
+	runs       map[string]*run
+	idle       []*run        // oldest first; some may be in use again
+	leastEpoch uint64        // every new lease is above
+	lastRun    uint64        // the highest number of a run
+	woken      chan struct{} // closed when a request is settled, nil if nobody waits
+}
+
+// newStore returns the store over an open database whose newest transaction is ts.
+func newStore(o Options, db *badger.DB, ts uint64) *Store {
+	return &Store{
+		options:  o,
+		db:       db,
+		maxBytes: int(db.MaxBatchSize() * 9 / 10),
+		maxKeys:  int(db.MaxBatchCount() * 9 / 10),
+		idleMost: 1024,
+		waiting:  semaphore.NewWeighted(o.Waiting),
+		queue:    make(chan *request, 4096),
+		bulk:     make(chan *request, 64),
+		quit:     make(chan struct{}),
+		quitted:  make(chan struct{}),
+		vacant:   make(chan struct{}),
+		ts:       ts,
+		durable:  ts,
+		readers:  make(map[uint64]int),
+		runs:     make(map[string]*run),
+		commitAt: func(txn *badger.Txn, ts uint64) error { return txn.CommitAt(ts, nil) },
+	}
+}
+
+// Close ends the store: calls that come later return ErrClosed, those under way are waited
+// for. Closing again returns what the first did. Close must not be called by an observer,
+// or in the body of a loop over [Store.Read].
+func (s *Store) Close() error {
+	s.closeOne.Do(func() { s.closeErr = s.close() })
+	return s.closeErr
+}
+
+func (s *Store) close() error {
+	s.mu.Lock()
+	s.closing = true
+	if s.calls == 0 {
+		close(s.vacant)
+	}
+	s.mu.Unlock()
+	<-s.vacant
+	close(s.quit)
+	<-s.quitted
+	errs := []error{s.db.Close()}
+	if s.witness != nil {
+		errs = append(errs, s.witness.close())
+	}
+	errs = append(errs, s.lock.Close())
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("checkpoint: closing the store: %w", err)
+	}
+	return nil
+}
+
+// Watch implements [checkpoint.Watcher].
+func (s *Store) Watch(run string) (posted <-chan struct{}, stop func()) {
+	return s.board.Watch(run)
+}
+
+// Fork is not supported yet.
+func (s *Store) Fork(context.Context, string, uint64, string) error {
+	return checkpoint.ErrUnsupported
+}
+
+// Trim is not supported yet.
+func (s *Store) Trim(context.Context, checkpoint.Lease, uint64) error {
+	return checkpoint.ErrUnsupported
+}

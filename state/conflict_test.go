@@ -1,0 +1,211 @@
+package state_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/pawlgo/pawl/state"
+)
+
+// every holds one cell of every kind.
+type every struct {
+	Value state.Value[string]
+	Whole state.Whole[book]
+	List  state.List[string]
+	Map   state.Map[string, int]
+	Set   state.Set[string]
+	Sum   state.Sum[int]
+	Fold  state.Fold[trail]
+}
+
+// trail merges by appending: associative, and order can be seen.
+type trail []string
+
+func (t trail) Merge(o trail) trail { return append(t, o...) }
+
+// An action is one operation on a cell, in a state that every cell was filled for.
+type action struct {
+	name string
+	do   func(*every)
+}
+
+var actions = []struct {
+	cell string
+	ops  []action
+	// merge names the pairs of operations that merge; all others conflict.
+	merge []string
+}{
+	{"Value", []action{
+		{"Set", func(e *every) { e.Value.Set("x") }},
+		{"Clear", func(e *every) { e.Value.Clear() }},
+		{"Update", func(e *every) { e.Value.Update(func(s string) string { return s }) }},
+	}, nil},
+	{"Whole", []action{
+		{"Set", func(e *every) { e.Whole.Set(book{}) }},
+		{"Clear", func(e *every) { e.Whole.Clear() }},
+		{"Update", func(e *every) { e.Whole.Update(func(b book) book { return b }) }},
+	}, nil},
+	{"List", []action{
+		{"Append", func(e *every) { e.List.Append("x") }},
+		{"Replace", func(e *every) { e.List.Replace([]string{"x"}) }},
+		{"ReplaceNone", func(e *every) { e.List.Replace(nil) }},
+		{"Truncate", func(e *every) { e.List.Truncate(1) }},
+		{"TruncateNone", func(e *every) { e.List.Truncate(e.List.Len()) }},
+		{"SetAt", func(e *every) { e.List.SetAt(0, "x") }},
+		{"SetAtOwn", func(e *every) { e.List.Append("x"); e.List.SetAt(e.List.Len()-1, "y") }},
+	}, []string{"Append Append"}},
+	{"Map", []action{
+		{"PutA", func(e *every) { e.Map.Put("a", 7) }},
+		{"PutB", func(e *every) { e.Map.Put("b", 7) }},
+		{"DeleteA", func(e *every) { e.Map.Delete("a") }},
+		{"DeleteB", func(e *every) { e.Map.Delete("b") }},
+		{"Replace", func(e *every) { e.Map.Replace(map[string]int{"c": 1}) }},
+		{"Clear", func(e *every) { e.Map.Clear() }},
+	}, []string{"PutA PutB", "PutA DeleteB", "PutB DeleteA", "DeleteA DeleteB"}},
+	{"Set", []action{
+		{"AddA", func(e *every) { e.Set.Add("a") }},
+		{"AddB", func(e *every) { e.Set.Add("b") }},
+		{"RemoveA", func(e *every) { e.Set.Remove("a") }},
+		{"RemoveB", func(e *every) { e.Set.Remove("b") }},
+		{"Clear", func(e *every) { e.Set.Clear() }},
+	}, []string{
+		"AddA AddA", "AddB AddB", "AddA AddB", "AddA RemoveB", "AddB RemoveA",
+		"RemoveA RemoveA", "RemoveB RemoveB", "RemoveA RemoveB",
+	}},
+	{"Sum", []action{
+		{"Add", func(e *every) { e.Sum.Add(1) }},
+		{"AddNone", func(e *every) { e.Sum.Add(0) }},
+		{"Set", func(e *every) { e.Sum.Set(1) }},
+		{"SetAdd", func(e *every) { e.Sum.Set(1); e.Sum.Add(1) }},
+	}, []string{"Add Add", "Add AddNone", "AddNone AddNone"}},
+	{"Fold", []action{
+		{"Merge", func(e *every) { e.Fold.Merge(trail{"x"}) }},
+		{"Set", func(e *every) { e.Fold.Set(trail{"x"}) }},
+		{"SetMerge", func(e *every) { e.Fold.Set(trail{"x"}); e.Fold.Merge(trail{"y"}) }},
+	}, []string{"Merge Merge"}},
+}
+
+func filled(t testing.TB, s *state.Schema) state.Image {
+	view := s.New()
+	write(t, view, func(e *every) {
+		e.Value.Set("v")
+		e.Whole.Set(book{"w", 1})
+		e.List.Append("l", "m")
+		e.Map.Put("a", 1)
+		e.Set.Add("a")
+		e.Sum.Set(1)
+		e.Fold.Set(trail{"f"})
+	})
+	return view
+}
+
+// DESIGN section 6, the table: what merges, and what conflicts.
+func TestConflictsAreExactlyTheTable(t *testing.T) {
+	s := schemaOf[every](t)
+	view := filled(t, s)
+	for _, cell := range actions {
+		merges := map[string]bool{}
+		for _, pair := range cell.merge {
+			merges[pair] = true
+		}
+		for _, a := range cell.ops {
+			for _, b := range cell.ops {
+				want := !merges[a.name+" "+b.name] && !merges[b.name+" "+a.name]
+				err := state.Conflicts(s, []state.Write{
+					{Visit: "a", Delta: draft(t, view, a.do)},
+					{Visit: "b", Delta: draft(t, view, b.do)},
+				})
+				if (err != nil) != want {
+					t.Errorf("%s: %s beside %s: %v, want a conflict: %v", cell.cell, a.name, b.name, err, want)
+				}
+				var c *state.ConflictError
+				if err != nil && (!errors.As(err, &c) || c.Cell != cell.cell || c.Visits != [2]string{"a", "b"}) {
+					t.Errorf("%s: %s beside %s: %#v", cell.cell, a.name, b.name, err)
+				}
+			}
+		}
+	}
+}
+
+func TestDifferentCellsNeverConflict(t *testing.T) {
+	s := schemaOf[every](t)
+	view := filled(t, s)
+	for i, a := range actions {
+		for _, b := range actions[i+1:] {
+			for _, x := range a.ops {
+				for _, y := range b.ops {
+					err := state.Conflicts(s, []state.Write{{Delta: draft(t, view, x.do)}, {Delta: draft(t, view, y.do)}})
+					if err != nil {
+						t.Errorf("%s of %s beside %s of %s: %v", x.name, a.cell, y.name, b.cell, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// DESIGN section 3, rule 5: an error names the cell and both visits.
+func TestTheFirstConflictIsNamed(t *testing.T) {
+	s := schemaOf[every](t)
+	view := filled(t, s)
+	write := func(visit string, f func(*every)) state.Write {
+		return state.Write{Visit: visit, Delta: draft(t, view, f)}
+	}
+	tests := []struct {
+		name   string
+		writes []state.Write
+		want   string
+	}{
+		{"pair in declaration order", []state.Write{
+			write("one", func(e *every) { e.List.Append("x") }),
+			write("two", func(e *every) { e.List.Append("x") }),
+			write("three", func(e *every) { e.List.Replace(nil) }),
+		}, `List "" one three`},
+		{"cell in the order of the schema", []state.Write{
+			write("one", func(e *every) { e.Sum.Set(1); e.Value.Set("x") }),
+			write("two", func(e *every) { e.Sum.Set(1) }),
+			write("three", func(e *every) { e.Value.Set("x") }),
+		}, `Value "" one three`},
+		{"smallest key", []state.Write{
+			write("one", func(e *every) { e.Map.Put("z", 1); e.Map.Put("k", 1); e.Map.Put("a", 1) }),
+			write("two", func(e *every) { e.Map.Delete("z"); e.Map.Delete("k") }),
+		}, `Map "k" one two`},
+		{"pair before key", []state.Write{
+			write("one", func(e *every) { e.Map.Put("b", 1); e.Map.Put("c", 1) }),
+			write("two", func(e *every) { e.Map.Put("c", 1) }),
+			write("three", func(e *every) { e.Map.Put("b", 1) }),
+		}, `Map "c" one two`},
+		{"element", []state.Write{
+			write("one", func(e *every) { e.Set.Add("k") }),
+			write("two", func(e *every) { e.Set.Add("k") }),
+			write("three", func(e *every) { e.Set.Remove("k") }),
+		}, `Set "\"k\"" one three`},
+		{"removed by itself", []state.Write{
+			write("one", func(e *every) { e.Set.Add("k"); e.Set.Remove("k") }),
+			write("two", func(e *every) { e.Set.Add("k") }),
+		}, `Set "\"k\"" one two`},
+	}
+	for _, test := range tests {
+		var c *state.ConflictError
+		if !errors.As(state.Conflicts(s, test.writes), &c) {
+			t.Errorf("%s: no conflict", test.name)
+			continue
+		}
+		if got := fmt.Sprintf("%s %q %s %s", c.Cell, c.Key, c.Visits[0], c.Visits[1]); got != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+func TestConflictsAmongManyCells(t *testing.T) {
+	type ten struct{ A, B, C, D, E, F, G, H, I, J state.Value[int] }
+	type forty struct{ A, B, C, D ten }
+	s := schemaOf[forty](t)
+	view := s.New()
+	set := draft(t, view, func(f *forty) { f.D.J.Set(1) })
+	err := state.Conflicts(s, []state.Write{{Visit: "a", Delta: set}, {Visit: "b", Delta: set}})
+	if want := `state: "a" and "b" write to cell "D.J" in one superstep, and these writes don't merge`; fmt.Sprint(err) != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -263,3 +263,21 @@ func TestDigestIsOfTheJSONWithoutIt(t *testing.T) {
 		t.Error("MarshalJSON hands out the graph's own bytes")
 	}
 }
+
+// What is stored may be damaged: Changes says so, or says what differs, and never panics.
+func FuzzChanges(f *testing.F) {
+	b := dag.New[Notes]("g")
+	base(b)
+	g, err := b.Build()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(g.Plan().JSON)
+	f.Add([]byte(`{"nodes":[{"name":"a","kind":"step","follows":{"any":["b"]},"graph":{}}],"ends":["a"]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		forth, back := dag.Changes(g.Plan().JSON, data), dag.Changes(data, g.Plan().JSON)
+		if !json.Valid(data) && (len(forth) != 1 || len(back) != 1) {
+			t.Errorf("what is no JSON: %q and %q", forth, back)
+		}
+	})
+}

@@ -185,8 +185,7 @@ func (r *run) standsAt(from checkpoint.Cursor) error {
 // conclude makes the result of a call whose run has come to rest, or is stuck.
 func (r *run) conclude(rested bool) (*report, error) {
 	if rested && r.early.now() {
-		var rest *Rest
-		if r.early.err != nil && !errors.As(r.early.err, &rest) && r.early.rep == nil {
+		if r.early.rep == nil {
 			r.early.err = r.c.refuse(r.id, r.early.err)
 		}
 		return r.early.rep, r.early.err
@@ -275,7 +274,7 @@ func (c *core) answerInterrupt(ctx context.Context, id, interrupt string, value 
 			return checkpoint.Entry{}, &AnswerError{id, interrupt, "no such interrupt waits", ErrNotAwaited}
 		}
 		if err := p.accepts(answer); err != nil {
-			return checkpoint.Entry{}, &AnswerError{id, interrupt, err.Error(), ErrAnswerType}
+			return checkpoint.Entry{}, &AnswerError{id, interrupt, plain(err), ErrAnswerType}
 		}
 		return checkpoint.Entry{Kind: checkpoint.Answered, ID: interrupt, Data: answer}, nil
 	})

@@ -153,10 +153,10 @@ func (r *run) merge(h *tenure, f *frame) (bool, *userError) {
 }
 
 func (r *run) superstep(f *frame, m state.Merged, outcome string) {
-	r.add(fact{
-		Entry: checkpoint.Entry{Kind: checkpoint.Superstep, Path: f.path, Step: f.step, Outcome: outcome},
-		f:     f, delta: m.State, outer: m.Outer, live: true,
-	})
+	x := r.blank()
+	x.Kind, x.Path, x.Step, x.Outcome = checkpoint.Superstep, f.path, f.step, outcome
+	x.f, x.delta, x.outer, x.live = f, m.State, m.Outer, true
+	r.apply()
 }
 
 // merged computes the state at the end of a superstep, in the frame's spare image. If
@@ -174,7 +174,7 @@ func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
 		}
 	}
 	var err, checkErr error
-	if !f.plan.Schema.CallsUser() {
+	if !f.calls {
 		m, err = f.merge(writes)
 	} else {
 		ok, failed := r.ask(h, "the merge of "+f.name(), func() {

@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -221,8 +220,4 @@ func erase[S any](input func(*S)) func(any) {
 		return nil
 	}
 	return func(s any) { input(s.(*S)) }
-}
-
-func (c *core) refuse(run string, err error) error {
-	return fmt.Errorf("dispatcher: run %q: %w", run, err)
 }

@@ -95,7 +95,7 @@ func (e *NodeError) Error() string {
 	case dag.FailedTimeout:
 		fmt.Fprintf(&b, ": timed out after %v", e.Budget)
 	}
-	if e.Err != nil {
+	if e.Err != nil && (e.Kind != dag.FailedTimeout || !errors.Is(e.Err, context.DeadlineExceeded)) {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
 	return b.String()
@@ -182,3 +182,35 @@ type OptionError struct {
 }
 
 func (e *OptionError) Error() string { return "dispatcher: " + e.Option + " " + e.Reason }
+
+// A refusal is why a call did nothing, or could not go on. Its text names the run once.
+type refusal struct {
+	run string
+	err error
+}
+
+func (c *core) refuse(run string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &refusal{run, err}
+}
+
+func (e *refusal) Error() string {
+	text := plain(e.err)
+	if strings.Contains(text, fmt.Sprintf("run %q", e.run)) {
+		return "dispatcher: " + text
+	}
+	return fmt.Sprintf("dispatcher: run %q: %s", e.run, text)
+}
+
+func (e *refusal) Unwrap() error { return e.err }
+
+// plain is the text of an error without the package that it comes from.
+func plain(err error) string {
+	text := err.Error()
+	for _, prefix := range []string{"dispatcher: ", "checkpoint: ", "dag: ", "state: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}

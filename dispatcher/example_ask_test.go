@@ -18,7 +18,7 @@ type Refund struct {
 	Euros    state.Value[int]
 }
 
-func decide(ctx context.Context, r *Refund) error {
+func decideRefund(ctx context.Context, r *Refund) error {
 	euros, err := dag.Ask[int](ctx, "euros", "How much does "+r.Customer.Get()+" get back?")
 	if err != nil {
 		return err // nobody has answered yet: the run waits here, for days if it has to
@@ -27,7 +27,7 @@ func decide(ctx context.Context, r *Refund) error {
 	return nil
 }
 
-func pay(_ context.Context, r *Refund) error {
+func payRefund(_ context.Context, r *Refund) error {
 	fmt.Printf("paid %d euros to %s\n", r.Euros.Get(), r.Customer.Get())
 	return nil
 }
@@ -36,8 +36,8 @@ func pay(_ context.Context, r *Refund) error {
 // answered the same line goes on with it.
 func Example_ask() {
 	b := dag.New[Refund]("refund")
-	decided := dag.Step(b, "decide", decide)
-	dag.Step(b, "pay", pay, decided)
+	decided := dag.Step(b, "decide", decideRefund)
+	dag.Step(b, "pay", payRefund, decided)
 	graph, err := b.Build()
 	if err != nil {
 		log.Fatal(err)

@@ -49,15 +49,15 @@ func Example_deadline() {
 
 	ctx, stop := context.WithTimeout(context.Background(), time.Millisecond)
 	defer stop()
-	_, err = d.Run(ctx, "monday", nil)
-	fmt.Println(err)
-	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+	res, err := d.Run(ctx, "monday", nil)
+	fmt.Println(res.Status, errors.Is(err, context.DeadlineExceeded))
+	fmt.Println("still to run:", res.Cursor.Visits)
 
 	thermometer <- 21
-	res, err := d.Run(context.Background(), "monday", nil)
+	res, err = d.Run(context.Background(), "monday", nil)
 	fmt.Println(res.Status, err, res.State.Celsius.Get())
 	// Output:
-	// dispatcher: run "monday" timed out at read
-	// true
+	// timed_out true
+	// still to run: [read]
 	// completed <nil> 21
 }

@@ -17,7 +17,7 @@ type Payment struct {
 	Receipt state.Value[string]
 }
 
-func charge(_ context.Context, p *Payment) error {
+func chargeCard(_ context.Context, p *Payment) error {
 	p.Receipt.Set(fmt.Sprintf("R-%d", p.Cents.Get()))
 	return nil
 }
@@ -28,7 +28,7 @@ type Order struct {
 	Paid  state.Value[string] // the receipt
 }
 
-func pack(_ context.Context, o *Order) error {
+func packOrder(_ context.Context, o *Order) error {
 	fmt.Println("packed, receipt", o.Paid.Get())
 	return nil
 }
@@ -37,7 +37,7 @@ func pack(_ context.Context, o *Order) error {
 // the paths of its visits begin with the name of the node that holds it.
 func Example_embed() {
 	p := dag.New[Payment]("payment")
-	dag.Step(p, "charge", charge)
+	dag.Step(p, "charge", chargeCard)
 	payment, err := p.Build()
 	if err != nil {
 		log.Fatal(err)
@@ -47,7 +47,7 @@ func Example_embed() {
 	pay := dag.Embed(b, "pay", payment,
 		func(o *Order, p *Payment) { p.Cents.Set(o.Cents.Get()) },
 		func(p *Payment, o *Order) { o.Paid.Set(p.Receipt.Get()) })
-	dag.Step(b, "pack", pack, pay)
+	dag.Step(b, "pack", packOrder, pay)
 	graph, err := b.Build()
 	if err != nil {
 		log.Fatal(err)

@@ -17,12 +17,12 @@ type Parcel struct {
 	To state.Value[string]
 }
 
-func ring(ctx context.Context, p *Parcel) error {
+func ringBell(ctx context.Context, p *Parcel) error {
 	fmt.Printf("attempt %d: ringing at %s\n", dag.Attempt(ctx), p.To.Get())
 	return errors.New("nobody opens")
 }
 
-func leaveCard(ctx context.Context, p *Parcel) error {
+func leaveCard(ctx context.Context, _ *Parcel) error {
 	for _, f := range dag.Failures(ctx) {
 		fmt.Printf("card: %s failed after %d attempts: %s\n", f.Path, f.Attempts, f.Message)
 	}
@@ -38,7 +38,7 @@ func handOver(_ context.Context, p *Parcel) error {
 // the node's failure edge is taken, and the run goes on there.
 func Example_failure() {
 	b := dag.New[Parcel]("parcel")
-	ringing := dag.Step(b, "ring", ring).With(dag.Policy{Attempts: 3})
+	ringing := dag.Step(b, "ring", ringBell).With(dag.Policy{Attempts: 3})
 	dag.Step(b, "hand-over", handOver, ringing)
 	dag.Step(b, "leave-card", leaveCard, ringing.Failed())
 	graph, err := b.Build()

@@ -19,7 +19,7 @@ type Trip struct {
 	Euros  state.Sum[int]
 }
 
-func offer(what string, euros int) func(context.Context, *Trip) error {
+func findOffer(what string, euros int) func(context.Context, *Trip) error {
 	return func(_ context.Context, t *Trip) error {
 		t.Offers.Append(what + " in " + t.City.Get())
 		t.Euros.Add(euros)
@@ -40,9 +40,9 @@ func printTrip(_ context.Context, t *Trip) error {
 // the nodes are declared, whoever was first.
 func Example_fanOut() {
 	b := dag.New[Trip]("trip")
-	hotel := dag.Step(b, "hotel", offer("hotel", 240))
-	museum := dag.Step(b, "museum", offer("museum", 18))
-	dinner := dag.Step(b, "dinner", offer("dinner", 45))
+	hotel := dag.Step(b, "hotel", findOffer("hotel", 240))
+	museum := dag.Step(b, "museum", findOffer("museum", 18))
+	dinner := dag.Step(b, "dinner", findOffer("dinner", 45))
 	dag.Step(b, "print", printTrip, hotel, museum, dinner) // once, after all three
 	graph, err := b.Build()
 	if err != nil {

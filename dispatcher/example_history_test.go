@@ -16,20 +16,28 @@ type Account struct {
 	Euros state.Value[int]
 }
 
-func change(by func(euros int) int) func(context.Context, *Account) error {
-	return func(_ context.Context, a *Account) error {
-		a.Euros.Set(by(a.Euros.Get()))
-		return nil
-	}
+func payIn(_ context.Context, a *Account) error {
+	a.Euros.Set(500)
+	return nil
+}
+
+func addInterest(_ context.Context, a *Account) error {
+	a.Euros.Update(func(euros int) int { return euros * 102 / 100 })
+	return nil
+}
+
+func takeFee(_ context.Context, a *Account) error {
+	a.Euros.Update(func(euros int) int { return euros - 15 })
+	return nil
 }
 
 // The log of a run is its history: every superstep ends in a checkpoint, and the state at
 // each of them can be read, while the run is at work and long after it.
 func Example_history() {
 	b := dag.New[Account]("savings")
-	deposit := dag.Step(b, "deposit", change(func(euros int) int { return euros + 500 }))
-	interest := dag.Step(b, "interest", change(func(euros int) int { return euros * 102 / 100 }), deposit)
-	dag.Step(b, "fee", change(func(euros int) int { return euros - 10 }), interest)
+	deposit := dag.Step(b, "deposit", payIn)
+	interest := dag.Step(b, "interest", addInterest, deposit)
+	dag.Step(b, "fee", takeFee, interest)
 	graph, err := b.Build()
 	if err != nil {
 		log.Fatal(err)
@@ -59,6 +67,6 @@ func Example_history() {
 	// Output:
 	// superstep 1: 500 euros, next [interest]
 	// superstep 2: 510 euros, next [fee]
-	// superstep 3: 500 euros, next []
-	// now: completed 500 <nil>
+	// superstep 3: 495 euros, next []
+	// now: completed 495 <nil>
 }

@@ -17,20 +17,20 @@ type Bargain struct {
 	Price state.Value[int]
 }
 
-func raise(_ context.Context, b *Bargain) error {
+func raiseOffer(_ context.Context, b *Bargain) error {
 	b.Offer.Set(b.Offer.Get() + 20)
 	return nil
 }
 
-func yield(_ context.Context, b *Bargain) error {
+func lowerPrice(_ context.Context, b *Bargain) error {
 	b.Price.Set(b.Price.Get() - 10)
 	fmt.Printf("offered %d, asked %d\n", b.Offer.Get(), b.Price.Get())
 	return nil
 }
 
-func struck(b *Bargain) bool { return b.Offer.Get() >= b.Price.Get() }
+func isStruck(b *Bargain) bool { return b.Offer.Get() >= b.Price.Get() }
 
-func shout(word string) func(context.Context, *Bargain) error {
+func callOut(word string) func(context.Context, *Bargain) error {
 	return func(context.Context, *Bargain) error {
 		fmt.Println(word)
 		return nil
@@ -41,17 +41,17 @@ func shout(word string) func(context.Context, *Bargain) error {
 // outcomes can be followed like those of a router.
 func Example_loop() {
 	round := dag.New[Bargain]("round")
-	raised := dag.Step(round, "raise", raise)
-	dag.Step(round, "yield", yield, raised)
+	raised := dag.Step(round, "raise", raiseOffer)
+	dag.Step(round, "yield", lowerPrice, raised)
 	body, err := round.Build()
 	if err != nil {
 		log.Fatal(err)
 	}
 
 	b := dag.New[Bargain]("market")
-	haggle := dag.Loop(b, "haggle", body, struck, 5)
-	dag.Step(b, "buy", shout("sold!"), haggle.On(dag.Done))
-	dag.Step(b, "leave", shout("too dear"), haggle.On(dag.Exhausted))
+	haggle := dag.Loop(b, "haggle", body, isStruck, 5)
+	dag.Step(b, "buy", callOut("sold!"), haggle.On(dag.Done))
+	dag.Step(b, "leave", callOut("too dear"), haggle.On(dag.Exhausted))
 	graph, err := b.Build()
 	if err != nil {
 		log.Fatal(err)

@@ -37,14 +37,14 @@ func triage(_ context.Context, t *Ticket) (Desk, error) {
 	return Spam, nil
 }
 
-func reply(text string) func(context.Context, *Ticket) error {
+func replyWith(text string) func(context.Context, *Ticket) error {
 	return func(_ context.Context, t *Ticket) error {
 		t.Reply.Set(text)
 		return nil
 	}
 }
 
-func sign(_ context.Context, t *Ticket) error {
+func signReply(_ context.Context, t *Ticket) error {
 	t.Reply.Set(t.Reply.Get() + " Yours, the help desk")
 	return nil
 }
@@ -54,9 +54,9 @@ func sign(_ context.Context, t *Ticket) error {
 func Example_router() {
 	b := dag.New[Ticket]("help-desk")
 	desk := dag.Route(b, "triage", triage, []Desk{Billing, Technical, Spam})
-	billing := dag.Step(b, "billing", reply("Here is a copy."), desk.On(Billing))
-	technical := dag.Step(b, "technical", reply("Turn it off and on."), desk.On(Technical))
-	dag.Step(b, "sign", sign, billing, technical) // whichever was taken
+	billing := dag.Step(b, "billing", replyWith("Here is a copy."), desk.On(Billing))
+	technical := dag.Step(b, "technical", replyWith("Turn it off and on."), desk.On(Technical))
+	dag.Step(b, "sign", signReply, billing, technical) // whichever was taken
 	dag.End(b, desk.On(Spam))
 	graph, err := b.Build()
 	if err != nil {

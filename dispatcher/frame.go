@@ -63,6 +63,7 @@ type frame struct {
 	view  state.Image // the state at the end of the last superstep
 	spare state.Image // memory for the next one
 	outer state.Image // Loop: records what all iterations did, as the loop's own draft would
+	calls bool        // merging calls user code
 	tried bool        // spare holds the merged state of the open superstep
 
 	step    int // the superstep that is open, or the last one; counted from 1
@@ -104,6 +105,7 @@ type odd struct {
 
 func newFrame(plan *dag.Plan, path string, holder *task) *frame {
 	f := &frame{plan: plan, path: path, holder: holder, tasks: make([]task, len(plan.Nodes))}
+	f.calls = plan.Schema.CallsUser()
 	for i := range f.tasks {
 		t := &f.tasks[i]
 		t.frame, t.node = f, &plan.Nodes[i]

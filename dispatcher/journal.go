@@ -219,7 +219,7 @@ func (p *pending) accepts(answer json.RawMessage) error {
 	if p.kind != kindAsked {
 		var v Verdict
 		if err := json.Unmarshal(answer, &v); err != nil || v != Approve && v != Reject {
-			return fmt.Errorf("%w: want %q or %q, got %s", ErrAnswerType, Approve, Reject, answer)
+			return fmt.Errorf("%s is neither %q nor %q", answer, Approve, Reject)
 		}
 		return nil
 	}
@@ -227,8 +227,5 @@ func (p *pending) accepts(answer json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	if err := want.Accepts(answer); err != nil {
-		return fmt.Errorf("%w: %w", ErrAnswerType, err)
-	}
-	return nil
+	return want.Accepts(answer)
 }

@@ -157,7 +157,7 @@ func sameType(a, b state.Image) bool {
 
 // locate finds the checkpoint of an address.
 func (c *core) locate(ctx context.Context, id, address string) (Checkpoint, error) {
-	bad := fmt.Errorf("dispatcher: run %q: %w: %q is no checkpoint of it", id, checkpoint.ErrCursor, address)
+	bad := fmt.Errorf("dispatcher: run %q: %w: %q is no checkpoint of the run", id, checkpoint.ErrCursor, address)
 	path, number := "", address
 	if i := strings.LastIndexByte(address, '@'); i >= 0 {
 		path, number = address[:i], address[i+1:]

@@ -46,6 +46,14 @@ type Interrupt struct {
 	Want     state.Type
 }
 
+// String tells the interrupt on one line: decide asks: "How much?", or: before respond.
+func (i Interrupt) String() string {
+	if i.Kind == kindAsked {
+		return fmt.Sprintf("%s asks: %s", i.Path, i.Question)
+	}
+	return i.Kind + " " + i.Path
+}
+
 // A Checkpoint is the end of a superstep.
 type Checkpoint struct {
 	Run       string
@@ -122,8 +130,8 @@ func (e *Rest) Error() string {
 	if len(e.Cursor.Visits) > 0 {
 		fmt.Fprintf(&b, " at %s", strings.Join(e.Cursor.Visits, ", "))
 	}
-	if e.Cause != nil {
-		fmt.Fprintf(&b, ": %v", e.Cause)
+	if e.Cause != nil && e.Unwrap() != nil {
+		fmt.Fprintf(&b, ": %s", plain(e.Cause))
 	}
 	return b.String()
 }

@@ -299,10 +299,21 @@ func (r *run) wakeDue() {
 
 // add applies a fact and keeps it for the next append.
 func (r *run) add(x fact) {
-	r.facts = append(r.facts, x)
-	last := &r.facts[len(r.facts)-1]
-	if err := r.m.apply(last); err != nil {
-		panic(fmt.Sprintf("dispatcher: a fact of a live run does not fit: %s %s: %v", last.Kind, last.Path, err))
+	*r.blank() = x
+	r.apply()
+}
+
+// blank makes room for a fact, which the caller fills in and apply applies. Facts are
+// large, and most of a run's time without a store would go into copying them.
+func (r *run) blank() *fact {
+	r.facts = append(r.facts, fact{})
+	return &r.facts[len(r.facts)-1]
+}
+
+func (r *run) apply() {
+	x := &r.facts[len(r.facts)-1]
+	if err := r.m.apply(x); err != nil {
+		panic(fmt.Sprintf("dispatcher: a fact of a live run does not fit: %s %s: %v", x.Kind, x.Path, err))
 	}
 }
 

@@ -241,15 +241,18 @@ func (r *run) land(v *visit) {
 		r.asked(v, asks)
 		return
 	}
-	x := fact{Entry: checkpoint.Entry{Kind: checkpoint.Done, Path: v.path, Outcome: v.outcome}, t: v.t, live: true, took: took}
-	if v.attempt > 1 {
-		x.Attempt = v.attempt
+	var d state.Delta
+	if v.failed == nil {
+		d, v.failed = r.written(v)
 	}
 	if v.failed == nil {
-		x.delta, v.failed = r.written(v)
-	}
-	if v.failed == nil {
-		r.add(x)
+		x := r.blank()
+		x.Kind, x.Path, x.Outcome = checkpoint.Done, v.path, v.outcome
+		x.t, x.delta, x.took, x.live = v.t, d, took, true
+		if v.attempt > 1 {
+			x.Attempt = v.attempt
+		}
+		r.apply()
 		return
 	}
 	if timedOut && v.failed.kind == dag.FailedError {

@@ -21,9 +21,17 @@ func (t Type) Accepts(raw []byte) error {
 	a.take(&t)
 	a.end()
 	if a.err != nil {
-		return fmt.Errorf("state: %s is not accepted%s: %w", t, a.where(), a.err)
+		return fmt.Errorf("state: %s is no %s%s: %w", preview(raw), t, a.where(), a.err)
 	}
 	return nil
+}
+
+// preview is as much of a value as an error shows.
+func preview(raw []byte) []byte {
+	if len(raw) <= 40 {
+		return raw
+	}
+	return append(append([]byte(nil), raw[:40]...), "…"...)
 }
 
 // An acceptor walks JSON along a type.

@@ -159,6 +159,10 @@ func advice(t reflect.Type) string {
 		if _, ok := asCell(t.Elem()); ok {
 			return "write " + t.Elem().String() + ", without the pointer"
 		}
+	case reflect.Struct:
+		if n := t.NumField(); n > 0 && t.Field(n-1).Type.PkgPath() == cellType.PkgPath() {
+			return "write the type of the cell itself"
+		}
 	case reflect.Slice:
 		if !isBytes(t) {
 			return fmt.Sprintf("write state.List[%s]", t.Elem())

@@ -68,9 +68,17 @@ func (w *typeWalk) walk(t reflect.Type, path string, addressable bool) Type {
 	if own, err := ownJSON(t, addressable); err != nil {
 		return w.refuse(path, "is a %s, %v", t, err)
 	} else if own {
-		return Type{Kind: "own", Name: strings.TrimPrefix(t.PkgPath()+"."+t.Name(), ".")}
+		return Type{Kind: "own", Name: ownName(t)}
 	}
 	return w.walkKind(t, path, addressable)
+}
+
+// ownName names t by its import path.
+func ownName(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		return "*" + ownName(t.Elem())
+	}
+	return t.PkgPath() + "." + t.Name()
 }
 
 func (w *typeWalk) walkKind(t reflect.Type, path string, addressable bool) Type {
@@ -167,7 +175,7 @@ func (w *typeWalk) key(t reflect.Type, path string, cell bool) Type {
 		return Type{Kind: "string"}
 	case t.Kind() == reflect.Interface:
 	case from && to && t.Kind() != reflect.String:
-		return Type{Kind: "own", Name: strings.TrimPrefix(t.PkgPath()+"."+t.String(), ".")}
+		return Type{Kind: "own", Name: ownName(t)}
 	case !from && !to && (reflect.Zero(t).CanInt() || reflect.Zero(t).CanUint() && t.Kind() != reflect.Uintptr):
 		return Type{Kind: t.Kind().String()}
 	}

@@ -31,11 +31,11 @@ func (s *Store) Acquire(ctx context.Context, id, owner string) (checkpoint.Lease
 
 func (s *Store) acquireLocked(r *run, owner string) (checkpoint.Lease, error) {
 	if r.info.Owner != "" {
-		return checkpoint.Lease{}, &checkpoint.BusyError{Run: r.info.Run, Owner: r.info.Owner}
+		return checkpoint.Lease{}, &checkpoint.BusyError{Run: r.id, Owner: r.info.Owner}
 	}
 	r.info.Owner = owner
 	r.info.Epoch = max(r.info.Epoch, s.leastEpoch) + 1
-	return checkpoint.Lease{Run: r.info.Run, Epoch: r.info.Epoch, Owner: owner}, nil
+	return checkpoint.Lease{Run: r.id, Epoch: r.info.Epoch, Owner: owner}, nil
 }
 
 // Renew implements [checkpoint.Store].
@@ -121,7 +121,9 @@ func (s *Store) Append(
 	} else if err := s.putBlob(ctx, q, key, nil, data); err != nil {
 		return checkpoint.Head{}, err
 	}
-	q.describe(before, num, entries)
+	if err := q.describe(before, num, entries); err != nil {
+		return checkpoint.Head{}, err
+	}
 	if err := s.submit(ctx, s.queue, q); err != nil {
 		return checkpoint.Head{}, err
 	}
@@ -133,7 +135,7 @@ func (s *Store) turn(r *run, after checkpoint.Head) (checkpoint.Info, uint64, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.info.Head != after {
-		return checkpoint.Info{}, 0, conflict(r.info.Run, r.info.Head, after)
+		return checkpoint.Info{}, 0, conflict(r.id, r.info.Head, after)
 	}
 	if r.num == 0 {
 		// If this append fails the number is never used.
@@ -145,7 +147,9 @@ func (s *Store) turn(r *run, after checkpoint.Head) (checkpoint.Info, uint64, er
 
 // describe adds to an append what changes beside the log: the run's row, its number under
 // its id, and the messages that entries drain.
-func (q *request) describe(before checkpoint.Info, num uint64, entries []checkpoint.Entry) {
+func (q *request) describe(
+	before checkpoint.Info, num uint64, entries []checkpoint.Entry,
+) error {
 	first := before.Head.Seq == 0
 	opened := slices.ContainsFunc(entries, func(e checkpoint.Entry) bool {
 		return e.Kind == checkpoint.Opened
@@ -153,7 +157,12 @@ func (q *request) describe(before checkpoint.Info, num uint64, entries []checkpo
 	if first || opened || q.info.Status != before.Status {
 		key := runKey(rowKey, num)
 		w := row{info: q.info, first: before.Head.Seq + 1}
-		q.set(key, w.encode(key))
+		value := w.encode(key)
+		if len(value) > inlineMost {
+			return fmt.Errorf("%w: run %q: %d bytes of names and labels, the limit is %d",
+				checkpoint.ErrTooLarge, q.info.Run, len(value), inlineMost)
+		}
+		q.set(key, value)
 	}
 	if first {
 		key := nameKey(idKey, q.info.Run)
@@ -164,4 +173,5 @@ func (q *request) describe(before checkpoint.Info, num uint64, entries []checkpo
 			q.delete(append(runKey(postKey, num), id...))
 		}
 	}
+	return nil
 }

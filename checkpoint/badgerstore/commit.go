@@ -153,7 +153,7 @@ func (s *Store) commit(g *group) {
 	start := time.Now()
 	unknown, err := s.write(g)
 	took := time.Since(start)
-	if err == nil && s.witness != nil {
+	if err == nil && s.synced {
 		// Before anybody is told: the witness is never older than what was acknowledged.
 		unknown, err = true, s.witness.set(s.ts)
 	}
@@ -166,6 +166,7 @@ func (s *Store) commit(g *group) {
 		err = fmt.Errorf("checkpoint: the store refused an append: %w", err)
 	}
 	s.settle(g, err == nil)
+	s.tell(g)
 	g.answer(err)
 	s.lastAppends, s.lastWaiting = g.appends, len(s.queue)
 	s.lastEnd, s.lastTook = time.Now(), took
@@ -204,7 +205,7 @@ func (s *Store) admits(q *request) error {
 	}
 	switch {
 	case q.rule == alive && !q.run.exists():
-		return notFound(q.run.info.Run)
+		return notFound(q.run.id)
 	case q.rule >= held && !q.run.heldBy(q.lease):
 		return fenced(q.lease)
 	case q.rule == atHead && q.run.tail != q.after:
@@ -284,6 +285,15 @@ func (s *Store) wake() {
 func (g *group) answer(err error) {
 	for _, q := range g.requests {
 		q.done <- err
+	}
+}
+
+// tell wakes those who watch for messages. Telling too much does no harm.
+func (s *Store) tell(g *group) {
+	for _, q := range g.requests {
+		if q.rule == alive {
+			s.board.Tell(q.run.id)
+		}
 	}
 }
 

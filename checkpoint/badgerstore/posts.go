@@ -26,17 +26,17 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 		return err
 	}
 	defer s.endPost(r, posted)
-	p.At = time.UnixMilli(time.Now().UnixMilli()).UTC()
-	q, err := s.post(ctx, id, p)
-	if q == nil || err != nil {
+	p.At = time.Now()
+	key, err := s.postKey(ctx, id, p)
+	if key == nil || err != nil {
 		return err
 	}
+	q := newRequest()
 	q.rule, q.run = alive, r
-	if err := s.submit(ctx, s.queue, q); err != nil {
+	if err := s.putBlob(ctx, q, key, nil, encodePost(p)); err != nil {
 		return err
 	}
-	s.board.Tell(id)
-	return nil
+	return s.submit(ctx, s.queue, q) // the committer tells those who watch
 }
 
 // beginPost waits until no other post to r is under way.
@@ -65,8 +65,8 @@ func (s *Store) endPost(r *run, posted chan struct{}) {
 	close(posted)
 }
 
-// post returns the request that writes p, or nil if the run has that message already.
-func (s *Store) post(ctx context.Context, id string, p checkpoint.Post) (*request, error) {
+// postKey returns the key to write p under, or nil if the run has that message already.
+func (s *Store) postKey(ctx context.Context, id string, p checkpoint.Post) ([]byte, error) {
 	v, f, err := s.look(ctx, id)
 	if err != nil {
 		return nil, err
@@ -74,23 +74,18 @@ func (s *Store) post(ctx context.Context, id string, p checkpoint.Post) (*reques
 	defer v.close()
 	key := append(runKey(postKey, f.num), p.ID...)
 	value, err := get(v.txn, key)
+	if err != nil || value == nil {
+		return key, err
+	}
+	old, err := v.post(key, value)
 	if err != nil {
-		return nil, err
+		return nil, checkpoint.Corrupt(id, 0, err)
 	}
-	if value != nil {
-		old, err := decodePost(key, value)
-		if err != nil {
-			return nil, checkpoint.Corrupt(id, 0, err)
-		}
-		if !old.Says(p) {
-			return nil, fmt.Errorf("%w: run %q: post %q says something else",
-				checkpoint.ErrConflict, id, p.ID)
-		}
-		return nil, nil
+	if !old.Says(p) {
+		return nil, fmt.Errorf("%w: run %q: post %q says something else",
+			checkpoint.ErrConflict, id, p.ID)
 	}
-	q := newRequest()
-	q.set(key, encodePost(key, p))
-	return q, nil
+	return nil, nil
 }
 
 // Posts implements [checkpoint.Store].
@@ -106,7 +101,7 @@ func (s *Store) Posts(ctx context.Context, id string) ([]checkpoint.Post, error)
 	for it.Rewind(); it.Valid(); it.Next() {
 		key := it.Item().Key()
 		err := it.Item().Value(func(value []byte) error {
-			p, err := decodePost(key, value)
+			p, err := v.post(key, value)
 			posts = append(posts, p)
 			return err
 		})
@@ -117,20 +112,21 @@ func (s *Store) Posts(ctx context.Context, id string) ([]checkpoint.Post, error)
 	return posts, nil
 }
 
-func encodePost(key []byte, p checkpoint.Post) []byte {
+func encodePost(p checkpoint.Post) []byte {
 	var w writer
 	w.string(p.ID)
 	w.string(p.Kind)
 	w.uint(uint64(p.At.UnixMilli()))
-	return frame(key, w.b, p.Data)
+	return append(w.b, p.Data...)
 }
 
-func decodePost(key, value []byte) (checkpoint.Post, error) {
-	payload, err := unframe(key, value)
+// post reads what encodePost wrote from a blob.
+func (v *view) post(key, value []byte) (checkpoint.Post, error) {
+	_, data, err := v.blob(key, value, 0)
 	if err != nil {
 		return checkpoint.Post{}, err
 	}
-	r := reader{b: payload}
+	r := reader{b: data}
 	p := checkpoint.Post{ID: r.string(), Kind: r.string()}
 	p.At = time.UnixMilli(int64(r.uint())).UTC()
 	if r.bad {

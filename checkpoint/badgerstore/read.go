@@ -70,7 +70,7 @@ func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Inf
 		var info checkpoint.Info
 		var ok bool
 		err := it.Item().Value(func(value []byte) (err error) {
-			info, ok, err = v.select_(f, key, value)
+			info, ok, err = v.selected(f, key, value)
 			return err
 		})
 		if err != nil {
@@ -83,8 +83,8 @@ func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Inf
 	return page, nil
 }
 
-// selects returns what is known of the run of a row, and whether f selects it.
-func (v *view) select_(
+// selected returns what is known of the run of a row, and whether f selects it.
+func (v *view) selected(
 	f checkpoint.Filter, key, value []byte,
 ) (checkpoint.Info, bool, error) {
 	w, err := decodeRow(key, value)

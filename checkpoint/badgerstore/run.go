@@ -13,6 +13,7 @@ import (
 // A run is what is kept in memory of a run that somebody works on. All of it is guarded by
 // the store's mutex.
 type run struct {
+	id   string          // never changes
 	info checkpoint.Info // as it is durable; Owner is "" if nobody holds the lease
 	num  uint64          // in its keys; 0 until its first append is made
 	// tail is the head that the run has once the write under way is done. Only the
@@ -40,7 +41,7 @@ func (r *run) heldBy(l checkpoint.Lease) bool {
 func (r *run) advance(q *request) {
 	switch {
 	case q.gone:
-		r.info = checkpoint.Info{Run: r.info.Run, Epoch: r.info.Epoch}
+		r.info = checkpoint.Info{Run: r.id, Epoch: r.info.Epoch}
 		r.num, r.tail, r.durableEpoch = 0, checkpoint.Head{}, 0
 	case q.rule == atHead:
 		owner, epoch := r.info.Owner, r.info.Epoch
@@ -99,7 +100,7 @@ func (s *Store) pin(ctx context.Context, id string) (*run, error) {
 	if first {
 		// Whoever comes while it is loaded waits for this one: two loads of a run could
 		// otherwise find two states of it.
-		r = &run{info: checkpoint.Info{Run: id}, loaded: make(chan struct{})}
+		r = &run{id: id, info: checkpoint.Info{Run: id}, loaded: make(chan struct{})}
 		s.runs[id] = r
 	}
 	r.users++
@@ -138,7 +139,7 @@ func (s *Store) leave(r *run) {
 	old := s.idle[0]
 	s.idle = s.idle[1:]
 	old.idle = false
-	if !old.forgettable() || s.runs[old.info.Run] != old {
+	if !old.forgettable() || s.runs[old.id] != old {
 		return
 	}
 	if old.info.Epoch != old.durableEpoch {
@@ -146,7 +147,7 @@ func (s *Store) leave(r *run) {
 		// again.
 		s.leastEpoch = max(s.leastEpoch, old.info.Epoch)
 	}
-	delete(s.runs, old.info.Run)
+	delete(s.runs, old.id)
 }
 
 func (r *run) forgettable() bool {
@@ -155,13 +156,13 @@ func (r *run) forgettable() bool {
 
 // load finds what the disk knows of r, which nobody else uses yet.
 func (s *Store) load(r *run) {
-	found, err := s.find(r.info.Run)
+	found, err := s.find(r.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(r.loaded)
 	if err != nil && !errors.Is(err, checkpoint.ErrNotFound) {
 		r.loadErr = err
-		delete(s.runs, r.info.Run)
+		delete(s.runs, r.id)
 		return
 	}
 	if err == nil {

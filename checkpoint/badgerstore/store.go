@@ -25,7 +25,8 @@ type Store struct {
 	options  Options
 	db       *badger.DB
 	lock     *os.File
-	witness  *witness // nil if the store is not synced
+	synced   bool
+	witness  *witness
 	board    watch.Board
 	maxBytes int // of a transaction
 	maxKeys  int
@@ -103,12 +104,11 @@ func (s *Store) close() error {
 	<-s.vacant
 	close(s.quit)
 	<-s.quitted
-	errs := []error{s.db.Close()}
-	if s.witness != nil {
-		errs = append(errs, s.witness.close())
+	err := s.db.Close() // syncs all that was committed
+	if err == nil && s.failed == nil {
+		err = s.witness.set(s.ts)
 	}
-	errs = append(errs, s.lock.Close())
-	if err := errors.Join(errs...); err != nil {
+	if err = errors.Join(err, s.witness.close(), s.lock.Close()); err != nil {
 		return fmt.Errorf("checkpoint: closing the store: %w", err)
 	}
 	return nil

@@ -140,24 +140,13 @@ func (s *Store) find(id string) (found, error) {
 }
 
 func (v *view) find(id string) (found, error) {
-	key := nameKey(idKey, id)
-	value, err := get(v.txn, key)
+	num, err := v.number(id)
 	if err != nil {
 		return found{}, err
 	}
-	if value == nil {
-		return found{}, notFound(id)
-	}
-	payload, err := unframe(key, value)
-	if err == nil && len(payload) != 8 {
-		err = checkpoint.Damage("the number of the run can't be read")
-	}
+	key := runKey(rowKey, num)
+	value, err := get(v.txn, key)
 	if err != nil {
-		return found{}, checkpoint.Corrupt(id, 0, err)
-	}
-	num := binary.BigEndian.Uint64(payload)
-	key = runKey(rowKey, num)
-	if value, err = get(v.txn, key); err != nil {
 		return found{}, err
 	}
 	if value == nil {
@@ -171,6 +160,43 @@ func (v *view) find(id string) (found, error) {
 		return found{}, checkpoint.Corrupt(id, 0, err)
 	}
 	return v.complete(w, num)
+}
+
+// lookNumber opens a view and finds the number of a run that must exist in it.
+func (s *Store) lookNumber(ctx context.Context, id string) (*view, uint64, error) {
+	if err := checkpoint.CheckRunID(id); err != nil {
+		return nil, 0, err
+	}
+	v, err := s.view(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	num, err := v.number(id)
+	if err != nil {
+		v.close()
+		return nil, 0, err
+	}
+	return v, num, nil
+}
+
+// number returns the number of the run of that id.
+func (v *view) number(id string) (uint64, error) {
+	key := nameKey(idKey, id)
+	value, err := get(v.txn, key)
+	if err != nil {
+		return 0, err
+	}
+	if value == nil {
+		return 0, notFound(id)
+	}
+	payload, err := unframe(key, value)
+	if err == nil && len(payload) != 8 {
+		err = checkpoint.Damage("the number of the run can't be read")
+	}
+	if err != nil {
+		return 0, checkpoint.Corrupt(id, 0, err)
+	}
+	return binary.BigEndian.Uint64(payload), nil
 }
 
 // complete finds the head and the epoch of the run of a row: those of its last append. The

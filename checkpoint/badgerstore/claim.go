@@ -1,0 +1,157 @@
+package badgerstore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// The files of a store beside its database.
+const (
+	lockFile = "LOCK"      // locked by the process that has the store open; holds its number
+	nameFile = "pawl.json" // a name, by which a directory is known to be a store
+)
+
+// A name is what nameFile holds.
+type name struct {
+	Format int    `json:"format"`
+	Store  string `json:"store"`
+}
+
+// claim locks dir for this process, after making it a store if it is empty or does not
+// exist, and returns the lock and the store's id. It writes nothing into a directory that is
+// neither empty nor a store, or is a store of an unknown format.
+func claim(dir string) (_ *os.File, id string, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, "", fmt.Errorf("checkpoint: making the store's directory: %w", err)
+	}
+	if _, err := readName(dir); err != nil {
+		return nil, "", err
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() {
+		if err != nil {
+			_ = lock.Close()
+		}
+	}()
+	// Again: another process may have made the store before we had the lock.
+	if id, err = readName(dir); err != nil || id != "" {
+		return lock, id, err
+	}
+	id = newID()
+	return lock, id, writeName(dir, name{Format: formatV0, Store: id})
+}
+
+// readName returns the id of the store in dir, or "" if dir is empty.
+func readName(dir string) (string, error) {
+	path := filepath.Join(dir, nameFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", empty(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("checkpoint: reading the store's name: %w", err)
+	}
+	var n name
+	if err := json.Unmarshal(text, &n); err != nil {
+		return "", fmt.Errorf("%w: %s can't be read: %w", checkpoint.ErrCorrupt, path, err)
+	}
+	if n.Format != formatV0 {
+		return "", fmt.Errorf("%w: %s is of format %d", checkpoint.ErrVersion, dir, n.Format)
+	}
+	if len(n.Store) != idSize {
+		return "", fmt.Errorf("%w: %s names no store", checkpoint.ErrCorrupt, path)
+	}
+	return n.Store, nil
+}
+
+// empty returns an error if dir holds anything but what an interrupted claim leaves, and
+// what a new file system does.
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("checkpoint: reading the store's directory: %w", err)
+	}
+	for _, e := range entries {
+		switch e.Name() {
+		case lockFile, nameFile + ".new", "lost+found":
+		default:
+			return fmt.Errorf("checkpoint: %s is neither empty nor a store: it holds %q and no %s",
+				dir, e.Name(), nameFile)
+		}
+	}
+	return nil
+}
+
+// writeName makes dir a store, in one step.
+func writeName(dir string, n name) error {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, nameFile)
+	if err := writeSynced(path+".new", append(text, '\n')); err != nil {
+		return fmt.Errorf("checkpoint: naming the store: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("checkpoint: naming the store: %w", err)
+	}
+	return syncDir(dir)
+}
+
+func writeSynced(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// syncDir makes the names in dir durable, where the system can do that.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("checkpoint: syncing %s: %w", dir, err)
+	}
+	defer func() { _ = f.Close() }()
+	if err := f.Sync(); err != nil && syncsDirs {
+		return fmt.Errorf("checkpoint: syncing %s: %w", dir, err)
+	}
+	return nil
+}
+
+// lockDir locks dir for this process, as long as the file it returns is open.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: locking the store: %w", err)
+	}
+	ok, err := tryLock(f)
+	if err == nil && !ok {
+		var owner [20]byte
+		n, _ := f.ReadAt(owner[:], 0)
+		err = fmt.Errorf("%w: %s is open in process %s",
+			checkpoint.ErrLocked, dir, strings.TrimSpace(string(owner[:n])))
+	}
+	if err == nil {
+		_ = f.Truncate(0)
+		_, err = f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	}
+	if err != nil {
+		_ = f.Close()
+		if errors.Is(err, checkpoint.ErrLocked) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("checkpoint: locking the store: %w", err)
+	}
+	return f, nil
+}

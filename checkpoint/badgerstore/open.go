@@ -1,0 +1,241 @@
+package badgerstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/google/uuid"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// databaseDir is the directory of the database in that of the store.
+const databaseDir = "db"
+
+// Open opens the store in dir, or makes one if dir is empty or does not exist. ErrLocked if
+// another process has it open, ErrVersion if a newer pawl made it, ErrCorrupt if something
+// in it is damaged or missing, ErrFull if the device has too little room. A directory that
+// holds anything else is refused and left as it is.
+func Open(ctx context.Context, dir string, o Options) (*Store, error) {
+	return open(ctx, dir, o, true)
+}
+
+// OpenUnsynced opens the store in dir like [Open], but what it then appends survives only
+// the death of the process, not of the machine. It is for tests, and for work that can be
+// done again.
+func OpenUnsynced(ctx context.Context, dir string, o Options) (*Store, error) {
+	return open(ctx, dir, o, false)
+}
+
+func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults(dir)
+	lock, id, err := claim(dir)
+	if err != nil {
+		return nil, err
+	}
+	undo := []func() error{lock.Close}
+	defer func() {
+		for i := len(undo) - 1; err != nil && i >= 0; i-- {
+			_ = undo[i]()
+		}
+	}()
+	room := space{dir: dir, reserve: o.FreeSpace, free: freeSpace}
+	if err := room.check(0); err != nil {
+		return nil, err
+	}
+	db, err := openDatabase(ctx, o, filepath.Join(dir, databaseDir), synced)
+	if err != nil {
+		return nil, err
+	}
+	undo = append(undo, db.Close)
+	s := newStore(o, db, db.MaxVersion())
+	s.lock, s.space, s.synced = lock, room, synced
+	known := s.ts > 1
+	if s.ts == 0 {
+		err = s.create(id)
+	} else {
+		err = s.recognize(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.witness, err = openWitness(o.Witness, id, s.ts, known, synced); err != nil {
+		return nil, err
+	}
+	undo = append(undo, s.witness.file.Close)
+	if err := s.sweepAll(ctx); err != nil {
+		return nil, err
+	}
+	go s.commitLoop()
+	return s, nil
+}
+
+// openDatabase opens Badger, having checked its files. Files of no bytes are what a crash
+// leaves of ones that were being made or removed; Badger fails on them, and sometimes leaves
+// one when it fails, so it gets a second chance.
+func openDatabase(
+	ctx context.Context, o Options, dir string, synced bool,
+) (*badger.DB, error) {
+	for try := 1; ; try++ {
+		if err := guard(ctx, dir, synced); err != nil {
+			return nil, err
+		}
+		db, err := tryBadger(o.forBadger(dir, synced))
+		if err == nil {
+			return db, nil
+		}
+		if strings.Contains(err.Error(), "Cannot acquire directory lock") {
+			return nil, fmt.Errorf("%w: %s", checkpoint.ErrLocked, dir)
+		}
+		if try == 2 {
+			if ofSystem(err) {
+				return nil, fmt.Errorf("checkpoint: opening the database: %w", err)
+			}
+			return nil, fmt.Errorf("%w: opening the database: %w", checkpoint.ErrCorrupt, err)
+		}
+	}
+}
+
+// tryBadger opens the database. It panics on some kinds of damage.
+func tryBadger(o badger.Options) (db *badger.DB, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return badger.OpenManaged(o)
+}
+
+// ofSystem reports whether err is about this machine rather than what the files hold.
+// Badger keeps but the text of such errors.
+func ofSystem(err error) bool {
+	for _, errno := range []syscall.Errno{
+		syscall.EACCES, syscall.EPERM, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+		syscall.ENOSPC, syscall.EIO, syscall.EROFS,
+	} {
+		if errors.Is(err, errno) || strings.Contains(err.Error(), errno.Error()) {
+			return true
+		}
+	}
+	return false
+}
+
+// create writes the first transaction of a store, synced whatever the store will be.
+func (s *Store) create(id string) error {
+	err := s.commitAlone(func(txn *badger.Txn) error {
+		return txn.Set(storeKey, frame(storeKey, []byte(id)))
+	})
+	if err == nil {
+		err = s.db.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: making the store: %w", err)
+	}
+	return nil
+}
+
+// recognize checks that the database is that of the store, with no transaction missing.
+func (s *Store) recognize(ctx context.Context, id string) error {
+	v := s.openingView()
+	defer v.close()
+	value, err := get(v.txn, storeKey)
+	if err != nil {
+		return err
+	}
+	if value == nil {
+		return fmt.Errorf("%w: the database does not say of which store it is",
+			checkpoint.ErrCorrupt)
+	}
+	payload, err := unframe(storeKey, value)
+	if err != nil {
+		return fmt.Errorf("checkpoint: the store's name: %w", err)
+	}
+	if string(payload) != id {
+		return fmt.Errorf("%w: the database is that of store %.36q, not %s",
+			checkpoint.ErrCorrupt, payload, id)
+	}
+	if err := v.noGaps(ctx); err != nil {
+		return err
+	}
+	s.lastRun, err = v.lastRun()
+	return err
+}
+
+// noGaps checks that the transactions that are not yet in tables are all there. The log that
+// Badger keeps of them ends at the first record that it can't read, without a word.
+func (v *view) noGaps(ctx context.Context) error {
+	var tabled uint64
+	for _, table := range v.s.db.Tables() {
+		tabled = max(tabled, table.MaxVersion)
+	}
+	seen := make(map[uint64]bool)
+	it := v.txn.NewIterator(badger.IteratorOptions{AllVersions: true, SinceTs: tabled})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		seen[it.Item().Version()] = true
+	}
+	for ts := tabled + 1; ts <= v.ts; ts++ {
+		if !seen[ts] {
+			return fmt.Errorf("%w: transaction %d is missing; the newest is %d",
+				checkpoint.ErrCorrupt, ts, v.ts)
+		}
+	}
+	return ctx.Err()
+}
+
+// lastRun returns the highest number that a run was ever given and that matters.
+func (v *view) lastRun() (uint64, error) {
+	var last uint64
+	it := v.iterator([]byte{rowKey}, true)
+	defer it.Close()
+	if it.Seek(seqKey(rowKey, ^uint64(0), 0)); it.Valid() {
+		last = runOf(it.Item().Key())
+	}
+	value, err := get(v.txn, nextKey)
+	if err != nil || value == nil {
+		return last, err
+	}
+	payload, err := unframe(nextKey, value)
+	if err == nil && len(payload) != 8 {
+		err = checkpoint.Damage("it can't be read")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("checkpoint: the number of the next run: %w", err)
+	}
+	return max(last, binary.BigEndian.Uint64(payload)-1), nil
+}
+
+// openingView returns a view while nobody else has the store.
+func (s *Store) openingView() *view {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	return s.viewLocked()
+}
+
+// commitAlone commits one transaction while the committer does not run.
+func (s *Store) commitAlone(fill func(*badger.Txn) error) error {
+	txn := s.db.NewTransactionAt(s.ts+1, true)
+	defer txn.Discard()
+	if err := fill(txn); err != nil {
+		return err
+	}
+	if err := s.commitAt(txn, s.ts+1); err != nil {
+		return err
+	}
+	s.ts++
+	s.durable = s.ts
+	return nil
+}
+
+// newID returns the id of a new store.
+func newID() string { return uuid.NewString() }

@@ -1,0 +1,206 @@
+package badgerstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// PutSnapshot implements [checkpoint.Store]. It returns once the snapshot is durable. Its
+// pieces travel with the appends of others, one per group, so it takes its time but none of
+// theirs. The newest two snapshots are kept. ErrConflict if the run never stood at s.Head.
+func (s *Store) PutSnapshot(
+	ctx context.Context, l checkpoint.Lease, snap checkpoint.Snapshot,
+) error {
+	r, err := s.enterHeld(ctx, l)
+	if err != nil {
+		return err
+	}
+	defer s.leave(r)
+	if len(snap.Data) > MaxSnapshot {
+		return fmt.Errorf("%w: run %q: a snapshot of %d bytes, the limit is %d",
+			checkpoint.ErrTooLarge, l.Run, len(snap.Data), MaxSnapshot)
+	}
+	num, newer, stale, err := s.aroundSnapshot(ctx, l.Run, snap.Head)
+	if err != nil || newer {
+		return err
+	}
+	q := newRequest()
+	q.rule, q.run, q.lease = held, r, l
+	key := seqKey(snapshotKey, num, snap.Head.Seq)
+	if err := s.putBlob(ctx, q, key, snap.Head.Digest[:], snap.Data); err != nil {
+		return err
+	}
+	for _, key := range stale {
+		q.delete(key)
+	}
+	return s.submit(ctx, s.bulk, q)
+}
+
+// aroundSnapshot checks that the run stood at head, and finds what a snapshot of that
+// position makes superfluous: older ones but the newest, and chunks without a snapshot. It
+// reports newer if there are two newer ones, which make this one superfluous.
+func (s *Store) aroundSnapshot(
+	ctx context.Context, id string, head checkpoint.Head,
+) (num uint64, newer bool, stale [][]byte, err error) {
+	v, f, err := s.look(ctx, id)
+	if err != nil {
+		return 0, false, nil, err
+	}
+	defer v.close()
+	if f.info.Head != head {
+		if err := v.passed(f, head); err != nil {
+			return 0, false, nil, err
+		}
+	}
+	keep := []uint64{head.Seq}
+	keys := v.keys(runKey(snapshotKey, f.num))
+	for _, key := range keys {
+		if !slices.Contains(keep, seqOf(key)) {
+			keep = append(keep, seqOf(key))
+		}
+	}
+	slices.Sort(keep)
+	keep = keep[max(0, len(keep)-2):]
+	for _, key := range keys {
+		if !slices.Contains(keep, seqOf(key)) {
+			stale = append(stale, key)
+		}
+	}
+	for _, key := range v.keys(append([]byte{chunkKey}, runKey(snapshotKey, f.num)...)) {
+		if !slices.Contains(keep, seqOf(key[1:])) {
+			stale = append(stale, key)
+		}
+	}
+	return f.num, !slices.Contains(keep, head.Seq), stale, nil
+}
+
+// passed returns ErrConflict unless the run has ended an append at that position.
+func (v *view) passed(f found, at checkpoint.Head) error {
+	if at.Seq > 0 && at.Seq < f.info.Head.Seq {
+		e, err := v.envelope(f.num, at.Seq)
+		if err != nil {
+			return checkpoint.Corrupt(f.info.Run, at.Seq, err)
+		}
+		if e.Head() == at {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: run %q never ended an append at entry %d with that digest",
+		checkpoint.ErrConflict, f.info.Run, at.Seq)
+}
+
+// keys returns all keys with that prefix.
+func (v *view) keys(prefix []byte) [][]byte {
+	it := v.iterator(prefix, false)
+	defer it.Close()
+	var keys [][]byte
+	for it.Rewind(); it.Valid(); it.Next() {
+		keys = append(keys, it.Item().KeyCopy(nil))
+	}
+	return keys
+}
+
+// Snapshot implements [checkpoint.Store]. It checks that the log still holds the position
+// that the snapshot was taken at.
+func (s *Store) Snapshot(
+	ctx context.Context, id string, upTo uint64,
+) (checkpoint.Snapshot, error) {
+	v, f, err := s.look(ctx, id)
+	if err != nil {
+		return checkpoint.Snapshot{}, err
+	}
+	defer v.close()
+	key := v.lastKey(snapshotKey, f.num, upTo)
+	if key == nil {
+		return checkpoint.Snapshot{}, fmt.Errorf("%w: snapshot of run %q",
+			checkpoint.ErrNotFound, id)
+	}
+	snap, err := v.snapshot(f, key)
+	return snap, checkpoint.Corrupt(id, seqOf(key), err)
+}
+
+func (v *view) snapshot(f found, key []byte) (checkpoint.Snapshot, error) {
+	value, err := get(v.txn, key)
+	if err != nil {
+		return checkpoint.Snapshot{}, err
+	}
+	snap := checkpoint.Snapshot{Head: checkpoint.Head{Seq: seqOf(key)}}
+	about, data, err := v.blob(key, value, len(snap.Head.Digest))
+	if err != nil {
+		return checkpoint.Snapshot{}, err
+	}
+	copy(snap.Head.Digest[:], about)
+	snap.Data = data
+	if snap.Head == f.info.Head {
+		return snap, nil
+	}
+	e, err := v.envelope(f.num, snap.Head.Seq)
+	if err == nil && e.Head() != snap.Head {
+		err = checkpoint.Damage("a snapshot is not of this log")
+	}
+	return snap, err
+}
+
+// PutGraph implements [checkpoint.Store].
+func (s *Store) PutGraph(ctx context.Context, digest string, graph []byte) error {
+	if err := checkpoint.CheckDigest(digest); err != nil {
+		return err
+	}
+	old, err := s.findGraph(ctx, digest)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		if string(old) != string(graph) {
+			return fmt.Errorf("%w: graph %q is another one", checkpoint.ErrConflict, digest)
+		}
+		return nil
+	}
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.exit()
+	if len(graph) > MaxAppend {
+		return fmt.Errorf("%w: graph %q: %d bytes, the limit is %d",
+			checkpoint.ErrTooLarge, digest, len(graph), MaxAppend)
+	}
+	q := newRequest()
+	if err := s.putBlob(ctx, q, nameKey(graphKey, digest), nil, graph); err != nil {
+		return err
+	}
+	return s.submit(ctx, s.queue, q)
+}
+
+// Graph implements [checkpoint.Store].
+func (s *Store) Graph(ctx context.Context, digest string) ([]byte, error) {
+	graph, err := s.findGraph(ctx, digest)
+	if err == nil && graph == nil {
+		err = fmt.Errorf("%w: graph %q", checkpoint.ErrNotFound, digest)
+	}
+	return graph, err
+}
+
+// findGraph returns a graph, or nil if there is none.
+func (s *Store) findGraph(ctx context.Context, digest string) ([]byte, error) {
+	v, err := s.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	key := nameKey(graphKey, digest)
+	value, err := get(v.txn, key)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	_, graph, err := v.blob(key, value, 0)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: graph %q: %w", digest, err)
+	}
+	if graph == nil {
+		graph = []byte{}
+	}
+	return graph, nil
+}

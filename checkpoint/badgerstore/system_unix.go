@@ -1,0 +1,30 @@
+//go:build linux || darwin || freebsd
+
+package badgerstore
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// syncsDirs: a directory can be synced like a file.
+const syncsDirs = true
+
+// freeSpace returns how many bytes an ordinary user may still write beside dir.
+func freeSpace(dir string) (int64, error) {
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(dir, &stat); err != nil {
+		return 0, err
+	}
+	return int64(stat.Bavail) * int64(stat.Bsize), nil
+}
+
+// tryLock locks the file for this process, and reports false if another has it locked.
+func tryLock(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}

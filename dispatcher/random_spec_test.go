@@ -1,0 +1,169 @@
+package dispatcher_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// A graphSpec describes a graph. The generator makes it, package dag builds it, and the
+// reference interprets it; neither of the two sees what the other makes of it.
+type graphSpec struct {
+	Name    string
+	Grouped bool // its state type is grouped, and not cells
+	Nodes   []*nodeSpec
+	Ends    []edgeSpec
+}
+
+// A nodeSpec describes one node and how its visits behave.
+type nodeSpec struct {
+	Name     string
+	Kind     dag.Kind
+	After    []edgeSpec
+	Writes   []cellOp
+	Outcomes []string
+	Attempts int    // of its Policy
+	Fails    int    // how many attempts fail; -1: all
+	How      string // in which way: error, panic or goexit
+	Body     *graphSpec
+	Most     int
+	Odds     int      // one of so many states ends the loop; 0: none does
+	In, Out  []cellOp // of an Embed
+}
+
+// An edgeSpec describes an edge: of node Node if Op is "", else "all" or "any" of Of.
+type edgeSpec struct {
+	Op     string
+	Node   int
+	On     []string
+	Failed bool
+	Of     []edgeSpec
+}
+
+// A cellOp is one write to one cell.
+type cellOp struct {
+	Cell, Do string
+	Key, Val string
+	Num      int
+	Pad      int // bytes that are added to Val
+}
+
+// act is what a visit of n does, whoever runs it: draft writes to the visit's draft, and
+// returns the JSON of what the visit then sees. Everything that is written depends on the
+// path and on everything that was read, so that one wrong byte shows in all that follows.
+func (n *nodeSpec) act(path string, told []string, draft func(...cellOp) string) string {
+	for _, failure := range told {
+		draft(cellOp{Cell: "L", Do: "append", Val: failure})
+	}
+	after := draft(fill(n.Writes, path, draft())...)
+	if len(n.Outcomes) == 0 {
+		return ""
+	}
+	return n.Outcomes[chance(len(n.Outcomes), path, after)]
+}
+
+// fails reports whether this attempt fails.
+func (n *nodeSpec) fails(attempt int) bool { return n.Fails < 0 || attempt <= n.Fails }
+
+// until reports whether a loop ends at this state.
+func (n *nodeSpec) until(state string) bool { return n.Odds > 0 && chance(n.Odds, n.Name, state) == 0 }
+
+// fill completes writes by what was seen.
+func fill(writes []cellOp, path, seen string) []cellOp {
+	writes = slices.Clone(writes)
+	for i := range writes {
+		w := &writes[i]
+		w.Val = fmt.Sprintf("%s%03x%s", w.Val, chance(1<<12, path, seen), strings.Repeat("x", w.Pad))
+		w.Num += chance(5, path, seen)
+	}
+	return writes
+}
+
+// chance returns a number below n that depends on nothing but words.
+func chance(n int, words ...string) int {
+	h := fnv.New64a()
+	for _, w := range words {
+		h.Write([]byte(w))
+		h.Write([]byte{0})
+	}
+	sum := h.Sum64()
+	return int((sum ^ sum>>29) % uint64(n))
+}
+
+// String prints the graph, so that a failing test can be turned into a scenario.
+func (g *graphSpec) String() string {
+	var b strings.Builder
+	g.print(&b, "")
+	return b.String()
+}
+
+func (g *graphSpec) print(b *strings.Builder, indent string) {
+	for _, n := range g.Nodes {
+		fmt.Fprintf(b, "%s%s %s", indent, n.Name, n.Kind)
+		if len(n.Outcomes) > 0 {
+			fmt.Fprintf(b, " {%s}", strings.Join(n.Outcomes, " "))
+		}
+		for _, e := range n.After {
+			fmt.Fprintf(b, " <- %s", g.edge(e))
+		}
+		if n.Attempts > 0 || n.Fails != 0 {
+			fmt.Fprintf(b, " | attempts %d, fails %d (%s)", n.Attempts, n.Fails, n.How)
+		}
+		if n.Kind == dag.KindLoop {
+			fmt.Fprintf(b, " | most %d, odds %d", n.Most, n.Odds)
+		}
+		if n.Body != nil && n.Body.Grouped {
+			b.WriteString(" | grouped")
+		}
+		for _, list := range []struct {
+			word string
+			ops  []cellOp
+		}{{"writes", n.Writes}, {"in", n.In}, {"out", n.Out}} {
+			if len(list.ops) > 0 {
+				fmt.Fprintf(b, " | %s %v", list.word, list.ops)
+			}
+		}
+		b.WriteByte('\n')
+		if n.Body != nil {
+			n.Body.print(b, indent+"\t")
+		}
+	}
+	for _, e := range g.Ends {
+		fmt.Fprintf(b, "%send <- %s\n", indent, g.edge(e))
+	}
+}
+
+func (g *graphSpec) edge(e edgeSpec) string {
+	if e.Op != "" {
+		var of []string
+		for _, e := range e.Of {
+			of = append(of, g.edge(e))
+		}
+		return e.Op + "(" + strings.Join(of, ", ") + ")"
+	}
+	name := g.Nodes[e.Node].Name
+	switch {
+	case e.Failed:
+		return name + ".failed"
+	case len(e.On) > 0:
+		return name + "." + strings.Join(e.On, "|")
+	}
+	return name
+}
+
+func (o cellOp) String() string {
+	s := o.Cell + "." + o.Do
+	if o.Key != "" {
+		s += "[" + o.Key + "]"
+	}
+	if o.Val != "" {
+		s += " " + o.Val
+	}
+	if o.Num != 0 {
+		s += fmt.Sprintf(" %d", o.Num)
+	}
+	return s
+}

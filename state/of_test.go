@@ -1,0 +1,324 @@
+package state_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/state"
+)
+
+type half struct{ n int }
+
+func (half) MarshalJSON() ([]byte, error) { return []byte("1"), nil }
+
+type otherHalf struct{ n int }
+
+func (*otherHalf) UnmarshalJSON([]byte) error { return nil }
+
+type textHalf struct{ n int }
+
+func (textHalf) MarshalText() ([]byte, error) { return nil, nil }
+
+type stamped struct {
+	time.Time
+	Note string
+}
+
+type (
+	inner    struct{ Exported int }
+	embedder struct {
+		inner
+		Other string
+	}
+	pointerEmbedder struct{ *inner }
+	unexported      struct{ hidden int }
+	dashed          struct {
+		Gone int `json:"-"`
+	}
+	twins struct {
+		A int `json:"B"`
+		B int
+	}
+	shadow struct {
+		inner
+		Exported string
+	}
+	list []list
+	node struct {
+		Next *node
+		Kids map[string][]node
+	}
+	quoted struct {
+		N int `json:"n,string"`
+	}
+	plainCell struct{ C state.Value[int] }
+	group     struct{ In state.Value[int] }
+	promoting struct{ state.Value[int] }
+	renamed   state.List[int]
+)
+
+func problem[S any]() string {
+	_, err := state.Of[S]()
+	return fmt.Sprint(err)
+}
+
+// DESIGN section 6: a field that is no cell is an error that says what to write.
+func TestOfSaysWhatToWrite(t *testing.T) {
+	type inquiry struct {
+		Query   string
+		Books   []book
+		Ratings map[string]int
+		Seen    map[string]bool
+		Raw     []byte
+		Addr    book
+		Cost    *state.Sum[int]
+		Any     any
+		Do      func()
+		Renamed renamed
+		Group   struct {
+			N int
+			state.Sum[int]
+		}
+		hidden state.Value[int]
+		closed group
+		Gone   state.Value[int] `json:"-"`
+		Same   state.Value[int] `json:"Again"`
+		Again  state.Sum[int]
+	}
+	_ = inquiry{}.hidden
+	_ = inquiry{}.closed
+	got := problem[inquiry]()
+	want := []string{
+		"state: inquiry.Query is a string: write state.Value[string]",
+		"state: inquiry.Books is a []state_test.book: write state.List[state_test.book]",
+		"state: inquiry.Ratings is a map[string]int: write state.Map[string, int]",
+		"state: inquiry.Seen is a map[string]bool: write state.Set[string]",
+		"state: inquiry.Raw is a []uint8: write state.Value[[]uint8]",
+		"state: inquiry.Addr is a state_test.book: write state.Value[state_test.book]",
+		"state: inquiry.Cost is a *state.Sum[int]: write state.Sum[int], without the pointer",
+		"state: inquiry.Any is an interface {}: JSON can't bring it back, and a state holds nothing else",
+		"state: inquiry.Do is a func(): JSON can't bring it back, and a state holds nothing else",
+		"state: inquiry.Renamed is a state_test.renamed: write the type of the cell itself",
+		"state: inquiry.Group.N is an int: write state.Value[int]",
+		"state: inquiry.Group.Sum is embedded: give the cell a name",
+		"state: inquiry.hidden is not exported: write Hidden",
+		"state: inquiry.closed is not exported, so its cells can't be reached: write Closed",
+		`state: inquiry.Gone has the tag json:"-": a cell needs a name`,
+		`state: inquiry.Same and inquiry.Again have the same name "Again"`,
+	}
+	if got != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+	for got, want := range map[string]string{
+		problem[int]():             "state: int is no state: write a struct of cells, or state.Whole[int]",
+		problem[state.List[int]](): "state: state.List[int] is a cell: make it a field of a struct",
+		problem[promoting]():       "state: promoting.Value is embedded: give the cell a name",
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// DESIGN section 6: what JSON can't bring back is refused, naming the field path.
+func TestOfRefusesWhatJSONCannotBringBack(t *testing.T) {
+	for got, want := range map[string]string{
+		problem[struct{ V state.Value[func()] }]():           ".V is a func(), which JSON can't bring back",
+		problem[struct{ V state.Value[any] }]():              ".V is a interface {}, which JSON can't bring back",
+		problem[struct{ V state.Value[error] }]():            ".V is a error, which JSON can't bring back",
+		problem[struct{ V state.List[chan int] }]():          ".V is a chan int, which JSON can't bring back",
+		problem[struct{ V state.Value[complex128] }]():       ".V is a complex128, which JSON can't bring back",
+		problem[struct{ V state.Value[uintptr] }]():          ".V is a uintptr, which JSON can't bring back",
+		problem[struct{ V state.Value[map[string][]any] }](): ".V[][] is a interface {}, which JSON can't bring back",
+		problem[struct{ V state.Value[*unexported] }]():      ".V.hidden is not exported, so JSON can't bring it back",
+		problem[struct{ V state.Map[string, dashed] }]():     `.V.Gone has the tag json:"-", so JSON can't bring it back`,
+		problem[struct{ V state.Value[[2]twins] }]():         `.V[] has two fields whose JSON name is "B"`,
+		problem[struct{ V state.Value[shadow] }]():           `.V has two fields whose JSON name is "Exported"`,
+		problem[struct{ V state.Value[pointerEmbedder] }]():  ".V.inner embeds a pointer to an unexported struct, which JSON can't bring back",
+		problem[struct{ V state.Value[half] }]():             ".V is a state_test.half, which has a marshaller without the unmarshaller that belongs to it",
+		problem[struct{ V state.Value[otherHalf] }]():        ".V is a state_test.otherHalf, which has an unmarshaller without the marshaller that belongs to it",
+		problem[struct{ V state.Value[textHalf] }]():         ".V is a state_test.textHalf, which has a marshaller without the unmarshaller that belongs to it",
+		problem[struct{ V state.Value[stamped] }]():          ".V is a state_test.stamped, whose MarshalJSON is that of an embedded field, which leaves out the others",
+		problem[struct {
+			V state.Value[map[string]big.Int]
+		}](): ".V[] is a big.Int, whose marshaller has a pointer receiver, which encoding/json does not call for the values of a map",
+		problem[struct{ V state.Value[map[[1]int]int] }](): ".V has keys of type [1]int: write a string, an integer, or a type with MarshalText and UnmarshalText",
+		problem[struct{ V state.Map[bool, int] }]():        ".V has keys of type bool: write a string, an integer, or a type with MarshalText and UnmarshalText",
+		problem[struct{ V state.Map[textHalf, int] }]():    ".V has keys of type state_test.textHalf: write a string, an integer, or a type with MarshalText and UnmarshalText",
+		problem[struct{ V state.Value[plainCell] }]():      ".V.C is a cell: cells stand in the state itself, not in values",
+		problem[struct {
+			V state.Value[state.Frozen[func()]]
+		}](): ".V is a func(), which JSON can't bring back",
+		problem[struct {
+			V state.Whole[struct{ F func() }]
+		}](): ".V.F is a func(), which JSON can't bring back",
+		problem[struct {
+			G struct{ V state.Value[chan<- int] }
+		}](): ".G.V is a chan<- int, which JSON can't bring back",
+		problem[state.Whole[struct{ A, B func() }]](): "Whole.A is a func(), which JSON can't bring back",
+		problem[struct {
+			V state.Value[struct{ A struct{ B chan int } }]
+		}](): ".V.A.B is a chan int, which JSON can't bring back",
+	} {
+		first, _, _ := strings.Cut(got, "\n")
+		if !strings.HasSuffix(first, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestOfAcceptsWhatJSONBringsBack(t *testing.T) {
+	type fine struct {
+		A state.Value[embedder]
+		B state.Value[node]
+		C state.Value[list]
+		D state.Value[time.Time]
+		E state.Value[map[netip.Addr]json.RawMessage]
+		F state.List[big.Int]
+		G state.Value[map[string]*big.Int]
+		H state.Map[netip.Addr, []byte]
+		I state.Value[json.Number]
+		J state.Value[[2]struct{}]
+		K state.Value[quoted]
+		L state.Map[*big.Int, int]
+	}
+	s := schemaOf[fine](t)
+	want := []string{
+		"A value {Exported: int, Other: string}",
+		"B value {Kids: map[string][]^^^, Next: *^^}",
+		"C value []^",
+		"D value time.Time",
+		"E value map[net/netip.Addr]encoding/json.RawMessage",
+		"F list []math/big.Int",
+		"G value map[string]*math/big.Int",
+		"H map map[net/netip.Addr]bytes",
+		"I value encoding/json.Number",
+		"J value [2]{}",
+		"K value {n: int}",
+		"L map map[*math/big.Int]int",
+	}
+	for i, c := range s.Cells() {
+		if got := fmt.Sprint(c.Name, " ", c.Kind, " ", c.Type); got != want[i] {
+			t.Errorf("%s, want %s", got, want[i])
+		}
+	}
+	view := s.New()
+	seven := big.NewInt(7)
+	write(t, view, func(f *fine) {
+		f.A.Set(embedder{inner{1}, "o"})
+		f.B.Set(node{Next: &node{}, Kids: map[string][]node{"k": {{}}}})
+		f.C.Set(list{{}, {{}}})
+		f.D.Set(time.Unix(0, 0).UTC())
+		f.E.Set(map[netip.Addr]json.RawMessage{netip.MustParseAddr("::1"): json.RawMessage(`[1]`)})
+		f.F.Append(*seven)
+		f.G.Set(map[string]*big.Int{"s": seven})
+		f.H.Put(netip.MustParseAddr("::1"), []byte("bytes"))
+		f.I.Set("12e3")
+		f.K.Set(quoted{5})
+		f.L.Put(seven, 1)
+	})
+	back := reparse(t, s, view).Value().(*fine)
+	if got, want := natural(t, back), natural(t, view.Value()); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if back.A.Get().Exported != 1 || back.K.Get().N != 5 || !back.L.Has(seven) {
+		t.Error("a value did not come back")
+	}
+	for k := range back.L.All() {
+		if k.Int64() != 7 {
+			t.Errorf("key %s", k)
+		}
+	}
+	raw := view.AppendJSON(nil)
+	var cells map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &cells); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range s.Cells() {
+		if err := c.Type.Accepts(cells[c.Name]); cells[c.Name] != nil && err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+		}
+	}
+}
+
+func TestCellsAreNamedAsInJSON(t *testing.T) {
+	type deep struct {
+		Query state.Value[string] `json:"query"`
+		Cost  state.Sum[int]      `json:",omitempty"`
+		Group struct {
+			Inner struct{ X state.Value[int] } `json:"in"`
+		}
+		group
+	}
+	var names []string
+	for _, c := range schemaOf[deep](t).Cells() {
+		names = append(names, c.Name)
+	}
+	if got, want := strings.Join(names, " "), "query Cost Group.in.X In"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestParseSchemaGivesTheSameSchema(t *testing.T) {
+	for _, s := range []*state.Schema{schemaOf[mixed](t), schemaOf[struct{}](t), schemaOf[state.Whole[node]](t)} {
+		raw, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := state.ParseSchema(raw)
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		again, err := json.Marshal(back)
+		if err != nil || string(again) != string(raw) {
+			t.Errorf("%s, %v, want %s", again, err, raw)
+		}
+		if back.New().Value() != nil || back.New().Check() != nil {
+			t.Error("an untyped image has a typed value")
+		}
+	}
+	for _, in := range []string{
+		``, `[]`, `{"cells":[{}]}`,
+		`{"cells":[{"name":"a","kind":"value"}]}`,
+		`{"cells":[{"name":"a","kind":"valu","type":{"kind":"int"}}]}`,
+		`{"cells":[{"name":"a","kind":"value","type":{"kind":"in"}}]}`,
+		`{"cells":[{"name":"a","kind":"value","type":{"kind":"ref","up":1}}]}`,
+		`{"cells":[{"name":"a","kind":"value","type":{"kind":"list","elem":{"kind":"ref","up":2}}}]}`,
+		`{"cells":[{"name":"a","kind":"value","type":{"kind":"list"}}]}`,
+		`{"cells":[{"name":"a","kind":"list","type":{"kind":"int"}}]}`,
+		`{"cells":[{"name":"a","kind":"map","type":{"kind":"list","elem":{"kind":"int"}}}]}`,
+		`{"cells":[{"name":"a","kind":"map","type":{"kind":"map","key":{"kind":"bool"},"elem":{"kind":"int"}}}]}`,
+		`{"cells":[{"name":"a","kind":"sum","type":{"kind":"uint8"}}]}`,
+		`{"cells":[{"name":"a","kind":"value","type":{"kind":"object","fields":[{"name":"f"}]}}]}`,
+		`{"cells":[{"name":"a","kind":"sum","type":{"kind":"int"}},{"name":"a","kind":"sum","type":{"kind":"int"}}]}`,
+	} {
+		if _, err := state.ParseSchema([]byte(in)); err == nil {
+			t.Errorf("%s is a schema", in)
+		}
+	}
+}
+
+func TestSchemasOfOneTypeAgree(t *testing.T) {
+	a, b := schemaOf[every](t), schemaOf[every](t)
+	view := a.New()
+	if err := view.Apply(draft(t, b.New(), func(e *every) { e.Sum.Add(1) })); err != nil {
+		t.Error(err)
+	}
+	other := b.New()
+	other.CopyFrom(view)
+	if got := other.Value().(*every).Sum.Get(); got != 1 {
+		t.Errorf("the copy shows %d", got)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("an image was copied into one of another schema")
+		}
+	}()
+	schemaOf[inquiry](t).New().CopyFrom(view)
+}

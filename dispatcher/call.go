@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
-	"github.com/pawlgo/pawl/dag"
 )
 
 // A mode is how a call came about.
@@ -63,21 +62,27 @@ func (r *run) find(how mode, input func(any), options []ResumeOption) early {
 	case how == modeStart:
 		return early{m.report(r.id, head.Seq), c.refuse(r.id, ErrExists)}
 	}
-	r.m, r.journal.head, r.journal.since, r.journal.posts = m, head, m.read, true
+	posts, err := c.store.Posts(ctx, r.id)
+	if err != nil {
+		return early{err: err}
+	}
+	r.m, r.journal.head, r.journal.since, r.journal.posts = m, head, m.read, len(posts) > 0
 	return r.resumable(how, options)
 }
 
 func (c *core) newRun(ctx context.Context, id string) *run {
 	r := &run{
 		c: c, id: id, parent: ctx,
-		results: make(chan *visit, 1), posted: make(chan struct{}, 1),
-		soft: make(chan struct{}), done: make(chan struct{}),
-		due: map[*task]time.Time{}, errs: map[string]error{}, started: time.Now(),
+		results: make(chan struct{}, 1), soft: make(chan struct{}), done: make(chan struct{}),
+		started: time.Now(),
 	}
 	r.strays.r = r
 	r.strays.count.Store(1)
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	r.stored, r.unhold = context.WithCancel(context.WithoutCancel(ctx))
+	if c.store != nil {
+		r.posted = make(chan struct{}, 1)
+		r.stored, r.unhold = context.WithCancel(context.WithoutCancel(ctx))
+	}
 	return r
 }
 
@@ -144,7 +149,7 @@ func (r *run) resumable(how mode, options []ResumeOption) early {
 		Entry: checkpoint.Entry{Kind: checkpoint.Resumed, Data: encode(checkpoint.Resumption{Owner: r.c.owner, Ends: how == modeResume})},
 		live:  true,
 	})
-	if was == checkpoint.StatusInterrupted && len(m.ready) == 0 && !m.undecided() && len(m.delays()) == 0 {
+	if was == checkpoint.StatusInterrupted && !r.journal.posts && len(m.ready) == 0 && !m.undecided() && len(m.delays()) == 0 {
 		return early{rep, r.rested(rep)} // everything that waits still does
 	}
 	if m.root.step == 0 && !r.halted() {
@@ -159,6 +164,9 @@ func (r *run) resumable(how mode, options []ResumeOption) early {
 func (r *run) armDelays() {
 	for _, t := range r.m.delays() {
 		left := time.UnixMilli(t.odd.notBefore).Sub(r.c.opts.now())
+		if r.due == nil {
+			r.due = map[*task]time.Time{}
+		}
 		r.due[t] = time.Now().Add(max(0, min(left, t.odd.wait)))
 	}
 	r.wakeDue()
@@ -191,18 +199,25 @@ func (r *run) conclude(rested bool) (*report, error) {
 		return r.early.rep, r.early.err
 	}
 	if !rested || r.err != nil {
+		err := r.stuck
+		if rested {
+			err = r.err
+		}
 		rep := &report{}
 		rep.Run, rep.Status = r.id, checkpoint.StatusRunning
 		rep.Cursor = checkpoint.Cursor{Run: r.id}
 		rep.Abandoned = r.names
-		return rep, r.c.refuse(r.id, r.err)
+		r.tellLeft(err)
+		return rep, r.c.refuse(r.id, err)
 	}
 	rep := r.m.report(r.id, r.journal.head.Seq)
 	rep.Abandoned = r.names
 	if rep.Status == checkpoint.StatusCompleted {
 		return rep, nil
 	}
-	return rep, r.rested(rep)
+	err := r.rested(rep)
+	r.tellLeft(err) // it was drained, if nothing has told that it rests
+	return rep, err
 }
 
 // rested makes the error of a run at rest.
@@ -226,8 +241,10 @@ func (r *run) rested(rep *report) error {
 // letGo lets go of everything that the call holds, but for what strays still need.
 func (r *run) letGo() {
 	r.cancel(context.Canceled)
-	r.unhold()
-	if r.reading != nil && r.err == nil {
+	if r.unhold != nil {
+		r.unhold()
+	}
+	if r.reading != nil && r.stuck == nil {
 		<-r.reading
 	}
 	if r.strays.count.Load() > 1 {
@@ -242,91 +259,3 @@ func (c *core) release(l checkpoint.Lease) {
 		_ = c.store.Release(context.Background(), l)
 	}
 }
-
-// cancelRun is Cancel.
-func (c *core) cancelRun(ctx context.Context, id string, cause error) error {
-	if err := c.exists(ctx, id); err != nil {
-		return err
-	}
-	text := ""
-	if cause != nil {
-		text = cause.Error()
-	}
-	return c.tellRun(ctx, id, checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(text)},
-		func(m *machine) (checkpoint.Entry, error) {
-			return checkpoint.Entry{Kind: checkpoint.Cancelled, Data: encode(checkpoint.Resting{Cause: text})}, nil
-		})
-}
-
-// answerInterrupt is Answer.
-func (c *core) answerInterrupt(ctx context.Context, id, interrupt string, value any) error {
-	if err := c.exists(ctx, id); err != nil {
-		return err
-	}
-	answer, err := marshal(value)
-	if err != nil {
-		return &AnswerError{id, interrupt, err.Error(), ErrAnswerType}
-	}
-	post := checkpoint.Post{ID: "answer:" + interrupt, Kind: postAnswer, Data: encode(postedAnswer{interrupt, answer})}
-	return c.tellRun(ctx, id, post, func(m *machine) (checkpoint.Entry, error) {
-		p := m.waits[interrupt]
-		if p == nil {
-			return checkpoint.Entry{}, &AnswerError{id, interrupt, "no such interrupt waits", ErrNotAwaited}
-		}
-		if err := p.accepts(answer); err != nil {
-			return checkpoint.Entry{}, &AnswerError{id, interrupt, plain(err), ErrAnswerType}
-		}
-		return checkpoint.Entry{Kind: checkpoint.Answered, ID: interrupt, Data: answer}, nil
-	})
-}
-
-func (c *core) exists(ctx context.Context, id string) error {
-	if err := checkpoint.CheckRunID(id); err != nil {
-		return fmt.Errorf("dispatcher: %w", err)
-	}
-	if c.store == nil {
-		return c.refuse(id, ErrNoStore)
-	}
-	if _, err := c.store.Stat(ctx, id); err != nil {
-		return c.refuse(id, err)
-	}
-	return nil
-}
-
-// tellRun adds an entry to a run that is at rest, or posts the message to a live one.
-// What makes the entry also says why the message can't be accepted.
-func (c *core) tellRun(ctx context.Context, id string, post checkpoint.Post, entry func(*machine) (checkpoint.Entry, error)) error {
-	lease, err := c.store.Acquire(ctx, id, c.owner)
-	live := errors.Is(err, checkpoint.ErrBusy)
-	if err != nil && !live {
-		return c.refuse(id, err)
-	}
-	if !live {
-		defer c.release(lease)
-	}
-	m, head, err := c.load(ctx, id, 0)
-	if err != nil {
-		return c.refuse(id, err)
-	}
-	if m.status == checkpoint.StatusCompleted {
-		return c.refuse(id, ErrCompleted)
-	}
-	e, err := entry(m)
-	if err != nil {
-		return err
-	}
-	if live {
-		err = c.store.Post(ctx, id, post)
-		if errors.Is(err, checkpoint.ErrConflict) {
-			return &AnswerError{id, e.ID, "another answer was given", ErrNotAwaited}
-		}
-	} else if m.status != checkpoint.StatusCancelled || e.Kind != checkpoint.Cancelled {
-		_, err = c.store.Append(ctx, lease, head, []checkpoint.Entry{e})
-	}
-	if err != nil {
-		return c.refuse(id, err)
-	}
-	return nil
-}
-
-var _ dag.Visit = (*visit)(nil)

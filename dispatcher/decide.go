@@ -131,25 +131,41 @@ func (r *run) merge(h *tenure, f *frame) (bool, *userError) {
 	if !ok || !made {
 		return ok, nil
 	}
-	for _, i := range f.open {
-		t := &f.tasks[i]
-		if t.phase != finished || !r.m.vets {
-			continue
-		}
-		stop, ok, err := r.boundary(h, t, true)
-		if err != nil {
-			r.park("hook", err.err, nil)
-			return ok, nil
-		}
-		if !ok {
-			return false, nil
-		}
-		if stop {
-			r.interrupt(t, checkpoint.Interrupt{Kind: kindAfter})
-		}
+	held, ok, err := r.behind(h, f)
+	if !ok {
+		return false, nil
+	}
+	if err != nil {
+		r.park("hook", err.err, nil)
+		return true, nil
+	}
+	for _, t := range held {
+		r.interrupt(t, checkpoint.Interrupt{Kind: kindAfter})
 	}
 	r.superstep(f, m, "")
 	return true, nil
+}
+
+// behind asks which visits of a superstep the run pauses after. All verdicts are known
+// before any of them becomes a fact.
+func (r *run) behind(h *tenure, f *frame) (held []*task, ok bool, err *userError) {
+	if !r.m.vets {
+		return nil, true, nil
+	}
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		if t.phase != finished {
+			continue
+		}
+		stop, ok, err := r.boundary(h, t, true)
+		if !ok || err != nil {
+			return nil, ok, err
+		}
+		if stop {
+			held = append(held, t)
+		}
+	}
+	return held, true, nil
 }
 
 func (r *run) superstep(f *frame, m state.Merged, outcome string) {
@@ -281,6 +297,10 @@ func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
 // which it was asked; a merge that failed is the run's fault.
 func (r *run) undecided(d decision, u *userError) {
 	t := d.t
+	if d.kind == merge && d.f.tried { // the hook behind the superstep ended the goroutine
+		r.park("hook", u.err, nil)
+		return
+	}
 	if d.kind == merge || d.kind == bury {
 		r.park("merge", u.err, d.f.finishedHere())
 		return
@@ -289,7 +309,7 @@ func (r *run) undecided(d decision, u *userError) {
 		t = d.f.holder
 	}
 	e := &NodeError{Run: r.id, Path: t.path(), Kind: u.kind, Stack: u.stack, Err: u.err}
-	r.errs[e.Path] = e
+	r.blame(e)
 	r.add(fact{
 		Entry: checkpoint.Entry{Kind: checkpoint.AttemptFailed, Path: e.Path, Data: encode(checkpoint.FailedAttempt{
 			Kind: string(u.kind), Message: u.err.Error(), Stack: string(u.stack), Final: true,

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -74,8 +73,8 @@ type core struct {
 	owner  string
 	before patterns
 	after  patterns
-	slots  *semaphore.Weighted // nil: no limit
-	strays sync.Map            // run id → *strays: visits that were abandoned and have not returned
+	slots  chan struct{} // full when Options.Parallel bodies run; nil: no limit
+	strays sync.Map      // run id → *strays: visits that were abandoned and have not returned
 }
 
 // New joins a graph and a store. With a nil store runs leave no log: only Start works,
@@ -123,7 +122,7 @@ func (c *core) configure() error {
 	o.Limits.ValueBytes = orDefault(o.Limits.ValueBytes, 64<<20)
 	o.Grace = orDefault(o.Grace, 5*time.Second)
 	if o.Parallel > 0 {
-		c.slots = semaphore.NewWeighted(int64(o.Parallel))
+		c.slots = make(chan struct{}, o.Parallel)
 	}
 	if o.now == nil {
 		o.now = time.Now

@@ -52,12 +52,12 @@ func Example_ask() {
 	if !errors.Is(err, dispatcher.ErrInterrupted) {
 		log.Fatal(err)
 	}
-	asked := res.Interrupts[0]
-	fmt.Printf("%s asks: %s\n", asked.Path, asked.Question)
+	question := res.Interrupts[0]
+	fmt.Println(question)
 
-	err = d.Answer(ctx, "refund-3", asked.ID, "a lot")
+	err = d.Answer(ctx, "refund-3", question.ID, "a lot")
 	fmt.Println("refused:", errors.Is(err, dispatcher.ErrAnswerType))
-	if err := d.Answer(ctx, "refund-3", asked.ID, 40); err != nil {
+	if err := d.Answer(ctx, "refund-3", question.ID, 40); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := d.Run(ctx, "refund-3", nil); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -35,19 +36,23 @@ func (r *run) flush(h *tenure) bool {
 	if !h.leave(inCall, doingAppend) {
 		return false
 	}
-	began := time.Now()
+	var began time.Time
+	if r.c.opts.Observe != nil {
+		began = time.Now()
+	}
 	head, err := r.c.store.Append(r.stored, r.journal.lease, r.journal.head, entries)
 	if !h.back(inCall) {
 		return false
 	}
 	if err != nil {
-		r.err = err
-		r.finish(h)
+		r.breakOff(h, err)
 		return false
 	}
 	r.journal.head = head
 	r.journal.since += size
-	r.c.observe(Event{Kind: Appended, Entries: len(entries), Bytes: size, Duration: time.Since(began)}, r)
+	if r.c.opts.Observe != nil {
+		r.c.observe(Event{Kind: Appended, Entries: len(entries), Bytes: size, Duration: time.Since(began)}, r)
+	}
 	r.tell()
 	return r.snapshot(h)
 }
@@ -96,8 +101,7 @@ func (r *run) snapshot(h *tenure) bool {
 		return false
 	}
 	if errors.Is(err, checkpoint.ErrFenced) {
-		r.err = err
-		r.finish(h)
+		r.breakOff(h, err)
 		return false
 	}
 	return true // without it a replay is longer, and nothing else
@@ -183,8 +187,7 @@ func (r *run) takePosts(h *tenure) bool {
 		if r.ctx.Err() != nil {
 			return true // they stay where they are
 		}
-		r.err = err
-		r.finish(h)
+		r.breakOff(h, err)
 		return false
 	}
 	for _, p := range posts {
@@ -196,8 +199,8 @@ func (r *run) takePosts(h *tenure) bool {
 func (r *run) takePost(p checkpoint.Post) {
 	switch p.Kind {
 	case postCancel:
-		if r.drain == "" {
-			r.drain = p.ID
+		if !slices.Contains(r.drains, p.ID) {
+			r.drains = append(r.drains, p.ID)
 			r.cancel(postedCause(p))
 			r.halting = true
 		}
@@ -211,7 +214,16 @@ func (r *run) takePost(p checkpoint.Post) {
 			}
 		}
 	}
-	r.add(fact{Entry: checkpoint.Entry{Kind: checkpoint.Noted, Post: p.ID, Data: encode(fmt.Sprintf("post %s of kind %s changed nothing", p.ID, p.Kind))}, live: true})
+	r.note(p.ID, p.Kind)
+}
+
+// note drains a post that changes nothing.
+func (r *run) note(id, kind string) {
+	r.add(fact{Entry: noted(id, kind), live: true})
+}
+
+func noted(id, kind string) checkpoint.Entry {
+	return checkpoint.Entry{Kind: checkpoint.Noted, Post: id, Data: encode("a post of kind " + kind + " changed nothing")}
 }
 
 // accepts reports why an answer can't end the interrupt.

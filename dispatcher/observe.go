@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -40,11 +41,14 @@ func (r *run) tellFact(x *fact) {
 			e.Attempt = 1
 		}
 	}
+	if x.f != nil && x.f.holder != nil {
+		e.Node = x.f.holder.nodePath()
+	}
 	switch x.Kind {
 	case checkpoint.Opened:
-		e.Kind = RunStarted
+		e.Kind, r.told = RunStarted, true
 	case checkpoint.Resumed:
-		e.Kind = RunResumed
+		e.Kind, r.told = RunResumed, true
 	case checkpoint.Entered:
 		e.Kind = FrameEntered
 	case checkpoint.Done:
@@ -54,8 +58,9 @@ func (r *run) tellFact(x *fact) {
 		e.Failure, e.Final = failureOf(x)
 	case checkpoint.Interrupted:
 		e.Kind = VisitInterrupted
-		if p := r.m.waits[x.ID]; p != nil {
-			e.Outcome = p.kind
+		var i checkpoint.Interrupt
+		if json.Unmarshal(x.Data, &i) == nil {
+			e.Outcome = i.Kind
 		}
 	case checkpoint.Answered:
 		e.Kind = InterruptAnswered
@@ -65,11 +70,18 @@ func (r *run) tellFact(x *fact) {
 		e.Kind, e.Outcome = SuperstepEnded, ""
 		e.Duration = r.sinceBegun(x.f)
 	case checkpoint.Completed, checkpoint.Waiting, checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed:
-		e.Kind, e.Status = RunRested, r.m.status
+		e.Kind, e.Status, r.told = RunRested, r.m.status, false
 	default:
 		return
 	}
 	r.c.observe(e, r)
+}
+
+// tellLeft tells of a call that ends and leaves the run running.
+func (r *run) tellLeft(err error) {
+	if r.told {
+		r.c.observe(Event{Kind: RunRested, Status: checkpoint.StatusRunning, Err: err}, r)
+	}
 }
 
 func failureOf(x *fact) (dag.FailureKind, bool) {

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pawlgo/pawl/dag"
 )
@@ -30,8 +31,9 @@ type nodeSpec struct {
 	How      string // in which way: error, panic or goexit
 	Body     *graphSpec
 	Most     int
-	Odds     int      // one of so many states ends the loop; 0: none does
-	In, Out  []cellOp // of an Embed
+	Odds     int           // one of so many states ends the loop; 0: none does
+	In, Out  []cellOp      // of an Embed
+	asked    *atomic.Int64 // how often a decision of user code was asked for: until, in, out
 }
 
 // An edgeSpec describes an edge: of node Node if Op is "", else "all" or "any" of Of.
@@ -166,4 +168,40 @@ func (o cellOp) String() string {
 		s += fmt.Sprintf(" %d", o.Num)
 	}
 	return s
+}
+
+// under returns the path of name below the frame at path.
+func under(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "/" + name
+}
+
+// told is what a node is told of a failure that it follows.
+func told(path string, attempts int, kind dag.FailureKind) string {
+	return fmt.Sprintf("%s failed after %d (%s)", path, attempts, kind)
+}
+
+// failures returns the nodes whose failure is mentioned in edges, in declaration order.
+func failures(edges []edgeSpec) []int {
+	var nodes []int
+	for _, e := range edges {
+		if e.Failed {
+			nodes = append(nodes, e.Node)
+		}
+		nodes = append(nodes, failures(e.Of)...)
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// catches reports whether somebody follows the failure of node i.
+func (g *graphSpec) catches(i int) bool {
+	for _, n := range g.Nodes {
+		if slices.Contains(failures(n.After), i) {
+			return true
+		}
+	}
+	return slices.Contains(failures(g.Ends), i)
 }

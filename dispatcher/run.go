@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -28,29 +29,36 @@ type run struct {
 	stored context.Context // of store calls: ends when the grace period does
 	unhold context.CancelFunc
 
-	facts    []fact // applied and not durable yet
-	flight   []*visit
-	results  chan *visit // of visits that run in goroutines of their own
-	due      map[*task]time.Time
-	errs     map[string]error // why visits failed in this call, by path
-	parked   []parked         // supersteps that can't be merged
-	halting  bool             // the context is done: nothing new begins
-	drain    string           // id of the post that cancelled the run
-	strays   strays
-	names    []string // of strays
-	setUp    func() early
-	early    early // what the call returns at once; nothing else happens
-	released bool  // the lease was given back
+	facts   []fact                // applied and not durable yet
+	flight  []*visit              // in goroutines of their own
+	landed  atomic.Pointer[visit] // those that have returned, the last one first
+	results chan struct{}         // has room for one: somebody has landed
+	due     map[*task]time.Time   // of visits that wait between attempts
+	errs    map[string]error      // why visits failed in this call, by path
+	parked  []parked              // supersteps that can't be merged
+	halting bool                  // the context is done: nothing new begins
+	drains  []string              // ids of the posts that cancelled the run
+	polled  bool                  // posts were read since anything happened
+	slot    bool                  // one of Options.Parallel is held and not used yet
 
-	posted  chan struct{}      // the caller tells the owner that there are posts
-	reading chan struct{}      // closed when the reader of posts beside the caller has ended
-	soft    chan struct{}      // closed by the caller: abandon what is running
-	done    chan struct{}      // closed by the last owner
-	err     error              // of the store, or ErrStuck; the machine then says nothing
-	started time.Time          // of the call
-	lines   []checkpoint.Entry // memory for the next append
-	bytes   []byte
-	writes  []state.Write
+	strays   strays
+	names    []string     // of strays
+	setUp    func() early // takes the lease and reads the log, or opens a new run
+	early    early        // what the call returns at once; nothing else happens
+	released bool         // the lease was given back
+
+	posted  chan struct{} // the caller tells the owner that there are posts
+	reading chan struct{} // closed when the reader of posts beside the caller has ended
+	soft    chan struct{} // closed by the caller: abandon what is running
+	done    chan struct{} // closed by the last owner
+	err     error         // of the store; the machine then says nothing
+	stuck   error         // why the caller gave up; the caller's
+	started time.Time     // of the call
+	told    bool          // the observer knows that the run is live
+
+	lines  []checkpoint.Entry // memory for the next append
+	bytes  []byte
+	writes []state.Write // memory for the next merge
 }
 
 // parked is a superstep that can't be merged. It is told when nothing runs any more,
@@ -78,6 +86,9 @@ func (r *run) own(h *tenure) {
 	}
 	ended = true
 	if h.word.Load() == taken {
+		if h.lost {
+			r.abandonFlight()
+		}
 		r.strays.returned()
 	}
 }
@@ -117,6 +128,9 @@ func (r *run) loop(h *tenure) {
 		}
 		resting := r.idle()
 		if resting {
+			if r.poll() {
+				continue
+			}
 			r.rest()
 		}
 		if !r.flush(h) {
@@ -130,11 +144,21 @@ func (r *run) loop(h *tenure) {
 		if !owner {
 			return
 		}
-		if more {
-			continue
+		r.polled = false
+		if !more {
+			r.wait()
 		}
-		r.wait()
 	}
+}
+
+// poll has the posts read once more before the run comes to rest with interrupts open:
+// an answer may have been posted meanwhile.
+func (r *run) poll() bool {
+	if r.polled || r.halting || r.c.store == nil || len(r.m.waits) == 0 {
+		return false
+	}
+	r.polled, r.journal.posts = true, true
+	return true
 }
 
 // idle reports whether nothing runs and nothing may begin.
@@ -146,13 +170,15 @@ func (r *run) idle() bool {
 	if r.halting {
 		return true
 	}
-	if r.m.steps >= r.c.opts.Limits.Supersteps && len(r.m.ready) > 0 && r.m.status != checkpoint.StatusCompleted {
+	if r.limited() && len(r.m.ready) > 0 {
 		err := &LimitError{Limit: "supersteps", Max: r.c.opts.Limits.Supersteps}
 		r.parked = append(r.parked, parked{fault: fault{"limit", err.Error()}, err: err})
 		return true
 	}
 	return len(r.m.ready) == 0 && len(r.due) == 0
 }
+
+func (r *run) limited() bool { return r.m.steps >= r.c.opts.Limits.Supersteps }
 
 // halted reads the contexts. Once one is done nothing new begins.
 func (r *run) halted() bool {
@@ -168,6 +194,7 @@ func (r *run) rest() {
 	var resting checkpoint.Resting
 	switch failures := r.m.failures(); {
 	case r.m.status == checkpoint.StatusCompleted:
+		r.noteDrains(0)
 		return
 	case r.halting:
 		cause := context.Cause(r.ctx)
@@ -177,7 +204,10 @@ func (r *run) rest() {
 		if errors.Is(cause, ErrDrain) {
 			return
 		}
-		x.Kind, x.Post = checkpoint.Cancelled, r.drain
+		x.Kind = checkpoint.Cancelled
+		if len(r.drains) > 0 {
+			x.Post = r.drains[0]
+		}
 		if r.parent.Err() == context.DeadlineExceeded {
 			x.Kind = checkpoint.TimedOut
 		}
@@ -200,6 +230,15 @@ func (r *run) rest() {
 	}
 	x.Data = encode(resting)
 	r.add(x)
+	r.noteDrains(1)
+}
+
+// noteDrains drains the posts that cancelled a run without a cancel of their own.
+func (r *run) noteDrains(from int) {
+	for i := from; i < len(r.drains); i++ {
+		r.note(r.drains[i], postCancel)
+	}
+	r.drains = nil
 }
 
 // voidAll takes back what the supersteps that can't be merged did.
@@ -216,27 +255,46 @@ func (r *run) voidAll() {
 // launch begins what may run. A visit that is alone runs on the owner's goroutine; then
 // more is true. owner is false if the ownership was taken meanwhile.
 func (r *run) launch(h *tenure) (more, owner bool) {
-	if r.halting {
+	if r.halting || r.limited() {
 		return false, true
 	}
 	tasks := r.m.take()
-	if len(tasks) == 1 && len(r.flight) == 0 && len(r.due) == 0 {
-		return true, r.inline(h, tasks[0])
-	}
+	alone := len(tasks) == 1 && len(r.flight) == 0 && len(r.due) == 0
 	for i, t := range tasks {
-		if r.halted() {
+		if r.halted() || !r.takeSlot() {
 			r.m.ready = append(r.m.ready, tasks[i:]...)
-			return true, true
+			return r.halting, true
+		}
+		if alone {
+			return true, r.inline(h, t)
 		}
 		r.spawn(t)
 	}
 	return false, true
 }
 
+// takeSlot takes one of Options.Parallel if there is one.
+func (r *run) takeSlot() bool {
+	if r.c.slots == nil {
+		return true
+	}
+	if r.slot {
+		r.slot = false
+		return true
+	}
+	select {
+	case r.c.slots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 // wait blocks until something happens, and stages it.
 func (r *run) wait() {
 	var due <-chan time.Time
 	var done <-chan struct{}
+	var slots chan<- struct{}
 	if !r.halting {
 		done = r.ctx.Done()
 		if at, ok := r.earliest(); ok {
@@ -244,11 +302,15 @@ func (r *run) wait() {
 			defer timer.Stop()
 			due = timer.C
 		}
+		if len(r.m.ready) > 0 && !r.limited() {
+			slots = r.c.slots
+		}
 	}
 	select {
-	case v := <-r.results:
-		r.land(v)
+	case <-r.results:
 		r.landAll()
+	case slots <- struct{}{}:
+		r.slot = true
 	case <-due:
 	case <-done:
 		r.halting = true
@@ -259,18 +321,21 @@ func (r *run) wait() {
 	}
 	if !r.halting {
 		r.wakeDue()
+	} else if r.slot {
+		r.slot = false
+		<-r.c.slots
 	}
 }
 
-// landAll stages what has finished by now: it shares the next append.
+// landAll stages what has returned by now: it shares the next append.
 func (r *run) landAll() {
-	for {
-		select {
-		case v := <-r.results:
-			r.land(v)
-		default:
-			return
-		}
+	v := r.landed.Swap(nil)
+	var first *visit
+	for v != nil { // in the order of their return
+		v.next, first, v = first, v, v.next
+	}
+	for v = first; v != nil; v = v.next {
+		r.land(v)
 	}
 }
 
@@ -315,6 +380,22 @@ func (r *run) apply() {
 	if err := r.m.apply(x); err != nil {
 		panic(fmt.Sprintf("dispatcher: a fact of a live run does not fit: %s %s: %v", x.Kind, x.Path, err))
 	}
+}
+
+// breakOff ends a call whose store has failed. The bodies that run are told so, and waited
+// for until they are abandoned; what they did is not kept.
+func (r *run) breakOff(h *tenure, err error) {
+	r.err, r.halting = err, true
+	r.cancel(err)
+	for len(r.flight) > 0 {
+		select {
+		case <-r.results:
+			r.landAll()
+		case <-r.soft:
+			r.abandon()
+		}
+	}
+	r.finish(h)
 }
 
 // finish ends the ownership of the run for good, and gives the lease back unless there

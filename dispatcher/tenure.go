@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -17,6 +18,7 @@ type tenure struct {
 	doing  string   // while away: what
 	visit  *visit   // the visit that runs on the owner's goroutine
 	decide decision // the decision for which user code runs on it
+	lost   bool     // it was taken while the owner was at home
 	goexit bool     // user code ended the goroutine; the next one has to say so
 	stack  []byte   // where it did
 }
@@ -32,7 +34,8 @@ const (
 // leave marks the owner as away. It fails if the ownership was taken.
 func (h *tenure) leave(where int32, doing string) bool {
 	h.doing = doing
-	return h.word.CompareAndSwap(atHome, where)
+	h.lost = !h.word.CompareAndSwap(atHome, where)
+	return !h.lost
 }
 
 // back marks the owner as home again. It fails if the ownership was taken.
@@ -98,13 +101,13 @@ func (r *run) takeOver(h *tenure) *tenure {
 		return h
 	}
 	r.names = append(r.names, h.visit.path)
-	r.m.ready = append(r.m.ready, h.visit.t)
 	next := &tenure{}
 	go r.own(next) // as the first owner
 	return next
 }
 
-// giveUp takes the ownership from an owner that has not come back in time.
+// giveUp takes the ownership from an owner that has not come back in time, and abandons
+// the bodies that still run.
 func (r *run) giveUp(h *tenure) bool {
 	r.strays.count.Add(1)
 	switch h.word.Swap(taken) {
@@ -113,13 +116,14 @@ func (r *run) giveUp(h *tenure) bool {
 		<-r.done
 		return true
 	case atHome:
-		r.err = ErrStuck // it is between two calls, and learns of it before the next
-	default:
-		r.names = append(r.names, h.doing)
-		r.err = fmt.Errorf("%w: %s", ErrStuck, h.doing)
-		if h.doing == doingAppend {
-			r.err = fmt.Errorf("%w: %s: %w", ErrStuck, h.doing, ErrCommitUnknown)
-		}
+		r.stuck = ErrStuck // it is between two calls, learns of it before the next, and abandons them
+		return false
+	}
+	r.abandonFlight()
+	r.names = append(r.names, h.doing)
+	r.stuck = fmt.Errorf("%w: %s", ErrStuck, h.doing)
+	if h.doing == doingAppend {
+		r.stuck = fmt.Errorf("%w: %s: %w", ErrStuck, h.doing, ErrCommitUnknown)
 	}
 	return false
 }
@@ -132,6 +136,9 @@ func (r *run) exited(h *tenure) {
 	}
 	where := h.word.Load()
 	if where == taken || !h.back(where) {
+		if h.visit != nil {
+			h.visit.close()
+		}
 		r.strays.returned()
 		return
 	}
@@ -159,18 +166,22 @@ func (r *run) afterGoexit(h *tenure) {
 func (r *run) abandon() {
 	r.soft = nil
 	r.halting = true
-	flight := r.flight
-	for _, v := range flight {
+	r.abandonFlight()
+	for len(r.flight) > 0 {
+		<-r.results
+		r.landAll()
+	}
+}
+
+// abandonFlight leaves in flight only visits whose bodies have returned.
+func (r *run) abandonFlight() {
+	r.flight = slices.DeleteFunc(r.flight, func(v *visit) bool {
 		r.strays.count.Add(1)
 		if v.word.CompareAndSwap(visitRunning, visitAbandoned) {
 			r.names = append(r.names, v.path)
-			r.m.ready = append(r.m.ready, v.t)
-			r.drop(v)
-			continue
+			return true
 		}
 		r.strays.count.Add(-1)
-	}
-	for len(r.flight) > 0 {
-		r.land(<-r.results)
-	}
+		return false
+	})
 }

@@ -28,6 +28,7 @@ type visit struct {
 	began   time.Time
 	stop    context.CancelFunc // of its time limit; nil if it has none
 	word    atomic.Int32
+	next    *visit // landed before it
 
 	asks    atomic.Pointer[question] // the last one asked
 	outcome string
@@ -156,16 +157,14 @@ func panicked(p any) *userError {
 // inline runs a visit on the owner's goroutine. It reports whether that still owns the run.
 func (r *run) inline(h *tenure, t *task) bool {
 	v := r.newVisit(t)
-	if r.slot(v); r.halted() {
-		r.giveBack(v)
-		return true
-	}
 	h.visit = v
 	if !h.leave(inNode, "") {
+		v.close()
 		return false
 	}
 	v.call()
 	if !h.back(inNode) {
+		v.close()
 		return false
 	}
 	h.visit = nil
@@ -173,50 +172,51 @@ func (r *run) inline(h *tenure, t *task) bool {
 	return true
 }
 
-// spawn runs a visit in a goroutine of its own, which ends with the body: the owner
-// receives it from results, or has abandoned it.
+// spawn runs a visit in a goroutine of its own, which ends with the body: the owner finds
+// it landed, or has abandoned it.
 func (r *run) spawn(t *task) {
 	v := r.newVisit(t)
 	r.flight = append(r.flight, v)
-	go func() {
-		defer func() {
-			if v.word.CompareAndSwap(visitRunning, visitReturned) {
-				r.results <- v
-				return
-			}
-			r.strays.returned()
-		}()
-		if r.slot(v); r.parent.Err() != nil || r.ctx.Err() != nil {
-			v.failed = &userError{kind: dag.FailedError, err: context.Canceled}
-			return
-		}
+	go v.fly()
+}
+
+func (v *visit) fly() {
+	defer v.ground() // Goexit comes through here as well
+	if v.r.parent.Err() == nil && v.r.ctx.Err() == nil {
 		v.call()
-	}()
-}
-
-// slot waits for one of Options.Parallel, or until the run's context is done. Bodies give
-// it back in land.
-func (r *run) slot(v *visit) {
-	if r.c.slots != nil && r.c.slots.Acquire(r.ctx, 1) == nil {
-		v.stop = both(v.stop, func() { r.c.slots.Release(1) })
+		return
 	}
+	v.failed = &userError{kind: dag.FailedError, err: context.Canceled}
 }
 
-func both(f, g func()) context.CancelFunc {
-	return func() {
-		if f != nil {
-			f()
+// ground hands a visit that has returned to the owner, or counts it as a stray.
+func (v *visit) ground() {
+	r := v.r
+	if !v.word.CompareAndSwap(visitRunning, visitReturned) {
+		v.close()
+		r.strays.returned()
+		return
+	}
+	for {
+		v.next = r.landed.Load()
+		if r.landed.CompareAndSwap(v.next, v) {
+			break
 		}
-		g()
+	}
+	select {
+	case r.results <- struct{}{}:
+	default:
 	}
 }
 
-// giveBack returns a visit that did not begin.
-func (r *run) giveBack(v *visit) {
+// close gives back what a visit holds: its timer, and one of Options.Parallel.
+func (v *visit) close() {
 	if v.stop != nil {
 		v.stop()
 	}
-	r.m.ready = append(r.m.ready, v.t)
+	if v.r.c.slots != nil {
+		<-v.r.c.slots
+	}
 }
 
 // drop forgets a visit that was in flight.
@@ -230,8 +230,9 @@ func (r *run) drop(v *visit) {
 func (r *run) land(v *visit) {
 	r.drop(v)
 	timedOut := v.stop != nil && v.failed != nil && context.Cause(v.Context) == ErrTimeout
-	if v.stop != nil {
-		v.stop()
+	v.close()
+	if r.err != nil {
+		return // the store has failed: nothing is kept
 	}
 	var took time.Duration
 	if !v.began.IsZero() {
@@ -324,13 +325,16 @@ func (r *run) attemptFailed(v *visit, took time.Duration) {
 	if !a.Final {
 		a.Wait = p.Backoff.Delay(v.Key(), v.attempt, previous)
 		a.NotBefore = r.c.opts.now().Add(a.Wait)
+		if r.due == nil {
+			r.due = map[*task]time.Time{}
+		}
 		r.due[t] = time.Now().Add(a.Wait)
 	}
 	e := &NodeError{Run: r.id, Path: v.path, Attempt: v.attempt, Kind: u.kind, Stack: u.stack, Err: u.err}
 	if u.kind == dag.FailedTimeout {
 		e.Budget = p.Timeout
 	}
-	r.errs[v.path] = e
+	r.blame(e)
 	r.add(fact{
 		Entry: checkpoint.Entry{Kind: checkpoint.AttemptFailed, Path: v.path, Attempt: v.attempt, Data: encode(a)},
 		t:     t, live: true, err: e, took: took,
@@ -351,6 +355,14 @@ func retry(f func(error) bool, err error) (again bool, broken error) {
 	return f(err), nil
 }
 
+// blame keeps why a visit failed for the result of this call.
+func (r *run) blame(e *NodeError) {
+	if r.errs == nil {
+		r.errs = map[string]error{}
+	}
+	r.errs[e.Path] = e
+}
+
 func (r *run) nodeError(f *dag.Failure) error {
 	if err := r.errs[f.Path]; err != nil {
 		return err
@@ -366,3 +378,5 @@ func encode(v any) json.RawMessage {
 	}
 	return raw
 }
+
+var _ dag.Visit = (*visit)(nil)

@@ -54,19 +54,6 @@ func BenchmarkSuperstep(b *testing.B) {
 			step(b, view, view.Draft())
 		}
 	})
-	b.Run("draft=slab", func(b *testing.B) {
-		b.ReportAllocs()
-		view := s.New()
-		var slab []state.Image
-		for b.Loop() {
-			if len(slab) == 0 {
-				slab = s.Slab(16)
-			}
-			slab[0].CopyFrom(view)
-			step(b, view, slab[0])
-			slab = slab[1:]
-		}
-	})
 	b.Run("draft=copied", func(b *testing.B) {
 		b.ReportAllocs()
 		view, draft := s.New(), s.New()
@@ -157,4 +144,66 @@ func draft[S any](t testing.TB, view state.Image, f func(*S)) state.Delta {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// BenchmarkParse loads a state of 10 000 strings of a kilobyte.
+func BenchmarkParse(b *testing.B) {
+	type shelf struct {
+		List state.List[string]
+		Map  state.Map[string, string]
+	}
+	s := schemaOf[shelf](b)
+	text := fmt.Sprintf("%01021d", 0)
+	for name, fill := range map[string]func(*shelf){
+		"list": func(f *shelf) {
+			for range 10_000 {
+				f.List.Append(text)
+			}
+		},
+		"map": func(f *shelf) {
+			for i := range 10_000 {
+				f.Map.Put(fmt.Sprint(i), text)
+			}
+		},
+	} {
+		view := s.New()
+		write(b, view, fill)
+		raw := view.AppendJSON(nil)
+		b.Run("cell="+name, func(b *testing.B) {
+			b.SetBytes(int64(len(raw)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Parse(raw); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("append="+name, func(b *testing.B) {
+			b.SetBytes(int64(len(raw)))
+			for b.Loop() {
+				raw = view.AppendJSON(raw[:0])
+			}
+		})
+	}
+}
+
+// BenchmarkMapPut is one superstep that puts one number into a map of n.
+func BenchmarkMapPut(b *testing.B) {
+	for _, n := range []int{0, 100, 10_000} {
+		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
+			s := schemaOf[every](b)
+			view := s.New()
+			keys := make([]string, n+1)
+			write(b, view, func(e *every) {
+				for i := range keys {
+					keys[i] = fmt.Sprint("key", i)
+					e.Map.Put(keys[i], i)
+				}
+			})
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				write(b, view, func(e *every) { e.Map.Put(keys[i%len(keys)], i) })
+			}
+		})
+	}
 }

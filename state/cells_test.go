@@ -458,24 +458,6 @@ func TestImagesMayBeSharedBetweenGoroutines(t *testing.T) {
 	}
 }
 
-func TestSlabsAreDraftsOnceCopiedInto(t *testing.T) {
-	s := schemaOf[every](t)
-	view := filled(t, s)
-	slab := s.Slab(3)
-	for i, img := range slab {
-		img.CopyFrom(view)
-		img.Value().(*every).Sum.Add(i)
-	}
-	for i, img := range slab {
-		if d, err := img.Delta(); err != nil || string(d.AppendJSON(nil)) != fmt.Sprintf(`{"Sum":{"add":%d}}`, i) {
-			t.Errorf("%d: %s, %v", i, d.AppendJSON(nil), err)
-		}
-	}
-	if s.Slab(0) != nil || slab[0].IsZero() || !(state.Image{}).IsZero() {
-		t.Error("zero images")
-	}
-}
-
 type checked struct{ N state.Sum[int] }
 
 func (c *checked) Check() error {
@@ -496,5 +478,78 @@ func TestCheckIsTheStatesOwn(t *testing.T) {
 	}
 	if err := schemaOf[every](t).New().Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A key is stored under the name that it has in JSON.
+func TestKeysMayHoldAnyCharacter(t *testing.T) {
+	s := schemaOf[every](t)
+	view := s.New()
+	want := map[string]int{}
+	for i, k := range trickyStrings {
+		write(t, view, func(e *every) { e.Map.Put(k, i); e.Set.Add(k) })
+		want[k] = i
+	}
+	if got := string(view.AppendJSON(nil)); !strings.HasPrefix(got, `{"Map":`+asJSON(t, want)) {
+		t.Errorf("%s, want %s", got, asJSON(t, want))
+	}
+	e := reparse(t, s, view).Value().(*every)
+	for k, i := range want {
+		if got, ok := e.Map.Get(k); got != i || !ok || !e.Set.Has(k) {
+			t.Errorf("%q is lost", k)
+		}
+		d := draft(t, view, func(e *every) { e.Map.Delete(k); e.Set.Remove(k) })
+		if raw := d.AppendJSON(nil); d.Size() != len(raw) || !json.Valid(raw) {
+			t.Errorf("size %d of %s", d.Size(), raw)
+		}
+	}
+}
+
+// What is applied beneath pending writes shows through them.
+func TestApplyBeneathPendingWrites(t *testing.T) {
+	s := schemaOf[every](t)
+	img := filled(t, s)
+	e := img.Value().(*every)
+	e.List.Append("mine")
+	e.Map.Put("mine", 1)
+	e.Map.Delete("a")
+	e.Sum.Add(1)
+	d := draft(t, filled(t, s), func(e *every) {
+		e.List.Append("theirs")
+		e.Map.Put("mine", 2)
+		e.Map.Put("theirs", 2)
+		e.Sum.Add(10)
+	})
+	if err := img.Apply(d); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.List.Slice(); fmt.Sprint(got) != "[l m theirs mine]" {
+		t.Errorf("the list shows %v", got)
+	}
+	if v, _ := e.Map.Get("mine"); v != 1 || e.Map.Len() != 2 || !e.Map.Has("theirs") || e.Sum.Get() != 12 {
+		t.Errorf("the map shows %d keys, the sum %d", e.Map.Len(), e.Sum.Get())
+	}
+	e.Map.Put("more", 1)
+	if e.Map.Len() != 3 {
+		t.Errorf("the map shows %d keys", e.Map.Len())
+	}
+}
+
+func TestErrorsNameTheirCell(t *testing.T) {
+	cause := errors.New("cause")
+	for want, err := range map[string]error{
+		`state: "a" and "b" write to key "k" of cell "C" in one superstep, and these writes don't merge`: &state.ConflictError{Cell: "C", Key: "k", Visits: [2]string{"a", "b"}},
+		`state: cell "C": a written value can't be stored: cause`:                                         &state.EncodeError{Cell: "C", Err: cause},
+		`state: a stored value does not fit int: cause`:                                                   &state.DecodeError{Type: "int", Err: cause},
+		`state: cell "C": cause`:                                                                          &state.ApplyError{Cell: "C", Err: cause},
+		`state: cell "C": at byte 3: cause`:                                                               &state.ParseError{Cell: "C", Offset: 3, Err: cause},
+		`state: at byte 3: cause`:                                                                         &state.ParseError{Offset: 3, Err: cause},
+	} {
+		if err.Error() != want {
+			t.Errorf("%s, want %s", err, want)
+		}
+		if errors.Unwrap(err) != cause && !strings.Contains(want, "superstep") {
+			t.Errorf("%s does not unwrap", err)
+		}
 	}
 }

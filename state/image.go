@@ -9,20 +9,7 @@ type Image struct {
 }
 
 // New returns the zero state.
-func (s *Schema) New() Image { return Image{s.make(1), s} }
-
-// Slab returns n images of the zero state in one allocation. With [Image.CopyFrom] they
-// become drafts that cost less than [Image.Draft], and live as long as one of them does.
-func (s *Schema) Slab(n int) []Image {
-	if n == 0 {
-		return nil
-	}
-	images, p := make([]Image, n), s.make(n)
-	for i := range images {
-		images[i] = Image{element(p, i, s.size), s}
-	}
-	return images
-}
+func (s *Schema) New() Image { return Image{s.make(), s} }
 
 // IsZero reports whether i is no image.
 func (i Image) IsZero() bool { return i.s == nil }

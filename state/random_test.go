@@ -173,7 +173,7 @@ func folds(t *testing.T, s *state.Schema, start state.Image) []*fold {
 	return fs
 }
 
-func reparse(t *testing.T, s *state.Schema, img state.Image) state.Image {
+func reparse(t testing.TB, s *state.Schema, img state.Image) state.Image {
 	t.Helper()
 	raw := img.AppendJSON(nil)
 	back, err := s.Parse(raw)

@@ -66,8 +66,7 @@ type Schema struct {
 	json   []byte
 
 	// How to handle the struct in memory.
-	size  uintptr
-	make  func(n int) addr // n of them in one piece
+	make  func() addr
 	clone func(addr) addr
 	copy  func(to, from addr)
 	value func(addr) any
@@ -83,8 +82,7 @@ func Of[S any]() (*Schema, error) {
 		return nil, err
 	}
 	s := &Schema{goType: t}
-	s.size = t.Size()
-	s.make = func(n int) addr { return addrOf(&make([]S, n)[0]) }
+	s.make = func() addr { return addrOf(new(S)) }
 	s.clone = func(p addr) addr {
 		q := new(S)
 		*q = *at[S](p)
@@ -163,11 +161,10 @@ func ParseSchema(b []byte) (*Schema, error) {
 		cells[i].off = t.Field(i).Offset
 	}
 	s := &Schema{}
-	s.size = t.Size()
-	s.make = func(n int) addr { return reflect.MakeSlice(reflect.SliceOf(t), n, n).UnsafePointer() }
+	s.make = func() addr { return reflect.New(t).UnsafePointer() }
 	s.copy = func(to, from addr) { reflect.NewAt(t, to).Elem().Set(reflect.NewAt(t, from).Elem()) }
 	s.clone = func(p addr) addr {
-		q := s.make(1)
+		q := s.make()
 		s.copy(q, p)
 		return q
 	}

@@ -31,9 +31,6 @@ func (b *tbox[T]) cache()                    { b.val = addr(&b.v) }
 func at[S any](p addr) *S                    { return (*S)(p) }
 func addrOf[S any](s *S) addr                { return addr(s) }
 
-// element returns where element i of an array stands.
-func element(p addr, i int, size uintptr) addr { return unsafe.Add(p, i*int(size)) }
-
 // text reads bytes that nobody changes any more as a string.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 

@@ -1,0 +1,249 @@
+package storetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+func post(t *testing.T, s checkpoint.Store, run string, p checkpoint.Post) {
+	t.Helper()
+	if err := s.Post(t.Context(), run, p); err != nil {
+		t.Fatalf("Post(%q, %q) = %v", run, p.ID, err)
+	}
+}
+
+func posts(t *testing.T, s checkpoint.Store, run string) []checkpoint.Post {
+	t.Helper()
+	all, err := s.Posts(t.Context(), run)
+	if err != nil {
+		t.Fatalf("Posts(%q) = %v", run, err)
+	}
+	return all
+}
+
+// A message can be posted to a run that somebody else holds, and again without effect; the
+// same id with another content is ErrConflict. Messages come in the order of their ids.
+func postIsIdempotent(t *testing.T, s checkpoint.Store) {
+	begun(t, s, "run")
+	messages := []checkpoint.Post{
+		{ID: "b", Kind: "answer", Data: json.RawMessage(`{"approved": true}`)},
+		{ID: "a", Kind: "cancel"},
+		{ID: "c/\"ü\" 1", Kind: "answer", Data: encode(strings.Repeat("long ", 1<<18))},
+	}
+	for range 2 {
+		for _, p := range messages {
+			post(t, s, "run", p)
+		}
+	}
+	for _, other := range []checkpoint.Post{
+		{ID: "b", Kind: "answer", Data: json.RawMessage(`{"approved": false}`)},
+		{ID: "b", Kind: "cancel", Data: messages[0].Data},
+		{ID: "b", Kind: "answer"},
+	} {
+		err := s.Post(t.Context(), "run", other)
+		wantErr(t, err, checkpoint.ErrConflict, "Post of another content")
+	}
+	for _, bad := range []checkpoint.Post{
+		{Kind: "no id"}, {ID: "a\nb"}, {ID: strings.Repeat("x", 257)},
+		{ID: "no JSON", Data: json.RawMessage("{")},
+	} {
+		if err := s.Post(t.Context(), "run", bad); err == nil {
+			t.Errorf("Post(%.40q) = nil", bad.ID)
+		}
+	}
+	got := posts(t, s, "run")
+	if len(got) != 3 {
+		t.Fatalf("Posts = %d messages, want 3", len(got))
+	}
+	for i, want := range []checkpoint.Post{messages[1], messages[0], messages[2]} {
+		if got[i].ID != want.ID || !got[i].Says(want) || got[i].At.IsZero() {
+			t.Errorf("message %d is %.100q", i, fmt.Sprint(got[i]))
+		}
+	}
+}
+
+// A message is there until an append drains it, and an append that is refused drains none.
+func postsAreDrainedWithAnAppend(t *testing.T, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	for i := range 4 {
+		post(t, s, "run", checkpoint.Post{ID: fmt.Sprint(i), Kind: "answer"})
+	}
+	drain := func(id string) checkpoint.Entry {
+		return checkpoint.Entry{Kind: checkpoint.Answered, ID: "interrupt", Post: id}
+	}
+	_, err := s.Append(t.Context(), l, checkpoint.Head{}, []checkpoint.Entry{drain("0")})
+	wantErr(t, err, checkpoint.ErrConflict, "Append after another head")
+	if got := posts(t, s, "run"); len(got) != 4 {
+		t.Errorf("an append that was refused left %d of 4 messages", len(got))
+	}
+	head = add(t, s, l, head, drain("1"), done(1), drain("3"), drain("unknown"))
+	if got := posts(t, s, "run"); len(got) != 2 || got[0].ID != "0" || got[1].ID != "2" {
+		t.Errorf("Posts = %v, want 0 and 2", got)
+	}
+	add(t, s, l, head, drain("0"), drain("2"))
+	if got := posts(t, s, "run"); len(got) != 0 {
+		t.Errorf("Posts = %v, want none", got)
+	}
+	if got := read(t, s, "run", 2, 2); got[0].Post != "1" {
+		t.Errorf("the entry that drained 1 says %q", got[0].Post)
+	}
+}
+
+// Who watches a run is woken by a post to it, and only to it, until the watch is stopped.
+func postWakesWatchers(t *testing.T, s checkpoint.Store) {
+	w, ok := s.(checkpoint.Watcher)
+	if !ok {
+		t.Skip("the store is no Watcher")
+	}
+	rested(t, s, "run")
+	rested(t, s, "other")
+	posted, stop := w.Watch("run")
+	second, stopSecond := w.Watch("run")
+	other, stopOther := w.Watch("other")
+	defer stopOther()
+	for i := range 3 { // several may be told as one
+		post(t, s, "run", checkpoint.Post{ID: fmt.Sprint(i)})
+	}
+	<-posted
+	<-second
+	stopSecond()
+	post(t, s, "run", checkpoint.Post{ID: "last"})
+	<-posted
+	stop()
+	stop()
+	select {
+	case <-other:
+		t.Error("a watcher of another run was woken")
+	default:
+	}
+}
+
+// Of many messages of one id and different content posted at once, one is kept.
+func postOfOneIDAtOnce(t *testing.T, s checkpoint.Store) {
+	rested(t, s, "run")
+	const many = 8
+	errs := make([]error, many)
+	var all sync.WaitGroup
+	for i := range many {
+		all.Go(func() {
+			errs[i] = s.Post(t.Context(), "run", checkpoint.Post{ID: "one", Data: encode(i)})
+		})
+	}
+	all.Wait()
+	got := posts(t, s, "run")
+	if len(got) != 1 {
+		t.Fatalf("Posts = %v, want one", got)
+	}
+	for i, err := range errs {
+		kept := string(got[0].Data) == fmt.Sprint(i)
+		if kept != (err == nil) || !kept && !errors.Is(err, checkpoint.ErrConflict) {
+			t.Errorf("Post of %d = %v, but %s was kept", i, err, got[0].Data)
+		}
+	}
+}
+
+// Snapshot returns the newest at or before a position. Older than the newest two may be
+// dropped; the newest never is.
+func snapshotIsTheNewestUpTo(t *testing.T, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	_, err := s.Snapshot(t.Context(), "run", 0)
+	wantErr(t, err, checkpoint.ErrNotFound, "Snapshot of a run without one")
+	var heads []checkpoint.Head
+	for i := range 6 {
+		head = add(t, s, l, head, done(i), done(i))
+		heads = append(heads, head)
+		if i%2 == 1 {
+			put(t, s, l, checkpoint.Snapshot{Head: head, Data: fmt.Appendf(nil, "state %d", i)})
+		}
+	}
+	for upTo, want := range map[uint64]int{0: 5, head.Seq: 5, head.Seq + 9: 5, head.Seq - 1: 3} {
+		snap, err := s.Snapshot(t.Context(), "run", upTo)
+		if err != nil || snap.Head != heads[want] || string(snap.Data) != fmt.Sprintf("state %d", want) {
+			t.Errorf("Snapshot up to %d = %v %q, %v, want state %d",
+				upTo, snap.Head.Seq, snap.Data, err, want)
+		}
+	}
+	_, err = s.Snapshot(t.Context(), "run", 1)
+	wantErr(t, err, checkpoint.ErrNotFound, "Snapshot before the first")
+	put(t, s, l, checkpoint.Snapshot{Head: head}) // empty, in the place of another
+	if snap, err := s.Snapshot(t.Context(), "run", 0); err != nil || len(snap.Data) != 0 {
+		t.Errorf("Snapshot = %q, %v, want an empty one", snap.Data, err)
+	}
+}
+
+func put(t *testing.T, s checkpoint.Store, l checkpoint.Lease, snap checkpoint.Snapshot) {
+	t.Helper()
+	if err := s.PutSnapshot(t.Context(), l, snap); err != nil {
+		t.Fatalf("PutSnapshot at %d = %v", snap.Head.Seq, err)
+	}
+}
+
+// A snapshot is put under the lease, and of a position at which the run has stood.
+func snapshotNeedsLeaseAndPosition(t *testing.T, s checkpoint.Store) {
+	l, first := begun(t, s, "run")
+	head := add(t, s, l, first, done(1), done(2))
+	stale, forged := l, head
+	stale.Epoch--
+	forged.Digest[31] ^= 1
+	err := s.PutSnapshot(t.Context(), stale, checkpoint.Snapshot{Head: head})
+	wantErr(t, err, checkpoint.ErrFenced, "PutSnapshot under a stale lease")
+	for name, at := range map[string]checkpoint.Head{
+		"the beginning": {}, "a head to come": {Seq: head.Seq + 1}, "a forged head": forged,
+		"the inside of an append": {Seq: 2, Digest: head.Digest},
+	} {
+		err := s.PutSnapshot(t.Context(), l, checkpoint.Snapshot{Head: at})
+		wantErr(t, err, checkpoint.ErrConflict, "PutSnapshot of %s", name)
+	}
+	put(t, s, l, checkpoint.Snapshot{Head: first, Data: []byte("old")})
+	if snap, err := s.Snapshot(t.Context(), "run", 0); err != nil || snap.Head != first {
+		t.Errorf("Snapshot = %+v, %v", snap, err)
+	}
+}
+
+// A snapshot of 12 MiB is like any other.
+func snapshotOfManyMegabytes(t *testing.T, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	for i := range 3 {
+		head = add(t, s, l, head, done(i))
+		put(t, s, l, checkpoint.Snapshot{Head: head, Data: bytes.Repeat([]byte{byte(i)}, 12<<20+i)})
+	}
+	for upTo, want := range map[uint64]int{head.Seq: 2, head.Seq - 1: 1} {
+		snap, err := s.Snapshot(t.Context(), "run", upTo)
+		if err != nil || !bytes.Equal(snap.Data, bytes.Repeat([]byte{byte(want)}, 12<<20+want)) {
+			t.Errorf("Snapshot up to %d: %d bytes, %v", upTo, len(snap.Data), err)
+		}
+	}
+}
+
+// A graph is kept by its digest, once; another one of the same digest is ErrConflict.
+func graphIsKeptOnce(t *testing.T, s checkpoint.Store) {
+	_, err := s.Graph(t.Context(), "digest")
+	wantErr(t, err, checkpoint.ErrNotFound, "Graph of an unknown digest")
+	big := encode(strings.Repeat("node ", 1<<19))
+	for _, g := range []struct {
+		digest string
+		graph  []byte
+	}{{"digest", []byte(`{"nodes":[]}`)}, {"digest of a big one", big}} {
+		for range 2 {
+			if err := s.PutGraph(t.Context(), g.digest, g.graph); err != nil {
+				t.Fatalf("PutGraph = %v", err)
+			}
+		}
+		got, err := s.Graph(t.Context(), g.digest)
+		if err != nil || !bytes.Equal(got, g.graph) {
+			t.Errorf("Graph = %d bytes, %v, want %d bytes", len(got), err, len(g.graph))
+		}
+	}
+	err = s.PutGraph(t.Context(), "digest", []byte(`{}`))
+	wantErr(t, err, checkpoint.ErrConflict, "PutGraph of another graph")
+	if err := s.PutGraph(t.Context(), "", []byte(`{}`)); err == nil {
+		t.Error("PutGraph without a digest = nil")
+	}
+}

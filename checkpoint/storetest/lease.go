@@ -1,0 +1,103 @@
+package storetest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A lease that is held is given to nobody else, and the error names who holds it, also if it
+// is the one who asks. Of many who ask at once one gets it.
+func leaseIsExclusive(t *testing.T, s checkpoint.Store) {
+	l, err := s.Acquire(t.Context(), "run", "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Run != "run" || l.Owner != "first" || l.Epoch == 0 {
+		t.Errorf("Acquire = %+v", l)
+	}
+	for _, owner := range []string{"second", "first"} {
+		_, err := s.Acquire(t.Context(), "run", owner)
+		wantErr(t, err, checkpoint.ErrBusy, "Acquire by %s", owner)
+		var busy *checkpoint.BusyError
+		if !errors.As(err, &busy) || busy.Run != "run" || busy.Owner != "first" {
+			t.Errorf("Acquire by %s = %v, want a BusyError that names run and first", owner, err)
+		}
+	}
+	if _, err := s.Acquire(t.Context(), "run", ""); err == nil {
+		t.Error("Acquire by nobody = nil")
+	}
+	release(t, s, l)
+	release(t, s, l) // again does nothing
+
+	const many = 16
+	errs := make([]error, many)
+	var all sync.WaitGroup
+	for i := range many {
+		all.Go(func() { _, errs[i] = s.Acquire(t.Context(), "run", "one of many") })
+	}
+	all.Wait()
+	won := 0
+	for _, err := range errs {
+		if err == nil {
+			won++
+		} else if !errors.Is(err, checkpoint.ErrBusy) {
+			t.Errorf("Acquire = %v, want ErrBusy", err)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d of %d got the lease", won, many)
+	}
+}
+
+// Each lease of a run has a higher epoch than all before, whether anything was appended
+// under them or not, and also when the run was deleted meanwhile. Stat tells it.
+func leaseEpochsRise(t *testing.T, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	last := l.Epoch
+	if last != 1 {
+		t.Errorf("the first epoch is %d, want 1", last)
+	}
+	release(t, s, l)
+	for i := range 4 {
+		l = owned(t, s, "run")
+		if l.Epoch <= last {
+			t.Fatalf("epoch %d after epoch %d", l.Epoch, last)
+		}
+		last = l.Epoch
+		if i%2 == 0 {
+			head = add(t, s, l, head, done(i))
+		}
+		if info := stat(t, s, "run"); info.Epoch != last || info.Owner != l.Owner {
+			t.Errorf("Stat tells epoch %d of %q, want %d of %q", info.Epoch, info.Owner, last, l.Owner)
+		}
+		release(t, s, l)
+		if info := stat(t, s, "run"); info.Epoch != last || info.Owner != "" {
+			t.Errorf("Stat tells epoch %d of %q, want %d of nobody", info.Epoch, info.Owner, last)
+		}
+	}
+	if err := s.Delete(t.Context(), "run"); err != nil {
+		t.Fatal(err)
+	}
+	if l := owned(t, s, "run"); l.Epoch <= last {
+		t.Errorf("epoch %d after the run was deleted at epoch %d", l.Epoch, last)
+	}
+}
+
+// A run that is not there can be acquired, but is not there until something is appended.
+func leaseOfARunThatIsNotThere(t *testing.T, s checkpoint.Store) {
+	l := owned(t, s, "run")
+	_, err := s.Stat(t.Context(), "run")
+	wantErr(t, err, checkpoint.ErrNotFound, "Stat")
+	_, err = s.Posts(t.Context(), "run")
+	wantErr(t, err, checkpoint.ErrNotFound, "Posts")
+	wantErr(t, s.Delete(t.Context(), "run"), checkpoint.ErrNotFound, "Delete")
+	if page, err := s.List(t.Context(), checkpoint.Filter{}); err != nil || len(page) != 0 {
+		t.Errorf("List = %v, %v, want nothing", page, err)
+	}
+	release(t, s, l)
+	rested(t, s, "run")
+	stat(t, s, "run")
+}

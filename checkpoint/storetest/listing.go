@@ -1,0 +1,191 @@
+package storetest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A run's status is what its entries make of it; what may be written while it rests does
+// not change it. Updated tells when it changed, Created when the run began.
+func statusFollowsEntries(t *testing.T, s checkpoint.Store) {
+	l := owned(t, s, "run")
+	var head checkpoint.Head
+	var before checkpoint.Info
+	for i, step := range []struct {
+		kind checkpoint.Kind
+		want checkpoint.Status
+	}{
+		{checkpoint.Opened, checkpoint.StatusPending},
+		{checkpoint.Entered, checkpoint.StatusRunning},
+		{checkpoint.Done, checkpoint.StatusRunning},
+		{checkpoint.Interrupted, checkpoint.StatusRunning},
+		{checkpoint.Waiting, checkpoint.StatusInterrupted},
+		{checkpoint.Answered, checkpoint.StatusInterrupted},
+		{checkpoint.Noted, checkpoint.StatusInterrupted},
+		{checkpoint.Resumed, checkpoint.StatusRunning},
+		{checkpoint.Cancelled, checkpoint.StatusCancelled},
+		{checkpoint.Resumed, checkpoint.StatusRunning},
+		{checkpoint.TimedOut, checkpoint.StatusTimedOut},
+		{checkpoint.Resumed, checkpoint.StatusRunning},
+		{checkpoint.Failed, checkpoint.StatusFailed},
+		{checkpoint.Resumed, checkpoint.StatusRunning},
+		{checkpoint.Superstep, checkpoint.StatusRunning},
+		{checkpoint.Completed, checkpoint.StatusCompleted},
+	} {
+		head = add(t, s, l, head, checkpoint.Entry{Kind: step.kind})
+		info := stat(t, s, "run")
+		if info.Status != step.want {
+			t.Errorf("after %v the run is %s, want %s", step.kind, info.Status, step.want)
+		}
+		if i == 0 {
+			before = info
+		}
+		if info.Created != before.Created {
+			t.Errorf("after %v the run was created %v, before %v", step.kind, info.Created, before.Created)
+		}
+		at := read(t, s, "run", head.Seq, 0)[0].At
+		if want := at; info.Status != before.Status && !info.Updated.Equal(want) {
+			t.Errorf("after %v the run was updated %v, want %v", step.kind, info.Updated, want)
+		}
+		if info.Status == before.Status && i > 0 && !info.Updated.Equal(before.Updated) {
+			t.Errorf("%v did not change the status but the time of its change", step.kind)
+		}
+		before = info
+	}
+	// One append may change it several times.
+	add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.TurnBegun}, done(1),
+		checkpoint.Entry{Kind: checkpoint.Waiting})
+	if info := stat(t, s, "run"); info.Status != checkpoint.StatusInterrupted {
+		t.Errorf("after a turn the run is %s, want interrupted", info.Status)
+	}
+}
+
+// Stat and List tell what the opening said.
+func statTellsTheOpening(t *testing.T, s checkpoint.Store) {
+	labels := map[string]string{"tenant": "a b", "": "empty key", "empty value": "", "ü": "🪓"}
+	l := owned(t, s, "run")
+	head := add(t, s, l, checkpoint.Head{}, opened("my graph", labels), done(1))
+	page, err := s.List(t.Context(), checkpoint.Filter{})
+	if err != nil || len(page) != 1 {
+		t.Fatalf("List = %v, %v, want one run", page, err)
+	}
+	for name, info := range map[string]checkpoint.Info{"Stat": stat(t, s, "run"), "List": page[0]} {
+		if info.Run != "run" || info.Graph != "my graph" || info.Digest != "digest of my graph" ||
+			!maps.Equal(info.Labels, labels) || info.Head != head ||
+			info.Status != checkpoint.StatusRunning || info.Epoch != l.Epoch || info.Owner != l.Owner {
+			t.Errorf("%s tells %+v", name, info)
+		}
+	}
+}
+
+// ids returns the runs that f selects, page by page.
+func ids(t *testing.T, s checkpoint.Store, f checkpoint.Filter) []string {
+	t.Helper()
+	var all []string
+	for {
+		page, err := s.List(t.Context(), f)
+		if err != nil {
+			t.Fatalf("List(%+v) = %v", f, err)
+		}
+		if len(page) > f.Page() {
+			t.Fatalf("List(%+v) = %d runs", f, len(page))
+		}
+		for _, info := range page {
+			all = append(all, info.Run)
+		}
+		if len(page) < f.Page() {
+			return all
+		}
+		f.After = page[len(page)-1].Run
+	}
+}
+
+// Runs are listed newest first, in the order in which they began, whatever came later.
+func listIsNewestFirst(t *testing.T, s checkpoint.Store) {
+	var want []string
+	heads := make(map[string]checkpoint.Head)
+	for i := range 12 {
+		run := fmt.Sprintf("run-%d", (i*7)%12) // not in the order of the ids
+		heads[run] = rested(t, s, run)
+		want = append(want, run)
+	}
+	l := owned(t, s, want[3])
+	add(t, s, l, heads[want[3]], done(1))
+	slices.Reverse(want)
+	if got := ids(t, s, checkpoint.Filter{}); !slices.Equal(got, want) {
+		t.Errorf("List = %v, want %v", got, want)
+	}
+}
+
+// A listing goes on behind the last run of a page, and ends with a page that is not full. A
+// page has 100 runs if nothing else is said. A run that is not there has nothing behind it.
+func listPages(t *testing.T, s checkpoint.Store) {
+	const runs = 103
+	for i := range runs {
+		rested(t, s, fmt.Sprintf("run-%d", i))
+	}
+	page, err := s.List(t.Context(), checkpoint.Filter{})
+	if err != nil || len(page) != 100 {
+		t.Errorf("List = %d runs, %v, want 100", len(page), err)
+	}
+	for _, limit := range []int{1, 10, 100, 103, 1000} {
+		got := ids(t, s, checkpoint.Filter{Limit: limit})
+		if len(got) != runs || got[0] != "run-102" || got[runs-1] != "run-0" {
+			t.Errorf("in pages of %d: %d runs, %v", limit, len(got), got)
+		}
+	}
+	_, err = s.List(t.Context(), checkpoint.Filter{After: "nobody"})
+	wantErr(t, err, checkpoint.ErrNotFound, "List after a run that is not there")
+}
+
+// A filter selects by status, graph, labels and time of creation, all of them at once.
+func listFilters(t *testing.T, s checkpoint.Store) {
+	var all []checkpoint.Info
+	for i := range 24 {
+		run := fmt.Sprintf("run-%d", i)
+		labels := map[string]string{"parity": fmt.Sprint(i % 2), "third": fmt.Sprint(i % 3)}
+		l := owned(t, s, run)
+		head := add(t, s, l, checkpoint.Head{}, opened(fmt.Sprintf("graph-%d", i%2), labels))
+		if i%4 > 0 {
+			kinds := []checkpoint.Kind{checkpoint.Entered, checkpoint.Waiting, checkpoint.Completed}
+			add(t, s, l, head, checkpoint.Entry{Kind: kinds[i%4-1]})
+		}
+		if i%5 > 0 {
+			release(t, s, l)
+		}
+		all = append(all, stat(t, s, run))
+	}
+	slices.Reverse(all)
+	for _, f := range []checkpoint.Filter{
+		{Status: []checkpoint.Status{checkpoint.StatusPending}},
+		{Status: []checkpoint.Status{checkpoint.StatusCompleted, checkpoint.StatusInterrupted}},
+		{Status: []checkpoint.Status{checkpoint.StatusFailed}},
+		{Status: []checkpoint.Status{}},
+		{Graph: "graph-1"},
+		{Graph: "graph"},
+		{Labels: map[string]string{"parity": "0"}},
+		{Labels: map[string]string{"parity": "0", "third": "2"}},
+		{Labels: map[string]string{"other": ""}},
+		{Since: all[12].Created},
+		{Before: all[12].Created},
+		{Since: all[20].Created, Before: all[3].Created, Labels: map[string]string{"third": "0"}},
+		{Graph: "graph-0", Status: []checkpoint.Status{checkpoint.StatusInterrupted}},
+	} {
+		var want []string
+		for _, info := range all {
+			if f.Matches(info) {
+				want = append(want, info.Run)
+			}
+		}
+		for _, f.Limit = range []int{0, 3} {
+			f.After = ""
+			if got := ids(t, s, f); !slices.Equal(got, want) {
+				t.Errorf("List(%+v) = %v, want %v", f, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,341 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Every field of an entry is read back as it was appended, whatever is in it; Seq and At are
+// the store's, and what Append is given in them is ignored.
+func appendIsReadBack(t *testing.T, s checkpoint.Store) {
+	text := "quotes \" \\ slashes / \u2028 newline \n tab \t umlaut ü emoji 🪓 < & >"
+	entries := []checkpoint.Entry{
+		{Kind: checkpoint.Done, Seq: 99, At: time.Unix(1, 0)},
+		{
+			Kind: checkpoint.Interrupted, Path: text, Step: 7, Attempt: 3, Outcome: text, ID: text,
+			Post: text, Delta: encode([]string{text}), Outer: encode(map[string]string{text: text}),
+			Data: encode(text),
+		},
+		{
+			Kind: checkpoint.Noted, Delta: json.RawMessage("{\n \"a\": [1, {\"b\": \"}\"}]\n}"),
+			Outer: json.RawMessage("null"), Data: json.RawMessage("-1.5e3"),
+		},
+	}
+	before := time.Now().Truncate(time.Millisecond)
+	l := owned(t, s, "run")
+	add(t, s, l, checkpoint.Head{}, entries...)
+	got := read(t, s, "run", 1, 0)
+	if len(got) != len(entries) {
+		t.Fatalf("read %d entries, want %d", len(got), len(entries))
+	}
+	for i, e := range got {
+		same(t, e, entries[i])
+		if e.Seq != uint64(i+1) {
+			t.Errorf("entry %d has the number %d", i+1, e.Seq)
+		}
+		if e.At.Before(before) || e.At.After(time.Now()) {
+			t.Errorf("entry %d is of %v, want now, not before %v", e.Seq, e.At, before)
+		}
+	}
+	for kind := checkpoint.Opened; kind <= checkpoint.Waiting; kind++ {
+		run := "one of " + kind.String()
+		add(t, s, owned(t, s, run), checkpoint.Head{}, checkpoint.Entry{Kind: kind})
+		if got := read(t, s, run, 1, 0); got[0].Kind != kind {
+			t.Errorf("read %v, want %v", got[0].Kind, kind)
+		}
+	}
+}
+
+// Entries are counted from 1 without gaps, over appends of any number of entries. The head
+// that Append returns is the one that Stat knows.
+func appendCountsWithoutGaps(t *testing.T, s checkpoint.Store) {
+	l := owned(t, s, "run")
+	var head checkpoint.Head
+	n := 0
+	for size := range 20 {
+		var entries []checkpoint.Entry
+		for range size + 1 {
+			entries = append(entries, done(n))
+			n++
+		}
+		before := head
+		head = add(t, s, l, head, entries...)
+		if head.Digest == before.Digest {
+			t.Errorf("head %d has the digest of head %d", head.Seq, before.Seq)
+		}
+		if got := stat(t, s, "run").Head; got != head {
+			t.Errorf("Stat knows head %d, Append returned %d", got.Seq, head.Seq)
+		}
+	}
+	got := read(t, s, "run", 1, 0)
+	if len(got) != n {
+		t.Fatalf("read %d entries, want %d", len(got), n)
+	}
+	for i, e := range got {
+		if e.Seq != uint64(i+1) {
+			t.Fatalf("entry %d has the number %d", i+1, e.Seq)
+		}
+		same(t, e, done(i))
+	}
+}
+
+// An append whose expected head is not the run's is ErrConflict and changes nothing: an
+// older head, a newer one, or one of the right number with another digest.
+func appendNeedsTheHead(t *testing.T, s checkpoint.Store) {
+	l, first := begun(t, s, "run")
+	head := add(t, s, l, first, done(1))
+	forged := head
+	forged.Digest[0] ^= 1
+	for name, after := range map[string]checkpoint.Head{
+		"the beginning":     {},
+		"an older head":     first,
+		"a head to come":    {Seq: head.Seq + 1, Digest: head.Digest},
+		"a forged digest":   forged,
+		"a forged old head": {Seq: first.Seq, Digest: head.Digest},
+	} {
+		_, err := s.Append(t.Context(), l, after, []checkpoint.Entry{done(2)})
+		wantErr(t, err, checkpoint.ErrConflict, "Append after %s", name)
+	}
+	if got := stat(t, s, "run").Head; got != head {
+		t.Errorf("the head is %d, want %d", got.Seq, head.Seq)
+	}
+	add(t, s, l, head, done(2))
+}
+
+// An append without the run's lease is ErrFenced and changes nothing: a lease that was given
+// back, one of a lower or a higher epoch, of another owner, or of a run never acquired.
+func appendNeedsTheLease(t *testing.T, s checkpoint.Store) {
+	old, head := begun(t, s, "run")
+	release(t, s, old)
+	if _, err := s.Append(t.Context(), old, head, []checkpoint.Entry{done(1)}); err == nil {
+		t.Error("Append under a lease that was given back = nil")
+	}
+	l := owned(t, s, "run")
+	other, higher, elsewhere := l, l, l
+	other.Owner = "another"
+	higher.Epoch++
+	elsewhere.Run = "never acquired"
+	for name, lease := range map[string]checkpoint.Lease{
+		"that was given back": old, "of another owner": other,
+		"of a higher epoch": higher, "of another run": elsewhere, "of nobody": {Run: "run"},
+	} {
+		_, err := s.Append(t.Context(), lease, head, []checkpoint.Entry{done(1)})
+		wantErr(t, err, checkpoint.ErrFenced, "Append under a lease %s", name)
+		_, err = s.Renew(t.Context(), lease)
+		wantErr(t, err, checkpoint.ErrFenced, "Renew of a lease %s", name)
+		release(t, s, lease) // does nothing
+	}
+	if got := stat(t, s, "run").Head; got != head {
+		t.Errorf("the head is %d, want %d", got.Seq, head.Seq)
+	}
+	if _, err := s.Renew(t.Context(), l); err != nil {
+		t.Errorf("Renew of the lease = %v", err)
+	}
+	add(t, s, l, head, done(1))
+}
+
+// All entries of an append are kept or none. One that can't be kept is refused with all that
+// came with it: an unknown kind, a string that is not UTF-8, Data that is not JSON, an
+// opening that is none. An append of nothing is refused too.
+func appendIsAllOrNothing(t *testing.T, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	for name, bad := range map[string]checkpoint.Entry{
+		"no kind":         {},
+		"an unknown kind": {Kind: 200},
+		"a bad path":      {Kind: checkpoint.Done, Path: "\xff"},
+		"bad data":        {Kind: checkpoint.Noted, Data: json.RawMessage(`{"a":`)},
+		"two values":      {Kind: checkpoint.Noted, Data: json.RawMessage(`1 2`)},
+		"a bad opening":   {Kind: checkpoint.Opened, Data: json.RawMessage(`[]`)},
+	} {
+		_, err := s.Append(t.Context(), l, head, []checkpoint.Entry{done(1), bad, done(2)})
+		if err == nil {
+			t.Fatalf("Append with %s = nil", name)
+		}
+	}
+	if _, err := s.Append(t.Context(), l, head, nil); err == nil {
+		t.Error("Append of nothing = nil")
+	}
+	if got := stat(t, s, "run").Head; got != head {
+		t.Fatalf("the head is %d, want %d", got.Seq, head.Seq)
+	}
+	if got := read(t, s, "run", 1, 0); len(got) != 1 {
+		t.Errorf("read %d entries, want 1", len(got))
+	}
+	add(t, s, l, head, done(1))
+}
+
+// An append of 10 MiB is like any other.
+func appendOfManyMegabytes(t *testing.T, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	big := done(1)
+	big.Delta = encode(strings.Repeat("pawl", 10<<20/4))
+	head = add(t, s, l, head, big, done(2))
+	add(t, s, l, head, done(3))
+	got := read(t, s, "run", 1, 0)
+	if len(got) != 4 {
+		t.Fatalf("read %d entries, want 4", len(got))
+	}
+	same(t, got[1], big)
+	same(t, got[3], done(3))
+	same(t, read(t, s, "run", 3, 3)[0], done(2))
+}
+
+// Of many appends after one head exactly one is made, the others are ErrConflict.
+func oneOfManyWritersWins(t *testing.T, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	for round := range 10 {
+		const writers = 16
+		heads := make([]checkpoint.Head, writers)
+		errs := make([]error, writers)
+		var all sync.WaitGroup
+		for w := range writers {
+			all.Go(func() {
+				heads[w], errs[w] = s.Append(t.Context(), l, head, []checkpoint.Entry{done(w)})
+			})
+		}
+		all.Wait()
+		winner := -1
+		for w, err := range errs {
+			switch {
+			case err == nil && winner >= 0:
+				t.Fatalf("round %d: writers %d and %d both won", round, winner, w)
+			case err == nil:
+				winner = w
+			case !errors.Is(err, checkpoint.ErrConflict):
+				t.Fatalf("round %d: writer %d = %v, want ErrConflict", round, w, err)
+			}
+		}
+		if winner < 0 {
+			t.Fatalf("round %d: nobody won", round)
+		}
+		head = heads[winner]
+		got := read(t, s, "run", 1, 0)
+		if len(got) != round+2 {
+			t.Fatalf("round %d: read %d entries, want %d", round, len(got), round+2)
+		}
+		same(t, got[len(got)-1], done(winner))
+	}
+}
+
+// Writers of different runs do not see one another.
+func writersOfManyRunsAreIndependent(t *testing.T, s checkpoint.Store) {
+	const runs, appends = 20, 20
+	var all sync.WaitGroup
+	for r := range runs {
+		run := fmt.Sprintf("run-%d", r)
+		all.Go(func() {
+			l, err := s.Acquire(t.Context(), run, "owner")
+			var head checkpoint.Head
+			for i := 0; i < appends && err == nil; i++ {
+				head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{done(r), done(i)})
+			}
+			if err != nil {
+				t.Errorf("%s: %v", run, err)
+			}
+		})
+	}
+	all.Wait()
+	for r := range runs {
+		got := read(t, s, fmt.Sprintf("run-%d", r), 1, 0)
+		if len(got) != 2*appends {
+			t.Fatalf("run-%d has %d entries, want %d", r, len(got), 2*appends)
+		}
+		for i := range appends {
+			same(t, got[2*i], done(r))
+			same(t, got[2*i+1], done(i))
+		}
+	}
+}
+
+// A range may begin and end anywhere, and is what is there of it: nothing behind the head.
+func readBeginsAndEndsInsideAppends(t *testing.T, s checkpoint.Store) {
+	l := owned(t, s, "run")
+	var head checkpoint.Head
+	n := 0
+	for _, size := range []int{1, 3, 1, 4} {
+		var entries []checkpoint.Entry
+		for range size {
+			entries = append(entries, done(n))
+			n++
+		}
+		head = add(t, s, l, head, entries...)
+	}
+	for from := range uint64(n + 3) {
+		for to := range uint64(n + 3) {
+			got := read(t, s, "run", from, to)
+			first, last := max(from, 1), min(to, head.Seq)
+			if to == 0 {
+				last = head.Seq
+			}
+			want := 0
+			if first <= last {
+				want = int(last - first + 1)
+			}
+			if len(got) != want {
+				t.Fatalf("Read(%d, %d) yields %d entries, want %d", from, to, len(got), want)
+			}
+			for i, e := range got {
+				if e.Seq != first+uint64(i) {
+					t.Fatalf("Read(%d, %d) yields entry %d in place %d", from, to, e.Seq, i)
+				}
+				same(t, e, done(int(e.Seq)-1))
+			}
+		}
+	}
+}
+
+// A range without an end ends where the log ended when the loop began, and the loop's body
+// may append.
+func readSeesTheLogAsItWas(t *testing.T, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	head = add(t, s, l, head, done(1))
+	entries := s.Read(t.Context(), "run", 1, 0)
+	for range 2 {
+		want, n := head.Seq, uint64(0)
+		for e, err := range entries {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+			head = add(t, s, l, head, done(int(e.Seq)))
+		}
+		if n != want {
+			t.Errorf("read %d entries, want %d", n, want)
+		}
+	}
+}
+
+// A loop may be left, and a context ends it with its error.
+func readCanBeLeft(t *testing.T, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	for i := range 10 {
+		head = add(t, s, l, head, done(i))
+	}
+	for range s.Read(t.Context(), "run", 1, 0) {
+		break
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for _, err := range s.Read(ctx, "run", 1, 0) {
+		last = err
+		cancel()
+	}
+	wantErr(t, last, context.Canceled, "Read with a context that ends")
+}

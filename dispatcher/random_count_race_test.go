@@ -1,0 +1,7 @@
+//go:build race
+
+package dispatcher_test
+
+// randomCount is how many random graphs the properties are tested with: the race detector
+// makes everything ten times slower.
+const randomCount = 100

@@ -1,0 +1,271 @@
+package dispatcher_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync/atomic"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+const maxDepth = 3 // of the graphs that the generator nests
+
+// A generator makes random graphs that Build may accept. The same seed gives the same.
+type generator struct {
+	*rand.Rand
+	asked *atomic.Int64
+	big   bool // some values are so big that snapshots are taken
+	keys  int
+}
+
+func newGenerator(seed uint64, big bool) *generator {
+	return &generator{rand.New(rand.NewPCG(seed, 1)), new(atomic.Int64), big, 0}
+}
+
+// percent is true in p of 100 cases.
+func (r *generator) percent(p int) bool { return r.IntN(100) < p }
+
+func (r *generator) graph(name string, depth int) *graphSpec {
+	g := &graphSpec{Name: name}
+	for i := range 2 + r.IntN([]int{7, 4, 3}[depth-1]) {
+		g.Nodes = append(g.Nodes, r.node(g, i, depth))
+	}
+	r.close(g)
+	for i, n := range g.Nodes {
+		r.faults(n, g.catches(i))
+	}
+	return g
+}
+
+func (r *generator) node(g *graphSpec, i, depth int) *nodeSpec {
+	n := &nodeSpec{Name: fmt.Sprintf("%c%d", 'a'+depth-1, i+1), Kind: dag.KindStep, asked: r.asked}
+	if n.After = r.after(g); depth > 1 {
+		n.Name = g.Name + n.Name
+	}
+	switch p := r.IntN(100); {
+	case p < 22:
+		n.Kind = dag.KindRoute
+		n.Outcomes = []string{"left", "right", "down"}[:1+r.IntN(3)]
+	case p < 34 && depth < maxDepth:
+		n.Kind = dag.KindLoop
+		n.Body = r.graph(n.Name, depth+1)
+		n.Most, n.Odds = 1+r.IntN(3), r.IntN(4)
+	case p < 44 && depth < maxDepth:
+		n.Kind = dag.KindEmbed
+		n.Body = r.graph(n.Name, depth+1)
+		n.Body.Grouped = r.percent(30)
+		n.In, n.Out = r.writes(3), r.writes(2)
+	case p < 48 && len(n.After) == 1:
+		n.Kind = dag.KindFail
+	}
+	if n.Kind == dag.KindStep || n.Kind == dag.KindRoute {
+		n.Writes = r.writes(3)
+	}
+	return n
+}
+
+// after returns what the next node of g follows.
+func (r *generator) after(g *graphSpec) []edgeSpec {
+	some := g.handles()
+	if len(some) == 0 || r.percent(15) {
+		return nil
+	}
+	switch p := r.IntN(100); {
+	case p < 15:
+		if join := r.exclusive(g, some); join != nil {
+			return join
+		}
+	case p < 25:
+		if join := r.together(g, some); join != nil {
+			return join
+		}
+	case p < 45:
+		return []edgeSpec{r.combination(g, some, 2)}
+	}
+	return []edgeSpec{r.single(g, some)}
+}
+
+// handles are the nodes of g that can be followed.
+func (g *graphSpec) handles() []int {
+	var some []int
+	for i, n := range g.Nodes {
+		if n.Kind != dag.KindFail {
+			some = append(some, i)
+		}
+	}
+	return some
+}
+
+func (n *nodeSpec) ways() []string {
+	if n.Kind == dag.KindLoop {
+		return []string{string(dag.Done), string(dag.Exhausted)}
+	}
+	return n.Outcomes
+}
+
+func (r *generator) single(g *graphSpec, some []int) edgeSpec {
+	e := edgeSpec{Node: some[r.IntN(len(some))]}
+	ways := g.Nodes[e.Node].ways()
+	switch {
+	case r.percent(15):
+		e.Failed = true
+	case len(ways) > 0 && r.percent(65):
+		first := r.IntN(len(ways))
+		e.On = []string{ways[first]}
+		if len(ways) > 1 && r.percent(15) {
+			e.On = append(e.On, ways[(first+1)%len(ways)])
+		}
+	}
+	return e
+}
+
+func (r *generator) combination(g *graphSpec, some []int, deep int) edgeSpec {
+	e := edgeSpec{Op: "any"}
+	if r.percent(40) {
+		e.Op = "all"
+	}
+	for range 2 + r.IntN(2) {
+		if deep > 1 && r.percent(25) {
+			e.Of = append(e.Of, r.combination(g, some, deep-1))
+		} else {
+			e.Of = append(e.Of, r.single(g, some))
+		}
+	}
+	return e
+}
+
+// exclusive returns two edges that can't both be taken, or nil if it finds none.
+func (r *generator) exclusive(g *graphSpec, some []int) []edgeSpec {
+	i := some[r.IntN(len(some))]
+	pair := []edgeSpec{{Node: i}, {Node: i, Failed: true}}
+	if ways := g.Nodes[i].ways(); len(ways) > 1 {
+		first := r.IntN(len(ways))
+		pair = []edgeSpec{{Node: i, On: ways[first : first+1]}, {Node: i, On: []string{ways[(first+1)%len(ways)]}}}
+	}
+	for k, e := range pair {
+		for _, j := range some {
+			if r.percent(60) && reflect.DeepEqual(g.Nodes[j].After, []edgeSpec{e}) {
+				pair[k] = edgeSpec{Node: j}
+				break
+			}
+		}
+	}
+	return pair
+}
+
+// together returns two edges that are both taken or both not, or nil if it finds none.
+func (r *generator) together(g *graphSpec, some []int) []edgeSpec {
+	i := some[r.IntN(len(some))]
+	for _, j := range some {
+		if j != i && reflect.DeepEqual(g.Nodes[i].After, g.Nodes[j].After) {
+			return []edgeSpec{{Node: i}, {Node: j}}
+		}
+	}
+	return nil
+}
+
+// close sees to it that every outcome leads somewhere: to an end, or to a failure.
+func (r *generator) close(g *graphSpec) {
+	for i, n := range slices.Clone(g.Nodes) {
+		plain, followed := g.followed(i)
+		if plain || n.Kind == dag.KindLoop && len(followed) == 0 {
+			continue
+		}
+		for _, way := range n.ways() {
+			e := edgeSpec{Node: i, On: []string{way}}
+			switch {
+			case slices.Contains(followed, way):
+			case r.percent(15):
+				g.Nodes = append(g.Nodes, &nodeSpec{Name: n.Name + "-" + way, Kind: dag.KindFail, After: []edgeSpec{e}})
+			default:
+				g.Ends = append(g.Ends, e)
+			}
+		}
+	}
+}
+
+// followed says whether node i is followed whatever its outcome, and which outcomes are.
+func (g *graphSpec) followed(i int) (plain bool, outcomes []string) {
+	var walk func(edges []edgeSpec)
+	walk = func(edges []edgeSpec) {
+		for _, e := range edges {
+			if e.Op == "" && e.Node == i && !e.Failed {
+				plain = plain || len(e.On) == 0
+				outcomes = append(outcomes, e.On...)
+			}
+			walk(e.Of)
+		}
+	}
+	for _, n := range g.Nodes {
+		walk(n.After)
+	}
+	return plain, outcomes
+}
+
+// faults makes n fail, more often if somebody follows that.
+func (r *generator) faults(n *nodeSpec, caught bool) {
+	if n.Body != nil {
+		if victim := n.Body.Nodes[r.IntN(len(n.Body.Nodes))]; caught && victim.Kind == dag.KindStep && r.percent(60) {
+			victim.Fails, victim.How = -1, string(dag.FailedError)
+		}
+		return
+	}
+	if n.Kind == dag.KindFail {
+		return
+	}
+	n.How = string(dag.FailedError)
+	switch p := r.IntN(100); {
+	case p < 15:
+		n.How = string(dag.FailedPanic)
+	case p < 25:
+		n.How = string(dag.FailedGoexit)
+	case p < 45 && n.Kind == dag.KindRoute:
+		n.How = string(dag.FailedOutcome)
+	}
+	if r.percent(20) {
+		n.Attempts = 2 + r.IntN(2)
+		n.Fails = r.IntN(n.Attempts)
+	}
+	if p := r.IntN(100); p < 2 || caught && p < 55 {
+		n.Fails = -1
+	}
+}
+
+var merges = []cellOp{
+	{Cell: "L", Do: "append"}, {Cell: "L", Do: "append"}, {Cell: "N", Do: "add"},
+	{Cell: "M", Do: "put"}, {Cell: "E", Do: "add"}, {Cell: "F", Do: "merge"},
+}
+
+var alone = []cellOp{
+	{Cell: "V", Do: "set"}, {Cell: "V", Do: "set"}, {Cell: "V", Do: "clear"},
+	{Cell: "L", Do: "replace"}, {Cell: "L", Do: "truncate"}, {Cell: "L", Do: "set"},
+	{Cell: "N", Do: "set"}, {Cell: "M", Do: "delete"}, {Cell: "M", Do: "replace"},
+	{Cell: "M", Do: "clear"}, {Cell: "E", Do: "remove"}, {Cell: "E", Do: "clear"},
+	{Cell: "F", Do: "set"},
+}
+
+// writes returns up to most writes, few of which don't merge with others.
+func (r *generator) writes(most int) []cellOp {
+	var ops []cellOp
+	for range r.IntN(most + 1) {
+		w := merges[r.IntN(len(merges))]
+		if r.percent(14) {
+			w = alone[r.IntN(len(alone))]
+		}
+		w.Val, w.Num = string(rune('a'+r.IntN(26)))+" ", r.IntN(3)
+		if w.Cell == "M" || w.Cell == "E" {
+			r.keys++
+			w.Key = fmt.Sprintf("k%d", r.keys)
+			if r.percent(25) || w.Do == "delete" || w.Do == "remove" {
+				w.Key = fmt.Sprintf("k%d", 1+r.IntN(5))
+			}
+		}
+		if r.big && w.Cell == "V" {
+			w.Pad = 20_000
+		}
+		ops = append(ops, w)
+	}
+	return ops
+}

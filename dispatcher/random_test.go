@@ -1,0 +1,233 @@
+package dispatcher_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A randomCase is a random graph, and what the reference makes of it.
+type randomCase struct {
+	seed  uint64
+	spec  *graphSpec
+	graph *dag.Graph[cells]
+	want  *reference
+	asked func() int64
+}
+
+// randomCases are the graphs that the properties are tested with, and how many others
+// Build refused.
+var randomCases = sync.OnceValues(func() (cases []*randomCase, refused int) {
+	for seed := uint64(1); len(cases) < randomCount; seed++ {
+		if c := newCase(seed, false); c != nil {
+			cases = append(cases, c)
+		} else {
+			refused++
+		}
+	}
+	return cases, refused
+})
+
+// newCase makes the graph of a seed; nil if Build refuses it.
+func newCase(seed uint64, big bool) *randomCase {
+	r := newGenerator(seed, big)
+	spec := r.graph("random", 1)
+	graph, err := assemble(spec, itself)
+	if err != nil {
+		return nil
+	}
+	return &randomCase{seed, spec, graph, newReference(spec, fill(input, "input", "")).run(), r.asked.Load}
+}
+
+// eachCase runs f as a subtest with every case, so that one can be run again by its seed.
+func eachCase(t *testing.T, f func(t *testing.T, c *randomCase)) {
+	cases, _ := randomCases()
+	for _, c := range cases {
+		t.Run(fmt.Sprintf("seed=%d", c.seed), func(t *testing.T) {
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("seed %d:\n%s", c.seed, c.spec)
+				}
+			})
+			f(t, c)
+		})
+	}
+}
+
+// A rest is where a run stands, in a form that can be compared.
+type rest struct {
+	status checkpoint.Status
+	state  string
+	cursor string
+}
+
+func (r rest) String() string {
+	return fmt.Sprintf("%s\n\tat %s\n\twith %s", r.status, r.cursor, r.state)
+}
+
+func (r *reference) rest() rest {
+	return rest{r.status, r.root.state.json(), strings.Join(r.root.cursor(nil), ",")}
+}
+
+func restOf(res *dispatcher.Result[cells]) rest {
+	return rest{res.Status, res.State.json(), strings.Join(res.Cursor.Visits, ",")}
+}
+
+// sameRest compares where a run stands with what the reference says. What a call returns
+// has to agree with the error beside it.
+func sameRest(t *testing.T, what string, res *dispatcher.Result[cells], err error, want rest) {
+	t.Helper()
+	if got := restOf(res); got != want {
+		t.Errorf("%s: the run is %v\nthe reference is %v", what, got, want)
+	}
+	var r *dispatcher.Rest
+	switch {
+	case res.Status == checkpoint.StatusCompleted:
+		if err != nil {
+			t.Errorf("%s: a completed run returns %v", what, err)
+		}
+	case !errors.As(err, &r):
+		t.Errorf("%s: a run that is %s returns %v", what, res.Status, err)
+	case r.Status != res.Status || !slices.Equal(r.Cursor.Visits, res.Cursor.Visits):
+		t.Errorf("%s: the error says %s at %v, the result %s at %v", what,
+			r.Status, r.Cursor.Visits, res.Status, res.Cursor.Visits)
+	}
+}
+
+// newDispatcher makes a dispatcher for the graph of c.
+func (c *randomCase) newDispatcher(t *testing.T, store checkpoint.Store, o dispatcher.Options) *dispatcher.Dispatcher[cells] {
+	t.Helper()
+	d, err := dispatcher.New(c.graph, store, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+const runID = "random run"
+
+// Rules 1 to 5: what a run does is what the reference does, whether deltas are folded from
+// memory or from their encoded bytes.
+func TestRandomGraphsAgreeWithReference(t *testing.T) {
+	eachCase(t, func(t *testing.T, c *randomCase) {
+		for _, paranoid := range []bool{false, true} {
+			var store memory.Store
+			var attempts, done []string
+			d := c.newDispatcher(t, &store, dispatcher.Options{Paranoid: paranoid, Observe: func(e dispatcher.Event) {
+				switch e.Kind {
+				case dispatcher.VisitStarted:
+					attempts = append(attempts, fmt.Sprintf("%s@%d#%d", e.Path, e.Step, e.Attempt))
+				case dispatcher.VisitDone:
+					done = append(done, fmt.Sprintf("%s@%d", e.Path, e.Step))
+				}
+			}})
+			asked := c.asked()
+			b := &bench{run: runID}
+			res, err := d.Run(b.context(t.Context()), runID, inputs)
+			what := fmt.Sprintf("paranoid=%t", paranoid)
+			sameRest(t, what, res, err, c.want.rest())
+			sameList(t, what+": attempts", attempts, c.want.attempts)
+			sameList(t, what+": visits done", done, c.want.done)
+			if asked := int(c.asked() - asked); asked != c.want.asked {
+				t.Errorf("%s: until, in and out were called %d times, want %d", what, asked, c.want.asked)
+			}
+			c.sameCheckpoints(t, d)
+			again, err := d.State(t.Context(), runID)
+			if err != nil || restOf(again) != c.want.rest() {
+				t.Errorf("%s: State reads %v (%v)", what, restOf(again), err)
+			}
+		}
+	})
+}
+
+// sameList compares two lists, whose order is timing.
+func sameList(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %v\nthe reference: %v", what, got, want)
+	}
+}
+
+// sameCheckpoints reads every checkpoint of a run: the state of its frame, and what its
+// frame has still to run, are those of the reference.
+func (c *randomCase) sameCheckpoints(t *testing.T, d *dispatcher.Dispatcher[cells]) {
+	t.Helper()
+	seen := map[string]bool{}
+	for p, err := range d.History(t.Context(), runID) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := p.String()
+		seen[name] = true
+		at, err := d.At(t.Context(), runID, p.Address())
+		if c.spec.groupedAt(p.Path) {
+			if !errors.Is(err, dispatcher.ErrNested) {
+				t.Errorf("checkpoint %s is of another state type: At returns %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("checkpoint %s: %v", name, err)
+			continue
+		}
+		if got, want := at.State.json(), c.want.states[name]; got != want {
+			t.Errorf("checkpoint %s is %s\nthe reference: %s", name, got, want)
+		}
+		if got, want := part(at.Cursor.Visits, p.Path), c.want.ready[name]; got != want {
+			t.Errorf("checkpoint %s: its frame has still to run %q, the reference says %q", name, got, want)
+		}
+	}
+	for name := range maps.Keys(c.want.states) {
+		if !seen[name] {
+			t.Errorf("checkpoint %s is missing", name)
+		}
+	}
+}
+
+// part is that part of a cursor that lies in the frame at path: the visits of the frame
+// itself, each once, without what is open inside of them.
+func part(cursor []string, path string) string {
+	var visits []string
+	for _, v := range cursor {
+		if path != "" {
+			rest, inside := strings.CutPrefix(v, path+"/")
+			if !inside {
+				continue
+			}
+			v = rest
+		}
+		v, _, _ = strings.Cut(v, "/")
+		if v = under(path, v); !slices.Contains(visits, v) {
+			visits = append(visits, v)
+		}
+	}
+	return strings.Join(visits, ",")
+}
+
+// groupedAt reports whether the frame at path has the state type grouped.
+func (g *graphSpec) groupedAt(path string) bool {
+	grouped := false
+	for name := range strings.SplitSeq(path, "/") {
+		for _, n := range g.Nodes {
+			if n.Name != name {
+				continue
+			}
+			if n.Kind == dag.KindEmbed {
+				grouped = n.Body.Grouped
+			}
+			g = n.Body
+			break
+		}
+	}
+	return grouped
+}

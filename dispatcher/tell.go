@@ -1,0 +1,136 @@
+package dispatcher
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+func (c *core) exists(ctx context.Context, id string) error {
+	if err := checkpoint.CheckRunID(id); err != nil {
+		return fmt.Errorf("dispatcher: %w", err)
+	}
+	if c.store == nil {
+		return c.refuse(id, ErrNoStore)
+	}
+	if _, err := c.store.Stat(ctx, id); err != nil {
+		return c.refuse(id, err)
+	}
+	return nil
+}
+
+// cancelRun is Cancel: an entry in the log of a run at rest, a post to a live one.
+func (c *core) cancelRun(ctx context.Context, id string, cause error) error {
+	if err := c.exists(ctx, id); err != nil {
+		return err
+	}
+	text := ""
+	if cause != nil {
+		text = cause.Error()
+	}
+	lease, err := c.store.Acquire(ctx, id, c.owner)
+	if errors.Is(err, checkpoint.ErrBusy) {
+		p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(text)}
+		return c.refuse(id, c.store.Post(ctx, id, p))
+	}
+	if err != nil {
+		return c.refuse(id, err)
+	}
+	defer c.release(lease)
+	m, head, err := c.load(ctx, id, 0)
+	switch {
+	case err != nil:
+		return c.refuse(id, err)
+	case m.status == checkpoint.StatusCompleted:
+		return c.refuse(id, ErrCompleted)
+	case m.status == checkpoint.StatusCancelled:
+		return nil
+	}
+	_, err = c.store.Append(ctx, lease, head, []checkpoint.Entry{
+		{Kind: checkpoint.Cancelled, Data: encode(checkpoint.Resting{Cause: text})},
+	})
+	return c.refuse(id, err)
+}
+
+// answerInterrupt is Answer. Every answer is first posted, under an id made of the
+// interrupt's, so that of two different ones the store refuses the second; then whoever
+// has the lease, a live run or Answer itself, drains it into the log.
+func (c *core) answerInterrupt(ctx context.Context, id, interrupt string, value any) error {
+	if err := c.exists(ctx, id); err != nil {
+		return err
+	}
+	answer, err := marshal(value)
+	if err != nil {
+		return &AnswerError{id, interrupt, plain(err), ErrAnswerType}
+	}
+	m, _, err := c.load(ctx, id, 0)
+	if err != nil {
+		return c.refuse(id, err)
+	}
+	p := m.waits[interrupt]
+	if p == nil {
+		return &AnswerError{id, interrupt, "no such interrupt waits", ErrNotAwaited}
+	}
+	if err := p.accepts(answer); err != nil {
+		return &AnswerError{id, interrupt, plain(err), ErrAnswerType}
+	}
+	post := checkpoint.Post{ID: "answer:" + interrupt, Kind: postAnswer, Data: encode(postedAnswer{interrupt, answer})}
+	err = c.store.Post(ctx, id, post)
+	if errors.Is(err, checkpoint.ErrConflict) {
+		return &AnswerError{id, interrupt, "another answer was given", ErrNotAwaited}
+	}
+	if err != nil {
+		return c.refuse(id, err)
+	}
+	if err := c.drainAnswer(ctx, id, post); err != nil && !errors.Is(err, checkpoint.ErrBusy) {
+		return c.refuse(id, err)
+	}
+	return c.answered(ctx, id, interrupt, answer)
+}
+
+// drainAnswer makes a posted answer an entry, if the run is at rest.
+func (c *core) drainAnswer(ctx context.Context, id string, post checkpoint.Post) error {
+	lease, err := c.store.Acquire(ctx, id, c.owner)
+	if err != nil {
+		return err
+	}
+	defer c.release(lease)
+	m, head, err := c.load(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	posts, err := c.store.Posts(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, p := range posts {
+		if p.ID != post.ID {
+			continue
+		}
+		e := noted(p.ID, p.Kind)
+		var a postedAnswer
+		if err := json.Unmarshal(p.Data, &a); err == nil && m.waits[a.Interrupt] != nil {
+			e = checkpoint.Entry{Kind: checkpoint.Answered, ID: a.Interrupt, Post: p.ID, Data: a.Answer}
+		}
+		_, err = c.store.Append(ctx, lease, head, []checkpoint.Entry{e})
+		return err
+	}
+	return nil
+}
+
+// answered looks whether the answer that counts, if one is in the log already, is this.
+func (c *core) answered(ctx context.Context, id, interrupt string, answer json.RawMessage) error {
+	for e, err := range c.store.Read(ctx, id, 1, 0) {
+		if err != nil {
+			return c.refuse(id, err)
+		}
+		if e.Kind == checkpoint.Answered && e.ID == interrupt && !bytes.Equal(e.Data, answer) {
+			return &AnswerError{id, interrupt, "another answer was given", ErrNotAwaited}
+		}
+	}
+	return nil
+}

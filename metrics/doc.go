@@ -1,0 +1,38 @@
+// Package metrics shows what runs do as Prometheus metrics, on a registry of the caller's.
+//
+//	m, err := metrics.New(prometheus.DefaultRegisterer)
+//	store, err := badgerstore.Open(ctx, dir, badgerstore.Options{Observe: m.ObserveGroup})
+//	d, err := dispatcher.New(graph, store, dispatcher.Options{Observe: m.Observe})
+//
+// One [Metrics] serves any number of dispatchers and stores.
+//
+// # Names
+//
+//	name                              type       labels                what
+//	pawl_runs_started_total           counter    graph                 runs that were opened
+//	pawl_runs_resumed_total           counter    graph                 calls that went on with a run
+//	pawl_runs_rested_total            counter    graph, status         calls that ended, by what became of the run
+//	pawl_runs_in_flight               gauge      graph                 calls that have not ended
+//	pawl_superstep_duration_seconds   histogram  graph, node           supersteps of a frame; node holds the frame
+//	pawl_node_duration_seconds        histogram  graph, node           attempts of Steps and Routes
+//	pawl_attempts_total               counter    graph, node, outcome  the same: done, or how they failed
+//	pawl_interrupts_total             counter    graph, kind           visits that began to wait
+//	pawl_append_duration_seconds      histogram  graph                 until a run's entries were durable
+//	pawl_append_bytes                 histogram  graph                 of the entries of one append, about
+//	pawl_group_appends                histogram                        appends that one write of a store joined
+//	pawl_group_bytes                  histogram                        keys and values of one write
+//	pawl_group_duration_seconds       histogram                        until a write was durable
+//	pawl_group_errors_total           counter                          writes that failed
+//
+// Every label has few values. graph is the name of a graph; node is a node path, which has
+// no iterations (compose-loop/validate), and "" for the frame of the run itself; status is
+// how a run came to rest, or running if the call left it behind: its dispatcher drained, or
+// its store failed; outcome is done or a dag.FailureKind; kind is before, after or asked.
+//
+// # What is counted
+//
+// What the log holds is counted when it is durable, so a crash never leaves more counted
+// than happened. An attempt counts if it ended done or failed: one that asked, or whose run
+// was cancelled meanwhile, is no attempt. Cancelling a run at rest runs nothing and is not
+// counted.
+package metrics

@@ -1,0 +1,117 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// Metrics counts what dispatchers and stores tell it. Make one with [New]. It is safe for
+// concurrent use, and its methods never block.
+type Metrics struct {
+	started, resumed, rested *prometheus.CounterVec
+	inFlight                 *prometheus.GaugeVec
+	supersteps, nodes        *prometheus.HistogramVec
+	attempts, interrupts     *prometheus.CounterVec
+	appends, appendBytes     *prometheus.HistogramVec
+
+	groupAppends, groupBytes, groupDuration prometheus.Histogram
+	groupErrors                             prometheus.Counter
+}
+
+var (
+	// From ten microseconds, which a step without a disk takes, to minutes.
+	durations = prometheus.ExponentialBuckets(10e-6, 4, 13)
+	// From one run alone to more than a store joins.
+	joined = prometheus.ExponentialBuckets(1, 2, 11)
+	// From one small entry to the largest append.
+	sizes = prometheus.ExponentialBuckets(256, 4, 10)
+)
+
+// New makes Metrics and registers them with reg, all or none. It returns an error if reg has
+// metrics of these names: of another Metrics, for example.
+func New(reg prometheus.Registerer) (*Metrics, error) {
+	if reg == nil {
+		return nil, errors.New("metrics: the registerer is nil")
+	}
+	m := &Metrics{
+		started:    counter("runs_started_total", "Runs that were opened.", "graph"),
+		resumed:    counter("runs_resumed_total", "Calls that went on with a run.", "graph"),
+		rested:     counter("runs_rested_total", "Calls that ended, by what became of the run.", "graph", "status"),
+		supersteps: histogram("superstep_duration_seconds", "Supersteps of a frame.", durations, "graph", "node"),
+		nodes:      histogram("node_duration_seconds", "Attempts of Steps and Routes.", durations, "graph", "node"),
+		attempts:   counter("attempts_total", "Attempts of Steps and Routes that ended.", "graph", "node", "outcome"),
+		interrupts: counter("interrupts_total", "Visits that began to wait.", "graph", "kind"),
+		appends:    histogram("append_duration_seconds", "Until entries of a run were durable.", durations, "graph"),
+		appendBytes: histogram("append_bytes", "About what the entries of one append take.", sizes,
+			"graph"),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "pawl", Name: "runs_in_flight", Help: "Calls that have not ended.",
+		}, []string{"graph"}),
+		groupAppends:  single("group_appends", "Appends that one write of a store joined.", joined),
+		groupBytes:    single("group_bytes", "Keys and values of one write of a store.", sizes),
+		groupDuration: single("group_duration_seconds", "Until a write of a store was durable.", durations),
+		groupErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "pawl", Name: "group_errors_total", Help: "Writes of a store that failed.",
+		}),
+	}
+	if err := reg.Register(&collector{
+		m.started, m.resumed, m.rested, m.inFlight, m.supersteps, m.nodes, m.attempts,
+		m.interrupts, m.appends, m.appendBytes,
+		m.groupAppends, m.groupBytes, m.groupDuration, m.groupErrors,
+	}); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	return m, nil
+}
+
+// Observe counts an event. It is meant for dispatcher.Options.Observe.
+func (m *Metrics) Observe(e dispatcher.Event) {
+	switch e.Kind {
+	case dispatcher.RunStarted:
+		m.started.WithLabelValues(e.Graph).Inc()
+		m.inFlight.WithLabelValues(e.Graph).Inc()
+	case dispatcher.RunResumed:
+		m.resumed.WithLabelValues(e.Graph).Inc()
+		m.inFlight.WithLabelValues(e.Graph).Inc()
+	case dispatcher.RunRested:
+		m.rested.WithLabelValues(e.Graph, string(e.Status)).Inc()
+		m.inFlight.WithLabelValues(e.Graph).Dec()
+	case dispatcher.VisitDone:
+		m.attempt(e, "done")
+	case dispatcher.AttemptFailed:
+		m.attempt(e, string(e.Failure))
+	case dispatcher.VisitInterrupted:
+		m.interrupts.WithLabelValues(e.Graph, e.Outcome).Inc()
+	case dispatcher.SuperstepEnded:
+		m.supersteps.WithLabelValues(e.Graph, e.Node).Observe(e.Duration.Seconds())
+	case dispatcher.Appended:
+		m.appends.WithLabelValues(e.Graph).Observe(e.Duration.Seconds())
+		m.appendBytes.WithLabelValues(e.Graph).Observe(float64(e.Bytes))
+	}
+}
+
+// attempt counts an attempt of user code. Loops and Embeds have none: what they take is
+// told by the supersteps of their frames.
+func (m *Metrics) attempt(e dispatcher.Event, outcome string) {
+	if e.Attempt == 0 {
+		return
+	}
+	m.attempts.WithLabelValues(e.Graph, e.Node, outcome).Inc()
+	m.nodes.WithLabelValues(e.Graph, e.Node).Observe(e.Duration.Seconds())
+}
+
+// ObserveGroup counts a write of a store. It is meant for badgerstore.Options.Observe.
+func (m *Metrics) ObserveGroup(g checkpoint.Group) {
+	if g.Err != nil {
+		m.groupErrors.Inc()
+		return
+	}
+	m.groupAppends.Observe(float64(g.Appends))
+	m.groupBytes.Observe(float64(g.Bytes))
+	m.groupDuration.Observe(g.Duration.Seconds())
+}

@@ -1,0 +1,197 @@
+package metrics_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/metrics"
+)
+
+// A scrape is what a Prometheus server would see: the value of each series.
+type scrape map[string]float64
+
+func scraped(t *testing.T, reg *prometheus.Registry) scrape {
+	t.Helper()
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 200 {
+		t.Fatalf("scrape: %d: %s", w.Code, w.Body)
+	}
+	s := scrape{}
+	for line := range strings.Lines(w.Body.String()) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		i := strings.LastIndexByte(line, ' ')
+		v, err := strconv.ParseFloat(strings.TrimSpace(line[i+1:]), 64)
+		if err != nil {
+			t.Fatalf("scrape: %q: %v", line, err)
+		}
+		s[line[:i]] = v
+	}
+	return s
+}
+
+// check compares the series named in want.
+func (s scrape) check(t *testing.T, want scrape) {
+	t.Helper()
+	for name, v := range want {
+		if got, ok := s[name]; !ok || got != v {
+			t.Errorf("%s = %v (there: %v), want %v", name, got, ok, v)
+		}
+	}
+}
+
+func newMetrics(t *testing.T) (*prometheus.Registry, *metrics.Metrics) {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	m, err := metrics.New(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg, m
+}
+
+// everything is an event of each kind that is counted, and a group.
+func everything(m *metrics.Metrics) {
+	for _, e := range []dispatcher.Event{
+		{Kind: dispatcher.RunStarted},
+		{Kind: dispatcher.RunResumed},
+		{Kind: dispatcher.RunRested, Status: checkpoint.StatusCompleted},
+		{Kind: dispatcher.VisitDone, Path: "loop/2/a", Node: "loop/a", Attempt: 1, Duration: time.Millisecond},
+		{Kind: dispatcher.AttemptFailed, Path: "loop/3/a", Node: "loop/a", Attempt: 1, Failure: dag.FailedPanic},
+		{Kind: dispatcher.VisitInterrupted, Outcome: "asked"},
+		{Kind: dispatcher.SuperstepEnded, Path: "loop/2", Node: "loop", Step: 1},
+		{Kind: dispatcher.Appended, Entries: 2, Bytes: 300, Duration: time.Millisecond},
+	} {
+		e.Graph, e.Run = "g", "r"
+		m.Observe(e)
+	}
+	m.ObserveGroup(checkpoint.Group{Appends: 3, Bytes: 900, Duration: time.Millisecond})
+	m.ObserveGroup(checkpoint.Group{Appends: 1, Err: errors.New("disk")})
+}
+
+// The table in doc.go is what the registry says.
+func TestNamesAreAsDocumented(t *testing.T) {
+	reg, m := newMetrics(t)
+	everything(m)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range families {
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		slices.Sort(labels)
+		got = append(got, fmt.Sprintf("%s %s %v", f.GetName(), strings.ToLower(f.GetType().String()), labels))
+	}
+	want := documented(t)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("registered:\n%s\ndocumented:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// documented reads the table of names in doc.go: name, type, and labels up to the column of
+// explanations, which is set off by two spaces.
+func documented(t *testing.T) []string {
+	t.Helper()
+	source, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for line := range strings.Lines(string(source)) {
+		row, ok := strings.CutPrefix(line, "//	pawl_")
+		if !ok {
+			continue
+		}
+		const labelColumn, whatColumn = 45, 67
+		row = "pawl_" + row
+		labels := strings.FieldsFunc(row[labelColumn:whatColumn], func(r rune) bool { return r == ',' || r == ' ' })
+		slices.Sort(labels)
+		fields := strings.Fields(row[:labelColumn])
+		rows = append(rows, fmt.Sprintf("%s %s %v", fields[0], fields[1], labels))
+	}
+	return rows
+}
+
+func TestTwoOnOneRegistry(t *testing.T) {
+	reg, m := newMetrics(t)
+	_, err := metrics.New(reg)
+	var already prometheus.AlreadyRegisteredError
+	if !errors.As(err, &already) || !strings.HasPrefix(err.Error(), "metrics: ") {
+		t.Errorf("New on a registry that has one = %v, want an AlreadyRegisteredError of ours", err)
+	}
+	everything(m)
+	scraped(t, reg).check(t, scrape{`pawl_runs_started_total{graph="g"}`: 1})
+}
+
+// Two programs in one process keep theirs apart by a label.
+func TestTwoUnderLabelsOfTheirOwn(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	for _, tenant := range []string{"a", "b"} {
+		m, err := metrics.New(prometheus.WrapRegistererWith(prometheus.Labels{"tenant": tenant}, reg))
+		if err != nil {
+			t.Fatalf("New for tenant %s = %v", tenant, err)
+		}
+		everything(m)
+	}
+	scraped(t, reg).check(t, scrape{
+		`pawl_runs_started_total{graph="g",tenant="a"}`: 1,
+		`pawl_runs_started_total{graph="g",tenant="b"}`: 1,
+	})
+}
+
+// A name that somebody else has leaves the registry as it was.
+func TestAllOrNoneIsRegistered(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	other := prometheus.NewCounter(prometheus.CounterOpts{Name: "pawl_group_errors_total", Help: "Another's."})
+	reg.MustRegister(other)
+	if _, err := metrics.New(reg); err == nil {
+		t.Fatal("New with a name that is taken: no error")
+	}
+	// If ours were there, this one, which has other labels, would be refused.
+	sound := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pawl_runs_started_total", Help: "Another's."}, []string{"x"})
+	if err := reg.Register(sound); err != nil {
+		t.Errorf("the New that failed left something behind: %v", err)
+	}
+}
+
+func TestNoRegisterer(t *testing.T) {
+	if _, err := metrics.New(nil); err == nil {
+		t.Error("New(nil): no error")
+	}
+}
+
+func TestGroups(t *testing.T) {
+	reg, m := newMetrics(t)
+	everything(m)
+	scraped(t, reg).check(t, scrape{
+		`pawl_group_appends_sum`:                                       3,
+		`pawl_group_appends_count`:                                     1,
+		`pawl_group_bytes_sum`:                                         900,
+		`pawl_group_duration_seconds_bucket{le="0.00064"}`:             0,
+		`pawl_group_duration_seconds_bucket{le="0.00256"}`:             1,
+		`pawl_group_errors_total`:                                      1,
+		`pawl_append_bytes_sum{graph="g"}`:                             300,
+		`pawl_append_duration_seconds_count{graph="g"}`:                1,
+		`pawl_attempts_total{graph="g",node="loop/a",outcome="panic"}`: 1,
+	})
+}

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/state"
 )
 
-// A Work is the state of the graphs that are measured: five cells, of which one is written.
+// A Work is the state of most graphs that are measured: five cells, of which one is written.
 type Work struct {
 	Title state.Value[string]
 	Notes state.List[string]
@@ -20,6 +23,49 @@ type Work struct {
 // step is what every node does.
 func step(_ context.Context, w *Work) error {
 	w.Count.Add(1)
+	return nil
+}
+
+// write is what nodes do that write 1 KB each.
+func write(_ context.Context, w *Work) error {
+	w.Title.Set(text)
+	return nil
+}
+
+// plain is a Work without cells, for those that have none.
+type plain struct {
+	Title string
+	Notes []string
+	Seen  map[string]struct{}
+	Score float64
+	Count int
+}
+
+func plainStep(_ context.Context, p *plain) error {
+	p.Count++
+	return nil
+}
+
+// A Page is about 1 KB as JSON.
+type Page struct {
+	Number int
+	Title  string
+	Text   string
+}
+
+// A Book is the state of graphs whose nodes write a struct of 1 KB each.
+type Book struct {
+	Page  state.Value[Page]
+	Count state.Sum[int]
+}
+
+var text = strings.Repeat("a pawl lets a ratchet turn one way; ", 26)
+
+// keep is what every node of those does.
+func keep(_ context.Context, b *Book) error {
+	n := b.Count.Get() + 1
+	b.Count.Set(n)
+	b.Page.Set(Page{Number: n, Title: "a page of a thousand bytes", Text: text})
 	return nil
 }
 
@@ -51,4 +97,12 @@ func build[S any](b *dag.Builder[S]) *dag.Graph[S] {
 		panic(err) // the graphs are ours
 	}
 	return g
+}
+
+func dispatch[S any](g *dag.Graph[S], store checkpoint.Store, o dispatcher.Options) *dispatcher.Dispatcher[S] {
+	d, err := dispatcher.New(g, store, o)
+	if err != nil {
+		panic(err) // so are the options
+	}
+	return d
 }

@@ -98,7 +98,8 @@ type Resting struct {
 	Cause string `json:"cause,omitempty"`
 	// Kind is set when the run itself is at fault and no visit: conflict, limit, merge,
 	// check or hook.
-	Kind string `json:"kind,omitempty"`
+	Kind  string `json:"kind,omitempty"`
+	Stack string `json:"stack,omitempty"` // of user code that panicked
 }
 
 // A Status is where a run is in its life.

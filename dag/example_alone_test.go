@@ -9,52 +9,53 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// A Letter is sent once its text is written.
+// A Letter is written, confirmed by a person, and sent.
 type Letter struct {
 	To   state.Value[string]
 	Text state.Value[string]
 }
 
-// An Outbox sends letters, each key once.
-type Outbox struct {
-	sent []string
+// An Office writes letters. What nodes depend on is their receiver.
+type Office struct {
+	Greeting string
 }
 
-// Greet and Send are nodes: functions of a context and the state. What they depend on is
-// their receiver.
-func (o *Outbox) Greet(_ context.Context, l *Letter) error {
+func (o *Office) Write(_ context.Context, l *Letter) error {
 	if l.To.Get() == "" {
 		return errors.New("a letter to nobody")
 	}
-	l.Text.Set("Dear " + l.To.Get())
+	l.Text.Set(o.Greeting + " " + l.To.Get())
 	return nil
 }
 
-func (o *Outbox) Send(ctx context.Context, l *Letter) error {
-	o.sent = append(o.sent, dag.Key(ctx)+":"+l.Text.Get())
+func (o *Office) Confirm(ctx context.Context, l *Letter) error {
+	_, err := dag.Ask[bool](ctx, "sure", "Send it to "+l.To.Get()+"?")
+	return err
+}
+
+func (o *Office) Send(ctx context.Context, l *Letter) error {
+	fmt.Printf("sending %q, key %q, attempt %d\n", l.Text.Get(), dag.Key(ctx), dag.Attempt(ctx))
 	return nil
 }
 
-// A node is tested by calling it. It needs no graph, no dispatcher and no store; outside a
-// run it makes its first attempt, has no key, and a question is answered by an error.
+// A node is tested by calling it: with no graph, no dispatcher and no store. Outside a run
+// it makes its first attempt, has no key, and a question is answered by an error.
 func Example_nodeAlone() {
 	ctx := context.Background()
-	var outbox Outbox
-
+	office := &Office{Greeting: "Dear"}
 	var letter Letter
-	fmt.Println(outbox.Greet(ctx, &letter))
+	fmt.Println("write:", office.Write(ctx, &letter))
 
 	letter.To.Set("Ada")
-	fmt.Println(outbox.Greet(ctx, &letter), letter.Text.Get())
-	fmt.Println(outbox.Send(ctx, &letter), outbox.sent)
+	fmt.Println("write:", office.Write(ctx, &letter))
+	fmt.Println("send:", office.Send(ctx, &letter))
 
-	fmt.Println(dag.Attempt(ctx), dag.Failures(ctx))
-	_, err := dag.Ask[bool](ctx, "sure", "Send it?")
-	fmt.Println(errors.Is(err, dag.ErrNoVisit))
+	err := office.Confirm(ctx, &letter)
+	fmt.Println("confirm:", errors.Is(err, dag.ErrNoVisit))
 	// Output:
-	// a letter to nobody
-	// <nil> Dear Ada
-	// <nil> [:Dear Ada]
-	// 1 []
-	// true
+	// write: a letter to nobody
+	// write: <nil>
+	// sending "Dear Ada", key "", attempt 1
+	// send: <nil>
+	// confirm: true
 }

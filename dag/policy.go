@@ -13,6 +13,7 @@ type Policy struct {
 	Timeout time.Duration
 	// Backoff is the wait between attempts. Zero means none.
 	Backoff Backoff
-	// Retry says which errors are worth another attempt. Nil means every error.
+	// Retry says which errors that the function returned are worth another attempt. A panic
+	// is not asked about: with a Retry it is final. Nil means every failure is worth one.
 	Retry func(error) bool
 }

@@ -37,7 +37,9 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		}
 		return r.find(how, input, options)
 	}
-	return r.conclude(r.watch())
+	rested := r.watch()
+	r.endReading()
+	return r.conclude(rested)
 }
 
 // find takes the run's lease and reads its log, or opens it.
@@ -96,14 +98,13 @@ func (r *run) open(input func(any)) error {
 	r.m = newMachine(r.c.plan)
 	r.m.vets = r.c.vets()
 	schema := r.c.plan.Schema
-	x := fact{Entry: checkpoint.Entry{Kind: checkpoint.Opened}, live: true}
+	x := said(checkpoint.Entry{Kind: checkpoint.Opened}, nil)
 	if input != nil {
 		first := schema.New()
 		if err := protect(func() { input(first.Value()) }); err != nil {
-			return fmt.Errorf("input: %w", err.err)
+			return &FaultError{Kind: "input", Message: err.err.Error(), Stack: err.stack, Err: err.err}
 		}
-		var err error
-		if x.delta, err = r.delta(first); err != nil {
+		if err := r.input(&x, first); err != nil {
 			return fmt.Errorf("input: %w", err)
 		}
 	}
@@ -111,7 +112,7 @@ func (r *run) open(input func(any)) error {
 		if err := r.c.store.PutGraph(r.stored, r.c.plan.Digest, r.c.plan.JSON); err != nil {
 			return err
 		}
-		x.Data = encode(checkpoint.Opening{Graph: r.c.plan.Name, Digest: r.c.plan.Digest})
+		x.more().Data = encode(checkpoint.Opening{Graph: r.c.plan.Name, Digest: r.c.plan.Digest})
 	}
 	r.add(x)
 	if !r.halted() {
@@ -121,7 +122,7 @@ func (r *run) open(input func(any)) error {
 }
 
 func (r *run) enterRoot() {
-	r.add(fact{Entry: checkpoint.Entry{Kind: checkpoint.Entered}, live: true})
+	r.add(said(checkpoint.Entry{Kind: checkpoint.Entered}, nil))
 }
 
 // resumable prepares a loaded run to go on, or says what the call returns because there
@@ -145,11 +146,11 @@ func (r *run) resumable(how mode, options []ResumeOption) early {
 	}
 	m.vets = r.c.vets()
 	m.rescan()
-	r.add(fact{
-		Entry: checkpoint.Entry{Kind: checkpoint.Resumed, Data: encode(checkpoint.Resumption{Owner: r.c.owner, Ends: how == modeResume})},
-		live:  true,
-	})
-	if was == checkpoint.StatusInterrupted && !r.journal.posts && len(m.ready) == 0 && !m.undecided() && len(m.delays()) == 0 {
+	r.add(said(checkpoint.Entry{
+		Kind: checkpoint.Resumed,
+		Data: encode(checkpoint.Resumption{Owner: r.c.owner, Ends: how == modeResume}),
+	}, nil))
+	if was == checkpoint.StatusInterrupted && !r.journal.posts && m.waitsOnly() {
 		return early{rep, r.rested(rep)} // everything that waits still does
 	}
 	if m.root.step == 0 && !r.halted() {
@@ -198,7 +199,7 @@ func (r *run) conclude(rested bool) (*report, error) {
 		}
 		return r.early.rep, r.early.err
 	}
-	if !rested || r.err != nil {
+	if !rested && !r.resting() || r.err != nil {
 		err := r.stuck
 		if rested {
 			err = r.err
@@ -227,7 +228,7 @@ func (r *run) rested(rep *report) error {
 	case rep.Status == checkpoint.StatusFailed && len(r.parked) > 0:
 		e.Cause = r.parked[0].err
 	case rep.Status == checkpoint.StatusFailed && r.m.fault != nil:
-		e.Cause = &FaultError{r.m.fault.kind, r.m.fault.message}
+		e.Cause = &FaultError{Kind: r.m.fault.kind, Message: r.m.fault.message, Stack: r.m.fault.stack}
 	case rep.Status == checkpoint.StatusFailed && len(rep.Failures) > 0:
 		e.Cause = r.nodeError(&rep.Failures[0])
 	case rep.Status == checkpoint.StatusCancelled, rep.Status == checkpoint.StatusTimedOut, rep.Status == checkpoint.StatusRunning:
@@ -238,14 +239,27 @@ func (r *run) rested(rep *report) error {
 	return e
 }
 
+// endReading waits for the reader of posts beside the caller. One that a store holds is
+// abandoned.
+func (r *run) endReading() {
+	if r.reading == nil {
+		return
+	}
+	r.unhold()
+	timer := time.NewTimer(r.c.opts.Grace / 4)
+	defer timer.Stop()
+	select {
+	case <-r.reading:
+	case <-timer.C:
+		r.names = append(r.names, "reading the posts of the store")
+	}
+}
+
 // letGo lets go of everything that the call holds, but for what strays still need.
 func (r *run) letGo() {
 	r.cancel(context.Canceled)
 	if r.unhold != nil {
 		r.unhold()
-	}
-	if r.reading != nil && r.stuck == nil {
-		<-r.reading
 	}
 	if r.strays.count.Load() > 1 {
 		r.c.strays.Store(r.id, &r.strays)
@@ -255,7 +269,7 @@ func (r *run) letGo() {
 
 // release gives a lease back. A store that can't has its own way to end leases.
 func (c *core) release(l checkpoint.Lease) {
-	if c.store != nil && l.Run != "" {
-		_ = c.store.Release(context.Background(), l)
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.opts.Grace)
+	defer cancel()
+	_ = c.store.Release(ctx, l)
 }

@@ -26,6 +26,7 @@ func (r *run) decide(h *tenure) bool {
 			r.undecided(d, err)
 		}
 	}
+	h.decide = decision{}
 	return true
 }
 
@@ -97,15 +98,14 @@ func (r *run) boundary(h *tenure, t *task, after bool) (stop, ok bool, err *user
 }
 
 func (r *run) interrupt(t *task, i checkpoint.Interrupt) {
-	r.add(fact{
-		Entry: checkpoint.Entry{Kind: checkpoint.Interrupted, Path: t.path(), ID: uuid.NewString(), Data: encode(i)},
-		t:     t, live: true,
-	})
+	r.add(said(checkpoint.Entry{
+		Kind: checkpoint.Interrupted, Path: t.path(), Step: t.frame.step, ID: uuid.NewString(), Data: encode(i),
+	}, t))
 }
 
 // enter opens the frame of a visit that holds one. What an Embed's in wrote is its input.
 func (r *run) enter(h *tenure, t *task) (bool, *userError) {
-	x := fact{Entry: checkpoint.Entry{Kind: checkpoint.Entered, Path: t.path()}, t: t, live: true}
+	x := said(checkpoint.Entry{Kind: checkpoint.Entered, Path: t.path()}, t)
 	if t.node.Kind == dag.KindLoop {
 		x.Path += "/1"
 		r.add(x)
@@ -116,12 +116,24 @@ func (r *run) enter(h *tenure, t *task) (bool, *userError) {
 	if !ok || failed != nil {
 		return ok, failed
 	}
-	var err error
-	if x.delta, err = r.delta(to); err != nil {
+	if err := r.input(&x, to); err != nil {
 		return true, &userError{kind: dag.FailedState, err: err}
 	}
 	r.add(x)
 	return true, nil
+}
+
+// input makes what was written to an empty state the input of a frame.
+func (r *run) input(x *fact, written state.Image) (err error) {
+	if x.delta, err = r.delta(written); err != nil {
+		return err
+	}
+	schema := written.Schema()
+	m, err := state.Merge(schema.New(), state.Image{}, []state.Write{{Delta: x.delta}})
+	if !m.State.IsZero() {
+		x.more().outer = m.State
+	}
+	return err
 }
 
 // merge ends the superstep of a frame. If it can't be merged, that is told when nothing
@@ -136,7 +148,7 @@ func (r *run) merge(h *tenure, f *frame) (bool, *userError) {
 		return false, nil
 	}
 	if err != nil {
-		r.park("hook", err.err, nil)
+		r.park("hook", err, nil)
 		return true, nil
 	}
 	for _, t := range held {
@@ -171,7 +183,10 @@ func (r *run) behind(h *tenure, f *frame) (held []*task, ok bool, err *userError
 func (r *run) superstep(f *frame, m state.Merged, outcome string) {
 	x := r.blank()
 	x.Kind, x.Path, x.Step, x.Outcome = checkpoint.Superstep, f.path, f.step, outcome
-	x.f, x.delta, x.outer, x.live = f, m.State, m.Outer, true
+	x.f, x.delta = f, m.State
+	if !m.Outer.IsZero() {
+		x.more().outer = m.Outer
+	}
 	r.apply()
 }
 
@@ -202,7 +217,7 @@ func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
 			return m, false, false
 		}
 		if failed != nil {
-			err = failed.err
+			err = failed
 		}
 	}
 	limit := r.c.opts.Limits.StateBytes
@@ -231,17 +246,27 @@ func (f *frame) merge(writes []state.Write) (state.Merged, error) {
 
 // park keeps a superstep that can't be merged until nothing runs any more.
 func (r *run) park(kind string, err error, voids []string) {
-	r.parked = append(r.parked, parked{voids: voids, fault: fault{kind, err.Error()}, err: err})
+	p := parked{voids: voids, fault: fault{kind: kind, message: err.Error()}, err: err}
+	var u *userError
+	if kind == "merge" || kind == "check" || kind == "hook" {
+		e := &FaultError{Kind: kind, Message: p.fault.message, Err: err}
+		if errors.As(err, &u) {
+			e.Err, e.Stack, p.stack = u.err, u.stack, u.stack
+		}
+		p.err = e
+	}
+	p.fault.stack = p.stack
+	r.parked = append(r.parked, p)
 }
 
 // end says what comes of a frame that has nothing left to run.
 func (r *run) end(h *tenure, f *frame) (bool, *userError) {
 	t := f.holder
 	if t == nil {
-		r.add(fact{Entry: checkpoint.Entry{Kind: checkpoint.Completed}, live: true})
+		r.add(said(checkpoint.Entry{Kind: checkpoint.Completed}, nil))
 		return true, nil
 	}
-	x := fact{Entry: checkpoint.Entry{Kind: checkpoint.Done, Path: t.path()}, t: t, live: true}
+	x := said(checkpoint.Entry{Kind: checkpoint.Done, Path: t.path(), Step: t.frame.step}, t)
 	if t.node.Kind == dag.KindEmbed {
 		from, to := f.view.Draft(), t.frame.view.Draft()
 		ok, failed := r.ask(h, "the output of "+t.path(), func() { t.node.Out(from.Value(), to.Value()) })
@@ -266,7 +291,7 @@ func (r *run) end(h *tenure, f *frame) (bool, *userError) {
 	case f.iteration >= t.node.Most:
 		x.Outcome = string(dag.Exhausted)
 	default:
-		x.Kind, x.Path = checkpoint.Entered, x.Path+"/"+strconv.Itoa(f.iteration+1)
+		x.Kind, x.Path, x.Step = checkpoint.Entered, x.Path+"/"+strconv.Itoa(f.iteration+1), 0
 	}
 	r.add(x)
 	return true, nil
@@ -275,22 +300,37 @@ func (r *run) end(h *tenure, f *frame) (bool, *userError) {
 // bury makes the visit that holds a failed frame fail. What a Loop has finished is kept.
 func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
 	t := f.holder
-	if t.node.Kind == dag.KindLoop && len(f.open) > 0 {
-		m, made, ok := r.merged(h, f)
-		if !ok || !made {
+	if t.node.Kind == dag.KindLoop {
+		if made, ok := r.salvage(h, f); !ok || !made {
 			return ok, nil
 		}
-		r.superstep(f, m, outcomeFailed)
 	}
 	failure := f.failure()
-	r.add(fact{
-		Entry: checkpoint.Entry{Kind: checkpoint.AttemptFailed, Path: t.path(), Data: encode(checkpoint.FailedAttempt{
-			Kind: string(failure.Kind), Message: failure.Message, Final: true,
-			Origin: failure.Path, Attempts: failure.Attempts,
-		})},
-		t: t, live: true, err: r.nodeError(failure),
-	})
+	r.fails(t, 0, checkpoint.FailedAttempt{
+		Kind: string(failure.Kind), Message: failure.Message, Final: true,
+		Origin: failure.Path, Attempts: failure.Attempts,
+	}, r.nodeError(failure), 0)
 	return true, nil
+}
+
+// salvage keeps what visits of a failed frame of a Loop have finished, and before that
+// what Loops that failed inside it have. An Embed that failed gives nothing out.
+func (r *run) salvage(h *tenure, f *frame) (made, ok bool) {
+	if len(f.open) == 0 {
+		return true, true
+	}
+	for _, i := range f.open {
+		if t := &f.tasks[i]; t.wrecked() {
+			if made, ok := r.salvage(h, t.inner); !ok || !made {
+				return made, ok
+			}
+		}
+	}
+	m, made, ok := r.merged(h, f)
+	if ok && made {
+		r.superstep(f, m, outcomeFailed)
+	}
+	return made, ok
 }
 
 // undecided states what comes of user code that could not decide: the visit fails for
@@ -298,11 +338,11 @@ func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
 func (r *run) undecided(d decision, u *userError) {
 	t := d.t
 	if d.kind == merge && d.f.tried { // the hook behind the superstep ended the goroutine
-		r.park("hook", u.err, nil)
+		r.park("hook", u, nil)
 		return
 	}
 	if d.kind == merge || d.kind == bury {
-		r.park("merge", u.err, d.f.finishedHere())
+		r.park("merge", u, d.f.finishedHere())
 		return
 	}
 	if t == nil {
@@ -310,12 +350,9 @@ func (r *run) undecided(d decision, u *userError) {
 	}
 	e := &NodeError{Run: r.id, Path: t.path(), Kind: u.kind, Stack: u.stack, Err: u.err}
 	r.blame(e)
-	r.add(fact{
-		Entry: checkpoint.Entry{Kind: checkpoint.AttemptFailed, Path: e.Path, Data: encode(checkpoint.FailedAttempt{
-			Kind: string(u.kind), Message: u.err.Error(), Stack: string(u.stack), Final: true,
-		})},
-		t: t, live: true, err: e,
-	})
+	r.fails(t, 0, checkpoint.FailedAttempt{
+		Kind: string(u.kind), Message: u.err.Error(), Stack: string(u.stack), Final: true,
+	}, e, 0)
 }
 
 // name is how errors speak of a frame.

@@ -127,11 +127,18 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("dispatcher: limit %d of %s reached by %s", e.Max, e.Limit, e.Where)
 }
 
-// A FaultError is a failure of a run that no visit is the cause of, as its log tells it.
+// A FaultError is a failure of a run that no visit is the cause of: of its input, of a
+// merge, of the state's Check, of a hook. A conflict and a limit are a FaultError when the
+// run is read after a restart; in the call that met them they are a *state.ConflictError
+// and a [*LimitError].
 type FaultError struct {
-	Kind    string // conflict, limit, merge, check, hook
+	Kind    string // conflict, limit, input, merge, check, hook, observer
 	Message string
+	Stack   []byte // of user code that panicked or called runtime.Goexit
+	Err     error  // what user code returned or panicked with; nil after a restart
 }
+
+func (e *FaultError) Unwrap() error { return e.Err }
 
 func (e *FaultError) Error() string { return "dispatcher: " + e.Kind + ": " + e.Message }
 

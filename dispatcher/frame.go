@@ -114,6 +114,14 @@ func newFrame(plan *dag.Plan, path string, holder *task) *frame {
 	return f
 }
 
+// given makes the input of a frame its state. Outer holds the Folds that it merged.
+func (f *frame) given(x *fact) error {
+	if err := f.view.Apply(x.delta); err != nil {
+		return err
+	}
+	return f.view.Apply(x.outer)
+}
+
 // roots are the visits that follow nothing.
 func (f *frame) roots() []int32 {
 	var roots []int32
@@ -173,7 +181,7 @@ func (f *frame) taken(e *dag.Expr) bool {
 func (f *frame) writes(writes []state.Write) []state.Write {
 	for _, i := range f.open {
 		if t := &f.tasks[i]; t.keeps() {
-			writes = append(writes, state.Write{Visit: t.path(), Delta: t.delta})
+			writes = append(writes, state.Write{Visit: t.path(), Delta: t.wrote()})
 		}
 	}
 	return writes
@@ -188,7 +196,7 @@ func (f *frame) try(folds state.Delta) error {
 	}
 	for _, i := range f.open {
 		if t := &f.tasks[i]; t.keeps() {
-			if err := f.spare.Apply(t.delta); err != nil {
+			if err := f.spare.Apply(t.wrote()); err != nil {
 				return err
 			}
 		}
@@ -200,7 +208,7 @@ func (f *frame) try(folds state.Delta) error {
 func (f *frame) record(folds state.Delta) error {
 	for _, i := range f.open {
 		if t := &f.tasks[i]; t.keeps() {
-			if err := f.outer.Record(t.delta); err != nil {
+			if err := f.outer.Record(t.wrote()); err != nil {
 				return err
 			}
 		}
@@ -220,7 +228,28 @@ func (f *frame) failure() *dag.Failure {
 
 // keeps reports whether what the visit wrote is part of the superstep: it is done, or
 // is a Loop that failed and keeps what it finished.
-func (t *task) keeps() bool { return t.phase == finished || t.phase == lapsed }
+func (t *task) keeps() bool {
+	return t.phase == finished || t.phase == lapsed || t.wrecked()
+}
+
+// wrecked reports whether the visit is a Loop that failed because a visit inside it did,
+// and so fails the frame around it. What it finished counts if that frame is a Loop's
+// whose failure is followed.
+func (t *task) wrecked() bool {
+	return t.phase == failing && t.node.Kind == dag.KindLoop && t.inner != nil
+}
+
+// wrote is what the visit wrote: of a wrecked Loop, what it has recorded.
+func (t *task) wrote() state.Delta {
+	if !t.wrecked() {
+		return t.delta
+	}
+	d, err := t.inner.outer.Delta()
+	if err != nil {
+		panic("dispatcher: what a loop recorded can't be told: " + err.Error())
+	}
+	return d
+}
 
 func (t *task) path() string {
 	if t.frame.path == "" {

@@ -62,7 +62,7 @@ func (r *run) entries() (entries []checkpoint.Entry, size int) {
 	r.lines, r.bytes = r.lines[:0], r.bytes[:0]
 	for i := range r.facts {
 		x := &r.facts[i]
-		e := x.Entry
+		e := x.entry()
 		if !x.delta.IsZero() {
 			e.Delta = r.encodeDelta(x.delta.AppendJSON)
 		}
@@ -132,7 +132,9 @@ func (r *run) hearPosts() {
 	}
 	read := make(chan struct{})
 	r.reading = read
-	go func() { // the call waits for it at its end
+	r.strays.count.Add(1)
+	go func() { // endReading waits for it, or abandons it
+		defer r.strays.returned()
 		defer close(read)
 		posts, err := r.c.store.Posts(r.stored, r.id)
 		if err != nil {
@@ -209,7 +211,7 @@ func (r *run) takePost(p checkpoint.Post) {
 		var a postedAnswer
 		if err := json.Unmarshal(p.Data, &a); err == nil {
 			if w := r.m.waits[a.Interrupt]; w != nil && w.accepts(a.Answer) == nil {
-				r.add(fact{Entry: checkpoint.Entry{Kind: checkpoint.Answered, ID: a.Interrupt, Post: p.ID, Data: a.Answer}, live: true})
+				r.add(said(checkpoint.Entry{Kind: checkpoint.Answered, ID: a.Interrupt, Post: p.ID, Data: a.Answer}, nil))
 				return
 			}
 		}
@@ -219,7 +221,7 @@ func (r *run) takePost(p checkpoint.Post) {
 
 // note drains a post that changes nothing.
 func (r *run) note(id, kind string) {
-	r.add(fact{Entry: noted(id, kind), live: true})
+	r.add(said(noted(id, kind), nil))
 }
 
 func noted(id, kind string) checkpoint.Entry {

@@ -38,7 +38,9 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 			return nil, checkpoint.Head{}, err
 		}
 		m.read += len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
-		if err := m.apply(&fact{Entry: e}); err != nil {
+		x := said(e, nil)
+		x.live = false
+		if err := m.apply(&x); err != nil {
 			return nil, checkpoint.Head{}, &checkpoint.CorruptError{Run: id, Seq: e.Seq, Reason: err.Error()}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -73,6 +72,7 @@ type pending struct {
 type fault struct {
 	kind    string // conflict, limit, merge, check, hook
 	message string
+	stack   []byte
 }
 
 // The kinds of interrupts.
@@ -81,19 +81,6 @@ const (
 	kindAfter  = "after"
 	kindAsked  = "asked"
 )
-
-// A fact is an entry on its way into the machine. In recovery only the entry is set and
-// the rest is found from it; a live run knows the rest already.
-type fact struct {
-	checkpoint.Entry
-	t     *task         // the visit of Path
-	f     *frame        // the frame of Path
-	delta state.Delta   // Delta
-	outer state.Delta   // Outer
-	live  bool          // t, f, delta and outer are set
-	err   error         // what a live AttemptFailed or Failed tells the caller; never stored
-	took  time.Duration // how long a live visit took; never stored
-}
 
 func newMachine(plan *dag.Plan) *machine {
 	return &machine{plan: plan}
@@ -167,7 +154,7 @@ func (m *machine) resolve(x *fact) (err error) {
 		x.delta, err = schema.ParseDelta(x.Delta)
 	}
 	if err == nil && len(x.Outer) > 0 {
-		x.outer, err = schema.ParseDelta(x.Outer)
+		x.more().outer, err = schema.ParseDelta(x.Outer)
 	}
 	return err
 }
@@ -178,7 +165,7 @@ func (m *machine) open(x *fact) error {
 	}
 	m.root = newFrame(m.plan, "", nil)
 	m.root.view = m.plan.Schema.New()
-	return m.root.view.Apply(x.delta)
+	return m.root.given(x)
 }
 
 // enter begins a frame: the run's own, an Embed's, or an iteration of a Loop, which
@@ -194,7 +181,7 @@ func (m *machine) enter(x *fact) error {
 	switch {
 	case t.node.Kind == dag.KindEmbed:
 		f.view = t.node.Body.Schema.New()
-		if err := f.view.Apply(x.delta); err != nil {
+		if err := f.given(x); err != nil {
 			return err
 		}
 	case t.inner == nil:
@@ -405,7 +392,7 @@ func (m *machine) void(x *fact) error {
 	}
 	for _, path := range paths {
 		t := m.find(path)
-		if t == nil || !t.keeps() {
+		if t == nil || t.phase != finished && t.phase != lapsed {
 			return fmt.Errorf("visit %q is not finished and can't be voided", path)
 		}
 		t.phase, t.outcome, t.delta, t.inner = ready, "", state.Delta{}, nil
@@ -423,7 +410,7 @@ func (m *machine) fail(x *fact) error {
 		}
 	}
 	if r.Kind != "" {
-		m.fault = &fault{r.Kind, r.Cause}
+		m.fault = &fault{r.Kind, r.Cause, []byte(r.Stack)}
 	}
 	return nil
 }

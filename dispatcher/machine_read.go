@@ -57,6 +57,11 @@ func (m *machine) scan(f *frame) {
 	}
 }
 
+// waitsOnly reports whether a run that goes on has nothing to do but to wait for answers.
+func (m *machine) waitsOnly() bool {
+	return len(m.ready) == 0 && !m.undecided() && len(m.delays()) == 0 && len(m.failures()) == 0
+}
+
 // delays lists the visits that wait between attempts.
 func (m *machine) delays() []*task {
 	if m.root == nil {

@@ -25,6 +25,7 @@ type frozenMachine struct {
 type frozenFault struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
+	Stack   []byte `json:"stack,omitempty"`
 }
 
 type frozenFrame struct {
@@ -66,7 +67,7 @@ type frozenPending struct {
 func (m *machine) encode() []byte {
 	z := frozenMachine{Status: m.status, Steps: m.steps, Seen: slices.Sorted(maps.Keys(m.seen)), Root: m.root.freeze()}
 	if m.fault != nil {
-		z.Fault = &frozenFault{m.fault.kind, m.fault.message}
+		z.Fault = &frozenFault{m.fault.kind, m.fault.message, m.fault.stack}
 	}
 	return encode(z)
 }
@@ -93,7 +94,7 @@ func (f *frame) freeze() *frozenFrame {
 
 func (t *task) freeze(i int) frozenTask {
 	z := frozenTask{Node: i, Phase: t.phase, Outcome: t.outcome}
-	if t.keeps() {
+	if t.phase == finished || t.phase == lapsed {
 		z.Delta = t.delta.AppendJSON(nil)
 	}
 	if t.inner != nil {
@@ -132,7 +133,7 @@ func (m *machine) decode(data []byte) error {
 	}
 	m.status, m.steps = z.Status, z.Steps
 	if z.Fault != nil {
-		m.fault = &fault{z.Fault.Kind, z.Fault.Message}
+		m.fault = &fault{z.Fault.Kind, z.Fault.Message, z.Fault.Stack}
 	}
 	for _, id := range z.Seen {
 		if m.seen == nil {

@@ -36,7 +36,6 @@ func (r *run) tellFact(x *fact) {
 	e := Event{Path: x.Path, Step: x.Step, Attempt: x.Attempt, Outcome: x.Outcome, ID: x.ID, Err: x.err, Duration: x.took}
 	if x.t != nil {
 		e.Node = x.t.nodePath()
-		e.Step = x.t.frame.step
 		if e.Attempt == 0 && x.Kind == checkpoint.Done && x.t.node.Body == nil {
 			e.Attempt = 1
 		}

@@ -47,7 +47,7 @@ func work(ctx context.Context, n *nodeSpec, c *cells) (string, error) {
 	}
 	var caught []string
 	for _, f := range dag.Failures(ctx) {
-		caught = append(caught, told(f.Path, f.Attempts, f.Kind))
+		caught = append(caught, toldOf(f.Path, f.Attempts, f.Kind))
 	}
 	return n.act(path, caught, func(writes ...cellOp) string {
 		c.write(writes)

@@ -5,3 +5,6 @@ package dispatcher_test
 // randomCount is how many random graphs the properties are tested with: the race detector
 // makes everything ten times slower.
 const randomCount = 100
+
+// cancelStride is how far apart, at most, the moments are at which runs are cancelled.
+const cancelStride = 2

@@ -4,3 +4,6 @@ package dispatcher_test
 
 // randomCount is how many random graphs the properties are tested with.
 const randomCount = 1000
+
+// cancelStride is how far apart, at most, the moments are at which runs are cancelled.
+const cancelStride = 6

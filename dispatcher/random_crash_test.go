@@ -83,17 +83,13 @@ func TestRandomGraphsSurviveCrashes(t *testing.T) {
 	})
 }
 
-// A run whose processes all die soon gets on all the same.
+// A run whose processes all die after a few appends gets on all the same. The first append
+// of a process may only say that it goes on, so each has at least two.
 func TestRandomGraphsSurviveManyCrashes(t *testing.T) {
 	eachCase(t, func(t *testing.T, c *randomCase) {
 		r := rand.New(rand.NewPCG(c.seed, 2))
-		most := 1 + r.IntN(4)
 		d := drive{c: c, store: new(mortal), opts: dispatcher.Options{Paranoid: true}}
-		d.next = func(int) (int, bool) { return 1 + r.IntN(most), r.IntN(2) == 0 }
-		if c.want.status == checkpoint.StatusFailed {
-			// Each call to a failed run gives it a new budget of attempts.
-			d.next = func(call int) (int, bool) { return most, call%8 < 7 }
-		}
+		d.next = func(call int) (int, bool) { return 2 + r.IntN(3) + call/8, r.IntN(2) == 0 }
 		res, err := d.end(t)
 		sameRest(t, fmt.Sprintf("%d calls", d.calls), res, err, c.want.rest())
 	})

@@ -29,7 +29,7 @@ func (r *generator) percent(p int) bool { return r.IntN(100) < p }
 
 func (r *generator) graph(name string, depth int) *graphSpec {
 	g := &graphSpec{Name: name}
-	for i := range 2 + r.IntN([]int{7, 4, 3}[depth-1]) {
+	for i := range 2 + r.IntN([]int{8, 4, 3}[depth-1]) + 2/depth {
 		g.Nodes = append(g.Nodes, r.node(g, i, depth))
 	}
 	r.close(g)
@@ -48,16 +48,16 @@ func (r *generator) node(g *graphSpec, i, depth int) *nodeSpec {
 	case p < 22:
 		n.Kind = dag.KindRoute
 		n.Outcomes = []string{"left", "right", "down"}[:1+r.IntN(3)]
-	case p < 34 && depth < maxDepth:
+	case p < 38 && depth < maxDepth:
 		n.Kind = dag.KindLoop
 		n.Body = r.graph(n.Name, depth+1)
-		n.Most, n.Odds = 1+r.IntN(3), r.IntN(4)
-	case p < 44 && depth < maxDepth:
+		n.Most, n.Odds = 1+r.IntN(3), r.IntN(6)
+	case p < 50 && depth < maxDepth:
 		n.Kind = dag.KindEmbed
 		n.Body = r.graph(n.Name, depth+1)
 		n.Body.Grouped = r.percent(30)
 		n.In, n.Out = r.writes(3), r.writes(2)
-	case p < 48 && len(n.After) == 1:
+	case p < 52 && len(n.After) == 1 && (len(n.After[0].On) > 0 || n.After[0].Failed):
 		n.Kind = dag.KindFail
 	}
 	if n.Kind == dag.KindStep || n.Kind == dag.KindRoute {
@@ -69,7 +69,7 @@ func (r *generator) node(g *graphSpec, i, depth int) *nodeSpec {
 // after returns what the next node of g follows.
 func (r *generator) after(g *graphSpec) []edgeSpec {
 	some := g.handles()
-	if len(some) == 0 || r.percent(15) {
+	if len(some) == 0 || r.percent(18) {
 		return nil
 	}
 	switch p := r.IntN(100); {
@@ -109,9 +109,9 @@ func (r *generator) single(g *graphSpec, some []int) edgeSpec {
 	e := edgeSpec{Node: some[r.IntN(len(some))]}
 	ways := g.Nodes[e.Node].ways()
 	switch {
-	case r.percent(15):
+	case r.percent(12):
 		e.Failed = true
-	case len(ways) > 0 && r.percent(65):
+	case len(ways) > 0 && r.percent(45):
 		first := r.IntN(len(ways))
 		e.On = []string{ways[first]}
 		if len(ways) > 1 && r.percent(15) {
@@ -177,7 +177,7 @@ func (r *generator) close(g *graphSpec) {
 			e := edgeSpec{Node: i, On: []string{way}}
 			switch {
 			case slices.Contains(followed, way):
-			case r.percent(15):
+			case r.percent(7):
 				g.Nodes = append(g.Nodes, &nodeSpec{Name: n.Name + "-" + way, Kind: dag.KindFail, After: []edgeSpec{e}})
 			default:
 				g.Ends = append(g.Ends, e)
@@ -251,14 +251,14 @@ func (r *generator) writes(most int) []cellOp {
 	var ops []cellOp
 	for range r.IntN(most + 1) {
 		w := merges[r.IntN(len(merges))]
-		if r.percent(14) {
+		if r.percent(6) {
 			w = alone[r.IntN(len(alone))]
 		}
 		w.Val, w.Num = string(rune('a'+r.IntN(26)))+" ", r.IntN(3)
 		if w.Cell == "M" || w.Cell == "E" {
 			r.keys++
 			w.Key = fmt.Sprintf("k%d", r.keys)
-			if r.percent(25) || w.Do == "delete" || w.Do == "remove" {
+			if r.percent(12) || w.Do == "delete" || w.Do == "remove" {
 				w.Key = fmt.Sprintf("k%d", 1+r.IntN(5))
 			}
 		}

@@ -178,8 +178,8 @@ func under(path, name string) string {
 	return path + "/" + name
 }
 
-// told is what a node is told of a failure that it follows.
-func told(path string, attempts int, kind dag.FailureKind) string {
+// toldOf is what a node is told of a failure that it follows.
+func toldOf(path string, attempts int, kind dag.FailureKind) string {
 	return fmt.Sprintf("%s failed after %d (%s)", path, attempts, kind)
 }
 
@@ -204,4 +204,32 @@ func (g *graphSpec) catches(i int) bool {
 		}
 	}
 	return slices.Contains(failures(g.Ends), i)
+}
+
+// at returns the node that the visit, or the frame, at path is of.
+func (g *graphSpec) at(path string) *nodeSpec {
+	var node *nodeSpec
+	for name := range strings.SplitSeq(path, "/") {
+		for _, n := range g.Nodes {
+			if n.Name == name {
+				node = n
+			}
+		}
+		if node != nil && node.Body != nil {
+			g = node.Body
+		}
+	}
+	return node
+}
+
+// grouped reports whether the state of the frame at path is of type grouped: that of the
+// innermost Embed it is in.
+func (g *graphSpec) grouped(path string) bool {
+	for path != "" {
+		if n := g.at(path); n.Kind == dag.KindEmbed {
+			return n.Body.Grouped
+		}
+		path = path[:max(strings.LastIndex(path, "/"), 0)]
+	}
+	return false
 }

@@ -170,7 +170,7 @@ func (c *randomCase) sameCheckpoints(t *testing.T, d *dispatcher.Dispatcher[cell
 		name := p.String()
 		seen[name] = true
 		at, err := d.At(t.Context(), runID, p.Address())
-		if c.spec.groupedAt(p.Path) {
+		if c.spec.grouped(p.Path) {
 			if !errors.Is(err, dispatcher.ErrNested) {
 				t.Errorf("checkpoint %s is of another state type: At returns %v", name, err)
 			}
@@ -183,7 +183,7 @@ func (c *randomCase) sameCheckpoints(t *testing.T, d *dispatcher.Dispatcher[cell
 		if got, want := at.State.json(), c.want.states[name]; got != want {
 			t.Errorf("checkpoint %s is %s\nthe reference: %s", name, got, want)
 		}
-		if got, want := part(at.Cursor.Visits, p.Path), c.want.ready[name]; got != want {
+		if got, want := partOf(at.Cursor.Visits, p.Path), c.want.ready[name]; got != want {
 			t.Errorf("checkpoint %s: its frame has still to run %q, the reference says %q", name, got, want)
 		}
 	}
@@ -196,7 +196,7 @@ func (c *randomCase) sameCheckpoints(t *testing.T, d *dispatcher.Dispatcher[cell
 
 // part is that part of a cursor that lies in the frame at path: the visits of the frame
 // itself, each once, without what is open inside of them.
-func part(cursor []string, path string) string {
+func partOf(cursor []string, path string) string {
 	var visits []string
 	for _, v := range cursor {
 		if path != "" {
@@ -212,22 +212,4 @@ func part(cursor []string, path string) string {
 		}
 	}
 	return strings.Join(visits, ",")
-}
-
-// groupedAt reports whether the frame at path has the state type grouped.
-func (g *graphSpec) groupedAt(path string) bool {
-	grouped := false
-	for name := range strings.SplitSeq(path, "/") {
-		for _, n := range g.Nodes {
-			if n.Name != name {
-				continue
-			}
-			if n.Kind == dag.KindEmbed {
-				grouped = n.Body.Grouped
-			}
-			g = n.Body
-			break
-		}
-	}
-	return grouped
 }

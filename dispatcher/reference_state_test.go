@@ -98,7 +98,7 @@ func conflict(tasks []*refTask) (a, b *refTask) {
 	for _, cell := range []string{"V", "L", "N", "M", "E", "F"} {
 		for i, a := range tasks {
 			for _, b := range tasks[i+1:] {
-				if clash(cell, a.delta, b.delta) {
+				if clashOf(cell, a.delta, b.delta) {
 					return a, b
 				}
 			}
@@ -107,7 +107,7 @@ func conflict(tasks []*refTask) (a, b *refTask) {
 	return nil, nil
 }
 
-func clash(cell string, a, b []cellOp) bool {
+func clashOf(cell string, a, b []cellOp) bool {
 	x, aloneX := touched(cell, a)
 	y, aloneY := touched(cell, b)
 	if len(x) == 0 || len(y) == 0 {

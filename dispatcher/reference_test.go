@@ -176,7 +176,7 @@ func (r *reference) visit(f *refFrame, t *refTask) (failed, stuck bool) {
 		t.phase = refWaits
 		return false, true
 	case t.Kind == dag.KindFail:
-		failed, t.failure = true, told(t.path, 1, dag.FailedEnd)
+		failed, t.failure = true, toldOf(t.path, 0, dag.FailedEnd)
 	case t.Kind == dag.KindLoop:
 		failed, stuck = r.loop(f, t)
 	case t.Kind == dag.KindEmbed:
@@ -213,12 +213,12 @@ func (r *reference) attempt(f *refFrame, t *refTask) (failed bool) {
 		})
 		return false
 	}
-	t.failure = told(t.path, t.attempts, dag.FailureKind(t.How))
+	t.failure = toldOf(t.path, t.attempts, dag.FailureKind(t.How))
 	return true
 }
 
-// loop repeats a graph over the state of the frame. What has ended in it is kept also if
-// it fails.
+// loop repeats a graph over the state of the frame. What it finished inside is kept also
+// if it fails, and somebody follows that.
 func (r *reference) loop(f *refFrame, t *refTask) (failed, stuck bool) {
 	for ; ; t.inner = nil {
 		if t.inner == nil {
@@ -229,6 +229,9 @@ func (r *reference) loop(f *refFrame, t *refTask) (failed, stuck bool) {
 		t.failure = t.inner.failure()
 		if stuck || failed && !t.caught {
 			return failed, stuck
+		}
+		if failed && !r.merge(t.inner) {
+			return false, true
 		}
 		t.delta = append(t.delta, t.inner.delta...)
 		if failed {
@@ -259,9 +262,33 @@ func (r *reference) embed(f *refFrame, t *refTask) (failed, stuck bool) {
 	return failed, stuck
 }
 
-// end merges the open superstep in declaration order, and settles it. If two visits
-// conflict it voids them instead, and is false.
+// end merges the open superstep and settles it; it is false if that can't be merged.
 func (r *reference) end(f *refFrame) bool {
+	if !r.merge(f) {
+		return false
+	}
+	for _, t := range f.open {
+		f.nodes[t.index] = *t
+		if r.after[t.path] && t.phase == refDone {
+			f.held = append(f.held, t.path)
+		}
+	}
+	f.open = nil
+	r.states[f.at()] = f.state.json()
+	return true
+}
+
+// merge applies what the open superstep has finished, in declaration order. If two visits
+// conflict it voids them instead, and is false.
+func (r *reference) merge(f *refFrame) bool {
+	for _, t := range f.open {
+		if t.Kind == dag.KindLoop && t.inner != nil { // it failed, and so does the frame
+			if !r.merge(t.inner) {
+				return false
+			}
+			t.delta = append(t.delta, t.inner.delta...)
+		}
+	}
 	if a, b := conflict(f.open); a != nil {
 		for _, t := range []*refTask{a, b} {
 			*t = refTask{nodeSpec: t.nodeSpec, path: t.path, index: t.index, caught: t.caught, attempts: t.attempts, passed: t.passed}
@@ -272,13 +299,7 @@ func (r *reference) end(f *refFrame) bool {
 	for _, t := range f.open {
 		f.delta = append(f.delta, t.delta...)
 		f.state = f.state.with(t.delta)
-		f.nodes[t.index] = *t
-		if r.after[t.path] && t.phase == refDone {
-			f.held = append(f.held, t.path)
-		}
 	}
-	f.open = nil
-	r.states[f.at()] = f.state.json()
 	return true
 }
 

@@ -45,6 +45,7 @@ type run struct {
 	names    []string     // of strays
 	setUp    func() early // takes the lease and reads the log, or opens a new run
 	early    early        // what the call returns at once; nothing else happens
+	atRest   bool         // the run has come to rest, durably
 	released bool         // the lease was given back
 
 	posted  chan struct{} // the caller tells the owner that there are posts
@@ -67,6 +68,7 @@ type parked struct {
 	voids []string
 	fault fault
 	err   error
+	stack []byte
 }
 
 // own drives the run until it rests. It is the only writer of r while h is not taken.
@@ -137,6 +139,7 @@ func (r *run) loop(h *tenure) {
 			return
 		}
 		if resting || r.m.status == checkpoint.StatusCompleted {
+			r.atRest = true
 			r.finish(h)
 			return
 		}
@@ -154,7 +157,7 @@ func (r *run) loop(h *tenure) {
 // poll has the posts read once more before the run comes to rest with interrupts open:
 // an answer may have been posted meanwhile.
 func (r *run) poll() bool {
-	if r.polled || r.halting || r.c.store == nil || len(r.m.waits) == 0 {
+	if r.polled || r.halting || r.journal.head.Seq == 0 || len(r.m.waits) == 0 {
 		return false
 	}
 	r.polled, r.journal.posts = true, true
@@ -171,8 +174,7 @@ func (r *run) idle() bool {
 		return true
 	}
 	if r.limited() && len(r.m.ready) > 0 {
-		err := &LimitError{Limit: "supersteps", Max: r.c.opts.Limits.Supersteps}
-		r.parked = append(r.parked, parked{fault: fault{"limit", err.Error()}, err: err})
+		r.park("limit", &LimitError{Limit: "supersteps", Max: r.c.opts.Limits.Supersteps}, nil)
 		return true
 	}
 	return len(r.m.ready) == 0 && len(r.due) == 0
@@ -190,7 +192,8 @@ func (r *run) halted() bool {
 
 // rest states how the run comes to rest.
 func (r *run) rest() {
-	x := fact{live: true}
+	x := checkpoint.Entry{}
+	var told error
 	var resting checkpoint.Resting
 	switch failures := r.m.failures(); {
 	case r.m.status == checkpoint.StatusCompleted:
@@ -212,24 +215,26 @@ func (r *run) rest() {
 			x.Kind = checkpoint.TimedOut
 		}
 		resting.Cause = cause.Error()
-		x.err = cause
+		told = cause
 	case len(r.parked) > 0:
 		p := r.parked[0]
 		r.voidAll()
 		x.Kind = checkpoint.Failed
-		resting.Kind, resting.Cause = p.fault.kind, p.fault.message
-		x.err = p.err
+		resting.Kind, resting.Cause, resting.Stack = p.fault.kind, p.fault.message, string(p.stack)
+		told = p.err
 	case len(failures) > 0:
 		x.Kind = checkpoint.Failed
 		resting.Cause = failures[0].Path + ": " + failures[0].Message
-		x.err = r.nodeError(failures[0])
+		told = r.nodeError(failures[0])
 	case len(r.m.waits) > 0:
 		x.Kind = checkpoint.Waiting
 	default:
 		panic("dispatcher: a run at rest has nothing to wait for")
 	}
 	x.Data = encode(resting)
-	r.add(x)
+	rest := said(x, nil)
+	rest.err = told
+	r.add(rest)
 	r.noteDrains(1)
 }
 
@@ -248,7 +253,7 @@ func (r *run) voidAll() {
 		paths = append(paths, p.voids...)
 	}
 	if len(paths) > 0 {
-		r.add(fact{Entry: checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(paths)}, live: true})
+		r.add(said(checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(paths)}, nil))
 	}
 }
 
@@ -371,7 +376,7 @@ func (r *run) add(x fact) {
 // blank makes room for a fact, which the caller fills in and apply applies. Facts are
 // large, and most of a run's time without a store would go into copying them.
 func (r *run) blank() *fact {
-	r.facts = append(r.facts, fact{})
+	r.facts = append(r.facts, fact{live: true, extra: &plainFact})
 	return &r.facts[len(r.facts)-1]
 }
 

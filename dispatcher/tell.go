@@ -86,19 +86,22 @@ func (c *core) answerInterrupt(ctx context.Context, id, interrupt string, value 
 	if err != nil {
 		return c.refuse(id, err)
 	}
-	if err := c.drainAnswer(ctx, id, post); err != nil && !errors.Is(err, checkpoint.ErrBusy) {
+	lease, err := c.store.Acquire(ctx, id, c.owner)
+	switch {
+	case err == nil:
+		defer c.release(lease)
+		if err := c.drainAnswer(ctx, lease, post); err != nil {
+			return c.refuse(id, err)
+		}
+	case !errors.Is(err, checkpoint.ErrBusy):
 		return c.refuse(id, err)
 	}
 	return c.answered(ctx, id, interrupt, answer)
 }
 
-// drainAnswer makes a posted answer an entry, if the run is at rest.
-func (c *core) drainAnswer(ctx context.Context, id string, post checkpoint.Post) error {
-	lease, err := c.store.Acquire(ctx, id, c.owner)
-	if err != nil {
-		return err
-	}
-	defer c.release(lease)
+// drainAnswer makes a posted answer an entry of a run that is at rest.
+func (c *core) drainAnswer(ctx context.Context, lease checkpoint.Lease, post checkpoint.Post) error {
+	id := lease.Run
 	m, head, err := c.load(ctx, id, 0)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -84,10 +85,21 @@ func (r *run) watch() bool {
 			defer hardTimer.Stop()
 			soft, hard = softTimer.C, hardTimer.C
 		case <-soft:
+			soft = nil
 			close(r.soft)
 			h = r.takeOver(h)
 		case <-hard:
-			return r.giveUp(h)
+			if soft == nil {
+				return r.giveUp(h)
+			}
+			// The machine has stalled, or the grace period is next to nothing: both timers
+			// are due. The owner still gets a moment to do what it does at the first.
+			soft = nil
+			close(r.soft)
+			h = r.takeOver(h)
+			last := time.NewTimer(5 * time.Millisecond)
+			defer last.Stop()
+			hard = last.C
 		}
 	}
 }
@@ -116,7 +128,7 @@ func (r *run) giveUp(h *tenure) bool {
 		<-r.done
 		return true
 	case atHome:
-		r.stuck = ErrStuck // it is between two calls, learns of it before the next, and abandons them
+		r.stuck = errAtHome // it is between two calls, learns of it before the next, and abandons them
 		return false
 	}
 	r.abandonFlight()
@@ -127,6 +139,10 @@ func (r *run) giveUp(h *tenure) bool {
 	}
 	return false
 }
+
+// resting reports whether the run has come to rest although its owner is stuck: in giving
+// the lease back.
+func (r *run) resting() bool { return r.atRest && !errors.Is(r.stuck, errAtHome) }
 
 // exited runs when the owner's goroutine ends in the middle of its work: user code called
 // runtime.Goexit, and another goroutine goes on; or there is a bug of ours.
@@ -155,7 +171,11 @@ func (r *run) afterGoexit(h *tenure) {
 		return
 	}
 	if h.decide.kind == 0 {
-		r.early = early{err: errGoexit}
+		e := &FaultError{Kind: "observer", Message: errGoexit.Error(), Stack: h.stack, Err: errGoexit}
+		if r.setUp != nil {
+			e.Kind = "input"
+		}
+		r.setUp, r.early = nil, early{err: e}
 		return
 	}
 	r.undecided(h.decide, &userError{kind: failedGoexit, err: errGoexit, stack: h.stack})

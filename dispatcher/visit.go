@@ -33,7 +33,8 @@ type visit struct {
 	asks    atomic.Pointer[question] // the last one asked
 	outcome string
 	failed  *userError
-	ended   bool // the body returned
+	again   bool // Policy.Retry wants another attempt
+	ended   bool // the body and Policy.Retry returned
 }
 
 const (
@@ -57,10 +58,14 @@ type userError struct {
 	stack []byte
 }
 
+func (e *userError) Error() string { return e.err.Error() }
+func (e *userError) Unwrap() error { return e.err }
+
 const failedGoexit = dag.FailedGoexit
 
 var (
 	errGoexit = errors.New("called runtime.Goexit")
+	errAtHome = fmt.Errorf("%w: the dispatcher", ErrStuck)
 	errAsked  = errors.New("dispatcher: the question has no answer yet: return this error")
 )
 
@@ -92,20 +97,25 @@ func (v *visit) Key() string  { return v.r.id + "/" + v.path }
 func (v *visit) Attempt() int { return v.attempt }
 
 func (v *visit) Failures() []dag.Failure {
-	return v.t.frame.followed(&v.t.node.Follows, nil)
+	f := v.t.frame
+	nodes := f.followed(&v.t.node.Follows, nil)
+	slices.Sort(nodes)
+	var failures []dag.Failure
+	for _, i := range slices.Compact(nodes) {
+		failures = append(failures, *f.tasks[i].odd.failure)
+	}
+	return failures
 }
 
-// followed lists the failures that e follows and that happened.
-func (f *frame) followed(e *dag.Expr, all []dag.Failure) []dag.Failure {
-	if e.Op == dag.OpNode {
-		if t := &f.tasks[e.Node]; e.Failed && t.phase == failed {
-			all = append(all, *t.odd.failure)
-		}
+// followed lists the nodes whose failure e follows, and that have failed.
+func (f *frame) followed(e *dag.Expr, nodes []int) []int {
+	if e.Op == dag.OpNode && e.Failed && f.tasks[e.Node].phase == failed {
+		nodes = append(nodes, e.Node)
 	}
 	for i := range e.Of {
-		all = f.followed(&e.Of[i], all)
+		nodes = f.followed(&e.Of[i], nodes)
 	}
-	return all
+	return nodes
 }
 
 func (v *visit) Ask(key string, q json.RawMessage, want state.Type) (json.RawMessage, error) {
@@ -132,18 +142,25 @@ func (v *visit) call() {
 		if v.ended {
 			return
 		}
+		earlier := v.failed // of the body, when Policy.Retry broke
 		if p := recover(); p != nil {
 			v.failed = panicked(p)
-			return
+		} else {
+			v.failed = &userError{dag.FailedGoexit, errGoexit, debug.Stack()}
 		}
-		v.failed = &userError{dag.FailedGoexit, errGoexit, debug.Stack()}
+		v.again = earlier == nil && v.t.node.Policy.Retry == nil
+		if earlier != nil {
+			v.failed.err = fmt.Errorf("%w; Policy.Retry: %w", earlier.err, v.failed.err)
+		}
 	}()
 	outcome, err := v.t.node.Run(v, v.draft.Value())
-	v.ended = true
 	v.outcome = outcome
 	if err != nil {
 		v.failed = &userError{kind: dag.FailedError, err: err}
+		retry := v.t.node.Policy.Retry
+		v.again = retry == nil || retry(err)
 	}
+	v.ended = true
 }
 
 func panicked(p any) *userError {
@@ -245,11 +262,15 @@ func (r *run) land(v *visit) {
 	var d state.Delta
 	if v.failed == nil {
 		d, v.failed = r.written(v)
+		v.again = v.t.node.Policy.Retry == nil
 	}
 	if v.failed == nil {
 		x := r.blank()
-		x.Kind, x.Path, x.Outcome = checkpoint.Done, v.path, v.outcome
-		x.t, x.delta, x.took, x.live = v.t, d, took, true
+		x.Kind, x.Path, x.Step, x.Outcome = checkpoint.Done, v.path, v.t.frame.step, v.outcome
+		x.t, x.delta = v.t, d
+		if took > 0 {
+			x.more().took = took
+		}
 		if v.attempt > 1 {
 			x.Attempt = v.attempt
 		}
@@ -317,11 +338,7 @@ func (r *run) attemptFailed(v *visit, took time.Duration) {
 		made -= t.odd.budget
 		previous = t.odd.wait
 	}
-	again, err := retry(p.Retry, u.err)
-	if err != nil {
-		a.Message += "; Policy.Retry: " + err.Error()
-	}
-	a.Final = made >= max(p.Attempts, 1) || !again
+	a.Final = made >= max(p.Attempts, 1) || !v.again
 	if !a.Final {
 		a.Wait = p.Backoff.Delay(v.Key(), v.attempt, previous)
 		a.NotBefore = r.c.opts.now().Add(a.Wait)
@@ -335,24 +352,17 @@ func (r *run) attemptFailed(v *visit, took time.Duration) {
 		e.Budget = p.Timeout
 	}
 	r.blame(e)
-	r.add(fact{
-		Entry: checkpoint.Entry{Kind: checkpoint.AttemptFailed, Path: v.path, Attempt: v.attempt, Data: encode(a)},
-		t:     t, live: true, err: e, took: took,
-	})
+	r.fails(t, v.attempt, a, e, took)
 	r.wakeDue()
 }
 
-// retry asks Policy.Retry. If that panics there is no other attempt.
-func retry(f func(error) bool, err error) (again bool, broken error) {
-	if f == nil {
-		return true, nil
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			again, broken = false, panicked(p).err
-		}
-	}()
-	return f(err), nil
+// fails states that an attempt of t failed, or what t holds did (attempt 0).
+func (r *run) fails(t *task, attempt int, a checkpoint.FailedAttempt, err error, took time.Duration) {
+	x := said(checkpoint.Entry{
+		Kind: checkpoint.AttemptFailed, Path: t.path(), Step: t.frame.step, Attempt: attempt, Data: encode(a),
+	}, t)
+	x.err, x.took = err, took
+	r.add(x)
 }
 
 // blame keeps why a visit failed for the result of this call.

@@ -14,8 +14,8 @@ import (
 // have their length, and objects to have no unknown or repeated members. null is accepted
 // only where Go has nil. Types with their own marshaller accept any JSON.
 func (t Type) Accepts(raw []byte) error {
-	if !t.closed(0) {
-		return fmt.Errorf("state: %w", errType)
+	if !t.valid(0) {
+		return fmt.Errorf("state: %w: %s", errType, t)
 	}
 	a := acceptor{scanner: scanner{b: raw}}
 	a.take(&t)

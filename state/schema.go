@@ -12,13 +12,13 @@ import (
 type Kind string
 
 const (
-	KindValue Kind = "value"
-	KindWhole Kind = "whole"
-	KindList  Kind = "list"
-	KindMap   Kind = "map"
-	KindSet   Kind = "set"
-	KindSum   Kind = "sum"
-	KindFold  Kind = "fold"
+	KindValue Kind = "value" // a [Value]
+	KindWhole Kind = "whole" // a [Whole]
+	KindList  Kind = "list"  // a [List]
+	KindMap   Kind = "map"   // a [Map]
+	KindSet   Kind = "set"   // a [Set]
+	KindSum   Kind = "sum"   // a [Sum]
+	KindFold  Kind = "fold"  // a [Fold]
 )
 
 // core says which core a cell has.
@@ -200,7 +200,7 @@ func (c *CellInfo) check(seen map[string]bool) error {
 		k := c.Type.Kind
 		ok = k == "int" || k == "int32" || k == "int64" || k == "float64"
 	}
-	if !ok || c.Type.Kind == "" || !c.Type.closed(0) {
+	if !ok || !c.Type.valid(0) {
 		return errType
 	}
 	return nil

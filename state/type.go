@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,7 +8,7 @@ import (
 )
 
 // A Type describes a Go type as JSON sees it. Types with the same JSON take the same
-// values. The zero Type takes none.
+// values. The zero Type, and what describes no type, take none.
 type Type struct {
 	// Kind is bool, int, int8 to int64, uint, uint8 to uint64, float32, float64, string,
 	// bytes (base64), list, array, map, object, pointer, own (a type with its own
@@ -38,6 +37,10 @@ func (t Type) String() string {
 }
 
 func (t *Type) write(b *strings.Builder) {
+	if t == nil {
+		b.WriteString("?")
+		return
+	}
 	switch t.Kind {
 	case "list":
 		b.WriteString("[]")
@@ -72,17 +75,6 @@ func (t *Type) write(b *strings.Builder) {
 	}
 }
 
-// UnmarshalJSON reads what encoding/json wrote, and refuses what describes no type.
-func (t *Type) UnmarshalJSON(b []byte) error {
-	type plain Type
-	var p plain
-	if err := json.Unmarshal(b, &p); err != nil {
-		return err
-	}
-	*t = Type(p)
-	return t.wellFormed()
-}
-
 var (
 	errType  = errors.New("no description of a type")
 	wordSize = map[string]int{
@@ -92,46 +84,29 @@ var (
 	}
 )
 
-// wellFormed looks at t itself; what is in it was looked at when it was read.
-func (t *Type) wellFormed() error {
-	ok := wordSize[t.Kind] > 0
+// valid refuses what describes no type; depth types are around t.
+func (t *Type) valid(depth int) bool {
+	if t == nil {
+		return false
+	}
 	switch t.Kind {
 	case "list", "pointer":
-		ok = t.Elem != nil
+		return t.Elem.valid(depth + 1)
 	case "array":
-		ok = t.Elem != nil && t.Len >= 0
+		return t.Len >= 0 && t.Elem.valid(depth+1)
 	case "map":
-		ok = t.Elem != nil && t.Key != nil && t.Key.isKey()
+		return t.Key != nil && t.Key.isKey() && t.Elem.valid(depth+1)
 	case "object":
-		ok = !slices.ContainsFunc(t.Fields, func(f Field) bool { return f.Type.Kind == "" })
+		return !slices.ContainsFunc(t.Fields, func(f Field) bool { return !f.Type.valid(depth + 1) })
 	case "own":
-		ok = t.Name != ""
+		return t.Name != ""
 	case "ref":
-		ok = t.Up > 0
+		return t.Up > 0 && t.Up <= depth
 	}
-	if !ok {
-		return fmt.Errorf("%w: %q", errType, t.Kind)
-	}
-	return nil
+	return wordSize[t.Kind] > 0
 }
 
 func (t *Type) isKey() bool {
-	return t.Kind == "string" || t.Kind == "own" ||
-		strings.HasPrefix(t.Kind, "int") || strings.HasPrefix(t.Kind, "uint")
-}
-
-// closed reports whether every ref in t has a target, depth types being around t.
-func (t *Type) closed(depth int) bool {
-	if t == nil {
-		return true
-	}
-	if t.Kind == "ref" {
-		return t.Up <= depth
-	}
-	for i := range t.Fields {
-		if !t.Fields[i].Type.closed(depth + 1) {
-			return false
-		}
-	}
-	return t.Key.closed(depth+1) && t.Elem.closed(depth+1)
+	return t.Kind == "string" || t.Kind == "own" && t.Name != "" ||
+		wordSize[t.Kind] > 0 && (strings.HasPrefix(t.Kind, "int") || strings.HasPrefix(t.Kind, "uint"))
 }

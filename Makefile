@@ -1,0 +1,29 @@
+# Everything here can be done with plain go commands; these are the ones that take longer
+# than the ordinary test, or are long to type.
+.PHONY: check race crash fuzz random mutants bench
+
+check: # all that a commit has to pass
+	.ci/run
+
+race:
+	go test -race work
+
+crash: # the programs are killed 200 times each, not 25
+	PAWL_CRASHES=200 go test -count=1 -timeout 60m -run 'Crash|Kill' work
+
+FUZZTIME ?= 1m
+fuzz: # every fuzz target in turn
+	@grep -rn --include='*_test.go' '^func Fuzz' . | sed 's,/[^/]*:.*func \(Fuzz[A-Za-z0-9_]*\).*, \1,' | \
+	while read -r dir name; do \
+		echo "$$dir $$name"; \
+		(cd "$$dir" && go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) .) || exit 1; \
+	done
+
+random: # twenty times as many random graphs, from other seeds
+	PAWL_RANDOM=20000 go test -count=1 -timeout 60m -run Random ./dispatcher
+
+mutants: # planted bugs, each of which a test has to find
+	sh dispatcher/testdata/mutants.sh
+
+bench:
+	cd bench && go run .

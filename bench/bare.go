@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/binary"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+)
+
+// A bare is Badger as package badgerstore opens it, and nothing above it.
+type bare struct {
+	db    *badger.DB
+	ts    atomic.Uint64
+	value []byte
+}
+
+// openBare opens a database that writes values of so many bytes, keys included.
+func openBare(s session, size int, synced bool) (*bare, error) {
+	dir, err := os.MkdirTemp(s.dir, "bare-")
+	if err != nil {
+		return nil, err
+	}
+	const memTable = 64 << 20
+	db, err := badger.OpenManaged(badger.DefaultOptions(dir).
+		WithSyncWrites(synced).
+		WithDetectConflicts(false).
+		WithNumVersionsToKeep(1).
+		WithValueThreshold(1 << 20).
+		WithMemTableSize(memTable).
+		WithNumMemtables(3).
+		WithNumLevelZeroTables(3).
+		WithNumLevelZeroTablesStall(8).
+		WithNumCompactors(2).
+		WithValueLogFileSize(16 << 20).
+		WithCompression(options.None).
+		WithBlockCacheSize(0).
+		WithIndexCacheSize(0).
+		WithMetricsEnabled(false).
+		WithChecksumVerificationMode(options.NoVerification).
+		WithNumGoroutines(2).
+		WithLogger(nil))
+	if err != nil {
+		return nil, err
+	}
+	return &bare{db: db, value: make([]byte, max(size-keySize, 1))}, nil
+}
+
+const keySize = 17
+
+// groups commits times transactions, each of which sets entries keys. It is as fast as
+// grouped commits can be: nobody hands anything over to anybody.
+func (b *bare) groups(entries int) contender {
+	return func(times int) error {
+		for range times {
+			if err := b.commit(entries); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// alone commits times transactions of one key from each of so many goroutines: what
+// programs do that don't group.
+func (b *bare) alone(goroutines int) contender {
+	return func(times int) error {
+		errs := make([]error, goroutines)
+		var all sync.WaitGroup
+		for i := range errs {
+			all.Go(func() {
+				for n := 0; n < times && errs[i] == nil; n++ {
+					errs[i] = b.commit(1)
+				}
+			})
+		}
+		all.Wait()
+		return firstError(errs)
+	}
+}
+
+func (b *bare) commit(entries int) error {
+	ts := b.ts.Add(1)
+	txn := b.db.NewTransactionAt(ts, true)
+	defer txn.Discard()
+	for i := range entries {
+		key := make([]byte, 0, keySize)
+		key = append(key, 'l')
+		key = binary.BigEndian.AppendUint64(key, uint64(i))
+		key = binary.BigEndian.AppendUint64(key, ts)
+		if err := txn.SetEntry(badger.NewEntry(key, b.value)); err != nil {
+			return err
+		}
+	}
+	return txn.CommitAt(ts, nil)
+}
+
+func firstError(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// chains measures linear chains without a store against goroutines that hand over to each
+// other by a channel. What a further node costs is the difference to a chain of one node,
+// so that the beginning and the end of a run don't count; chain-10/run is a whole run.
+func chains(s session) ([]row, error) {
+	var rows []row
+	for _, n := range []int{10, 100, 1_000, 10_000} {
+		all, err := s.contest(starts(n), starts(1), handOvers(n), handOvers(1))
+		if err != nil {
+			return nil, err
+		}
+		ours, theirs := all[0].per(all[1], n-1), all[2].per(all[3], n-1)
+		name := fmt.Sprintf("chain-%d", n)
+		rows = append(rows,
+			atMost(name+"/node-to-handover", ours.over(theirs), "ratio", 0.7,
+				"a further node %.0f ns, a goroutine and channel hand-over %.0f ns", ours.median(), theirs.median()),
+			atMost(name+"/node", ours.times(1e-3), "µs", 0.25, "a further node, no store"))
+		if n == 10 {
+			rows = append(rows, atMost(name+"/run", all[0].times(1e-3), "µs", 3.5,
+				"a whole run, no store; %.3g µs with hand-overs", all[2].median()*1e-3))
+		}
+	}
+	all, err := s.contest(starts(10_000), starts(100), starts(1))
+	if err != nil {
+		return nil, err
+	}
+	long, short := all[0].per(all[2], 9_999), all[1].per(all[2], 99)
+	return append(rows, atMost("chain/flat", long.over(short), "ratio", 1.25,
+		"a further node of 10 000 (%.0f ns) to one of 100 (%.0f ns)", long.median(), short.median())), nil
+}
+
+// starts runs a chain of n nodes without a store, under a context that can be cancelled.
+func starts(n int) contender {
+	d := dispatch(chain(n, step), nil, dispatcher.Options{})
+	return func(times int) error {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		for range times {
+			if _, err := d.Start(ctx, "chain", nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// handOvers runs n bodies one after the other, each in a goroutine of its own that hands
+// over to the next one by a channel.
+func handOvers(n int) contender {
+	return func(times int) error {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		for range times {
+			var p plain
+			done := make(chan error)
+			for range n {
+				go func() { done <- plainStep(ctx, &p) }()
+				if err := <-done; err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Every contender has its window in every round, and the one that begins changes.
+func TestContestTakesTurns(t *testing.T) {
+	var order []string
+	turn := func(name string) contender {
+		return func(int) error {
+			order = append(order, name)
+			return nil
+		}
+	}
+	// No window at all: calibration runs each contender once.
+	s := session{rounds: 3}
+	all, err := s.contest(turn("a"), turn("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "a b | a b | b a | a b"
+	if got := strings.Join(order, " "); got != strings.ReplaceAll(want, "| ", "") {
+		t.Errorf("order %s, want %s", got, want)
+	}
+	if len(all) != 2 || len(all[0]) != 3 || len(all[1]) != 3 {
+		t.Errorf("series %v, want two of three rounds", all)
+	}
+}
+
+func TestContestStopsAtAnError(t *testing.T) {
+	broken := errors.New("broken")
+	s := session{rounds: 3}
+	if _, err := s.contest(func(int) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("contest = %v, want %v", err, broken)
+	}
+}
+
+// A thing that takes long is done once in a window, one that is quick as often as fits.
+func TestCalibrate(t *testing.T) {
+	s := session{window: 8 * time.Millisecond}
+	busy := func(d time.Duration) contender {
+		return func(n int) error {
+			for end := time.Now().Add(time.Duration(n) * d); time.Now().Before(end); {
+			}
+			return nil
+		}
+	}
+	for _, test := range []struct {
+		one         time.Duration
+		least, most int
+	}{{20 * time.Millisecond, 1, 1}, {10 * time.Microsecond, 1, 800}} {
+		n, err := s.calibrate(busy(test.one))
+		if err != nil || n < test.least || n > test.most {
+			t.Errorf("calibrate(%v each) = %d, %v; want %d to %d", test.one, n, err, test.least, test.most)
+		}
+	}
+}
+
+func TestSeries(t *testing.T) {
+	long, short := series{110, 220, 330, 440}, series{10, 20, 30, 40}
+	if got, want := long.per(short, 10), (series{10, 20, 30, 40}); !slices.Equal(got, want) {
+		t.Errorf("per = %v, want %v", got, want)
+	}
+	if got, want := long.over(short), (series{11, 11, 11, 11}); !slices.Equal(got, want) {
+		t.Errorf("over = %v, want %v", got, want)
+	}
+	if got, want := short.times(0.5), (series{5, 10, 15, 20}); !slices.Equal(got, want) {
+		t.Errorf("times = %v, want %v", got, want)
+	}
+	for q, want := range map[float64]float64{0: 10, 0.5: 25, 0.2: 16, 1: 40} {
+		if got := (series{40, 10, 30, 20}).quantile(q); got != want {
+			t.Errorf("quantile(%v) = %v, want %v", q, got, want)
+		}
+	}
+	if got := (series{7}).median(); got != 7 {
+		t.Errorf("median of one = %v, want 7", got)
+	}
+}
+
+// A missed target says so, whichever side of it is the good one.
+func TestVerdicts(t *testing.T) {
+	for _, test := range []struct {
+		row  row
+		want bool
+	}{
+		{atMost("r", series{1}, "ratio", 1, ""), true},
+		{atMost("r", series{1.01}, "ratio", 1, ""), false},
+		{atLeast("r", series{1}, "ratio", 1, ""), true},
+		{atLeast("r", series{0.99}, "ratio", 1, ""), false},
+	} {
+		if test.row.OK != test.want {
+			t.Errorf("%+v: ok should be %v", test.row, test.want)
+		}
+	}
+}
+
+// The names of the members are what other programs read.
+func TestJSON(t *testing.T) {
+	var b bytes.Buffer
+	rows := []row{atMost("chain-10/node", series{0.1, 0.2, 0.3}, "µs", 0.25, "a further node")}
+	if err := printJSON(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	var got []map[string]any
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"name": "chain-10/node", "value": 0.2, "unit": "µs", "target": 0.25, "ok": true}
+	for member, v := range want {
+		if got[0][member] != v {
+			t.Errorf("%s = %v, want %v", member, got[0][member], v)
+		}
+	}
+	if note, _ := got[0]["note"].(string); len(got[0]) != 6 || !strings.Contains(note, "of 3 rounds") {
+		t.Errorf("note %q of %d members, want the spread in one of 6", note, len(got[0]))
+	}
+}

@@ -1,0 +1,147 @@
+package dispatcher_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/state"
+)
+
+// A clash is two parallel writes that don't merge. A third writer, whose writes may clash
+// with these, is not at fault: only the first pair is.
+type clash struct {
+	name       string
+	one, other func(s *Tale)
+	cell, key  string
+}
+
+var clashes = []clash{
+	{"value", func(s *Tale) { s.Word.Set("one") }, func(s *Tale) { s.Word.Set("other") }, "Word", ""},
+	{"the same value", func(s *Tale) { s.Word.Set("same") }, func(s *Tale) { s.Word.Set("same") }, "Word", ""},
+	{"value and clear", func(s *Tale) { s.Word.Set("one") }, func(s *Tale) { s.Word.Clear() }, "Word", ""},
+	{"key", func(s *Tale) { s.Notes.Put("k", "one") }, func(s *Tale) { s.Notes.Delete("k") }, "Notes", "k"},
+	{"map", func(s *Tale) { s.Notes.Put("k", "one") }, func(s *Tale) { s.Notes.Clear() }, "Notes", ""},
+	{"element", func(s *Tale) { s.Tags.Add("x", "k") }, func(s *Tale) { s.Tags.Remove("k", "y") }, "Tags", `"k"`},
+	{"sum", func(s *Tale) { s.Count.Add(1) }, func(s *Tale) { s.Count.Set(1) }, "Count", ""},
+	{"list", func(s *Tale) { s.Said.Append("one") }, func(s *Tale) { s.Said.Replace(nil) }, "Said", ""},
+}
+
+// writers returns a graph of three parallel writers and a last node. The second writer is
+// a Loop, whose second iteration writes, if looped says so.
+func writers(t testing.TB, w *witness, c clash, looped bool, mended *bool) *dag.Graph[Tale] {
+	other := func(ctx context.Context, s *Tale) error {
+		w.note(ctx)
+		if looped && visitPath(ctx) != "other/2/write" {
+			return nil
+		}
+		if *mended {
+			return nil
+		}
+		c.other(s)
+		return nil
+	}
+	b := dag.New[Tale]("writers")
+	all := []dag.Edge[Tale]{dag.Step(b, "one", func(ctx context.Context, s *Tale) error {
+		w.note(ctx)
+		c.one(s)
+		return nil
+	})}
+	if looped {
+		body := dag.New[Tale]("body")
+		dag.Step(body, "write", other)
+		rounds := 0
+		all = append(all, dag.Loop(b, "other", frozen(t, body), func(*Tale) bool { rounds++; return rounds%2 == 0 }, 3))
+	} else {
+		all = append(all, dag.Step(b, "other", other))
+	}
+	all = append(all, dag.Step(b, "third", func(ctx context.Context, s *Tale) error {
+		w.note(ctx)
+		s.Notes.Put("third", "was here")
+		return nil
+	}))
+	dag.Step(b, "last", func(ctx context.Context, _ *Tale) error { w.note(ctx); return nil }, all...)
+	return frozen(t, b)
+}
+
+func TestConflictFailsAndIsMended(t *testing.T) {
+	for _, c := range clashes {
+		for _, looped := range []bool{false, true} {
+			t.Run(map[bool]string{false: c.name, true: c.name + "/loop"}[looped], func(t *testing.T) { c.meet(t, looped) })
+		}
+	}
+}
+
+func (c clash) meet(t *testing.T, looped bool) {
+	var w witness
+	var inner memory.Store
+	var last []checkpoint.Entry // of the last append
+	store := &tampered{Store: &inner, before: func(_ context.Context, k call) error {
+		if k.method == "Append" {
+			last = slices.Clone(k.entries)
+		}
+		return nil
+	}}
+	mended := false
+	g := writers(t, &w, c, looped, &mended)
+	again := []string{"one", "other"} // and nothing else, once they are voided
+	if looped {
+		again = []string{"one", "other/1/write", "other/2/write"}
+	}
+	third := []string{"third"}
+
+	check := func(res *dispatcher.Result[Tale], err error) {
+		t.Helper()
+		rests(t, res, err, checkpoint.StatusFailed, "one", "other")
+		var conflict *state.ConflictError
+		if !errors.As(err, &conflict) {
+			t.Fatalf("the error is %v, want a ConflictError", err)
+		}
+		if want := (state.ConflictError{Cell: c.cell, Key: c.key, Visits: [2]string{"one", "other"}}); *conflict != want {
+			t.Errorf("the conflict is %+v, want %+v", *conflict, want)
+		}
+		if !slices.Equal(res.Finished, third) {
+			t.Errorf("finished: %q, want %q", res.Finished, third)
+		}
+		if res.Superstep != 0 || asJSON(t, res.State) != asJSON(t, new(Tale)) {
+			t.Errorf("after superstep %d the state is %s, want nothing merged", res.Superstep, asJSON(t, res.State))
+		}
+		voidedWithFailure(t, last, "one", "other")
+	}
+
+	check(process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil))
+	w.expect(t, append(slices.Clone(again), third...)...)
+	check(process(t, g, store, dispatcher.Options{}).Resume(t.Context(), run)) // nobody has mended it
+	w.expect(t, again...)
+	mended = true
+	res, err := process(t, g, store, dispatcher.Options{}).Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, append(again, "last")...)
+}
+
+// voidedWithFailure checks that one append holds both the failure of the run and what it
+// takes back.
+func voidedWithFailure(t *testing.T, entries []checkpoint.Entry, want ...string) {
+	t.Helper()
+	var voided []string
+	failed := false
+	for _, e := range entries {
+		switch e.Kind {
+		case checkpoint.Voided:
+			if err := json.Unmarshal(e.Data, &voided); err != nil {
+				t.Fatal(err)
+			}
+		case checkpoint.Failed:
+			failed = true
+		}
+	}
+	if !failed || !slices.Equal(voided, want) {
+		t.Errorf("the append that failed the run (%t) voids %q, want %q", failed, voided, want)
+	}
+}

@@ -1,0 +1,315 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// stuck checks what a call returned that a store held up: in time, with an error that says
+// so, and a result that names what hangs.
+func stuck(t *testing.T, res *dispatcher.Result[Tale], err error, end time.Time, names string) {
+	t.Helper()
+	if took := time.Since(end); took > 5*time.Second || took < 0 {
+		t.Errorf("the call returned %v after the end of its context, the grace period is 5s", took)
+	}
+	if !errors.Is(err, dispatcher.ErrStuck) {
+		t.Errorf("the call returned %v, want ErrStuck", err)
+	}
+	if res == nil || res.State == nil || res.Run != run {
+		t.Fatalf("the result beside %v is not valid: %+v", err, res)
+	}
+	if !slices.ContainsFunc(res.Abandoned, func(s string) bool { return strings.Contains(s, names) }) {
+		t.Errorf("abandoned: %q, want %q named", res.Abandoned, names)
+	}
+}
+
+// An append that hangs: whatever append it is, and wherever in the store it does, the call
+// returns in time and says that the outcome is unknown. When the store comes back the run
+// can go on, from what has become durable or from what was.
+func TestHangingAppend(t *testing.T) {
+	for _, durable := range []bool{false, true} {
+		for n := 1; n <= 4; n++ {
+			t.Run(fmt.Sprintf("append=%d/durable=%t", n, durable), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { hangAppend(t, n, durable) })
+			})
+		}
+	}
+}
+
+func hangAppend(t *testing.T, n int, durable bool) {
+	var w witness
+	var inner memory.Store
+	free := make(chan struct{})
+	hang := hangs("Append", n, free)
+	store := &tampered{Store: &inner, before: hang}
+	if durable {
+		store.before = nil
+		store.after = func(c call, err error) error { return errors.Join(err, hang(t.Context(), c)) }
+	}
+	g := line(t, &w, nil)
+	d := process(t, g, store, dispatcher.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	end := time.Now().Add(time.Second)
+	input := func(s *Tale) { s.Word.Set("kept") }
+
+	res, err := d.Run(ctx, run, input)
+	stuck(t, res, err, end, "append")
+	if !errors.Is(err, dispatcher.ErrCommitUnknown) {
+		t.Errorf("the call returned %v, want ErrCommitUnknown", err)
+	}
+	ran := w.took()
+	if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrStillRunning) {
+		t.Errorf("a run beside it returned %v, want ErrStillRunning", err)
+	}
+	if _, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrBusy) {
+		t.Errorf("a run beside it in another process returned %v, want ErrBusy", err)
+	}
+	close(free)
+	synctest.Wait()
+	if !durable && len(ran) > 0 {
+		ran = ran[:len(ran)-1] // when the store heard of it nobody waited any more
+	}
+	res, err = process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, input)
+	completes(t, res, err)
+	says(t, res.State, "a", "b", "c")
+	w.expect(t, []string{"a", "b", "c"}[len(ran):]...)
+	if res.State.Word.Get() != "kept" {
+		t.Error("the input is lost")
+	}
+}
+
+// An append that hangs and then fails has changed nothing, and nothing ran after it.
+func TestHangingAppendThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var inner memory.Store
+		free := make(chan struct{})
+		store := &tampered{Store: &inner, before: func(ctx context.Context, c call) error {
+			if c.method != "Append" || c.n != 3 {
+				return nil
+			}
+			<-free
+			return checkpoint.ErrFull
+		}}
+		g := line(t, &w, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		end := time.Now().Add(time.Second)
+		res, err := process(t, g, store, dispatcher.Options{}).Run(ctx, run, nil)
+		stuck(t, res, err, end, "append")
+		before, _ := inner.Stat(t.Context(), run)
+		ran := w.took()
+		close(free)
+		synctest.Wait()
+		if after, _ := inner.Stat(t.Context(), run); after.Head != before.Head {
+			t.Errorf("the log went from %d to %d entries", before.Head.Seq, after.Head.Seq)
+		}
+		res, err = process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		completes(t, res, err)
+		w.expect(t, []string{"a", "b", "c"}[len(ran)-1:]...)
+	})
+}
+
+// A store that heeds its context is let go of like one that doesn't.
+func TestHangingStoreThatHeedsItsContext(t *testing.T) {
+	for _, method := range []string{"Append", "Acquire", "Posts", "Read"} {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			var inner memory.Store
+			g := line(t, &w, nil)
+			res, err := process(t, g, &inner, dispatcher.Options{InterruptAfter: []string{"a"}}).Run(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusInterrupted, "b")
+			well := false
+			store := &tampered{Store: &inner, before: func(ctx context.Context, c call) error {
+				if c.method == method && !well {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			}}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			end := time.Now().Add(time.Second)
+			res, err = process(t, g, store, dispatcher.Options{}).Resume(ctx, run)
+			if took := time.Since(end); err == nil || took > 5*time.Second || res.State == nil {
+				t.Errorf("%s hangs: the call returned %v, %v after the end of its context", method, err, took)
+			}
+			synctest.Wait()
+			well = true
+			res, err = process(t, g, store, dispatcher.Options{}).Resume(t.Context(), run)
+			completes(t, res, err)
+			w.expect(t, "a", "b", "c")
+		})
+	}
+}
+
+// Whatever the store hangs in before a run begins, the call returns in time, and the store's
+// coming back lets the run begin or go on.
+func TestHangingStoreBeforeTheStart(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		fresh  bool // of a run that there is not yet
+	}{
+		{"Acquire", true}, {"Stat", true}, {"PutGraph", true},
+		{"Acquire", false}, {"Stat", false}, {"Snapshot", false}, {"Read", false}, {"Posts", false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			var inner memory.Store
+			g := line(t, &w, nil)
+			if !c.fresh {
+				res, err := process(t, g, &inner, dispatcher.Options{InterruptAfter: []string{"a"}}).Run(t.Context(), run, nil)
+				rests(t, res, err, checkpoint.StatusInterrupted, "b")
+			}
+			free := make(chan struct{})
+			store := &tampered{Store: &inner, before: hangs(c.method, 1, free)}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			end := time.Now().Add(time.Second)
+			res, err := process(t, g, store, dispatcher.Options{}).Run(ctx, run, nil)
+			stuck(t, res, err, end, "store")
+			close(free)
+			synctest.Wait()
+			d := process(t, g, store, dispatcher.Options{})
+			if c.fresh {
+				res, err = d.Run(t.Context(), run, nil)
+			} else {
+				res, err = d.Resume(t.Context(), run)
+			}
+			completes(t, res, err)
+			w.expect(t, "a", "b", "c")
+		})
+	}
+}
+
+// A lease that can't be given back doesn't hold up the call for longer than the grace period.
+func TestHangingRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var inner memory.Store
+		free := make(chan struct{})
+		store := &tampered{Store: &inner, before: hangs("Release", 1, free)}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		end := time.Now().Add(time.Second)
+		g := line(t, &w, func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Hour) })
+		res, err := process(t, g, store, dispatcher.Options{}).Run(ctx, run, nil)
+		if took := time.Since(end); took > 5*time.Second {
+			t.Errorf("the call returned %v after the end of its context", took)
+		}
+		rests(t, res, err, checkpoint.StatusTimedOut, "b")
+		close(free)
+		synctest.Wait()
+		if _, err := inner.Acquire(t.Context(), run, "somebody"); err != nil {
+			t.Errorf("the lease was not given back: %v", err)
+		}
+	})
+}
+
+// large is more than the store may be asked to replay without a snapshot.
+var large = strings.Repeat("all work and no play ", 8<<10)
+
+// A snapshot that hangs is named; the run goes on without it.
+func TestHangingSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var inner memory.Store
+		free := make(chan struct{})
+		store := &tampered{Store: &inner, before: hangs("PutSnapshot", 1, free)}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		end := time.Now().Add(time.Second)
+		big := dag.New[Tale]("big")
+		var after []dag.Edge[Tale]
+		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+			after = []dag.Edge[Tale]{dag.Step(big, name, w.sees(func(_ context.Context, s *Tale) error {
+				s.Word.Set(large)
+				return nil
+			}), after...)}
+		}
+		g := frozen(t, big)
+		res, err := process(t, g, store, dispatcher.Options{}).Run(ctx, run, nil)
+		stuck(t, res, err, end, "snapshot")
+		close(free)
+		synctest.Wait()
+		res, err = process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		completes(t, res, err)
+		w.expect(t, "a", "b", "c", "d", "e", "f", "g", "h")
+	})
+}
+
+// While an append fails or hangs, the bodies beside it are told to end, and waited for.
+func TestSiblingsOfAnAppendThatFailsOrHangs(t *testing.T) {
+	for _, hang := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			var n stubborn
+			var inner memory.Store
+			free := make(chan struct{})
+			var ended atomic.Int32
+			b := dag.New[Tale]("beside")
+			all := []dag.Edge[Tale]{dag.Step(b, "quick", w.sees(func(context.Context, *Tale) error {
+				lasts(time.Millisecond) // the others have begun
+				return nil
+			}))}
+			for _, name := range []string{"one", "two", "three"} {
+				all = append(all, dag.Step(b, name, w.sees(func(ctx context.Context, _ *Tale) error {
+					err := heeds(ctx, time.Hour)
+					lasts(time.Second) // it has to tidy up
+					ended.Add(1)
+					return err
+				})))
+			}
+			all = append(all, dag.Step(b, "deaf", w.sees(n.part)))
+			dag.Step(b, "last", w.sees(nil), all...)
+			g := frozen(t, b)
+			store := &tampered{Store: &inner, before: fails("Append", 2, checkpoint.ErrFull)}
+			end := time.Now().Add(time.Millisecond)
+			if hang {
+				store.before = hangs("Append", 2, free)
+				end = time.Now().Add(time.Second)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+
+			res, err := process(t, g, store, dispatcher.Options{}).Run(ctx, run, nil)
+			if took := time.Since(end); took > 5*time.Second {
+				t.Errorf("the call returned %v after its end had begun", took)
+			}
+			if hang != errors.Is(err, dispatcher.ErrCommitUnknown) || hang == errors.Is(err, checkpoint.ErrFull) {
+				t.Errorf("the call returned %v", err)
+			}
+			if ended.Load() != 3 || !slices.Contains(res.Abandoned, "deaf") || slices.Contains(res.Abandoned, "one") {
+				t.Errorf("%d bodies have ended and %q are abandoned, want three and deaf", ended.Load(), res.Abandoned)
+			}
+			other := process(t, g, store, dispatcher.Options{})
+			if _, err := other.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrBusy) {
+				t.Errorf("a run beside the bodies returned %v, want ErrBusy", err)
+			}
+			close(free)
+			lasts(2 * time.Minute)
+			w.took()
+			ended.Store(0)
+			ctx, cancel = context.WithTimeout(t.Context(), 2*time.Hour)
+			defer cancel()
+			res, err = other.Run(ctx, run, nil)
+			completes(t, res, err)
+			if ended.Load() != 3 {
+				t.Errorf("%d of the bodies ran again, want all three", ended.Load())
+			}
+		})
+	}
+}

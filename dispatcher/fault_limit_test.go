@@ -1,0 +1,143 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// reached checks that an error tells of a limit.
+func reached(t *testing.T, err error, limit string, most int, where string) {
+	t.Helper()
+	var e *dispatcher.LimitError
+	if !errors.As(err, &e) || e.Limit != limit || e.Max != most || !strings.Contains(e.Where, where) {
+		t.Errorf("the error is %v, want a limit of %d %s at %q", err, most, limit, where)
+	}
+}
+
+// writes returns a body that puts so many bytes into its own note.
+func writes(n int) part {
+	return func(ctx context.Context, s *Tale) error {
+		s.Notes.Put(visitPath(ctx), strings.Repeat("x", n))
+		return nil
+	}
+}
+
+func TestLimitOfValueBytes(t *testing.T) {
+	var w witness
+	var store memory.Store
+	b := dag.New[Tale]("values")
+	dag.Step(b, "small", w.sees(writes(90)))
+	dag.Step(b, "large", w.sees(writes(200)))
+	g := frozen(t, b)
+	o := dispatcher.Options{Limits: dispatcher.Limits{ValueBytes: 100}}
+
+	res, err := process(t, g, &store, o).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "large")
+	reached(t, err, "value bytes", 100, "Notes")
+	var failed *dispatcher.NodeError
+	if !errors.As(err, &failed) || failed.Path != "large" || failed.Kind != dag.FailedState {
+		t.Errorf("the error is %v, want that of large, kind %s", err, dag.FailedState)
+	}
+	o.Limits.ValueBytes = 300
+	res, err = process(t, g, &store, o).Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, "small", "large", "large#2")
+}
+
+func TestLimitOfValueBytesInTheInput(t *testing.T) {
+	var w witness
+	var store memory.Store
+	d := process(t, line(t, &w, nil), &store, dispatcher.Options{Limits: dispatcher.Limits{ValueBytes: 100}})
+	_, err := d.Run(t.Context(), run, func(s *Tale) { s.Word.Set(large) })
+	reached(t, err, "value bytes", 100, "Word")
+	if _, err := d.State(t.Context(), run); !errors.Is(err, dispatcher.ErrNotFound) {
+		t.Errorf("a run was left behind: %v", err)
+	}
+	w.expect(t)
+}
+
+// What outgrows the state is the whole superstep: all of it is taken back and runs again.
+func TestLimitOfStateBytes(t *testing.T) {
+	var w witness
+	var store memory.Store
+	b := dag.New[Tale]("bytes")
+	first := dag.Step(b, "first", w.sees(writes(100)))
+	one, two := dag.Step(b, "one", w.sees(writes(100)), first), dag.Step(b, "two", w.sees(writes(100)), first)
+	body := dag.New[Tale]("body")
+	dag.Step(body, "inside", w.sees(nil))
+	loop := dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { return true }, 2, first)
+	dag.Step(b, "last", w.sees(nil), one, two, loop)
+	g := frozen(t, b)
+	o := dispatcher.Options{Limits: dispatcher.Limits{StateBytes: 300}}
+
+	res, err := process(t, g, &store, o).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "one", "two", "loop")
+	reached(t, err, "state bytes", 300, "2")
+	says(t, res.State, "first")
+	if len(res.Finished) > 0 {
+		t.Errorf("finished: %q, want nothing", res.Finished)
+	}
+	w.expect(t, "first", "one", "two", "loop/1/inside")
+	o.Limits.StateBytes = 1000
+	res, err = process(t, g, &store, o).Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, "one", "two", "loop/1/inside", "last")
+	says(t, res.State, "first", "one", "two", "loop/1/inside", "last")
+}
+
+// A frame inside has the limit as well; outside of it nothing is taken back.
+func TestLimitOfStateBytesInside(t *testing.T) {
+	var w witness
+	var store memory.Store
+	g := nest(t, &w, map[string]part{"mop": writes(200)})
+	o := dispatcher.Options{Limits: dispatcher.Limits{StateBytes: 500}}
+	res, err := process(t, g, &store, o).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, mop2)
+	reached(t, err, "state bytes", 500, "house/rounds/2")
+	w.expect(t, append([]string(nil), nested[:6]...)...)
+	res, err = process(t, g, &store, dispatcher.Options{}).Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, append([]string(nil), nested[5:]...)...)
+}
+
+// The number of supersteps is that of all frames, also while a node is at work beside them.
+func TestLimitOfSuperstepsBesideANode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var store memory.Store
+		body := dag.New[Tale]("body")
+		dag.Step(body, "turn", w.sees(nil))
+		b := dag.New[Tale]("beside")
+		slow := dag.Step(b, "slow", w.sees(func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Minute) }))
+		loop := dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { return false }, 100)
+		dag.Step(b, "last", w.sees(nil), slow, loop)
+		g := frozen(t, b)
+		o := dispatcher.Options{Limits: dispatcher.Limits{Supersteps: 6}}
+
+		began := time.Now()
+		res, err := process(t, g, &store, o).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "loop/7/turn")
+		reached(t, err, "supersteps", 6, "")
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("the call returned after %v, want the minute that slow needs", took)
+		}
+		if n := len(w.took()); n != 7 {
+			t.Errorf("%d bodies ran, want slow and six turns", n)
+		}
+		o.Limits.Supersteps = 1000
+		res, err = process(t, g, &store, o).Resume(t.Context(), run)
+		completes(t, res, err)
+		if n := len(w.took()); n != 95 {
+			t.Errorf("%d bodies ran after the resume, want the 94 turns that were left and the last", n)
+		}
+	})
+}

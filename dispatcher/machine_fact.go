@@ -1,0 +1,69 @@
+package dispatcher
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
+)
+
+// A fact is an entry on its way into the machine. In recovery what it speaks of is found
+// from its path and its encoded deltas; a live run knows that already.
+type fact struct {
+	Kind    checkpoint.Kind
+	live    bool // t, f, delta and outer are set
+	Step    int
+	Attempt int
+	Path    string
+	Outcome string
+	t       *task       // the visit of Path
+	f       *frame      // the frame of Path
+	delta   state.Delta // of Delta
+	*extra              // never nil
+}
+
+// An extra is what most facts don't have. Facts are copied and cleared at every step of a
+// run, so they are kept small.
+type extra struct {
+	ID    string
+	Post  string
+	Delta json.RawMessage
+	Outer json.RawMessage
+	Data  json.RawMessage
+
+	outer state.Delta   // of Outer
+	err   error         // what a live failure tells the caller; never stored
+	took  time.Duration // by a live visit; never stored
+}
+
+// plainFact is the extra of facts that have none. It is never written to.
+var plainFact extra
+
+// said is the fact of an entry. A live one speaks of t, if that is not nil.
+func said(e checkpoint.Entry, t *task) fact {
+	x := fact{
+		Kind: e.Kind, Step: e.Step, Attempt: e.Attempt, Path: e.Path, Outcome: e.Outcome,
+		t: t, live: true, extra: &plainFact,
+	}
+	if e.ID != "" || e.Post != "" || e.Delta != nil || e.Outer != nil || e.Data != nil {
+		x.extra = &extra{ID: e.ID, Post: e.Post, Delta: e.Delta, Outer: e.Outer, Data: e.Data}
+	}
+	return x
+}
+
+// more is the fact's extra, to be written to.
+func (x *fact) more() *extra {
+	if x.extra == &plainFact {
+		x.extra = &extra{}
+	}
+	return x.extra
+}
+
+// entry is the entry that a live fact makes, without its deltas.
+func (x *fact) entry() checkpoint.Entry {
+	return checkpoint.Entry{
+		Kind: x.Kind, Path: x.Path, Step: x.Step, Attempt: x.Attempt, Outcome: x.Outcome,
+		ID: x.ID, Post: x.Post, Data: x.Data,
+	}
+}

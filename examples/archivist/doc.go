@@ -1,0 +1,41 @@
+// The archivist answers questions about books from a catalogue, as a run of a graph that can be
+// cancelled, killed and resumed, inside its loop, without doing finished work again.
+//
+//	go run ./examples/archivist "What's a book about a labyrinth?"
+//
+// It quotes and ranks what its catalogue says. It is no language model.
+//
+// # Reading it
+//
+// state.go is what one question knows and graph.go in which order it learns it. Each node is a
+// function of a context and an *Inquiry, in the file of its subject: recall.go, intent.go,
+// scouts.go, rank.go, composer.go, answer.go. session.go runs the graph over a store in a directory,
+// and the files beside it are the command line.
+//
+// The nouns of pawl that all of it needs: [dag.Graph]; [state.Value], [state.List] and [state.Sum];
+// [dispatcher.Dispatcher], [dispatcher.Options], [dispatcher.Result], [dispatcher.Rest],
+// [dispatcher.Event] and [dispatcher.Boundary]; [checkpoint.Store] and [checkpoint.Filter].
+//
+// # Flags
+//
+//	-store DIR        where runs are kept; by default pawl/archivist in the user's cache directory
+//	-run ID           the run: a new one by default; one that exists goes on where it stands
+//	-resume           go on with -run, or with the newest run that is not completed
+//	-answer TEXT      with -resume: answer what the run asked
+//	-json             print one JSON object instead of the answer
+//	-slow D           make every scout and every draft take D longer
+//	-cancel-after D   cancel the run after D
+//	-cancel-at PATH   cancel the run just before a visit, such as compose-loop/2/validate
+//	-deadline D       let the run time out after D
+//	-history          list the checkpoints of -run, or of the newest run
+//	-graph FORMAT     print the graph as mermaid, dot or json
+//	-corpus FILE      answer from another catalogue, one book in JSON per line
+//	-metrics ADDR     serve Prometheus metrics on ADDR while the run is at work
+//
+// # Exit status
+//
+//	0  the run is completed, or a listing or drawing was printed
+//	1  the run failed, or the library or the store refused
+//	2  wrong usage; nothing was printed on standard output
+//	3  the run was interrupted, cancelled or timed out, and can be resumed
+package main

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A progress shows a run at work. Nothing is shown before its first event and after its close, which
+// may be called again.
+type progress struct {
+	observe func(dispatcher.Event)
+	close   func() error
+}
+
+// newProgress shows live lines on a terminal, else plain ones. quiet leaves out the plain ones, for
+// callers who read what other programs read.
+func newProgress(w *os.File, quiet bool) *progress {
+	switch {
+	case term.IsTerminal(int(w.Fd())) && os.Getenv("TERM") != "dumb":
+		return newLive(w, os.Getenv("NO_COLOR") == "")
+	case quiet:
+		return &progress{func(dispatcher.Event) {}, func() error { return nil }}
+	}
+	return &progress{func(e dispatcher.Event) { plain(w, e) }, func() error { return nil }}
+}
+
+// plain writes a line for what has become true of a visit.
+func plain(w io.Writer, e dispatcher.Event) {
+	switch e.Kind {
+	case dispatcher.RunStarted:
+		fmt.Fprintf(w, "run %s\n", e.Run)
+	case dispatcher.RunResumed:
+		fmt.Fprintf(w, "run %s goes on\n", e.Run)
+	case dispatcher.VisitDone, dispatcher.AttemptFailed, dispatcher.VisitInterrupted:
+		r := row{path: e.Path}
+		if r.learn(e); r.attempt > 0 || r.state != done {
+			fmt.Fprintln(w, "  "+r.text())
+		}
+	}
+}
+
+// A row is what is shown of one visit.
+type row struct {
+	path    string
+	state   string
+	attempt int
+	took    time.Duration // so far, or in all
+	began   time.Time
+	note    string
+}
+
+const (
+	running = "running"
+	done    = "done"
+	failed  = "failed"
+	waits   = "waits"
+	stopped = "stopped"
+)
+
+// learn takes over what an event says of the visit.
+func (r *row) learn(e dispatcher.Event) {
+	r.attempt, r.took = e.Attempt, e.Duration
+	switch e.Kind {
+	case dispatcher.VisitStarted:
+		r.state, r.began = running, e.At
+	case dispatcher.VisitDone:
+		r.state, r.note = done, e.Outcome
+	case dispatcher.AttemptFailed:
+		r.state, r.note = failed, printable(fmt.Sprint(e.Err))
+	case dispatcher.VisitInterrupted:
+		r.state, r.note = waits, e.Outcome
+	}
+}
+
+func (r *row) text() string {
+	text := fmt.Sprintf("%-26s %-8s %9s", r.path, r.state, fmt.Sprintf("%.1f ms", float64(r.took.Microseconds())/1000))
+	if r.note != "" {
+		text += "  " + r.note
+	}
+	if r.attempt > 1 {
+		text += fmt.Sprintf("  (attempt %d)", r.attempt)
+	}
+	return text
+}
+
+// newLive starts to show rows that change in place. The goroutine that paints ends with close, which
+// waits for it.
+func newLive(w *os.File, colours bool) *progress {
+	events, ended := make(chan dispatcher.Event, 64), make(chan struct{})
+	b := &board{w: w, colours: colours, width: func() int {
+		width, _, err := term.GetSize(int(w.Fd()))
+		if err != nil || width < 20 {
+			return 80
+		}
+		return width
+	}}
+	go func() {
+		defer close(ended)
+		b.show(events)
+	}()
+	var once sync.Once
+	return &progress{
+		observe: func(e dispatcher.Event) { events <- e },
+		close: func() error {
+			once.Do(func() { close(events); <-ended })
+			return nil
+		},
+	}
+}

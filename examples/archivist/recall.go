@@ -1,0 +1,112 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/examples/archivist/search"
+)
+
+const (
+	recalled = 5  // earlier questions that a run remembers
+	searched = 50 // runs looked at to find them
+)
+
+// Recall remembers the questions answered last, each once. What it read is kept in the state, so a
+// run that is resumed later knows no more than one that was not.
+//
+// An earlier run of the same question is noted and has no say: it would only vote for what it found
+// itself, and the same question would be answered differently every time.
+func (lib *Library) Recall(ctx context.Context, q *Inquiry) error {
+	for earlier, err := range lib.runs(ctx, searched) {
+		var run *unreadableError
+		switch {
+		case errors.As(err, &run):
+			q.Omitted.Append(run.Error()) // a damaged run is no reason to answer nobody any more
+		case err != nil:
+			return err
+		case same(earlier.Question, q.Query.Get()):
+			q.Before.Set(cmp.Or(q.Before.Get(), earlier.Run))
+		case len(earlier.Cited) > 0 && !remembers(q, earlier.Question):
+			q.Recalled.Append(earlier)
+		}
+		if q.Recalled.Len() == recalled {
+			break
+		}
+	}
+	return nil
+}
+
+func remembers(q *Inquiry, question string) bool {
+	for _, e := range q.Recalled.All() {
+		if same(e.Question, question) {
+			return true
+		}
+	}
+	return false
+}
+
+// same reports whether two questions search for the same words.
+func same(a, b string) bool { return slices.Equal(search.Terms(a), search.Terms(b)) }
+
+// An archive is a store of runs, and what can read them.
+type archive struct {
+	store      checkpoint.Store
+	dispatcher *dispatcher.Dispatcher[Inquiry]
+	digest     string // of the graph
+}
+
+// An unreadableError says which earlier run could not be read, and why.
+type unreadableError struct {
+	run string
+	err error
+}
+
+func (e *unreadableError) Error() string {
+	return fmt.Sprintf("earlier run %s can't be read: %v", e.run, e.err)
+}
+
+func (e *unreadableError) Unwrap() error { return e.err }
+
+// completed yields the inquiries of at most most completed runs, newest first. The run that asks is
+// none of them, because it is not completed. Runs of other versions of the graph are left out.
+func (a *archive) completed(ctx context.Context, most int) iter.Seq2[Earlier, error] {
+	return func(yield func(Earlier, error) bool) {
+		runs, err := a.store.List(ctx, checkpoint.Filter{
+			Status: []checkpoint.Status{checkpoint.StatusCompleted},
+			Graph:  a.dispatcher.Graph(),
+			Limit:  most,
+		})
+		if err != nil {
+			yield(Earlier{}, err)
+			return
+		}
+		for _, info := range runs {
+			if info.Digest != a.digest {
+				continue
+			}
+			if !yield(a.read(ctx, info.Run)) {
+				return
+			}
+		}
+	}
+}
+
+func (a *archive) read(ctx context.Context, run string) (Earlier, error) {
+	res, err := a.dispatcher.State(ctx, run)
+	switch {
+	case ctx.Err() != nil:
+		return Earlier{}, context.Cause(ctx)
+	case err != nil:
+		return Earlier{}, &unreadableError{run, err}
+	}
+	question := strings.TrimSpace(res.State.Query.Get())
+	return Earlier{Run: run, Question: question, Cited: res.State.Citations.Slice()}, nil
+}

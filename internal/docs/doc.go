@@ -1,0 +1,3 @@
+// Package docs holds the tests that keep the documents true: the program in README.md
+// is built, killed and run again, every link leads somewhere, and every error has its row.
+package docs

@@ -164,7 +164,7 @@ func (r *run) resumable(how mode, options []ResumeOption) early {
 // stored, and never longer than the wait was, whatever the wall clock did meanwhile.
 func (r *run) armDelays() {
 	for _, t := range r.m.delays() {
-		left := time.UnixMilli(t.odd.notBefore).Sub(r.c.opts.now())
+		left := time.Unix(0, t.odd.notBefore).Sub(r.c.opts.now())
 		if r.due == nil {
 			r.due = map[*task]time.Time{}
 		}
@@ -231,7 +231,8 @@ func (r *run) rested(rep *report) error {
 		e.Cause = &FaultError{Kind: r.m.fault.kind, Message: r.m.fault.message, Stack: r.m.fault.stack}
 	case rep.Status == checkpoint.StatusFailed && len(rep.Failures) > 0:
 		e.Cause = r.nodeError(&rep.Failures[0])
-	case rep.Status == checkpoint.StatusCancelled, rep.Status == checkpoint.StatusTimedOut, rep.Status == checkpoint.StatusRunning:
+	case rep.Status == checkpoint.StatusCancelled, rep.Status == checkpoint.StatusTimedOut,
+		rep.Status == checkpoint.StatusRunning, rep.Status == checkpoint.StatusPending:
 		if e.Cause = context.Cause(r.ctx); e.Cause == nil {
 			e.Cause = context.Cause(r.parent)
 		}

@@ -94,19 +94,18 @@ func TestDeadlineDuringAResume(t *testing.T) {
 }
 
 // What a node returns once its context is done is neither a failure nor an attempt; what it
-// returns without an error counts, and so does a panic.
+// returns without an error counts.
 func TestErrorsAfterTheEnd(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		end    func() error
 		cursor []string
-		failed int
 		rest   []string
 	}{
-		{"context", nil, []string{"b"}, 0, []string{"b", "c"}},
-		{"another error", func() error { return errWeather }, []string{"b"}, 0, []string{"b", "c"}},
-		{"wrapped", func() error { return fmt.Errorf("far away: %w", context.Canceled) }, []string{"b"}, 0, []string{"b", "c"}},
-		{"nil", func() error { return nil }, []string{"c"}, 0, []string{"c"}},
+		{"context", nil, []string{"b"}, []string{"b", "c"}},
+		{"another error", func() error { return errWeather }, []string{"b"}, []string{"b", "c"}},
+		{"wrapped", func() error { return fmt.Errorf("far away: %w", context.Canceled) }, []string{"b"}, []string{"b", "c"}},
+		{"nil", func() error { return nil }, []string{"c"}, []string{"c"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -123,8 +122,8 @@ func TestErrorsAfterTheEnd(t *testing.T) {
 				})
 				res, err := process(t, g, &store, dispatcher.Options{}).Run(ctx, run, nil)
 				rests(t, res, err, checkpoint.StatusCancelled, c.cursor...)
-				if n := len(kinds(readLog(t, &store), checkpoint.AttemptFailed)); n != c.failed {
-					t.Errorf("%d attempts were counted as failed, want %d", n, c.failed)
+				if n := len(kinds(readLog(t, &store), checkpoint.AttemptFailed)); n != 0 {
+					t.Errorf("%d attempts were counted as failed, want none", n)
 				}
 				w.expect(t, "a", "b")
 				if c.end != nil {
@@ -136,6 +135,34 @@ func TestErrorsAfterTheEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A panic is a failure whenever it comes. The run was cancelled first, and fails next.
+func TestPanicAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var store memory.Store
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		g := line(t, &w, func(ctx context.Context, _ *Tale) error {
+			if heeds(ctx, time.Minute) != nil {
+				panic(errWeather)
+			}
+			return nil
+		})
+		res, err := process(t, g, &store, dispatcher.Options{}).Run(ctx, run, nil)
+		rests(t, res, err, checkpoint.StatusCancelled, "b")
+		if len(res.Failures) != 1 || res.Failures[0].Kind != dag.FailedPanic {
+			t.Errorf("the failures are %+v, want the panic", res.Failures)
+		}
+		w.expect(t, "a", "b")
+		res, err = process(t, g, &store, dispatcher.Options{}).Resume(t.Context(), run)
+		rests(t, res, err, checkpoint.StatusFailed, "b")
+		w.expect(t)
+		res, err = process(t, g, &store, dispatcher.Options{}).Resume(t.Context(), run)
+		completes(t, res, err)
+		w.expect(t, "b#2", "c")
+	})
 }
 
 // The time limit of an attempt: it ends the attempt's context and nothing else, another
@@ -189,9 +216,6 @@ func TestTimeoutAndDeadlineAtOnce(t *testing.T) {
 			var store memory.Store
 			b := dag.New[Tale]("at-once")
 			dag.Step(b, "slow", w.sees(func(ctx context.Context, _ *Tale) error {
-				if dag.Attempt(ctx) > 1 {
-					return nil
-				}
 				return heeds(ctx, time.Hour)
 			})).With(dag.Policy{Timeout: time.Minute, Attempts: 2})
 			g := frozen(t, b)

@@ -68,10 +68,11 @@ type frame struct {
 
 	step    int // the superstep that is open, or the last one; counted from 1
 	tasks   []task
-	open    []int32 // in declaration order
-	next    []int32 // ready behind this superstep, in declaration order
-	left    int     // of open: neither finished nor failed
-	failing int     // of open: failed, and nobody follows that
+	open    []int32       // in declaration order
+	deltas  []state.Delta // what those of open wrote that have finished
+	next    []int32       // ready behind this superstep, in declaration order
+	left    int           // of open: neither finished nor failed
+	failing int           // of open: failed, and nobody follows that
 
 	after   []*pending   // interrupts after a visit, which hold the frame
 	refused *dag.Failure // a person rejected one of them
@@ -85,8 +86,8 @@ type task struct {
 	node    *dag.PlanNode
 	phase   phase
 	waits   int32 // of what it follows: not settled
+	at      int32 // its place in the frame's open, and deltas
 	outcome string
-	delta   state.Delta
 	inner   *frame // what it holds, while inside or failing there
 	odd     *odd
 }
@@ -95,7 +96,7 @@ type task struct {
 type odd struct {
 	attempts  int           // failed ones, since the run was opened
 	budget    int           // of these, before the budget was renewed
-	notBefore int64         // delayed: milliseconds since 1970
+	notBefore int64         // delayed: nanoseconds since 1970
 	wait      time.Duration // delayed: how long the wait was when it was decided
 	failure   *dag.Failure  // failing, lapsed, failed
 	passed    bool          // an interrupt before it was taken
@@ -120,6 +121,22 @@ func (f *frame) given(x *fact) error {
 		return err
 	}
 	return f.view.Apply(x.outer)
+}
+
+// reopen makes what is next the open superstep.
+func (f *frame) reopen() {
+	f.open, f.next = f.next, f.open[:0]
+	f.left = len(f.open)
+	f.place()
+}
+
+// place tells the visits of the open superstep where their deltas are.
+func (f *frame) place() {
+	f.deltas = slices.Grow(f.deltas[:0], len(f.open))[:len(f.open)]
+	clear(f.deltas)
+	for k, i := range f.open {
+		f.tasks[i].at = int32(k)
+	}
 }
 
 // roots are the visits that follow nothing.
@@ -242,7 +259,7 @@ func (t *task) wrecked() bool {
 // wrote is what the visit wrote: of a wrecked Loop, what it has recorded.
 func (t *task) wrote() state.Delta {
 	if !t.wrecked() {
-		return t.delta
+		return t.frame.deltas[t.at]
 	}
 	d, err := t.inner.outer.Delta()
 	if err != nil {

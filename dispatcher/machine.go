@@ -200,8 +200,7 @@ func (m *machine) enter(x *fact) error {
 // begin starts the next superstep of f: the visits that became ready together.
 func (m *machine) begin(f *frame) {
 	f.step++
-	f.open, f.next = f.next, f.open[:0]
-	f.left = len(f.open)
+	f.reopen()
 	for _, i := range f.open {
 		t := &f.tasks[i]
 		t.phase = ready
@@ -259,13 +258,14 @@ func (m *machine) done(x *fact) error {
 	if t.phase != ready && t.phase != inside && t.phase != delayed {
 		return fmt.Errorf("visit %q is %s and can't be done", t.path(), t.phase)
 	}
-	t.phase, t.outcome, t.delta = finished, x.Outcome, x.delta
+	t.phase, t.outcome = finished, x.Outcome
+	t.frame.deltas[t.at] = x.delta
 	if t.node.Kind == dag.KindLoop {
 		d, err := t.inner.outer.Delta()
 		if err != nil {
 			return err
 		}
-		t.delta = d
+		t.frame.deltas[t.at] = d
 	}
 	t.inner = nil
 	t.frame.left--
@@ -288,7 +288,7 @@ func (m *machine) attemptFailed(x *fact) error {
 	}
 	if !a.Final {
 		r := t.rare()
-		r.notBefore, r.wait = a.NotBefore.UnixMilli(), a.Wait
+		r.notBefore, r.wait = a.NotBefore.UnixNano(), a.Wait
 		t.phase = delayed
 		return nil
 	}
@@ -302,7 +302,7 @@ func (m *machine) attemptFailed(x *fact) error {
 			if err != nil {
 				return err
 			}
-			t.delta = d
+			t.frame.deltas[t.at] = d
 		}
 		t.inner = nil
 	}
@@ -364,10 +364,10 @@ func (m *machine) superstep(x *fact) error {
 	for _, i := range f.open {
 		t := &f.tasks[i]
 		t.phase = t.phase.settle()
-		t.delta = state.Delta{}
 		f.settle(int(i))
 	}
 	f.open = f.open[:0]
+	clear(f.deltas)
 	slices.Sort(f.next)
 	m.proceed(f)
 	return nil
@@ -392,10 +392,17 @@ func (m *machine) void(x *fact) error {
 	}
 	for _, path := range paths {
 		t := m.find(path)
-		if t == nil || t.phase != finished && t.phase != lapsed {
-			return fmt.Errorf("visit %q is not finished and can't be voided", path)
+		if t == nil || !t.keeps() {
+			return fmt.Errorf("visit %q has nothing that could be voided", path)
 		}
-		t.phase, t.outcome, t.delta, t.inner = ready, "", state.Delta{}, nil
+		if t.phase == failing {
+			t.frame.failing--
+		}
+		if t.odd != nil {
+			t.odd.failure, t.odd.budget = nil, t.odd.attempts
+		}
+		t.phase, t.outcome, t.inner = ready, "", nil
+		t.frame.deltas[t.at] = state.Delta{}
 		t.frame.left++
 	}
 	return nil

@@ -36,7 +36,9 @@ type frozenFrame struct {
 	Outer     json.RawMessage `json:"outer,omitempty"` // a delta
 	Open      []int32         `json:"open,omitempty"`
 	Next      []int32         `json:"next,omitempty"`
-	Tasks     []frozenTask    `json:"tasks,omitempty"` // that are not idle
+	Done      []int           `json:"done,omitempty"`    // first, last, first, last…: with nothing more to say
+	Skipped   []int           `json:"skipped,omitempty"` // the same
+	Tasks     []frozenTask    `json:"tasks,omitempty"`   // the others that are not idle
 	After     []frozenPending `json:"after,omitempty"`
 	Refused   *dag.Failure    `json:"refused,omitempty"`
 }
@@ -85,17 +87,33 @@ func (f *frame) freeze() *frozenFrame {
 		z.Outer = d.AppendJSON(nil)
 	}
 	for i := range f.tasks {
-		if t := &f.tasks[i]; t.phase != idle || t.odd != nil {
+		switch t := &f.tasks[i]; {
+		case t.odd != nil || t.outcome != "":
+			z.Tasks = append(z.Tasks, t.freeze(i))
+		case t.phase == done:
+			z.Done = extend(z.Done, i)
+		case t.phase == skipped:
+			z.Skipped = extend(z.Skipped, i)
+		case t.phase != idle:
 			z.Tasks = append(z.Tasks, t.freeze(i))
 		}
 	}
 	return z
 }
 
+// extend adds i, which is greater than any before, to a list of ranges.
+func extend(ranges []int, i int) []int {
+	if n := len(ranges); n > 0 && ranges[n-1] == i-1 {
+		ranges[n-1] = i
+		return ranges
+	}
+	return append(ranges, i, i)
+}
+
 func (t *task) freeze(i int) frozenTask {
 	z := frozenTask{Node: i, Phase: t.phase, Outcome: t.outcome}
 	if t.phase == finished || t.phase == lapsed {
-		z.Delta = t.delta.AppendJSON(nil)
+		z.Delta = t.wrote().AppendJSON(nil)
 	}
 	if t.inner != nil {
 		z.Inner = t.inner.freeze()
@@ -163,6 +181,18 @@ func (m *machine) thaw(z *frozenFrame, plan *dag.Plan, holder *task) (*frame, er
 			return nil, err
 		}
 	}
+	for _, i := range f.open {
+		if i < 0 || int(i) >= len(f.tasks) {
+			return nil, fmt.Errorf("frame %q has no node %d", f.path, i)
+		}
+	}
+	f.place()
+	if err := f.thawRanges(z.Done, done); err != nil {
+		return nil, err
+	}
+	if err := f.thawRanges(z.Skipped, skipped); err != nil {
+		return nil, err
+	}
 	for i := range z.Tasks {
 		if err := m.thawTask(&z.Tasks[i], f); err != nil {
 			return nil, err
@@ -172,9 +202,6 @@ func (m *machine) thaw(z *frozenFrame, plan *dag.Plan, holder *task) (*frame, er
 		return nil, err
 	}
 	for _, i := range f.open {
-		if int(i) >= len(f.tasks) {
-			return nil, fmt.Errorf("frame %q has no node %d", f.path, i)
-		}
 		switch f.tasks[i].phase {
 		case finished, lapsed:
 		case failing:
@@ -189,20 +216,41 @@ func (m *machine) thaw(z *frozenFrame, plan *dag.Plan, holder *task) (*frame, er
 	return f, nil
 }
 
+func (f *frame) thawRanges(ranges []int, p phase) error {
+	for k := 0; k < len(ranges); k += 2 {
+		if k+1 == len(ranges) || ranges[k] < 0 || ranges[k+1] >= len(f.tasks) {
+			return fmt.Errorf("frame %q has no nodes %v", f.path, ranges[k:])
+		}
+		for i := ranges[k]; i <= ranges[k+1]; i++ {
+			f.thawPhase(i, p)
+		}
+	}
+	return nil
+}
+
+// thawPhase puts a visit in its phase. Its followers no longer wait for one that has settled.
+func (f *frame) thawPhase(i int, p phase) {
+	f.tasks[i].phase = p
+	if p.settled() {
+		for _, j := range f.plan.Followers[i] {
+			f.tasks[j].waits--
+		}
+	}
+}
+
 func (m *machine) thawTask(z *frozenTask, f *frame) error {
 	if z.Node < 0 || z.Node >= len(f.tasks) || int(z.Phase) >= len(phaseNames) {
 		return fmt.Errorf("frame %q has no node %d", f.path, z.Node)
 	}
 	t := &f.tasks[z.Node]
-	t.phase, t.outcome = z.Phase, z.Outcome
-	if t.phase.settled() {
-		for _, j := range f.plan.Followers[z.Node] {
-			f.tasks[j].waits--
-		}
-	}
+	f.thawPhase(z.Node, z.Phase)
+	t.outcome = z.Outcome
 	var err error
 	if len(z.Delta) > 0 {
-		if t.delta, err = f.plan.Schema.ParseDelta(z.Delta); err != nil {
+		if int(t.at) >= len(f.deltas) {
+			return fmt.Errorf("visit %q is not open", t.path())
+		}
+		if f.deltas[t.at], err = f.plan.Schema.ParseDelta(z.Delta); err != nil {
 			return err
 		}
 	}

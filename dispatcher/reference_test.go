@@ -275,6 +275,9 @@ func (r *reference) end(f *refFrame) bool {
 	}
 	f.open = nil
 	r.states[f.at()] = f.state.json()
+	if len(f.held) > 0 {
+		r.begin(f) // what it goes on with is known, and has not begun
+	}
 	return true
 }
 
@@ -317,7 +320,9 @@ func (f *refFrame) failure() string {
 
 // cursor adds the visits that have still to run or wait.
 func (f *refFrame) cursor(all []string) []string {
-	all = append(all, f.held...)
+	if f.open == nil {
+		all = append(all, f.held...)
+	}
 	for _, t := range f.open {
 		switch {
 		case t.inner != nil:

@@ -142,4 +142,5 @@ var restVerbs = map[checkpoint.Status]string{
 	checkpoint.StatusTimedOut:    "timed out",
 	checkpoint.StatusFailed:      "failed",
 	checkpoint.StatusRunning:     "was left running",
+	checkpoint.StatusPending:     "has not begun",
 }

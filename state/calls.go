@@ -7,8 +7,7 @@ func (i Image) Schema() *Schema { return i.s }
 
 // CallsUser reports whether [Merge] or [Image.Check] call code of the state type: it has
 // a Fold, or a Check method.
-func (s *Schema) CallsUser() bool {
-	return s.folds || s.goType != nil && reflect.PointerTo(s.goType).Implements(checker)
-}
+func (s *Schema) CallsUser() bool { return s.folds || s.checks }
 
+// checker is implemented by a *S that has a Check.
 var checker = reflect.TypeFor[interface{ Check() error }]()

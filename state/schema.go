@@ -62,6 +62,7 @@ type Schema struct {
 	cells  []cell
 	offs   []uintptr // of the cells
 	folds  bool      // some cell is a Fold
+	checks bool      // the state has a Check method
 	goType reflect.Type
 	json   []byte
 
@@ -81,7 +82,7 @@ func Of[S any]() (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Schema{goType: t}
+	s := &Schema{goType: t, checks: reflect.PointerTo(t).Implements(checker)}
 	s.make = func() addr { return addrOf(new(S)) }
 	s.clone = func(p addr) addr {
 		q := new(S)

@@ -1,0 +1,298 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+var noon = time.UnixMilli(1_795_262_400_000)
+
+// sealed returns the envelope of entries behind the position after.
+func sealed(
+	t testing.TB, after checkpoint.Head, entries ...checkpoint.Entry,
+) ([]byte, checkpoint.Head) {
+	t.Helper()
+	data, head, err := checkpoint.Seal(nil, after, noon, 7, entries)
+	if err != nil {
+		t.Fatalf("Seal = %v", err)
+	}
+	return data, head
+}
+
+// entriesOf returns the entries of an envelope, copied.
+func entriesOf(e checkpoint.Envelope) (entries []checkpoint.Entry, err error) {
+	for entry, err := range e.Entries() {
+		if err != nil {
+			return entries, err
+		}
+		entry.Delta = bytes.Clone(entry.Delta)
+		entry.Outer = bytes.Clone(entry.Outer)
+		entry.Data = bytes.Clone(entry.Data)
+		entries = append(entries, entry)
+	}
+	return entries, nil
+}
+
+// someEntries has every field, and strings that need escapes.
+func someEntries() []checkpoint.Entry {
+	return []checkpoint.Entry{
+		{Kind: checkpoint.Opened, Data: json.RawMessage(`{"graph":"archivist"}`)},
+		{
+			Kind: checkpoint.Done, Path: "compose-loop/2/validate", Step: 3, Attempt: 2,
+			Outcome: "ok \"quoted\" \\ \n \x01 ü 🪓", ID: "id", Post: "p\u2028",
+			Delta: json.RawMessage(`{"text":{"set":"} \" ] \\"},"list":{"append":[1,2.5,null,true]}}`),
+			Outer: json.RawMessage(` [ "a" , {} ] `), Data: json.RawMessage(`"text"`),
+		},
+		{Kind: checkpoint.Superstep, Step: -1, Outer: json.RawMessage(`0`)},
+	}
+}
+
+func TestSealUnseal(t *testing.T) {
+	after := checkpoint.Head{Seq: 41, Digest: sha256.Sum256([]byte("before"))}
+	want := someEntries()
+	data, head := sealed(t, after, want...)
+	if head.Seq != 44 || head.Digest != sha256.Sum256(data) {
+		t.Errorf("Seal ends at %+v", head)
+	}
+	e, err := checkpoint.Unseal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.First != 42 || e.Count != 3 || e.Last() != 44 || e.Epoch != 7 || !e.At.Equal(noon) ||
+		e.Previous != after.Digest || e.Head() != head {
+		t.Errorf("Unseal = %+v", e)
+	}
+	got, err := entriesOf(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		want[i].Seq, want[i].At = uint64(42+i), noon.UTC()
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("entries\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+// Seal appends to what it is given, and leaves it as it was if it refuses.
+func TestSealAppends(t *testing.T) {
+	want, _ := sealed(t, checkpoint.Head{}, someEntries()...)
+	got, _, err := checkpoint.Seal([]byte("before"), checkpoint.Head{}, noon, 7, someEntries())
+	if err != nil || string(got) != "before"+string(want) {
+		t.Errorf("Seal = %q, %v", got, err)
+	}
+	for name, bad := range map[string][]checkpoint.Entry{
+		"no entries":    nil,
+		"no kind":       {{}},
+		"bad data":      {{Kind: checkpoint.Done}, {Kind: checkpoint.Noted, Data: []byte("{")}},
+		"a bad path":    {{Kind: checkpoint.Done, Path: "a\xff"}},
+		"a bad outcome": {{Kind: checkpoint.Done, Outcome: "\"\xc3"}},
+	} {
+		got, head, err := checkpoint.Seal([]byte("before"), checkpoint.Head{}, noon, 7, bad)
+		if err == nil || string(got) != "before" || head != (checkpoint.Head{}) {
+			t.Errorf("Seal with %s = %q, %v, %v", name, got, head, err)
+		}
+	}
+}
+
+// The payload is JSON that anybody can read: one object per line, as encoding/json would
+// write it.
+func TestPayloadIsJSON(t *testing.T) {
+	want := someEntries()
+	data, _ := sealed(t, checkpoint.Head{}, want...)
+	for i, line := range bytes.Split(bytes.TrimSuffix(data[76:], []byte("\n")), []byte("\n")) {
+		var got checkpoint.Entry
+		if err := json.Unmarshal(line, &got); err != nil {
+			t.Fatalf("line %d, %s: %v", i, line, err)
+		}
+		want[i].Outer = bytes.TrimSpace(want[i].Outer)
+		if len(want[i].Outer) == 0 {
+			want[i].Outer = nil
+		}
+		if !reflect.DeepEqual(got, want[i]) {
+			t.Errorf("line %d is read as %+v, want %+v", i, got, want[i])
+		}
+	}
+	plain := checkpoint.Entry{
+		Kind: checkpoint.Done, Path: "a/1/b", Step: 1, Attempt: 2, Outcome: "ok", ID: "i", Post: "p",
+		Delta: []byte(`{"n":1}`), Outer: []byte(`[1]`), Data: []byte(`"x"`),
+	}
+	text, err := json.Marshal(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _ = sealed(t, checkpoint.Head{}, plain)
+	if got := string(data[76:]); got != string(text)+"\n" {
+		t.Errorf("the payload is %s, want %s", got, text)
+	}
+}
+
+// The bytes of version 0: if this fails the format has changed.
+func TestFormatV0(t *testing.T) {
+	data, head := sealed(t, checkpoint.Head{}, checkpoint.Entry{Kind: checkpoint.Done, Path: "a"})
+	const want = "7061776c" + "00" + "01" + "0000" + "0000001b" + "00000001" +
+		"0000000000000001" + "%016x" + "0000000000000007"
+	got := hex.EncodeToString(data)
+	if !strings.HasPrefix(got, fmt.Sprintf(want, noon.UnixMilli())+strings.Repeat("00", 32)) ||
+		string(data[76:]) != `{"kind":"done","path":"a"}`+"\n" {
+		t.Errorf("the envelope is %s", got)
+	}
+	const digest = "5a90077ca675d063805425bd3c5ae0eb03b86d0edfa1b5ed01d1ab49cdefa0fd"
+	if got := hex.EncodeToString(head.Digest[:]); got != digest {
+		t.Errorf("the digest is %s, want %s", got, digest)
+	}
+}
+
+// Every flipped bit, and every other length, is found.
+func TestEveryBitCounts(t *testing.T) {
+	data, _ := sealed(t, checkpoint.Head{Seq: 5}, someEntries()...)
+	for i := range len(data) * 8 {
+		flipped := bytes.Clone(data)
+		flipped[i/8] ^= 1 << (i % 8)
+		_, err := checkpoint.Unseal(flipped)
+		if !errors.Is(err, checkpoint.ErrCorrupt) && !errors.Is(err, checkpoint.ErrVersion) {
+			t.Fatalf("bit %d of byte %d flipped: %v", i%8, i/8, err)
+		}
+		if isVersion := i/8 == 4; errors.Is(err, checkpoint.ErrVersion) != isVersion {
+			t.Fatalf("bit %d of byte %d flipped: %v", i%8, i/8, err)
+		}
+	}
+	for n := range len(data) {
+		if _, err := checkpoint.Unseal(data[:n]); !errors.Is(err, checkpoint.ErrCorrupt) {
+			t.Fatalf("cut off at %d: %v", n, err)
+		}
+	}
+	if _, err := checkpoint.Unseal(append(data, 0)); !errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Errorf("a byte too many: %v", err)
+	}
+}
+
+// Of a version that is not known nothing else is judged.
+func TestUnknownVersion(t *testing.T) {
+	data := []byte("pawl\x01 whatever the next version is like")
+	if _, err := checkpoint.Unseal(data); !errors.Is(err, checkpoint.ErrVersion) {
+		t.Errorf("Unseal = %v, want ErrVersion", err)
+	}
+}
+
+// Random entries come back as they were.
+func TestRandomEntriesRoundTrip(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	letters := []rune("abc/0\"\\\n\x00{}[]:, ü🪓\u2028<")
+	text := func() string {
+		var b strings.Builder
+		for random.IntN(5) > 0 {
+			b.WriteRune(letters[random.IntN(len(letters))])
+		}
+		return b.String()
+	}
+	var value func(depth int) any
+	value = func(depth int) any {
+		switch n := random.IntN(6); {
+		case n == 0:
+			return random.Int()
+		case n == 1:
+			return nil
+		case n == 2 && depth < 4:
+			return map[string]any{text(): value(depth + 1), text(): value(depth + 1)}
+		case n == 3 && depth < 4:
+			return []any{value(depth + 1), value(depth + 1)}
+		}
+		return text()
+	}
+	raw := func() json.RawMessage {
+		if random.IntN(3) == 0 {
+			return nil
+		}
+		b, err := json.MarshalIndent(value(0), "", strings.Repeat(" ", random.IntN(2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for range 2000 {
+		var want []checkpoint.Entry
+		for range 1 + random.IntN(4) {
+			want = append(want, checkpoint.Entry{
+				Seq: uint64(len(want) + 1), At: noon.UTC(),
+				Kind: checkpoint.Kind(1 + random.IntN(int(checkpoint.Waiting))), Path: text(),
+				Step: random.IntN(3), Attempt: random.IntN(3), Outcome: text(), ID: text(), Post: text(),
+				Delta: raw(), Outer: raw(), Data: raw(),
+			})
+		}
+		data, _ := sealed(t, checkpoint.Head{}, want...)
+		e, err := checkpoint.Unseal(data)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		got, err := entriesOf(e)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d: %v\ngot  %+v\nwant %+v", seed, err, got, want)
+		}
+	}
+}
+
+// Whatever is unsealed, entries and all, is an error or is sealed to the same bytes, or to
+// ones that are read the same.
+func FuzzUnseal(f *testing.F) {
+	data, _ := sealed(f, checkpoint.Head{}, someEntries()...)
+	f.Add(data)
+	f.Add(data[:76])
+	f.Add([]byte("pawl\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := checkpoint.Unseal(data)
+		if err != nil {
+			if !errors.Is(err, checkpoint.ErrCorrupt) && !errors.Is(err, checkpoint.ErrVersion) {
+				t.Fatalf("Unseal = %v", err)
+			}
+			return
+		}
+		if got, err := entriesOf(e); err == nil && len(got) != e.Count {
+			t.Fatalf("%d entries, want %d", len(got), e.Count)
+		}
+	})
+}
+
+// FuzzPayload reads payloads behind a header that is right.
+func FuzzPayload(f *testing.F) {
+	data, _ := sealed(f, checkpoint.Head{}, someEntries()...)
+	f.Add(data[76:], uint8(3))
+	f.Add([]byte(`{"kind":"done","delta":{"a":["]"]},"data":"\\"}`+"\n"), uint8(1))
+	f.Add([]byte(`{"kind":"done","path":"\u00e9"}`+"\n"), uint8(1))
+	f.Fuzz(func(t *testing.T, payload []byte, count uint8) {
+		e, err := checkpoint.Unseal(checkpoint.Forge(payload, int(count)))
+		if err != nil {
+			return
+		}
+		want, err := entriesOf(e)
+		if err != nil {
+			if !errors.Is(err, checkpoint.ErrCorrupt) {
+				t.Fatalf("Entries = %v", err)
+			}
+			return
+		}
+		again, _, err := checkpoint.Seal(nil, checkpoint.Head{}, e.At, e.Epoch, want)
+		if err != nil {
+			return // JSON is not judged when it is read
+		}
+		e, err = checkpoint.Unseal(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := entriesOf(e); err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%q is read as %+v, and that again as %+v, %v", payload, want, got, err)
+		}
+	})
+}

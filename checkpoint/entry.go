@@ -105,14 +105,15 @@ type Resting struct {
 // A Status is where a run is in its life.
 type Status string
 
+// The statuses of a run.
 const (
 	StatusPending     Status = "pending"     // opened, never run
 	StatusRunning     Status = "running"     // at work, or left behind by an owner that died
-	StatusCompleted   Status = "completed"   //
+	StatusCompleted   Status = "completed"   // every visit has settled
 	StatusInterrupted Status = "interrupted" // waits for an answer or a resume
-	StatusCancelled   Status = "cancelled"   //
+	StatusCancelled   Status = "cancelled"   // its context was, or somebody cancelled it by id
 	StatusTimedOut    Status = "timed_out"   // a deadline passed
-	StatusFailed      Status = "failed"      //
+	StatusFailed      Status = "failed"      // a visit failed and nobody follows that, or a merge did
 )
 
 // Resting reports whether a run of this status is at rest with a cursor.

@@ -99,14 +99,19 @@ func (r *run) open(input func(any)) error {
 	r.m.vets = r.c.vets()
 	schema := r.c.plan.Schema
 	x := said(checkpoint.Entry{Kind: checkpoint.Opened}, nil)
-	if input != nil {
-		first := schema.New()
-		if err := protect(func() { input(first.Value()) }); err != nil {
-			return &FaultError{Kind: "input", Message: err.err.Error(), Stack: err.stack, Err: err.err}
+	first := schema.New()
+	var err error
+	failed := protect(func() {
+		if input != nil {
+			input(first.Value())
 		}
-		if err := r.input(&x, first); err != nil {
-			return fmt.Errorf("input: %w", err)
-		}
+		err = r.input(&x, first)
+	})
+	if failed != nil {
+		return &FaultError{Kind: "input", Message: failed.err.Error(), Stack: failed.stack, Err: failed.err}
+	}
+	if err != nil {
+		return &FaultError{Kind: "input", Message: err.Error(), Err: err}
 	}
 	if r.c.store != nil {
 		if err := r.c.store.PutGraph(r.stored, r.c.plan.Digest, r.c.plan.JSON); err != nil {
@@ -144,6 +149,9 @@ func (r *run) resumable(how mode, options []ResumeOption) early {
 	case was == checkpoint.StatusFailed && m.deadEnd():
 		return early{rep, r.rested(rep)}
 	}
+	if err := m.checkStates(); err != nil {
+		return early{rep, r.c.refuse(r.id, err)}
+	}
 	m.vets = r.c.vets()
 	m.rescan()
 	r.add(said(checkpoint.Entry{
@@ -158,6 +166,29 @@ func (r *run) resumable(how mode, options []ResumeOption) early {
 	}
 	r.armDelays()
 	return early{}
+}
+
+// checkStates calls the Check of the state of every open frame.
+func (m *machine) checkStates() error {
+	return m.root.checkStates()
+}
+
+func (f *frame) checkStates() error {
+	var err error
+	if u := protect(func() { err = f.view.Draft().Check() }); u != nil {
+		return &FaultError{Kind: "check", Message: u.err.Error(), Stack: u.stack, Err: u.err}
+	}
+	if err != nil {
+		return &FaultError{Kind: "check", Message: err.Error(), Err: err}
+	}
+	for _, i := range f.open {
+		if inner := f.tasks[i].inner; inner != nil {
+			if err := inner.checkStates(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // armDelays lets visits go on waiting between attempts: until the instant that was

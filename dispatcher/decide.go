@@ -112,11 +112,15 @@ func (r *run) enter(h *tenure, t *task) (bool, *userError) {
 		return true, nil
 	}
 	from, to := t.frame.view.Draft(), t.node.Body.Schema.New()
-	ok, failed := r.ask(h, "the input of "+t.path(), func() { t.node.In(from.Value(), to.Value()) })
+	var err error
+	ok, failed := r.ask(h, "the input of "+t.path(), func() {
+		t.node.In(from.Value(), to.Value())
+		err = r.input(&x, to)
+	})
 	if !ok || failed != nil {
 		return ok, failed
 	}
-	if err := r.input(&x, to); err != nil {
+	if err != nil {
 		return true, &userError{kind: dag.FailedState, err: err}
 	}
 	r.add(x)
@@ -133,7 +137,7 @@ func (r *run) input(x *fact, written state.Image) (err error) {
 	if !m.State.IsZero() {
 		x.more().outer = m.State
 	}
-	return err
+	return errors.Join(err, written.Check())
 }
 
 // merge ends the superstep of a frame. If it can't be merged, that is told when nothing
@@ -210,13 +214,16 @@ func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
 	} else {
 		ok, failed := r.ask(h, "the merge of "+f.name(), func() {
 			if m, err = f.merge(writes); err == nil {
+				checkErr = errChecking
 				checkErr = f.spare.Check()
 			}
 		})
-		if !ok {
+		switch {
+		case !ok:
 			return m, false, false
-		}
-		if failed != nil {
+		case failed != nil && checkErr == errChecking:
+			checkErr = failed
+		case failed != nil:
 			err = failed
 		}
 	}
@@ -234,6 +241,9 @@ func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
 	}
 	return m, false, true
 }
+
+// errChecking stands in for what a Check that is under way will return.
+var errChecking = errors.New("dispatcher: the state is being checked")
 
 // merge computes the merged Folds of a superstep, and its state in the spare image.
 func (f *frame) merge(writes []state.Write) (state.Merged, error) {

@@ -299,6 +299,7 @@ func TestAnswerWhileTheRunComesToRest(t *testing.T) {
 // Nothing that a visit wrote after an Ask without answer counts, and whatever it returns it
 // waits; a draft that fails to encode doesn't matter either.
 func TestAskCountsWhateverIsReturned(t *testing.T) {
+	quiet(t)
 	its := errors.New("the error of Ask")
 	for name, returns := range map[string]error{"nil": nil, "its error": its, "another": errWeather} {
 		var w witness

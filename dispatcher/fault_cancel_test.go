@@ -89,6 +89,62 @@ func TestCancelLive(t *testing.T) {
 	}
 }
 
+// A message that was there before the store was asked to tell of messages is heard as well.
+func TestCancelBeforeTheWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var inner memory.Store
+		free := make(chan struct{})
+		store := &tampered{Store: &inner, before: hangs("Watch", 1, free)}
+		g := line(t, &w, func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Hour) })
+		ended := beginRun(t, process(t, g, store, dispatcher.Options{}))
+		by := process(t, g, &inner, dispatcher.Options{})
+		err := by.Cancel(t.Context(), run, nil)
+		if errors.Is(err, dispatcher.ErrNotFound) { // the run waits for the watch to begin
+			close(free)
+			synctest.Wait()
+			err = by.Cancel(t.Context(), run, nil)
+		} else {
+			close(free)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		e := <-ended
+		rests(t, e.res, e.err, checkpoint.StatusCancelled, "b")
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the run rested %v after the cancel, want at once", took)
+		}
+	})
+}
+
+// A node that ignores a live cancel is abandoned like at the end of a context.
+func TestCancelLiveOfAStubbornNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var n stubborn
+		var store memory.Store
+		g := line(t, &w, n.part)
+		ended := beginRun(t, process(t, g, &store, dispatcher.Options{}))
+		by := process(t, g, &store, dispatcher.Options{})
+		if err := by.Cancel(t.Context(), run, nil); err != nil {
+			t.Fatal(err)
+		}
+		end := time.Now()
+		e := <-ended
+		within(t, end, 5*time.Second)
+		rests(t, e.res, e.err, checkpoint.StatusCancelled, "b")
+		if got := strings.Join(e.res.Abandoned, " "); got != "b" {
+			t.Errorf("abandoned: %q, want b", got)
+		}
+		lasts(2 * time.Minute)
+		res, err := by.Resume(t.Context(), run)
+		completes(t, res, err)
+		w.expect(t, "a", "b", "b", "c")
+	})
+}
+
 // Cancelling twice is cancelling once: a later resume is not cancelled for it.
 func TestCancelLiveTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,8 +30,8 @@ func patient(t testing.TB, fails, attempts int, began *[]time.Time) *dag.Graph[T
 }
 
 // wall is a clock that a test can set.
-func wall(jump *time.Duration) func() time.Time {
-	return func() time.Time { return time.Now().Add(*jump) }
+func wall(jump *atomic.Int64) func() time.Time {
+	return func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
 }
 
 // The wait between two attempts survives the process, and its wall clock: a jump forwards
@@ -57,7 +58,7 @@ func TestBackoffOverARestart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var store memory.Store
 				var began []time.Time
-				var jump time.Duration
+				var jump atomic.Int64
 				g := patient(t, 1, 2, &began)
 				o := dispatcher.WithNow(dispatcher.Options{}, wall(&jump))
 				failed := time.Now().Add(400 * time.Microsecond)
@@ -67,7 +68,7 @@ func TestBackoffOverARestart(t *testing.T) {
 				res, err := process(t, g, &store, o).Run(ctx, run, nil)
 				rests(t, res, err, checkpoint.StatusTimedOut, "try")
 				lasts(c.off)
-				jump = c.jump
+				jump.Store(int64(c.jump))
 				again := time.Now()
 				res, err = process(t, g, &store, o).Resume(t.Context(), run)
 				completes(t, res, err)
@@ -85,8 +86,8 @@ func TestBackoffUnderAJumpingClock(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var store memory.Store
 			var began []time.Time
-			var jump time.Duration
-			time.AfterFunc(time.Minute, func() { jump = by })
+			var jump atomic.Int64
+			time.AfterFunc(time.Minute, func() { jump.Store(int64(by)) })
 			o := dispatcher.WithNow(dispatcher.Options{}, wall(&jump))
 			res, err := process(t, patient(t, 1, 2, &began), &store, o).Run(t.Context(), run, nil)
 			completes(t, res, err)

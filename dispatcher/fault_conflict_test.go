@@ -71,6 +71,7 @@ func writers(t testing.TB, w *witness, c clash, looped bool, mended *bool) *dag.
 }
 
 func TestConflictFailsAndIsMended(t *testing.T) {
+	quiet(t)
 	for _, c := range clashes {
 		for _, looped := range []bool{false, true} {
 			t.Run(map[bool]string{false: c.name, true: c.name + "/loop"}[looped], func(t *testing.T) { c.meet(t, looped) })

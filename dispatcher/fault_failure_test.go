@@ -128,6 +128,7 @@ func TestFailureEdge(t *testing.T) {
 // Without a failure edge the run fails, with a cursor that points inside; a resume goes on
 // there, and nothing that the frame had finished is lost or run again.
 func TestFailureInsideWithoutAnEdge(t *testing.T) {
+	quiet(t)
 	for _, c := range []struct {
 		place  string
 		path   string
@@ -225,6 +226,7 @@ func TestFailureLetsFramesBesideItGoOn(t *testing.T) {
 
 // Failure edges at two depths: the inner one is taken, the outer one isn't.
 func TestFailureIsTakenWhereItIsFollowed(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	inner, b := dag.New[Tale]("inner"), dag.New[Tale]("top")

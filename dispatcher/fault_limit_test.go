@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/state"
 )
 
 // reached checks that an error tells of a limit.
@@ -32,6 +34,7 @@ func writes(n int) part {
 }
 
 func TestLimitOfValueBytes(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	b := dag.New[Tale]("values")
@@ -54,6 +57,7 @@ func TestLimitOfValueBytes(t *testing.T) {
 }
 
 func TestLimitOfValueBytesInTheInput(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	d := process(t, line(t, &w, nil), &store, dispatcher.Options{Limits: dispatcher.Limits{ValueBytes: 100}})
@@ -67,6 +71,7 @@ func TestLimitOfValueBytesInTheInput(t *testing.T) {
 
 // What outgrows the state is the whole superstep: all of it is taken back and runs again.
 func TestLimitOfStateBytes(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	b := dag.New[Tale]("bytes")
@@ -94,8 +99,38 @@ func TestLimitOfStateBytes(t *testing.T) {
 	says(t, res.State, "first", "one", "two", "loop/1/inside", "last")
 }
 
+// Parallel additions that overflow together are at fault together.
+func TestLimitOfASum(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	step := math.MaxInt/2 + 1
+	b := dag.New[Tale]("sums")
+	var all []dag.Edge[Tale]
+	for _, name := range []string{"one", "two"} {
+		all = append(all, dag.Step(b, name, w.sees(func(_ context.Context, s *Tale) error {
+			s.Count.Add(step)
+			return nil
+		})))
+	}
+	dag.Step(b, "last", w.sees(nil), all...)
+	g := frozen(t, b)
+	res, err := process(t, g, &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "one", "two")
+	var fault *dispatcher.FaultError
+	if !errors.As(err, &fault) || fault.Kind != "merge" || !errors.Is(err, state.ErrOverflow) {
+		t.Errorf("the error is %v, want a merge that overflows", err)
+	}
+	w.expect(t, "one", "two")
+	step = 1
+	res, err = process(t, g, &store, dispatcher.Options{}).Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, "one", "two", "last")
+}
+
 // A frame inside has the limit as well; outside of it nothing is taken back.
 func TestLimitOfStateBytesInside(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	g := nest(t, &w, map[string]part{"mop": writes(200)})

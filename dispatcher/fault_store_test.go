@@ -142,6 +142,7 @@ func (s *tampered) PutGraph(ctx context.Context, digest string, graph []byte) er
 
 // Watch passes on what the store tells, if it can.
 func (s *tampered) Watch(run string) (posted <-chan struct{}, stop func()) {
+	_, _ = s.enter(context.Background(), "Watch", nil)
 	if w, ok := s.Store.(checkpoint.Watcher); ok {
 		return w.Watch(run)
 	}

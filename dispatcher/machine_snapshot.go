@@ -177,7 +177,7 @@ func (m *machine) thaw(z *frozenFrame, plan *dag.Plan, holder *task) (*frame, er
 			return nil, err
 		}
 		f.outer = holder.frame.view.Draft()
-		if err := f.outer.Record(d); err != nil {
+		if err := f.outer.Record(d.Recorded()); err != nil {
 			return nil, err
 		}
 	}

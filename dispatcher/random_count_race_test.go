@@ -6,5 +6,8 @@ package dispatcher_test
 // makes everything ten times slower.
 const randomCount = 100
 
+// longCount is how many runs are long enough to need snapshots.
+const longCount = 3
+
 // cancelStride is how far apart, at most, the moments are at which runs are cancelled.
 const cancelStride = 2

@@ -5,5 +5,8 @@ package dispatcher_test
 // randomCount is how many random graphs the properties are tested with.
 const randomCount = 1000
 
+// longCount is how many runs are long enough to need snapshots.
+const longCount = 25
+
 // cancelStride is how far apart, at most, the moments are at which runs are cancelled.
 const cancelStride = 6

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -54,7 +53,7 @@ func (d *drive) end(t *testing.T) (*dispatcher.Result[cells], error) {
 			}
 			continue
 		}
-		if interrupted = res.Status == checkpoint.StatusInterrupted; !interrupted {
+		if interrupted = d.c.paused(restOf(res), interrupts(res)); !interrupted {
 			return res, err
 		}
 	}

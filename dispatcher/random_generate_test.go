@@ -16,12 +16,11 @@ const maxDepth = 3 // of the graphs that the generator nests
 type generator struct {
 	*rand.Rand
 	asked *atomic.Int64
-	big   bool // some values are so big that snapshots are taken
 	keys  int
 }
 
-func newGenerator(seed uint64, big bool) *generator {
-	return &generator{rand.New(rand.NewPCG(seed, 1)), new(atomic.Int64), big, 0}
+func newGenerator(seed uint64) *generator {
+	return &generator{rand.New(rand.NewPCG(seed, 1)), new(atomic.Int64), 0}
 }
 
 // percent is true in p of 100 cases.
@@ -261,9 +260,6 @@ func (r *generator) writes(most int) []cellOp {
 			if r.percent(12) || w.Do == "delete" || w.Do == "remove" {
 				w.Key = fmt.Sprintf("k%d", 1+r.IntN(5))
 			}
-		}
-		if r.big && w.Cell == "V" {
-			w.Pad = 20_000
 		}
 		ops = append(ops, w)
 	}

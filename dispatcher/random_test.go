@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +29,8 @@ type randomCase struct {
 // Build refused.
 var randomCases = sync.OnceValues(func() (cases []*randomCase, refused int) {
 	for seed := uint64(1); len(cases) < randomCount; seed++ {
-		if c := newCase(seed, false); c != nil {
+		r := newGenerator(seed)
+		if c := newCase(seed, r, r.graph("random", 1)); c != nil {
 			cases = append(cases, c)
 		} else {
 			refused++
@@ -37,10 +39,8 @@ var randomCases = sync.OnceValues(func() (cases []*randomCase, refused int) {
 	return cases, refused
 })
 
-// newCase makes the graph of a seed; nil if Build refuses it.
-func newCase(seed uint64, big bool) *randomCase {
-	r := newGenerator(seed, big)
-	spec := r.graph("random", 1)
+// newCase makes the case of a graph; nil if Build refuses it.
+func newCase(seed uint64, r *generator, spec *graphSpec) *randomCase {
 	graph, err := assemble(spec, itself)
 	if err != nil {
 		return nil
@@ -71,8 +71,11 @@ type rest struct {
 }
 
 func (r rest) String() string {
-	return fmt.Sprintf("%s\n\tat %s\n\twith %s", r.status, r.cursor, r.state)
+	return fmt.Sprintf("%s\n\tat %s\n\twith %s", r.status, r.cursor, padding.ReplaceAllString(r.state, "…"))
 }
+
+// padding is what makes values big, and is no help in a message.
+var padding = regexp.MustCompile(`x{100,}`)
 
 func (r *reference) rest() rest {
 	return rest{r.status, r.root.state.json(), strings.Join(r.root.cursor(nil), ",")}

@@ -14,12 +14,13 @@ import (
 type reference struct {
 	root          *refFrame
 	before, after map[string]bool   // visits before and after which it pauses
-	fault         bool              // a superstep can't be merged
 	states        map[string]string // at each checkpoint, by path@superstep
 	ready         map[string]string // what its frame runs next, likewise
 	attempts      []string          // path@superstep#attempt
 	done          []string          // visits, by path@superstep
+	paused        []string          // before and after visits
 	asked         int               // calls of until, in and out
+	fault         bool              // a superstep can't be merged
 	status        checkpoint.Status
 }
 
@@ -34,36 +35,33 @@ type refFrame struct {
 	held  []string   // visits after which it pauses
 }
 
-type refPhase int
-
-const (
-	refToRun refPhase = iota
-	refWaits
-	refDone
-	refFailed
-	refSkipped
-)
-
 type refTask struct {
 	*nodeSpec
 	path     string
-	index    int // of the node
-	caught   bool
-	phase    refPhase
+	index    int    // of the node
+	caught   bool   // its failure is followed
+	phase    string // "", waits, done, failed or skipped
 	outcome  string
+	failure  string
 	delta    []cellOp
 	attempts int
 	passed   bool      // the interrupt before it was taken
 	inner    *refFrame // the graph at work in it
 	round    int
-	failure  string
 }
 
+// A refVerdict is what keeps a frame from going on: a visit failed, and nobody follows
+// that; or something in it waits or can't be merged.
+type refVerdict uint8
+
+const (
+	refFailed refVerdict = 1 << iota
+	refStuck
+)
+
 func newReference(g *graphSpec, input []cellOp) *reference {
-	return &reference{
-		root:   newRefFrame(g, "", refState{}.with(input)),
-		states: map[string]string{}, ready: map[string]string{},
-	}
+	root := newRefFrame(g, "", refState{}.with(input))
+	return &reference{root: root, states: map[string]string{}, ready: map[string]string{}}
 }
 
 func newRefFrame(g *graphSpec, path string, s refState) *refFrame {
@@ -73,11 +71,10 @@ func newRefFrame(g *graphSpec, path string, s refState) *refFrame {
 // run goes on until nothing can.
 func (r *reference) run() *reference {
 	r.fault = false
-	failed, stuck := r.advance(r.root)
-	switch {
-	case failed || r.fault:
+	switch v := r.advance(r.root); {
+	case v&refFailed != 0 || r.fault:
 		r.status = checkpoint.StatusFailed
-	case stuck:
+	case v != 0:
 		r.status = checkpoint.StatusInterrupted
 	default:
 		r.status = checkpoint.StatusCompleted
@@ -97,46 +94,42 @@ func (f *refFrame) release(again bool) {
 		switch {
 		case t.inner != nil:
 			t.inner.release(again)
-		case t.phase == refWaits:
-			t.phase, t.passed = refToRun, true
-		case t.phase == refFailed && again && !t.caught:
-			t.phase = refToRun
+		case t.phase == "waits":
+			t.phase, t.passed = "", true
+		case t.phase == "failed" && again && !t.caught:
+			t.phase = ""
 		}
 	}
 }
 
-// advance runs a frame until it ends. The frame fails with a visit whose failure nobody
-// follows; it is stuck while something in it waits, or can't be merged.
-func (r *reference) advance(f *refFrame) (failed, stuck bool) {
-	for len(f.held) == 0 {
+// advance runs a frame until it ends, or as far as it can go.
+func (r *reference) advance(f *refFrame) (v refVerdict) {
+	for v == 0 && len(f.held) == 0 {
 		if f.open == nil && !r.begin(f) {
-			return false, false
+			return 0
 		}
 		for _, t := range f.open {
-			taskFailed, taskStuck := r.visit(f, t)
-			failed, stuck = failed || taskFailed, stuck || taskStuck
+			v |= r.visit(f, t)
 		}
-		if failed || stuck {
-			return failed, stuck
-		}
-		if !r.end(f) {
-			return false, true
+		if v == 0 {
+			v = r.end(f)
 		}
 	}
-	return false, true
+	if v == 0 {
+		v = refStuck
+	}
+	return v
 }
 
 // begin opens the superstep of all nodes that are ready; it is false if there are none.
 func (r *reference) begin(f *refFrame) bool {
 	for i, n := range f.g.Nodes {
-		if f.nodes[i].phase != refToRun {
+		if settled, taken := f.edge(edgeSpec{Op: "join", Of: n.After}); f.nodes[i].phase != "" || !settled {
 			continue
-		}
-		settled, taken := f.edge(edgeSpec{Op: "join", Of: n.After})
-		if settled && taken {
+		} else if taken {
 			f.open = append(f.open, &refTask{nodeSpec: n, path: under(f.path, n.Name), index: i, caught: f.g.catches(i)})
-		} else if settled {
-			f.nodes[i].phase = refSkipped
+		} else {
+			f.nodes[i].phase = "skipped"
 		}
 	}
 	r.ready[f.at()] = strings.Join(f.cursor(nil), ",")
@@ -147,13 +140,13 @@ func (r *reference) begin(f *refFrame) bool {
 // edge says whether all that e mentions has settled, and whether e is taken. Build has
 // seen to it that edges joined without a word exclude each other, or are taken together.
 func (f *refFrame) edge(e edgeSpec) (settled, taken bool) {
-	if e.Op == "" {
-		t := &f.nodes[e.Node]
-		taken = t.phase == refDone && (len(e.On) == 0 || slices.Contains(e.On, t.outcome))
-		return t.phase != refToRun, taken && !e.Failed || t.phase == refFailed && e.Failed
+	if t := &f.nodes[e.Node]; e.Op == "" {
+		if e.Failed {
+			return t.phase != "", t.phase == "failed"
+		}
+		return t.phase != "", t.phase == "done" && (len(e.On) == 0 || slices.Contains(e.On, t.outcome))
 	}
-	some := 0
-	settled = true
+	settled, some := true, 0
 	for _, of := range e.Of {
 		s, t := f.edge(of)
 		settled = settled && s
@@ -168,33 +161,40 @@ func (f *refFrame) edge(e edgeSpec) (settled, taken bool) {
 }
 
 // visit brings a visit of the open superstep to its end, or as far as it can go.
-func (r *reference) visit(f *refFrame, t *refTask) (failed, stuck bool) {
+func (r *reference) visit(f *refFrame, t *refTask) (v refVerdict) {
 	switch {
-	case t.phase == refDone || t.phase == refFailed:
-		return t.phase == refFailed && !t.caught, false
+	case t.phase == "done" || t.phase == "failed" && t.caught:
+		return 0
+	case t.phase == "failed":
+		return refFailed
 	case r.before[t.path] && !t.passed:
-		t.phase = refWaits
-		return false, true
+		if t.phase == "" {
+			r.paused = append(r.paused, "before "+t.path)
+		}
+		t.phase = "waits"
+		return refStuck
 	case t.Kind == dag.KindFail:
-		failed, t.failure = true, toldOf(t.path, 0, dag.FailedEnd)
+		v, t.failure = refFailed, toldOf(t.path, 0, dag.FailedEnd)
 	case t.Kind == dag.KindLoop:
-		failed, stuck = r.loop(f, t)
+		v = r.loop(f, t)
 	case t.Kind == dag.KindEmbed:
-		failed, stuck = r.embed(f, t)
+		v = r.embed(f, t)
 	default:
-		failed = r.attempt(f, t)
+		v = r.attempt(f, t)
 	}
-	switch {
-	case !failed && !stuck:
-		t.phase, t.inner, t.failure = refDone, nil, ""
+	if v == 0 {
+		t.phase, t.inner, t.failure = "done", nil, ""
 		r.done = append(r.done, fmt.Sprintf("%s@%d", t.path, f.step))
-	case !stuck && (t.caught || t.inner == nil):
-		t.phase, t.inner = refFailed, nil
+	} else if v == refFailed && (t.caught || t.inner == nil) {
+		t.phase, t.inner = "failed", nil
 	}
-	return failed && !t.caught, stuck
+	if t.caught {
+		v &^= refFailed
+	}
+	return v
 }
 
-func (r *reference) attempt(f *refFrame, t *refTask) (failed bool) {
+func (r *reference) attempt(f *refFrame, t *refTask) refVerdict {
 	for range max(t.Attempts, 1) {
 		t.attempts++
 		r.attempts = append(r.attempts, fmt.Sprintf("%s@%d#%d", t.path, f.step, t.attempts))
@@ -203,7 +203,7 @@ func (r *reference) attempt(f *refFrame, t *refTask) (failed bool) {
 		}
 		var caught []string
 		for _, i := range failures(t.After) {
-			if f.nodes[i].phase == refFailed {
+			if f.nodes[i].phase == "failed" {
 				caught = append(caught, f.nodes[i].failure)
 			}
 		}
@@ -211,99 +211,96 @@ func (r *reference) attempt(f *refFrame, t *refTask) (failed bool) {
 			t.delta = append(t.delta, ops...)
 			return f.state.with(t.delta).json()
 		})
-		return false
+		return 0
 	}
 	t.failure = toldOf(t.path, t.attempts, dag.FailureKind(t.How))
-	return true
+	return refFailed
 }
 
 // loop repeats a graph over the state of the frame. What it finished inside is kept also
 // if it fails, and somebody follows that.
-func (r *reference) loop(f *refFrame, t *refTask) (failed, stuck bool) {
+func (r *reference) loop(f *refFrame, t *refTask) refVerdict {
 	for ; ; t.inner = nil {
 		if t.inner == nil {
 			t.round++
 			t.inner = newRefFrame(t.Body, fmt.Sprintf("%s/%d", t.path, t.round), f.state.with(t.delta))
 		}
-		failed, stuck = r.advance(t.inner)
+		v := r.advance(t.inner)
 		t.failure = t.inner.failure()
-		if stuck || failed && !t.caught {
-			return failed, stuck
+		if v&refStuck != 0 || v != 0 && !t.caught {
+			return v
 		}
-		if failed && !r.merge(t.inner) {
-			return false, true
+		kept, ok := r.merge(t.inner)
+		if !ok {
+			return refStuck
 		}
-		t.delta = append(t.delta, t.inner.delta...)
-		if failed {
-			return true, false
+		if t.delta = slices.Concat(t.delta, t.inner.delta, kept); v != 0 {
+			return v
 		}
 		r.asked++
-		if t.until(t.inner.state.json()) {
-			t.outcome = string(dag.Done)
-			return false, false
+		if t.outcome = string(dag.Done); t.until(t.inner.state.json()) {
+			return 0
 		}
 		if t.outcome = string(dag.Exhausted); t.round == t.Most {
-			return false, false
+			return 0
 		}
 	}
 }
 
-func (r *reference) embed(f *refFrame, t *refTask) (failed, stuck bool) {
+func (r *reference) embed(f *refFrame, t *refTask) refVerdict {
 	if t.inner == nil {
 		r.asked++
 		t.inner = newRefFrame(t.Body, t.path, refState{}.with(fill(t.In, t.Name, f.state.json())))
 	}
-	failed, stuck = r.advance(t.inner)
+	v := r.advance(t.inner)
 	t.failure = t.inner.failure()
-	if !failed && !stuck {
+	if v == 0 {
 		r.asked++
 		t.delta = fill(t.Out, t.Name, t.inner.state.json())
 	}
-	return failed, stuck
+	return v
 }
 
-// end merges the open superstep and settles it; it is false if that can't be merged.
-func (r *reference) end(f *refFrame) bool {
-	if !r.merge(f) {
-		return false
+// end merges the open superstep and settles it. It is stuck if that can't be merged.
+func (r *reference) end(f *refFrame) refVerdict {
+	delta, ok := r.merge(f)
+	if !ok {
+		return refStuck
 	}
+	f.delta, f.state = append(f.delta, delta...), f.state.with(delta)
 	for _, t := range f.open {
-		f.nodes[t.index] = *t
-		if r.after[t.path] && t.phase == refDone {
+		if f.nodes[t.index] = *t; r.after[t.path] && t.phase == "done" {
 			f.held = append(f.held, t.path)
+			r.paused = append(r.paused, "after "+t.path)
 		}
 	}
 	f.open = nil
-	r.states[f.at()] = f.state.json()
-	if len(f.held) > 0 {
+	if r.states[f.at()] = f.state.json(); len(f.held) > 0 {
 		r.begin(f) // what it goes on with is known, and has not begun
 	}
-	return true
+	return 0
 }
 
-// merge applies what the open superstep has finished, in declaration order. If two visits
-// conflict it voids them instead, and is false.
-func (r *reference) merge(f *refFrame) bool {
-	for _, t := range f.open {
-		if t.Kind == dag.KindLoop && t.inner != nil { // it failed, and so does the frame
-			if !r.merge(t.inner) {
-				return false
+// merge joins what the open superstep has finished, in declaration order. If two visits
+// conflict it voids them instead, and is not ok.
+func (r *reference) merge(f *refFrame) (delta []cellOp, ok bool) {
+	deltas := make([][]cellOp, len(f.open))
+	for i, t := range f.open {
+		if deltas[i] = t.delta; t.Kind == dag.KindLoop && t.inner != nil { // it failed, and so does f
+			kept, ok := r.merge(t.inner)
+			if !ok {
+				return nil, false
 			}
-			t.delta = append(t.delta, t.inner.delta...)
+			deltas[i] = slices.Concat(t.delta, t.inner.delta, kept)
 		}
 	}
-	if a, b := conflict(f.open); a != nil {
-		for _, t := range []*refTask{a, b} {
-			*t = refTask{nodeSpec: t.nodeSpec, path: t.path, index: t.index, caught: t.caught, attempts: t.attempts, passed: t.passed}
-		}
+	void := conflict(deltas)
+	for _, i := range void {
+		t := f.open[i]
+		*t = refTask{nodeSpec: t.nodeSpec, path: t.path, index: t.index, caught: t.caught, attempts: t.attempts, passed: t.passed}
 		r.fault = true
-		return false
 	}
-	for _, t := range f.open {
-		f.delta = append(f.delta, t.delta...)
-		f.state = f.state.with(t.delta)
-	}
-	return true
+	return slices.Concat(deltas...), void == nil
 }
 
 func (f *refFrame) at() string { return fmt.Sprintf("%s@%d", f.path, f.step) }
@@ -321,13 +318,12 @@ func (f *refFrame) failure() string {
 // cursor adds the visits that have still to run or wait.
 func (f *refFrame) cursor(all []string) []string {
 	if f.open == nil {
-		all = append(all, f.held...)
+		return append(all, f.held...)
 	}
 	for _, t := range f.open {
-		switch {
-		case t.inner != nil:
+		if t.inner != nil {
 			all = t.inner.cursor(all)
-		case t.phase != refDone && !(t.phase == refFailed && t.caught):
+		} else if t.phase != "done" && !(t.phase == "failed" && t.caught) {
 			all = append(all, t.path)
 		}
 	}

@@ -90,6 +90,7 @@ func (r *run) own(h *tenure) {
 	if h.word.Load() == taken {
 		if h.lost {
 			r.abandonFlight()
+			r.dropSlot()
 		}
 		r.strays.returned()
 	}
@@ -295,6 +296,14 @@ func (r *run) takeSlot() bool {
 	}
 }
 
+// dropSlot gives back the slot that wait has taken and nobody has used.
+func (r *run) dropSlot() {
+	if r.slot {
+		r.slot = false
+		<-r.c.slots
+	}
+}
+
 // wait blocks until something happens, and stages it.
 func (r *run) wait() {
 	var due <-chan time.Time
@@ -326,9 +335,6 @@ func (r *run) wait() {
 	}
 	if !r.halting {
 		r.wakeDue()
-	} else if r.slot {
-		r.slot = false
-		<-r.c.slots
 	}
 }
 
@@ -406,6 +412,7 @@ func (r *run) breakOff(h *tenure, err error) {
 // finish ends the ownership of the run for good, and gives the lease back unless there
 // are strays.
 func (r *run) finish(h *tenure) {
+	r.dropSlot()
 	if len(r.names) == 0 && r.journal.lease.Run != "" {
 		if !h.leave(inCall, "releasing the lease in the store") {
 			return

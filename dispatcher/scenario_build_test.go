@@ -21,6 +21,7 @@ import (
 //     to travel with a run is a cell of its state.
 
 func TestScenario01OutcomeThatNobodyFollows(t *testing.T) {
+	quiet(t)
 	var w witness
 	b := dag.New[Tale]("fork")
 	choose := dag.Route(b, "choose", w.routes(func(*Tale) way { return left }), []way{left, right})
@@ -38,6 +39,7 @@ func TestScenario01OutcomeThatNobodyFollows(t *testing.T) {
 }
 
 func TestScenario02EveryProblemAtOnce(t *testing.T) {
+	quiet(t)
 	var w witness
 	empty := dag.New[Tale]("empty")
 	if _, err := empty.Build(); err == nil {
@@ -65,6 +67,7 @@ func TestScenario02EveryProblemAtOnce(t *testing.T) {
 }
 
 func TestScenario03UndeclaredOutcome(t *testing.T) {
+	quiet(t)
 	var w witness
 	wrong := true
 	b := dag.New[Tale]("fork")

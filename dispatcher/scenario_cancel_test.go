@@ -15,6 +15,7 @@ import (
 )
 
 func TestScenario11CancelledBeforeTheStart(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	g := line(t, &w, nil)
@@ -33,6 +34,7 @@ func TestScenario11CancelledBeforeTheStart(t *testing.T) {
 }
 
 func TestScenario12CancelWhileARuns(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	why := errors.New("abort")

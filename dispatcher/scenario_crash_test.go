@@ -117,6 +117,7 @@ func crashAt(t *testing.T, k int, durable bool) bool {
 }
 
 func TestScenario30AllOrNothingInMemory(t *testing.T) {
+	quiet(t)
 	for _, durable := range []bool{false, true} {
 		k := 1
 		for crashAt(t, k, durable) {

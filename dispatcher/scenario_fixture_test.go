@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -201,6 +202,22 @@ func kinds(log []checkpoint.Entry, of ...checkpoint.Kind) []string {
 		}
 	}
 	return list
+}
+
+// quiet fails a test that ends with more goroutines than there are now. A bubble of
+// synctest needs none: it says so itself.
+func quiet(t testing.TB) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+			if time.Now().After(end) {
+				stacks := make([]byte, 1<<20)
+				t.Errorf("%d goroutines are left of %d:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+				return
+			}
+		}
+	})
 }
 
 // lasts blocks for d, whatever its context says.

@@ -16,6 +16,7 @@ import (
 )
 
 func TestScenario31InterruptBefore(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	g := line(t, &w, nil)
@@ -37,6 +38,7 @@ func TestScenario31InterruptBefore(t *testing.T) {
 // Scenario 32: what a resume ended does not pause again. That a later visit does is told in
 // TestScenario32EveryIterationPauses.
 func TestScenario32ResumeAfterBefore(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	g := line(t, &w, nil)
@@ -51,6 +53,7 @@ func TestScenario32ResumeAfterBefore(t *testing.T) {
 
 // An interrupt that was taken is not taken again, also if the visit did not begin then.
 func TestScenario32TakenOnceOverACancel(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	g := line(t, &w, nil)
@@ -67,6 +70,7 @@ func TestScenario32TakenOnceOverACancel(t *testing.T) {
 }
 
 func TestScenario33InterruptAfter(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	g := line(t, &w, nil)
@@ -86,6 +90,7 @@ func TestScenario33InterruptAfter(t *testing.T) {
 
 // After the last node the frame does not end until the interrupt has.
 func TestScenario33InterruptAfterTheLast(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	g := line(t, &w, nil)
@@ -99,6 +104,7 @@ func TestScenario33InterruptAfterTheLast(t *testing.T) {
 }
 
 func TestScenario33Verdicts(t *testing.T) {
+	quiet(t)
 	for _, c := range []struct {
 		before, after []string
 		verdict       dispatcher.Verdict
@@ -141,6 +147,7 @@ func TestScenario33Verdicts(t *testing.T) {
 }
 
 func TestScenario34InterruptsThatCannotBe(t *testing.T) {
+	quiet(t)
 	var w witness
 	g := nest(t, &w, nil)
 	before := func(path string) dispatcher.Options { return dispatcher.Options{InterruptBefore: []string{path}} }
@@ -177,6 +184,7 @@ func isOptionError(err error) bool {
 
 // Scenario 36: a node asks, the run waits, and an answer lets it go on from its first line.
 func TestScenario36Ask(t *testing.T) {
+	quiet(t)
 	type dose struct{ Drug, Unit string }
 	var w witness
 	var store memory.Store
@@ -228,6 +236,7 @@ func TestScenario36Ask(t *testing.T) {
 
 // One visit may ask several questions, one after the other or at once.
 func TestScenario36AskTwice(t *testing.T) {
+	quiet(t)
 	for _, atOnce := range []bool{false, true} {
 		var w witness
 		var store memory.Store

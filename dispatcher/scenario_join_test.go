@@ -11,6 +11,7 @@ import (
 )
 
 func TestScenario41MergeRunsOnceAndSeesAll(t *testing.T) {
+	quiet(t)
 	var w witness
 	var seen []string
 	b := dag.New[Tale]("fan")

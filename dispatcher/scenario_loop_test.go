@@ -21,6 +21,7 @@ func counts(_ context.Context, s *Tale) error {
 }
 
 func TestScenario05LoopEndsAtFive(t *testing.T) {
+	quiet(t)
 	var w witness
 	body := dag.New[Tale]("body")
 	dag.Step(body, "count", w.sees(counts))
@@ -40,6 +41,7 @@ func TestScenario05LoopEndsAtFive(t *testing.T) {
 }
 
 func TestScenario06LimitOfThreeSupersteps(t *testing.T) {
+	quiet(t)
 	var w witness
 	body := dag.New[Tale]("body")
 	dag.Step(body, "count", w.sees(counts))

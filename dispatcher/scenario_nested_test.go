@@ -186,6 +186,7 @@ func disturb(t *testing.T, c disturbance) {
 
 // A node path pauses every iteration, each once.
 func TestScenario32EveryIterationPauses(t *testing.T) {
+	quiet(t)
 	for name, o := range map[string]dispatcher.Options{
 		"before": {InterruptBefore: []string{"house/rounds/mop"}},
 		"after":  {InterruptAfter: []string{"house/rounds/mop"}},

@@ -16,6 +16,7 @@ import (
 )
 
 func TestScenario19ResumeInANewProcess(t *testing.T) {
+	quiet(t)
 	var w witness
 	var undisturbed, store memory.Store
 	ctx, cancel := context.WithCancel(t.Context())
@@ -73,6 +74,7 @@ func (f forger) Read(ctx context.Context, id string, from, to uint64) iter.Seq2[
 }
 
 func TestScenario21CorruptForeignAndMissing(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	g := line(t, &w, nil)
@@ -136,6 +138,7 @@ func TestScenario21CorruptForeignAndMissing(t *testing.T) {
 }
 
 func TestScenario26CursorOfNothing(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	g := line(t, &w, nil)
@@ -197,6 +200,7 @@ func steps(t testing.TB, w *witness, n int) *dag.Graph[Tale] {
 }
 
 func TestScenario28SevenCheckpoints(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	d := process(t, steps(t, &w, 7), &store, dispatcher.Options{})
@@ -238,6 +242,7 @@ func TestScenario28SevenCheckpoints(t *testing.T) {
 }
 
 func TestScenario29FailingSave(t *testing.T) {
+	quiet(t)
 	var w witness
 	var inner memory.Store
 	g := steps(t, &w, 5)

@@ -86,6 +86,7 @@ func TestScenario08LegalTransitions(t *testing.T) {
 }
 
 func TestScenario09CompletedIsNotTouched(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	g := line(t, &w, nil)
@@ -113,6 +114,7 @@ func TestScenario09CompletedIsNotTouched(t *testing.T) {
 }
 
 func TestScenario10FailingEnd(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	b := dag.New[Tale]("dead-end")
@@ -153,6 +155,7 @@ func TestScenario10FailingEnd(t *testing.T) {
 
 // Scenario 20: of a completed run no cursor can be captured that something could go on from.
 func TestScenario20CompletedHasNoCursor(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	d := process(t, line(t, &w, nil), &store, dispatcher.Options{})
@@ -167,6 +170,7 @@ func TestScenario20CompletedHasNoCursor(t *testing.T) {
 
 // Scenario 25: reading a run changes nothing, and what is read is one's own.
 func TestScenario25ReadingTwiceIsIdempotent(t *testing.T) {
+	quiet(t)
 	var w witness
 	var store memory.Store
 	g := line(t, &w, func(_ context.Context, s *Tale) error {

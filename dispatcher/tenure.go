@@ -132,6 +132,7 @@ func (r *run) giveUp(h *tenure) bool {
 		return false
 	}
 	r.abandonFlight()
+	r.dropSlot()
 	r.names = append(r.names, h.doing)
 	r.stuck = fmt.Errorf("%w: %s", ErrStuck, h.doing)
 	if h.doing == doingAppend {

@@ -194,7 +194,7 @@ func (r *run) inline(h *tenure, t *task) bool {
 func (r *run) spawn(t *task) {
 	v := r.newVisit(t)
 	r.flight = append(r.flight, v)
-	go v.fly()
+	go v.fly() // ends with the body, which the owner waits for or abandons
 }
 
 func (v *visit) fly() {

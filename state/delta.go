@@ -41,6 +41,19 @@ func (d *Delta) part(i int) *part {
 	return &d.more[i-1]
 }
 
+// Recorded returns d in the form in which an image records it when d is all that the image
+// has recorded so far: as what its Folds have merged already, and not as operands that
+// [Merge] still has to see.
+func (d Delta) Recorded() Delta {
+	d.more = append([]part(nil), d.more...)
+	for i := range d.n {
+		if p := d.part(i); p.op == opMerge {
+			p.op = opMerged
+		}
+	}
+	return d
+}
+
 // IsZero reports whether nothing was written.
 func (d Delta) IsZero() bool { return d.n == 0 }
 

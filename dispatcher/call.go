@@ -231,15 +231,20 @@ func (r *run) conclude(rested bool) (*report, error) {
 		return r.early.rep, r.early.err
 	}
 	if !rested && !r.resting() || r.err != nil {
-		err := r.stuck
-		if rested {
-			err = r.err
-		}
 		rep := &report{}
 		rep.Run, rep.Status = r.id, checkpoint.StatusRunning
 		rep.Cursor = checkpoint.Cursor{Run: r.id}
+		if !rested && r.stuck == errAtHome {
+			return rep, r.c.refuse(r.id, r.stuck) // the owner is not away: nothing of r is ours
+		}
+		err := r.err
+		if !rested {
+			err = r.stuck
+		}
 		rep.Abandoned = r.names
-		r.tellLeft(err)
+		if !r.telling {
+			r.tellLeft(err)
+		}
 		return rep, r.c.refuse(r.id, err)
 	}
 	rep := r.m.report(r.id, r.journal.head.Seq)

@@ -143,6 +143,9 @@ func (r *run) input(x *fact, written state.Image) (err error) {
 // merge ends the superstep of a frame. If it can't be merged, that is told when nothing
 // runs any more.
 func (r *run) merge(h *tenure, f *frame) (bool, *userError) {
+	if r.mergeOne(f) {
+		return true, nil
+	}
 	m, made, ok := r.merged(h, f)
 	if !ok || !made {
 		return ok, nil
@@ -182,6 +185,22 @@ func (r *run) behind(h *tenure, f *frame) (held []*task, ok bool, err *userError
 		}
 	}
 	return held, true, nil
+}
+
+// mergeOne is merge for what most supersteps are: one visit, no user code that merges or
+// checks, nobody to ask. It reports whether it was that simple.
+func (r *run) mergeOne(f *frame) bool {
+	if len(f.open) != 1 || f.calls || r.m.vets {
+		return false
+	}
+	if f.try(state.Delta{}) != nil || f.oversize(r.c.opts.Limits.StateBytes, state.Delta{}) {
+		return false
+	}
+	f.tried = true
+	x := r.blank()
+	x.Kind, x.Path, x.Step, x.f = checkpoint.Superstep, f.path, f.step, f
+	r.apply()
+	return true
 }
 
 func (r *run) superstep(f *frame, m state.Merged, outcome string) {
@@ -233,7 +252,7 @@ func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
 		r.park("merge", err, f.finishedHere())
 	case checkErr != nil:
 		r.park("check", checkErr, f.finishedHere())
-	case f.spare.Size() > limit:
+	case f.oversize(limit, m.State):
 		r.park("limit", &LimitError{"state bytes", limit, f.name()}, f.finishedHere())
 	default:
 		f.tried = true

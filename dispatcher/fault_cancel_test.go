@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,61 +32,71 @@ func beginRun(t *testing.T, d *dispatcher.Dispatcher[Tale]) <-chan ending {
 	return ended
 }
 
-// Cancel reaches a live run from anywhere, whatever it is at: a node alone, on the owner's
-// own goroutine; parallel ones; the wait between two attempts.
+// A place is where a run can be when it is cancelled: a graph, and the cursor that is left.
+type place struct {
+	graph  func(t *testing.T, w *witness) *dag.Graph[Tale]
+	cursor []string
+}
+
+// idles is a body that waits for the end of its context.
+func idles(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Hour) }
+
+// livePlaces are a node alone, on the goroutine that looks after the run; parallel ones; the
+// wait between two attempts; and a node inside.
+var livePlaces = map[string]place{
+	"alone": {func(t *testing.T, w *witness) *dag.Graph[Tale] { return line(t, w, idles) }, []string{"b"}},
+	"parallel": {func(t *testing.T, w *witness) *dag.Graph[Tale] {
+		b := dag.New[Tale]("parallel")
+		dag.Step(b, "one", w.sees(idles))
+		dag.Step(b, "two", w.sees(idles))
+		return frozen(t, b)
+	}, []string{"one", "two"}},
+	"back-off": {func(t *testing.T, _ *witness) *dag.Graph[Tale] { return patient(t, 9, 9, new([]time.Time)) }, []string{"try"}},
+	"nested": {func(t *testing.T, w *witness) *dag.Graph[Tale] {
+		return nest(t, w, map[string]part{"sweep": idles})
+	}, []string{"house/rounds/1/sweep"}},
+}
+
+// Cancel reaches a live run from anywhere, whatever it is at.
 func TestCancelLive(t *testing.T) {
-	node := func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Hour) }
-	for name, graph := range map[string]func(t *testing.T, w *witness) (*dag.Graph[Tale], []string){
-		"alone": func(t *testing.T, w *witness) (*dag.Graph[Tale], []string) { return line(t, w, node), []string{"b"} },
-		"parallel": func(t *testing.T, w *witness) (*dag.Graph[Tale], []string) {
-			b := dag.New[Tale]("parallel")
-			dag.Step(b, "one", w.sees(node))
-			dag.Step(b, "two", w.sees(node))
-			return frozen(t, b), []string{"one", "two"}
-		},
-		"back-off": func(t *testing.T, _ *witness) (*dag.Graph[Tale], []string) {
-			var began []time.Time
-			return patient(t, 9, 9, &began), []string{"try"}
-		},
-		"nested": func(t *testing.T, w *witness) (*dag.Graph[Tale], []string) {
-			return nest(t, w, map[string]part{"sweep": node}), []string{"house/rounds/1/sweep"}
-		},
-	} {
-		for _, from := range []string{"the same dispatcher", "another"} {
-			t.Run(name+"/from "+from, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var w witness
-					var store memory.Store
-					g, cursor := graph(t, &w)
-					d := process(t, g, &store, dispatcher.Options{})
-					ended := beginRun(t, d)
-					by := d
-					if from == "another" {
-						by = process(t, g, &store, dispatcher.Options{})
-					}
-					lasts(time.Second)
-					began := time.Now()
-					if err := by.Cancel(t.Context(), run, errors.New("the museum closes")); err != nil {
-						t.Fatal(err)
-					}
-					e := <-ended
-					rests(t, e.res, e.err, checkpoint.StatusCancelled, cursor...)
-					if took := time.Since(began); took != 0 {
-						t.Errorf("the run rested %v after the cancel, want at once", took)
-					}
-					if !strings.Contains(e.err.Error(), "the museum closes") {
-						t.Errorf("the error %q does not tell the cause", e.err)
-					}
-					if posts, err := store.Posts(t.Context(), run); len(posts) > 0 || err != nil {
-						t.Errorf("posts %v are left, %v", posts, err)
-					}
-					res, err := by.State(t.Context(), run)
-					if err != nil || res.Status != checkpoint.StatusCancelled {
-						t.Errorf("the store says %s, %v", res.Status, err)
-					}
-				})
+	for name, p := range livePlaces {
+		for _, another := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/another=%t", name, another), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { p.cancel(t, another) })
 			})
 		}
+	}
+}
+
+// cancel cancels a live run, by its own dispatcher or by another.
+func (p place) cancel(t *testing.T, another bool) {
+	var w witness
+	var store memory.Store
+	g := p.graph(t, &w)
+	d := process(t, g, &store, dispatcher.Options{})
+	ended := beginRun(t, d)
+	if another {
+		d = process(t, g, &store, dispatcher.Options{})
+	}
+	lasts(time.Second)
+	began := time.Now()
+	if err := d.Cancel(t.Context(), run, errors.New("the museum closes")); err != nil {
+		t.Fatal(err)
+	}
+	e := <-ended
+	rests(t, e.res, e.err, checkpoint.StatusCancelled, p.cursor...)
+	if took := time.Since(began); took != 0 {
+		t.Errorf("the run rested %v after the cancel, want at once", took)
+	}
+	if !strings.Contains(e.err.Error(), "the museum closes") {
+		t.Errorf("the error %q does not tell the cause", e.err)
+	}
+	if posts, err := store.Posts(t.Context(), run); len(posts) > 0 || err != nil {
+		t.Errorf("posts %v are left, %v", posts, err)
+	}
+	res, err := d.State(t.Context(), run)
+	if err != nil || res.Status != checkpoint.StatusCancelled {
+		t.Errorf("the store says %s, %v", res.Status, err)
 	}
 }
 
@@ -201,107 +212,4 @@ func TestCancelThatComesTooLate(t *testing.T) {
 		res, err := d.Run(t.Context(), run, nil)
 		completes(t, res, err)
 	})
-}
-
-// At rest, whatever it rests as, a run becomes Cancelled at once, and goes on from there.
-func TestCancelAtRest(t *testing.T) {
-	for _, c := range []struct {
-		status checkpoint.Status
-		stop   func(cancel context.CancelCauseFunc) error
-		again  []string
-	}{
-		{checkpoint.StatusFailed, func(context.CancelCauseFunc) error { return errWeather }, nil},
-		{checkpoint.StatusCancelled, func(cancel context.CancelCauseFunc) error { cancel(nil); return errWeather }, []string{"b", "c"}},
-		{checkpoint.StatusRunning, func(cancel context.CancelCauseFunc) error {
-			cancel(dispatcher.ErrDrain)
-			return errWeather
-		}, []string{"b", "c"}},
-		{checkpoint.StatusInterrupted, nil, []string{"b", "c"}},
-	} {
-		t.Run(string(c.status), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var w witness
-				var store memory.Store
-				ctx, cancel := context.WithCancelCause(t.Context())
-				g := line(t, &w, func(context.Context, *Tale) error {
-					if c.stop == nil {
-						return nil
-					}
-					stop := c.stop
-					c.stop = nil
-					return stop(cancel)
-				})
-				var o dispatcher.Options
-				if c.status == checkpoint.StatusInterrupted {
-					o.InterruptBefore = []string{"b"}
-				}
-				res, err := process(t, g, &store, o).Run(ctx, run, nil)
-				if err == nil || res.Status != c.status {
-					t.Fatalf("the run is %s, %v", res.Status, err)
-				}
-				w.took()
-				d := process(t, g, &store, o)
-				if err := d.Cancel(t.Context(), run, errors.New("enough")); err != nil {
-					t.Fatal(err)
-				}
-				res, err = d.State(t.Context(), run)
-				if err != nil || res.Status != checkpoint.StatusCancelled {
-					t.Errorf("the run is %s, %v, want it cancelled", res.Status, err)
-				}
-				if posts, err := store.Posts(t.Context(), run); len(posts) > 0 || err != nil {
-					t.Errorf("posts %v are left, %v", posts, err)
-				}
-				res, err = d.Resume(t.Context(), run)
-				if c.status == checkpoint.StatusFailed { // what ranks lower is kept
-					rests(t, res, err, checkpoint.StatusFailed, "b")
-					return
-				}
-				completes(t, res, err)
-				w.expect(t, c.again...)
-			})
-		})
-	}
-}
-
-// ErrDrain stops a run and leaves it Running, owned by nobody: the next process goes on.
-func TestDrain(t *testing.T) {
-	for _, early := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			var w witness
-			var store memory.Store
-			ctx, cancel := context.WithCancelCause(t.Context())
-			if early {
-				cancel(dispatcher.ErrDrain)
-			} else {
-				time.AfterFunc(time.Second, func() { cancel(dispatcher.ErrDrain) })
-			}
-			times := 0
-			g := line(t, &w, func(ctx context.Context, _ *Tale) error {
-				if times++; times > 1 {
-					return nil
-				}
-				return heeds(ctx, time.Minute)
-			})
-			res, err := process(t, g, &store, dispatcher.Options{}).Run(ctx, run, func(s *Tale) { s.Word.Set("kept") })
-			status, cursor, ran := checkpoint.StatusRunning, "b", []string{"a", "b"}
-			if early {
-				status, cursor, ran = checkpoint.StatusPending, "a", nil
-			}
-			rests(t, res, err, status, cursor)
-			if !errors.Is(err, dispatcher.ErrDrain) {
-				t.Errorf("the error %v does not hold its cause", err)
-			}
-			w.expect(t, ran...)
-			info, err := store.Stat(t.Context(), run)
-			if err != nil || info.Status != status || info.Owner != "" {
-				t.Errorf("the store says %s, owned by %q, %v", info.Status, info.Owner, err)
-			}
-			res, err = process(t, g, &store, dispatcher.Options{}).Run(t.Context(), run, nil)
-			completes(t, res, err)
-			if res.State.Word.Get() != "kept" {
-				t.Error("the input is lost")
-			}
-			says(t, res.State, "a", "b", "c")
-		})
-	}
 }

@@ -17,60 +17,73 @@ import (
 // names it; what it would have said is asked again by the next call. Its verdict would have
 // shared an append with what had just finished, so that is not durable, and runs again.
 func TestHangingDecision(t *testing.T) {
-	for _, place := range []string{"until", "in", "out", "hook before", "hook after"} {
-		t.Run(place, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var w witness
-				var store memory.Store
-				hung := false
-				hang := func(at string) {
-					if at == place && !hung {
-						hung = true
-						lasts(time.Minute)
-					}
-				}
-				inner := dag.New[Tale]("inner")
-				dag.Step(inner, "x", w.sees(nil))
-				b := dag.New[Tale]("outer")
-				house := dag.Embed(b, "house", frozen(t, inner),
-					func(_, _ *Tale) { hang("in") }, func(_, _ *Tale) { hang("out") })
-				rounds := dag.Loop(b, "rounds", frozen(t, inner), func(*Tale) bool { hang("until"); return true }, 2, house)
-				dag.Step(b, "last", w.sees(nil), rounds)
-				g := frozen(t, b)
-				o := dispatcher.Options{InterruptIf: func(b dispatcher.Boundary) bool {
-					if b.Path == "last" {
-						hang(map[bool]string{false: "hook before", true: "hook after"}[b.After])
-					}
-					return false
-				}}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				end := time.Now().Add(time.Second)
-				d := process(t, g, &store, o)
-
-				res, err := d.Run(ctx, run, nil)
-				names := map[string]string{
-					"until": "until of rounds", "in": "input of house", "out": "output of house",
-					"hook before": "InterruptIf for last", "hook after": "InterruptIf for last",
-				}
-				stuck(t, res, err, end, names[place])
-				before, _ := store.Stat(t.Context(), run)
-				if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrStillRunning) {
-					t.Errorf("a run beside it returned %v, want ErrStillRunning", err)
-				}
-				lasts(2 * time.Minute)
-				if after, _ := store.Stat(t.Context(), run); after.Head != before.Head {
-					t.Errorf("a late verdict was committed: the log went from %d to %d entries", before.Head.Seq, after.Head.Seq)
-				}
-				res, err = process(t, g, &store, o).Run(t.Context(), run, nil)
-				completes(t, res, err)
-				again := map[string][]string{
-					"until": {"rounds/1/x"}, "out": {"house/x"}, "hook before": {"rounds/1/x"}, "hook after": {"last"},
-				}
-				w.expect(t, append(again[place], "house/x", "rounds/1/x", "last")...)
-			})
+	for _, v := range verdicts {
+		t.Run(v.place, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { v.hang(t) })
 		})
 	}
+}
+
+// A verdict is user code that decides: where it stands, how the call names it, and which
+// body shares an append with it.
+type verdict struct {
+	place, name string
+	again       []string
+}
+
+var verdicts = []verdict{
+	{"until", "until of rounds", []string{"rounds/1/x"}},
+	{"in", "input of house", nil},
+	{"out", "output of house", []string{"house/x"}},
+	{"hook before", "InterruptIf for last", []string{"rounds/1/x"}},
+	{"hook after", "InterruptIf for last", []string{"last"}},
+}
+
+// deciding returns house { x } → rounds { x } → last, and options with a hook; at is called
+// wherever user code decides.
+func deciding(t testing.TB, w *witness, at func(place string)) (*dag.Graph[Tale], dispatcher.Options) {
+	inner := dag.New[Tale]("inner")
+	dag.Step(inner, "x", w.sees(nil))
+	b := dag.New[Tale]("outer")
+	house := dag.Embed(b, "house", frozen(t, inner), func(_, _ *Tale) { at("in") }, func(_, _ *Tale) { at("out") })
+	rounds := dag.Loop(b, "rounds", frozen(t, inner), func(*Tale) bool { at("until"); return true }, 2, house)
+	dag.Step(b, "last", w.sees(nil), rounds)
+	return frozen(t, b), dispatcher.Options{InterruptIf: func(b dispatcher.Boundary) bool {
+		if b.Path == "last" {
+			at(map[bool]string{false: "hook before", true: "hook after"}[b.After])
+		}
+		return false
+	}}
+}
+
+func (v verdict) hang(t *testing.T) {
+	var w witness
+	var store memory.Store
+	hung := false
+	g, o := deciding(t, &w, func(place string) {
+		if place == v.place && !hung {
+			hung = true
+			lasts(time.Minute)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	end := time.Now().Add(time.Second)
+	d := process(t, g, &store, o)
+
+	res, err := d.Run(ctx, run, nil)
+	stuck(t, res, err, end, v.name)
+	before, _ := store.Stat(t.Context(), run)
+	if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrStillRunning) {
+		t.Errorf("a run beside it returned %v, want ErrStillRunning", err)
+	}
+	lasts(2 * time.Minute)
+	if after, _ := store.Stat(t.Context(), run); after.Head != before.Head {
+		t.Errorf("a late verdict was committed: the log went from %d to %d entries", before.Head.Seq, after.Head.Seq)
+	}
+	res, err = process(t, g, &store, o).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	w.expect(t, append([]string{"house/x", "rounds/1/x", "last"}, v.again...)...)
 }
 
 // Posts may hang in the reader that looks for cancels beside the caller, or in the owner:
@@ -112,54 +125,56 @@ func TestHangingPosts(t *testing.T) {
 
 // Reading, cancelling and answering are calls like any other: they end with their context.
 func TestHangingStoreUnderOtherCalls(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		method string
-	}{
-		{"State", "Stat"}, {"State", "Read"}, {"State", "Snapshot"},
-		{"Cancel", "Stat"}, {"Cancel", "Acquire"}, {"Cancel", "Read"}, {"Cancel", "Append"}, {"Cancel", "Release"},
-		{"Answer", "Stat"}, {"Answer", "Post"}, {"Answer", "Acquire"}, {"Answer", "Append"}, {"Answer", "Release"},
+	for name, methods := range map[string][]string{
+		"State":  {"Stat", "Read", "Snapshot"},
+		"Cancel": {"Stat", "Acquire", "Read", "Append", "Release"},
+		"Answer": {"Stat", "Post", "Acquire", "Append", "Release"},
 	} {
-		t.Run(c.name+"/"+c.method, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var w witness
-				var inner memory.Store
-				g := line(t, &w, func(ctx context.Context, _ *Tale) error {
-					_, err := dag.Ask[bool](ctx, "sure", "sure?")
-					return err
-				})
-				res, err := process(t, g, &inner, dispatcher.Options{}).Run(t.Context(), run, nil)
-				rests(t, res, err, checkpoint.StatusInterrupted, "b")
-				id := res.Interrupts[0].ID
-				store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
-					if k.method == c.method && k.n == 1 {
-						<-ctx.Done()
-						return ctx.Err()
-					}
-					return nil
-				}}
-				d := process(t, g, store, dispatcher.Options{})
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				end := time.Now().Add(time.Second)
-				switch c.name {
-				case "State":
-					_, err = d.State(ctx, run)
-				case "Cancel":
-					err = d.Cancel(ctx, run, nil)
-				case "Answer":
-					err = d.Answer(ctx, run, id, true)
-				}
-				if took := time.Since(end); took > 5*time.Second {
-					t.Errorf("the call returned %v after the end of its context", took)
-				}
-				if c.method != "Release" && !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("the call returned %v, want its context's error", err)
-				}
-				if c.method == "Release" && err != nil {
-					t.Errorf("the call did its work and returned %v", err)
-				}
+		for _, method := range methods {
+			t.Run(name+"/"+method, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { hangUnder(t, name, method) })
 			})
-		})
+		}
+	}
+}
+
+// hangUnder makes a call by name, in which a method of the store hangs that heeds its
+// context. A lease that is not given back in time changes nothing of what the call did.
+func hangUnder(t *testing.T, name, method string) {
+	var w witness
+	var inner memory.Store
+	g := line(t, &w, func(ctx context.Context, _ *Tale) error {
+		_, err := dag.Ask[bool](ctx, "sure", "sure?")
+		return err
+	})
+	res, err := process(t, g, &inner, dispatcher.Options{}).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "b")
+	id := res.Interrupts[0].ID
+	d := process(t, g, &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
+		if k.method == method && k.n == 1 {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}}, dispatcher.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	end := time.Now().Add(time.Second)
+	switch name {
+	case "State":
+		_, err = d.State(ctx, run)
+	case "Cancel":
+		err = d.Cancel(ctx, run, nil)
+	case "Answer":
+		err = d.Answer(ctx, run, id, true)
+	}
+	if took := time.Since(end); took > 5*time.Second {
+		t.Errorf("the call returned %v after the end of its context", took)
+	}
+	if method != "Release" && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the call returned %v, want its context's error", err)
+	}
+	if method == "Release" && err != nil {
+		t.Errorf("the call did its work and returned %v", err)
 	}
 }

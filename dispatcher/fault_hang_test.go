@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,67 +248,4 @@ func TestHangingSnapshot(t *testing.T) {
 		completes(t, res, err)
 		w.expect(t, "a", "b", "c", "d", "e", "f", "g", "h")
 	})
-}
-
-// While an append fails or hangs, the bodies beside it are told to end, and waited for.
-func TestSiblingsOfAnAppendThatFailsOrHangs(t *testing.T) {
-	for _, hang := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			var w witness
-			var n stubborn
-			var inner memory.Store
-			free := make(chan struct{})
-			var ended atomic.Int32
-			b := dag.New[Tale]("beside")
-			all := []dag.Edge[Tale]{dag.Step(b, "quick", w.sees(func(context.Context, *Tale) error {
-				lasts(time.Millisecond) // the others have begun
-				return nil
-			}))}
-			for _, name := range []string{"one", "two", "three"} {
-				all = append(all, dag.Step(b, name, w.sees(func(ctx context.Context, _ *Tale) error {
-					err := heeds(ctx, time.Hour)
-					lasts(time.Second) // it has to tidy up
-					ended.Add(1)
-					return err
-				})))
-			}
-			all = append(all, dag.Step(b, "deaf", w.sees(n.part)))
-			dag.Step(b, "last", w.sees(nil), all...)
-			g := frozen(t, b)
-			store := &tampered{Store: &inner, before: fails("Append", 2, checkpoint.ErrFull)}
-			end := time.Now().Add(time.Millisecond)
-			if hang {
-				store.before = hangs("Append", 2, free)
-				end = time.Now().Add(time.Second)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-
-			res, err := process(t, g, store, dispatcher.Options{}).Run(ctx, run, nil)
-			if took := time.Since(end); took > 5*time.Second {
-				t.Errorf("the call returned %v after its end had begun", took)
-			}
-			if hang != errors.Is(err, dispatcher.ErrCommitUnknown) || hang == errors.Is(err, checkpoint.ErrFull) {
-				t.Errorf("the call returned %v", err)
-			}
-			if ended.Load() != 3 || !slices.Contains(res.Abandoned, "deaf") || slices.Contains(res.Abandoned, "one") {
-				t.Errorf("%d bodies have ended and %q are abandoned, want three and deaf", ended.Load(), res.Abandoned)
-			}
-			other := process(t, g, store, dispatcher.Options{})
-			if _, err := other.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrBusy) {
-				t.Errorf("a run beside the bodies returned %v, want ErrBusy", err)
-			}
-			close(free)
-			lasts(2 * time.Minute)
-			w.took()
-			ended.Store(0)
-			ctx, cancel = context.WithTimeout(t.Context(), 2*time.Hour)
-			defer cancel()
-			res, err = other.Run(ctx, run, nil)
-			completes(t, res, err)
-			if ended.Load() != 3 {
-				t.Errorf("%d of the bodies ran again, want all three", ended.Load())
-			}
-		})
-	}
 }

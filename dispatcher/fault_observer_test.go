@@ -18,112 +18,112 @@ import (
 // An observer that hangs holds up the run, but not the call once its context is done; when
 // it returns nothing has happened meanwhile, and the run goes on from its log.
 func TestHangingObserver(t *testing.T) {
-	for n := int64(1); ; n++ {
-		var events atomic.Int64
-		synctest.Test(t, func(t *testing.T) {
-			var w witness
-			var store memory.Store
-			b := dag.New[Tale]("observed")
-			first := dag.Step(b, "first", w.sees(nil))
-			one := dag.Step(b, "one", w.sees(func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Millisecond) }), first)
-			two := dag.Step(b, "two", w.sees(func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Second) }), first)
-			dag.Step(b, "last", w.sees(nil), one, two)
-			g := frozen(t, b)
-			o := dispatcher.Options{Observe: func(dispatcher.Event) {
-				if events.Add(1) == n {
-					lasts(time.Hour)
-				}
-			}}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			end := time.Now().Add(time.Minute)
-			d := process(t, g, &store, o)
-			res, err := d.Run(ctx, run, nil)
-			if events.Load() < n {
-				completes(t, res, err)
-				return
-			}
-			if took := time.Since(end); took > 5*time.Second || took < 0 {
-				t.Errorf("event %d: the call returned %v after the end of its context", n, took)
-			}
-			if err == nil || res.State == nil {
-				t.Errorf("event %d: the call returned %+v, %v", n, res, err)
-			}
-			lasts(2 * time.Hour)
-			w.took()
-			done := kinds(readLog(t, &store), checkpoint.Done)
-			res, err = process(t, g, &store, dispatcher.Options{}).Run(t.Context(), run, nil)
-			completes(t, res, err)
-			says(t, res.State, "first", "one", "two", "last")
-			for _, visit := range w.took() {
-				if slices.Contains(done, "done "+visit) {
-					t.Errorf("event %d: %s was durable and ran again", n, visit)
-				}
-			}
-		})
-		if t.Failed() {
-			return
-		}
-		if events.Load() < n {
-			if n < 10 {
-				t.Errorf("only %d events were tried", n-1)
-			}
-			return
+	n := 1
+	for ; !t.Failed(); n++ {
+		more := false
+		synctest.Test(t, func(t *testing.T) { more = hangAtEvent(t, n) })
+		if !more {
+			break
 		}
 	}
+	if n < 10 {
+		t.Errorf("only %d events were tried", n-1)
+	}
+}
+
+// hangAtEvent hangs at event n. It reports whether there was one.
+func hangAtEvent(t *testing.T, n int) bool {
+	var w witness
+	var store memory.Store
+	var events atomic.Int64
+	b := dag.New[Tale]("observed")
+	first := dag.Step(b, "first", w.sees(nil))
+	one := dag.Step(b, "one", w.sees(func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Millisecond) }), first)
+	two := dag.Step(b, "two", w.sees(func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Second) }), first)
+	dag.Step(b, "last", w.sees(nil), one, two)
+	g := frozen(t, b)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	end := time.Now().Add(time.Minute)
+	res, err := process(t, g, &store, dispatcher.Options{Observe: func(dispatcher.Event) {
+		if events.Add(1) == int64(n) {
+			lasts(time.Hour)
+		}
+	}}).Run(ctx, run, nil)
+	if events.Load() < int64(n) {
+		completes(t, res, err)
+		return false
+	}
+	if took := time.Since(end); took > 5*time.Second || took < 0 || err == nil || res.State == nil {
+		t.Errorf("event %d: the call returned %+v, %v, %v after the end of its context", n, res, err, took)
+	}
+	lasts(2 * time.Hour)
+	w.took()
+	done := kinds(readLog(t, &store), checkpoint.Done)
+	res, err = process(t, g, &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	says(t, res.State, "first", "one", "two", "last")
+	for _, visit := range w.took() {
+		if slices.Contains(done, "done "+visit) {
+			t.Errorf("event %d: %s was durable and ran again", n, visit)
+		}
+	}
+	return true
 }
 
 // User code may call the dispatcher that runs it.
 func TestCancelFromInside(t *testing.T) {
 	for _, place := range []string{"node", "parallel node", "observer", "hook", "until"} {
 		t.Run(place, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var w witness
-				var store memory.Store
-				var d *dispatcher.Dispatcher[Tale]
-				cancelled := false
-				cancel := func(at string) {
-					if at != place || cancelled {
-						return
-					}
-					cancelled = true
-					if res, err := d.State(t.Context(), run); err != nil || res.Run != run {
-						t.Errorf("State returned %+v, %v", res, err)
-					}
-					if err := d.Cancel(t.Context(), run, errWeather); err != nil {
-						t.Errorf("Cancel returned %v", err)
-					}
-				}
-				body, b := dag.New[Tale]("body"), dag.New[Tale]("inside")
-				dag.Step(body, "turn", w.sees(nil))
-				alone := dag.Step(b, "alone", w.sees(func(context.Context, *Tale) error { cancel("node"); return nil }))
-				loop := dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { cancel("until"); return true }, 2, alone)
-				one := dag.Step(b, "one", w.sees(func(context.Context, *Tale) error { cancel("parallel node"); return nil }), loop)
-				two := dag.Step(b, "two", w.sees(func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Second) }), loop)
-				dag.Step(b, "last", w.sees(nil), one, two)
-				d = process(t, frozen(t, b), &store, dispatcher.Options{
-					Observe: func(e dispatcher.Event) {
-						if e.Kind == dispatcher.VisitDone {
-							cancel("observer")
-						}
-					},
-					InterruptIf: func(b dispatcher.Boundary) bool {
-						if b.Path == "loop" {
-							cancel("hook")
-						}
-						return false
-					},
-				})
-				res, err := d.Run(t.Context(), run, nil)
-				if res.Status != checkpoint.StatusCancelled || !errors.Is(err, context.Canceled) {
-					t.Fatalf("the run is %s, %v, want it cancelled", res.Status, err)
-				}
-				res, err = d.Resume(t.Context(), run)
-				completes(t, res, err)
-				says(t, res.State, "alone", "loop/1/turn", "one", "two", "last")
-			})
+			synctest.Test(t, func(t *testing.T) { cancelFrom(t, place) })
 		})
 	}
+}
+
+func cancelFrom(t *testing.T, place string) {
+	var w witness
+	var store memory.Store
+	var d *dispatcher.Dispatcher[Tale]
+	cancelled := false
+	at := func(here string) {
+		if here != place || cancelled {
+			return
+		}
+		cancelled = true
+		if res, err := d.State(t.Context(), run); err != nil || res.Run != run {
+			t.Errorf("State returned %+v, %v", res, err)
+		}
+		if err := d.Cancel(t.Context(), run, errWeather); err != nil {
+			t.Errorf("Cancel returned %v", err)
+		}
+	}
+	body, b := dag.New[Tale]("body"), dag.New[Tale]("inside")
+	dag.Step(body, "turn", w.sees(nil))
+	alone := dag.Step(b, "alone", w.sees(func(context.Context, *Tale) error { at("node"); return nil }))
+	loop := dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { at("until"); return true }, 2, alone)
+	one := dag.Step(b, "one", w.sees(func(context.Context, *Tale) error { at("parallel node"); return nil }), loop)
+	two := dag.Step(b, "two", w.sees(func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Second) }), loop)
+	dag.Step(b, "last", w.sees(nil), one, two)
+	d = process(t, frozen(t, b), &store, dispatcher.Options{
+		Observe: func(e dispatcher.Event) {
+			if e.Kind == dispatcher.VisitDone {
+				at("observer")
+			}
+		},
+		InterruptIf: func(b dispatcher.Boundary) bool {
+			if b.Path == "loop" {
+				at("hook")
+			}
+			return false
+		},
+	})
+	res, err := d.Run(t.Context(), run, nil)
+	if res.Status != checkpoint.StatusCancelled || !errors.Is(err, context.Canceled) {
+		t.Fatalf("the run is %s, %v, want it cancelled", res.Status, err)
+	}
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	says(t, res.State, "alone", "loop/1/turn", "one", "two", "last")
 }
 
 // While a run is live nobody else can run it; once it is not, anybody can.

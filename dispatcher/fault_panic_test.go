@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -231,126 +229,5 @@ func blamed(t *testing.T, err error, path, fault string, kind dag.FailureKind) {
 	}
 	if !strings.Contains(string(stack), "dispatcher_test.blow") {
 		t.Errorf("the stack does not show who blew up:\n%s", stack)
-	}
-}
-
-// An input function that blows up leaves no run behind.
-func TestBlastInTheInput(t *testing.T) {
-	for _, k := range blasts {
-		t.Run(k.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var w witness
-				var store memory.Store
-				d := process(t, powder(t, &w), &store, powderOptions)
-				bomb.Store(&charge{"input", k.blast})
-				defer bomb.Store(nil)
-				input := func(*Powder) { blow("input") }
-
-				res, err := d.Run(t.Context(), run, input)
-				if err == nil || res.State == nil {
-					t.Fatalf("the run returned %+v, %v", res, err)
-				}
-				blamed(t, err, "", "input", k.kind)
-				if k.found != nil && !k.found(err) {
-					t.Errorf("what was panicked with is not found in %v", err)
-				}
-				if _, err := d.State(t.Context(), run); !errors.Is(err, dispatcher.ErrNotFound) {
-					t.Errorf("a run was left behind: %v", err)
-				}
-				w.expect(t)
-				bomb.Store(nil)
-				res, err = d.Run(t.Context(), run, input)
-				completes(t, res, err)
-			})
-		})
-	}
-}
-
-// An observer that panics never touches the run. One that ends its goroutine ends the call,
-// with an error that says so; the run is left behind as by a process that died.
-func TestBlastInTheObserver(t *testing.T) {
-	for _, k := range blasts {
-		t.Run(k.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var w witness
-				var store memory.Store
-				g := powder(t, &w)
-				bomb.Store(&charge{"observer", k.blast})
-				defer bomb.Store(nil)
-				res, err := process(t, g, &store, powderOptions).Run(t.Context(), run, nil)
-				if k.kind == dag.FailedGoexit {
-					blamed(t, err, "", "observer", k.kind)
-					bomb.Store(nil)
-					res, err = process(t, g, &store, powderOptions).Run(t.Context(), run, nil)
-				}
-				completes(t, res, err)
-				w.expect(t, append([]string(nil), burnt...)...)
-			})
-		})
-	}
-}
-
-// The goroutine that looks after a run may be ended at any event, by an observer, or by
-// Policy.Retry, while siblings are at work: they are told to end and waited for, and what is
-// durable by then does not run again.
-func TestGoexitBesideSiblings(t *testing.T) {
-	for _, place := range []string{"observer", "retry"} {
-		for n := 1; ; n++ {
-			var events atomic.Int64
-			synctest.Test(t, func(t *testing.T) {
-				var w witness
-				var store memory.Store
-				b := dag.New[Tale]("beside")
-				var all []dag.Edge[Tale]
-				for i, name := range []string{"one", "two", "three"} {
-					all = append(all, dag.Step(b, name, w.sees(func(ctx context.Context, _ *Tale) error {
-						if err := heeds(ctx, time.Duration(i+1)*time.Second); err != nil || dag.Attempt(ctx) > 1 {
-							return err
-						}
-						return errWeather
-					})).With(dag.Policy{Attempts: 2, Retry: func(error) bool {
-						if place == "retry" {
-							if events.Add(1) == int64(n) {
-								runtime.Goexit()
-							}
-						}
-						return true
-					}}))
-				}
-				dag.Step(b, "last", w.sees(nil), all...)
-				g := frozen(t, b)
-				o := dispatcher.Options{Observe: func(dispatcher.Event) {
-					if place == "observer" {
-						if events.Add(1) == int64(n) {
-							runtime.Goexit()
-						}
-					}
-				}}
-				res, err := process(t, g, &store, o).Run(t.Context(), run, nil)
-				if err == nil {
-					completes(t, res, err)
-					return
-				}
-				ran, done := w.took(), kinds(readLog(t, &store), checkpoint.Done)
-				res, err = process(t, g, &store, dispatcher.Options{}).Resume(t.Context(), run)
-				if res.Status != checkpoint.StatusCompleted {
-					t.Fatalf("event %d: the run is %s, %v", n, res.Status, err)
-				}
-				for _, name := range w.took() {
-					if visit, _, _ := strings.Cut(name, "#"); slices.Contains(done, "done "+visit) {
-						t.Errorf("event %d: %s was durable and ran again (before: %q)", n, visit, ran)
-					}
-				}
-			})
-			if t.Failed() {
-				return
-			}
-			if events.Load() < int64(n) {
-				if n < 4 {
-					t.Errorf("%s: only %d moments were tried", place, n-1)
-				}
-				break
-			}
-		}
 	}
 }

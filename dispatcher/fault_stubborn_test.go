@@ -147,8 +147,20 @@ func (s *stand) abandon(t *testing.T, status checkpoint.Status, grace time.Durat
 	}
 	w.expect(t, slices.Clone(s.before)...)
 
-	// Beside the body that still runs nothing of the run begins, wherever it is tried.
-	other := process(t, g, &store, dispatcher.Options{})
+	s.beside(t, d, process(t, g, &store, dispatcher.Options{}), status)
+	w.expect(t)
+	before, _ := store.Stat(t.Context(), run)
+	lasts(2 * time.Minute) // now the bodies have returned
+	if after, _ := store.Stat(t.Context(), run); after.Head != before.Head {
+		t.Errorf("a late result was committed: the log went from %d to %d entries", before.Head.Seq, after.Head.Seq)
+	}
+	s.goOn(t, process(t, g, &store, dispatcher.Options{}), &w, &n)
+}
+
+// beside checks that beside a body that still runs nothing of its run begins, wherever it is
+// tried: in the dispatcher d that abandoned it, or in another.
+func (s *stand) beside(t *testing.T, d, other *dispatcher.Dispatcher[Tale], status checkpoint.Status) {
+	t.Helper()
 	if _, err := d.Resume(t.Context(), run); !errors.Is(err, dispatcher.ErrStillRunning) {
 		t.Errorf("a resume beside the body returned %v, want ErrStillRunning", err)
 	}
@@ -161,14 +173,6 @@ func (s *stand) abandon(t *testing.T, status checkpoint.Status, grace time.Durat
 	if res, err := other.State(t.Context(), run); err != nil || res.Status != status {
 		t.Errorf("the run reads as %s, %v, want %s", res.Status, err, status)
 	}
-	w.expect(t)
-
-	before, _ := store.Stat(t.Context(), run)
-	lasts(2 * time.Minute) // now the bodies have returned
-	if after, _ := store.Stat(t.Context(), run); after.Head != before.Head {
-		t.Errorf("a late result was committed: the log went from %d to %d entries", before.Head.Seq, after.Head.Seq)
-	}
-	s.goOn(t, process(t, g, &store, dispatcher.Options{}), &w, &n)
 }
 
 // goOn resumes the run: the visits that were abandoned run again, as the same attempt.

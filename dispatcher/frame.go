@@ -63,6 +63,7 @@ type frame struct {
 	view  state.Image // the state at the end of the last superstep
 	spare state.Image // memory for the next one
 	outer state.Image // Loop: records what all iterations did, as the loop's own draft would
+	bound int         // at least the size of view; 0 if it was never looked at
 	calls bool        // merging calls user code
 	tried bool        // spare holds the merged state of the open superstep
 
@@ -219,6 +220,24 @@ func (f *frame) try(folds state.Delta) error {
 		}
 	}
 	return f.spare.Apply(folds)
+}
+
+// oversize reports whether the merged state is larger than limit. Its size is looked at
+// only when what was written since the last look could have made it so.
+func (f *frame) oversize(limit int, folds state.Delta) bool {
+	if f.bound > 0 {
+		f.bound += folds.Size()
+		for _, i := range f.open {
+			if t := &f.tasks[i]; t.keeps() {
+				f.bound += t.wrote().Size()
+			}
+		}
+		if f.bound <= limit {
+			return false
+		}
+	}
+	f.bound = f.spare.Size()
+	return f.bound > limit
 }
 
 // record adds the superstep to what the Loop did as a whole.

@@ -29,8 +29,7 @@ func (r *run) flush(h *tenure) bool {
 		return true
 	}
 	if r.c.store == nil {
-		r.tell()
-		return true
+		return r.tell(h)
 	}
 	entries, size := r.entries()
 	if !h.leave(inCall, doingAppend) {
@@ -51,10 +50,9 @@ func (r *run) flush(h *tenure) bool {
 	r.journal.head = head
 	r.journal.since += size
 	if r.c.opts.Observe != nil {
-		r.c.observe(Event{Kind: Appended, Entries: len(entries), Bytes: size, Duration: time.Since(began)}, r)
+		r.appended = Event{Kind: Appended, Entries: len(entries), Bytes: size, Duration: time.Since(began)}
 	}
-	r.tell()
-	return r.snapshot(h)
+	return r.tell(h) && r.snapshot(h)
 }
 
 // entries encodes the facts.

@@ -189,7 +189,7 @@ func (m *machine) enter(x *fact) error {
 		f.view, f.outer = t.frame.view.Draft(), t.frame.view.Draft()
 	default:
 		f.iteration = t.inner.iteration + 1
-		f.view, f.spare, f.outer = t.inner.view, t.inner.spare, t.inner.outer
+		f.view, f.spare, f.outer, f.bound = t.inner.view, t.inner.spare, t.inner.outer, t.inner.bound
 	}
 	t.inner, t.phase = f, inside
 	f.next = f.roots()

@@ -21,15 +21,28 @@ func (c *core) observe(e Event, r *run) {
 	c.opts.Observe(e)
 }
 
-// tell sends the facts, which are durable now, as events.
-func (r *run) tell() {
+// tell sends the facts, which are durable now, as events. It reports whether the caller
+// still owns the run: an observer that hangs is given up like any user code.
+func (r *run) tell(h *tenure) bool {
 	if r.c.opts.Observe != nil {
+		r.telling = true
+		if !h.leave(inCall, "Options.Observe") {
+			return false
+		}
+		if r.c.store != nil {
+			r.c.observe(r.appended, r)
+		}
 		for i := range r.facts {
 			r.tellFact(&r.facts[i])
 		}
+		if !h.back(inCall) {
+			return false
+		}
+		r.telling = false
 	}
 	clear(r.facts)
 	r.facts = r.facts[:0]
+	return true
 }
 
 func (r *run) tellFact(x *fact) {

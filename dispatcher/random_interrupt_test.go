@@ -15,7 +15,7 @@ import (
 
 // pauses chooses some visits of the run of c before and after which it pauses, by the path
 // of the visit or by that of the node. It returns them as options, and as the visits meant.
-func (c *randomCase) pauses(r *rand.Rand) (o dispatcher.Options, before, after map[string]bool) {
+func (c *randomCase) choosePauses(r *rand.Rand) (o dispatcher.Options, before, after map[string]bool) {
 	before, after = map[string]bool{}, map[string]bool{}
 	names := []*[]string{&o.InterruptBefore, &o.InterruptAfter}
 	for range 1 + r.IntN(3) {
@@ -52,7 +52,7 @@ func TestRandomGraphsPause(t *testing.T) {
 			return
 		}
 		r := rand.New(rand.NewPCG(c.seed, 5))
-		o, before, after := c.pauses(r)
+		o, before, after := c.choosePauses(r)
 		o.Paranoid = r.IntN(2) == 0
 		want := c.pausing(before, after)
 		store := new(mortal)
@@ -109,22 +109,6 @@ func interrupts(res *dispatcher.Result[cells]) []string {
 	return all
 }
 
-// interrupts lists what waits for a resume.
-func (f *refFrame) interrupts(all []string) []string {
-	for _, path := range f.held {
-		all = append(all, "after "+path)
-	}
-	for _, t := range f.open {
-		switch {
-		case t.inner != nil:
-			all = t.inner.interrupts(all)
-		case t.phase == refWaits:
-			all = append(all, "before "+t.path)
-		}
-	}
-	return all
-}
-
 // Pauses survive crashes: each comes once, and the end is the same.
 func TestRandomGraphsPauseAndCrash(t *testing.T) {
 	eachCase(t, func(t *testing.T, c *randomCase) {
@@ -132,7 +116,7 @@ func TestRandomGraphsPauseAndCrash(t *testing.T) {
 			return
 		}
 		r := rand.New(rand.NewPCG(c.seed, 6))
-		o, before, after := c.pauses(r)
+		o, before, after := c.choosePauses(r)
 		d := drive{c: c, store: new(mortal), opts: o}
 		d.next = func(call int) (int, bool) { return 2 + r.IntN(3) + call/8, r.IntN(2) == 0 }
 		res, err := d.end(t)

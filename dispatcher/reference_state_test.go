@@ -92,19 +92,19 @@ var merging = map[string]bool{
 	"M put": true, "M delete": true, "E add": true, "E remove": true,
 }
 
-// conflict returns the first two of tasks whose deltas don't merge, for the first cell
-// for which there are any.
-func conflict(tasks []*refTask) (a, b *refTask) {
+// conflict returns which two of deltas don't merge, the first two for the first cell for
+// which there are any, or nil.
+func conflict(deltas [][]cellOp) []int {
 	for _, cell := range []string{"V", "L", "N", "M", "E", "F"} {
-		for i, a := range tasks {
-			for _, b := range tasks[i+1:] {
-				if clashOf(cell, a.delta, b.delta) {
-					return a, b
+		for i, a := range deltas {
+			for k, b := range deltas[i+1:] {
+				if clashOf(cell, a, b) {
+					return []int{i, i + 1 + k}
 				}
 			}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func clashOf(cell string, a, b []cellOp) bool {

@@ -12,16 +12,15 @@ import (
 // A reference runs a graph as the rules of execution say, one visit after the other,
 // without log, dispatcher or cells: the engine is compared with it.
 type reference struct {
-	root          *refFrame
-	before, after map[string]bool   // visits before and after which it pauses
-	states        map[string]string // at each checkpoint, by path@superstep
-	ready         map[string]string // what its frame runs next, likewise
-	attempts      []string          // path@superstep#attempt
-	done          []string          // visits, by path@superstep
-	paused        []string          // before and after visits
-	asked         int               // calls of until, in and out
-	fault         bool              // a superstep can't be merged
-	status        checkpoint.Status
+	root     *refFrame
+	states   map[string]string // at each checkpoint, by path@superstep
+	ready    map[string]string // what its frame runs next, likewise
+	attempts []string          // path@superstep#attempt
+	done     []string          // visits, by path@superstep
+	asked    int               // calls of until, in and out
+	fault    bool              // a superstep can't be merged
+	status   checkpoint.Status
+	pauses
 }
 
 type refFrame struct {
@@ -40,12 +39,14 @@ type refTask struct {
 	path     string
 	index    int    // of the node
 	caught   bool   // its failure is followed
-	phase    string // "", waits, done, failed or skipped
+	phase    string // "" until it settles: done, failed or skipped
 	outcome  string
 	failure  string
 	delta    []cellOp
 	attempts int
-	passed   bool      // the interrupt before it was taken
+	waits    bool // it pauses before it has begun
+	passed   bool // and does so no more
+	verdict  refVerdict
 	inner    *refFrame // the graph at work in it
 	round    int
 }
@@ -70,65 +71,43 @@ func newRefFrame(g *graphSpec, path string, s refState) *refFrame {
 
 // run goes on until nothing can.
 func (r *reference) run() *reference {
-	r.fault = false
-	switch v := r.advance(r.root); {
-	case v&refFailed != 0 || r.fault:
+	r.fault, r.status = false, checkpoint.StatusCompleted
+	if v := r.advance(r.root); v&refFailed != 0 || r.fault {
 		r.status = checkpoint.StatusFailed
-	case v != 0:
+	} else if v != 0 {
 		r.status = checkpoint.StatusInterrupted
-	default:
-		r.status = checkpoint.StatusCompleted
 	}
 	return r
 }
 
-// resume ends the interrupts, gives new attempts to what made the run fail, and runs.
-func (r *reference) resume() *reference {
-	r.root.release(r.status == checkpoint.StatusFailed)
-	return r.run()
-}
-
-func (f *refFrame) release(again bool) {
-	f.held = nil
-	for _, t := range f.open {
-		switch {
-		case t.inner != nil:
-			t.inner.release(again)
-		case t.phase == "waits":
-			t.phase, t.passed = "", true
-		case t.phase == "failed" && again && !t.caught:
-			t.phase = ""
-		}
-	}
-}
-
 // advance runs a frame until it ends, or as far as it can go.
 func (r *reference) advance(f *refFrame) (v refVerdict) {
-	for v == 0 && len(f.held) == 0 {
+	for len(f.held) == 0 {
 		if f.open == nil && !r.begin(f) {
 			return 0
 		}
 		for _, t := range f.open {
 			v |= r.visit(f, t)
 		}
-		if v == 0 {
-			v = r.end(f)
+		if v == 0 && !r.end(f) {
+			v = refStuck
+		}
+		if v != 0 {
+			return v
 		}
 	}
-	if v == 0 {
-		v = refStuck
-	}
-	return v
+	return refStuck
 }
 
 // begin opens the superstep of all nodes that are ready; it is false if there are none.
 func (r *reference) begin(f *refFrame) bool {
 	for i, n := range f.g.Nodes {
-		if settled, taken := f.edge(edgeSpec{Op: "join", Of: n.After}); f.nodes[i].phase != "" || !settled {
-			continue
-		} else if taken {
+		settled, taken := f.edge(edgeSpec{Op: "join", Of: n.After})
+		switch {
+		case f.nodes[i].phase != "" || !settled:
+		case taken:
 			f.open = append(f.open, &refTask{nodeSpec: n, path: under(f.path, n.Name), index: i, caught: f.g.catches(i)})
-		} else {
+		default:
 			f.nodes[i].phase = "skipped"
 		}
 	}
@@ -140,10 +119,9 @@ func (r *reference) begin(f *refFrame) bool {
 // edge says whether all that e mentions has settled, and whether e is taken. Build has
 // seen to it that edges joined without a word exclude each other, or are taken together.
 func (f *refFrame) edge(e edgeSpec) (settled, taken bool) {
-	if t := &f.nodes[e.Node]; e.Op == "" {
-		if e.Failed {
-			return t.phase != "", t.phase == "failed"
-		}
+	if t := &f.nodes[e.Node]; e.Op == "" && e.Failed {
+		return t.phase != "", t.phase == "failed"
+	} else if e.Op == "" {
 		return t.phase != "", t.phase == "done" && (len(e.On) == 0 || slices.Contains(e.On, t.outcome))
 	}
 	settled, some := true, 0
@@ -162,22 +140,18 @@ func (f *refFrame) edge(e edgeSpec) (settled, taken bool) {
 
 // visit brings a visit of the open superstep to its end, or as far as it can go.
 func (r *reference) visit(f *refFrame, t *refTask) (v refVerdict) {
-	switch {
-	case t.phase == "done" || t.phase == "failed" && t.caught:
-		return 0
-	case t.phase == "failed":
-		return refFailed
-	case r.before[t.path] && !t.passed:
-		if t.phase == "" {
-			r.paused = append(r.paused, "before "+t.path)
-		}
-		t.phase = "waits"
+	if t.phase != "" {
+		return t.verdict
+	}
+	if r.holds(t) {
 		return refStuck
-	case t.Kind == dag.KindFail:
+	}
+	switch t.Kind {
+	case dag.KindFail:
 		v, t.failure = refFailed, toldOf(t.path, 0, dag.FailedEnd)
-	case t.Kind == dag.KindLoop:
+	case dag.KindLoop:
 		v = r.loop(f, t)
-	case t.Kind == dag.KindEmbed:
+	case dag.KindEmbed:
 		v = r.embed(f, t)
 	default:
 		v = r.attempt(f, t)
@@ -188,30 +162,29 @@ func (r *reference) visit(f *refFrame, t *refTask) (v refVerdict) {
 	} else if v == refFailed && (t.caught || t.inner == nil) {
 		t.phase, t.inner = "failed", nil
 	}
-	if t.caught {
-		v &^= refFailed
+	if t.verdict = v; t.caught {
+		t.verdict &^= refFailed
 	}
-	return v
+	return t.verdict
 }
 
 func (r *reference) attempt(f *refFrame, t *refTask) refVerdict {
+	var caught []string
+	for _, i := range failures(t.After) {
+		if f.nodes[i].phase == "failed" {
+			caught = append(caught, f.nodes[i].failure)
+		}
+	}
 	for range max(t.Attempts, 1) {
 		t.attempts++
 		r.attempts = append(r.attempts, fmt.Sprintf("%s@%d#%d", t.path, f.step, t.attempts))
-		if t.fails(t.attempts) {
-			continue
+		if !t.fails(t.attempts) {
+			t.outcome = t.act(t.path, caught, func(ops ...cellOp) string {
+				t.delta = append(t.delta, ops...)
+				return f.state.with(t.delta).json()
+			})
+			return 0
 		}
-		var caught []string
-		for _, i := range failures(t.After) {
-			if f.nodes[i].phase == "failed" {
-				caught = append(caught, f.nodes[i].failure)
-			}
-		}
-		t.outcome = t.act(t.path, caught, func(ops ...cellOp) string {
-			t.delta = append(t.delta, ops...)
-			return f.state.with(t.delta).json()
-		})
-		return 0
 	}
 	t.failure = toldOf(t.path, t.attempts, dag.FailureKind(t.How))
 	return refFailed
@@ -261,24 +234,21 @@ func (r *reference) embed(f *refFrame, t *refTask) refVerdict {
 	return v
 }
 
-// end merges the open superstep and settles it. It is stuck if that can't be merged.
-func (r *reference) end(f *refFrame) refVerdict {
+// end merges the open superstep and settles it; it is false if that can't be merged.
+func (r *reference) end(f *refFrame) bool {
 	delta, ok := r.merge(f)
 	if !ok {
-		return refStuck
+		return false
 	}
 	f.delta, f.state = append(f.delta, delta...), f.state.with(delta)
 	for _, t := range f.open {
-		if f.nodes[t.index] = *t; r.after[t.path] && t.phase == "done" {
-			f.held = append(f.held, t.path)
-			r.paused = append(r.paused, "after "+t.path)
-		}
+		f.nodes[t.index] = *t
 	}
+	settled := f.open
 	f.open = nil
-	if r.states[f.at()] = f.state.json(); len(f.held) > 0 {
-		r.begin(f) // what it goes on with is known, and has not begun
-	}
-	return 0
+	r.states[f.at()] = f.state.json()
+	r.hold(f, settled)
+	return true
 }
 
 // merge joins what the open superstep has finished, in declaration order. If two visits
@@ -323,7 +293,7 @@ func (f *refFrame) cursor(all []string) []string {
 	for _, t := range f.open {
 		if t.inner != nil {
 			all = t.inner.cursor(all)
-		} else if t.phase != "done" && !(t.phase == "failed" && t.caught) {
+		} else if t.phase == "" || t.verdict != 0 {
 			all = append(all, t.path)
 		}
 	}

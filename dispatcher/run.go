@@ -56,6 +56,9 @@ type run struct {
 	stuck   error         // why the caller gave up; the caller's
 	started time.Time     // of the call
 	told    bool          // the observer knows that the run is live
+	telling bool          // the observer is being told
+
+	appended Event // of the append that tell tells of
 
 	lines  []checkpoint.Entry // memory for the next append
 	bytes  []byte
@@ -167,7 +170,9 @@ func (r *run) poll() bool {
 
 // idle reports whether nothing runs and nothing may begin.
 func (r *run) idle() bool {
-	r.halted()
+	if len(r.m.ready) == 0 { // else launch reads the contexts, before each body
+		r.halted()
+	}
 	if len(r.flight) > 0 {
 		return false
 	}
@@ -382,8 +387,15 @@ func (r *run) add(x fact) {
 // blank makes room for a fact, which the caller fills in and apply applies. Facts are
 // large, and most of a run's time without a store would go into copying them.
 func (r *run) blank() *fact {
-	r.facts = append(r.facts, fact{live: true, extra: &plainFact})
-	return &r.facts[len(r.facts)-1]
+	n := len(r.facts)
+	if n < cap(r.facts) { // tell has cleared it
+		r.facts = r.facts[:n+1]
+	} else {
+		r.facts = append(r.facts, fact{})
+	}
+	x := &r.facts[n]
+	x.live, x.extra = true, &plainFact
+	return x
 }
 
 func (r *run) apply() {

@@ -73,7 +73,34 @@ func (f forger) Read(ctx context.Context, id string, from, to uint64) iter.Seq2[
 	}
 }
 
-func TestScenario21CorruptForeignAndMissing(t *testing.T) {
+// at returns a forgery of the entry of this number.
+func at(seq uint64, change func(*checkpoint.Entry)) func(*checkpoint.Entry) error {
+	return func(e *checkpoint.Entry) error {
+		if e.Seq == seq {
+			change(e)
+		}
+		return nil
+	}
+}
+
+var forgeries = map[string]struct {
+	forge func(*checkpoint.Entry) error
+	seq   uint64 // where it has to be found
+}{
+	"damage that the store sees": {func(e *checkpoint.Entry) error {
+		if e.Seq == 4 {
+			return &checkpoint.CorruptError{Run: run, Seq: 4, Reason: "checksum"}
+		}
+		return nil
+	}, 4},
+	"an entry of another graph":      {at(3, func(e *checkpoint.Entry) { e.Path = "elsewhere" }), 3},
+	"an entry twice":                 {at(4, func(e *checkpoint.Entry) { e.Kind, e.Path = checkpoint.Done, "a" }), 4},
+	"a delta of another state":       {at(3, func(e *checkpoint.Entry) { e.Delta = []byte(`{"Weather":{"set":1}}`) }), 3},
+	"a kind that nothing writes yet": {at(3, func(e *checkpoint.Entry) { e.Kind = checkpoint.EffectBegun }), 3},
+	"a superstep that can't be":      {at(4, func(e *checkpoint.Entry) { e.Kind, e.Path, e.Step = checkpoint.Superstep, "", 7 }), 4},
+}
+
+func TestScenario21CorruptOrForeign(t *testing.T) {
 	quiet(t)
 	var w witness
 	var store memory.Store
@@ -82,58 +109,39 @@ func TestScenario21CorruptForeignAndMissing(t *testing.T) {
 	rests(t, res, err, checkpoint.StatusInterrupted, "c")
 	before, _ := store.Stat(t.Context(), run)
 	w.took()
-
-	at := func(seq uint64, change func(*checkpoint.Entry)) func(*checkpoint.Entry) error {
-		return func(e *checkpoint.Entry) error {
-			if e.Seq == seq {
-				change(e)
+	for name, c := range forgeries {
+		d := process(t, g, forger{&store, c.forge}, dispatcher.Options{})
+		_, runErr := d.Run(t.Context(), run, nil)
+		_, resumeErr := d.Resume(t.Context(), run)
+		_, stateErr := d.State(t.Context(), run)
+		for call, err := range map[string]error{
+			"Run": runErr, "Resume": resumeErr, "State": stateErr, "Cancel": d.Cancel(t.Context(), run, nil),
+		} {
+			var damage *checkpoint.CorruptError
+			if !errors.As(err, &damage) || !errors.Is(err, checkpoint.ErrCorrupt) {
+				t.Errorf("%s: %s returned %v, want a CorruptError", name, call, err)
+			} else if damage.Run != run || damage.Seq != c.seq {
+				t.Errorf("%s: %s found damage at entry %d of %q, want entry %d", name, call, damage.Seq, damage.Run, c.seq)
 			}
-			return nil
 		}
 	}
-	for name, c := range map[string]struct {
-		forge func(*checkpoint.Entry) error
-		seq   uint64
-	}{
-		"damage that the store sees": {func(e *checkpoint.Entry) error {
-			if e.Seq == 4 {
-				return &checkpoint.CorruptError{Run: run, Seq: 4, Reason: "checksum"}
-			}
-			return nil
-		}, 4},
-		"an entry of another graph":      {at(3, func(e *checkpoint.Entry) { e.Path = "elsewhere" }), 3},
-		"an entry twice":                 {at(4, func(e *checkpoint.Entry) { e.Kind, e.Path = checkpoint.Done, "a" }), 4},
-		"a delta of another state":       {at(3, func(e *checkpoint.Entry) { e.Delta = []byte(`{"Weather":{"set":1}}`) }), 3},
-		"a kind that nothing writes yet": {at(3, func(e *checkpoint.Entry) { e.Kind = checkpoint.EffectBegun }), 3},
-		"a superstep that can't be":      {at(4, func(e *checkpoint.Entry) { e.Kind, e.Path, e.Step = checkpoint.Superstep, "", 7 }), 4},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := process(t, g, forger{&store, c.forge}, dispatcher.Options{})
-			for call, try := range map[string]func() error{
-				"Resume": func() error { _, err := d.Resume(t.Context(), run); return err },
-				"Run":    func() error { _, err := d.Run(t.Context(), run, nil); return err },
-				"State":  func() error { _, err := d.State(t.Context(), run); return err },
-				"Cancel": func() error { return d.Cancel(t.Context(), run, nil) },
-			} {
-				err := try()
-				var damage *checkpoint.CorruptError
-				if !errors.As(err, &damage) || !errors.Is(err, checkpoint.ErrCorrupt) {
-					t.Errorf("%s returned %v, want a CorruptError", call, err)
-				} else if damage.Run != run || damage.Seq != c.seq {
-					t.Errorf("%s found damage at entry %d of %q, want entry %d", call, damage.Seq, damage.Run, c.seq)
-				}
-			}
-		})
-	}
+	w.expect(t)
 	if after, _ := store.Stat(t.Context(), run); after.Head != before.Head {
 		t.Errorf("the log went from %v to %v", before.Head, after.Head)
 	}
-	d := process(t, g, &store, dispatcher.Options{})
-	if _, err := d.Resume(t.Context(), "nobody"); !errors.Is(err, dispatcher.ErrNotFound) || errors.Is(err, checkpoint.ErrCorrupt) {
-		t.Errorf("Resume of a run that is missing returned %v, want ErrNotFound", err)
+}
+
+// What is missing is not damaged: it is not found, and to Run it is a new run.
+func TestScenario21Missing(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	d := process(t, line(t, &w, nil), &store, dispatcher.Options{})
+	if _, err := d.Resume(t.Context(), run); !errors.Is(err, dispatcher.ErrNotFound) || errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Errorf("Resume returned %v, want ErrNotFound", err)
 	}
 	w.expect(t)
-	res, err = d.Run(t.Context(), "nobody", nil) // to Run a missing one is a new one
+	res, err := d.Run(t.Context(), run, nil)
 	completes(t, res, err)
 }
 
@@ -169,7 +177,21 @@ func TestScenario26CursorOfNothing(t *testing.T) {
 			t.Errorf("Resume from %q returned %v, want %v and both positions", c.cursor, err, c.want)
 		}
 	}
+	w.expect(t)
+	if after, _ := store.Stat(t.Context(), run); after.Head != before.Head {
+		t.Errorf("the log went from %v to %v", before.Head, after.Head)
+	}
+}
 
+// Scenario 26, too: a run that another graph has made.
+func TestScenario26ChangedGraph(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	g := line(t, &w, nil)
+	res, err := process(t, g, &store, dispatcher.Options{InterruptBefore: []string{"b"}}).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "b")
+	w.took()
 	b := dag.New[Tale]("line")
 	dag.Step(b, "a", w.sees(nil))
 	changed := frozen(t, b)
@@ -184,9 +206,6 @@ func TestScenario26CursorOfNothing(t *testing.T) {
 		}
 	}
 	w.expect(t)
-	if after, _ := store.Stat(t.Context(), run); after.Head != before.Head {
-		t.Errorf("the log went from %v to %v", before.Head, after.Head)
-	}
 }
 
 // steps returns a chain of n nodes that count.

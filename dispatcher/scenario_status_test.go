@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"testing/synctest"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -22,67 +21,69 @@ func line(t testing.TB, w *witness, body part) *dag.Graph[Tale] {
 	return frozen(t, b)
 }
 
+// A statusLog is the sequence of statuses that a store has for a run.
+type statusLog struct {
+	t     *testing.T
+	store checkpoint.Store
+	seen  []checkpoint.Status
+}
+
+func (l *statusLog) note() {
+	info, err := l.store.Stat(context.Background(), run)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.seen = append(l.seen, info.Status)
+}
+
 // Scenario 8: a run goes from pending over running to completed, or comes to rest, and
 // leaves rest only by a resume, an answer or a cancel. Completed is sticky.
 func TestScenario08LegalTransitions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var w witness
-		var store memory.Store
-		fails := true
-		g := line(t, &w, func(context.Context, *Tale) error {
-			if fails {
-				return errWeather
-			}
-			return nil
-		})
-		var seen []checkpoint.Status
-		note := func() {
-			info, err := store.Stat(t.Context(), run)
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen = append(seen, info.Status)
+	quiet(t)
+	var w witness
+	var store memory.Store
+	fails := true
+	log := statusLog{t: t, store: &store}
+	g := line(t, &w, func(context.Context, *Tale) error {
+		if fails {
+			return errWeather
 		}
-		d := process(t, g, &store, dispatcher.Options{
-			InterruptBefore: []string{"c"},
-			Observe: func(e dispatcher.Event) {
-				if e.Kind == dispatcher.VisitStarted || e.Kind == dispatcher.RunRested {
-					note()
-				}
-			},
-		})
-
-		_, err := d.Run(t.Context(), run, nil)
-		if err == nil {
-			t.Fatal("the run did not fail")
-		}
-		if err := d.Cancel(t.Context(), run, nil); err != nil {
-			t.Fatal(err)
-		}
-		note()
-		fails = false
-		for range 3 { // out of Cancelled, out of Failed, out of Interrupted
-			if _, err = d.Resume(t.Context(), run); err == nil {
-				break
-			}
-		}
-		want := []checkpoint.Status{
-			checkpoint.StatusRunning, checkpoint.StatusRunning, checkpoint.StatusFailed,
-			checkpoint.StatusCancelled, checkpoint.StatusFailed,
-			checkpoint.StatusRunning, checkpoint.StatusInterrupted,
-			checkpoint.StatusRunning, checkpoint.StatusCompleted,
-		}
-		if err != nil || !slices.Equal(seen, want) {
-			t.Errorf("the run was %q in turn, %v, want %q", seen, err, want)
-		}
-		if err := d.Cancel(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrCompleted) {
-			t.Errorf("Cancel of a completed run returned %v", err)
-		}
-		note()
-		if last := seen[len(seen)-1]; last != checkpoint.StatusCompleted {
-			t.Errorf("the completed run became %s", last)
-		}
+		return nil
 	})
+	d := process(t, g, &store, dispatcher.Options{
+		InterruptBefore: []string{"c"},
+		Observe: func(e dispatcher.Event) {
+			if e.Kind == dispatcher.VisitStarted || e.Kind == dispatcher.RunRested {
+				log.note()
+			}
+		},
+	})
+	if _, err := d.Run(t.Context(), run, nil); err == nil {
+		t.Fatal("the run did not fail")
+	}
+	if err := d.Cancel(t.Context(), run, nil); err != nil {
+		t.Fatal(err)
+	}
+	log.note()
+	fails = false
+	for _, want := range []error{errWeather, dispatcher.ErrInterrupted, nil} { // out of Cancelled, Failed, Interrupted
+		if _, err := d.Resume(t.Context(), run); !errors.Is(err, want) {
+			t.Fatalf("the resume returned %v, want %v", err, want)
+		}
+	}
+	if err := d.Cancel(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrCompleted) {
+		t.Errorf("Cancel of a completed run returned %v", err)
+	}
+	log.note()
+	want := []checkpoint.Status{
+		checkpoint.StatusRunning, checkpoint.StatusRunning, checkpoint.StatusFailed,
+		checkpoint.StatusCancelled, checkpoint.StatusFailed,
+		checkpoint.StatusRunning, checkpoint.StatusInterrupted,
+		checkpoint.StatusRunning, checkpoint.StatusCompleted, checkpoint.StatusCompleted,
+	}
+	if !slices.Equal(log.seen, want) {
+		t.Errorf("the run was %q in turn, want %q", log.seen, want)
+	}
 }
 
 func TestScenario09CompletedIsNotTouched(t *testing.T) {

@@ -63,12 +63,12 @@ func (s *strays) returned() {
 // the grace period, and tells the owner of posts. It returns true when the run has come
 // to rest, and false when the grace period is over and the owner has not come back.
 func (r *run) watch() bool {
+	posted, stop := r.watchPosts() // before the owner reads what was posted so far
+	defer stop()
 	h := &tenure{}
 	go r.own(h) // watch waits for its end, or takes its tenure away
-	posted, stop := r.watchPosts()
-	defer stop()
 
-	var soft, hard <-chan time.Time
+	var soft, hard *time.Timer
 	done := r.ctx.Done()
 	for {
 		select {
@@ -78,30 +78,30 @@ func (r *run) watch() bool {
 			r.hearPosts()
 		case <-done:
 			done = nil
-			grace := r.c.opts.Grace
-			reserve := min(grace/4, 500*time.Millisecond)
-			softTimer, hardTimer := time.NewTimer(grace-reserve), time.NewTimer(grace)
-			defer softTimer.Stop()
-			defer hardTimer.Stop()
-			soft, hard = softTimer.C, hardTimer.C
-		case <-soft:
+			soft = time.NewTimer(r.c.opts.Grace - r.reserve())
+			defer soft.Stop()
+		case <-after(soft):
 			soft = nil
 			close(r.soft)
 			h = r.takeOver(h)
-		case <-hard:
-			if soft == nil {
-				return r.giveUp(h)
-			}
-			// The machine has stalled, or the grace period is next to nothing: both timers
-			// are due. The owner still gets a moment to do what it does at the first.
-			soft = nil
-			close(r.soft)
-			h = r.takeOver(h)
-			last := time.NewTimer(5 * time.Millisecond)
-			defer last.Stop()
-			hard = last.C
+			// However short the grace period is, the owner gets a moment to tell how it rests.
+			hard = time.NewTimer(max(r.reserve(), 5*time.Millisecond))
+			defer hard.Stop()
+		case <-after(hard):
+			return r.giveUp(h)
 		}
 	}
+}
+
+// reserve is the end of the grace period: nodes are abandoned before it, so that what the
+// others did can still be made durable.
+func (r *run) reserve() time.Duration { return min(r.c.opts.Grace/4, 500*time.Millisecond) }
+
+func after(t *time.Timer) <-chan time.Time {
+	if t == nil {
+		return nil
+	}
+	return t.C
 }
 
 // takeOver takes the ownership from an owner that is in the body of a visit, abandons

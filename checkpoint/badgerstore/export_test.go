@@ -1,6 +1,9 @@
 package badgerstore
 
 import (
+	"path/filepath"
+	"testing"
+
 	"github.com/dgraph-io/badger/v4"
 )
 
@@ -9,5 +12,67 @@ func BadgerOptions(dir string, synced bool) badger.Options {
 	return Options{}.withDefaults(dir).forBadger(dir, synced)
 }
 
+// Raw opens the database of a closed store in dir, and calls edit in a transaction that is
+// the next one.
+func Raw(t *testing.T, dir string, o Options, edit func(*badger.Txn) error) {
+	t.Helper()
+	db, err := badger.OpenManaged(
+		o.withDefaults(dir).forBadger(filepath.Join(dir, databaseDir), true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts := db.MaxVersion() + 1
+	txn := db.NewTransactionAt(ts, true)
+	if err := edit(txn); err != nil {
+		t.Fatal(err)
+	}
+	if err := txn.CommitAt(ts, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // LogKey returns the key of an append.
 func LogKey(run, seq uint64) []byte { return seqKey(logKey, run, seq) }
+
+// RowKey returns the key of a run's row.
+func RowKey(run uint64) []byte { return runKey(rowKey, run) }
+
+// DeletedKey returns the key that says that a run is being removed.
+func DeletedKey(run uint64) []byte { return runKey(deletedKey, run) }
+
+// Frame returns a frame of that payload.
+func Frame(key, payload []byte) []byte { return frame(key, payload) }
+
+// Badger returns the database of an open store.
+func (s *Store) Badger() *badger.DB { return s.db }
+
+// CommitWith makes the store commit by that function, which is given the one it had. It is
+// called before anything is appended.
+func (s *Store) CommitWith(commit func(next func() error) error) {
+	next := s.commitAt
+	s.commitAt = func(txn *badger.Txn, ts uint64) error {
+		return commit(func() error { return next(txn, ts) })
+	}
+}
+
+// FreeWith makes the store ask that function how much room is left.
+func (s *Store) FreeWith(free func() (int64, error)) {
+	s.space.free = func(string) (int64, error) { return free() }
+	s.space.written = askEvery
+}
+
+// ForgetIdle makes the store forget runs at once that nobody uses.
+func (s *Store) ForgetIdle() { s.idleMost = 0 }
+
+// Remembered returns how many runs the store has in memory.
+func (s *Store) Remembered() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.runs)
+}
+
+// Queued returns how many requests wait for the committer.
+func (s *Store) Queued() int { return len(s.queue) }

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
@@ -17,75 +18,123 @@ import (
 )
 
 // guard checks the files of the database before Badger sees them, for what Badger does with
-// damaged ones can't be undone or survived: without a manifest it removes all tables, and
-// some kinds of damage make it panic in goroutines of its own.
-func guard(ctx context.Context, dir string, synced bool) error {
+// damaged ones can't be undone or survived: it removes tables that the manifest does not
+// name, and some kinds of damage make it panic in goroutines of its own.
+func guard(ctx context.Context, dir string, synced bool) (g guarded, err error) {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return g, nil
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoint: reading the database's directory: %w", err)
+		return g, fmt.Errorf("checkpoint: reading the database's directory: %w", err)
 	}
 	tables := make(map[uint64]string)
 	logs := false // of transactions that are not yet in a table
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name())
-		info, err := f.Info()
-		if err != nil {
-			return fmt.Errorf("checkpoint: reading the database's directory: %w", err)
-		}
 		switch filepath.Ext(path) {
-		case ".mem", ".vlog":
-			if info.Size() == 0 { // see openDatabase
-				if err := os.Remove(path); err != nil {
-					return fmt.Errorf("checkpoint: removing an empty file: %w", err)
-				}
-				continue
+		case asideExt: // by a process that died
+			path = strings.TrimSuffix(path, asideExt)
+			if err := os.Rename(path+asideExt, path); err != nil {
+				return g, fmt.Errorf("checkpoint: putting a table back: %w", err)
 			}
-			if synced {
-				// An unsynced store may have left it only in memory.
-				if err := syncFile(path); err != nil {
-					return err
-				}
-			}
-			logs = logs || filepath.Ext(path) == ".mem"
+			fallthrough
 		case ".sst":
-			if id, ok := tableID(f.Name()); ok {
+			if id, ok := tableID(path); ok {
 				tables[id] = path
 			}
+		case ".mem", ".vlog":
+			used, err := guardLog(path, synced)
+			if err != nil {
+				return g, err
+			}
+			logs = logs || used && filepath.Ext(path) == ".mem"
 		}
 	}
-	return guardTables(ctx, dir, tables, logs)
+	if err := g.tables(ctx, dir, tables, logs); err != nil {
+		return g, err
+	}
+	return g, g.setAside()
 }
 
-func syncFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err == nil {
-		err = errors.Join(f.Sync(), f.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("checkpoint: syncing %s: %w", path, err)
+// A guarded is what guard has found out.
+type guarded struct {
+	newest uint64   // version in a table
+	loose  []string // tables that the manifest does not name
+}
+
+// asideExt is what the names of loose tables end in while Badger opens the database.
+const asideExt = ".aside"
+
+// setAside hides the loose tables from Badger, which would remove them. If the database
+// proves whole without them dropLoose does that, if not putBack.
+func (g *guarded) setAside() error {
+	for _, path := range g.loose {
+		if err := os.Rename(path, path+asideExt); err != nil {
+			return fmt.Errorf("checkpoint: setting a table aside: %w", err)
+		}
 	}
 	return nil
 }
 
-func tableID(name string) (uint64, bool) {
-	var id uint64
-	n, err := fmt.Sscanf(strings.TrimSuffix(name, ".sst"), "%d", &id)
-	return id, n == 1 && err == nil
+func (g *guarded) dropLoose() error {
+	for _, path := range g.loose {
+		if err := os.Remove(path + asideExt); err != nil {
+			return fmt.Errorf("checkpoint: removing a table that a crash left: %w", err)
+		}
+	}
+	return nil
 }
 
-// guardTables checks the manifest, and every table that it names. A table that it does not
-// name is one that a crash left half made or half removed: then all in it is elsewhere too.
-func guardTables(
+func (g *guarded) putBack() error {
+	var errs []error
+	for _, path := range g.loose {
+		errs = append(errs, os.Rename(path+asideExt, path))
+	}
+	return errors.Join(errs...)
+}
+
+// guardLog removes a file of no bytes, see openDatabase, and makes another one durable if
+// the store is to be synced: one that was not may have left it in memory.
+func guardLog(path string, synced bool) (used bool, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.Size() == 0:
+		err = os.Remove(path)
+	case err == nil && synced:
+		used, err = true, syncFile(path)
+	case err == nil:
+		used = true
+	}
+	if err != nil {
+		return false, fmt.Errorf("checkpoint: preparing %s: %w", path, err)
+	}
+	return used, nil
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func tableID(path string) (uint64, bool) {
+	name, ok := strings.CutSuffix(filepath.Base(path), ".sst")
+	id, err := strconv.ParseUint(name, 10, 64)
+	return id, ok && err == nil
+}
+
+// tables checks the manifest, and every table that it names. A table that it does not name
+// is one that a crash left half made or half removed: then all in it is elsewhere too.
+func (g *guarded) tables(
 	ctx context.Context, dir string, tables map[uint64]string, logs bool,
 ) error {
 	named, err := readManifest(dir, len(tables) > 0 || logs)
 	if err != nil {
 		return err
 	}
-	var newest uint64
 	for id := range named {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -98,18 +147,16 @@ func guardTables(
 		if err != nil {
 			return fmt.Errorf("%w: table %s: %w", checkpoint.ErrCorrupt, path, err)
 		}
-		newest = max(newest, version)
+		g.newest = max(g.newest, version)
 		delete(tables, id)
-	}
-	if logs {
-		return nil // what is missing is found out by noGaps
 	}
 	for _, path := range tables {
 		version, err := checkTable(path)
-		if err == nil && version > newest {
+		if err == nil && version > g.newest && !logs {
 			return fmt.Errorf("%w: the manifest does not name the newest table, %s",
 				checkpoint.ErrCorrupt, path)
 		}
+		g.loose = append(g.loose, path)
 	}
 	return nil
 }
@@ -135,6 +182,9 @@ func readManifest(dir string, expected bool) (map[uint64]badger.TableManifest, e
 	return manifest.Tables, nil
 }
 
+// leastIndex is less than the index of a table with one block has, and enough to be read.
+const leastIndex = 32
+
 // checkTable checks the checksums of a table's index and blocks, and returns the newest
 // version in it. A table is blocks, the index, and then, each with its length behind it, the
 // index's length and checksum; a block ends in its own checksum and that one's length.
@@ -148,13 +198,16 @@ func checkTable(path string) (newest uint64, err error) {
 		return 0, errors.New("it is cut off")
 	}
 	data, index, ok := cutSized(rest)
-	if !ok {
+	if !ok || len(index) < leastIndex {
 		return 0, errors.New("its index is cut off")
 	}
 	if err := checkSum(index, sum); err != nil {
 		return 0, fmt.Errorf("its index: %w", err)
 	}
 	t := fb.GetRootAsTableIndex(index, 0)
+	if t.OffsetsLength() == 0 {
+		return 0, errors.New("it has no blocks")
+	}
 	for i := range t.OffsetsLength() {
 		var at fb.BlockOffset
 		if !t.Offsets(&at, i) || uint64(at.Offset())+uint64(at.Len()) > uint64(len(data)) {

@@ -52,7 +52,8 @@ func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, er
 	if err := room.check(0); err != nil {
 		return nil, err
 	}
-	db, err := openDatabase(ctx, o, filepath.Join(dir, databaseDir), synced)
+	db, g, err := openDatabase(ctx, o, filepath.Join(dir, databaseDir), synced)
+	undo = append(undo, g.putBack)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, er
 	if s.ts == 0 {
 		err = s.create(id)
 	} else {
-		err = s.recognize(ctx, id)
+		err = s.recognize(ctx, id, g.newest)
 	}
 	if err != nil {
 		return nil, err
@@ -72,6 +73,9 @@ func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, er
 		return nil, err
 	}
 	undo = append(undo, s.witness.file.Close)
+	if err := g.dropLoose(); err != nil {
+		return nil, err
+	}
 	if err := s.sweepAll(ctx); err != nil {
 		return nil, err
 	}
@@ -84,23 +88,23 @@ func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, er
 // one when it fails, so it gets a second chance.
 func openDatabase(
 	ctx context.Context, o Options, dir string, synced bool,
-) (*badger.DB, error) {
+) (*badger.DB, guarded, error) {
 	for try := 1; ; try++ {
-		if err := guard(ctx, dir, synced); err != nil {
-			return nil, err
+		g, err := guard(ctx, dir, synced)
+		if err != nil {
+			return nil, g, err
 		}
 		db, err := tryBadger(o.forBadger(dir, synced))
-		if err == nil {
-			return db, nil
-		}
-		if strings.Contains(err.Error(), "Cannot acquire directory lock") {
-			return nil, fmt.Errorf("%w: %s", checkpoint.ErrLocked, dir)
-		}
-		if try == 2 {
-			if ofSystem(err) {
-				return nil, fmt.Errorf("checkpoint: opening the database: %w", err)
-			}
-			return nil, fmt.Errorf("%w: opening the database: %w", checkpoint.ErrCorrupt, err)
+		switch {
+		case err == nil:
+			return db, g, nil
+		case strings.Contains(err.Error(), "Cannot acquire directory lock"):
+			return nil, g, fmt.Errorf("%w: %s", checkpoint.ErrLocked, dir)
+		case try == 1: // guard puts back what it set aside
+		case ofSystem(err):
+			return nil, g, fmt.Errorf("checkpoint: opening the database: %w", err)
+		default:
+			return nil, g, fmt.Errorf("%w: opening the database: %w", checkpoint.ErrCorrupt, err)
 		}
 	}
 }
@@ -143,8 +147,9 @@ func (s *Store) create(id string) error {
 	return nil
 }
 
-// recognize checks that the database is that of the store, with no transaction missing.
-func (s *Store) recognize(ctx context.Context, id string) error {
+// recognize checks that the database is that of the store, with no transaction missing of
+// those after tabled, the newest that was in a table before the database was opened.
+func (s *Store) recognize(ctx context.Context, id string, tabled uint64) error {
 	v := s.openingView()
 	defer v.close()
 	value, err := get(v.txn, storeKey)
@@ -163,20 +168,16 @@ func (s *Store) recognize(ctx context.Context, id string) error {
 		return fmt.Errorf("%w: the database is that of store %.36q, not %s",
 			checkpoint.ErrCorrupt, payload, id)
 	}
-	if err := v.noGaps(ctx); err != nil {
+	if err := v.noGaps(ctx, tabled); err != nil {
 		return err
 	}
 	s.lastRun, err = v.lastRun()
 	return err
 }
 
-// noGaps checks that the transactions that are not yet in tables are all there. The log that
+// noGaps checks that the transactions that were not yet in tables are all there. The log that
 // Badger keeps of them ends at the first record that it can't read, without a word.
-func (v *view) noGaps(ctx context.Context) error {
-	var tabled uint64
-	for _, table := range v.s.db.Tables() {
-		tabled = max(tabled, table.MaxVersion)
-	}
+func (v *view) noGaps(ctx context.Context, tabled uint64) error {
 	seen := make(map[uint64]bool)
 	it := v.txn.NewIterator(badger.IteratorOptions{AllVersions: true, SinceTs: tabled})
 	defer it.Close()

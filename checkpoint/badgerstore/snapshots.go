@@ -119,7 +119,10 @@ func (s *Store) Snapshot(
 			checkpoint.ErrNotFound, id)
 	}
 	snap, err := v.snapshot(f, key)
-	return snap, checkpoint.Corrupt(id, seqOf(key), err)
+	if err != nil {
+		return checkpoint.Snapshot{}, checkpoint.Corrupt(id, seqOf(key), err)
+	}
+	return snap, nil
 }
 
 func (v *view) snapshot(f found, key []byte) (checkpoint.Snapshot, error) {

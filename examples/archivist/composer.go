@@ -11,8 +11,8 @@ import (
 // does who starts to write before the editor has chosen.
 const eager = listed + 1
 
-// Compose writes a draft. The first one quotes from all candidates; those that follow a refusal quote
-// the shortlist.
+// Compose writes a draft. The first one quotes from all candidates; those that follow a refusal
+// quote the shortlist.
 func (lib *Library) Compose(ctx context.Context, q *Inquiry) error {
 	if err := lib.pause(ctx); err != nil {
 		return err

@@ -9,8 +9,8 @@
 //
 // state.go is what one question knows and graph.go in which order it learns it. Each node is a
 // function of a context and an *Inquiry, in the file of its subject: recall.go, intent.go,
-// scouts.go, rank.go, composer.go, answer.go. session.go runs the graph over a store in a directory,
-// and the files beside it are the command line.
+// scouts.go, rank.go, composer.go, answer.go. session.go runs the graph over a store in a
+// directory, and the files beside it are the command line.
 //
 // The nouns of pawl that all of it needs: [dag.Graph]; [state.Value], [state.List] and [state.Sum];
 // [dispatcher.Dispatcher], [dispatcher.Options], [dispatcher.Result], [dispatcher.Rest],

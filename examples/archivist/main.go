@@ -43,7 +43,7 @@ func (c *config) do(stdout, stderr *os.File) error {
 	} else {
 		err = s.work(stdout, stderr)
 	}
-	if closing := s.close(); err == nil {
+	if closing := s.close(); closing != nil && exitStatus(err) != 1 {
 		err = closing
 	}
 	return err
@@ -86,8 +86,8 @@ func exitStatus(err error) int {
 	return 1
 }
 
-// complaint is the one line that tells of err, or "" if the run came to rest and can go on: that has
-// been told in other words.
+// complaint is the one line that tells of err, or "" if the run came to rest and can go on: that
+// has been told in other words.
 func complaint(err error) string {
 	if err == nil || exitStatus(err) == 3 {
 		return ""

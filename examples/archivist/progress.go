@@ -12,8 +12,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A progress shows a run at work. Nothing is shown before its first event and after its close, which
-// may be called again.
+// A progress shows a run at work. Nothing is shown before its first event and after its close,
+// which may be called again.
 type progress struct {
 	observe func(dispatcher.Event)
 	close   func() error
@@ -90,8 +90,8 @@ func (r *row) text() string {
 	return text
 }
 
-// newLive starts to show rows that change in place. The goroutine that paints ends with close, which
-// waits for it.
+// newLive starts to show rows that change in place. The goroutine that paints ends with close,
+// which waits for it.
 func newLive(w *os.File, colours bool) *progress {
 	events, ended := make(chan dispatcher.Event, 64), make(chan struct{})
 	b := &board{w: w, colours: colours, width: func() int {

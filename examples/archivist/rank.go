@@ -30,9 +30,9 @@ func Gather(_ context.Context, q *Inquiry) error {
 	return nil
 }
 
-// Rank puts the candidates in order, and the best on the shortlist. Scores of different lookups can't
-// be compared, so it goes by ranks, by reciprocal rank fusion: a book is good if several scouts think
-// so, and better if they rank it high.
+// Rank puts the candidates in order, and the best on the shortlist. Scores of different lookups
+// can't be compared, so it goes by ranks, by reciprocal rank fusion: a book is good if several
+// scouts think so, and better if they rank it high.
 func Rank(_ context.Context, q *Inquiry) error {
 	list := q.Candidates.Slice()
 	for i := range list {
@@ -47,8 +47,8 @@ func Rank(_ context.Context, q *Inquiry) error {
 	return nil
 }
 
-// better is the order of candidates. Of equally good ones the older comes first, which has been read
-// for longer; titles settle the rest, so that the order never depends on chance.
+// better is the order of candidates. Of equally good ones the older comes first, which has been
+// read for longer; titles settle the rest, so that the order never depends on chance.
 func better(a, b Candidate) int {
 	age := func(c Candidate) int { // of an unknown year: the youngest
 		return cmp.Or(c.Book.Year, math.MaxInt)

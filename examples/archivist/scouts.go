@@ -42,7 +42,7 @@ func (lib *Library) Close() error { return lib.index.Close() }
 const (
 	textFinds    = 12
 	authorFinds  = 12
-	subjectFinds = 20 // a popular subject has many books, and nothing but their number tells them apart
+	subjectFinds = 20 // a popular subject has many books that are equally good
 	earlierFinds = 12
 )
 

@@ -87,11 +87,11 @@ func (s *session) openStore(ctx context.Context) error {
 		return err
 	}
 	s.closers = append(s.closers, s.store.Close)
-	s.dispatcher, err = dispatcher.New(s.graph, s.store, dispatcher.Options{
-		InterruptIf: s.stops.before,
-		Observe:     s.observe,
-	})
-	if err != nil {
+	o := dispatcher.Options{Observe: s.observe}
+	if s.cancelAt != "" {
+		o.InterruptIf = s.stops.before
+	}
+	if s.dispatcher, err = dispatcher.New(s.graph, s.store, o); err != nil {
 		return err
 	}
 	past := &archive{store: s.store, dispatcher: s.dispatcher, digest: s.graph.Digest()}
@@ -127,10 +127,10 @@ func (c *config) books() ([]catalogue.Book, error) {
 
 func (s *session) observe(e dispatcher.Event) {
 	s.recorder.observe(e)
-	s.progress.observe(e)
 	if s.exporter != nil {
 		s.exporter.observe(e)
 	}
+	s.progress.observe(e) // the last, so that whoever reads it finds what the others know
 }
 
 // work runs the run and tells what came of it.
@@ -179,10 +179,13 @@ func (s *session) sameQuestion() error {
 		return err
 	}
 	asked, own := strings.TrimSpace(s.question), strings.TrimSpace(res.State.Query.Get())
-	if asked != "" && asked != own {
-		return usagef("run %q has another question, “%s”", s.run, shortened(printable(own)))
+	switch {
+	case asked == "" || asked == own:
+		return nil
+	case own == "":
+		return usagef("run %q asks for its question: answer with -resume -answer", s.run)
 	}
-	return nil
+	return usagef("run %q has another question, “%s”", s.run, shortened(printable(own)))
 }
 
 // goOn is -resume.

@@ -1,0 +1,492 @@
+package badgerstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+)
+
+var oneEntry = []checkpoint.Entry{{Kind: checkpoint.Done, Path: "node"}}
+
+// acquire returns the leases of that many runs.
+func acquire(t *testing.T, s *badgerstore.Store, runs int) []checkpoint.Lease {
+	t.Helper()
+	leases := make([]checkpoint.Lease, runs)
+	for i := range leases {
+		var err error
+		if leases[i], err = s.Acquire(t.Context(), fmt.Sprintf("run-%d", i), "owner"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return leases
+}
+
+// The appends of runs that work at once share their writes, and each is written once.
+func TestAppendsAreGrouped(t *testing.T) {
+	t.Parallel()
+	const runs, each = 100, 30
+	var groups, appends, commits atomic.Int64
+	o := small
+	o.Observe = func(g checkpoint.Group) {
+		groups.Add(1)
+		appends.Add(int64(g.Appends))
+		if g.Err != nil || g.Bytes <= 0 || g.Duration <= 0 {
+			t.Errorf("group %+v", g)
+		}
+		panic("the panic of an observer is its own affair")
+	}
+	s, err := badgerstore.Open(t.Context(), t.TempDir(), o)
+	opened(t, s, err)
+	s.CommitWith(func(next func() error) error {
+		commits.Add(1)
+		return next()
+	})
+	var all sync.WaitGroup
+	for _, l := range acquire(t, s, runs) {
+		all.Go(func() {
+			var head checkpoint.Head
+			for range each {
+				var err error
+				if head, err = s.Append(t.Context(), l, head, oneEntry); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if groups.Load() != commits.Load() || appends.Load() != runs*each {
+		t.Errorf("%d groups in %d commits with %d appends, want %d appends",
+			groups.Load(), commits.Load(), appends.Load(), runs*each)
+	}
+	if groups.Load() > runs*each/4 {
+		t.Errorf("%d appends took %d groups", runs*each, groups.Load())
+	}
+}
+
+// When a commit fails, the appends in it are unknown, everything later is refused with the
+// cause, and what the disk holds is found out by opening the store again.
+func TestFailedCommitStopsTheStore(t *testing.T) {
+	t.Parallel()
+	for _, happened := range []bool{false, true} {
+		t.Run(fmt.Sprintf("happened=%v", happened), func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			leases := acquire(t, s, 2)
+			broken := errors.New("broken disk")
+			n := 0
+			s.CommitWith(func(next func() error) error {
+				if n++; n == 1 {
+					return next()
+				}
+				if happened {
+					_ = next()
+				}
+				return broken
+			})
+			head, err := s.Append(t.Context(), leases[0], checkpoint.Head{}, oneEntry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Append(t.Context(), leases[0], head, oneEntry)
+			if !errors.Is(err, checkpoint.ErrCommitUnknown) || !errors.Is(err, broken) {
+				t.Errorf("Append = %v, want ErrCommitUnknown and the cause", err)
+			}
+			for name, err := range map[string]error{
+				"Append":  second(s.Append(t.Context(), leases[1], checkpoint.Head{}, oneEntry)),
+				"Acquire": second(s.Acquire(t.Context(), "another", "owner")),
+				"Stat":    second(s.Stat(t.Context(), "run-0")),
+				"Release": s.Release(t.Context(), leases[0]),
+			} {
+				if !errors.Is(err, checkpoint.ErrClosed) || !errors.Is(err, broken) {
+					t.Errorf("%s = %v, want ErrClosed and the cause", name, err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			want := uint64(1)
+			if happened {
+				want = 2
+			}
+			info, err := open(t, dir).Stat(t.Context(), "run-0")
+			if err != nil || info.Head.Seq != want {
+				t.Errorf("the head is %d, %v, want %d", info.Head.Seq, err, want)
+			}
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// held makes commits wait: began receives when one begins, which goes on when it can send
+// to let.
+func held(s *badgerstore.Store) (began chan struct{}, let chan struct{}) {
+	began, let = make(chan struct{}), make(chan struct{})
+	s.CommitWith(func(next func() error) error {
+		began <- struct{}{}
+		<-let
+		return next()
+	})
+	return began, let
+}
+
+// An append whose context ends while it waits has not happened. One whose context ends while
+// it is written is unknown: the call returns at once, and who reads or acquires the run
+// afterwards waits until it is known.
+func TestContextEndsDuringAppend(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	leases := acquire(t, s, 2)
+	began, let := held(s)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make(chan error)
+	go func() { errs <- second(s.Append(ctx, leases[0], checkpoint.Head{}, oneEntry)) }()
+	<-began
+	waiting, stopWaiting := context.WithCancel(t.Context())
+	go func() { errs <- second(s.Append(waiting, leases[1], checkpoint.Head{}, oneEntry)) }()
+	for s.Queued() == 0 {
+		runtime.Gosched()
+	}
+	stopWaiting()
+	if err := <-errs; !errors.Is(err, context.Canceled) || errors.Is(err, checkpoint.ErrCommitUnknown) {
+		t.Errorf("an append that was waiting = %v, want Canceled alone", err)
+	}
+	cancel()
+	if err := <-errs; !errors.Is(err, context.Canceled) || !errors.Is(err, checkpoint.ErrCommitUnknown) {
+		t.Errorf("an append that was being written = %v, want ErrCommitUnknown", err)
+	}
+	if err := s.Release(t.Context(), leases[0]); err != nil {
+		t.Fatal(err)
+	}
+	short, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := s.Stat(short, "run-0"); !errors.Is(err, context.Canceled) {
+		t.Errorf("Stat = %v", err)
+	}
+	infos := make(chan checkpoint.Info)
+	go func() {
+		info, err := s.Stat(t.Context(), "run-0")
+		if err != nil {
+			t.Error(err)
+		}
+		infos <- info
+	}()
+	acquired := make(chan error)
+	go func() { acquired <- second(s.Acquire(t.Context(), "run-0", "next")) }()
+	close(let)
+	if info := <-infos; info.Head.Seq != 1 {
+		t.Errorf("Stat did not wait: the head is %d", info.Head.Seq)
+	}
+	if err := <-acquired; err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Stat(t.Context(), "run-1"); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("Stat of the run that never was = %v", err)
+	}
+	go func() {
+		for range began { // later commits are not held
+		}
+	}()
+	if _, err := s.Append(t.Context(), leases[1], checkpoint.Head{}, oneEntry); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	close(began)
+}
+
+// A store that is closed while many append ends all of them: each is durable, or was never
+// begun.
+func TestCloseWithAFullQueue(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir)
+	const runs = 200
+	heads := make([]checkpoint.Head, runs)
+	leases := acquire(t, s, runs)
+	began, let := held(s)
+	go func() {
+		for range began {
+		}
+	}()
+	var all sync.WaitGroup
+	for i := range runs {
+		all.Go(func() {
+			for {
+				head, err := s.Append(t.Context(), leases[i], heads[i], oneEntry)
+				if err != nil {
+					if !errors.Is(err, checkpoint.ErrClosed) {
+						t.Errorf("Append = %v, want ErrClosed", err)
+					}
+					return
+				}
+				heads[i] = head
+			}
+		})
+	}
+	for s.Queued() < runs/2 {
+		runtime.Gosched()
+	}
+	close(let)
+	var closers sync.WaitGroup
+	for range 3 {
+		closers.Go(func() {
+			if err := s.Close(); err != nil {
+				t.Errorf("Close = %v", err)
+			}
+		})
+	}
+	closers.Wait()
+	all.Wait()
+	close(began)
+	s = open(t, dir)
+	for i, head := range heads {
+		info, err := s.Stat(t.Context(), leases[i].Run)
+		if head.Seq == 0 && errors.Is(err, checkpoint.ErrNotFound) {
+			continue
+		}
+		if err != nil || info.Head != head {
+			t.Errorf("%s is at %d, %v, and was told %d", leases[i].Run, info.Head.Seq, err, head.Seq)
+		}
+	}
+}
+
+// Without room on the device appends are refused, the store can be read, and when there is
+// room again it goes on.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	o := small
+	o.FreeSpace = 1 << 20
+	s, err := badgerstore.Open(t.Context(), t.TempDir(), o)
+	opened(t, s, err)
+	var left atomic.Int64
+	left.Store(1 << 30)
+	s.FreeWith(func() (int64, error) { return left.Load(), nil })
+	l := acquire(t, s, 1)[0]
+	head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.Store(1<<20 - 1)
+	big := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", strings.Repeat("x", 9<<20))}}
+	for name, err := range map[string]error{
+		"Append of much": second(s.Append(t.Context(), l, head, big)), // asks again
+		"Append":         second(s.Append(t.Context(), l, head, oneEntry)),
+		"Post":           s.Post(t.Context(), "run-0", checkpoint.Post{ID: "post"}),
+	} {
+		if name != "Append" && !errors.Is(err, checkpoint.ErrFull) {
+			t.Errorf("%s = %v, want ErrFull", name, err)
+		}
+	}
+	if info, err := s.Stat(t.Context(), "run-0"); err != nil || info.Head.Seq == 0 {
+		t.Errorf("Stat = %+v, %v", info, err)
+	}
+	left.Store(1 << 30)
+	info, err := s.Stat(t.Context(), "run-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(t.Context(), l, info.Head, oneEntry); err != nil {
+		t.Errorf("Append = %v", err)
+	}
+	o.FreeSpace = 1 << 60
+	if _, err := badgerstore.Open(t.Context(), t.TempDir(), o); !errors.Is(err, checkpoint.ErrFull) {
+		t.Errorf("Open without room = %v, want ErrFull", err)
+	}
+}
+
+// What is larger than the limits is ErrTooLarge and changes nothing.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	l := acquire(t, s, 1)[0]
+	head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("x", badgerstore.MaxAppend)
+	for name, e := range map[string]checkpoint.Entry{
+		"a delta": {Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", text)},
+		"labels": {
+			Kind: checkpoint.Opened, Data: fmt.Appendf(nil, `{"labels":{"a":%q}}`, text[:1<<20]),
+		},
+	} {
+		_, err := s.Append(t.Context(), l, head, []checkpoint.Entry{e})
+		if !errors.Is(err, checkpoint.ErrTooLarge) {
+			t.Errorf("Append of %s = %v, want ErrTooLarge", name, err)
+		}
+	}
+	many := make([]checkpoint.Entry, 20_000)
+	for i := range many {
+		many[i] = checkpoint.Entry{Kind: checkpoint.Answered, Post: fmt.Sprint(i)}
+	}
+	if _, err := s.Append(t.Context(), l, head, many); !errors.Is(err, checkpoint.ErrTooLarge) {
+		t.Errorf("Append that drains too many posts = %v, want ErrTooLarge", err)
+	}
+	if _, err := s.Append(t.Context(), l, head, oneEntry); err != nil {
+		t.Error(err)
+	}
+}
+
+// Many large appends wait for room in the queue, and small ones do not wait for them all.
+func TestLargeAppendsShareGroups(t *testing.T) {
+	t.Parallel()
+	o := small
+	o.Waiting = 1 << 20
+	var most atomic.Int64
+	o.Observe = func(g checkpoint.Group) { most.Store(max(most.Load(), int64(g.Bytes))) }
+	s, err := badgerstore.Open(t.Context(), t.TempDir(), o)
+	opened(t, s, err)
+	big := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", strings.Repeat("x", 3<<20))}}
+	var all sync.WaitGroup
+	for i, l := range acquire(t, s, 12) {
+		all.Go(func() {
+			var head checkpoint.Head
+			entries := oneEntry
+			if i < 4 {
+				entries = big
+			}
+			for range 3 {
+				var err error
+				if head, err = s.Append(t.Context(), l, head, entries); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if most.Load() > 600<<10 {
+		t.Errorf("a group had %d bytes", most.Load())
+	}
+}
+
+// Runs that nobody uses are forgotten, but no lease of theirs fits again.
+func TestIdleRunsAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	s.ForgetIdle()
+	stock(t, s, 1<<12)
+	if n := s.Remembered(); n != 0 {
+		t.Errorf("%d runs are in memory, want none", n)
+	}
+	want, err := contents(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last uint64
+	for range 5 {
+		l, err := s.Acquire(t.Context(), "run 1", "owner")
+		if err != nil || l.Epoch <= last {
+			t.Fatalf("Acquire = %+v, %v, after epoch %d", l, err, last)
+		}
+		last = l.Epoch
+		if err := s.Release(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := contents(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameLibrary(t, got, want)
+	if n := s.Remembered(); n != 0 {
+		t.Errorf("%d runs are in memory, want none", n)
+	}
+}
+
+// A loop over a log keeps the store open, and what it reads, until it ends.
+func TestReadDuringDeleteAndClose(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	stock(t, s, 3<<20)
+	next, stop := iter.Pull2(s.Read(t.Context(), "run 0", 1, 0))
+	defer stop()
+	if _, err, ok := next(); err != nil || !ok {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), "run 0"); err != nil {
+		t.Fatal(err)
+	}
+	l := acquire(t, s, 1)[0]
+	var head checkpoint.Head
+	for range 200 { // the database is allowed to forget meanwhile
+		var err error
+		if head, err = s.Append(t.Context(), l, head, oneEntry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	for !errors.Is(second(s.Stat(t.Context(), "run 1")), checkpoint.ErrClosed) {
+		runtime.Gosched()
+	}
+	n := 1
+	for {
+		_, err, ok := next()
+		if !ok {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 18 {
+		t.Errorf("read %d entries, want 18", n)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// After Close no goroutine of the store is left, nor one of the database but those that its
+// cache of allocators and its metrics keep for the process.
+func TestNoGoroutineIsLeft(t *testing.T) {
+	s, err := badgerstore.Open(t.Context(), t.TempDir(), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stock(t, s, 1<<12)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	known := []string{"ristretto", "glog", "opencensus", "go.opentelemetry.io"}
+	for tries := 0; ; tries++ {
+		left := slices.DeleteFunc(goroutines(), func(stack string) bool {
+			return !strings.Contains(stack, "badger") || strings.Contains(stack, "testing.tRunner") ||
+				slices.ContainsFunc(known, func(name string) bool { return strings.Contains(stack, name) })
+		})
+		if len(left) == 0 {
+			return
+		}
+		if tries == 100_000 {
+			t.Fatalf("left:\n%s", strings.Join(left, "\n\n"))
+		}
+		runtime.Gosched()
+	}
+}
+
+func goroutines() []string {
+	buf := make([]byte, 1<<20)
+	return strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+}
+
+var _ io.Closer = (*badgerstore.Store)(nil)

@@ -1,0 +1,268 @@
+package badgerstore_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+)
+
+// A directory is open once, in this process or another; the error names both.
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir)
+	_, err := badgerstore.Open(t.Context(), dir, small)
+	if !errors.Is(err, checkpoint.ErrLocked) || !strings.Contains(err.Error(), dir) ||
+		!strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
+		t.Errorf("Open again = %v, want ErrLocked with the directory and the process", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir).Close()
+
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), childDir+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	bufio.NewScanner(out).Scan() // it has appended something
+	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrLocked) {
+		t.Errorf("Open beside another process = %v, want ErrLocked", err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	open(t, dir).Close() // the lock of a process that died is none
+}
+
+// What is no store is refused, and left as it is.
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{
+		"a file": file, "a directory of something else": dir, "a path in a file": file + "/a",
+	} {
+		if _, err := badgerstore.Open(t.Context(), path, small); err == nil {
+			t.Errorf("Open of %s = nil", name)
+		} else if !strings.Contains(err.Error(), dir) {
+			t.Errorf("Open of %s = %v, which does not say where", name, err)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the directory holds %v, %v", entries, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := badgerstore.Open(ctx, t.TempDir(), small); !errors.Is(err, context.Canceled) {
+		t.Errorf("Open with a context that has ended = %v", err)
+	}
+}
+
+func TestOpenUnwritable(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" || os.Getuid() == 0 {
+		t.Skip("nothing is unwritable")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("Open = %v, want ErrPermission", err)
+	}
+}
+
+// A store of a newer format is ErrVersion, and not a byte of it changes.
+func TestOpenNewerFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open(t, dir).Close()
+	path := filepath.Join(dir, "pawl.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := strings.Replace(string(text), `"format":0`, `"format":1,"new":[]`, 1)
+	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := snapshotOf(t, dir)
+	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrVersion) {
+		t.Errorf("Open = %v, want ErrVersion", err)
+	}
+	if after := snapshotOf(t, dir); after != before {
+		t.Error("the directory has changed")
+	}
+}
+
+// snapshotOf returns the names and contents of all files.
+func snapshotOf(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, file := range filesOf(t, dir) {
+		text, _, err := head(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString(file + "\x00" + string(text) + "\x00")
+	}
+	return b.String()
+}
+
+// Files of no bytes, which a crash may leave, do not keep a store from being opened.
+func TestOpenWithEmptyFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir)
+	stock(t, s, 1<<12)
+	want, err := contents(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	for _, name := range []string{"00099.mem", "000099.vlog", "000099.sst"} {
+		if err := os.WriteFile(filepath.Join(dir, "db", name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = open(t, dir)
+	got, err := contents(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameLibrary(t, got, want)
+}
+
+// A directory that was replaced by an older copy of itself is found out by a witness that
+// was not; an empty witness has it taken as it is.
+func TestRollbackIsFound(t *testing.T) {
+	t.Parallel()
+	dir, o := t.TempDir(), small
+	o.Witness = filepath.Join(t.TempDir(), "witness")
+	opened := func(dir string) (*badgerstore.Store, error) {
+		return badgerstore.Open(t.Context(), dir, o)
+	}
+	s, err := opened(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stock(t, s, 1<<12)
+	old := copyDir(t, dir)
+	l, err := s.Acquire(t.Context(), "one more", "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry); err != nil {
+		t.Fatal(err)
+	}
+	killed := copyDir(t, dir)
+	s.Close()
+	if _, err := opened(old); !errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Errorf("Open of an older copy = %v, want ErrCorrupt", err)
+	}
+	s, err = opened(killed)
+	if err != nil {
+		t.Fatalf("Open of the newest copy = %v", err)
+	}
+	s.Close()
+	if err := os.Remove(o.Witness); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := opened(old); !errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Errorf("Open without the witness = %v, want ErrCorrupt", err)
+	}
+	if err := os.WriteFile(o.Witness, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = opened(old); err != nil {
+		t.Fatalf("Open with an empty witness = %v", err)
+	}
+	s.Close()
+}
+
+// A store that was not synced becomes one that is, and back.
+func TestUnsyncedAndSynced(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var head checkpoint.Head
+	for i, open := range []opener{openUnsynced, open, openUnsynced, openUnsynced, open} {
+		s := open(t, dir)
+		if want := i == 1 || i == 4; s.Badger().Opts().SyncWrites != want {
+			t.Errorf("SyncWrites is %v, want %v", !want, want)
+		}
+		l, err := s.Acquire(t.Context(), "run", "owner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head, err = s.Append(t.Context(), l, head, oneEntry); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A deletion that a crash cut short is ended by the next Open, and the number of the run is
+// not given again.
+func TestOpenEndsDeletions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir)
+	stock(t, s, 1<<12)
+	if err := s.Delete(t.Context(), "run 3"); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	badgerstore.Raw(t, dir, small, func(txn *badger.Txn) error {
+		key := badgerstore.DeletedKey(4)
+		if err := txn.Set(badgerstore.LogKey(4, 7), []byte("left behind")); err != nil {
+			return err
+		}
+		return txn.Set(key, badgerstore.Frame(key, []byte("run 3")))
+	})
+	s = open(t, dir)
+	l, err := s.Acquire(t.Context(), "run 3", "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	badgerstore.Raw(t, dir, small, func(txn *badger.Txn) error {
+		for name, c := range map[string]struct {
+			key  []byte
+			want error
+		}{
+			"the rest of the log": {badgerstore.LogKey(4, 7), badger.ErrKeyNotFound},
+			"the mark":            {badgerstore.DeletedKey(4), badger.ErrKeyNotFound},
+			"the new run":         {badgerstore.LogKey(5, 1), nil},
+		} {
+			if _, err := txn.Get(c.key); err != c.want {
+				t.Errorf("%s: %v, want %v", name, err, c.want)
+			}
+		}
+		return txn.Set([]byte("x"), nil)
+	})
+}

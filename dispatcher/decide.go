@@ -233,15 +233,16 @@ func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
 	} else {
 		ok, failed := r.ask(h, "the merge of "+f.name(), func() {
 			if m, err = f.merge(writes); err == nil {
-				checkErr = errChecking
+				r.checking = true
 				checkErr = f.spare.Check()
+				r.checking = false
 			}
 		})
 		switch {
 		case !ok:
 			return m, false, false
-		case failed != nil && checkErr == errChecking:
-			checkErr = failed
+		case failed != nil && r.checking:
+			r.checking, checkErr = false, failed
 		case failed != nil:
 			err = failed
 		}
@@ -260,9 +261,6 @@ func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
 	}
 	return m, false, true
 }
-
-// errChecking stands in for what a Check that is under way will return.
-var errChecking = errors.New("dispatcher: the state is being checked")
 
 // merge computes the merged Folds of a superstep, and its state in the spare image.
 func (f *frame) merge(writes []state.Write) (state.Merged, error) {
@@ -371,7 +369,11 @@ func (r *run) undecided(d decision, u *userError) {
 		return
 	}
 	if d.kind == merge || d.kind == bury {
-		r.park("merge", u, d.f.finishedHere())
+		kind := "merge"
+		if r.checking {
+			r.checking, kind = false, "check"
+		}
+		r.park(kind, u, d.f.finishedHere())
 		return
 	}
 	if t == nil {

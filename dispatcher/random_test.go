@@ -78,7 +78,7 @@ func (r rest) String() string {
 var padding = regexp.MustCompile(`x{100,}`)
 
 func (r *reference) rest() rest {
-	return rest{r.status, r.root.state.json(), strings.Join(r.root.cursor(nil), ",")}
+	return rest{r.status, r.root.state.json(), r.root.rests()}
 }
 
 func restOf(res *dispatcher.Result[cells]) rest {

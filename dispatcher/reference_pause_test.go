@@ -53,19 +53,3 @@ func (f *refFrame) release(again bool) {
 		}
 	}
 }
-
-// interrupts adds what waits for a resume.
-func (f *refFrame) interrupts(all []string) []string {
-	for _, path := range f.held {
-		all = append(all, "after "+path)
-	}
-	for _, t := range f.open {
-		switch {
-		case t.inner != nil:
-			all = t.inner.interrupts(all)
-		case t.waits:
-			all = append(all, "before "+t.path)
-		}
-	}
-	return all
-}

@@ -3,7 +3,6 @@ package dispatcher_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -12,62 +11,42 @@ import (
 // A reference runs a graph as the rules of execution say, one visit after the other,
 // without log, dispatcher or cells: the engine is compared with it.
 type reference struct {
-	root     *refFrame
-	states   map[string]string // at each checkpoint, by path@superstep
-	ready    map[string]string // what its frame runs next, likewise
-	attempts []string          // path@superstep#attempt
-	done     []string          // visits, by path@superstep
-	asked    int               // calls of until, in and out
-	fault    bool              // a superstep can't be merged
-	status   checkpoint.Status
+	root           *refFrame
+	states, ready  map[string]string // at each checkpoint: the state, and what runs next
+	attempts, done []string          // of visits: path@superstep, with #attempt
+	asked          int               // calls of until, in and out
+	fault          bool              // a superstep can't be merged
+	status         checkpoint.Status
 	pauses
 }
 
 type refFrame struct {
-	g     *graphSpec
-	path  string
-	state refState
-	delta []cellOp // of the supersteps that have ended
-	step  int
-	nodes []refTask  // what each node settled as
-	open  []*refTask // the superstep that has not ended
-	held  []string   // visits after which it pauses
+	g       *graphSpec
+	path    string
+	state   refState
+	delta   []cellOp // of the supersteps that have ended
+	step    int
+	nodes   []refTask  // what each node settled as
+	open    []*refTask // the superstep that has not ended
+	held    []string   // visits after which it pauses
+	failure string     // of its first visit that failed, in declaration order
 }
 
 type refTask struct {
 	*nodeSpec
-	path     string
-	index    int    // of the node
-	caught   bool   // its failure is followed
-	phase    string // "" until it settles: done, failed or skipped
-	outcome  string
-	failure  string
-	delta    []cellOp
-	attempts int
-	waits    bool // it pauses before it has begun
-	passed   bool // and does so no more
-	verdict  refVerdict
-	inner    *refFrame // the graph at work in it
-	round    int
+	path, outcome, failure string
+	phase                  string // "" until it settles: done, failed or skipped
+	index, attempts, round int    // index: of the node
+	caught                 bool   // its failure is followed
+	waits, passed          bool   // at the interrupt before it
+	delta                  []cellOp
+	inner                  *refFrame // the graph at work in it
+	verdict                int
 }
 
-// A refVerdict is what keeps a frame from going on: a visit failed, and nobody follows
-// that; or something in it waits or can't be merged.
-type refVerdict uint8
-
-const (
-	refFailed refVerdict = 1 << iota
-	refStuck
-)
-
-func newReference(g *graphSpec, input []cellOp) *reference {
-	root := newRefFrame(g, "", refState{}.with(input))
-	return &reference{root: root, states: map[string]string{}, ready: map[string]string{}}
-}
-
-func newRefFrame(g *graphSpec, path string, s refState) *refFrame {
-	return &refFrame{g: g, path: path, state: s, nodes: make([]refTask, len(g.Nodes))}
-}
+// What keeps a frame from going on: a visit failed, and nobody follows that; or something
+// in it waits or can't be merged.
+const refFailed, refStuck = 1, 2
 
 // run goes on until nothing can.
 func (r *reference) run() *reference {
@@ -81,13 +60,17 @@ func (r *reference) run() *reference {
 }
 
 // advance runs a frame until it ends, or as far as it can go.
-func (r *reference) advance(f *refFrame) (v refVerdict) {
+func (r *reference) advance(f *refFrame) (v int) {
 	for len(f.held) == 0 {
 		if f.open == nil && !r.begin(f) {
 			return 0
 		}
 		for _, t := range f.open {
-			v |= r.visit(f, t)
+			one := r.visit(f, t)
+			if one&^v&refFailed != 0 {
+				f.failure = t.failure
+			}
+			v |= one
 		}
 		if v == 0 && !r.end(f) {
 			v = refStuck
@@ -111,7 +94,7 @@ func (r *reference) begin(f *refFrame) bool {
 			f.nodes[i].phase = "skipped"
 		}
 	}
-	r.ready[f.at()] = strings.Join(f.cursor(nil), ",")
+	r.ready[f.at()] = f.rests()
 	f.step++
 	return f.open != nil
 }
@@ -139,25 +122,24 @@ func (f *refFrame) edge(e edgeSpec) (settled, taken bool) {
 }
 
 // visit brings a visit of the open superstep to its end, or as far as it can go.
-func (r *reference) visit(f *refFrame, t *refTask) (v refVerdict) {
+func (r *reference) visit(f *refFrame, t *refTask) (v int) {
 	if t.phase != "" {
 		return t.verdict
 	}
-	if r.holds(t) {
+	switch {
+	case r.holds(t):
 		return refStuck
-	}
-	switch t.Kind {
-	case dag.KindFail:
+	case t.Kind == dag.KindFail:
 		v, t.failure = refFailed, toldOf(t.path, 0, dag.FailedEnd)
-	case dag.KindLoop:
+	case t.Kind == dag.KindLoop:
 		v = r.loop(f, t)
-	case dag.KindEmbed:
+	case t.Kind == dag.KindEmbed:
 		v = r.embed(f, t)
 	default:
 		v = r.attempt(f, t)
 	}
 	if v == 0 {
-		t.phase, t.inner, t.failure = "done", nil, ""
+		t.phase, t.inner = "done", nil
 		r.done = append(r.done, fmt.Sprintf("%s@%d", t.path, f.step))
 	} else if v == refFailed && (t.caught || t.inner == nil) {
 		t.phase, t.inner = "failed", nil
@@ -168,18 +150,12 @@ func (r *reference) visit(f *refFrame, t *refTask) (v refVerdict) {
 	return t.verdict
 }
 
-func (r *reference) attempt(f *refFrame, t *refTask) refVerdict {
-	var caught []string
-	for _, i := range failures(t.After) {
-		if f.nodes[i].phase == "failed" {
-			caught = append(caught, f.nodes[i].failure)
-		}
-	}
+func (r *reference) attempt(f *refFrame, t *refTask) int {
 	for range max(t.Attempts, 1) {
 		t.attempts++
 		r.attempts = append(r.attempts, fmt.Sprintf("%s@%d#%d", t.path, f.step, t.attempts))
 		if !t.fails(t.attempts) {
-			t.outcome = t.act(t.path, caught, func(ops ...cellOp) string {
+			t.outcome = t.act(t.path, f.caught(t.After), func(ops ...cellOp) string {
 				t.delta = append(t.delta, ops...)
 				return f.state.with(t.delta).json()
 			})
@@ -192,14 +168,14 @@ func (r *reference) attempt(f *refFrame, t *refTask) refVerdict {
 
 // loop repeats a graph over the state of the frame. What it finished inside is kept also
 // if it fails, and somebody follows that.
-func (r *reference) loop(f *refFrame, t *refTask) refVerdict {
+func (r *reference) loop(f *refFrame, t *refTask) int {
 	for ; ; t.inner = nil {
 		if t.inner == nil {
 			t.round++
 			t.inner = newRefFrame(t.Body, fmt.Sprintf("%s/%d", t.path, t.round), f.state.with(t.delta))
 		}
 		v := r.advance(t.inner)
-		t.failure = t.inner.failure()
+		t.failure = t.inner.failure
 		if v&refStuck != 0 || v != 0 && !t.caught {
 			return v
 		}
@@ -211,7 +187,8 @@ func (r *reference) loop(f *refFrame, t *refTask) refVerdict {
 			return v
 		}
 		r.asked++
-		if t.outcome = string(dag.Done); t.until(t.inner.state.json()) {
+		if t.until(t.inner.state.json()) {
+			t.outcome = string(dag.Done)
 			return 0
 		}
 		if t.outcome = string(dag.Exhausted); t.round == t.Most {
@@ -220,13 +197,13 @@ func (r *reference) loop(f *refFrame, t *refTask) refVerdict {
 	}
 }
 
-func (r *reference) embed(f *refFrame, t *refTask) refVerdict {
+func (r *reference) embed(f *refFrame, t *refTask) int {
 	if t.inner == nil {
 		r.asked++
 		t.inner = newRefFrame(t.Body, t.path, refState{}.with(fill(t.In, t.Name, f.state.json())))
 	}
 	v := r.advance(t.inner)
-	t.failure = t.inner.failure()
+	t.failure = t.inner.failure
 	if v == 0 {
 		r.asked++
 		t.delta = fill(t.Out, t.Name, t.inner.state.json())
@@ -240,12 +217,11 @@ func (r *reference) end(f *refFrame) bool {
 	if !ok {
 		return false
 	}
-	f.delta, f.state = append(f.delta, delta...), f.state.with(delta)
-	for _, t := range f.open {
+	settled := f.open
+	f.delta, f.state, f.open = append(f.delta, delta...), f.state.with(delta), nil
+	for _, t := range settled {
 		f.nodes[t.index] = *t
 	}
-	settled := f.open
-	f.open = nil
 	r.states[f.at()] = f.state.json()
 	r.hold(f, settled)
 	return true
@@ -271,31 +247,4 @@ func (r *reference) merge(f *refFrame) (delta []cellOp, ok bool) {
 		r.fault = true
 	}
 	return slices.Concat(deltas...), void == nil
-}
-
-func (f *refFrame) at() string { return fmt.Sprintf("%s@%d", f.path, f.step) }
-
-// failure tells of the first visit, in declaration order, that fails the frame.
-func (f *refFrame) failure() string {
-	for _, t := range f.open {
-		if t.failure != "" && !t.caught {
-			return t.failure
-		}
-	}
-	return ""
-}
-
-// cursor adds the visits that have still to run or wait.
-func (f *refFrame) cursor(all []string) []string {
-	if f.open == nil {
-		return append(all, f.held...)
-	}
-	for _, t := range f.open {
-		if t.inner != nil {
-			all = t.inner.cursor(all)
-		} else if t.phase == "" || t.verdict != 0 {
-			all = append(all, t.path)
-		}
-	}
-	return all
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -29,17 +30,18 @@ type run struct {
 	stored context.Context // of store calls: ends when the grace period does
 	unhold context.CancelFunc
 
-	facts   []fact                // applied and not durable yet
-	flight  []*visit              // in goroutines of their own
-	landed  atomic.Pointer[visit] // those that have returned, the last one first
-	results chan struct{}         // has room for one: somebody has landed
-	due     map[*task]time.Time   // of visits that wait between attempts
-	errs    map[string]error      // why visits failed in this call, by path
-	parked  []parked              // supersteps that can't be merged
-	halting bool                  // the context is done: nothing new begins
-	drains  []string              // ids of the posts that cancelled the run
-	polled  bool                  // posts were read since anything happened
-	slot    bool                  // one of Options.Parallel is held and not used yet
+	facts    []fact                // applied and not durable yet
+	flight   []*visit              // in goroutines of their own
+	landed   atomic.Pointer[visit] // those that have returned, the last one first
+	results  chan struct{}         // has room for one: somebody has landed
+	due      map[*task]time.Time   // of visits that wait between attempts
+	errs     map[string]error      // why visits failed in this call, by path
+	parked   []parked              // supersteps that can't be merged
+	halting  bool                  // the context is done: nothing new begins
+	drains   []string              // ids of the posts that cancelled the run
+	polled   bool                  // posts were read since anything happened
+	checking bool                  // user code that runs is a Check
+	slot     bool                  // one of Options.Parallel is held and not used yet
 
 	strays   strays
 	names    []string     // of strays
@@ -271,6 +273,7 @@ func (r *run) launch(h *tenure) (more, owner bool) {
 	}
 	tasks := r.m.take()
 	alone := len(tasks) == 1 && len(r.flight) == 0 && len(r.due) == 0
+	r.facts = slices.Grow(r.facts, len(tasks)+1)
 	for i, t := range tasks {
 		if r.halted() || !r.takeSlot() {
 			r.m.ready = append(r.m.ready, tasks[i:]...)

@@ -196,13 +196,13 @@ func (r *run) abandon() {
 
 // abandonFlight leaves in flight only visits whose bodies have returned.
 func (r *run) abandonFlight() {
-	r.flight = slices.DeleteFunc(r.flight, func(v *visit) bool {
+	for _, v := range slices.Clone(r.flight) {
 		r.strays.count.Add(1)
 		if v.word.CompareAndSwap(visitRunning, visitAbandoned) {
 			r.names = append(r.names, v.path)
-			return true
+			r.drop(v)
+			continue
 		}
 		r.strays.count.Add(-1)
-		return false
-	})
+	}
 }

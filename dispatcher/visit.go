@@ -29,6 +29,7 @@ type visit struct {
 	stop    context.CancelFunc // of its time limit; nil if it has none
 	word    atomic.Int32
 	next    *visit // landed before it
+	at      int    // its place in flight
 
 	asks    atomic.Pointer[question] // the last one asked
 	outcome string
@@ -193,6 +194,7 @@ func (r *run) inline(h *tenure, t *task) bool {
 // it landed, or has abandoned it.
 func (r *run) spawn(t *task) {
 	v := r.newVisit(t)
+	v.at = len(r.flight)
 	r.flight = append(r.flight, v)
 	go v.fly() // ends with the body, which the owner waits for or abandons
 }
@@ -238,9 +240,14 @@ func (v *visit) close() {
 
 // drop forgets a visit that was in flight.
 func (r *run) drop(v *visit) {
-	if i := slices.Index(r.flight, v); i >= 0 {
-		r.flight = slices.Delete(r.flight, i, i+1)
+	last := len(r.flight) - 1
+	if v.at > last || r.flight[v.at] != v {
+		return // it ran on the owner's goroutine
 	}
+	r.flight[v.at] = r.flight[last]
+	r.flight[v.at].at = v.at
+	r.flight[last] = nil
+	r.flight = r.flight[:last]
 }
 
 // land turns what a visit did into facts.

@@ -74,8 +74,8 @@ func everything(m *metrics.Metrics) {
 		{Kind: dispatcher.VisitDone, Path: "loop/2/a", Node: "loop/a", Attempt: 1, Duration: time.Millisecond},
 		{Kind: dispatcher.AttemptFailed, Path: "loop/3/a", Node: "loop/a", Attempt: 1, Failure: dag.FailedPanic},
 		{Kind: dispatcher.VisitInterrupted, Outcome: "asked"},
-		{Kind: dispatcher.SuperstepEnded, Path: "loop/2", Node: "loop", Step: 1},
-		{Kind: dispatcher.Appended, Entries: 2, Bytes: 300, Duration: time.Millisecond},
+		{Kind: dispatcher.SuperstepEnded, Path: "loop/2", Node: "loop", Step: 1, Duration: 2 * time.Millisecond},
+		{Kind: dispatcher.Appended, Entries: 2, Bytes: 300, Duration: 3 * time.Millisecond},
 	} {
 		e.Graph, e.Run = "g", "r"
 		m.Observe(e)
@@ -180,7 +180,7 @@ func TestNoRegisterer(t *testing.T) {
 	}
 }
 
-func TestGroups(t *testing.T) {
+func TestValues(t *testing.T) {
 	reg, m := newMetrics(t)
 	everything(m)
 	scraped(t, reg).check(t, scrape{
@@ -191,7 +191,11 @@ func TestGroups(t *testing.T) {
 		`pawl_group_duration_seconds_bucket{le="0.00256"}`:             1,
 		`pawl_group_errors_total`:                                      1,
 		`pawl_append_bytes_sum{graph="g"}`:                             300,
-		`pawl_append_duration_seconds_count{graph="g"}`:                1,
+		`pawl_append_duration_seconds_sum{graph="g"}`:                  0.003,
+		`pawl_superstep_duration_seconds_sum{graph="g",node="loop"}`:   0.002,
+		`pawl_node_duration_seconds_sum{graph="g",node="loop/a"}`:      0.001,
+		`pawl_node_duration_seconds_count{graph="g",node="loop/a"}`:    2,
+		`pawl_attempts_total{graph="g",node="loop/a",outcome="done"}`:  1,
 		`pawl_attempts_total{graph="g",node="loop/a",outcome="panic"}`: 1,
 	})
 }

@@ -98,6 +98,36 @@ func TestCountsOfARun(t *testing.T) {
 	}
 }
 
+// What takes two seconds is told as two seconds, retries and waits between them included
+// in the superstep and not in the attempts.
+func TestDurations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg, m := newMetrics(t)
+		b := dag.New[journey]("g")
+		failures := 1
+		dag.Step(b, "slow", func(context.Context, *journey) error {
+			<-time.After(2 * time.Second)
+			if failures--; failures >= 0 {
+				return errors.New("again")
+			}
+			return nil
+		}).With(dag.Policy{Attempts: 2, Backoff: dag.Constant(5 * time.Second)})
+		d, err := dispatcher.New(graphOf(t, b), new(memory.Store), dispatcher.Options{Observe: m.Observe})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Start(t.Context(), "r", nil); err != nil {
+			t.Fatal(err)
+		}
+		scraped(t, reg).check(t, scrape{
+			`pawl_node_duration_seconds_count{graph="g",node="slow"}`: 2,
+			`pawl_node_duration_seconds_sum{graph="g",node="slow"}`:   4,
+			`pawl_superstep_duration_seconds_sum{graph="g",node=""}`:  9,
+			`pawl_append_duration_seconds_sum{graph="g"}`:             0,
+		})
+	})
+}
+
 // faulty is a store whose appends fail once some were made.
 type faulty struct {
 	memory.Store

@@ -80,6 +80,7 @@ func TestBoard(t *testing.T) {
 		tell(dispatcher.VisitStarted, "library", 0)
 		tell(dispatcher.VisitStarted, "authors", 0)
 		shows(heading, askDone, libAt0, authAt0) // side by side, below what has ended
+		tell(dispatcher.Appended, "", 0)         // changes nothing, but comes after all that was read here
 		<-time.After(80 * time.Millisecond)
 		synctest.Wait()
 		if b.frame != begun+1 {

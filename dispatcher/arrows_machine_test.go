@@ -1,0 +1,107 @@
+package dispatcher_test
+
+import (
+	"go/ast"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// machineImports is all that the rules of execution may use.
+var machineImports = []string{
+	module + "/checkpoint", module + "/dag", module + "/state",
+	"encoding/json", "fmt", "maps", "slices", "strconv", "strings", "time",
+}
+
+// machineTime is what of package time they may use: types and constants, never the clock.
+var machineTime = []string{"Duration", "Time", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
+
+// The machine is pure: no goroutine, channel, lock, clock or disk, and no type parameter.
+func TestArrowsOfTheMachine(t *testing.T) {
+	seen := 0
+	for _, s := range sources(t, false) {
+		name := filepath.Base(s.path)
+		if s.pkg() != "dispatcher" || name != "frame.go" && !strings.HasPrefix(name, "machine") {
+			continue
+		}
+		seen++
+		for _, path := range s.imports(t) {
+			if !slices.Contains(machineImports, path) {
+				t.Errorf("%s imports %s", s.path, path)
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if what := s.impure(n); what != "" {
+				t.Errorf("%s: %s", s.at(n), what)
+			}
+			return true
+		})
+	}
+	if seen < 4 {
+		t.Errorf("only %d files of the machine were found", seen)
+	}
+}
+
+// impure says what is not pure about a node of the syntax, "" if nothing is.
+func (s source) impure(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return "a go statement"
+	case *ast.ChanType, *ast.SendStmt, *ast.SelectStmt:
+		return "a channel"
+	case *ast.UnaryExpr:
+		if n.Op == token.ARROW {
+			return "a receive from a channel"
+		}
+	case *ast.FuncType:
+		if n.TypeParams != nil {
+			return "type parameters"
+		}
+	case *ast.TypeSpec:
+		if n.TypeParams != nil {
+			return "type parameters"
+		}
+	case *ast.SelectorExpr:
+		if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && !slices.Contains(machineTime, n.Sel.Name) {
+			return "time." + n.Sel.Name
+		}
+	}
+	return ""
+}
+
+// goStatements is how many go statements each file has. A new one is a decision: who waits
+// for it, and what ends it, is written beside it.
+var goStatements = map[string]int{
+	"checkpoint/badgerstore/open.go": 1, // the committer
+	"dispatcher/journal.go":          1, // the reader of posts
+	"dispatcher/tenure.go":           3, // the owner, and who follows it
+	"dispatcher/visit.go":            1, // a body beside others
+}
+
+func TestArrowsOfGoroutines(t *testing.T) {
+	found := map[string]int{}
+	for _, s := range sources(t, false) {
+		commented := map[int]bool{} // lines that hold a comment, or end one
+		for _, c := range s.file.Comments {
+			for line := s.set.Position(c.Pos()).Line; line <= s.set.Position(c.End()).Line; line++ {
+				commented[line] = true
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if _, ok := n.(*ast.GoStmt); !ok {
+				return true
+			}
+			found[s.path]++
+			if line := s.set.Position(n.Pos()).Line; !commented[line] && !commented[line-1] {
+				t.Errorf("%s: a go statement without a comment that says who waits for it", s.at(n))
+			}
+			return true
+		})
+	}
+	if !maps.Equal(found, goStatements) {
+		t.Errorf("go statements by file: %v, want %v", found, goStatements)
+	}
+}

@@ -1,0 +1,63 @@
+package dispatcher_test
+
+import (
+	"fmt"
+	"strings"
+)
+
+func newReference(g *graphSpec, input []cellOp) *reference {
+	root := newRefFrame(g, "", refState{}.with(input))
+	return &reference{root: root, states: map[string]string{}, ready: map[string]string{}}
+}
+
+func newRefFrame(g *graphSpec, path string, s refState) *refFrame {
+	return &refFrame{g: g, path: path, state: s, nodes: make([]refTask, len(g.Nodes))}
+}
+
+// at is the address of the frame's last checkpoint.
+func (f *refFrame) at() string { return fmt.Sprintf("%s@%d", f.path, f.step) }
+
+// caught are the failures that happened among those that edges follow.
+func (f *refFrame) caught(edges []edgeSpec) []string {
+	var all []string
+	for _, i := range failures(edges) {
+		if f.nodes[i].phase == "failed" {
+			all = append(all, f.nodes[i].failure)
+		}
+	}
+	return all
+}
+
+// rests is the cursor in one line.
+func (f *refFrame) rests() string { return strings.Join(f.cursor(nil), ",") }
+
+// cursor adds the visits that have still to run or wait.
+func (f *refFrame) cursor(all []string) []string {
+	if f.open == nil {
+		return append(all, f.held...)
+	}
+	for _, t := range f.open {
+		if t.inner != nil {
+			all = t.inner.cursor(all)
+		} else if t.phase == "" || t.verdict != 0 {
+			all = append(all, t.path)
+		}
+	}
+	return all
+}
+
+// interrupts adds what waits for a resume.
+func (f *refFrame) interrupts(all []string) []string {
+	for _, path := range f.held {
+		all = append(all, "after "+path)
+	}
+	for _, t := range f.open {
+		switch {
+		case t.inner != nil:
+			all = t.inner.interrupts(all)
+		case t.waits:
+			all = append(all, "before "+t.path)
+		}
+	}
+	return all
+}

@@ -34,7 +34,7 @@ func work(ctx context.Context, n *nodeSpec, c *cells) (string, error) {
 		}
 	}
 	if n.fails(dag.Attempt(ctx)) {
-		c.write(fill(n.Writes, path, c.json())) // a failed attempt's draft is dropped
+		c.write(fill(n.Writes, path, c.look())) // a failed attempt's draft is dropped
 		switch dag.FailureKind(n.How) {
 		case dag.FailedPanic:
 			panic(errPlanned)
@@ -51,7 +51,7 @@ func work(ctx context.Context, n *nodeSpec, c *cells) (string, error) {
 	}
 	return n.act(path, caught, func(writes ...cellOp) string {
 		c.write(writes)
-		return c.json()
+		return c.look()
 	}), nil
 }
 
@@ -128,7 +128,7 @@ func (a *assembly[S]) loop(n *nodeSpec, after []dag.Edge[S]) (handle[S], error) 
 	}
 	until := func(s *S) bool {
 		n.asked.Add(1)
-		return n.until(a.at(s).json())
+		return n.until(a.at(s).look())
 	}
 	l := dag.Loop(a.Builder, n.Name, body, until, n.Most, after...)
 	return handle[S]{l, l.Failed(), func(on []string) dag.Edge[S] {
@@ -147,12 +147,12 @@ func embed[S, T any](a *assembly[S], n *nodeSpec, at func(*T) *cells, after []da
 	}
 	in := func(from *S, to *T) {
 		n.asked.Add(1)
-		at(to).write(fill(n.In, n.Name, a.at(from).json()))
+		at(to).write(fill(n.In, n.Name, a.at(from).look()))
 		a.at(from).write(n.Out) // dropped, as everything that in writes to the outer state
 	}
 	out := func(from *T, to *S) {
 		n.asked.Add(1)
-		a.at(to).write(fill(n.Out, n.Name, at(from).json()))
+		a.at(to).write(fill(n.Out, n.Name, at(from).look()))
 		at(from).write(n.In)
 	}
 	e := dag.Embed(a.Builder, n.Name, body, in, out, after...)

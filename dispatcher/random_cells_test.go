@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"github.com/pawlgo/pawl/state"
 )
@@ -36,6 +37,43 @@ func (c *cells) json() string {
 		panic(err)
 	}
 	return string(raw)
+}
+
+// look reads every cell, as node code does, into a text that tells all of it.
+func (c *cells) look() string {
+	var g glance
+	g.cell('V', c.V.Get())
+	g.cell('L')
+	for _, v := range c.L.All() {
+		g.add(v)
+	}
+	g.cell('N', strconv.Itoa(c.N.Get()))
+	g.cell('M')
+	for k, v := range c.M.All() {
+		g.add(k)
+		g.add(v)
+	}
+	g.cell('E')
+	for v := range c.E.All() {
+		g.add(v)
+	}
+	g.cell('F', c.F.Get().Text)
+	return string(g)
+}
+
+// A glance is what look gathers.
+type glance []byte
+
+func (g *glance) cell(name byte, values ...string) {
+	*g = append(*g, name, '\n')
+	for _, v := range values {
+		g.add(v)
+	}
+}
+
+func (g *glance) add(value string) {
+	*g = append(*g, value...)
+	*g = append(*g, '\n')
 }
 
 func (c *cells) write(writes []cellOp) {

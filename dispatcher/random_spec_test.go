@@ -54,7 +54,7 @@ type cellOp struct {
 }
 
 // act is what a visit of n does, whoever runs it: draft writes to the visit's draft, and
-// returns the JSON of what the visit then sees. Everything that is written depends on the
+// returns what the visit then sees, see look. Everything that is written depends on the
 // path and on everything that was read, so that one wrong byte shows in all that follows.
 func (n *nodeSpec) act(path string, told []string, draft func(...cellOp) string) string {
 	for _, failure := range told {

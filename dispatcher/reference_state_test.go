@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 )
 
 // A refState is what the cells of a state hold. Its JSON is that of cells.
@@ -22,6 +23,22 @@ func (s refState) json() string {
 		panic(err)
 	}
 	return string(raw)
+}
+
+// look is what a node reads in this state.
+func (s refState) look() string {
+	var g glance
+	g.cell('V', s.V)
+	g.cell('L', s.L...)
+	g.cell('N', strconv.Itoa(s.N))
+	g.cell('M')
+	for _, k := range slices.Sorted(maps.Keys(s.M)) {
+		g.add(k)
+		g.add(s.M[k])
+	}
+	g.cell('E', s.E...)
+	g.cell('F', s.F.Text)
+	return string(g)
 }
 
 // with returns the state after writes, in their order.

@@ -157,7 +157,7 @@ func (r *reference) attempt(f *refFrame, t *refTask) int {
 		if !t.fails(t.attempts) {
 			t.outcome = t.act(t.path, f.caught(t.After), func(ops ...cellOp) string {
 				t.delta = append(t.delta, ops...)
-				return f.state.with(t.delta).json()
+				return f.state.with(t.delta).look()
 			})
 			return 0
 		}
@@ -187,7 +187,7 @@ func (r *reference) loop(f *refFrame, t *refTask) int {
 			return v
 		}
 		r.asked++
-		if t.until(t.inner.state.json()) {
+		if t.until(t.inner.state.look()) {
 			t.outcome = string(dag.Done)
 			return 0
 		}
@@ -200,13 +200,13 @@ func (r *reference) loop(f *refFrame, t *refTask) int {
 func (r *reference) embed(f *refFrame, t *refTask) int {
 	if t.inner == nil {
 		r.asked++
-		t.inner = newRefFrame(t.Body, t.path, refState{}.with(fill(t.In, t.Name, f.state.json())))
+		t.inner = newRefFrame(t.Body, t.path, refState{}.with(fill(t.In, t.Name, f.state.look())))
 	}
 	v := r.advance(t.inner)
 	t.failure = t.inner.failure
 	if v == 0 {
 		r.asked++
-		t.delta = fill(t.Out, t.Name, t.inner.state.json())
+		t.delta = fill(t.Out, t.Name, t.inner.state.look())
 	}
 	return v
 }

@@ -52,6 +52,7 @@ func TestParseCursorRefuses(t *testing.T) {
 			t.Errorf("ParseCursor(%.40q) = %+v, %v, want ErrCursor", text, c, err)
 			continue
 		}
+		//lint:ignore SA1011 the text is broken on purpose
 		if strings.ContainsAny(err.Error(), "\n\t\xff") {
 			t.Errorf("the error of ParseCursor(%.40q) is not safe to print: %q", text, err)
 		}

@@ -76,6 +76,7 @@ func (s source) impure(n ast.Node) string {
 // for it, and what ends it, is written beside it.
 var goStatements = map[string]int{
 	"checkpoint/badgerstore/open.go": 1, // the committer
+	"dispatcher/call.go":             1, // gives a lease back that strays have kept
 	"dispatcher/journal.go":          1, // the reader of posts
 	"dispatcher/tenure.go":           3, // the owner, and who follows it
 	"dispatcher/visit.go":            1, // a body beside others

@@ -30,7 +30,6 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		return nil, c.refuse(id, ErrStillRunning)
 	}
 	r := c.newRun(ctx, id)
-	defer r.letGo()
 	r.setUp = func() early {
 		if c.store == nil {
 			return early{err: r.open(input)}
@@ -38,7 +37,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		return r.find(how, input, options)
 	}
 	rested := r.watch()
-	r.endReading()
+	r.letGo()
 	return r.conclude(rested)
 }
 
@@ -276,32 +275,53 @@ func (r *run) rested(rep *report) error {
 	return e
 }
 
-// endReading waits for the reader of posts beside the caller. One that a store holds is
-// abandoned.
-func (r *run) endReading() {
-	if r.reading == nil {
-		return
-	}
-	r.unhold()
-	timer := time.NewTimer(r.c.opts.Grace / 4)
-	defer timer.Stop()
-	select {
-	case <-r.reading:
-	case <-timer.C:
-		r.names = append(r.names, "reading the posts of the store")
-	}
-}
-
-// letGo lets go of everything that the call holds, but for what strays still need.
+// letGo lets go of everything that the call holds, but for what strays still need. It is
+// the last thing that a call waits for, and ends with the grace period.
 func (r *run) letGo() {
 	r.cancel(context.Canceled)
 	if r.unhold != nil {
 		r.unhold()
 	}
+	r.await(r.reading, "reading the posts of the store")
 	if r.strays.count.Load() > 1 {
 		r.c.strays.Store(r.id, &r.strays)
 	}
-	r.strays.returned()
+	if r.strays.count.Load() > 1 || r.released || r.journal.lease.Run == "" {
+		r.strays.returned()
+		return
+	}
+	given := make(chan struct{})
+	go func() { // await waits for it, or abandons it
+		defer close(given)
+		r.strays.returned()
+	}()
+	r.await(given, "releasing the lease in the store")
+}
+
+// await waits for a goroutine of the call until the grace period is over, and abandons it
+// then. Nil is none.
+func (r *run) await(ended chan struct{}, doing string) {
+	if ended == nil {
+		return
+	}
+	select {
+	case <-ended:
+		return
+	default:
+	}
+	left := r.c.opts.Grace
+	if !r.graceEnd.IsZero() {
+		left = time.Until(r.graceEnd)
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+		if r.stuck != errAtHome {
+			r.names = append(r.names, doing)
+		}
+	}
 }
 
 // release gives a lease back. A store that can't has its own way to end leases.

@@ -29,7 +29,8 @@ type Options struct {
 	// Limits bound what a run may use. Zero fields mean the defaults.
 	Limits Limits
 	// Grace is how long a call may take to return once its context is done. Nodes that
-	// have not returned shortly before its end are abandoned. Zero means 5 seconds.
+	// have not returned shortly before its end are abandoned. Less than 20 ms are not kept
+	// exactly. Zero means 5 seconds.
 	Grace time.Duration
 	// Parallel is how many bodies of nodes may run at once, over all runs of the
 	// dispatcher. Zero means as many as there are.

@@ -79,6 +79,7 @@ var blasts = []struct {
 		var p *runtime.PanicNilError
 		return errors.As(err, &p)
 	}},
+	//lint:ignore SA5000 the panic is what is tested
 	{"runtime", func() { var m map[string]int; m["x"]++ }, dag.FailedPanic, func(err error) bool {
 		var r runtime.Error
 		return errors.As(err, &r)

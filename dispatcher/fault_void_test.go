@@ -140,8 +140,37 @@ func TestVoidedVisitKeepsInterruptsAndAnswers(t *testing.T) {
 	}
 }
 
-// A conflict beside a failure and a deadline: each comes up in its turn.
-func TestConflictRanksWithFailures(t *testing.T) {
+// What is taken back has a new budget of attempts. Those that failed count on; the one that
+// is taken back did not fail, and is made again under its number.
+func TestVoidedVisitHasANewBudget(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	b := dag.New[Tale]("top")
+	calls := 0
+	dag.Step(b, "one", w.sees(func(_ context.Context, s *Tale) error {
+		calls++
+		if calls%2 == 1 {
+			return errWeather
+		}
+		if calls == 2 {
+			s.Word.Set("one")
+		}
+		return nil
+	})).With(dag.Policy{Attempts: 2})
+	dag.Step(b, "two", w.sees(func(_ context.Context, s *Tale) error { s.Word.Set("two"); return nil }))
+	g := frozen(t, b)
+	res, err := process(t, g, &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "one", "two")
+	conflicting(t, err, "one", "two")
+	w.expect(t, "one", "one#2", "two")
+	res, err = process(t, g, &store, dispatcher.Options{}).Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, "one#2", "one#3", "two")
+}
+
+// A conflict in a superstep that a cancel has ended comes up in its turn.
+func TestConflictRanksBehindACancel(t *testing.T) {
 	quiet(t)
 	var w witness
 	var store memory.Store

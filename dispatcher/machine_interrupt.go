@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -67,10 +68,9 @@ func (m *machine) answer(x *fact) error {
 func (m *machine) supply(p *pending, answer []byte) {
 	t := p.t
 	o := t.rare()
-	if o.answers == nil {
-		o.answers = map[string][]byte{}
-	}
-	o.answers[p.key] = slices.Clone(answer)
+	answers := map[string][]byte{p.key: slices.Clone(answer)} // visits hold the one before
+	maps.Copy(answers, o.answers)
+	o.answers = answers
 	o.asks = slices.DeleteFunc(o.asks, func(q *pending) bool { return q == p })
 	if len(o.asks) == 0 {
 		t.phase = ready

@@ -31,6 +31,7 @@ func (k cut) String() string {
 // Rule 10 and promise P8: a run that is cancelled at any moment and resumed ends as if it
 // had not been.
 func TestRandomGraphsSurviveCancels(t *testing.T) {
+	t.Parallel()
 	eachCase(t, func(t *testing.T, c *randomCase) {
 		r := rand.New(rand.NewPCG(c.seed, 4))
 		step := 1 + r.IntN(cancelStride)

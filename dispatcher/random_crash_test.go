@@ -62,6 +62,7 @@ func (d *drive) end(t *testing.T) (*dispatcher.Result[cells], error) {
 // Promises P2, P3 and P8: a run that is killed at any append, whether that became durable
 // or not, ends as if it had not been, and does nothing again that was durable.
 func TestRandomGraphsSurviveCrashes(t *testing.T) {
+	t.Parallel()
 	eachCase(t, func(t *testing.T, c *randomCase) {
 		for _, written := range []bool{false, true} {
 			for k := 1; ; k++ {
@@ -85,6 +86,7 @@ func TestRandomGraphsSurviveCrashes(t *testing.T) {
 // A run whose processes all die after a few appends gets on all the same. The first append
 // of a process may only say that it goes on, so each has at least two.
 func TestRandomGraphsSurviveManyCrashes(t *testing.T) {
+	t.Parallel()
 	eachCase(t, func(t *testing.T, c *randomCase) {
 		r := rand.New(rand.NewPCG(c.seed, 2))
 		d := drive{c: c, store: new(mortal), opts: dispatcher.Options{Paranoid: true}}

@@ -54,6 +54,7 @@ func newLongCase(seed uint64) *randomCase {
 // A machine that was read from a snapshot is the one that a replay from the start gives,
 // and ends alike.
 func TestRandomGraphsFromSnapshots(t *testing.T) {
+	t.Parallel()
 	var served atomic.Int32
 	found := 0
 	for seed := uint64(1); found < longCount; seed++ {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,9 +28,13 @@ type randomCase struct {
 }
 
 // randomCases are the graphs that the properties are tested with, and how many others
-// Build refused.
+// Build refused. PAWL_RANDOM asks for another number of graphs, and gets other ones.
 var randomCases = sync.OnceValues(func() (cases []*randomCase, refused int) {
-	for seed := uint64(1); len(cases) < randomCount; seed++ {
+	count, seed := randomCount, uint64(1)
+	if asked, err := strconv.Atoi(os.Getenv("PAWL_RANDOM")); err == nil {
+		count, seed = asked, 1_000_000
+	}
+	for ; len(cases) < count; seed++ {
 		r := newGenerator(seed)
 		if c := newCase(seed, r, r.graph("random", 1)); c != nil {
 			cases = append(cases, c)

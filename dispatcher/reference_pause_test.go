@@ -1,16 +1,30 @@
 package dispatcher_test
 
-import "github.com/pawlgo/pawl/checkpoint"
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
 
 // Pauses make a reference rest before and after visits, once at each.
 type pauses struct {
-	before, after map[string]bool // by path
-	paused        []string        // where it did
+	before, after []string // paths of visits, or of nodes
+	paused        []string // where it did
+}
+
+// names reports whether one of names is the path of the visit, or that of its node: the
+// same without iterations.
+func names(names []string, visit string) bool {
+	parts := slices.DeleteFunc(strings.Split(visit, "/"), func(part string) bool {
+		return strings.Trim(part, "0123456789") == ""
+	})
+	return slices.Contains(names, visit) || slices.Contains(names, strings.Join(parts, "/"))
 }
 
 // holds reports whether a visit is not to begin yet.
 func (p *pauses) holds(t *refTask) bool {
-	if !p.before[t.path] || t.passed {
+	if t.passed || !names(p.before, t.path) {
 		return false
 	}
 	if !t.waits {
@@ -24,7 +38,7 @@ func (p *pauses) holds(t *refTask) bool {
 // the visits. What it would go on with is known, and has not begun.
 func (r *reference) hold(f *refFrame, settled []*refTask) {
 	for _, t := range settled {
-		if r.after[t.path] && t.phase == "done" {
+		if t.phase == "done" && names(r.after, t.path) {
 			f.held = append(f.held, t.path)
 			r.paused = append(r.paused, "after "+t.path)
 		}
@@ -45,7 +59,7 @@ func (f *refFrame) release(again bool) {
 	for _, t := range f.open {
 		switch {
 		case t.inner != nil:
-			t.inner.release(again)
+			t.inner.release(again && !t.caught)
 		case t.waits:
 			t.waits, t.passed = false, true
 		case t.phase == "failed" && again && !t.caught:

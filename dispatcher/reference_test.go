@@ -15,7 +15,7 @@ type reference struct {
 	states, ready  map[string]string // at each checkpoint: the state, and what runs next
 	attempts, done []string          // of visits: path@superstep, with #attempt
 	asked          int               // calls of until, in and out
-	fault          bool              // a superstep can't be merged
+	fault, voided  bool              // a superstep can't be merged; or once couldn't
 	status         checkpoint.Status
 	pauses
 }
@@ -244,7 +244,7 @@ func (r *reference) merge(f *refFrame) (delta []cellOp, ok bool) {
 	for _, i := range void {
 		t := f.open[i]
 		*t = refTask{nodeSpec: t.nodeSpec, path: t.path, index: t.index, caught: t.caught, attempts: t.attempts, passed: t.passed}
-		r.fault = true
+		r.fault, r.voided = true, true
 	}
 	return slices.Concat(deltas...), void == nil
 }

@@ -57,8 +57,10 @@ type run struct {
 	err     error         // of the store; the machine then says nothing
 	stuck   error         // why the caller gave up; the caller's
 	started time.Time     // of the call
-	told    bool          // the observer knows that the run is live
-	telling bool          // the observer is being told
+
+	graceEnd time.Time // when the call has to return; zero while its context is not done
+	told     bool      // the observer knows that the run is live
+	telling  bool      // the observer is being told
 
 	appended Event // of the append that tell tells of
 

@@ -78,6 +78,7 @@ func (r *run) watch() bool {
 			r.hearPosts()
 		case <-done:
 			done = nil
+			r.graceEnd = time.Now().Add(r.c.opts.Grace)
 			soft = time.NewTimer(r.c.opts.Grace - r.reserve())
 			defer soft.Stop()
 		case <-after(soft):

@@ -25,11 +25,15 @@ type visit struct {
 	path    string
 	attempt int
 	draft   state.Image
-	began   time.Time
-	stop    context.CancelFunc // of its time limit; nil if it has none
-	word    atomic.Int32
-	next    *visit // landed before it
-	at      int    // its place in flight
+	// What the node may ask for is taken when the attempt begins: a goroutine that it
+	// leaves behind reads nothing that the owner writes.
+	answers  map[string][]byte
+	failures []dag.Failure
+	began    time.Time
+	stop     context.CancelFunc // of its time limit; nil if it has none
+	word     atomic.Int32
+	next     *visit // landed before it
+	at       int    // its place in flight
 
 	asks    atomic.Pointer[question] // the last one asked
 	outcome string
@@ -74,7 +78,10 @@ var (
 func (r *run) newVisit(t *task) *visit {
 	v := &visit{
 		Context: r.ctx, r: r, t: t, path: t.path(), attempt: t.attempts() + 1,
-		draft: t.frame.view.Draft(),
+		draft: t.frame.view.Draft(), failures: t.failuresBefore(),
+	}
+	if t.odd != nil {
+		v.answers = t.odd.answers
 	}
 	if limit := t.node.Policy.Timeout; limit > 0 {
 		v.Context, v.stop = context.WithTimeoutCause(r.ctx, limit, ErrTimeout)
@@ -97,13 +104,15 @@ func (v *visit) Value(key any) any {
 func (v *visit) Key() string  { return v.r.id + "/" + v.path }
 func (v *visit) Attempt() int { return v.attempt }
 
-func (v *visit) Failures() []dag.Failure {
-	f := v.t.frame
-	nodes := f.followed(&v.t.node.Follows, nil)
+func (v *visit) Failures() []dag.Failure { return slices.Clone(v.failures) }
+
+// failuresBefore tells what failed among the nodes whose failure t follows.
+func (t *task) failuresBefore() []dag.Failure {
+	nodes := t.frame.followed(&t.node.Follows, nil)
 	slices.Sort(nodes)
 	var failures []dag.Failure
 	for _, i := range slices.Compact(nodes) {
-		failures = append(failures, *f.tasks[i].odd.failure)
+		failures = append(failures, *t.frame.tasks[i].odd.failure)
 	}
 	return failures
 }
@@ -123,10 +132,8 @@ func (v *visit) Ask(key string, q json.RawMessage, want state.Type) (json.RawMes
 	if v.r.c.store == nil {
 		return nil, fmt.Errorf("dispatcher: Ask(%q): %w", key, ErrNoStore)
 	}
-	if o := v.t.odd; o != nil {
-		if answer, ok := o.answers[key]; ok {
-			return answer, nil
-		}
+	if answer, ok := v.answers[key]; ok {
+		return slices.Clone(answer), nil
 	}
 	ask := &question{key: key, question: q, want: want}
 	for {

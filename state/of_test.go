@@ -12,14 +12,17 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
+//lint:ignore U1000 only reflection reads the field
 type half struct{ n int }
 
 func (half) MarshalJSON() ([]byte, error) { return []byte("1"), nil }
 
+//lint:ignore U1000 only reflection reads the field
 type otherHalf struct{ n int }
 
 func (*otherHalf) UnmarshalJSON([]byte) error { return nil }
 
+//lint:ignore U1000 only reflection reads the field
 type textHalf struct{ n int }
 
 func (textHalf) MarshalText() ([]byte, error) { return nil, nil }
@@ -36,8 +39,9 @@ type (
 		Other string
 	}
 	pointerEmbedder struct{ *inner }
-	unexported      struct{ hidden int }
-	dashed          struct {
+	//lint:ignore U1000 only reflection reads the field
+	unexported struct{ hidden int }
+	dashed     struct {
 		Gone int `json:"-"`
 	}
 	twins struct {

@@ -10,13 +10,14 @@ import (
 )
 
 // A blob is a value that may be too large for one key: a frame of some bytes about it, and
-// then either 0 and the value, or 1, its length and its CRC-32C. Then the value is in
-// chunks, under keys made of the blob's.
+// then either 0 and the value, or 1, its length, its CRC-32C and an attempt. Then the value
+// is in chunks, under keys made of the blob's and the attempt.
 //
 // Chunks are written before the blob's key, each in a transaction that it shares with the
 // appends of other runs: so a large value keeps nobody waiting for long, and exists when
-// its key does. Chunks that a crash left without a key are overwritten by the next attempt
-// or removed with the run.
+// its key does. Two who write one key do not meddle with each other's chunks, only the one
+// whose key is written counts. Chunks without a key, of the other or of a process that died,
+// are removed with the run.
 const (
 	inlineMost = 512 << 10
 	chunkSize  = 256 << 10
@@ -34,17 +35,18 @@ func (s *Store) putBlob(ctx context.Context, q *request, key, about, data []byte
 		q.set(key, frame(key, about, []byte{inline}, data))
 		return nil
 	}
+	a := attempt{opened: s.opened, number: s.attempts.Add(1)}
 	for i := 0; i*chunkSize < len(data); i++ {
 		part := newRequest()
 		part.rule, part.run, part.lease = min(q.rule, held), q.run, q.lease
-		part.set(chunkOf(key, i), data[i*chunkSize:min((i+1)*chunkSize, len(data))])
+		part.set(chunkOf(key, a, i), data[i*chunkSize:min((i+1)*chunkSize, len(data))])
 		if err := s.submit(ctx, s.bulk, part); err != nil {
 			return err
 		}
 	}
 	end := binary.BigEndian.AppendUint64([]byte{chunked}, uint64(len(data)))
 	end = binary.BigEndian.AppendUint32(end, crc32.Checksum(data, castagnoli))
-	q.set(key, frame(key, about, end))
+	q.set(key, frame(key, about, a.append(end)))
 	return nil
 }
 
@@ -62,21 +64,22 @@ func (v *view) blob(key, value []byte, aboutLen int) (about, data []byte, err er
 	switch kind := payload[aboutLen]; {
 	case kind == inline:
 		return about, rest, nil
-	case kind == chunked && len(rest) == 12:
-		data, err = v.chunks(key, binary.BigEndian.Uint64(rest), binary.BigEndian.Uint32(rest[8:]))
+	case kind == chunked && len(rest) == 24:
+		data, err = v.chunks(key, decodeAttempt(rest[12:]),
+			binary.BigEndian.Uint64(rest), binary.BigEndian.Uint32(rest[8:]))
 		return about, data, err
 	}
 	return nil, nil, checkpoint.Damage("a blob can't be read")
 }
 
 // chunks joins the chunks of a value of that length and checksum.
-func (v *view) chunks(key []byte, size uint64, sum uint32) ([]byte, error) {
+func (v *view) chunks(key []byte, a attempt, size uint64, sum uint32) ([]byte, error) {
 	if size > MaxSnapshot {
 		return nil, checkpoint.Damage("the length of a blob is impossible")
 	}
 	data := make([]byte, 0, size)
 	for i := 0; uint64(len(data)) < size; i++ {
-		part, err := get(v.txn, chunkOf(key, i))
+		part, err := get(v.txn, chunkOf(key, a, i))
 		if err != nil {
 			return nil, err
 		}

@@ -74,19 +74,27 @@ func (s *Store) gather(g *group) bool {
 		return false
 	}
 	expected := min(s.lastAppends+s.lastWaiting, waitMost)
-	until := s.lastEnd.Add(s.lastTook / 4)
-	for g.appends > 0 && len(g.requests)+len(s.queue) < expected && time.Now().Before(until) {
-		runtime.Gosched()
-	}
-	for g.appends > 0 {
-		n := len(s.queue)
-		runtime.Gosched()
-		if len(s.queue) == n {
-			break
-		}
+	if expected > 1 && g.appends > 0 {
+		s.wait(len(g.requests), expected)
 	}
 	s.drain(g)
 	return true
+}
+
+// wait waits for the requests that are expected to be there, of which some are taken, and
+// then until no more are coming.
+func (s *Store) wait(taken, expected int) {
+	until := s.lastEnd.Add(s.lastTook / 4)
+	for taken+len(s.queue) < expected && time.Now().Before(until) {
+		runtime.Gosched()
+	}
+	for {
+		n := len(s.queue)
+		runtime.Gosched()
+		if len(s.queue) == n {
+			return
+		}
+	}
 }
 
 // first blocks until there is a request for g.
@@ -145,12 +153,12 @@ func (s *Store) commit(g *group) {
 	if len(g.requests) == 0 {
 		return
 	}
-	if err := s.space.check(g.bytes); err != nil {
+	start := time.Now()
+	if err := s.space.check(start, g.bytes); err != nil {
 		s.settle(g, false)
 		g.answer(err)
 		return
 	}
-	start := time.Now()
 	unknown, err := s.write(g)
 	took := time.Since(start)
 	if err == nil && s.synced {
@@ -169,7 +177,7 @@ func (s *Store) commit(g *group) {
 	s.tell(g)
 	g.answer(err)
 	s.lastAppends, s.lastWaiting = g.appends, len(s.queue)
-	s.lastEnd, s.lastTook = time.Now(), took
+	s.lastEnd, s.lastTook = start.Add(took), took
 	s.observe(checkpoint.Group{
 		Appends: g.appends, Bytes: g.bytes - perKey*g.keys, Duration: took, Err: err,
 	})

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -76,3 +77,14 @@ func (s *Store) Remembered() int {
 
 // Queued returns how many requests wait for the committer.
 func (s *Store) Queued() int { return len(s.queue) }
+
+// Put gives a key another value in the database of an open store, or none if it is nil.
+func (s *Store) Put(ctx context.Context, key, value []byte) error {
+	q := newRequest()
+	if value == nil {
+		q.delete(key)
+		key = []byte("x") // every transaction sets a key
+	}
+	q.set(key, value)
+	return s.submit(ctx, s.queue, q)
+}

@@ -11,7 +11,7 @@ import "encoding/binary"
 //	p <run u64> <post id>           a message that has not been drained
 //	s <run u64> <entry u64>         a snapshot: a blob
 //	g <digest>                      a graph: a blob
-//	c <key of a blob> <chunk u32>   a piece of a value that is too large for one key
+//	c <key of a blob> <attempt u64 u32> <piece u32>   a piece of a value too large for one key
 //	d <run u64>                     a deleted run whose keys are still being removed
 //	m store                         id and format of the store
 //	m next                          a number above that of every run there ever was
@@ -54,9 +54,25 @@ func appendSeqKey(b []byte, kind byte, run, seq uint64) []byte {
 // nameKey returns the key that ends in a name: of a run's id, or of a graph.
 func nameKey(kind byte, name string) []byte { return append([]byte{kind}, name...) }
 
-func chunkOf(key []byte, i int) []byte {
-	b := make([]byte, 0, len(key)+5)
-	b = append(append(b, chunkKey), key...)
+// An attempt tells the pieces of one writing of a value from those of any other, of the
+// same key: it is the newest transaction when the store was opened, and a number.
+type attempt struct {
+	opened uint64
+	number uint32
+}
+
+func (a attempt) append(b []byte) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(b, a.opened), a.number)
+}
+
+func decodeAttempt(b []byte) attempt {
+	return attempt{opened: binary.BigEndian.Uint64(b), number: binary.BigEndian.Uint32(b[8:])}
+}
+
+// chunkOf returns the key of a piece of the blob of that key.
+func chunkOf(key []byte, a attempt, i int) []byte {
+	b := make([]byte, 0, len(key)+17)
+	b = a.append(append(append(b, chunkKey), key...))
 	return binary.BigEndian.AppendUint32(b, uint32(i))
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/google/uuid"
@@ -49,7 +50,7 @@ func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, er
 		}
 	}()
 	room := space{dir: dir, reserve: o.FreeSpace, free: freeSpace}
-	if err := room.check(0); err != nil {
+	if err := room.check(time.Now(), 0); err != nil {
 		return nil, err
 	}
 	db, g, err := openDatabase(ctx, o, filepath.Join(dir, databaseDir), synced)
@@ -59,6 +60,7 @@ func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, er
 	}
 	undo = append(undo, db.Close)
 	s := newStore(o, db, db.MaxVersion())
+	room.db = db
 	s.lock, s.space, s.synced = lock, room, synced
 	known := s.ts > 1
 	if s.ts == 0 {
@@ -79,7 +81,7 @@ func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, er
 	if err := s.sweepAll(ctx); err != nil {
 		return nil, err
 	}
-	go s.commitLoop()
+	go s.commitLoop() // Close waits for it, and ends it
 	return s, nil
 }
 

@@ -26,8 +26,9 @@ type Options struct {
 	// Zero means 64 MiB; the least is 4 MiB.
 	MemTableSize int64
 
-	// FreeSpace is how many bytes have to be free on the device before a write. Zero means
-	// four times MemTableSize, which is what Badger may need for tables and compactions.
+	// FreeSpace is how many bytes have to be free on the device before a write, beside those
+	// that compactions need. Zero means four times MemTableSize, which is what becomes of
+	// memory when it is written to tables.
 	FreeSpace int64
 
 	// Waiting is how many bytes of appends may wait for the disk before further ones wait

@@ -21,11 +21,10 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 	}
 	defer s.leave(r)
 	// One at a time, for each looks whether the one before it has written its id.
-	posted, err := s.beginPost(ctx, r)
-	if err != nil {
+	if err := s.beginTurn(ctx, &r.posting); err != nil {
 		return err
 	}
-	defer s.endPost(r, posted)
+	defer s.endTurn(&r.posting)
 	p.At = time.Now()
 	key, err := s.postKey(ctx, id, p)
 	if key == nil || err != nil {
@@ -37,32 +36,6 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 		return err
 	}
 	return s.submit(ctx, s.queue, q) // the committer tells those who watch
-}
-
-// beginPost waits until no other post to r is under way.
-func (s *Store) beginPost(ctx context.Context, r *run) (chan struct{}, error) {
-	for {
-		s.mu.Lock()
-		other := r.posting
-		if other == nil {
-			r.posting = make(chan struct{})
-			defer s.mu.Unlock()
-			return r.posting, nil
-		}
-		s.mu.Unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func (s *Store) endPost(r *run, posted chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r.posting = nil
-	close(posted)
 }
 
 // postKey returns the key to write p under, or nil if the run has that message already.

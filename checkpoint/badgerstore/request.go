@@ -87,7 +87,13 @@ func (q *request) delete(key []byte) {
 }
 
 // keys returns how many keys the request writes.
-func (q *request) keys() int { return 1 + len(q.sets) + len(q.deletes) }
+func (q *request) keys() int {
+	n := len(q.sets) + len(q.deletes)
+	if q.record.Key != nil {
+		n++
+	}
+	return n
+}
 
 // submit gives q to the committer and waits for its outcome. If ctx ends before q was
 // taken, nothing has changed and ctx's error is returned; if it ends later, the outcome is

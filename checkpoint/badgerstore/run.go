@@ -24,11 +24,12 @@ type run struct {
 
 	loaded   chan struct{} // closed once info is known, or loadErr
 	loadErr  error
-	posting  chan struct{} // closed when a Post ends, nil if none is under way
-	users    int           // calls that need the run to stay
-	inFlight int           // requests that are being written
-	doubts   int           // requests of which a caller does not know the outcome
-	idle     bool          // it stands in the store's queue of idle runs
+	posting  turn // of Post
+	snapping turn // of PutSnapshot
+	users    int  // calls that need the run to stay
+	inFlight int  // requests that are being written
+	doubts   int  // requests of which a caller does not know the outcome
+	idle     bool // it stands in the store's queue of idle runs
 }
 
 func (r *run) exists() bool { return r.info.Head.Seq > 0 }
@@ -194,6 +195,35 @@ func (s *Store) settled(ctx context.Context, r *run) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// A turn is taken by one call at a time: it is nil, or closed when the call that has it ends.
+type turn chan struct{}
+
+// beginTurn waits until nobody has the turn t of a run, and takes it.
+func (s *Store) beginTurn(ctx context.Context, t *turn) error {
+	for {
+		s.mu.Lock()
+		other := *t
+		if other == nil {
+			*t = make(turn)
+			s.mu.Unlock()
+			return nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *Store) endTurn(t *turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(*t)
+	*t = nil
 }
 
 // closedError says why the store takes no calls.

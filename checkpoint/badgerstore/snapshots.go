@@ -23,6 +23,11 @@ func (s *Store) PutSnapshot(
 		return fmt.Errorf("%w: run %q: a snapshot of %d bytes, the limit is %d",
 			checkpoint.ErrTooLarge, l.Run, len(snap.Data), MaxSnapshot)
 	}
+	// One at a time, for each removes what the one before it has left.
+	if err := s.beginTurn(ctx, &r.snapping); err != nil {
+		return err
+	}
+	defer s.endTurn(&r.snapping)
 	num, newer, stale, err := s.aroundSnapshot(ctx, l.Run, snap.Head)
 	if err != nil || newer {
 		return err
@@ -40,8 +45,9 @@ func (s *Store) PutSnapshot(
 }
 
 // aroundSnapshot checks that the run stood at head, and finds what a snapshot of that
-// position makes superfluous: older ones but the newest, and chunks without a snapshot. It
-// reports newer if there are two newer ones, which make this one superfluous.
+// position makes superfluous: older ones but the newest, and chunks of these, of snapshots
+// that never were, and of one of the same position. It reports newer if there are two newer
+// ones, which make this one superfluous.
 func (s *Store) aroundSnapshot(
 	ctx context.Context, id string, head checkpoint.Head,
 ) (num uint64, newer bool, stale [][]byte, err error) {
@@ -70,7 +76,7 @@ func (s *Store) aroundSnapshot(
 		}
 	}
 	for _, key := range v.keys(append([]byte{chunkKey}, runKey(snapshotKey, f.num)...)) {
-		if !slices.Contains(keep, seqOf(key[1:])) {
+		if seq := seqOf(key[1:]); seq == head.Seq || !slices.Contains(keep, seq) {
 			stale = append(stale, key)
 		}
 	}

@@ -2,7 +2,11 @@ package badgerstore
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
+
+	"github.com/dgraph-io/badger/v4"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -13,34 +17,69 @@ type space struct {
 	dir     string
 	reserve int64
 	free    func(dir string) (int64, error) // nil where the system can't be asked
+	db      *badger.DB                      // nil before it is open
 
 	left    int64 // bytes that were free when it was last asked, less those written since
+	needed  int64 // bytes that have to stay free, as of then
 	written int
 	asked   time.Time
 }
 
 const askEvery = 8 << 20
 
-// check returns ErrFull if less than the reserve would be free after a write of that many
-// bytes.
-func (p *space) check(bytes int) error {
+// rewriteMost is what a compaction may write of what lies below the newest tables: a level
+// of ten times Badger's base level, and a little more.
+const rewriteMost = 128 << 20
+
+// check returns ErrFull if after a write of that many bytes too little would be free.
+func (p *space) check(now time.Time, bytes int) error {
 	if p.free == nil {
 		return nil
 	}
-	now := time.Now()
-	enough := p.left-int64(bytes) >= p.reserve
+	enough := p.left-int64(bytes) >= p.needed
 	if !enough || p.written >= askEvery || now.Sub(p.asked) >= time.Second {
 		free, err := p.free(p.dir)
 		if err != nil {
 			return fmt.Errorf("checkpoint: free space of %s: %w", p.dir, err)
 		}
-		p.left, p.written, p.asked = free, 0, now
+		p.left, p.needed, p.written, p.asked = free, p.need(), 0, now
 	}
-	if p.left-int64(bytes) < p.reserve {
+	if p.left-int64(bytes) < p.needed {
 		return fmt.Errorf("%w: %s has %d bytes left, of which %d are kept free",
-			checkpoint.ErrFull, p.dir, p.left, p.reserve)
+			checkpoint.ErrFull, p.dir, p.left, p.needed)
 	}
 	p.left -= int64(bytes)
 	p.written += bytes
 	return nil
+}
+
+// tableBytes returns about how large the tables of a database are that is not open.
+func tableBytes(dir string) (sum int64) {
+	paths, err := filepath.Glob(filepath.Join(dir, databaseDir, "*.sst"))
+	if err != nil {
+		return 0
+	}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			sum += info.Size()
+		}
+	}
+	return sum
+}
+
+// need returns what has to stay free: the reserve, in which memory becomes tables, and what
+// a compaction writes before it removes what it has read, all newest tables and some older.
+func (p *space) need() int64 {
+	if p.db == nil {
+		return p.reserve + min(tableBytes(p.dir), rewriteMost)
+	}
+	var newest, older int64
+	for _, level := range p.db.Levels() {
+		if level.Level == 0 {
+			newest = level.Size
+			continue
+		}
+		older += level.Size
+	}
+	return p.reserve + newest + min(older, rewriteMost)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -40,6 +41,8 @@ type Store struct {
 	vacant   chan struct{}       // closed when the last call of a closing store has ended
 	closeOne sync.Once
 	closeErr error
+	opened   uint64        // the newest transaction when the store was opened
+	attempts atomic.Uint32 // at writing large values
 
 	// Owned by the committer.
 	ts          uint64 // of the last transaction; transactions are numbered without gaps
@@ -78,6 +81,7 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 		quit:     make(chan struct{}),
 		quitted:  make(chan struct{}),
 		vacant:   make(chan struct{}),
+		opened:   ts,
 		ts:       ts,
 		durable:  ts,
 		readers:  make(map[uint64]int),

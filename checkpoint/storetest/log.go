@@ -233,6 +233,37 @@ func oneOfManyWritersWins(t *testing.T, s checkpoint.Store) {
 	}
 }
 
+// That holds also for appends that are too large to be written in one piece.
+func oneOfManyLargeWritersWins(t *testing.T, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	for range 3 {
+		const writers = 4
+		var entries [writers]checkpoint.Entry
+		heads := make([]checkpoint.Head, writers)
+		errs := make([]error, writers)
+		var all sync.WaitGroup
+		for w := range writers {
+			entries[w] = done(w)
+			entries[w].Delta = encode(strings.Repeat(fmt.Sprint(w), 2<<20))
+			all.Go(func() {
+				heads[w], errs[w] = s.Append(t.Context(), l, head, entries[w:w+1])
+			})
+		}
+		all.Wait()
+		for w, err := range errs {
+			if err != nil {
+				wantErr(t, err, checkpoint.ErrConflict, "Append")
+				continue
+			}
+			head = heads[w]
+			same(t, read(t, s, "run", head.Seq, 0)[0], entries[w])
+		}
+	}
+	if head.Seq != 4 {
+		t.Errorf("the head is %d, want 4", head.Seq)
+	}
+}
+
 // Writers of different runs do not see one another.
 func writersOfManyRunsAreIndependent(t *testing.T, s checkpoint.Store) {
 	const runs, appends = 20, 20

@@ -48,6 +48,7 @@ var cases = []struct {
 	{"AppendIsAllOrNothing", appendIsAllOrNothing},
 	{"AppendOfManyMegabytes", appendOfManyMegabytes},
 	{"OneOfManyWritersWins", oneOfManyWritersWins},
+	{"OneOfManyLargeWritersWins", oneOfManyLargeWritersWins},
 	{"WritersOfManyRunsAreIndependent", writersOfManyRunsAreIndependent},
 	{"ReadBeginsAndEndsInsideAppends", readBeginsAndEndsInsideAppends},
 	{"ReadSeesTheLogAsItWas", readSeesTheLogAsItWas},

@@ -1,0 +1,124 @@
+package badgerstore_test
+
+import (
+	"errors"
+	"iter"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+)
+
+// Runs that nobody uses are forgotten, but no lease of theirs fits again.
+func TestIdleRunsAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	s.ForgetIdle()
+	stock(t, s, 1<<12)
+	if n := s.Remembered(); n != 0 {
+		t.Errorf("%d runs are in memory, want none", n)
+	}
+	want, err := contents(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last uint64
+	for range 5 {
+		l, err := s.Acquire(t.Context(), "run 1", "owner")
+		if err != nil || l.Epoch <= last {
+			t.Fatalf("Acquire = %+v, %v, after epoch %d", l, err, last)
+		}
+		last = l.Epoch
+		if err := s.Release(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := contents(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameLibrary(t, got, want)
+	if n := s.Remembered(); n != 0 {
+		t.Errorf("%d runs are in memory, want none", n)
+	}
+}
+
+// A loop over a log keeps the store open, and what it reads, until it ends.
+func TestReadDuringDeleteAndClose(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	stock(t, s, 3<<20)
+	next, stop := iter.Pull2(s.Read(t.Context(), "run 0", 1, 0))
+	defer stop()
+	if _, err, ok := next(); err != nil || !ok {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), "run 0"); err != nil {
+		t.Fatal(err)
+	}
+	l := acquire(t, s, 1)[0]
+	var head checkpoint.Head
+	for range 200 { // the database is allowed to forget meanwhile
+		var err error
+		if head, err = s.Append(t.Context(), l, head, oneEntry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	for !errors.Is(second(s.Stat(t.Context(), "run 1")), checkpoint.ErrClosed) {
+		runtime.Gosched()
+	}
+	n := 1
+	for {
+		_, err, ok := next()
+		if !ok {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 18 {
+		t.Errorf("read %d entries, want 18", n)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// After Close no goroutine of the store is left, nor one of the database but those that its
+// cache of allocators and its metrics keep for the process.
+func TestNoGoroutineIsLeft(t *testing.T) {
+	s, err := badgerstore.Open(t.Context(), t.TempDir(), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stock(t, s, 1<<12)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	known := []string{"ristretto", "glog", "opencensus", "go.opentelemetry.io"}
+	for tries := 0; ; tries++ {
+		left := slices.DeleteFunc(goroutines(), func(stack string) bool {
+			return !strings.Contains(stack, "badger") || strings.Contains(stack, "testing.tRunner") ||
+				slices.ContainsFunc(known, func(name string) bool { return strings.Contains(stack, name) })
+		})
+		if len(left) == 0 {
+			return
+		}
+		if tries == 100_000 {
+			t.Fatalf("left:\n%s", strings.Join(left, "\n\n"))
+		}
+		runtime.Gosched()
+	}
+}
+
+func goroutines() []string {
+	buf := make([]byte, 1<<20)
+	return strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+}

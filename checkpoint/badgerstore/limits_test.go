@@ -1,0 +1,123 @@
+package badgerstore_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+)
+
+// Without room on the device appends are refused, the store can be read, and when there is
+// room again it goes on.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	o := small
+	o.FreeSpace = 1 << 20
+	s, err := badgerstore.Open(t.Context(), t.TempDir(), o)
+	opened(t, s, err)
+	var left atomic.Int64
+	left.Store(1 << 30)
+	s.FreeWith(func() (int64, error) { return left.Load(), nil })
+	l := acquire(t, s, 1)[0]
+	head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.Store(1<<20 - 1)
+	big := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", strings.Repeat("x", 9<<20))}}
+	for name, err := range map[string]error{
+		"Append of much": second(s.Append(t.Context(), l, head, big)), // asks again
+		"Append":         second(s.Append(t.Context(), l, head, oneEntry)),
+		"Post":           s.Post(t.Context(), "run-0", checkpoint.Post{ID: "post"}),
+	} {
+		if name != "Append" && !errors.Is(err, checkpoint.ErrFull) {
+			t.Errorf("%s = %v, want ErrFull", name, err)
+		}
+	}
+	if info, err := s.Stat(t.Context(), "run-0"); err != nil || info.Head.Seq == 0 {
+		t.Errorf("Stat = %+v, %v", info, err)
+	}
+	left.Store(1 << 30)
+	info, err := s.Stat(t.Context(), "run-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(t.Context(), l, info.Head, oneEntry); err != nil {
+		t.Errorf("Append = %v", err)
+	}
+	o.FreeSpace = 1 << 60
+	if _, err := badgerstore.Open(t.Context(), t.TempDir(), o); !errors.Is(err, checkpoint.ErrFull) {
+		t.Errorf("Open without room = %v, want ErrFull", err)
+	}
+}
+
+// What is larger than the limits is ErrTooLarge and changes nothing.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	l := acquire(t, s, 1)[0]
+	head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("x", badgerstore.MaxAppend)
+	for name, e := range map[string]checkpoint.Entry{
+		"a delta": {Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", text)},
+		"labels": {
+			Kind: checkpoint.Opened, Data: fmt.Appendf(nil, `{"labels":{"a":%q}}`, text[:1<<20]),
+		},
+	} {
+		_, err := s.Append(t.Context(), l, head, []checkpoint.Entry{e})
+		if !errors.Is(err, checkpoint.ErrTooLarge) {
+			t.Errorf("Append of %s = %v, want ErrTooLarge", name, err)
+		}
+	}
+	many := make([]checkpoint.Entry, 20_000)
+	for i := range many {
+		many[i] = checkpoint.Entry{Kind: checkpoint.Answered, Post: fmt.Sprint(i)}
+	}
+	if _, err := s.Append(t.Context(), l, head, many); !errors.Is(err, checkpoint.ErrTooLarge) {
+		t.Errorf("Append that drains too many posts = %v, want ErrTooLarge", err)
+	}
+	if _, err := s.Append(t.Context(), l, head, oneEntry); err != nil {
+		t.Error(err)
+	}
+}
+
+// Many large appends wait for room in the queue, and small ones do not wait for them all.
+func TestLargeAppendsShareGroups(t *testing.T) {
+	t.Parallel()
+	o := small
+	o.Waiting = 1 << 20
+	var most atomic.Int64
+	o.Observe = func(g checkpoint.Group) { most.Store(max(most.Load(), int64(g.Bytes))) }
+	s, err := badgerstore.Open(t.Context(), t.TempDir(), o)
+	opened(t, s, err)
+	big := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", strings.Repeat("x", 3<<20))}}
+	var all sync.WaitGroup
+	for i, l := range acquire(t, s, 12) {
+		all.Go(func() {
+			var head checkpoint.Head
+			entries := oneEntry
+			if i < 4 {
+				entries = big
+			}
+			for range 3 {
+				var err error
+				if head, err = s.Append(t.Context(), l, head, entries); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if most.Load() > 600<<10 {
+		t.Errorf("a group had %d bytes", most.Load())
+	}
+}

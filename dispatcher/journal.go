@@ -132,8 +132,8 @@ func (r *run) hearPosts() {
 	r.reading = read
 	r.strays.count.Add(1)
 	go func() { // endReading waits for it, or abandons it
-		defer r.strays.returned()
 		defer close(read)
+		defer r.strays.returned() // before the call learns of it, and counts
 		posts, err := r.c.store.Posts(r.stored, r.id)
 		if err != nil {
 			return

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -24,6 +25,8 @@ type mortal struct {
 	leases  []checkpoint.Lease
 	done    map[string]bool // visits whose entry is durable and not voided
 	pauses  map[string]int  // durable interrupts, by kind and path
+	failed  map[string]int  // attempts that failed, by path
+	wrong   []string        // entries that should not be
 }
 
 var errDead = errors.New("the process is dead")
@@ -109,11 +112,19 @@ func (m *mortal) Append(ctx context.Context, l checkpoint.Lease, after checkpoin
 // note remembers what a durable entry means for those who come after.
 func (m *mortal) note(e *checkpoint.Entry) {
 	if m.done == nil {
-		m.done, m.pauses = map[string]bool{}, map[string]int{}
+		m.done, m.pauses, m.failed = map[string]bool{}, map[string]int{}, map[string]int{}
 	}
 	switch e.Kind {
 	case checkpoint.Done:
 		m.done[e.Path] = true
+	case checkpoint.AttemptFailed:
+		if e.Attempt == 0 { // it is what the visit holds that has failed
+			break
+		}
+		if m.failed[e.Path]++; e.Attempt != m.failed[e.Path] {
+			m.wrong = append(m.wrong, fmt.Sprintf("attempt %d of %s fails as number %d", m.failed[e.Path], e.Path, e.Attempt))
+			m.failed[e.Path] = e.Attempt
+		}
 	case checkpoint.Interrupted:
 		var i checkpoint.Interrupt
 		if err := json.Unmarshal(e.Data, &i); err != nil {
@@ -126,11 +137,9 @@ func (m *mortal) note(e *checkpoint.Entry) {
 			panic(err)
 		}
 		for _, path := range paths {
-			for done := range m.done {
-				if done == path || strings.HasPrefix(done, path+"/") {
-					delete(m.done, done)
-				}
-			}
+			inside := func(visit string) bool { return strings.HasPrefix(visit, path+"/") }
+			maps.DeleteFunc(m.done, func(visit string, _ bool) bool { return visit == path || inside(visit) })
+			maps.DeleteFunc(m.failed, func(visit string, _ int) bool { return inside(visit) })
 		}
 	}
 }

@@ -43,7 +43,7 @@ for patch in "$here"/mutants/${1:-*}.patch; do
 		lived=$((lived + 1))
 		verdict="LIVES"
 	else
-		verdict="found by $(sed -n 's/^ *--- FAIL: \(TestRandom[^ /]*\).*/\1/p' "$copy/out" | sort -u | tr '\n' ' ')"
+		verdict="found by $(sed -n 's/^ *--- FAIL: \(TestRandom[^ /]*\).*/\1/p; s/^\(panic: .*\)/a \1/p' "$copy/out" | sort -u | head -n 1)"
 	fi
 	printf '%-24s %s\n\t%s\n' "$name" "$(head -n 1 "$patch")" "$verdict"
 done

@@ -49,7 +49,7 @@ func (r *run) find(how mode, input func(any), options []ResumeOption) early {
 			return early{err: err}
 		}
 	}
-	lease, err := c.store.Acquire(ctx, r.id, c.owner)
+	lease, err := c.acquire(ctx, r.id)
 	if err != nil {
 		return early{err: err}
 	}
@@ -67,8 +67,38 @@ func (r *run) find(how mode, input func(any), options []ResumeOption) early {
 	if err != nil {
 		return early{err: err}
 	}
+	if m.status.Resting() {
+		for _, p := range posts { // a cancel that came too late for the last call is no wish for this one
+			if p.Kind == postCancel {
+				r.moot = append(r.moot, p.ID)
+			}
+		}
+	}
 	r.m, r.journal.head, r.journal.since, r.journal.posts = m, head, m.read, len(posts) > 0
 	return r.resumable(how, options)
+}
+
+// acquire takes the lease of a run. Of one at rest an Answer or a Cancel may have it for a
+// moment, which is waited for.
+func (c *core) acquire(ctx context.Context, id string) (checkpoint.Lease, error) {
+	for wait := time.Millisecond; ; wait *= 2 {
+		lease, err := c.store.Acquire(ctx, id, c.owner)
+		if !errors.Is(err, checkpoint.ErrBusy) || wait > 64*time.Millisecond {
+			return lease, err
+		}
+		info, serr := c.store.Stat(ctx, id)
+		if serr != nil || !info.Status.Resting() {
+			return lease, err
+		}
+		if _, ok := c.strays.Load(id); ok {
+			return lease, err
+		}
+		select {
+		case <-ctx.Done():
+			return lease, err
+		case <-time.After(wait):
+		}
+	}
 }
 
 func (c *core) newRun(ctx context.Context, id string) *run {
@@ -107,10 +137,10 @@ func (r *run) open(input func(any)) error {
 		err = r.input(&x, first)
 	})
 	if failed != nil {
-		return &FaultError{Kind: "input", Message: failed.err.Error(), Stack: failed.stack, Err: failed.err}
+		return &FaultError{Kind: "input", Message: failed.Error(), Stack: failed.stack, Err: failed.err}
 	}
 	if err != nil {
-		return &FaultError{Kind: "input", Message: err.Error(), Err: err}
+		return &FaultError{Kind: "input", Message: fmt.Sprint(err), Err: err}
 	}
 	if r.c.store != nil {
 		if err := r.c.store.PutGraph(r.stored, r.c.plan.Digest, r.c.plan.JSON); err != nil {
@@ -175,10 +205,10 @@ func (m *machine) checkStates() error {
 func (f *frame) checkStates() error {
 	var err error
 	if u := protect(func() { err = f.view.Draft().Check() }); u != nil {
-		return &FaultError{Kind: "check", Message: u.err.Error(), Stack: u.stack, Err: u.err}
+		return &FaultError{Kind: "check", Message: u.Error(), Stack: u.stack, Err: u.err}
 	}
 	if err != nil {
-		return &FaultError{Kind: "check", Message: err.Error(), Err: err}
+		return &FaultError{Kind: "check", Message: fmt.Sprint(err), Err: err}
 	}
 	for _, i := range f.open {
 		if inner := f.tasks[i].inner; inner != nil {
@@ -244,6 +274,7 @@ func (r *run) conclude(rested bool) (*report, error) {
 		if !r.telling {
 			r.tellLeft(err)
 		}
+		rep.Abandoned = r.names
 		return rep, r.c.refuse(r.id, err)
 	}
 	rep := r.m.report(r.id, r.journal.head.Seq)
@@ -253,6 +284,7 @@ func (r *run) conclude(rested bool) (*report, error) {
 	}
 	err := r.rested(rep)
 	r.tellLeft(err) // it was drained, if nothing has told that it rests
+	rep.Abandoned = r.names
 	return rep, err
 }
 

@@ -48,8 +48,11 @@ type Limits struct {
 	Supersteps int
 	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB.
 	StateBytes int
-	// ValueBytes is the size of one encoded value. Zero means 64 MiB.
+	// ValueBytes is the size of one encoded value, of a question and of an answer. Zero
+	// means 16 MiB.
 	ValueBytes int
+	// VisitBytes is the size of all that one visit writes, encoded. Zero means 32 MiB.
+	VisitBytes int
 }
 
 // A Boundary is a moment at which a run may be interrupted.
@@ -82,8 +85,8 @@ type core struct {
 // and options that need a log are refused. It returns an [*OptionError] for an option
 // that can't be: a negative number, or an interrupt that names no node of the graph.
 func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher[S], error) {
-	if g == nil {
-		return nil, &OptionError{"graph", "is nil"}
+	if g == nil || g.Plan() == nil {
+		return nil, &OptionError{"graph", "is nil or the zero Graph: make it with Build"}
 	}
 	c := &core{plan: g.Plan(), store: store, opts: o, owner: uuid.NewString()}
 	if err := c.configure(); err != nil {
@@ -103,6 +106,7 @@ func (c *core) configure() error {
 		{"Limits.Supersteps", int64(o.Limits.Supersteps)},
 		{"Limits.StateBytes", int64(o.Limits.StateBytes)},
 		{"Limits.ValueBytes", int64(o.Limits.ValueBytes)},
+		{"Limits.VisitBytes", int64(o.Limits.VisitBytes)},
 	} {
 		if n.value < 0 {
 			return &OptionError{n.name, "is negative"}
@@ -120,7 +124,8 @@ func (c *core) configure() error {
 	}
 	o.Limits.Supersteps = orDefault(o.Limits.Supersteps, 1_000_000)
 	o.Limits.StateBytes = orDefault(o.Limits.StateBytes, 256<<20)
-	o.Limits.ValueBytes = orDefault(o.Limits.ValueBytes, 64<<20)
+	o.Limits.ValueBytes = orDefault(o.Limits.ValueBytes, 16<<20)
+	o.Limits.VisitBytes = orDefault(o.Limits.VisitBytes, 32<<20)
 	o.Grace = orDefault(o.Grace, 5*time.Second)
 	if o.Parallel > 0 {
 		c.slots = make(chan struct{}, o.Parallel)

@@ -115,7 +115,7 @@ func (e *NodeError) As(target any) bool { return e.Err != nil && errors.As(e.Err
 
 // A LimitError says which limit a run has reached.
 type LimitError struct {
-	Limit string // supersteps, state bytes, value bytes
+	Limit string // supersteps, state bytes, visit bytes, value bytes
 	Max   int
 	Where string // the frame, or the cell
 }
@@ -146,7 +146,7 @@ func (e *FaultError) Error() string { return "dispatcher: " + e.Kind + ": " + e.
 type AnswerError struct {
 	Run, Interrupt string
 	Reason         string
-	Err            error // ErrNotAwaited or ErrAnswerType
+	Err            error // ErrNotAwaited, ErrAnswerType or a *LimitError
 }
 
 func (e *AnswerError) Error() string {
@@ -215,7 +215,7 @@ func (e *refusal) Unwrap() error { return e.err }
 
 // plain is the text of an error without the package that it comes from.
 func plain(err error) string {
-	text := err.Error()
+	text := fmt.Sprint(err)
 	for _, prefix := range []string{"dispatcher: ", "checkpoint: ", "dag: ", "state: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}

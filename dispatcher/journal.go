@@ -52,7 +52,8 @@ func (r *run) flush(h *tenure) bool {
 	if r.c.opts.Observe != nil {
 		r.appended = Event{Kind: Appended, Entries: len(entries), Bytes: size, Duration: time.Since(began)}
 	}
-	return r.tell(h) && r.snapshot(h)
+	r.snapshot()
+	return r.tell(h)
 }
 
 // entries encodes the facts.
@@ -83,26 +84,30 @@ func (r *run) encodeDelta(appendJSON func([]byte) []byte) json.RawMessage {
 }
 
 // snapshot writes one when a replay would read more than four times the live state plus
-// 64 KiB. The store does so in the background.
-func (r *run) snapshot(h *tenure) bool {
+// 64 KiB: in the background, one at a time. finish waits for it.
+func (r *run) snapshot() {
 	j := &r.journal
 	if j.since <= 64<<10 || j.since <= 4*max(r.m.root.view.Size(), j.last)+64<<10 {
-		return true
+		return
 	}
-	data := r.m.encode()
-	j.since, j.last = 0, len(data)
-	if !h.leave(inCall, "a snapshot of the store") {
-		return false
+	if r.snapping != nil {
+		select {
+		case <-r.snapping:
+		default:
+			return
+		}
 	}
-	err := r.c.store.PutSnapshot(r.stored, j.lease, checkpoint.Snapshot{Head: j.head, Data: data})
-	if !h.back(inCall) {
-		return false
-	}
-	if errors.Is(err, checkpoint.ErrFenced) {
-		r.breakOff(h, err)
-		return false
-	}
-	return true // without it a replay is longer, and nothing else
+	s := checkpoint.Snapshot{Head: j.head, Data: r.m.encode()}
+	j.since, j.last = 0, len(s.Data)
+	put, lease := make(chan struct{}), j.lease
+	r.snapping = put
+	r.strays.count.Add(1)
+	go func() { // finish waits for it, or it is abandoned
+		defer close(put)
+		defer r.strays.returned() // before the call learns of it, and counts
+		// Without a snapshot a replay is longer, and nothing else.
+		_ = r.c.store.PutSnapshot(r.stored, lease, s)
+	}()
 }
 
 // watchPosts has the store tell when something is posted to the run.
@@ -121,12 +126,9 @@ func (r *run) hearPosts() {
 	case r.posted <- struct{}{}:
 	default:
 	}
-	if r.reading != nil {
-		select {
-		case <-r.reading:
-		default:
-			return // the reader that is under way, or the owner, will see it
-		}
+	if r.reading != nil { // it may have read already: watch comes here again when it has ended
+		r.rehear = true
+		return
 	}
 	read := make(chan struct{})
 	r.reading = read
@@ -157,12 +159,17 @@ type postedAnswer struct {
 	Answer    json.RawMessage `json:"answer"`
 }
 
+// A postedCancel is the cause of a run's context when a post has cancelled it.
+type postedCancel struct{ error }
+
+func (c *postedCancel) Unwrap() error { return c.error }
+
 func postedCause(p checkpoint.Post) error {
 	var text string
 	if json.Unmarshal(p.Data, &text) != nil || text == "" {
-		return context.Canceled
+		return &postedCancel{context.Canceled}
 	}
-	return errors.New(text)
+	return &postedCancel{errors.New(text)}
 }
 
 // takePosts drains what was posted. Every post becomes an entry, which deletes it.
@@ -197,15 +204,16 @@ func (r *run) takePosts(h *tenure) bool {
 }
 
 func (r *run) takePost(p checkpoint.Post) {
-	switch p.Kind {
-	case postCancel:
+	switch {
+	case r.m.seen[p.ID], slices.Contains(r.moot, p.ID): // drained, or of an earlier call
+	case p.Kind == postCancel:
 		if !slices.Contains(r.drains, p.ID) {
 			r.drains = append(r.drains, p.ID)
 			r.cancel(postedCause(p))
 			r.halting = true
 		}
 		return
-	case postAnswer:
+	case p.Kind == postAnswer:
 		var a postedAnswer
 		if err := json.Unmarshal(p.Data, &a); err == nil {
 			if w := r.m.waits[a.Interrupt]; w != nil && w.accepts(a.Answer) == nil {

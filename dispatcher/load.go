@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -55,7 +56,7 @@ func (c *core) restore(ctx context.Context, id string, upTo uint64) (*machine, u
 	m := newMachine(c.plan)
 	m.replaying = true
 	s, err := c.store.Snapshot(ctx, id, upTo)
-	if errors.Is(err, checkpoint.ErrNotFound) || s.Head.Seq >= upTo && err == nil {
+	if errors.Is(err, checkpoint.ErrNotFound) || s.Head.Seq > upTo && err == nil {
 		return m, 0, nil
 	}
 	if err != nil {
@@ -154,7 +155,7 @@ func (m *machine) nested(rep *report, point Checkpoint) error {
 }
 
 func sameType(a, b state.Image) bool {
-	return fmt.Sprintf("%T", a.Value()) == fmt.Sprintf("%T", b.Value())
+	return reflect.TypeOf(a.Value()) == reflect.TypeOf(b.Value())
 }
 
 // locate finds the checkpoint of an address.

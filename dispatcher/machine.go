@@ -267,7 +267,7 @@ func (m *machine) done(x *fact) error {
 		}
 		t.frame.deltas[t.at] = d
 	}
-	t.inner = nil
+	m.drop(t)
 	t.frame.left--
 	m.check(t.frame)
 	return nil
@@ -304,7 +304,7 @@ func (m *machine) attemptFailed(x *fact) error {
 			}
 			t.frame.deltas[t.at] = d
 		}
-		t.inner = nil
+		m.drop(t)
 	}
 	m.fell(t, failure)
 	return nil
@@ -355,6 +355,7 @@ func (m *machine) superstep(x *fact) error {
 		}
 	}
 	if x.Outcome == outcomeFailed {
+		m.kept(f)
 		return nil
 	}
 	if f.step != x.Step || f.left != 0 || f.failing != 0 {
@@ -371,6 +372,29 @@ func (m *machine) superstep(x *fact) error {
 	slices.Sort(f.next)
 	m.proceed(f)
 	return nil
+}
+
+// kept marks what visits of a failed frame wrote as merged, so that it is not merged again
+// if the frame around it can't be merged for now.
+func (m *machine) kept(f *frame) {
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		f.deltas[t.at] = state.Delta{}
+		if t.wrecked() {
+			m.drop(t)
+		}
+	}
+}
+
+// drop forgets the frame that a visit holds, and what waits in it.
+func (m *machine) drop(t *task) {
+	if t.inner == nil {
+		return
+	}
+	for _, p := range t.inner.pendings(nil) {
+		delete(m.waits, p.id)
+	}
+	t.inner = nil
 }
 
 // proceed goes on behind a superstep that ended, unless the frame is held there.
@@ -401,7 +425,8 @@ func (m *machine) void(x *fact) error {
 		if t.odd != nil {
 			t.odd.failure, t.odd.budget = nil, t.odd.attempts
 		}
-		t.phase, t.outcome, t.inner = ready, "", nil
+		m.drop(t)
+		t.phase, t.outcome = ready, ""
 		t.frame.deltas[t.at] = state.Delta{}
 		t.frame.left++
 	}

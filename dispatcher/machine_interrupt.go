@@ -68,8 +68,11 @@ func (m *machine) answer(x *fact) error {
 func (m *machine) supply(p *pending, answer []byte) {
 	t := p.t
 	o := t.rare()
-	answers := map[string][]byte{p.key: slices.Clone(answer)} // visits hold the one before
-	maps.Copy(answers, o.answers)
+	answers := maps.Clone(o.answers) // visits hold the one before
+	if answers == nil {
+		answers = map[string][]byte{}
+	}
+	answers[p.key] = slices.Clone(answer)
 	o.answers = answers
 	o.asks = slices.DeleteFunc(o.asks, func(q *pending) bool { return q == p })
 	if len(o.asks) == 0 {

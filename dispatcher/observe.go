@@ -91,9 +91,15 @@ func (r *run) tellFact(x *fact) {
 
 // tellLeft tells of a call that ends and leaves the run running.
 func (r *run) tellLeft(err error) {
-	if r.told {
-		r.c.observe(Event{Kind: RunRested, Status: checkpoint.StatusRunning, Err: err}, r)
+	if !r.told {
+		return
 	}
+	told := make(chan struct{})
+	go func() { // await waits for it, or abandons it
+		defer close(told)
+		r.c.observe(Event{Kind: RunRested, Status: checkpoint.StatusRunning, Err: err}, r)
+	}()
+	r.await(told, "Options.Observe")
 }
 
 func failureOf(x *fact) (dag.FailureKind, bool) {

@@ -89,7 +89,7 @@ func TestRandomGraphsInAnyOrder(t *testing.T) {
 			eachCase(t, func(t *testing.T, c *randomCase) {
 				synctest.Test(t, func(t *testing.T) {
 					store := &slow{turnstile: newTurnstile(c.seed + uint64(procs)<<32)}
-					d := c.newDispatcher(t, store, dispatcher.Options{})
+					d := c.newDispatcher(t, store, dispatcher.Options{Parallel: int(c.seed % 4)})
 					b := &bench{run: runID, body: func(_ context.Context, path string) error {
 						store.turnstile.pass(path)
 						return nil
@@ -106,14 +106,16 @@ func TestRandomGraphsInAnyOrder(t *testing.T) {
 	}
 }
 
-// runsFreely lets the scheduler choose the order.
+// runsFreely lets the scheduler choose the order, with a log and without.
 func (c *randomCase) runsFreely(t *testing.T) {
 	t.Helper()
-	d := c.newDispatcher(t, new(memory.Store), dispatcher.Options{Paranoid: c.seed%2 == 0})
 	b := &bench{run: runID, body: func(context.Context, string) error {
 		runtime.Gosched()
 		return nil
 	}}
-	res, err := d.Run(b.context(t.Context()), runID, inputs)
+	o := dispatcher.Options{Paranoid: c.seed%2 == 0, Parallel: int(c.seed % 5)}
+	res, err := c.newDispatcher(t, new(memory.Store), o).Run(b.context(t.Context()), runID, inputs)
 	sameRest(t, "in the scheduler's order", res, err, c.want.rest())
+	res, err = c.newDispatcher(t, nil, o).Start(b.context(t.Context()), runID, inputs)
+	sameRest(t, "without a store", res, err, c.want.rest())
 }

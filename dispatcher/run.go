@@ -42,6 +42,8 @@ type run struct {
 	polled   bool                  // posts were read since anything happened
 	checking bool                  // user code that runs is a Check
 	slot     bool                  // one of Options.Parallel is held and not used yet
+	landing  int                   // bytes that visits wrote which landed together
+	moot     []string              // ids of cancels that were posted before the run came to rest
 
 	strays   strays
 	names    []string     // of strays
@@ -50,13 +52,15 @@ type run struct {
 	atRest   bool         // the run has come to rest, durably
 	released bool         // the lease was given back
 
-	posted  chan struct{} // the caller tells the owner that there are posts
-	reading chan struct{} // closed when the reader of posts beside the caller has ended
-	soft    chan struct{} // closed by the caller: abandon what is running
-	done    chan struct{} // closed by the last owner
-	err     error         // of the store; the machine then says nothing
-	stuck   error         // why the caller gave up; the caller's
-	started time.Time     // of the call
+	posted   chan struct{} // the caller tells the owner that there are posts
+	rehear   bool          // there were posts since the reader began
+	snapping chan struct{} // closed when the snapshot under way is written
+	reading  chan struct{} // closed when the reader of posts beside the caller has ended
+	soft     chan struct{} // closed by the caller: abandon what is running
+	done     chan struct{} // closed by the last owner
+	err      error         // of the store; the machine then says nothing
+	stuck    error         // why the caller gave up; the caller's
+	started  time.Time     // of the call
 
 	graceEnd time.Time // when the call has to return; zero while its context is not done
 	told     bool      // the observer knows that the run is live
@@ -83,6 +87,9 @@ type parked struct {
 func (r *run) own(h *tenure) {
 	ended := false
 	defer func() {
+		if p := recover(); p != nil {
+			panic(p) // a bug of ours: nobody may go on
+		}
 		if !ended {
 			r.exited(h)
 		}
@@ -90,7 +97,7 @@ func (r *run) own(h *tenure) {
 	if h.goexit {
 		r.afterGoexit(h)
 	}
-	if r.prepare(h) {
+	if h.word.Load() == atHome && r.prepare(h) {
 		r.loop(h)
 	}
 	ended = true
@@ -162,10 +169,10 @@ func (r *run) loop(h *tenure) {
 	}
 }
 
-// poll has the posts read once more before the run comes to rest with interrupts open:
-// an answer may have been posted meanwhile.
+// poll has the posts read once more before the run comes to rest: an answer or a cancel may
+// have been posted meanwhile, unheard if the store is no Watcher.
 func (r *run) poll() bool {
-	if r.polled || r.halting || r.journal.head.Seq == 0 || len(r.m.waits) == 0 {
+	if r.polled || r.halting || r.journal.head.Seq == 0 || r.m.status == checkpoint.StatusCompleted {
 		return false
 	}
 	r.polled, r.journal.posts = true, true
@@ -221,10 +228,11 @@ func (r *run) rest() {
 		if len(r.drains) > 0 {
 			x.Post = r.drains[0]
 		}
-		if r.parent.Err() == context.DeadlineExceeded {
+		var byPost *postedCancel
+		if r.parent.Err() == context.DeadlineExceeded && !errors.As(cause, &byPost) {
 			x.Kind = checkpoint.TimedOut
 		}
-		resting.Cause = cause.Error()
+		resting.Cause = fmt.Sprint(cause)
 		told = cause
 	case len(r.parked) > 0:
 		p := r.parked[0]
@@ -284,26 +292,28 @@ func (r *run) launch(h *tenure) (more, owner bool) {
 		if alone {
 			return true, r.inline(h, t)
 		}
-		r.spawn(t)
+		if !r.spawn(h, t) {
+			return false, false
+		}
 	}
 	return false, true
 }
 
-// takeSlot takes one of Options.Parallel if there is one.
+// takeSlot takes one of Options.Parallel if there is one. The next visit that is announced
+// has it then.
 func (r *run) takeSlot() bool {
 	if r.c.slots == nil {
 		return true
 	}
 	if r.slot {
-		r.slot = false
 		return true
 	}
 	select {
 	case r.c.slots <- struct{}{}:
-		return true
+		r.slot = true
 	default:
-		return false
 	}
+	return r.slot
 }
 
 // dropSlot gives back the slot that wait has taken and nobody has used.
@@ -355,8 +365,40 @@ func (r *run) landAll() {
 	for v != nil { // in the order of their return
 		v.next, first, v = first, v, v.next
 	}
+	r.landing = 0
 	for v = first; v != nil; v = v.next {
+		if r.landing > landingBytes {
+			r.putBack(v)
+			return
+		}
 		r.land(v)
+	}
+}
+
+// landingBytes is how much may share an append before what else has returned waits for the
+// next one.
+const landingBytes = 8 << 20
+
+// putBack returns visits, in the order of their return, to those that have landed.
+func (r *run) putBack(v *visit) {
+	for v != nil {
+		next := v.next
+		r.push(v)
+		v = next
+	}
+}
+
+// push adds a visit to those that have landed, and wakes the owner.
+func (r *run) push(v *visit) {
+	for {
+		v.next = r.landed.Load()
+		if r.landed.CompareAndSwap(v.next, v) {
+			break
+		}
+	}
+	select {
+	case r.results <- struct{}{}:
+	default:
 	}
 }
 
@@ -430,6 +472,15 @@ func (r *run) breakOff(h *tenure, err error) {
 // are strays.
 func (r *run) finish(h *tenure) {
 	r.dropSlot()
+	if r.snapping != nil {
+		if !h.leave(inCall, "a snapshot of the store") {
+			return
+		}
+		<-r.snapping
+		if !h.back(inCall) {
+			return
+		}
+	}
 	if len(r.names) == 0 && r.journal.lease.Run != "" {
 		if !h.leave(inCall, "releasing the lease in the store") {
 			return

@@ -30,10 +30,13 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error) error {
 	}
 	text := ""
 	if cause != nil {
-		text = cause.Error()
+		text = fmt.Sprint(cause)
 	}
-	lease, err := c.store.Acquire(ctx, id, c.owner)
+	lease, err := c.acquire(ctx, id)
 	if errors.Is(err, checkpoint.ErrBusy) {
+		if info, err := c.store.Stat(ctx, id); err == nil && info.Status == checkpoint.StatusCancelled {
+			return nil
+		}
 		p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(text)}
 		return c.refuse(id, c.store.Post(ctx, id, p))
 	}
@@ -67,6 +70,10 @@ func (c *core) answerInterrupt(ctx context.Context, id, interrupt string, value 
 	if err != nil {
 		return &AnswerError{id, interrupt, plain(err), ErrAnswerType}
 	}
+	if limit := c.opts.Limits.ValueBytes; len(answer) > limit {
+		err := &LimitError{"value bytes", limit, "the answer"}
+		return &AnswerError{id, interrupt, plain(err), err}
+	}
 	m, _, err := c.load(ctx, id, 0)
 	if err != nil {
 		return c.refuse(id, err)
@@ -86,7 +93,7 @@ func (c *core) answerInterrupt(ctx context.Context, id, interrupt string, value 
 	if err != nil {
 		return c.refuse(id, err)
 	}
-	lease, err := c.store.Acquire(ctx, id, c.owner)
+	lease, err := c.acquire(ctx, id)
 	switch {
 	case err == nil:
 		defer c.release(lease)

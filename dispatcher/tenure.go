@@ -76,6 +76,12 @@ func (r *run) watch() bool {
 			return true
 		case <-posted:
 			r.hearPosts()
+		case <-r.reading:
+			r.reading = nil
+			if r.rehear {
+				r.rehear = false
+				r.hearPosts()
+			}
 		case <-done:
 			done = nil
 			r.graceEnd = time.Now().Add(r.c.opts.Grace)
@@ -149,9 +155,6 @@ func (r *run) resting() bool { return r.atRest && !errors.Is(r.stuck, errAtHome)
 // exited runs when the owner's goroutine ends in the middle of its work: user code called
 // runtime.Goexit, and another goroutine goes on; or there is a bug of ours.
 func (r *run) exited(h *tenure) {
-	if p := recover(); p != nil {
-		panic(p)
-	}
 	where := h.word.Load()
 	if where == taken || !h.back(where) {
 		if h.visit != nil {
@@ -174,9 +177,11 @@ func (r *run) afterGoexit(h *tenure) {
 	}
 	if h.decide.kind == 0 {
 		e := &FaultError{Kind: "observer", Message: errGoexit.Error(), Stack: h.stack, Err: errGoexit}
-		if r.setUp != nil {
-			e.Kind = "input"
+		if r.setUp == nil {
+			r.breakOff(h, e)
+			return
 		}
+		e.Kind = "input"
 		r.setUp, r.early = nil, early{err: e}
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -63,7 +64,8 @@ type userError struct {
 	stack []byte
 }
 
-func (e *userError) Error() string { return e.err.Error() }
+// Error is safe whatever the user's Error does: fmt catches its panic, and knows nil receivers.
+func (e *userError) Error() string { return fmt.Sprint(e.err) }
 func (e *userError) Unwrap() error { return e.err }
 
 const failedGoexit = dag.FailedGoexit
@@ -86,11 +88,27 @@ func (r *run) newVisit(t *task) *visit {
 	if limit := t.node.Policy.Timeout; limit > 0 {
 		v.Context, v.stop = context.WithTimeoutCause(r.ctx, limit, ErrTimeout)
 	}
-	if r.c.opts.Observe != nil {
-		v.began = time.Now()
-		r.c.observe(Event{Kind: VisitStarted, Path: v.path, Node: t.nodePath(), Step: t.frame.step, Attempt: v.attempt, At: v.began}, r)
-	}
 	return v
+}
+
+// announce tells the observer that an attempt begins, and gives it its slot. It reports
+// whether the owner still owns the run.
+func (r *run) announce(h *tenure, v *visit) bool {
+	if r.c.opts.Observe != nil {
+		if !h.leave(inCall, "Options.Observe") {
+			return false
+		}
+		v.began = time.Now()
+		r.c.observe(Event{
+			Kind: VisitStarted, Path: v.path, Node: v.t.nodePath(), Step: v.t.frame.step,
+			Attempt: v.attempt, At: v.began,
+		}, r)
+		if !h.back(inCall) {
+			return false
+		}
+	}
+	r.slot = false
+	return true
 }
 
 // Value finds the visit itself under [dag.VisitKey].
@@ -131,6 +149,12 @@ func (f *frame) followed(e *dag.Expr, nodes []int) []int {
 func (v *visit) Ask(key string, q json.RawMessage, want state.Type) (json.RawMessage, error) {
 	if v.r.c.store == nil {
 		return nil, fmt.Errorf("dispatcher: Ask(%q): %w", key, ErrNoStore)
+	}
+	if !utf8.ValidString(key) {
+		return nil, fmt.Errorf("dispatcher: Ask: the key %q is not UTF-8", key)
+	}
+	if limit := v.r.c.opts.Limits.ValueBytes; len(q) > limit {
+		return nil, &LimitError{"value bytes", limit, "question " + key}
 	}
 	if answer, ok := v.answers[key]; ok {
 		return slices.Clone(answer), nil
@@ -182,6 +206,14 @@ func panicked(p any) *userError {
 // inline runs a visit on the owner's goroutine. It reports whether that still owns the run.
 func (r *run) inline(h *tenure, t *task) bool {
 	v := r.newVisit(t)
+	if !r.announce(h, v) {
+		return false
+	}
+	if r.halted() { // the observer did that
+		v.close()
+		r.m.ready = append(r.m.ready, t)
+		return true
+	}
 	h.visit = v
 	if !h.leave(inNode, "") {
 		v.close()
@@ -198,12 +230,16 @@ func (r *run) inline(h *tenure, t *task) bool {
 }
 
 // spawn runs a visit in a goroutine of its own, which ends with the body: the owner finds
-// it landed, or has abandoned it.
-func (r *run) spawn(t *task) {
+// it landed, or has abandoned it. It reports whether the owner still owns the run.
+func (r *run) spawn(h *tenure, t *task) bool {
 	v := r.newVisit(t)
+	if !r.announce(h, v) {
+		return false
+	}
 	v.at = len(r.flight)
 	r.flight = append(r.flight, v)
 	go v.fly() // ends with the body, which the owner waits for or abandons
+	return true
 }
 
 func (v *visit) fly() {
@@ -223,16 +259,7 @@ func (v *visit) ground() {
 		r.strays.returned()
 		return
 	}
-	for {
-		v.next = r.landed.Load()
-		if r.landed.CompareAndSwap(v.next, v) {
-			break
-		}
-	}
-	select {
-	case r.results <- struct{}{}:
-	default:
-	}
+	r.push(v)
 }
 
 // close gives back what a visit holds: its timer, and one of Options.Parallel.
@@ -322,6 +349,11 @@ func (r *run) delta(draft state.Image) (state.Delta, error) {
 	if cell, size := d.MaxValue(); size > r.c.opts.Limits.ValueBytes {
 		return d, &LimitError{"value bytes", r.c.opts.Limits.ValueBytes, "cell " + cell}
 	}
+	size := d.Size()
+	if size > r.c.opts.Limits.VisitBytes {
+		return d, &LimitError{"visit bytes", r.c.opts.Limits.VisitBytes, ""}
+	}
+	r.landing += size
 	if r.c.opts.Paranoid {
 		return draft.Schema().ParseDelta(d.AppendJSON(nil))
 	}
@@ -345,7 +377,7 @@ func (r *run) asked(v *visit, last *question) {
 // attemptFailed states that an attempt failed, and whether and when there is another.
 func (r *run) attemptFailed(v *visit, took time.Duration) {
 	t, p, u := v.t, v.t.node.Policy, v.failed
-	a := checkpoint.FailedAttempt{Kind: string(u.kind), Message: u.err.Error(), Stack: string(u.stack)}
+	a := checkpoint.FailedAttempt{Kind: string(u.kind), Message: clip(u.Error()), Stack: clip(string(u.stack))}
 	made := v.attempt
 	var previous time.Duration
 	if t.odd != nil {
@@ -365,7 +397,9 @@ func (r *run) attemptFailed(v *visit, took time.Duration) {
 	if u.kind == dag.FailedTimeout {
 		e.Budget = p.Timeout
 	}
-	r.blame(e)
+	if a.Final && !t.node.FailureFollowed {
+		r.blame(e)
+	}
 	r.fails(t, v.attempt, a, e, took)
 	r.wakeDue()
 }
@@ -377,6 +411,15 @@ func (r *run) fails(t *task, attempt int, a checkpoint.FailedAttempt, err error,
 	}, t)
 	x.err, x.took = err, took
 	r.add(x)
+}
+
+// clip keeps texts of user code from filling the log.
+func clip(text string) string {
+	const most = 64 << 10
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // blame keeps why a visit failed for the result of this call.

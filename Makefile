@@ -8,8 +8,9 @@ check: # all that a commit has to pass
 race:
 	go test -race work
 
-crash: # the programs are killed 200 times each, not 25
-	PAWL_CRASHES=200 go test -count=1 -timeout 60m -run 'Crash|Kill' work
+crash: # programs and stores are killed 200 times each, not 25 and 10 times
+	PAWL_CRASHES=200 PAWL_KILLS=200 go test -count=1 -timeout 60m -run 'Crash|Kill' \
+		./checkpoint/badgerstore ./examples/archivist
 
 FUZZTIME ?= 1m
 fuzz: # every fuzz target in turn

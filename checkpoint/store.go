@@ -103,16 +103,17 @@ type Store interface {
 	Append(ctx context.Context, l Lease, after Head, entries []Entry) (Head, error)
 
 	// Read yields the entries from sequence number from to sequence number to, both
-	// included, in order; a to of 0 means the head at the time of the call. It checks
-	// what it reads: numbers without gaps, checksums, and the chain of digests within the
-	// range. The range may begin and end inside an append. Entries are only lent: their
-	// memory is valid until the next one is yielded or the loop ends.
+	// included, in order; a to of 0, or beyond the head, means the head when the loop
+	// begins. It checks what it reads: numbers without gaps, checksums, and the chain of
+	// digests within the range. The range may begin and end inside an append. Entries are
+	// only lent: their memory is valid until the next one is yielded or the loop ends.
 	Read(ctx context.Context, run string, from, to uint64) iter.Seq2[Entry, error]
 
 	// Stat returns what is known of a run without reading its log.
 	Stat(ctx context.Context, run string) (Info, error)
 
 	// List returns a page of the runs that f selects, newest first (by creation).
+	// ErrNotFound if f.After names no run.
 	List(ctx context.Context, f Filter) ([]Info, error)
 
 	// Post leaves a message for the run; it is durable when Post returns nil. A message
@@ -124,7 +125,8 @@ type Store interface {
 	Posts(ctx context.Context, run string) ([]Post, error)
 
 	// PutSnapshot keeps a snapshot of the run of the lease; older ones may be dropped.
-	// It may return before the snapshot is durable. ErrFenced as for Append.
+	// It may return before the snapshot is durable. ErrFenced as for Append, ErrConflict if
+	// the run's head was never s.Head.
 	PutSnapshot(ctx context.Context, l Lease, s Snapshot) error
 
 	// Snapshot returns the newest snapshot at or before sequence number upTo (0 means the

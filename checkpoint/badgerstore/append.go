@@ -65,23 +65,32 @@ func (s *Store) Release(ctx context.Context, l checkpoint.Lease) error {
 
 // enterHeld begins a call under a lease that must be held. The call ends with leave.
 func (s *Store) enterHeld(ctx context.Context, l checkpoint.Lease) (*run, error) {
-	if err := checkpoint.CheckRunID(l.Run); err != nil {
-		return nil, err
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r, err := s.held(l)
+	if err != nil {
+		return nil, err
+	}
+	s.calls++
+	r.users++
+	return r, nil
+}
+
+// held returns the run of a lease that must be held. The store's mutex is.
+func (s *Store) held(l checkpoint.Lease) (*run, error) {
 	if s.closing || s.failed != nil {
 		return nil, s.closedError()
 	}
 	r := s.runs[l.Run] // a run that is held is in memory
 	if r == nil || !r.heldBy(l) {
+		if err := checkpoint.CheckRunID(l.Run); err != nil {
+			return nil, err
+		}
 		return nil, fenced(l)
 	}
-	s.calls++
-	r.users++
 	return r, nil
 }
 
@@ -90,15 +99,11 @@ func (s *Store) enterHeld(ctx context.Context, l checkpoint.Lease) (*run, error)
 func (s *Store) Append(
 	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
 ) (checkpoint.Head, error) {
-	r, err := s.enterHeld(ctx, l)
+	r, before, num, err := s.enterAppend(ctx, l, after)
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
 	defer s.leave(r)
-	before, num, err := s.turn(r, after)
-	if err != nil {
-		return checkpoint.Head{}, err
-	}
 	now := time.Now()
 	q := newRequest()
 	data, head, err := checkpoint.Seal(q.value[:0], after, now, l.Epoch, entries)
@@ -124,25 +129,37 @@ func (s *Store) Append(
 	if err := q.describe(before, num, entries); err != nil {
 		return checkpoint.Head{}, err
 	}
-	if err := s.submit(ctx, s.queue, q); err != nil {
+	if err := s.submit(ctx, q); err != nil {
 		return checkpoint.Head{}, err
 	}
 	return head, nil
 }
 
-// turn returns what is known of r, whose head must be after, and its number.
-func (s *Store) turn(r *run, after checkpoint.Head) (checkpoint.Info, uint64, error) {
+// enterAppend begins a call that appends to a run whose head must be after. It returns what
+// is known of the run, and its number.
+func (s *Store) enterAppend(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head,
+) (*run, checkpoint.Info, uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, checkpoint.Info{}, 0, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.info.Head != after {
-		return checkpoint.Info{}, 0, conflict(r.id, r.info.Head, after)
+	r, err := s.held(l)
+	if err == nil && r.info.Head != after {
+		err = conflict(r.id, r.info.Head, after)
 	}
+	if err != nil {
+		return nil, checkpoint.Info{}, 0, err
+	}
+	s.calls++
+	r.users++
 	if r.num == 0 {
 		// If this append fails the number is never used.
 		s.lastRun++
 		r.num = s.lastRun
 	}
-	return r.info, r.num, nil
+	return r, r.info, r.num, nil
 }
 
 // describe adds to an append what changes beside the log: the run's row, its number under

@@ -40,7 +40,7 @@ func (s *Store) putBlob(ctx context.Context, q *request, key, about, data []byte
 		part := newRequest()
 		part.rule, part.run, part.lease = min(q.rule, held), q.run, q.lease
 		part.set(chunkOf(key, a, i), data[i*chunkSize:min((i+1)*chunkSize, len(data))])
-		if err := s.submit(ctx, s.bulk, part); err != nil {
+		if err := s.submitBulk(ctx, part); err != nil {
 			return err
 		}
 	}

@@ -2,59 +2,18 @@ package badgerstore
 
 import (
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Badger syncs once per transaction, whoever commits it: so one goroutine, the committer,
-// makes one transaction of all requests that wait. It does not sign, encode or copy: each
-// caller has done that. It compares heads and leases in memory, under the store's mutex,
-// which nobody holds during a write.
+// commitLoop is the committer, the one goroutine of a store. Close waits for it and ends it
+// by closing the queue.
 //
-// A group is gathered by looking at the queue, never by a timer. Runs that were just told
-// that they are durable come back within microseconds, so after a commit that acknowledged
-// n appends the committer expects n more, and those that came meanwhile. It waits for them
-// as long as a quarter of the last write took, not with most of the group there, and not
-// at all for a run alone.
-const (
-	groupMost = 700 // requests in a group: beyond, signing the next is better done meanwhile
-	waitMost  = 256 // requests that are worth waiting for
-	trimEvery = 64  // groups between two SetDiscardTs
-)
-
-// A group is what the committer writes in one transaction.
-type group struct {
-	requests []*request
-	appends  int
-	bytes    int
-	keys     int
-	left     *request // taken from the queue but too large for this group
-	bulk     bool     // a piece of a large value is in it
-}
-
-func (g *group) reset() {
-	clear(g.requests)
-	*g = group{requests: g.requests[:0], left: g.left}
-}
-
-// fits reports whether q may join. The first request always does.
-func (g *group) fits(s *Store, q *request) bool {
-	return len(g.requests) == 0 ||
-		g.bytes+q.bytes <= s.maxBytes*8/10 && g.keys+q.keys() <= s.maxKeys*8/10
-}
-
-func (g *group) add(q *request) {
-	g.requests = append(g.requests, q)
-	g.bytes += q.bytes
-	g.keys += q.keys()
-	if q.rule == atHead {
-		g.appends++
-	}
-}
-
-// commitLoop is the committer. Close waits for it and ends it by closing quit.
+// Badger syncs once per transaction, whoever commits it: so the committer makes one
+// transaction of all requests that wait. It does not encode, seal or hash: each caller has
+// done that. It compares heads and leases in memory, under the store's mutex, which nobody
+// holds during a write.
 func (s *Store) commitLoop() {
 	defer close(s.quitted)
 	var g group
@@ -62,89 +21,6 @@ func (s *Store) commitLoop() {
 		s.commit(&g)
 		g.reset()
 	}
-}
-
-// gather fills g with requests. It returns false when the store closes; nobody waits for a
-// request then.
-func (s *Store) gather(g *group) bool {
-	if g.left != nil {
-		g.add(g.left)
-		g.left = nil
-	} else if !s.first(g) {
-		return false
-	}
-	expected := min(s.lastAppends+s.lastWaiting, waitMost)
-	if expected > 1 && g.appends > 0 {
-		s.wait(len(g.requests), expected)
-	}
-	s.drain(g)
-	return true
-}
-
-// wait waits for the requests that are expected to be there, of which some are taken, and
-// then until no more are coming.
-func (s *Store) wait(taken, expected int) {
-	until := s.lastEnd.Add(s.lastTook / 4)
-	for taken+len(s.queue) < expected && time.Now().Before(until) {
-		runtime.Gosched()
-	}
-	for {
-		n := len(s.queue)
-		runtime.Gosched()
-		if len(s.queue) == n {
-			return
-		}
-	}
-}
-
-// first blocks until there is a request for g.
-func (s *Store) first(g *group) bool {
-	for len(g.requests) == 0 {
-		select {
-		case q := <-s.queue:
-			s.take(g, q)
-		case q := <-s.bulk:
-			g.bulk = s.take(g, q)
-		case <-s.quit:
-			return false
-		}
-	}
-	return true
-}
-
-// drain adds what waits, and of the pieces of large values at most one: so they go on, and
-// no append waits long for them.
-func (s *Store) drain(g *group) {
-	for g.left == nil && len(g.requests) < groupMost {
-		select {
-		case q := <-s.queue:
-			s.take(g, q)
-			continue
-		default:
-		}
-		break
-	}
-	if g.bulk || g.left != nil {
-		return
-	}
-	select {
-	case q := <-s.bulk:
-		g.bulk = s.take(g, q)
-	default:
-	}
-}
-
-// take adds q to g, or keeps it for the next group, unless its caller has dropped it.
-func (s *Store) take(g *group, q *request) bool {
-	if !q.state.CompareAndSwap(queued, taken) {
-		return false
-	}
-	if !g.fits(s, q) {
-		g.left = q
-		return false
-	}
-	g.add(q)
-	return true
 }
 
 // commit makes the requests of g durable, or refuses them, and tells their callers.

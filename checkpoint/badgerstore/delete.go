@@ -38,7 +38,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	mark := runKey(deletedKey, num)
 	q.set(mark, frame(mark, []byte(id)))
 	q.set(nextKey, frame(nextKey, next))
-	err = s.submit(ctx, s.queue, q)
+	err = s.submit(ctx, q)
 	s.endDelete(r, l, err)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 			q.delete(key)
 		}
 		q.set(nextKey, frame(nextKey, next))
-		return s.submit(ctx, s.bulk, q)
+		return s.submitBulk(ctx, q)
 	})
 	return nil
 }

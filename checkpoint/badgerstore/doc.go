@@ -25,6 +25,8 @@
 // checks every envelope and the chain they form. Whatever is damaged or missing is
 // ErrCorrupt. To find out that a whole directory was replaced by an older copy of itself,
 // keep the witness elsewhere (Options.Witness).
+// Not found out is who removes the newest appends of a run, back to the last change of its
+// status, with transactions of his own: that takes Badger and intent, not an accident.
 //
 // # Limits
 //

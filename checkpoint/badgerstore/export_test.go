@@ -86,5 +86,5 @@ func (s *Store) Put(ctx context.Context, key, value []byte) error {
 		key = []byte("x") // every transaction sets a key
 	}
 	q.set(key, value)
-	return s.submit(ctx, s.queue, q)
+	return s.submit(ctx, q)
 }

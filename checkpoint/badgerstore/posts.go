@@ -35,7 +35,7 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 	if err := s.putBlob(ctx, q, key, nil, encodePost(p)); err != nil {
 		return err
 	}
-	return s.submit(ctx, s.queue, q) // the committer tells those who watch
+	return s.submit(ctx, q) // the committer tells those who watch
 }
 
 // postKey returns the key to write p under, or nil if the run has that message already.

@@ -98,21 +98,56 @@ func (q *request) keys() int {
 // submit gives q to the committer and waits for its outcome. If ctx ends before q was
 // taken, nothing has changed and ctx's error is returned; if it ends later, the outcome is
 // unknown. q belongs to nobody but submit, which recycles it.
-func (s *Store) submit(ctx context.Context, to chan *request, q *request) error {
+func (s *Store) submit(ctx context.Context, q *request) error {
+	return s.send(ctx, s.queue, q)
+}
+
+// submitBulk is submit for a piece of something large, or of work that nobody waits for.
+func (s *Store) submitBulk(ctx context.Context, q *request) error {
+	return s.send(ctx, s.bulk, q)
+}
+
+func (s *Store) send(ctx context.Context, to chan *request, q *request) error {
 	if q.bytes > s.maxBytes || q.keys() > s.maxKeys {
 		return fmt.Errorf("%w: one transaction can't hold %d bytes in %d keys",
 			checkpoint.ErrTooLarge, q.bytes, q.keys())
 	}
-	weight := min(int64(q.bytes), s.options.Waiting)
-	if err := s.waiting.Acquire(ctx, weight); err != nil {
-		return ctx.Err()
+	if q.bytes > uncounted {
+		weight := min(int64(q.bytes), s.options.Waiting)
+		if err := s.waiting.Acquire(ctx, weight); err != nil {
+			return ctx.Err()
+		}
+		defer s.waiting.Release(weight)
 	}
-	defer s.waiting.Release(weight)
 	select {
 	case to <- q:
-	case <-ctx.Done():
-		return ctx.Err()
+	default:
+		select {
+		case to <- q:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+	if to == s.bulk {
+		s.poke()
+	}
+	return s.await(ctx, q)
+}
+
+// uncounted is what a request may have without being counted among those that wait: of
+// such small ones the length of the queue is limit enough.
+const uncounted = 4 << 10
+
+// poke makes the committer look for bulk. If the queue is full it will look anyway.
+func (s *Store) poke() {
+	select {
+	case s.queue <- nil:
+	default:
+	}
+}
+
+// await waits for the outcome of q, which the committer has or will find in its queue.
+func (s *Store) await(ctx context.Context, q *request) error {
 	select {
 	case err := <-q.done:
 		q.recycle()

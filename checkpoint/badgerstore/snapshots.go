@@ -41,7 +41,7 @@ func (s *Store) PutSnapshot(
 	for _, key := range stale {
 		q.delete(key)
 	}
-	return s.submit(ctx, s.bulk, q)
+	return s.submitBulk(ctx, q)
 }
 
 // aroundSnapshot checks that the run stood at head, and finds what a snapshot of that
@@ -180,7 +180,7 @@ func (s *Store) PutGraph(ctx context.Context, digest string, graph []byte) error
 	if err := s.putBlob(ctx, q, nameKey(graphKey, digest), nil, graph); err != nil {
 		return err
 	}
-	return s.submit(ctx, s.queue, q)
+	return s.submit(ctx, q)
 }
 
 // Graph implements [checkpoint.Store].

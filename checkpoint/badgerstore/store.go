@@ -34,9 +34,8 @@ type Store struct {
 	idleMost int // runs kept in memory that nobody uses
 
 	waiting  *semaphore.Weighted // bytes of requests
-	queue    chan *request       // appends, posts and all that is small
+	queue    chan *request       // appends, posts and all that is small; nil means bulk
 	bulk     chan *request       // pieces of large values, and removals
-	quit     chan struct{}       // closed to end the committer
 	quitted  chan struct{}       // closed when it has ended
 	vacant   chan struct{}       // closed when the last call of a closing store has ended
 	closeOne sync.Once
@@ -78,7 +77,6 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 		waiting:  semaphore.NewWeighted(o.Waiting),
 		queue:    make(chan *request, 4096),
 		bulk:     make(chan *request, 64),
-		quit:     make(chan struct{}),
 		quitted:  make(chan struct{}),
 		vacant:   make(chan struct{}),
 		opened:   ts,
@@ -91,7 +89,7 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 }
 
 // Close ends the store: calls that come later return ErrClosed, those under way are waited
-// for. Closing again returns what the first did. Close must not be called by an observer,
+// for, and Badger for at most 30 seconds. Closing again returns what the first did. Close must not be called by an observer,
 // or in the body of a loop over [Store.Read].
 func (s *Store) Close() error {
 	s.closeOne.Do(func() { s.closeErr = s.close() })
@@ -106,9 +104,9 @@ func (s *Store) close() error {
 	}
 	s.mu.Unlock()
 	<-s.vacant
-	close(s.quit)
+	close(s.queue) // nobody is left to send
 	<-s.quitted
-	err := s.db.Close() // syncs all that was committed
+	err := s.closeDatabase()
 	if err == nil && s.failed == nil {
 		err = s.witness.set(s.ts)
 	}
@@ -116,6 +114,24 @@ func (s *Store) close() error {
 		return fmt.Errorf("checkpoint: closing the store: %w", err)
 	}
 	return nil
+}
+
+// closeLimit is how long Badger may take to close. It tries for ever to write its tables
+// out, which can't succeed if the directory was removed or the device is full; what was
+// committed is durable without that.
+const closeLimit = 30 * time.Second
+
+func (s *Store) closeDatabase() error {
+	closed := make(chan error, 1)
+	go func() { closed <- s.db.Close() }() // closeDatabase waits for it, up to closeLimit
+	timer := time.NewTimer(closeLimit)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("Badger did not close within %v; what was committed is durable", closeLimit)
+	}
 }
 
 // Watch implements [checkpoint.Watcher].

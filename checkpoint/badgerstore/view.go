@@ -2,7 +2,6 @@ package badgerstore
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"iter"
 
@@ -14,9 +13,10 @@ import (
 // A view is what is durable at one moment. While it is open the database forgets nothing
 // of that, and the store does not close.
 type view struct {
-	s   *Store
-	txn *badger.Txn
-	ts  uint64
+	s    *Store
+	txn  *badger.Txn
+	ts   uint64
+	back *badger.Iterator // see seekBack
 }
 
 // view opens a view, which the caller closes.
@@ -38,6 +38,9 @@ func (s *Store) viewLocked() *view {
 }
 
 func (v *view) close() {
+	if v.back != nil {
+		v.back.Close()
+	}
 	v.txn.Discard()
 	s := v.s
 	s.mu.Lock()
@@ -58,188 +61,42 @@ func (s *Store) oldestReader() uint64 {
 	return oldest
 }
 
-// A found is a run as a view sees it.
-type found struct {
-	info checkpoint.Info
-	num  uint64
-}
-
-// look opens a view and finds the run of that id in it. If there is no error the caller
-// closes the view.
-func (s *Store) look(ctx context.Context, id string) (*view, found, error) {
-	if err := checkpoint.CheckRunID(id); err != nil {
-		return nil, found{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, found{}, err
-	}
-	for {
-		v, f, r, err := s.tryLook(id)
-		if err != nil {
-			return nil, found{}, err
-		}
-		if r != nil { // somebody doubts an append: who reads finds out
-			err := s.settled(ctx, r)
-			s.leave(r)
-			if err != nil {
-				return nil, found{}, err
-			}
-			continue
-		}
-		if f.num == 0 {
-			f, err = v.find(id)
-		}
-		if err != nil {
-			v.close()
-			return nil, found{}, err
-		}
-		return v, f, nil
-	}
-}
-
-// tryLook opens a view and says what is in memory of the run at that moment. It returns the
-// run instead, pinned, if it has to be settled first.
-func (s *Store) tryLook(id string) (*view, found, *run, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.enterLocked(); err != nil {
-		return nil, found{}, nil, err
-	}
-	r := s.runs[id]
-	switch {
-	case r == nil || !r.ready():
-		return s.viewLocked(), found{}, nil, nil
-	case r.doubts > 0:
-		r.users++
-		return nil, found{}, r, nil
-	case !r.exists():
-		s.exitLocked()
-		return nil, found{}, nil, notFound(id)
-	}
-	return s.viewLocked(), found{info: r.info, num: r.num}, nil, nil
-}
-
-// ready reports whether r is loaded. The store's mutex is held.
-func (r *run) ready() bool {
-	select {
-	case <-r.loaded:
-		return r.loadErr == nil
-	default:
-		return false
-	}
-}
-
-// find loads what the disk knows of a run. It is called by calls that have entered.
-func (s *Store) find(id string) (found, error) {
-	s.mu.Lock()
-	s.calls++
-	v := s.viewLocked()
-	s.mu.Unlock()
-	defer v.close()
-	return v.find(id)
-}
-
-func (v *view) find(id string) (found, error) {
-	num, err := v.number(id)
-	if err != nil {
-		return found{}, err
-	}
-	key := runKey(rowKey, num)
-	value, err := get(v.txn, key)
-	if err != nil {
-		return found{}, err
-	}
-	if value == nil {
-		return found{}, checkpoint.Corrupt(id, 0, checkpoint.Damage("its row is missing"))
-	}
-	w, err := decodeRow(key, value)
-	if err == nil && w.info.Run != id {
-		err = checkpoint.Damage(fmt.Sprintf("the row of run %q stands in its place", w.info.Run))
-	}
-	if err != nil {
-		return found{}, checkpoint.Corrupt(id, 0, err)
-	}
-	return v.complete(w, num)
-}
-
-// lookNumber opens a view and finds the number of a run that must exist in it.
-func (s *Store) lookNumber(ctx context.Context, id string) (*view, uint64, error) {
-	if err := checkpoint.CheckRunID(id); err != nil {
-		return nil, 0, err
-	}
-	v, err := s.view(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	num, err := v.number(id)
-	if err != nil {
-		v.close()
-		return nil, 0, err
-	}
-	return v, num, nil
-}
-
-// number returns the number of the run of that id.
-func (v *view) number(id string) (uint64, error) {
-	key := nameKey(idKey, id)
-	value, err := get(v.txn, key)
-	if err != nil {
-		return 0, err
-	}
-	if value == nil {
-		return 0, notFound(id)
-	}
-	payload, err := unframe(key, value)
-	if err == nil && len(payload) != 8 {
-		err = checkpoint.Damage("the number of the run can't be read")
-	}
-	if err != nil {
-		return 0, checkpoint.Corrupt(id, 0, err)
-	}
-	return binary.BigEndian.Uint64(payload), nil
-}
-
-// complete finds the head and the epoch of the run of a row: those of its last append. The
-// log must hold the append that the row was written with.
-func (v *view) complete(w row, num uint64) (found, error) {
-	last, err := v.envelope(num, 0)
-	if err == nil {
-		info := w.info
-		info.Head, info.Epoch = last.Head(), last.Epoch
-		marked := info.Head
-		if last.First > w.first {
-			var e checkpoint.Envelope
-			if e, err = v.envelope(num, w.first); err == nil {
-				marked = e.Head()
-			}
-		}
-		if err == nil && marked != w.info.Head {
-			err = checkpoint.Damage("the log is not the one that the row was written with")
-		}
-		if err == nil {
-			return found{info: info, num: num}, nil
-		}
-	}
-	return found{}, checkpoint.Corrupt(w.info.Run, w.info.Head.Seq, err)
-}
-
 // envelope returns the append of a run that holds the entry seq, or its last one if seq is 0.
 func (v *view) envelope(num, seq uint64) (checkpoint.Envelope, error) {
-	key := v.lastKey(logKey, num, seq)
-	if key == nil {
+	it := v.seekBack(num, seq)
+	if it == nil {
 		return checkpoint.Envelope{}, checkpoint.Damage("the log is missing")
 	}
-	for data, err := range v.appends(context.Background(), num, seqOf(key)) {
-		if err != nil {
-			return checkpoint.Envelope{}, err
-		}
-		e, err := checkpoint.Unseal(data)
-		if err == nil && (e.First != seqOf(key) || e.Last() < seq) {
-			err = checkpoint.Damage("the entry is missing")
-		}
-		return e, err
+	key := it.Item().KeyCopy(nil)
+	value, err := it.Item().ValueCopy(nil)
+	if err != nil {
+		return checkpoint.Envelope{}, fmt.Errorf("checkpoint: reading the store: %w", err)
 	}
-	return checkpoint.Envelope{}, checkpoint.Damage("the log is missing")
+	if value, err = v.wholeAppend(key, value); err != nil {
+		return checkpoint.Envelope{}, err
+	}
+	e, err := checkpoint.Unseal(value)
+	if err == nil && (e.First != seqOf(key) || e.Last() < seq) {
+		err = checkpoint.Damage("the entry is missing")
+	}
+	return e, err
+}
+
+// seekBack returns the view's backward iterator over all logs, at the last append of a run
+// that begins at or before seq, or at its last one if seq is 0. It returns nil if there is
+// none. A view has one such iterator because making one costs more than a page of seeks.
+func (v *view) seekBack(num, seq uint64) *badger.Iterator {
+	if v.back == nil {
+		v.back = v.iterator([]byte{logKey}, true)
+	}
+	if seq == 0 {
+		seq--
+	}
+	v.back.Seek(seqKey(logKey, num, seq))
+	if !v.back.ValidForPrefix(runKey(logKey, num)) {
+		return nil
+	}
+	return v.back
 }
 
 // appends yields the envelopes of a run, from the one that should hold the entry seq. Each
@@ -249,8 +106,8 @@ func (v *view) appends(ctx context.Context, num, seq uint64) iter.Seq2[[]byte, e
 	return func(yield func([]byte, error) bool) {
 		start := seqKey(logKey, num, seq)
 		if seq > 1 {
-			if key := v.lastKey(logKey, num, seq); key != nil {
-				start = key
+			if it := v.seekBack(num, seq); it != nil {
+				start = it.Item().KeyCopy(nil)
 			}
 		}
 		it := v.iterator(runKey(logKey, num), false)

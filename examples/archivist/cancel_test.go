@@ -67,6 +67,12 @@ func TestAVisitNeverReachedIsAWarning(t *testing.T) {
 	if w := o.report(t).Warnings; len(w) != 1 || !strings.Contains(w[0], "compose-loop/3/compose") {
 		t.Errorf("warnings %q, want one that names the visit", w)
 	}
+	for _, path := range []string{"nowhere", "compose-loop/4/validate", "compose-loop/validate", "compose-loop/1"} {
+		o = ask(t, t.TempDir(), "-cancel-at", path).exits(t, 0)
+		if want := "warning: -cancel-at: the graph has no visit"; !strings.Contains(o.stderr, want) && !strings.Contains(o.stdout, "the graph has no visit") {
+			t.Errorf("-cancel-at %s told %q, want %q", path, o.stderr, want)
+		}
+	}
 	o = archivist(t, "-store", t.TempDir(), "-cancel-at", "library", "hello").exits(t, 0)
 	if !strings.Contains(o.stderr, "warning: -cancel-at: the run did not come to library") {
 		t.Errorf("no warning:\n%s", o.stderr)

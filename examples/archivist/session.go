@@ -51,9 +51,6 @@ func open(c *config, stderr *os.File) (_ *session, err error) {
 	if s.graph, err = newGraph(s.lib); err != nil {
 		return nil, err
 	}
-	if c.cancelAt != "" && !isVisit(s.graph.Plan(), c.cancelAt) {
-		return nil, usagef("-cancel-at: the graph has no visit %q", c.cancelAt)
-	}
 	if c.addr != "" {
 		if s.exporter, err = export(c.addr, stderr); err != nil {
 			return nil, err

@@ -15,7 +15,11 @@ import (
 func (s *session) warnings(res *dispatcher.Result[Inquiry]) []string {
 	var all []string
 	if s.cancelAt != "" && !s.stops.reached {
-		all = append(all, fmt.Sprintf("-cancel-at: the run did not come to %s", s.cancelAt))
+		why := fmt.Sprintf("-cancel-at: the run did not come to %s", s.cancelAt)
+		if !isVisit(s.graph.Plan(), s.cancelAt) {
+			why = fmt.Sprintf("-cancel-at: the graph has no visit %q", s.cancelAt)
+		}
+		all = append(all, why)
 	}
 	for _, why := range res.State.Omitted.All() {
 		all = append(all, why)

@@ -1,0 +1,174 @@
+package badgerstore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A found is a run as a view sees it.
+type found struct {
+	info checkpoint.Info
+	num  uint64
+}
+
+// look opens a view and finds the run of that id in it. If there is no error the caller
+// closes the view.
+func (s *Store) look(ctx context.Context, id string) (*view, found, error) {
+	if err := checkpoint.CheckRunID(id); err != nil {
+		return nil, found{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, found{}, err
+	}
+	for {
+		v, f, r, err := s.tryLook(id)
+		if err != nil {
+			return nil, found{}, err
+		}
+		if r != nil { // somebody doubts an append: who reads finds out
+			err := s.settled(ctx, r)
+			s.leave(r)
+			if err != nil {
+				return nil, found{}, err
+			}
+			continue
+		}
+		if f.num == 0 {
+			f, err = v.find(id)
+		}
+		if err != nil {
+			v.close()
+			return nil, found{}, err
+		}
+		return v, f, nil
+	}
+}
+
+// tryLook opens a view and says what is in memory of the run at that moment. It returns the
+// run instead, pinned, if it has to be settled first.
+func (s *Store) tryLook(id string) (*view, found, *run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.enterLocked(); err != nil {
+		return nil, found{}, nil, err
+	}
+	r := s.runs[id]
+	switch {
+	case r == nil || !r.ready():
+		return s.viewLocked(), found{}, nil, nil
+	case r.doubts > 0:
+		r.users++
+		return nil, found{}, r, nil
+	case !r.exists():
+		s.exitLocked()
+		return nil, found{}, nil, notFound(id)
+	}
+	return s.viewLocked(), found{info: r.info, num: r.num}, nil, nil
+}
+
+// ready reports whether r is loaded. The store's mutex is held.
+func (r *run) ready() bool {
+	select {
+	case <-r.loaded:
+		return r.loadErr == nil
+	default:
+		return false
+	}
+}
+
+// find loads what the disk knows of a run. It is called by calls that have entered.
+func (s *Store) find(id string) (found, error) {
+	s.mu.Lock()
+	s.calls++
+	v := s.viewLocked()
+	s.mu.Unlock()
+	defer v.close()
+	return v.find(id)
+}
+
+func (v *view) find(id string) (found, error) {
+	num, err := v.number(id)
+	if err != nil {
+		return found{}, err
+	}
+	key := runKey(rowKey, num)
+	value, err := get(v.txn, key)
+	if err != nil {
+		return found{}, err
+	}
+	if value == nil {
+		return found{}, checkpoint.Corrupt(id, 0, checkpoint.Damage("its row is missing"))
+	}
+	w, err := decodeRow(key, value)
+	if err == nil && w.info.Run != id {
+		err = checkpoint.Damage(fmt.Sprintf("the row of run %q stands in its place", w.info.Run))
+	}
+	if err != nil {
+		return found{}, checkpoint.Corrupt(id, 0, err)
+	}
+	return v.complete(w, num)
+}
+
+// lookNumber opens a view and finds the number of a run that must exist in it.
+func (s *Store) lookNumber(ctx context.Context, id string) (*view, uint64, error) {
+	if err := checkpoint.CheckRunID(id); err != nil {
+		return nil, 0, err
+	}
+	v, err := s.view(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	num, err := v.number(id)
+	if err != nil {
+		v.close()
+		return nil, 0, err
+	}
+	return v, num, nil
+}
+
+// number returns the number of the run of that id.
+func (v *view) number(id string) (uint64, error) {
+	key := nameKey(idKey, id)
+	value, err := get(v.txn, key)
+	if err != nil {
+		return 0, err
+	}
+	if value == nil {
+		return 0, notFound(id)
+	}
+	payload, err := unframe(key, value)
+	if err == nil && len(payload) != 8 {
+		err = checkpoint.Damage("the number of the run can't be read")
+	}
+	if err != nil {
+		return 0, checkpoint.Corrupt(id, 0, err)
+	}
+	return binary.BigEndian.Uint64(payload), nil
+}
+
+// complete finds the head and the epoch of the run of a row: those of its last append. The
+// log must hold the append that the row was written with.
+func (v *view) complete(w row, num uint64) (found, error) {
+	last, err := v.envelope(num, 0)
+	if err == nil {
+		info := w.info
+		info.Head, info.Epoch = last.Head(), last.Epoch
+		marked := info.Head
+		if last.First > w.first {
+			var e checkpoint.Envelope
+			if e, err = v.envelope(num, w.first); err == nil {
+				marked = e.Head()
+			}
+		}
+		if err == nil && marked != w.info.Head {
+			err = checkpoint.Damage("the log is not the one that the row was written with")
+		}
+		if err == nil {
+			return found{info: info, num: num}, nil
+		}
+	}
+	return found{}, checkpoint.Corrupt(w.info.Run, w.info.Head.Seq, err)
+}

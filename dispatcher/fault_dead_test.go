@@ -43,21 +43,7 @@ func hangFrom(t *testing.T, n int, heeding bool, grace time.Duration) bool {
 	var inner memory.Store
 	var calls atomic.Int64
 	free := make(chan struct{})
-	store := &tampered{Store: &inner, before: func(ctx context.Context, c call) error {
-		if c.method == "Watch" || calls.Add(1) < int64(n) {
-			return nil
-		}
-		if !heeding {
-			<-free
-			return nil
-		}
-		select {
-		case <-free:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}}
+	store := &tampered{Store: &inner, before: hangsFrom(n, heeding, &calls, free)}
 	g := line(t, &w, func(ctx context.Context, _ *Tale) error { return heeds(ctx, 10*time.Second) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -89,4 +75,24 @@ func hangFrom(t *testing.T, n int, heeding bool, grace time.Duration) bool {
 		}
 	}
 	return hung
+}
+
+// hangsFrom makes every call from the n-th on, of all methods, wait for free, or for the end
+// of its context if it heeds that.
+func hangsFrom(n int, heeding bool, calls *atomic.Int64, free <-chan struct{}) func(context.Context, call) error {
+	return func(ctx context.Context, c call) error {
+		if c.method == "Watch" || calls.Add(1) < int64(n) {
+			return nil
+		}
+		if !heeding {
+			<-free
+			return nil
+		}
+		select {
+		case <-free:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }

@@ -16,48 +16,54 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A goroutine that a node leaves behind may go on asking, reading and writing: nothing of it
-// counts, in its own visit, in the next attempt, or in the run.
+// lingers is a goroutine that a node leaves behind: it goes on asking, reading and writing
+// after the visit has returned.
+func lingers(ctx context.Context, t *testing.T, left *sync.WaitGroup, s *Tale) {
+	left.Go(func() {
+		for i := range 200 {
+			lasts(time.Millisecond) // the visit has returned
+			if _, err := dag.Ask[string](ctx, "late", "is anybody there?"); err == nil {
+				t.Error("a question that nobody answered has an answer")
+			}
+			_, _, _ = dag.Failures(ctx), dag.Attempt(ctx), dag.Key(ctx)
+			s.Word.Set(fmt.Sprint("late ", i))
+		}
+	})
+}
+
+// behind returns a graph whose failed attempts, and whose question, leave goroutines behind.
+func behind(t *testing.T, w *witness, left *sync.WaitGroup) *dag.Graph[Tale] {
+	b := dag.New[Tale]("behind")
+	falls := dag.Step(b, "falls", w.sees(func(context.Context, *Tale) error { return errWeather }))
+	tries := dag.Step(b, "tries", w.sees(func(ctx context.Context, s *Tale) error {
+		if dag.Attempt(ctx) < 3 {
+			lingers(ctx, t, left, s)
+			return errWeather
+		}
+		return nil
+	}), falls.Failed()).With(dag.Policy{Attempts: 3, Backoff: dag.Constant(10 * time.Millisecond)})
+	asks := dag.Step(b, "asks", w.sees(func(ctx context.Context, s *Tale) error {
+		word, err := dag.Ask[string](ctx, "word", "which?")
+		if err != nil {
+			lingers(ctx, t, left, s)
+			return err
+		}
+		s.Notes.Put("answer", word)
+		return nil
+	}), tries)
+	dag.Step(b, "works", w.sees(func(ctx context.Context, _ *Tale) error { return heeds(ctx, 100*time.Millisecond) }), tries)
+	dag.Step(b, "last", w.sees(nil), asks)
+	return frozen(t, b)
+}
+
+// A goroutine that a node leaves behind changes nothing: in its own visit, in the next
+// attempt, or in the run.
 func TestGoroutineThatANodeLeavesBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness
 		var store memory.Store
 		var left sync.WaitGroup
-		leave := func(ctx context.Context, s *Tale) {
-			left.Go(func() {
-				for i := range 200 {
-					lasts(time.Millisecond) // the visit has returned
-					_, err := dag.Ask[string](ctx, "late", "is anybody there?")
-					if err == nil {
-						t.Error("a question that nobody answered has an answer")
-					}
-					_, _, _ = dag.Failures(ctx), dag.Attempt(ctx), dag.Key(ctx)
-					s.Word.Set(fmt.Sprint("late ", i))
-				}
-			})
-		}
-		b := dag.New[Tale]("behind")
-		falls := dag.Step(b, "falls", w.sees(func(context.Context, *Tale) error { return errWeather }))
-		tries := dag.Step(b, "tries", w.sees(func(ctx context.Context, s *Tale) error {
-			if dag.Attempt(ctx) < 3 {
-				leave(ctx, s)
-				return errWeather
-			}
-			return nil
-		}), falls.Failed()).With(dag.Policy{Attempts: 3, Backoff: dag.Constant(10 * time.Millisecond)})
-		asks := dag.Step(b, "asks", w.sees(func(ctx context.Context, s *Tale) error {
-			word, err := dag.Ask[string](ctx, "word", "which?")
-			if err != nil {
-				leave(ctx, s)
-				return err
-			}
-			s.Notes.Put("answer", word)
-			return nil
-		}), tries)
-		dag.Step(b, "works", w.sees(func(ctx context.Context, _ *Tale) error { return heeds(ctx, 100*time.Millisecond) }), tries)
-		dag.Step(b, "last", w.sees(nil), asks)
-		g := frozen(t, b)
-		d := process(t, g, &store, dispatcher.Options{})
+		d := process(t, behind(t, &w, &left), &store, dispatcher.Options{})
 		ended := make(chan ending, 1)
 		go func() {
 			res, err := d.Run(t.Context(), run, nil)

@@ -63,7 +63,8 @@ func Key(ctx context.Context) string {
 }
 
 // Attempt returns which attempt of the visit this is, counted from 1 over crashes and
-// resumes. Outside a run it returns 1.
+// resumes. An attempt that a crash has cut off is not counted: a node that kills its
+// process is tried again for ever. Outside a run Attempt returns 1.
 func Attempt(ctx context.Context) int {
 	if v := visitOf(ctx); v != nil {
 		return v.Attempt()

@@ -182,7 +182,7 @@ func From(c checkpoint.Cursor) ResumeOption { return ResumeOption{from: c} }
 // Cancel stops a run, from anywhere. A live one is told so, by a durable message, and
 // comes to rest as Cancelled; Cancel returns when the message is durable. One at rest
 // becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted
-// if the run is completed.
+// if the run is completed; a run that another graph has made is refused as by Resume.
 func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error) error {
 	return d.core.cancelRun(ctx, run, cause)
 }
@@ -197,7 +197,8 @@ func (d *Dispatcher[S]) Answer(ctx context.Context, run, interrupt string, value
 }
 
 // State reads a run without running it: its last closed superstep, its cursor, and what
-// it waits for.
+// it waits for. Like At, History, Cancel and Answer it calls the store on the caller's
+// goroutine, and ends with ctx if the store heeds it.
 func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], error) {
 	r, err := d.core.read(ctx, run, 0)
 	return typed[S](r), err

@@ -14,7 +14,8 @@ import (
 
 // A Result tells where a run stands when a call returns.
 type Result[S any] struct {
-	Run    string
+	Run string
+	// Status is "" if the call was refused before the run was read.
 	Status checkpoint.Status
 	// State is the state at the end of the last superstep of the run's own frame. It is
 	// the caller's, who may change it. It is never nil.

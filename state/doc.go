@@ -35,6 +35,9 @@
 // types that JSON can't bring back; a value that can't be encoded, or holds invalid
 // UTF-8, fails the visit that wrote it.
 //
+// A draft, like any Go value, may be used by one goroutine at a time: a node whose
+// goroutines write to it side by side has to order them itself.
+//
 // # For dispatchers
 //
 // [Schema], [Image] and [Delta] are the untyped side: a schema is read once from a

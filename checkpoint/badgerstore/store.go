@@ -130,7 +130,7 @@ func (s *Store) closeDatabase() error {
 	case err := <-closed:
 		return err
 	case <-timer.C:
-		return fmt.Errorf("Badger did not close within %v; what was committed is durable", closeLimit)
+		return fmt.Errorf("the database did not close within %v; what was committed is durable", closeLimit)
 	}
 }
 

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -437,13 +438,15 @@ func (r *run) nodeError(f *dag.Failure) error {
 	return &NodeError{Run: r.id, Path: f.Path, Attempt: f.Attempts, Kind: f.Kind, Err: errors.New(f.Message)}
 }
 
-// encode is json.Marshal of values that can't fail.
+// encode is the JSON of values that can't fail. JSON inside of v stays as it is.
 func encode(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		panic("dispatcher: " + err.Error())
 	}
-	return raw
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
 var _ dag.Visit = (*visit)(nil)

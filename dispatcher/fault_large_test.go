@@ -1,0 +1,119 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+func openUnsynced(t *testing.T) *badgerstore.Store {
+	t.Helper()
+	store, err := badgerstore.OpenUnsynced(t.Context(), t.TempDir(), badgerstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// Visits that return together share an append only as far as a store can make it atomic.
+func TestManyLargeVisitsAtOnce(t *testing.T) {
+	const width = 70
+	b := dag.New[Tale]("fan")
+	var arrived atomic.Int32
+	gate := make(chan struct{})
+	for i := range width {
+		dag.Step(b, fmt.Sprintf("n%d", i), func(_ context.Context, s *Tale) error {
+			s.Said.Append(strings.Repeat("x", 1<<20))
+			if arrived.Add(1) == width {
+				close(gate)
+			}
+			<-gate
+			return nil
+		})
+	}
+	res, err := process(t, frozen(t, b), openUnsynced(t), dispatcher.Options{}).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if got := res.State.Said.Len(); got != width {
+		t.Errorf("%d visits wrote, want %d", got, width)
+	}
+}
+
+// An answer that is too large is refused before anything is stored: a smaller one counts.
+func TestAnswerTooLarge(t *testing.T) {
+	b := dag.New[Tale]("ask")
+	dag.Step(b, "asks", func(ctx context.Context, s *Tale) error {
+		a, err := dag.Ask[string](ctx, "k", "?")
+		s.Word.Set(a)
+		return err
+	})
+	store := openUnsynced(t)
+	d := process(t, frozen(t, b), store, dispatcher.Options{Limits: dispatcher.Limits{ValueBytes: 1000}})
+	res, _ := d.Run(t.Context(), run, nil)
+	var refused *dispatcher.AnswerError
+	var limit *dispatcher.LimitError
+	err := d.Answer(t.Context(), run, res.Interrupts[0].ID, strings.Repeat("x", 1000))
+	if !errors.As(err, &refused) || !errors.As(err, &limit) {
+		t.Errorf("Answer = %v, want an AnswerError that holds a LimitError", err)
+	}
+	if posts, err := store.Posts(t.Context(), run); err != nil || len(posts) > 0 {
+		t.Errorf("the store holds posts %v, %v", posts, err)
+	}
+	if err := d.Answer(t.Context(), run, res.Interrupts[0].ID, "small"); err != nil {
+		t.Error(err)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+}
+
+// A visit that writes more than Limits.VisitBytes fails, and its run with it: what one
+// visit writes is never more than a store can make atomic.
+func TestVisitTooLarge(t *testing.T) {
+	b := dag.New[Tale]("large")
+	dag.Step(b, "writes", func(_ context.Context, s *Tale) error {
+		for range 40 {
+			s.Said.Append(strings.Repeat("x", 1<<20))
+		}
+		return nil
+	})
+	res, err := process(t, frozen(t, b), openUnsynced(t), dispatcher.Options{}).Run(t.Context(), run, nil)
+	var limit *dispatcher.LimitError
+	if !errors.As(err, &limit) || limit.Limit != "visit bytes" || len(res.Failures) != 1 {
+		t.Errorf("Run = %v, %v, want the limit of visit bytes", res.Failures, err)
+	}
+}
+
+type typedNil struct{}
+
+func (e *typedNil) Error() string { panic("an Error that panics") }
+
+// An error whose Error panics is an error like any other.
+func TestErrorThatPanics(t *testing.T) {
+	for name, fails := range map[string]func() error{
+		"error": func() error { return &typedNil{} },
+		"nil":   func() error { var e *typedNil; return e },
+		"panic": func() error { panic(&typedNil{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := dag.New[Tale]("fails")
+			dag.Step(b, "fails", func(context.Context, *Tale) error { return fails() })
+			d := process(t, frozen(t, b), openUnsynced(t), dispatcher.Options{})
+			res, err := d.Run(t.Context(), run, nil)
+			var n *dispatcher.NodeError
+			if !errors.As(err, &n) || len(res.Failures) != 1 || res.Failures[0].Attempts != 1 {
+				t.Errorf("Run = %v, %v, want a NodeError", res.Failures, err)
+			}
+		})
+	}
+}

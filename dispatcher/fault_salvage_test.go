@@ -1,0 +1,162 @@
+package dispatcher_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/state"
+)
+
+func nothing[S any](context.Context, *S) error { return nil }
+
+// What a Loop inside a failed Loop has finished counts once, also if the superstep around
+// it can't be merged at the first attempt.
+func TestSalvagedOnce(t *testing.T) {
+	var mended atomic.Bool
+	inner := dag.New[Tale]("inner")
+	dag.Step(inner, "ok", func(_ context.Context, s *Tale) error {
+		s.Count.Add(1)
+		s.Said.Append("ok")
+		return nil
+	})
+	dag.Step(inner, "bad", func(context.Context, *Tale) error { return errors.New("bad") })
+	outer := dag.New[Tale]("outer")
+	dag.Loop(outer, "inside", frozen(t, inner), func(*Tale) bool { return true }, 1)
+	dag.Step(outer, "one", func(_ context.Context, s *Tale) error { s.Word.Set("one"); return nil })
+	dag.Step(outer, "other", func(_ context.Context, s *Tale) error {
+		if !mended.Load() {
+			s.Word.Set("other")
+		}
+		return nil
+	})
+	b := dag.New[Tale]("top")
+	around := dag.Loop(b, "around", frozen(t, outer), func(*Tale) bool { return true }, 1)
+	dag.Step(b, "handler", nothing[Tale], around.Failed())
+	dag.End(b, dag.Edge[Tale](around))
+	d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{Paranoid: true})
+
+	res, err := d.Run(t.Context(), run, nil)
+	var conflict *state.ConflictError
+	if res.Status != checkpoint.StatusFailed || !errors.As(err, &conflict) {
+		t.Fatalf("Run = %s, %v, want a conflict", res.Status, err)
+	}
+	mended.Store(true)
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	if got := res.State.Count.Get(); got != 1 || res.State.Said.Len() != 1 {
+		t.Errorf("what the inner loop finished counts %d times, and was said %q", got, res.State.Said.Slice())
+	}
+}
+
+type bulky struct {
+	Big  state.Value[string]
+	Raw  state.Value[json.RawMessage]
+	Back state.Value[string]
+	N    state.Sum[int]
+}
+
+// swells is a graph of which forty visits make a log that is worth a snapshot.
+func swells(t *testing.T) *dag.Graph[bulky] {
+	b := dag.New[bulky]("swells")
+	dag.Step(b, "swell", func(_ context.Context, s *bulky) error {
+		if s.N.Get() == 0 {
+			s.Raw.Set(json.RawMessage(`"<a&b>"`))
+		}
+		s.Big.Set(strings.Repeat("x", 4000+s.N.Get()))
+		s.N.Add(1)
+		return nil
+	})
+	return frozen(t, b)
+}
+
+func forty(s *bulky) bool { return s.N.Get() >= 40 }
+
+// An interrupt ends with the frame that it waits in: it can't be answered any more, and
+// the run goes on, from a snapshot as well.
+func TestInterruptEndsWithItsFrame(t *testing.T) {
+	in := dag.New[bulky]("in")
+	dag.Step(in, "a", nothing[bulky])
+	dag.Step(in, "b", nothing[bulky])
+	b := dag.New[bulky]("top")
+	e := dag.Embed(b, "embed", frozen(t, in), func(_, _ *bulky) {}, func(_, _ *bulky) {})
+	l := dag.Loop(b, "loop", swells(t), forty, 100, e.Failed())
+	dag.Step(b, "last", nothing[bulky], l)
+	dag.End(b, dag.Edge[bulky](e))
+	o := dispatcher.Options{InterruptAfter: []string{"embed/a", "embed/b"}, InterruptBefore: []string{"last"}}
+	d := process(t, frozen(t, b), new(memory.Store), o)
+
+	res, _ := d.Run(t.Context(), run, nil)
+	waits := res.Interrupts
+	if len(waits) != 2 {
+		t.Fatalf("%v wait, want two", waits)
+	}
+	if err := d.Answer(t.Context(), run, waits[0].ID, dispatcher.Reject); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) || len(res.Interrupts) != 1 {
+		t.Fatalf("Run = %v, %v, want an interrupt before last alone", res.Interrupts, err)
+	}
+	if err := d.Answer(t.Context(), run, waits[1].ID, dispatcher.Approve); !errors.Is(err, dispatcher.ErrNotAwaited) {
+		t.Errorf("Answer = %v, want ErrNotAwaited", err)
+	}
+	res, err := d.Resume(t.Context(), run)
+	completes(t, res, err)
+}
+
+// What a node reads after a resume from a snapshot is, to the byte, what was written.
+func TestSnapshotKeepsBytes(t *testing.T) {
+	for _, stops := range []bool{false, true} {
+		b := dag.New[bulky]("bytes")
+		l := dag.Loop(b, "loop", swells(t), forty, 100)
+		dag.Step(b, "reads", func(_ context.Context, s *bulky) error {
+			s.Back.Set(string(s.Raw.Get()))
+			return nil
+		}, l)
+		var store memory.Store
+		o := dispatcher.Options{}
+		if stops {
+			o.InterruptBefore = []string{"reads"}
+		}
+		g := frozen(t, b)
+		res, err := process(t, g, &store, o).Run(t.Context(), run, nil)
+		if stops {
+			if _, err := store.Snapshot(t.Context(), run, 0); err != nil {
+				t.Fatalf("no snapshot was taken: %v", err)
+			}
+			res, err = process(t, g, &store, o).Resume(t.Context(), run)
+		}
+		completes(t, res, err)
+		if got := res.State.Back.Get(); got != `"<a&b>"` {
+			t.Errorf("stops=%v: the node read %s", stops, got)
+		}
+	}
+}
+
+// Two state types that print alike are two types.
+func TestNestedStateOfAnotherType(t *testing.T) {
+	type local struct{ X state.Value[string] }
+	b := dag.New[local]("top")
+	embedAnother(t, b)
+	d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if _, err := d.At(t.Context(), run, "embed@1"); !errors.Is(err, dispatcher.ErrNested) {
+		t.Errorf("At = %v, want ErrNested", err)
+	}
+}
+
+func embedAnother[S any](t *testing.T, b *dag.Builder[S]) {
+	type local struct{ Y state.Value[string] }
+	in := dag.New[local]("in")
+	one := dag.Step(in, "one", nothing[local])
+	dag.Step(in, "two", nothing[local], one)
+	dag.Embed(b, "embed", frozen(t, in), func(*S, *local) {}, func(*local, *S) {})
+}

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// The scenarios are numbered as in the list that the founders wrote before pawl had a name.
-// Four of those that are due have no test:
+// Scenarios are stories of what a user does and what must come of it. Their numbers are
+// theirs for good; four have no test:
 //
 //   - 4, a graph that nests itself by way of another: a Loop or an Embed takes a built Graph,
 //     which cannot contain what is built later, so it can't be written.

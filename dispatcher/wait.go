@@ -1,0 +1,131 @@
+package dispatcher
+
+import (
+	"time"
+)
+
+// takeSlot takes one of Options.Parallel if there is one. The next visit that is announced
+// has it then.
+func (r *run) takeSlot() bool {
+	if r.c.slots == nil {
+		return true
+	}
+	if r.slot {
+		return true
+	}
+	select {
+	case r.c.slots <- struct{}{}:
+		r.slot = true
+	default:
+	}
+	return r.slot
+}
+
+// dropSlot gives back the slot that wait has taken and nobody has used.
+func (r *run) dropSlot() {
+	if r.slot {
+		r.slot = false
+		<-r.c.slots
+	}
+}
+
+// wait blocks until something happens, and stages it.
+func (r *run) wait() {
+	var due <-chan time.Time
+	var done <-chan struct{}
+	var slots chan<- struct{}
+	if !r.halting {
+		done = r.ctx.Done()
+		if at, ok := r.earliest(); ok {
+			timer := time.NewTimer(time.Until(at))
+			defer timer.Stop()
+			due = timer.C
+		}
+		if len(r.m.ready) > 0 && !r.limited() {
+			slots = r.c.slots
+		}
+	}
+	select {
+	case <-r.results:
+		r.landAll()
+	case slots <- struct{}{}:
+		r.slot = true
+	case <-due:
+	case <-done:
+		r.halting = true
+	case <-r.posted:
+		r.journal.posts = true
+	case <-r.soft:
+		r.abandon()
+	}
+	if !r.halting {
+		r.wakeDue()
+	}
+}
+
+// landAll stages what has returned by now: it shares the next append.
+func (r *run) landAll() {
+	v := r.landed.Swap(nil)
+	var first *visit
+	for v != nil { // in the order of their return
+		v.next, first, v = first, v, v.next
+	}
+	r.landing = 0
+	for v = first; v != nil; v = v.next {
+		if r.landing > landingBytes {
+			r.putBack(v)
+			return
+		}
+		r.land(v)
+	}
+}
+
+// landingBytes is how much may share an append before what else has returned waits for the
+// next one.
+const landingBytes = 8 << 20
+
+// putBack returns visits, in the order of their return, to those that have landed.
+func (r *run) putBack(v *visit) {
+	for v != nil {
+		next := v.next
+		r.push(v)
+		v = next
+	}
+}
+
+// push adds a visit to those that have landed, and wakes the owner.
+func (r *run) push(v *visit) {
+	for {
+		v.next = r.landed.Load()
+		if r.landed.CompareAndSwap(v.next, v) {
+			break
+		}
+	}
+	select {
+	case r.results <- struct{}{}:
+	default:
+	}
+}
+
+func (r *run) earliest() (at time.Time, ok bool) {
+	for _, t := range r.due {
+		if !ok || t.Before(at) {
+			at, ok = t, true
+		}
+	}
+	return at, ok
+}
+
+// wakeDue offers the visits whose wait between attempts is over.
+func (r *run) wakeDue() {
+	if len(r.due) == 0 {
+		return
+	}
+	now := time.Now()
+	for _, t := range r.m.delays() {
+		if at, ok := r.due[t]; ok && !at.After(now) {
+			delete(r.due, t)
+			r.m.wake(t)
+		}
+	}
+}

@@ -270,7 +270,6 @@ func (r *run) conclude(rested bool) (*report, error) {
 		if !rested {
 			err = r.stuck
 		}
-		rep.Abandoned = r.names
 		if !r.telling {
 			r.tellLeft(err)
 		}
@@ -278,12 +277,11 @@ func (r *run) conclude(rested bool) (*report, error) {
 		return rep, r.c.refuse(r.id, err)
 	}
 	rep := r.m.report(r.id, r.journal.head.Seq)
-	rep.Abandoned = r.names
-	if rep.Status == checkpoint.StatusCompleted {
-		return rep, nil
+	var err error
+	if rep.Status != checkpoint.StatusCompleted {
+		err = r.rested(rep)
+		r.tellLeft(err) // it was drained, if nothing has told that it rests
 	}
-	err := r.rested(rep)
-	r.tellLeft(err) // it was drained, if nothing has told that it rests
 	rep.Abandoned = r.names
 	return rep, err
 }

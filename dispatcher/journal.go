@@ -20,7 +20,11 @@ type journal struct {
 	posts bool // there may be posts to take
 }
 
-const doingAppend = "an append to the store"
+// What the owner is doing in the store, as results name it when it is abandoned.
+const (
+	doingAppend   = "an append to the store"
+	doingSnapshot = "a snapshot of the store"
+)
 
 // flush makes the facts durable, in one append, and then tells them to the observer. It
 // reports whether the caller still owns the run and may go on.
@@ -120,11 +124,15 @@ func (r *run) watchPosts() (posted <-chan struct{}, stop func()) {
 
 // hearPosts tells the owner that there are posts. If a node runs on the owner's goroutine
 // it would hear of a cancel too late, so posts are read for cancels here as well, beside
-// the caller: the read ends with the run's store context at the latest.
+// the caller: the read ends with the run's store context at the latest. Before the log is
+// read nobody knows which cancels are moot, and the owner reads the posts anyway.
 func (r *run) hearPosts() {
 	select {
 	case r.posted <- struct{}{}:
 	default:
+	}
+	if !r.loaded.Load() {
+		return
 	}
 	if r.reading != nil { // it may have read already: watch comes here again when it has ended
 		r.rehear = true
@@ -133,7 +141,7 @@ func (r *run) hearPosts() {
 	read := make(chan struct{})
 	r.reading = read
 	r.strays.count.Add(1)
-	go func() { // endReading waits for it, or abandons it
+	go func() { // letGo waits for it, or abandons it
 		defer close(read)
 		defer r.strays.returned() // before the call learns of it, and counts
 		posts, err := r.c.store.Posts(r.stored, r.id)
@@ -141,7 +149,7 @@ func (r *run) hearPosts() {
 			return
 		}
 		for _, p := range posts {
-			if p.Kind == postCancel {
+			if p.Kind == postCancel && !slices.Contains(r.moot, p.ID) {
 				r.cancel(postedCause(p))
 			}
 		}

@@ -59,6 +59,7 @@ type run struct {
 	soft     chan struct{} // closed by the caller: abandon what is running
 	done     chan struct{} // closed by the last owner
 	err      error         // of the store; the machine then says nothing
+	loaded   atomic.Bool   // setUp is done: moot is what it is
 	stuck    error         // why the caller gave up; the caller's
 	started  time.Time     // of the call
 
@@ -122,6 +123,7 @@ func (r *run) prepare(h *tenure) bool {
 			return false
 		}
 		r.setUp, r.early = nil, e
+		r.loaded.Store(true)
 	}
 	if r.early.now() {
 		r.finish(h)
@@ -347,7 +349,7 @@ func (r *run) breakOff(h *tenure, err error) {
 func (r *run) finish(h *tenure) {
 	r.dropSlot()
 	if r.snapping != nil {
-		if !h.leave(inCall, "a snapshot of the store") {
+		if !h.leave(inCall, doingSnapshot) {
 			return
 		}
 		<-r.snapping

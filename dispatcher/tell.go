@@ -30,7 +30,7 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error) error {
 	}
 	text := ""
 	if cause != nil {
-		text = fmt.Sprint(cause)
+		text = clip(fmt.Sprint(cause))
 	}
 	lease, err := c.acquire(ctx, id)
 	if errors.Is(err, checkpoint.ErrBusy) {

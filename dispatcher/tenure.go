@@ -141,6 +141,13 @@ func (r *run) giveUp(h *tenure) bool {
 	r.abandonFlight()
 	r.dropSlot()
 	r.names = append(r.names, h.doing)
+	if r.snapping != nil && h.doing != doingSnapshot {
+		select {
+		case <-r.snapping:
+		default:
+			r.names = append(r.names, doingSnapshot)
+		}
+	}
 	r.stuck = fmt.Errorf("%w: %s", ErrStuck, h.doing)
 	if h.doing == doingAppend {
 		r.stuck = fmt.Errorf("%w: %s: %w", ErrStuck, h.doing, ErrCommitUnknown)

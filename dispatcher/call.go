@@ -19,9 +19,13 @@ const (
 )
 
 // run is Run, Start and Resume.
-func (c *core) run(ctx context.Context, id string, how mode, input func(any), options []ResumeOption) (*report, error) {
+func (c *core) run(ctx context.Context, id string, how mode, input func(any), options []RunOption) (*report, error) {
 	if err := checkpoint.CheckRunID(id); err != nil {
 		return nil, fmt.Errorf("dispatcher: %w", err)
+	}
+	w, err := c.wish(how, options)
+	if err != nil {
+		return nil, c.refuse(id, err)
 	}
 	if c.store == nil && how != modeStart {
 		return nil, c.refuse(id, ErrNoStore)
@@ -34,7 +38,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		if c.store == nil {
 			return early{err: r.open(input)}
 		}
-		return r.find(how, input, options)
+		return r.find(w, input)
 	}
 	rested := r.watch()
 	r.letGo()
@@ -42,9 +46,9 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 }
 
 // find takes the run's lease and reads its log, or opens it.
-func (r *run) find(how mode, input func(any), options []ResumeOption) early {
+func (r *run) find(w *wishes, input func(any)) early {
 	c, ctx := r.c, r.stored // not the caller's: a run whose context is done is opened and rests
-	if how == modeResume {
+	if w.how == modeResume {
 		if _, err := c.store.Stat(ctx, r.id); err != nil {
 			return early{err: err}
 		}
@@ -56,11 +60,11 @@ func (r *run) find(how mode, input func(any), options []ResumeOption) early {
 	r.journal.lease = lease
 	m, head, err := c.load(ctx, r.id, 0)
 	switch {
-	case errors.Is(err, checkpoint.ErrNotFound) && how != modeResume:
+	case errors.Is(err, checkpoint.ErrNotFound) && w.how != modeResume:
 		return early{err: r.open(input)}
 	case err != nil:
 		return early{err: err}
-	case how == modeStart:
+	case w.how == modeStart:
 		return early{m.report(r.id, head.Seq), c.refuse(r.id, ErrExists)}
 	}
 	posts, err := c.store.Posts(ctx, r.id)
@@ -75,7 +79,7 @@ func (r *run) find(how mode, input func(any), options []ResumeOption) early {
 		}
 	}
 	r.m, r.journal.head, r.journal.since, r.journal.posts = m, head, m.read, len(posts) > 0
-	return r.resumable(how, options)
+	return r.resumable(w)
 }
 
 // acquire takes the lease of a run. Of one at rest an Answer or a Cancel may have it for a
@@ -161,17 +165,17 @@ func (r *run) enterRoot() {
 
 // resumable prepares a loaded run to go on, or says what the call returns because there
 // is nothing to do.
-func (r *run) resumable(how mode, options []ResumeOption) early {
+func (r *run) resumable(w *wishes) early {
 	m := r.m
 	rep := m.report(r.id, r.journal.head.Seq)
-	for _, o := range options {
-		if err := r.standsAt(o.from); err != nil {
+	for _, from := range w.from {
+		if err := r.standsAt(from); err != nil {
 			return early{rep, r.c.refuse(r.id, err)}
 		}
 	}
 	was := m.status
 	switch {
-	case was == checkpoint.StatusCompleted && how == modeRun:
+	case was == checkpoint.StatusCompleted && w.how == modeRun:
 		return early{rep: rep}
 	case was == checkpoint.StatusCompleted:
 		return early{rep, r.c.refuse(r.id, ErrCompleted)}
@@ -185,7 +189,7 @@ func (r *run) resumable(how mode, options []ResumeOption) early {
 	m.rescan()
 	r.add(said(checkpoint.Entry{
 		Kind: checkpoint.Resumed,
-		Data: encode(checkpoint.Resumption{Owner: r.c.owner, Ends: how == modeResume}),
+		Data: encode(checkpoint.Resumption{Owner: r.c.owner, Ends: w.how == modeResume}),
 	}, nil))
 	if was == checkpoint.StatusInterrupted && !r.journal.posts && m.waitsOnly() {
 		return early{rep, r.rested(rep)} // everything that waits still does

@@ -150,14 +150,14 @@ func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 // none, calling input on the empty state (nil means the state stays empty); it goes on
 // with one that is at rest or was left running; it returns the result of one that is
 // completed. It ends no interrupt: only Resume and Answer do. ErrBusy if the run is live.
-func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S)) (*Result[S], error) {
-	r, err := d.core.run(ctx, run, modeRun, erase(input), nil)
+func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
+	r, err := d.core.run(ctx, run, modeRun, erase(input), options)
 	return typed[S](r), err
 }
 
 // Start begins a run that must not exist yet; ErrExists if it does.
-func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S)) (*Result[S], error) {
-	r, err := d.core.run(ctx, run, modeStart, erase(input), nil)
+func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
+	r, err := d.core.run(ctx, run, modeStart, erase(input), options)
 	return typed[S](r), err
 }
 
@@ -165,19 +165,10 @@ func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S)) (
 // before and after visits; visits that asked go on waiting for their answers. ErrNotFound
 // if there is no such run, ErrCompleted if it is completed. A run that failed at a
 // dag.Fail returns the same failure.
-func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...ResumeOption) (*Result[S], error) {
+func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOption) (*Result[S], error) {
 	r, err := d.core.run(ctx, run, modeResume, nil, options)
 	return typed[S](r), err
 }
-
-// A ResumeOption changes what a Resume demands. See [From].
-type ResumeOption struct {
-	from checkpoint.Cursor
-}
-
-// From lets Resume go on only from this cursor: [ErrStaleCursor] if it is no longer where
-// the run stands, checkpoint.ErrCursor if it is another run's or names nothing.
-func From(c checkpoint.Cursor) ResumeOption { return ResumeOption{from: c} }
 
 // Cancel stops a run, from anywhere. A live one is told so, by a durable message, and
 // comes to rest as Cancelled; Cancel returns when the message is durable. One at rest

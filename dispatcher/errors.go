@@ -183,7 +183,7 @@ func short(digest string) string {
 	return digest
 }
 
-// An OptionError says which option New can't accept.
+// An OptionError says which option New, or a call, can't accept. Nothing has happened.
 type OptionError struct {
 	Option, Reason string
 }

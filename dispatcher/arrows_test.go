@@ -27,6 +27,7 @@ const (
 var arrows = map[string][]string{
 	"state":                     nil,
 	"dag":                       {"state"},
+	"dag/dagtest":               {"dag", "state"},
 	"checkpoint":                {"state"},
 	"checkpoint/internal/watch": nil,
 	"internal/docs":             nil, // tests only

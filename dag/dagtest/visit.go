@@ -1,0 +1,121 @@
+package dagtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// A Visit scripts one attempt of one node, and remembers what the node did with it. The
+// zero Visit is a first attempt to which nobody answers. Its fields must not be changed
+// once [Context] was called; its methods are safe for concurrent use.
+type Visit struct {
+	// Key is what dag.Key returns. Empty means "run/node".
+	Key string
+	// Attempt is what dag.Attempt returns. Zero means 1.
+	Attempt int
+	// Failures is what dag.Failures returns.
+	Failures []dag.Failure
+	// Answers are the answers that were given, by the key of the question: values that
+	// JSON can say, or a json.RawMessage. A question that has none is unanswered.
+	Answers map[string]any
+
+	mu      sync.Mutex
+	asked   []Question
+	emitted []Emission
+}
+
+// A Question is one call of dag.Ask.
+type Question struct {
+	Key      string
+	Question json.RawMessage
+	Want     state.Type // what an answer has to be
+	Answered bool
+}
+
+// An Emission is a value that the node has shown.
+type Emission struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// ErrUnanswered is what dag.Ask returns if the script has no answer. A node has to return
+// it: in a run the visit waits then, whatever the node returns.
+var ErrUnanswered = errors.New("dagtest: the question has no answer")
+
+// Context returns a context as a node gets it in a run, in the attempt that v scripts. Nil
+// is the zero Visit.
+func Context(ctx context.Context, v *Visit) context.Context {
+	if v == nil {
+		v = &Visit{}
+	}
+	return context.WithValue(ctx, dag.VisitKey{}, dag.Visit(visit{v}))
+}
+
+// Asked returns the questions that were asked so far, in order.
+func (v *Visit) Asked() []Question {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.asked)
+}
+
+// Emitted returns what was shown so far, in order.
+func (v *Visit) Emitted() []Emission {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.emitted)
+}
+
+// A visit is a Visit as package dag sees it.
+type visit struct {
+	v *Visit
+}
+
+func (s visit) Key() string {
+	if s.v.Key == "" {
+		return "run/node"
+	}
+	return s.v.Key
+}
+
+func (s visit) Attempt() int            { return max(s.v.Attempt, 1) }
+func (s visit) Failures() []dag.Failure { return slices.Clone(s.v.Failures) }
+
+func (s visit) Ask(key string, question json.RawMessage, want state.Type) (json.RawMessage, error) {
+	answer, given := s.v.Answers[key]
+	s.v.mu.Lock()
+	s.v.asked = append(s.v.asked, Question{key, question, want, given})
+	s.v.mu.Unlock()
+	if !given {
+		return nil, fmt.Errorf("%w: %q", ErrUnanswered, key)
+	}
+	raw, err := encode(answer)
+	if err == nil {
+		err = want.Accepts(raw)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dagtest: answer to %q: %w", key, err)
+	}
+	return raw, nil
+}
+
+func (s visit) Emit(name string, value json.RawMessage) error {
+	s.v.mu.Lock()
+	defer s.v.mu.Unlock()
+	s.v.emitted = append(s.v.emitted, Emission{name, slices.Clone(value)})
+	return nil
+}
+
+// encode returns a scripted value as JSON.
+func encode(value any) (json.RawMessage, error) {
+	if raw, ok := value.(json.RawMessage); ok && !json.Valid(raw) {
+		return nil, errors.New("is not JSON")
+	}
+	return json.Marshal(value)
+}

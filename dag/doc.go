@@ -26,7 +26,7 @@
 //
 // # Inside a node
 //
-// A node is a function of a context and a *S. [Key], [Attempt], [Ask] and [Failures]
-// work on that context. Outside a run they do something sensible, so that a node can be
-// tested by calling it; package dagtest scripts what it may ask for.
+// A node is a function of a context and a *S. [Key], [Attempt], [Ask], [Emit] and
+// [Failures] work on that context. Outside a run they do something sensible, so that a node
+// can be tested by calling it; package dagtest scripts what it may ask for.
 package dag

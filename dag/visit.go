@@ -10,7 +10,7 @@ import (
 )
 
 // A Visit is what the context of a running node carries. Dispatchers implement it, and
-// test contexts; node code calls [Key], [Attempt], [Ask] and [Failures] instead.
+// test contexts; node code calls [Key], [Attempt], [Ask], [Emit] and [Failures] instead.
 type Visit interface {
 	// Key is the visit's idempotency key: the same for every attempt, in every process.
 	Key() string
@@ -21,6 +21,9 @@ type Visit interface {
 	// Ask returns the answer to the question of this key, or the error that the node
 	// has to return because there is none yet. want is the type of the answer.
 	Ask(key string, question json.RawMessage, want state.Type) (json.RawMessage, error)
+	// Emit shows a value to whoever looks at the run now. It keeps value, and is safe for
+	// concurrent use. ErrVisitOver once the attempt has ended.
+	Emit(name string, value json.RawMessage) error
 }
 
 // VisitKey is the context key under which a running node's [Visit] is found.
@@ -112,4 +115,25 @@ func Ask[A any](ctx context.Context, key string, question any) (A, error) {
 		return answer, fmt.Errorf("dag: answer to %q: %w", key, err)
 	}
 	return answer, nil
+}
+
+// ErrVisitOver is returned by what a node calls, or what it has left behind, when the
+// attempt that the context belongs to has ended. Nothing has happened.
+var ErrVisitOver = errors.New("dag: the attempt of the visit has ended")
+
+// Emit shows a value of a running node, a token, a line, how far it is, to whoever looks at
+// the run at the moment: readers of its events at once, observers when the node returns. It
+// is not part of the run: it is not durable and never told again, and who does not take it
+// in time misses it, so it never waits for anybody. It is safe for concurrent use. value may
+// be anything that JSON can say. Outside a run Emit does nothing and returns nil.
+func Emit(ctx context.Context, name string, value any) error {
+	v := visitOf(ctx)
+	if v == nil {
+		return nil
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("dag: Emit(%q): %w", name, err)
+	}
+	return v.Emit(name, raw)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,9 @@ func TestOutsideARun(t *testing.T) {
 	if !errors.Is(err, dag.ErrNoVisit) || !strings.Contains(err.Error(), `"publish"`) {
 		t.Errorf("Ask: %v, want ErrNoVisit and the key", err)
 	}
+	if err := dag.Emit(ctx, "token", "a"); err != nil {
+		t.Errorf("Emit: %v", err)
+	}
 	if got := dag.Key(context.WithValue(ctx, dag.VisitKey{}, "no visit")); got != "" {
 		t.Errorf("Key of a context with another value = %q", got)
 	}
@@ -40,6 +44,8 @@ type scripted struct {
 	asked    []string
 	wanted   []state.Type
 	failures []dag.Failure
+	emitted  []string
+	refuses  error
 }
 
 var errWaits = errors.New("the visit waits")
@@ -55,6 +61,11 @@ func (v *scripted) Ask(key string, question json.RawMessage, want state.Type) (j
 		return json.RawMessage(a), nil
 	}
 	return nil, errWaits
+}
+
+func (v *scripted) Emit(name string, value json.RawMessage) error {
+	v.emitted = append(v.emitted, name+": "+string(value))
+	return v.refuses
 }
 
 func TestInsideAVisit(t *testing.T) {
@@ -107,6 +118,28 @@ func TestAsk(t *testing.T) {
 	}
 	if len(v.asked) != before {
 		t.Error("something was asked that can't be answered")
+	}
+}
+
+// Emit gives the visit the value as JSON, and returns what the visit says.
+func TestEmit(t *testing.T) {
+	v := &scripted{}
+	ctx := context.WithValue(t.Context(), dag.VisitKey{}, v)
+	for _, value := range []any{"a\n", 3, nil, map[string]int{"of": 7}} {
+		if err := dag.Emit(ctx, "token", value); err != nil {
+			t.Errorf("Emit(%v) = %v", value, err)
+		}
+	}
+	if err := dag.Emit(ctx, "token", func() {}); err == nil || !strings.Contains(err.Error(), `Emit("token")`) {
+		t.Errorf("a value that JSON can't say: %v", err)
+	}
+	want := []string{`token: "a\n"`, "token: 3", "token: null", `token: {"of":7}`}
+	if !slices.Equal(v.emitted, want) {
+		t.Errorf("emitted %q, want %q", v.emitted, want)
+	}
+	v.refuses = dag.ErrVisitOver
+	if err := dag.Emit(ctx, "token", 1); !errors.Is(err, dag.ErrVisitOver) {
+		t.Errorf("Emit of a visit that is over: %v", err)
 	}
 }
 

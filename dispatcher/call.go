@@ -79,6 +79,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 		}
 	}
 	r.m, r.journal.head, r.journal.since, r.journal.posts = m, head, m.read, len(posts) > 0
+	r.durable.Store(head.Seq)
 	return r.resumable(w)
 }
 
@@ -109,7 +110,7 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 	r := &run{
 		c: c, id: id, parent: ctx,
 		results: make(chan struct{}, 1), soft: make(chan struct{}), done: make(chan struct{}),
-		started: time.Now(),
+		started: time.Now(), about: &about{c: c, run: id, graph: c.plan.Name, turn: 1},
 	}
 	r.strays.r = r
 	r.strays.count.Store(1)

@@ -79,6 +79,7 @@ type core struct {
 	after  patterns
 	slots  chan struct{} // full when Options.Parallel bodies run; nil: no limit
 	strays sync.Map      // run id → *strays: visits that were abandoned and have not returned
+	nodes  nodeIndex
 }
 
 // New joins a graph and a store. With a nil store runs leave no log: only Start works,

@@ -1,90 +1,120 @@
 package dispatcher
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 )
 
-// An EventKind says what became true.
-type EventKind uint8
-
-const (
-	RunStarted        EventKind = iota + 1 // the run was opened
-	RunResumed                             // a call goes on with it
-	FrameEntered                           // Path: of the frame
-	VisitStarted                           // an attempt began; not in the log
-	VisitDone                              // Outcome, Duration of the attempt
-	AttemptFailed                          // Err, Duration of the attempt, Final
-	VisitInterrupted                       // Outcome: before, after or asked; ID
-	InterruptAnswered                      // ID
-	VisitsVoided                           // what they did does not count
-	SuperstepEnded                         // Path: of the frame; Step; Duration since it began
-	RunRested                              // Status, and Err if it failed
-	Appended                               // entries became durable: Entries, Bytes, Duration; not in the log
-)
-
-// An Event is a thing that became true. Those that the log holds are sent when they are
-// durable.
+// An Event is a thing that became true.
+//
+// Every entry of a run's log is one event, sent when the entry is durable: their numbers
+// count from 1 without gaps. Beside them there are live notices, which no log holds: they
+// are for whoever looks at the moment, and are never told again.
+//
+// An event of an entry is the same for an observer of the live run and for a reader of the
+// log, but for four fields: Err and Duration are whole only for an observer, At is the
+// observer's own clock, and Delta and State are for readers who ask for them.
 type Event struct {
-	Kind     EventKind
-	Run      string
-	Graph    string
-	Path     string // of the visit or frame: compose-loop/2/validate
-	Node     string // its node path: compose-loop/validate
-	Step     int    // of the visit's frame
-	Attempt  int
-	Outcome  string
-	ID       string // of an interrupt
-	Status   checkpoint.Status
-	Failure  dag.FailureKind // AttemptFailed
-	Final    bool            // AttemptFailed: the visit has failed
-	Err      error
-	Entries  int
-	Bytes    int
+	Kind  EventKind
+	Run   string
+	Graph string
+	// Seq is the number of the entry in the run's log. Of a live notice it is that of the
+	// last durable entry before it; without a store it is 0.
+	Seq  uint64
+	Live bool // no entry of a log
+
+	Turn        int               // of the run, counted from 1
+	Correlation string            // of the run
+	Labels      map[string]string // of the run; must not be changed
+
+	Path    string // of the visit or frame: compose-loop/2/validate
+	Node    string // its node path: compose-loop/validate
+	Step    int    // of the visit's frame
+	Attempt int    // 0 if the visit runs no function of its own
+	Outcome string
+	ID      string // of an interrupt, of an effect
+	Name    string // Emitted: of the value; VisitInterrupted: key of the question
+
+	Status  checkpoint.Status // RunRested
+	Failure dag.FailureKind   // AttemptFailed
+	Final   bool              // AttemptFailed: the visit has failed
+	Cause   string            // AttemptFailed, RunRested: why, as the log tells it
+	Err     error             // the same; for an observer of the live run the error itself
+
+	// Value is what Emit was given, the question of an interrupt, the answer, the paths of
+	// the visits that were voided; of other kinds the Data of the entry, if it has any that
+	// no other field tells.
+	Value json.RawMessage
+	Delta json.RawMessage // VisitDone: what the visit wrote
+	State json.RawMessage // SuperstepEnded of the run's own frame: the state then
+
+	Entries  int // Appended
+	Bytes    int // Appended
+	Dropped  int // Lagged: notices that were not kept
 	Duration time.Duration
 	At       time.Time
 }
 
-var eventNames = [...]string{
-	RunStarted: "run started", RunResumed: "run resumed", FrameEntered: "frame entered",
-	VisitStarted: "visit started", VisitDone: "visit done", AttemptFailed: "attempt failed",
-	VisitInterrupted: "visit interrupted", InterruptAnswered: "interrupt answered",
-	VisitsVoided: "visits voided", SuperstepEnded: "superstep ended", RunRested: "run rested",
-	Appended: "appended",
-}
-
-// String returns the kind's name.
-func (k EventKind) String() string {
-	if int(k) < len(eventNames) && eventNames[k] != "" {
-		return eventNames[k]
-	}
-	return fmt.Sprintf("event %d", uint8(k))
-}
-
-// String tells the event on one line, without times.
+// String tells the event on one line, without times: the run, for an entry @ and its
+// number, and what became true.
 func (e Event) String() string {
-	s := fmt.Sprintf("%s: %s", e.Run, e.Kind)
-	if e.Path != "" {
-		s += " " + e.Path
+	var b strings.Builder
+	b.WriteString(e.Run)
+	if !e.Live {
+		fmt.Fprintf(&b, "@%d", e.Seq)
 	}
-	switch e.Kind {
-	case VisitDone, VisitInterrupted:
-		if e.Outcome != "" {
-			s += " (" + e.Outcome + ")"
-		}
-	case SuperstepEnded:
-		s += fmt.Sprintf("@%d", e.Step)
-	case RunRested:
-		s += " " + string(e.Status)
+	fmt.Fprintf(&b, ": %s", e.Kind)
+	switch {
+	case e.Kind == SuperstepEnded:
+		fmt.Fprintf(&b, " %s@%d", e.Path, e.Step)
+	case e.Path != "":
+		b.WriteString(" " + e.Path)
 	}
+	e.writeDetail(&b)
 	if e.Attempt > 1 {
-		s += fmt.Sprintf(" attempt %d", e.Attempt)
+		fmt.Fprintf(&b, " attempt %d", e.Attempt)
 	}
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
+	if e.Cause != "" {
+		b.WriteString(": " + e.Cause)
 	}
-	return s
+	return b.String()
+}
+
+func (e *Event) writeDetail(b *strings.Builder) {
+	switch e.Kind {
+	case VisitDone, SuperstepEnded:
+		if e.Outcome != "" {
+			b.WriteString(" (" + e.Outcome + ")")
+		}
+	case AttemptFailed:
+		final := ""
+		if e.Final {
+			final = ", final"
+		}
+		fmt.Fprintf(b, " (%s%s)", e.Failure, final)
+	case VisitInterrupted:
+		b.WriteString(" (" + e.Outcome + ")")
+		if e.Name != "" {
+			fmt.Fprintf(b, " %s %s", e.Name, e.Value)
+		}
+	case Emitted:
+		fmt.Fprintf(b, " %s %s", e.Name, e.Value)
+	case EffectBegun, EffectEnded:
+		b.WriteString("#" + e.ID)
+	case InterruptAnswered, VisitsVoided, Noted, SettingsChanged:
+		if len(e.Value) > 0 {
+			fmt.Fprintf(b, " %s", e.Value)
+		}
+	case RunRested:
+		b.WriteString(" " + string(e.Status))
+	case Lagged:
+		fmt.Fprintf(b, " by %d", e.Dropped)
+	case Appended:
+		fmt.Fprintf(b, " %d", e.Entries)
+	}
 }

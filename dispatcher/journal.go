@@ -52,9 +52,12 @@ func (r *run) flush(h *tenure) bool {
 		return false
 	}
 	r.journal.head = head
+	r.durable.Store(head.Seq)
 	r.journal.since += size
 	if r.c.opts.Observe != nil {
-		r.appended = Event{Kind: Appended, Entries: len(entries), Bytes: size, Duration: time.Since(began)}
+		r.appended = r.about.event(Appended, head.Seq)
+		r.appended.Live, r.appended.Entries, r.appended.Bytes = true, len(entries), size
+		r.appended.Duration = time.Since(began)
 	}
 	r.snapshot()
 	return r.tell(h)

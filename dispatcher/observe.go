@@ -1,19 +1,16 @@
 package dispatcher
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
-	"github.com/pawlgo/pawl/dag"
 )
 
-// observe sends an event. An observer that panics has seen it.
-func (c *core) observe(e Event, r *run) {
+// observe sends an event to the observer. One that panics has seen it.
+func (c *core) observe(e Event) {
 	if c.opts.Observe == nil {
 		return
 	}
-	e.Run, e.Graph = r.id, c.plan.Name
 	if e.At.IsZero() {
 		e.At = time.Now()
 	}
@@ -30,10 +27,11 @@ func (r *run) tell(h *tenure) bool {
 			return false
 		}
 		if r.c.store != nil {
-			r.c.observe(r.appended, r)
+			r.c.observe(r.appended)
 		}
+		r.tellEmitted()
 		for i := range r.facts {
-			r.tellFact(&r.facts[i])
+			r.c.observe(r.eventOf(i))
 		}
 		if !h.back(inCall) {
 			return false
@@ -45,48 +43,29 @@ func (r *run) tell(h *tenure) bool {
 	return true
 }
 
-func (r *run) tellFact(x *fact) {
-	e := Event{Path: x.Path, Step: x.Step, Attempt: x.Attempt, Outcome: x.Outcome, ID: x.ID, Err: x.err, Duration: x.took}
-	if x.t != nil {
-		e.Node = x.t.nodePath()
-		if e.Attempt == 0 && x.Kind == checkpoint.Done && x.t.node.Body == nil {
-			e.Attempt = 1
-		}
+// eventOf is the event of a fact that is durable.
+func (r *run) eventOf(i int) Event {
+	x := &r.facts[i]
+	line := x.entry()
+	if r.c.store != nil {
+		line.Seq = r.journal.head.Seq - uint64(len(r.facts)-1-i)
 	}
-	if x.f != nil && x.f.holder != nil {
-		e.Node = x.f.holder.nodePath()
+	r.about = r.about.after(&line)
+	e := r.about.tell(&line)
+	e.Live = r.c.store == nil
+	e.Duration = x.took
+	if x.err != nil {
+		e.Err = x.err
 	}
-	switch x.Kind {
-	case checkpoint.Opened:
-		e.Kind, r.told = RunStarted, true
-	case checkpoint.Resumed:
-		e.Kind, r.told = RunResumed, true
-	case checkpoint.Entered:
-		e.Kind = FrameEntered
-	case checkpoint.Done:
-		e.Kind = VisitDone
-	case checkpoint.AttemptFailed:
-		e.Kind = AttemptFailed
-		e.Failure, e.Final = failureOf(x)
-	case checkpoint.Interrupted:
-		e.Kind = VisitInterrupted
-		var i checkpoint.Interrupt
-		if json.Unmarshal(x.Data, &i) == nil {
-			e.Outcome = i.Kind
-		}
-	case checkpoint.Answered:
-		e.Kind = InterruptAnswered
-	case checkpoint.Voided:
-		e.Kind = VisitsVoided
-	case checkpoint.Superstep:
-		e.Kind, e.Outcome = SuperstepEnded, ""
+	switch e.Kind {
+	case RunStarted, RunResumed:
+		r.told = true
+	case RunRested:
+		r.told = false
+	case SuperstepEnded:
 		e.Duration = r.sinceBegun(x.f)
-	case checkpoint.Completed, checkpoint.Waiting, checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed:
-		e.Kind, e.Status, r.told = RunRested, r.m.status, false
-	default:
-		return
 	}
-	r.c.observe(e, r)
+	return e
 }
 
 // tellLeft tells of a call that ends and leaves the run running.
@@ -97,16 +76,19 @@ func (r *run) tellLeft(err error) {
 	told := make(chan struct{})
 	go func() { // await waits for it, or abandons it
 		defer close(told)
-		r.c.observe(Event{Kind: RunRested, Status: checkpoint.StatusRunning, Err: err}, r)
+		r.c.observe(r.left(err))
 	}()
 	r.await(told, "Options.Observe")
 }
 
-func failureOf(x *fact) (dag.FailureKind, bool) {
-	if n, ok := x.err.(*NodeError); ok {
-		return n.Kind, x.t.phase != delayed && x.t.phase != ready
+// left is the notice of a call that ends and leaves the run running.
+func (r *run) left(err error) Event {
+	e := r.about.event(RunRested, r.journal.head.Seq)
+	e.Live, e.Status, e.Err = true, checkpoint.StatusRunning, err
+	if err != nil {
+		e.Cause = plain(err)
 	}
-	return dag.FailedError, true
+	return e
 }
 
 // sinceBegun returns how long the superstep that has just ended took in this call, and

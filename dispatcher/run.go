@@ -67,7 +67,10 @@ type run struct {
 	told     bool      // the observer knows that the run is live
 	telling  bool      // the observer is being told
 
-	appended Event // of the append that tell tells of
+	about    *about        // what all events of the run tell
+	emitted  []Event       // by visits that have landed, for the observer
+	appended Event         // of the append that tell tells of
+	durable  atomic.Uint64 // number of the last durable entry, for those who are not the owner
 
 	lines  []checkpoint.Entry // memory for the next append
 	bytes  []byte

@@ -119,6 +119,7 @@ func (r *run) takeOver(h *tenure) *tenure {
 		r.strays.count.Add(-1)
 		return h
 	}
+	h.visit.over.Store(true)
 	r.names = append(r.names, h.visit.path)
 	next := &tenure{}
 	go r.own(next) // as the first owner
@@ -212,6 +213,7 @@ func (r *run) abandonFlight() {
 	for _, v := range slices.Clone(r.flight) {
 		r.strays.count.Add(1)
 		if v.word.CompareAndSwap(visitRunning, visitAbandoned) {
+			v.over.Store(true)
 			r.names = append(r.names, v.path)
 			r.drop(v)
 			continue

@@ -25,7 +25,9 @@ type visit struct {
 	r       *run
 	t       *task
 	path    string
+	step    int
 	attempt int
+	about   *about
 	draft   state.Image
 	// What the node may ask for is taken when the attempt begins: a goroutine that it
 	// leaves behind reads nothing that the owner writes.
@@ -38,6 +40,8 @@ type visit struct {
 	at       int    // its place in flight
 
 	asks    atomic.Pointer[question] // the last one asked
+	emits   atomic.Pointer[emission] // the last one kept for the observer
+	over    atomic.Bool              // the body has returned, or was abandoned
 	outcome string
 	failed  *userError
 	again   bool // Policy.Retry wants another attempt
@@ -80,8 +84,8 @@ var (
 // newVisit makes the context and the draft of the next attempt of t.
 func (r *run) newVisit(t *task) *visit {
 	v := &visit{
-		Context: r.ctx, r: r, t: t, path: t.path(), attempt: t.attempts() + 1,
-		draft: t.frame.view.Draft(), failures: t.failuresBefore(),
+		Context: r.ctx, r: r, t: t, path: t.path(), step: t.frame.step, attempt: t.attempts() + 1,
+		about: r.about, draft: t.frame.view.Draft(), failures: t.failuresBefore(),
 	}
 	if t.odd != nil {
 		v.answers = t.odd.answers
@@ -100,10 +104,7 @@ func (r *run) announce(h *tenure, v *visit) bool {
 			return false
 		}
 		v.began = time.Now()
-		r.c.observe(Event{
-			Kind: VisitStarted, Path: v.path, Node: v.t.nodePath(), Step: v.t.frame.step,
-			Attempt: v.attempt, At: v.began,
-		}, r)
+		r.c.observe(v.notice(VisitStarted))
 		if !h.back(inCall) {
 			return false
 		}
@@ -172,6 +173,7 @@ func (v *visit) Ask(key string, q json.RawMessage, want state.Type) (json.RawMes
 // call runs the body. If that ends the goroutine, call does not return.
 func (v *visit) call() {
 	defer func() {
+		v.over.Store(true)
 		if v.ended {
 			return
 		}
@@ -293,6 +295,7 @@ func (r *run) land(v *visit) {
 	if r.err != nil {
 		return // the store has failed: nothing is kept
 	}
+	r.emitted = v.emitted(r.emitted)
 	var took time.Duration
 	if !v.began.IsZero() {
 		took = time.Since(v.began)

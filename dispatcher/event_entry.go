@@ -1,0 +1,175 @@
+package dispatcher
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// An about is what every event of a run tells, whatever it is of. Here alone the fields
+// are filled that no entry tells by itself. It never changes: who reads it may keep it.
+type about struct {
+	c           *core
+	run         string
+	graph       string
+	turn        int
+	correlation string
+	labels      map[string]string
+}
+
+// event is the event of nothing yet.
+func (a *about) event(kind EventKind, seq uint64) Event {
+	return Event{
+		Kind: kind, Run: a.run, Graph: a.graph, Seq: seq,
+		Turn: a.turn, Correlation: a.correlation, Labels: a.labels,
+	}
+}
+
+// after is what the event of e tells, and all later ones, of which a was told before it.
+func (a *about) after(e *checkpoint.Entry) *about {
+	switch e.Kind {
+	case checkpoint.Opened:
+		next := *a
+		next.turn = 1
+		var o checkpoint.Opening
+		if json.Unmarshal(e.Data, &o) == nil {
+			next.labels = o.Labels
+		}
+		return &next
+	case checkpoint.TurnBegun:
+		next := *a
+		next.turn++
+		return &next
+	}
+	return a
+}
+
+// tell is the event of an entry, for observers of live runs and readers of logs alike. It
+// keeps the memory of e.
+func (a *about) tell(e *checkpoint.Entry) Event {
+	v := a.event(eventKind(e.Kind), e.Seq)
+	v.Path, v.Node, v.Step, v.Attempt = e.Path, nodePath(e.Path), e.Step, e.Attempt
+	v.Outcome, v.ID, v.At = e.Outcome, e.ID, e.At
+	switch e.Kind {
+	case checkpoint.Opened, checkpoint.Entered, checkpoint.Superstep, checkpoint.Resumed:
+	case checkpoint.Done:
+		if n := a.c.nodeOf(e.Path); v.Attempt == 0 && n != nil && n.Body == nil {
+			v.Attempt = 1 // entries leave it out
+		}
+	case checkpoint.AttemptFailed:
+		v.failed(e, a.c.nodeOf(e.Path))
+	case checkpoint.Interrupted:
+		var i checkpoint.Interrupt
+		if json.Unmarshal(e.Data, &i) == nil {
+			v.Outcome, v.Name, v.Value = i.Kind, i.Key, i.Question
+		}
+	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed, checkpoint.Completed, checkpoint.Waiting:
+		v.rested(e)
+	default:
+		v.Value = e.Data
+	}
+	return v
+}
+
+func (v *Event) failed(e *checkpoint.Entry, node *dag.PlanNode) {
+	var a checkpoint.FailedAttempt
+	if json.Unmarshal(e.Data, &a) != nil {
+		return
+	}
+	v.Failure, v.Final, v.Cause = dag.FailureKind(a.Kind), a.Final, a.Message
+	if a.Origin != "" {
+		v.Cause = a.Origin + ": " + v.Cause
+	}
+	n := &NodeError{Run: v.Run, Path: e.Path, Attempt: e.Attempt, Kind: v.Failure, Err: errors.New(a.Message)}
+	if a.Stack != "" {
+		n.Stack = []byte(a.Stack)
+	}
+	if node != nil && v.Failure == dag.FailedTimeout {
+		n.Budget = node.Policy.Timeout
+	}
+	v.Err = n
+}
+
+func (v *Event) rested(e *checkpoint.Entry) {
+	v.Status = checkpoint.Status("").After(e.Kind)
+	if len(e.Data) == 0 {
+		return
+	}
+	var r checkpoint.Resting
+	if json.Unmarshal(e.Data, &r) != nil || r.Cause == "" {
+		return
+	}
+	v.Cause, v.Err = r.Cause, errors.New(r.Cause)
+	if r.Kind != "" {
+		f := &FaultError{Kind: r.Kind, Message: r.Cause}
+		if r.Stack != "" {
+			f.Stack = []byte(r.Stack)
+		}
+		v.Cause, v.Err = r.Kind+": "+r.Cause, f
+	}
+}
+
+// nodePath is a path without the numbers of iterations and items: no node has such a name.
+func nodePath(path string) string {
+	if strings.IndexAny(path, "0123456789") < 0 {
+		return path
+	}
+	segments := strings.Split(path, "/")
+	kept := segments[:0]
+	for _, s := range segments {
+		if !isIteration(s) {
+			kept = append(kept, s)
+		}
+	}
+	if len(kept) == len(segments) {
+		return path
+	}
+	return strings.Join(kept, "/")
+}
+
+// A nodeIndex finds the nodes of a graph and of those inside it by name.
+type nodeIndex struct {
+	once  sync.Once
+	plans map[*dag.Plan]map[string]*dag.PlanNode
+}
+
+func (x *nodeIndex) add(p *dag.Plan) {
+	if x.plans[p] != nil {
+		return
+	}
+	names := make(map[string]*dag.PlanNode, len(p.Nodes))
+	x.plans[p] = names
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		names[n.Name] = n
+		if n.Body != nil {
+			x.add(n.Body)
+		}
+	}
+}
+
+// nodeOf returns the node of a visit, nil if the graph has none of that path, as a log may
+// hold that an older graph has written.
+func (c *core) nodeOf(path string) *dag.PlanNode {
+	c.nodes.once.Do(func() {
+		c.nodes.plans = map[*dag.Plan]map[string]*dag.PlanNode{}
+		c.nodes.add(c.plan)
+	})
+	plan := c.plan
+	for plan != nil {
+		name, rest, more := strings.Cut(path, "/")
+		n := c.nodes.plans[plan][name]
+		if n == nil || !more {
+			return n
+		}
+		if n.Kind == dag.KindLoop {
+			_, rest, _ = strings.Cut(rest, "/")
+		}
+		plan, path = n.Body, rest
+	}
+	return nil
+}

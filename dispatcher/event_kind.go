@@ -1,0 +1,111 @@
+package dispatcher
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// An EventKind says what became true.
+type EventKind uint8
+
+// Kinds of events of entries, and of live notices.
+const (
+	RunStarted        EventKind = iota + 1 // the run was opened
+	RunResumed                             // a call goes on with it
+	FrameEntered                           // Path: of the frame
+	VisitStarted                           // an attempt began; a live notice
+	VisitDone                              // Outcome; Duration of the attempt
+	AttemptFailed                          // Failure, Final, Cause; Duration of the attempt
+	VisitInterrupted                       // Outcome: before, after or asked; ID
+	InterruptAnswered                      // ID, Value
+	VisitsVoided                           // what they did does not count; Value: their paths
+	SuperstepEnded                         // Path: of the frame; Step; Duration since it began
+	RunRested                              // Status, and Cause
+	Appended                               // entries became durable: Entries, Bytes, Duration; a live notice
+	Emitted                                // a node called dag.Emit: Name, Value; a live notice
+	Lagged                                 // notices were dropped, since they were not taken in time: Dropped; a live notice
+	TurnBegun                              // a completed run was given new input
+	SettingsChanged                        // Value
+	EffectBegun                            // an effect of a visit: ID
+	EffectEnded                            // an effect of a visit: ID
+	StateEdited                            // a person changed the state
+	Noted                                  // an optional layer's entry, or a post that changed nothing: Value
+	GraphMigrated                          // the run goes on with another graph
+	LogTrimmed                             // what lies before is gone
+)
+
+var eventNames = [...]string{
+	RunStarted: "run started", RunResumed: "run resumed", FrameEntered: "frame entered",
+	VisitStarted: "visit started", VisitDone: "visit done", AttemptFailed: "attempt failed",
+	VisitInterrupted: "visit interrupted", InterruptAnswered: "interrupt answered",
+	VisitsVoided: "visits voided", SuperstepEnded: "superstep ended", RunRested: "run rested",
+	Appended: "appended", Emitted: "emitted", Lagged: "lagged", TurnBegun: "turn begun",
+	SettingsChanged: "settings changed", EffectBegun: "effect begun", EffectEnded: "effect ended",
+	StateEdited: "state edited", Noted: "noted", GraphMigrated: "graph migrated",
+	LogTrimmed: "log trimmed",
+}
+
+// String returns the kind's name.
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) && eventNames[k] != "" {
+		return eventNames[k]
+	}
+	return fmt.Sprintf("event %d", uint8(k))
+}
+
+// A Channel is a set of kinds of events, by who needs them. Channels are added with |.
+type Channel uint8
+
+const (
+	Control  Channel = 1 << iota // a person or a supervisor may have to act
+	Progress                     // how far the run is
+	Monitor                      // how it gets there
+)
+
+// String returns the names of the channels: control|progress.
+func (c Channel) String() string {
+	var names []string
+	for i, name := range [...]string{"control", "progress", "monitor"} {
+		if c&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, "|")
+}
+
+// Channel returns the channel to which events of the kind belong.
+func (k EventKind) Channel() Channel {
+	switch k {
+	case RunStarted, RunResumed, RunRested, VisitInterrupted, InterruptAnswered,
+		TurnBegun, SettingsChanged, StateEdited, GraphMigrated, Lagged:
+		return Control
+	case FrameEntered, VisitStarted, VisitDone, SuperstepEnded, EffectBegun, EffectEnded, Emitted:
+		return Progress
+	}
+	return Monitor
+}
+
+// eventKinds tells which event an entry is.
+var eventKinds = [...]EventKind{
+	checkpoint.Opened: RunStarted, checkpoint.Entered: FrameEntered, checkpoint.Done: VisitDone,
+	checkpoint.AttemptFailed: AttemptFailed, checkpoint.EffectBegun: EffectBegun,
+	checkpoint.EffectEnded: EffectEnded, checkpoint.Interrupted: VisitInterrupted,
+	checkpoint.Answered: InterruptAnswered, checkpoint.Edited: StateEdited,
+	checkpoint.Voided: VisitsVoided, checkpoint.Superstep: SuperstepEnded,
+	checkpoint.Resumed: RunResumed, checkpoint.Cancelled: RunRested,
+	checkpoint.TimedOut: RunRested, checkpoint.Failed: RunRested,
+	checkpoint.Completed: RunRested, checkpoint.TurnBegun: TurnBegun,
+	checkpoint.SettingsChanged: SettingsChanged, checkpoint.Noted: Noted,
+	checkpoint.Migrated: GraphMigrated, checkpoint.Trimmed: LogTrimmed,
+	checkpoint.Waiting: RunRested,
+}
+
+// eventKind is the kind of event that an entry of kind k is, 0 if there is none.
+func eventKind(k checkpoint.Kind) EventKind {
+	if int(k) < len(eventKinds) {
+		return eventKinds[k]
+	}
+	return 0
+}

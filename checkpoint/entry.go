@@ -11,7 +11,7 @@ type Kind uint8
 // The kinds of entries. Those that nothing writes yet are reserved.
 const (
 	Opened          Kind = iota + 1 // the run exists: Data is an [Opening], Delta its input
-	Entered                         // a frame began, with what it was given (Delta)
+	Entered                         // a frame began, with what it was given (Delta); of an Each Data is [Items]
 	Done                            // a visit finished: Outcome, Delta
 	AttemptFailed                   // an attempt failed: Attempt, Data is a [FailedAttempt]
 	EffectBegun                     // reserved
@@ -59,6 +59,13 @@ type Opening struct {
 	Graph  string            `json:"graph"`  // name
 	Digest string            `json:"digest"` // of the graph; its JSON is found by [Store.Graph]
 	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// Items is the Data of the [Entered] entry of a node that runs once for each item. The items
+// themselves are not stored: they are computed again when the run is resumed.
+type Items struct {
+	Count  int    `json:"count"`
+	Digest string `json:"digest"` // of all of them, in order
 }
 
 // A FailedAttempt is the Data of an [AttemptFailed] entry.

@@ -193,6 +193,7 @@ func (b *build) plan(schema *state.Schema) *Plan {
 			Name: n.name, Kind: n.kind, Follows: b.inOrder(b.follows[i]),
 			Outcomes: n.outcomes, FailureFollowed: b.failure[i], Policy: n.policy,
 			Run: n.run, Body: n.body, Until: n.until, Most: n.most, In: n.in, Out: n.out,
+			Items: n.items, Item: n.itemNode(),
 		}
 		for leaf := range leaves([]Expr{b.follows[i]}) {
 			to := p.Followers[leaf.Node]

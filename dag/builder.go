@@ -4,8 +4,8 @@ import "context"
 
 // A Builder collects the nodes of one graph. Make one with [New].
 //
-// The functions that add nodes ([Step], [Route], [Loop], [Embed], [End], [Fail]) never
-// fail: Build reports every problem at once. A Builder is not safe for concurrent use.
+// The functions that add nodes ([Step], [Route], [Loop], [Embed], [Each], [EachGraph],
+// [End], [Fail]) never fail: Build reports every problem at once. A Builder is not safe for concurrent use.
 type Builder[S any] struct {
 	name  string
 	nodes []*node
@@ -45,15 +45,15 @@ func Route[S any, O ~string](b *Builder[S], name string, f func(context.Context,
 	return RouteNode[S, O]{b, b.add(n, after)}
 }
 
-// LoopOutcome is how a [Loop] ended.
+// Done is the outcome of a [Loop] whose until returned true after an iteration, and of an
+// [Each] or [EachGraph] that had items. It has no type, so that it fits both.
+const Done = "done"
+
+// LoopOutcome is how a [Loop] ended: [Done] or Exhausted.
 type LoopOutcome string
 
-const (
-	// Done: until returned true after an iteration.
-	Done LoopOutcome = "done"
-	// Exhausted: until was still false after the last iteration allowed.
-	Exhausted LoopOutcome = "exhausted"
-)
+// Exhausted: until was still false after the last iteration allowed.
+const Exhausted LoopOutcome = "exhausted"
 
 // Loop adds a node that runs body again and again over the same state until until
 // returns true, at most most times. Iterations count from 1 and are part of paths:
@@ -63,7 +63,7 @@ const (
 // The plain handle is taken whether the loop ended Done or Exhausted. Attempts and
 // Timeout belong to the nodes of body; Build refuses them here.
 func Loop[S any](b *Builder[S], name string, body *Graph[S], until func(*S) bool, most int, after ...Edge[S]) RouteNode[S, LoopOutcome] {
-	n := &node{name: name, kind: KindLoop, most: most, outcomes: []string{string(Done), string(Exhausted)}}
+	n := &node{name: name, kind: KindLoop, most: most, outcomes: []string{Done, string(Exhausted)}}
 	if body != nil {
 		n.body = body.plan
 	}

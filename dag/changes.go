@@ -104,7 +104,14 @@ func (c *changes) node(path string, was, is *docNode) {
 	if before, after := was.follows(), is.follows(); before != after {
 		c.add("node %s: follows %s, followed %s", path, after, before)
 	}
-	if was.Graph == nil || is.Graph == nil {
+	switch {
+	case was.Graph == nil && is.Graph == nil:
+		return
+	case was.Graph == nil:
+		c.add("node %s: had no graph, has graph %q", path, is.Graph.Name)
+		return
+	case is.Graph == nil:
+		c.add("node %s: had graph %q, has none", path, was.Graph.Name)
 		return
 	}
 	if was.Graph.Name != is.Graph.Name {

@@ -37,8 +37,10 @@ func (b *build) checkKind(n *node) {
 		if n.out == nil {
 			b.report(n, "", "its function out is nil")
 		}
+	case KindEach:
+		b.checkItems(n)
 	}
-	if n.kind != KindLoop && n.kind != KindEmbed {
+	if !n.nests() {
 		return
 	}
 	if n.body == nil {
@@ -50,9 +52,44 @@ func (b *build) checkKind(n *node) {
 	}
 }
 
+// nests reports whether n needs a graph.
+func (n *node) nests() bool {
+	return n.kind == KindLoop || n.kind == KindEmbed || n.kind == KindEach && n.item.Kind == KindEmbed
+}
+
+func (b *build) checkItems(n *node) {
+	if n.items == nil {
+		b.report(n, "", "its function items is nil")
+	}
+	if !n.nests() {
+		if n.item.RunItem == nil {
+			b.report(n, "", "its function is nil")
+		}
+		return
+	}
+	if n.item.InItem == nil {
+		b.report(n, "", "its function in is nil")
+	}
+	if n.item.OutItem == nil {
+		b.report(n, "", "its function out is nil")
+	}
+}
+
 func (b *build) checkPolicy(n *node) {
 	p := n.policy
-	if n.kind == KindLoop || n.kind == KindEmbed {
+	switch {
+	case n.kind != KindEach && p.Parallel != 0:
+		b.report(n, "", "Policy.Parallel belongs to an Each")
+	case p.Parallel < 0:
+		b.report(n, "", "Policy.Parallel is negative: %d", p.Parallel)
+	}
+	switch {
+	case n.kind != KindEach && p.Errors != Stop:
+		b.report(n, "", "Policy.Errors belongs to an Each")
+	case p.Errors > Collect:
+		b.report(n, "", "Policy.Errors is neither Stop nor Collect: %d", p.Errors)
+	}
+	if n.nests() {
 		for _, field := range []struct {
 			name string
 			set  bool
@@ -128,7 +165,7 @@ func (b *build) checkEdges(n *node) {
 // checkFollowed reports the outcomes of node i that lead nowhere.
 func (b *build) checkFollowed(i int) {
 	n := b.nodes[i]
-	if b.plain[i] || n.kind == KindLoop && b.followed[i] == nil {
+	if b.plain[i] || (n.kind == KindLoop || n.kind == KindEach) && b.followed[i] == nil {
 		return
 	}
 	seen := make(map[string]bool)

@@ -16,7 +16,7 @@ type figure struct {
 	id    string
 	label string
 	shape string   // a kind of node, "end", "all" or "any"
-	inner *drawing // of a loop or embed
+	inner *drawing // of a node that has a graph
 }
 
 type line struct {

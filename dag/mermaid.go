@@ -20,6 +20,7 @@ func (g *Graph[S]) Mermaid() string {
 var brackets = map[string][2]string{
 	"step":  {"[", "]"},
 	"route": {"{", "}"},
+	"each":  {"[[", "]]"},
 	"fail":  {"(((", ")))"},
 	"end":   {"([", "])"},
 	"all":   {"((", "))"},

@@ -15,6 +15,7 @@ const (
 	KindLoop                  // runs a graph over the same state, again and again
 	KindEmbed                 // runs a graph over a state of its own
 	KindFail                  // fails the graph
+	KindEach                  // runs a function, or a graph, for each item of a list
 
 	kindEnd // what End was given: never in a Plan
 )
@@ -32,6 +33,8 @@ func (k Kind) String() string {
 		return "embed"
 	case KindFail:
 		return "fail"
+	case KindEach:
+		return "each"
 	case kindEnd:
 		return "end"
 	}
@@ -81,7 +84,7 @@ type PlanNode struct {
 	Kind     Kind
 	Follows  Expr
 	Waits    int      // how many different nodes Follows mentions
-	Outcomes []string // Route and Loop: declared outcomes, in order
+	Outcomes []string // Route, Loop and Each: declared outcomes, in order
 	// FailureFollowed: some node, or End, follows the failure of this one.
 	FailureFollowed bool
 	Policy          Policy
@@ -89,11 +92,24 @@ type PlanNode struct {
 	// Run is the user's function of a Step (the outcome is "") or Route. s is a *S.
 	Run func(ctx context.Context, s any) (outcome string, err error)
 
-	Body  *Plan            // Loop, Embed
+	Body  *Plan            // Loop, Embed; an Each that has a graph for each item
 	Until func(s any) bool // Loop
 	Most  int              // Loop: iterations allowed
 	In    func(from, to any)
 	Out   func(from, to any)
+
+	// Items is of an Each: it computes the items, which only RunItem, InItem and OutItem
+	// of Item understand, how many they are, and the digest of all of them.
+	Items func(s any) (items any, n int, digest string, err error)
+	// Item is of an Each: the node that every item visits. Its kind is Step, or Embed if
+	// there is a graph for each item; its name, Body and Policy are those of the Each, and
+	// FailureFollowed says that failures are collected.
+	Item *PlanNode
+
+	// RunItem is the user's function of an Item that is a Step. Items count from 0.
+	RunItem func(ctx context.Context, s, items any, i int) error
+	InItem  func(from, items any, i int, to any) // an Item that is an Embed
+	OutItem func(from, items any, i int, to any) // an Item that is an Embed
 }
 
 // node is a PlanNode while its graph is being built, or what one call of End was given.
@@ -109,4 +125,6 @@ type node struct {
 	until    func(s any) bool
 	most     int
 	in, out  func(from, to any)
+	items    func(s any) (any, int, string, error)
+	item     *PlanNode
 }

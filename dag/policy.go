@@ -3,7 +3,7 @@ package dag
 import "time"
 
 // A Policy says how the attempts of a visit are made. The zero Policy is one attempt
-// without a time limit.
+// without a time limit. On an [Each] it is the policy of each of its items.
 type Policy struct {
 	// Attempts is how many attempts a visit has before it fails. Zero means 1.
 	Attempts int
@@ -16,4 +16,22 @@ type Policy struct {
 	// Retry says which errors that the function returned are worth another attempt. A panic
 	// is not asked about: with a Retry it is final. Nil means every failure is worth one.
 	Retry func(error) bool
+	// Parallel is how many items of an [Each] or [EachGraph] may be at work at once. One
+	// between two attempts is at work, one that waits for a person is not. Zero means all
+	// of them. Other nodes have none.
+	Parallel int
+	// Errors says what comes of an [Each] or [EachGraph] one of whose items has failed. Zero
+	// means [Stop]. Other nodes have none.
+	Errors Errors
 }
+
+// Errors says what comes of an [Each] one of whose items has failed for good.
+type Errors uint8
+
+const (
+	// Stop: no further item begins, those that have begun finish, and the Each fails.
+	Stop Errors = iota
+	// Collect: all other items run, and the Each ends well. What follows it learns of the
+	// failures from [Failures].
+	Collect
+)

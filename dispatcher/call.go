@@ -186,6 +186,9 @@ func (r *run) resumable(w *wishes) early {
 	if err := m.checkStates(); err != nil {
 		return early{rep, r.c.refuse(r.id, err)}
 	}
+	if err := r.c.recompute(m.root); err != nil {
+		return early{rep, r.c.refuse(r.id, err)}
+	}
 	m.vets = r.c.vets()
 	m.rescan()
 	r.add(said(checkpoint.Entry{

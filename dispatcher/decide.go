@@ -86,7 +86,7 @@ func (r *run) boundary(h *tenure, t *task, after bool) (stop, ok bool, err *user
 		names = r.c.after
 	}
 	b := Boundary{Run: r.id, Path: t.path(), Node: t.nodePath(), After: after}
-	if names.match(b) {
+	if names.match(b, t.isItem()) {
 		return true, true, nil
 	}
 	hook := r.c.opts.InterruptIf
@@ -106,15 +106,22 @@ func (r *run) interrupt(t *task, i checkpoint.Interrupt) {
 // enter opens the frame of a visit that holds one. What an Embed's in wrote is its input.
 func (r *run) enter(h *tenure, t *task) (bool, *userError) {
 	x := said(checkpoint.Entry{Kind: checkpoint.Entered, Path: t.path()}, t)
-	if t.node.Kind == dag.KindLoop {
+	switch t.node.Kind {
+	case dag.KindLoop:
 		x.Path += "/1"
 		r.add(x)
 		return true, nil
+	case dag.KindEach:
+		return r.enterItems(h, &x)
 	}
 	from, to := t.frame.view.Draft(), t.node.Body.Schema.New()
 	var err error
 	ok, failed := r.ask(h, "the input of "+t.path(), func() {
-		t.node.In(from.Value(), to.Value())
+		if t.isItem() {
+			t.node.InItem(from.Value(), t.frame.items.list, int(t.at), to.Value())
+		} else {
+			t.node.In(from.Value(), to.Value())
+		}
 		err = r.input(&x, to)
 	})
 	if !ok || failed != nil {
@@ -296,13 +303,27 @@ func (r *run) end(h *tenure, f *frame) (bool, *userError) {
 	x := said(checkpoint.Entry{Kind: checkpoint.Done, Path: t.path(), Step: t.frame.step}, t)
 	if t.node.Kind == dag.KindEmbed {
 		from, to := f.view.Draft(), t.frame.view.Draft()
-		ok, failed := r.ask(h, "the output of "+t.path(), func() { t.node.Out(from.Value(), to.Value()) })
+		ok, failed := r.ask(h, "the output of "+t.path(), func() {
+			if t.isItem() {
+				t.node.OutItem(from.Value(), t.frame.items.list, int(t.at), to.Value())
+				return
+			}
+			t.node.Out(from.Value(), to.Value())
+		})
 		if !ok || failed != nil {
 			return ok, failed
 		}
 		var err error
 		if x.delta, err = r.delta(to); err != nil {
 			return true, &userError{kind: dag.FailedState, err: err}
+		}
+		r.add(x)
+		return true, nil
+	}
+	if t.node.Kind == dag.KindEach {
+		x.Outcome = dag.Done
+		if len(f.tasks) == 0 {
+			x.Outcome = string(dag.Empty)
 		}
 		r.add(x)
 		return true, nil
@@ -314,7 +335,7 @@ func (r *run) end(h *tenure, f *frame) (bool, *userError) {
 	}
 	switch {
 	case until:
-		x.Outcome = string(dag.Done)
+		x.Outcome = dag.Done
 	case f.iteration >= t.node.Most:
 		x.Outcome = string(dag.Exhausted)
 	default:
@@ -324,10 +345,11 @@ func (r *run) end(h *tenure, f *frame) (bool, *userError) {
 	return true, nil
 }
 
-// bury makes the visit that holds a failed frame fail. What a Loop has finished is kept.
+// bury makes the visit that holds a failed frame fail. What a Loop or Each has finished is
+// kept if the failure is followed.
 func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
 	t := f.holder
-	if t.node.Kind == dag.KindLoop {
+	if records(t.node) && t.node.FailureFollowed {
 		if made, ok := r.salvage(h, f); !ok || !made {
 			return ok, nil
 		}
@@ -340,8 +362,8 @@ func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
 	return true, nil
 }
 
-// salvage keeps what visits of a failed frame of a Loop have finished, and before that
-// what Loops that failed inside it have. An Embed that failed gives nothing out.
+// salvage keeps what visits of a failed frame of a Loop or Each have finished, and before
+// that what Loops and Eaches that failed inside it have. An Embed that failed gives nothing out.
 func (r *run) salvage(h *tenure, f *frame) (made, ok bool) {
 	if len(f.open) == 0 {
 		return true, true
@@ -394,11 +416,12 @@ func (f *frame) name() string {
 	return fmt.Sprintf("superstep %s@%d", f.path, f.step)
 }
 
-// finishedHere lists the visits of the open superstep of f, and of it alone, that are done.
+// finishedHere lists the visits of the open superstep of f, and of it alone, that are done
+// and count.
 func (f *frame) finishedHere() []string {
 	var visits []string
 	for _, i := range f.open {
-		if t := &f.tasks[i]; t.phase == finished {
+		if t := &f.tasks[i]; t.phase == finished && t.keeps() {
 			visits = append(visits, t.path())
 		}
 	}

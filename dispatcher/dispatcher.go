@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// InterruptBefore and InterruptAfter name visits before or after which a run pauses:
 	// by node path ("compose-loop/validate", in every iteration) or by visit path
-	// ("compose-loop/2/validate", in that one). Nil means none.
+	// ("compose-loop/2/validate", in that one; "review/17", one item). Nil means none.
 	InterruptBefore []string
 	InterruptAfter  []string
 	// InterruptIf is asked about every visit, before it begins and after its superstep
@@ -53,6 +53,8 @@ type Limits struct {
 	ValueBytes int
 	// VisitBytes is the size of all that one visit writes, encoded. Zero means 32 MiB.
 	VisitBytes int
+	// Items is how many items one visit of an Each may have. Zero means 100,000.
+	Items int
 }
 
 // A Boundary is a moment at which a run may be interrupted.
@@ -108,6 +110,7 @@ func (c *core) configure() error {
 		{"Limits.StateBytes", int64(o.Limits.StateBytes)},
 		{"Limits.ValueBytes", int64(o.Limits.ValueBytes)},
 		{"Limits.VisitBytes", int64(o.Limits.VisitBytes)},
+		{"Limits.Items", int64(o.Limits.Items)},
 	} {
 		if n.value < 0 {
 			return &OptionError{n.name, "is negative"}
@@ -127,6 +130,7 @@ func (c *core) configure() error {
 	o.Limits.StateBytes = orDefault(o.Limits.StateBytes, 256<<20)
 	o.Limits.ValueBytes = orDefault(o.Limits.ValueBytes, 16<<20)
 	o.Limits.VisitBytes = orDefault(o.Limits.VisitBytes, 32<<20)
+	o.Limits.Items = orDefault(o.Limits.Items, 100_000)
 	o.Grace = orDefault(o.Grace, 5*time.Second)
 	if o.Parallel > 0 {
 		c.slots = make(chan struct{}, o.Parallel)

@@ -115,9 +115,9 @@ func (e *NodeError) As(target any) bool { return e.Err != nil && errors.As(e.Err
 
 // A LimitError says which limit a run has reached.
 type LimitError struct {
-	Limit string // supersteps, state bytes, visit bytes, value bytes
+	Limit string // supersteps, state bytes, visit bytes, value bytes, items
 	Max   int
-	Where string // the frame, or the cell
+	Where string // the frame, the cell, or the visit of an Each
 }
 
 func (e *LimitError) Error() string {
@@ -132,7 +132,7 @@ func (e *LimitError) Error() string {
 // run is read after a restart; in the call that met them they are a *state.ConflictError
 // and a [*LimitError].
 type FaultError struct {
-	Kind    string // conflict, limit, input, merge, check, hook, observer
+	Kind    string // conflict, limit, input, items, merge, check, hook, observer
 	Message string
 	Stack   []byte // of user code that panicked or called runtime.Goexit
 	Err     error  // what user code returned or panicked with; nil after a restart
@@ -181,6 +181,22 @@ func short(digest string) string {
 		return digest[:19]
 	}
 	return digest
+}
+
+// An ItemsChangedError says that the items of an Each are not those that the run began it
+// with: its function items returns others for the same state. Nothing has changed.
+type ItemsChangedError struct {
+	Path    string // of the visit of the Each
+	Was, Is checkpoint.Items
+}
+
+func (e *ItemsChangedError) Error() string {
+	if e.Was.Count != e.Is.Count {
+		return fmt.Sprintf("dispatcher: the items of %s have changed: there were %d, there are %d",
+			e.Path, e.Was.Count, e.Is.Count)
+	}
+	return fmt.Sprintf("dispatcher: the items of %s have changed: their digest was %s, is %s",
+		e.Path, short(e.Was.Digest), short(e.Is.Digest))
 }
 
 // An OptionError says which option New, or a call, can't accept. Nothing has happened.

@@ -57,7 +57,7 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 	switch e.Kind {
 	case checkpoint.Opened, checkpoint.Entered, checkpoint.Superstep, checkpoint.Resumed:
 	case checkpoint.Done:
-		if n := a.c.nodeOf(e.Path); v.Attempt == 0 && n != nil && n.Body == nil {
+		if n := a.c.nodeOf(e.Path); v.Attempt == 0 && n != nil && !holds(n) {
 			v.Attempt = 1 // entries leave it out
 		}
 	case checkpoint.AttemptFailed:
@@ -166,8 +166,13 @@ func (c *core) nodeOf(path string) *dag.PlanNode {
 		if n == nil || !more {
 			return n
 		}
-		if n.Kind == dag.KindLoop {
+		switch n.Kind {
+		case dag.KindLoop:
 			_, rest, _ = strings.Cut(rest, "/")
+		case dag.KindEach:
+			if _, rest, more = strings.Cut(rest, "/"); !more {
+				return n.Item
+			}
 		}
 		plan, path = n.Body, rest
 	}

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pawlgo/pawl/dag"
@@ -56,13 +57,14 @@ func (p phase) settle() phase {
 // begins once nobody holds the frame.
 type frame struct {
 	plan      *dag.Plan
-	path      string // "" for the run's own, compose-loop/2 for an iteration, the path of an Embed
+	path      string // "" for the run's own, compose-loop/2 for an iteration, the path of an Embed or Each
 	holder    *task  // nil for the run's own
 	iteration int    // of a Loop, counted from 1; else 0
+	items     *items // of an Each: tasks are its items, and plan the graph that it stands in
 
 	view  state.Image // the state at the end of the last superstep
 	spare state.Image // memory for the next one
-	outer state.Image // Loop: records what all iterations did, as the loop's own draft would
+	outer state.Image // Loop, Each: records what was done in all, as the node's own draft would
 	bound int         // at least the size of view; 0 if it was never looked at
 	calls bool        // merging calls user code
 	tried bool        // spare holds the merged state of the open superstep
@@ -86,6 +88,7 @@ type task struct {
 	frame   *frame
 	node    *dag.PlanNode
 	phase   phase
+	busy    bool  // of an item: it has a place
 	waits   int32 // of what it follows: not settled
 	at      int32 // its place in the frame's open, and deltas
 	outcome string
@@ -103,6 +106,7 @@ type odd struct {
 	passed    bool          // an interrupt before it was taken
 	asks      []*pending    // held, asking: what has not ended
 	answers   map[string][]byte
+	collected []dag.Failure // of an Each that is done: of its items
 }
 
 func newFrame(plan *dag.Plan, path string, holder *task) *frame {
@@ -263,19 +267,23 @@ func (f *frame) failure() *dag.Failure {
 }
 
 // keeps reports whether what the visit wrote is part of the superstep: it is done, or
-// is a Loop that failed and keeps what it finished.
+// is a Loop or Each that failed and keeps what it finished. Of a stopped frame of items
+// that is what stands before the first one that failed.
 func (t *task) keeps() bool {
+	if t.frame.stopped() && int(t.at) > t.frame.items.first {
+		return false
+	}
 	return t.phase == finished || t.phase == lapsed || t.wrecked()
 }
 
-// wrecked reports whether the visit is a Loop that failed because a visit inside it did,
-// and so fails the frame around it. What it finished counts if that frame is a Loop's
+// wrecked reports whether the visit is a Loop or Each that failed because a visit inside it
+// did, and so fails the frame around it. What it finished counts if that frame is a Loop's
 // whose failure is followed.
 func (t *task) wrecked() bool {
-	return t.phase == failing && t.node.Kind == dag.KindLoop && t.inner != nil
+	return t.phase == failing && records(t.node) && t.inner != nil
 }
 
-// wrote is what the visit wrote: of a wrecked Loop, what it has recorded.
+// wrote is what the visit wrote: of a wrecked Loop or Each, what it has recorded.
 func (t *task) wrote() state.Delta {
 	if !t.wrecked() {
 		return t.frame.deltas[t.at]
@@ -288,6 +296,9 @@ func (t *task) wrote() state.Delta {
 }
 
 func (t *task) path() string {
+	if t.isItem() {
+		return t.frame.path + "/" + strconv.Itoa(int(t.at)+1)
+	}
 	if t.frame.path == "" {
 		return t.node.Name
 	}

@@ -102,6 +102,20 @@ func (m *machine) apply(x *fact) error {
 	}
 	before := m.status
 	m.status = m.status.After(x.Kind)
+	if err := m.follow(x, before); err != nil {
+		return err
+	}
+	switch {
+	case x.t != nil:
+		m.yield(x.t)
+	case x.f != nil:
+		m.yield(x.f.holder)
+	}
+	return nil
+}
+
+// follow makes what a fact says part of the machine, whose status was before.
+func (m *machine) follow(x *fact, before checkpoint.Status) error {
 	switch x.Kind {
 	case checkpoint.Opened:
 		return m.open(x)
@@ -136,7 +150,7 @@ func (m *machine) resolve(x *fact) (err error) {
 	switch x.Kind {
 	case checkpoint.Opened:
 	case checkpoint.Entered:
-		if x.t, err = m.holder(x.Path); x.t != nil {
+		if x.t, err = m.holder(x.Path); x.t != nil && x.t.node.Body != nil {
 			schema = x.t.node.Body.Schema
 		}
 	case checkpoint.Superstep:
@@ -168,8 +182,8 @@ func (m *machine) open(x *fact) error {
 	return m.root.given(x)
 }
 
-// enter begins a frame: the run's own, an Embed's, or an iteration of a Loop, which
-// takes over the state of the iteration before it.
+// enter begins a frame: the run's own, an Embed's, an Each's, or an iteration of a Loop,
+// which takes over the state of the iteration before it.
 func (m *machine) enter(x *fact) error {
 	if x.t == nil {
 		m.root.next = m.root.roots()
@@ -177,6 +191,9 @@ func (m *machine) enter(x *fact) error {
 		return nil
 	}
 	t := x.t
+	if t.node.Kind == dag.KindEach {
+		return m.enterItems(x)
+	}
 	f := newFrame(t.node.Body, x.Path, t)
 	switch {
 	case t.node.Kind == dag.KindEmbed:
@@ -217,6 +234,8 @@ func (m *machine) begin(f *frame) {
 func (m *machine) offer(t *task) {
 	switch {
 	case m.replaying:
+	case !t.placed():
+		m.enqueue(t)
 	case m.vets && !t.begun():
 		m.push(decision{kind: vet, t: t})
 	default:
@@ -226,7 +245,7 @@ func (m *machine) offer(t *task) {
 
 // pass lets a visit that was vetted go on.
 func (m *machine) pass(t *task) {
-	if t.node.Body != nil {
+	if holds(t.node) {
 		m.push(decision{kind: enter, t: t})
 		return
 	}
@@ -252,7 +271,8 @@ func (m *machine) next() (decision, bool) {
 // undecided reports whether a decision still has to be made.
 func (m *machine) undecided() bool { return m.asked < len(m.queue) }
 
-// done records that a visit finished well. A Loop's delta is what its iterations did.
+// done records that a visit finished well. The delta of a Loop is what its iterations did,
+// that of an Each what its items did.
 func (m *machine) done(x *fact) error {
 	t := x.t
 	if t.phase != ready && t.phase != inside && t.phase != delayed {
@@ -260,15 +280,21 @@ func (m *machine) done(x *fact) error {
 	}
 	t.phase, t.outcome = finished, x.Outcome
 	t.frame.deltas[t.at] = x.delta
-	if t.node.Kind == dag.KindLoop {
+	if records(t.node) {
 		d, err := t.inner.outer.Delta()
 		if err != nil {
 			return err
 		}
 		t.frame.deltas[t.at] = d
 	}
+	if t.node.Kind == dag.KindEach {
+		t.collect()
+	}
 	m.drop(t)
 	t.frame.left--
+	if t.isItem() {
+		m.itemSettled(t)
+	}
 	m.check(t.frame)
 	return nil
 }
@@ -297,7 +323,7 @@ func (m *machine) attemptFailed(x *fact) error {
 		failure.Path, failure.Attempts = a.Origin, a.Attempts
 	}
 	if t.node.FailureFollowed && t.inner != nil {
-		if t.node.Kind == dag.KindLoop {
+		if records(t.node) {
 			d, err := t.inner.outer.Delta()
 			if err != nil {
 				return err
@@ -320,17 +346,22 @@ func (m *machine) fell(t *task, failure *dag.Failure) {
 		t.phase = failing
 		t.frame.failing++
 	}
+	if t.isItem() {
+		m.itemSettled(t)
+	}
 	m.check(t.frame)
 }
 
-// check sees whether f's superstep has nothing left to wait for.
+// check sees whether f's superstep has nothing left to wait for. That an Each fails is
+// decided, and so an entry, even if nobody follows it: which items had begun when one
+// failed is known to the process alone in which it did.
 func (m *machine) check(f *frame) {
 	switch {
-	case f.left > 0:
+	case f.left > 0 && (m.replaying || !f.stopped() || !f.over()):
 	case f.failing == 0:
 		m.push(decision{kind: merge, f: f})
 	case f.holder == nil:
-	case f.holder.node.FailureFollowed:
+	case f.holder.node.FailureFollowed, f.items != nil:
 		m.push(decision{kind: bury, f: f})
 	case f.holder.phase == inside:
 		m.fell(f.holder, f.failure())
@@ -365,7 +396,9 @@ func (m *machine) superstep(x *fact) error {
 	for _, i := range f.open {
 		t := &f.tasks[i]
 		t.phase = t.phase.settle()
-		f.settle(int(i))
+		if f.items == nil {
+			f.settle(int(i))
+		}
 	}
 	f.open = f.open[:0]
 	clear(f.deltas)
@@ -423,7 +456,7 @@ func (m *machine) void(x *fact) error {
 			t.frame.failing--
 		}
 		if t.odd != nil {
-			t.odd.failure, t.odd.budget = nil, t.odd.attempts
+			t.odd.failure, t.odd.budget, t.odd.collected = nil, t.odd.attempts, nil
 		}
 		m.drop(t)
 		t.phase, t.outcome = ready, ""

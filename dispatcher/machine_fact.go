@@ -33,6 +33,7 @@ type extra struct {
 	Data  json.RawMessage
 
 	outer state.Delta   // of Outer
+	items any           // of a live Entered of an Each: the items themselves; never stored
 	err   error         // what a live failure tells the caller; never stored
 	took  time.Duration // by a live visit; never stored
 }

@@ -44,6 +44,10 @@ func (m *machine) scan(f *frame) {
 		}
 		return
 	}
+	if f.items != nil {
+		m.scanItems(f)
+		return
+	}
 	for _, i := range f.open {
 		switch t := &f.tasks[i]; t.phase {
 		case ready:
@@ -111,6 +115,9 @@ func (f *frame) cursor(visits []string) []string {
 	}
 	for _, i := range f.open {
 		t := &f.tasks[i]
+		if f.stopped() && f.holder.node.FailureFollowed && t.unbegun() {
+			continue // the Each is about to fail without it
+		}
 		switch t.phase {
 		case finished, lapsed:
 		case inside:
@@ -167,6 +174,9 @@ func (m *machine) find(path string) *task {
 // task returns the visit of a node in f. The names of a graph are indexed when a first
 // one is looked up, which only recovery does.
 func (m *machine) task(f *frame, name string) *task {
+	if f.items != nil {
+		return f.item(name)
+	}
 	index := m.index[f.plan]
 	if index == nil {
 		index = make(map[string]int, len(f.plan.Nodes))
@@ -204,13 +214,12 @@ func (m *machine) holder(path string) (*task, error) {
 		}
 		return nil, nil
 	}
-	visit := path
-	if i := strings.LastIndexByte(path, '/'); i >= 0 && isIteration(path[i+1:]) {
-		visit = path[:i]
+	t := m.find(path)
+	if i := strings.LastIndexByte(path, '/'); t == nil && i >= 0 && isIteration(path[i+1:]) {
+		t = m.find(path[:i])
 	}
-	t := m.find(visit)
-	if t == nil || t.node.Body == nil {
-		return nil, fmt.Errorf("no visit %q is open that could hold a frame", visit)
+	if t == nil || !holds(t.node) {
+		return nil, fmt.Errorf("no visit is open that could hold the frame %q", path)
 	}
 	return t, nil
 }

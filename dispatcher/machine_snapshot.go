@@ -32,7 +32,7 @@ type frozenFrame struct {
 	Path      string          `json:"path,omitempty"`
 	Iteration int             `json:"iteration,omitempty"`
 	Step      int             `json:"step,omitempty"`
-	View      json.RawMessage `json:"view"`
+	View      json.RawMessage `json:"view,omitempty"`
 	Outer     json.RawMessage `json:"outer,omitempty"` // a delta
 	Open      []int32         `json:"open,omitempty"`
 	Next      []int32         `json:"next,omitempty"`
@@ -41,6 +41,15 @@ type frozenFrame struct {
 	Tasks     []frozenTask    `json:"tasks,omitempty"`   // the others that are not idle
 	After     []frozenPending `json:"after,omitempty"`
 	Refused   *dag.Failure    `json:"refused,omitempty"`
+	Items     *frozenItems    `json:"items,omitempty"`
+	Ready     []int           `json:"ready,omitempty"` // of items: as Done
+}
+
+// A frozenItems makes a frozenFrame one of items. While they are open they all are. The state
+// is left out while it is that of the frame around it.
+type frozenItems struct {
+	checkpoint.Items
+	Open bool `json:"open,omitempty"`
 }
 
 type frozenTask struct {
@@ -57,6 +66,7 @@ type frozenTask struct {
 	Passed    bool                       `json:"passed,omitempty"`
 	Asks      []frozenPending            `json:"asks,omitempty"`
 	Answers   map[string]json.RawMessage `json:"answers,omitempty"`
+	Collected []dag.Failure              `json:"collected,omitempty"`
 }
 
 type frozenPending struct {
@@ -76,10 +86,18 @@ func (m *machine) encode() []byte {
 
 func (f *frame) freeze() *frozenFrame {
 	z := &frozenFrame{
-		Path: f.path, Iteration: f.iteration, Step: f.step, Open: f.open, Next: f.next, Refused: f.refused,
-		View: f.view.AppendJSON(nil), After: f.freezePendings(f.after),
+		Path: f.path, Iteration: f.iteration, Step: f.step, Next: f.next, Refused: f.refused,
+		After: f.freezePendings(f.after),
 	}
-	if !f.outer.IsZero() {
+	if f.items != nil {
+		z.Items = &frozenItems{checkpoint.Items{Count: len(f.tasks), Digest: f.items.digest}, len(f.open) > 0}
+	} else {
+		z.Open = f.open
+	}
+	if z.Items == nil || !z.Items.Open || f.failing > 0 {
+		z.View = f.view.AppendJSON(nil)
+	}
+	if !f.outer.IsZero() && z.View != nil {
 		d, err := f.outer.Delta()
 		if err != nil {
 			panic("dispatcher: what a loop recorded can't be encoded: " + err.Error())
@@ -94,6 +112,8 @@ func (f *frame) freeze() *frozenFrame {
 			z.Done = extend(z.Done, i)
 		case t.phase == skipped:
 			z.Skipped = extend(z.Skipped, i)
+		case t.phase == ready && t.isItem():
+			z.Ready = extend(z.Ready, i)
 		case t.phase != idle:
 			z.Tasks = append(z.Tasks, t.freeze(i))
 		}
@@ -121,6 +141,7 @@ func (t *task) freeze(i int) frozenTask {
 	if o := t.odd; o != nil {
 		z.Attempts, z.Budget, z.NotBefore, z.Wait = o.attempts, o.budget, o.notBefore, o.wait
 		z.Failure, z.Passed, z.Asks = o.failure, o.passed, t.frame.freezePendings(o.asks)
+		z.Collected = o.collected
 		for k, v := range o.answers {
 			if z.Answers == nil {
 				z.Answers = map[string]json.RawMessage{}
@@ -134,7 +155,10 @@ func (t *task) freeze(i int) frozenTask {
 func (f *frame) freezePendings(all []*pending) []frozenPending {
 	var z []frozenPending
 	for _, p := range all {
-		i := slices.IndexFunc(f.plan.Nodes, func(n dag.PlanNode) bool { return n.Name == p.t.node.Name })
+		i := int(p.t.at)
+		if f.items == nil {
+			i = slices.IndexFunc(f.plan.Nodes, func(n dag.PlanNode) bool { return n.Name == p.t.node.Name })
+		}
 		z = append(z, frozenPending{p.id, i, p.ask})
 	}
 	return z
@@ -165,28 +189,13 @@ func (m *machine) decode(data []byte) error {
 }
 
 func (m *machine) thaw(z *frozenFrame, plan *dag.Plan, holder *task) (*frame, error) {
-	f := newFrame(plan, z.Path, holder)
-	f.iteration, f.step, f.open, f.next, f.refused = z.Iteration, z.Step, z.Open, z.Next, z.Refused
-	var err error
-	if f.view, err = plan.Schema.Parse(z.View); err != nil {
+	f, err := thawBare(z, plan, holder)
+	if err != nil {
 		return nil, err
 	}
-	if f.iteration > 0 {
-		d, err := plan.Schema.ParseDelta(z.Outer)
-		if err != nil {
-			return nil, err
-		}
-		f.outer = holder.frame.view.Draft()
-		if err := f.outer.Record(d.Recorded()); err != nil {
-			return nil, err
-		}
+	if err := f.thawRanges(z.Ready, ready); err != nil {
+		return nil, err
 	}
-	for _, i := range f.open {
-		if i < 0 || int(i) >= len(f.tasks) {
-			return nil, fmt.Errorf("frame %q has no node %d", f.path, i)
-		}
-	}
-	f.place()
 	if err := f.thawRanges(z.Done, done); err != nil {
 		return nil, err
 	}
@@ -213,7 +222,53 @@ func (m *machine) thaw(z *frozenFrame, plan *dag.Plan, holder *task) (*frame, er
 	if f.refused != nil {
 		f.failing++
 	}
+	if f.items != nil {
+		f.refind()
+	}
 	return f, nil
+}
+
+// thawBare makes a frame without its visits.
+func thawBare(z *frozenFrame, plan *dag.Plan, holder *task) (f *frame, err error) {
+	if z.Items != nil {
+		f = newItems(holder, z.Items.Items)
+	} else {
+		f = newFrame(plan, z.Path, holder)
+		f.open = z.Open
+	}
+	f.iteration, f.step, f.next, f.refused = z.Iteration, z.Step, z.Next, z.Refused
+	for _, i := range f.open {
+		if i < 0 || int(i) >= len(f.tasks) {
+			return nil, fmt.Errorf("frame %q has no node %d", f.path, i)
+		}
+	}
+	if z.Items != nil && z.Items.Open {
+		f.openItems()
+		f.left = 0 // counted again
+	} else {
+		f.place()
+	}
+	if z.Items != nil && z.View == nil {
+		f.view, f.outer = holder.frame.view.Draft(), holder.frame.view.Draft()
+		return f, nil
+	}
+	if f.view, err = f.plan.Schema.Parse(z.View); err != nil {
+		return nil, err
+	}
+	if f.iteration > 0 || f.items != nil {
+		return f, f.thawOuter(z.Outer)
+	}
+	return f, nil
+}
+
+// thawOuter restores what a Loop or Each has recorded.
+func (f *frame) thawOuter(recorded json.RawMessage) error {
+	d, err := f.plan.Schema.ParseDelta(recorded)
+	if err != nil {
+		return err
+	}
+	f.outer = f.holder.frame.view.Draft()
+	return f.outer.Record(d.Recorded())
 }
 
 func (f *frame) thawRanges(ranges []int, p phase) error {
@@ -231,7 +286,7 @@ func (f *frame) thawRanges(ranges []int, p phase) error {
 // thawPhase puts a visit in its phase. Its followers no longer wait for one that has settled.
 func (f *frame) thawPhase(i int, p phase) {
 	f.tasks[i].phase = p
-	if p.settled() {
+	if p.settled() && f.items == nil {
 		for _, j := range f.plan.Followers[i] {
 			f.tasks[j].waits--
 		}
@@ -254,10 +309,10 @@ func (m *machine) thawTask(z *frozenTask, f *frame) error {
 			return err
 		}
 	}
-	if z.Attempts > 0 || z.Failure != nil || z.Passed || z.Asks != nil || z.Answers != nil {
+	if z.Attempts > 0 || z.Failure != nil || z.Passed || z.Asks != nil || z.Answers != nil || z.Collected != nil {
 		o := t.rare()
 		o.attempts, o.budget, o.notBefore, o.wait = z.Attempts, z.Budget, z.NotBefore, z.Wait
-		o.failure, o.passed = z.Failure, z.Passed
+		o.failure, o.passed, o.collected = z.Failure, z.Passed, z.Collected
 		if o.asks, err = m.thawPendings(z.Asks, f); err != nil {
 			return err
 		}
@@ -269,8 +324,8 @@ func (m *machine) thawTask(z *frozenTask, f *frame) error {
 		}
 	}
 	if z.Inner != nil {
-		if t.node.Body == nil {
-			return fmt.Errorf("visit %q holds no frame", t.path())
+		if t.node.Body == nil && z.Inner.Items == nil || (t.node.Kind == dag.KindEach) != (z.Inner.Items != nil) {
+			return fmt.Errorf("visit %q holds no such frame", t.path())
 		}
 		t.inner, err = m.thaw(z.Inner, t.node.Body, t)
 	}

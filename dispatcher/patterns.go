@@ -23,12 +23,14 @@ func (p *patterns) add(option string, plan *dag.Plan, name string) error {
 	return nil
 }
 
-func (p patterns) match(b Boundary) bool {
-	return len(p) > 0 && (p[b.Path] || p[b.Node])
+// match reports whether p names the visit. The node path of an item is that of its Each,
+// and means that one.
+func (p patterns) match(b Boundary, item bool) bool {
+	return len(p) > 0 && (p[b.Path] || !item && p[b.Node])
 }
 
-// checkPath follows a path through a plan and the graphs it nests. Iterations may be left
-// out everywhere (a node path) or be given everywhere (a visit path).
+// checkPath follows a path through a plan and the graphs it nests. The numbers of iterations
+// and items may be left out everywhere (a node path) or be given everywhere (a visit path).
 func checkPath(plan *dag.Plan, path string) error {
 	segments := strings.Split(path, "/")
 	numbered, bare := false, false
@@ -40,28 +42,40 @@ func checkPath(plan *dag.Plan, path string) error {
 		if i == len(segments)-1 {
 			break
 		}
+		number := (n.Kind == dag.KindLoop || n.Kind == dag.KindEach) && isIteration(segments[i+1])
+		if number {
+			numbered = true
+			i++
+			if err := checkNumber(n, segments[i]); err != nil {
+				return err
+			}
+			if i == len(segments)-1 {
+				if n.Kind == dag.KindLoop {
+					return fmt.Errorf("an iteration is not a node")
+				}
+				break
+			}
+		}
 		if n.Body == nil {
-			return fmt.Errorf("node %q holds no graph", segments[i])
+			return fmt.Errorf("node %q holds no graph", n.Name)
 		}
 		plan = n.Body
-		if n.Kind != dag.KindLoop {
-			continue
-		}
-		if !isIteration(segments[i+1]) {
-			bare = true
-			continue
-		}
-		i++
-		numbered = true
-		if k, err := strconv.Atoi(segments[i]); err != nil || k < 1 || k > n.Most || strconv.Itoa(k) != segments[i] {
-			return fmt.Errorf("loop %q has iterations 1 to %d", n.Name, n.Most)
-		}
-		if i == len(segments)-1 {
-			return fmt.Errorf("an iteration is not a node")
-		}
+		bare = bare || !number && n.Kind != dag.KindEmbed
 	}
 	if numbered && bare {
-		return fmt.Errorf("iterations are given for some loops only")
+		return fmt.Errorf("numbers are given for some loops and eaches only")
+	}
+	return nil
+}
+
+// checkNumber checks a number of an iteration or an item.
+func checkNumber(n *dag.PlanNode, number string) error {
+	k, err := strconv.Atoi(number)
+	switch good := err == nil && k > 0 && strconv.Itoa(k) == number; {
+	case n.Kind == dag.KindEach && !good:
+		return fmt.Errorf("each %q has items from 1 on", n.Name)
+	case n.Kind == dag.KindLoop && (!good || k > n.Most):
+		return fmt.Errorf("loop %q has iterations 1 to %d", n.Name, n.Most)
 	}
 	return nil
 }
@@ -75,8 +89,11 @@ func nodeOf(plan *dag.Plan, name string) *dag.PlanNode {
 	return nil
 }
 
-// nodePath is the path of the node that t visits: without iterations.
+// nodePath is the path of the node that t visits: without iterations and items.
 func (t *task) nodePath() string {
+	if t.isItem() {
+		return t.frame.holder.nodePath()
+	}
 	if t.frame.holder == nil {
 		return t.node.Name
 	}

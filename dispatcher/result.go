@@ -128,8 +128,12 @@ type Rest struct {
 func (e *Rest) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "dispatcher: run %q %s", e.Run, restVerbs[e.Status])
-	if len(e.Cursor.Visits) > 0 {
-		fmt.Fprintf(&b, " at %s", strings.Join(e.Cursor.Visits, ", "))
+	if visits := e.Cursor.Visits; len(visits) > 0 {
+		const most = 8 // an Each may have thousands of items to run
+		fmt.Fprintf(&b, " at %s", strings.Join(visits[:min(len(visits), most)], ", "))
+		if more := len(visits) - most; more > 0 {
+			fmt.Fprintf(&b, " and %d more", more)
+		}
 	}
 	if e.Cause != nil && e.Unwrap() != nil {
 		fmt.Fprintf(&b, ": %s", plain(e.Cause))

@@ -126,21 +126,33 @@ func (v *visit) Attempt() int { return v.attempt }
 
 func (v *visit) Failures() []dag.Failure { return slices.Clone(v.failures) }
 
-// failuresBefore tells what failed among the nodes whose failure t follows.
+// failuresBefore tells what failed among the nodes whose failure t follows, and among the
+// items of those that collect failures. An item follows what its Each does.
 func (t *task) failuresBefore() []dag.Failure {
+	if t.isItem() {
+		return t.frame.holder.failuresBefore()
+	}
 	nodes := t.frame.followed(&t.node.Follows, nil)
 	slices.Sort(nodes)
 	var failures []dag.Failure
 	for _, i := range slices.Compact(nodes) {
-		failures = append(failures, *t.frame.tasks[i].odd.failure)
+		o := t.frame.tasks[i].odd
+		if o.failure != nil {
+			failures = append(failures, *o.failure)
+		}
+		failures = append(failures, o.collected...)
 	}
 	return failures
 }
 
-// followed lists the nodes whose failure e follows, and that have failed.
+// followed lists the nodes whose failure e follows, and that have failed, and those that
+// have collected failures and e follows otherwise.
 func (f *frame) followed(e *dag.Expr, nodes []int) []int {
-	if e.Op == dag.OpNode && e.Failed && f.tasks[e.Node].phase == failed {
-		nodes = append(nodes, e.Node)
+	if e.Op == dag.OpNode {
+		t := &f.tasks[e.Node]
+		if t.odd != nil && f.taken(e) && (e.Failed || t.odd.collected != nil) {
+			nodes = append(nodes, e.Node)
+		}
 	}
 	for i := range e.Of {
 		nodes = f.followed(&e.Of[i], nodes)
@@ -188,8 +200,12 @@ func (v *visit) call() {
 			v.failed.err = fmt.Errorf("%w; Policy.Retry: %w", earlier.err, v.failed.err)
 		}
 	}()
-	outcome, err := v.t.node.Run(v, v.draft.Value())
-	v.outcome = outcome
+	var err error
+	if run := v.t.node.Run; run != nil {
+		v.outcome, err = run(v, v.draft.Value())
+	} else {
+		err = v.t.node.RunItem(v, v.draft.Value(), v.t.frame.items.list, int(v.t.at))
+	}
 	if err != nil {
 		v.failed = &userError{kind: dag.FailedError, err: err}
 		retry := v.t.node.Policy.Retry

@@ -1,0 +1,97 @@
+package dag
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// EachOutcome is how an [Each] or [EachGraph] ended: [Done] or Empty.
+type EachOutcome string
+
+// Empty: there were no items.
+const Empty EachOutcome = "empty"
+
+// Each adds a node that runs f for each item, side by side, Policy.Parallel of them at
+// once. Items count from 1 and are part of paths: review/17. Each has a draft of its own of
+// the state as it stood when the node began, attempts of its own, and an entry of its own
+// once it is done. When all have ended their writes are merged in the order of the items,
+// as those of nodes of one superstep are.
+//
+// items is called once when the node begins, with a copy of the state that it may not
+// keep. The items themselves are not stored: a run that is resumed has them computed
+// again, from the same state, and is refused if their digest, that of their JSON, is
+// another. So what an item says has to follow from the state alone, and f must not change
+// what it points to.
+//
+// The plain handle is taken whether the node ended [Done] or [Empty].
+func Each[S, I any](b *Builder[S], name string, items func(*S) []I, f func(context.Context, *S, I) error, after ...Edge[S]) RouteNode[S, EachOutcome] {
+	n := newEach(name, items, &PlanNode{Name: name, Kind: KindStep})
+	if f != nil {
+		n.item.RunItem = func(ctx context.Context, s, items any, i int) error {
+			return f(ctx, s.(*S), items.([]I)[i])
+		}
+	}
+	return RouteNode[S, EachOutcome]{b, b.add(n, after)}
+}
+
+// EachGraph adds a node that runs the graph g for each item, over a state of its own: it
+// is to [Embed] as [Each] is to [Step]. The nodes of g are visited as review/17/fetch. in
+// and out are called once for each item, and what they wrote is durable and never computed
+// again. Attempts, Timeout, Backoff and Retry belong to the nodes of g; Build refuses them
+// here.
+func EachGraph[S, I, T any](b *Builder[S], name string, items func(*S) []I, g *Graph[T], in func(from *S, item I, to *T), out func(from *T, item I, to *S), after ...Edge[S]) RouteNode[S, EachOutcome] {
+	n := newEach(name, items, &PlanNode{Name: name, Kind: KindEmbed})
+	if g != nil {
+		n.body = g.plan
+	}
+	if in != nil {
+		n.item.InItem = func(from, items any, i int, to any) { in(from.(*S), items.([]I)[i], to.(*T)) }
+	}
+	if out != nil {
+		n.item.OutItem = func(from, items any, i int, to any) { out(from.(*T), items.([]I)[i], to.(*S)) }
+	}
+	return RouteNode[S, EachOutcome]{b, b.add(n, after)}
+}
+
+func newEach[S, I any](name string, items func(*S) []I, item *PlanNode) *node {
+	n := &node{name: name, kind: KindEach, outcomes: []string{Done, string(Empty)}, item: item}
+	if items != nil {
+		n.items = func(s any) (any, int, string, error) {
+			all := items(s.(*S))
+			digest, err := digestOf(all)
+			return all, len(all), digest, err
+		}
+	}
+	return n
+}
+
+// itemNode is what every item of an Each visits.
+func (n *node) itemNode() *PlanNode {
+	if n.item == nil {
+		return nil
+	}
+	item := *n.item // a Builder may go on, and Build again
+	item.Body, item.Policy, item.FailureFollowed = n.body, n.policy, n.policy.Errors == Collect
+	return &item
+}
+
+// digestOf is the SHA-256 of the JSON of items, each preceded by its length: no two lists
+// of different texts have the same bytes.
+func digestOf[I any](items []I) (string, error) {
+	h := sha256.New()
+	for i := range items {
+		text, err := json.Marshal(items[i])
+		if err != nil {
+			return "", fmt.Errorf("item %d: %w", i+1, err)
+		}
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(len(text)))
+		h.Write(length[:])
+		h.Write(text)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,69 @@
+package dispatcher
+
+import (
+	"fmt"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// enterItems has the items of an Each computed, and opens their frame.
+func (r *run) enterItems(h *tenure, x *fact) (bool, *userError) {
+	t := x.t
+	var list any
+	var e checkpoint.Items
+	var err error
+	from := t.frame.view.Draft()
+	ok, failed := r.ask(h, "the items of "+t.path(), func() {
+		list, e.Count, e.Digest, err = t.node.Items(from.Value())
+	})
+	if !ok || failed != nil {
+		return ok, failed
+	}
+	if limit := r.c.opts.Limits.Items; err == nil && e.Count > limit {
+		err = &LimitError{"items", limit, t.path()}
+	}
+	if err != nil {
+		return true, &userError{kind: dag.FailedState, err: err}
+	}
+	x.more().items, x.more().Data = list, encode(e)
+	r.add(*x)
+	return true, nil
+}
+
+// recompute has the items of every Each in f computed again whose items are open: only
+// their digest is stored.
+func (c *core) recompute(f *frame) error {
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		if t.inner == nil {
+			continue
+		}
+		if t.inner.items != nil && len(t.inner.open) > 0 {
+			if err := t.recompute(); err != nil {
+				return err
+			}
+		}
+		if err := c.recompute(t.inner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *task) recompute() error {
+	f := t.inner
+	var is checkpoint.Items
+	var err error
+	from := t.frame.view.Draft()
+	if u := protect(func() { f.items.list, is.Count, is.Digest, err = t.node.Items(from.Value()) }); u != nil {
+		return &FaultError{Kind: "items", Message: fmt.Sprintf("the items of %s: %v", t.path(), u), Stack: u.stack, Err: u.err}
+	}
+	if err != nil {
+		return &FaultError{Kind: "items", Message: fmt.Sprintf("the items of %s: %v", t.path(), err), Err: err}
+	}
+	if was := (checkpoint.Items{Count: len(f.tasks), Digest: f.items.digest}); is != was {
+		return &ItemsChangedError{Path: t.path(), Was: was, Is: is}
+	}
+	return nil
+}

@@ -1,0 +1,328 @@
+package dispatcher
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// An Each holds a frame of items, as a Loop holds one of its body: of one superstep, in
+// which each visit is an item. Its path is the Each's own, and those of its visits end in
+// the number of the item.
+//
+// Three words are used of items:
+//
+//  1. An item is busy while it has one of the Each's places, of which there are
+//     Policy.Parallel. Who has a place follows from no entry: it is found anew by each
+//     process, and is not part of what a snapshot holds. Only what is inside busy items is
+//     offered.
+//  2. A place is given, by fill, to the first item that could use it, and given back when
+//     the item settles, or when all that is left of it waits for a person.
+//  3. A frame is stopped when an item of it has failed and failures are not collected. Then
+//     only those get a place that have begun, which entries tell, or that stand before the
+//     first one that failed: those begin in order, so they had begun too. The others are
+//     spared, and the Each fails when nothing but spared items is left.
+type items struct {
+	list   any // what Items returned; nil in a machine that was read and not run
+	digest string
+	places int
+	busy   int // of places: taken
+	low    int // no item before it could use a place
+	first  int // of those that failed; good while the frame is stopped
+}
+
+// enterItems begins the frame of an Each. Without items nothing is left to do in it.
+func (m *machine) enterItems(x *fact) error {
+	var e checkpoint.Items
+	if err := json.Unmarshal(x.Data, &e); err != nil {
+		return err
+	}
+	t := x.t
+	f := newItems(t, e)
+	f.items.list = x.items
+	f.view, f.outer = t.frame.view.Draft(), t.frame.view.Draft()
+	f.step = 1
+	t.inner, t.phase = f, inside
+	if e.Count == 0 {
+		m.proceed(f)
+		return nil
+	}
+	f.openItems()
+	m.fill(f)
+	return nil
+}
+
+// newItems makes the frame of an Each, without its state.
+func newItems(t *task, e checkpoint.Items) *frame {
+	f := &frame{plan: t.frame.plan, path: t.path(), holder: t, tasks: make([]task, e.Count)}
+	f.calls = f.plan.Schema.CallsUser()
+	f.items = &items{digest: e.Digest, places: t.node.Policy.Parallel}
+	if f.items.places == 0 {
+		f.items.places = e.Count
+	}
+	for i := range f.tasks {
+		f.tasks[i] = task{frame: f, node: t.node.Item, at: int32(i)}
+	}
+	return f
+}
+
+// openItems makes all items the open superstep.
+func (f *frame) openItems() {
+	f.open = make([]int32, len(f.tasks))
+	for i := range f.open {
+		f.open[i] = int32(i)
+		f.tasks[i].phase = ready
+	}
+	f.left = len(f.open)
+	f.deltas = make([]state.Delta, len(f.open))
+}
+
+// item returns the visit of a number in a path, nil if it names no item.
+func (f *frame) item(number string) *task {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > len(f.tasks) || strconv.Itoa(n) != number {
+		return nil
+	}
+	return &f.tasks[n-1]
+}
+
+// isItem reports whether the visit is one of an item, and not of a node of a graph.
+func (t *task) isItem() bool { return t.frame.items != nil }
+
+// stopped reports whether no further item may begin.
+func (f *frame) stopped() bool { return f.items != nil && f.failing > 0 }
+
+// spared reports whether an item of a stopped frame does not run any more.
+func (t *task) spared() bool { return !t.busy && t.unbegun() }
+
+// unbegun reports whether an item stands behind the first one that failed, and no entry
+// tells that it has begun.
+func (t *task) unbegun() bool {
+	if int(t.at) < t.frame.items.first {
+		return false
+	}
+	switch t.phase {
+	case delayed, inside, asking:
+		return false
+	case ready:
+		return t.odd == nil || t.odd.attempts == 0 && t.odd.answers == nil
+	}
+	return t.phase == held
+}
+
+// over reports whether nothing is left of a stopped frame but spared items.
+func (f *frame) over() bool {
+	if f.items.busy > 0 {
+		return false
+	}
+	for i := range f.tasks {
+		switch t := &f.tasks[i]; t.phase {
+		case ready, delayed, held, asking, inside:
+			if !t.spared() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// fill gives the places that are free to the first items that could use them.
+func (m *machine) fill(f *frame) {
+	if m.replaying {
+		return
+	}
+	for e := f.items; e.busy < e.places && e.low < len(f.tasks); e.low++ {
+		t := &f.tasks[e.low]
+		if t.busy || !t.willing() || f.stopped() && t.spared() {
+			continue
+		}
+		t.busy = true
+		e.busy++
+		m.employ(t)
+	}
+}
+
+// willing reports whether an item could use a place.
+func (t *task) willing() bool {
+	switch t.phase {
+	case ready, delayed:
+		return true
+	case inside:
+		return !t.inner.waiting()
+	}
+	return false
+}
+
+// waiting reports whether all that is left to do in a frame waits for a person.
+func (f *frame) waiting() bool {
+	if len(f.open) == 0 {
+		return len(f.after) > 0
+	}
+	waits := false
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		if f.stopped() && t.spared() {
+			continue
+		}
+		switch t.phase {
+		case held, asking:
+			waits = true
+		case ready, delayed:
+			return false
+		case inside:
+			if !t.inner.waiting() {
+				return false
+			}
+			waits = true
+		}
+	}
+	return waits
+}
+
+// employ offers what may run of an item, or of what is inside it.
+func (m *machine) employ(t *task) {
+	switch {
+	case t.phase == ready:
+		m.offer(t)
+	case t.phase == inside:
+		for _, i := range t.inner.open {
+			m.employ(&t.inner.tasks[i])
+		}
+	}
+}
+
+// placed reports whether the visit may run: it is in no item that has no place.
+func (t *task) placed() bool {
+	for ; t != nil; t = t.frame.holder {
+		if t.isItem() && !t.busy {
+			return false
+		}
+	}
+	return true
+}
+
+// enqueue lets the items that the visit is in wait for a place, if they have none.
+func (m *machine) enqueue(t *task) {
+	for ; t != nil; t = t.frame.holder {
+		if t.isItem() && !t.busy {
+			t.frame.items.low = min(t.frame.items.low, int(t.at))
+			m.fill(t.frame)
+		}
+	}
+}
+
+// leave takes the place of an item back.
+func (m *machine) leave(t *task) {
+	if t.busy {
+		t.busy = false
+		t.frame.items.busy--
+	}
+}
+
+// yield takes back the places of items, around a visit or frame that has changed, of which
+// nothing is left but what waits for a person.
+func (m *machine) yield(t *task) {
+	if m.replaying || len(m.waits) == 0 {
+		return
+	}
+	for ; t != nil; t = t.frame.holder {
+		if t.busy && !t.willing() {
+			m.leave(t)
+			m.fill(t.frame)
+		}
+	}
+}
+
+// itemSettled goes on behind an item that is done or has failed.
+func (m *machine) itemSettled(t *task) {
+	m.leave(t)
+	f := t.frame
+	if t.phase == failing {
+		if f.failing == 1 || int(t.at) < f.items.first {
+			f.items.first = int(t.at)
+		}
+		m.spare(f)
+	}
+	m.fill(f)
+}
+
+// spare takes back what was offered of items that do not run any more, and has not begun.
+func (m *machine) spare(f *frame) {
+	gone := func(t *task) bool {
+		if t.frame != f || !t.busy || !t.unbegun() {
+			return false
+		}
+		m.leave(t)
+		return true
+	}
+	m.ready = slices.DeleteFunc(m.ready, gone)
+	tail := slices.DeleteFunc(m.queue[m.asked:], func(d decision) bool { return d.t != nil && gone(d.t) })
+	m.queue = m.queue[:m.asked+len(tail)]
+}
+
+// refind finds the first item that failed.
+func (f *frame) refind() {
+	f.items.first = slices.IndexFunc(f.tasks, func(t task) bool { return t.phase == failing })
+}
+
+// without does what may give places, and gives none until it is done: then to the first.
+func (m *machine) without(f *frame, do func()) {
+	e := f.items
+	places := e.places
+	e.places = 0
+	do()
+	e.places, e.low = places, 0
+	m.fill(f)
+}
+
+// renewItems gives every item that failed another chance.
+func (m *machine) renewItems(f *frame) {
+	m.without(f, func() {
+		for i := range f.tasks {
+			switch t := &f.tasks[i]; {
+			case t.phase == inside && !t.node.FailureFollowed:
+				m.renew(t.inner)
+			case t.phase == failing:
+				m.renewVisit(t)
+			}
+		}
+	})
+}
+
+// scanItems is scan for a frame of items that is open.
+func (m *machine) scanItems(f *frame) {
+	m.without(f, func() {
+		f.items.busy = 0
+		for i := range f.tasks {
+			f.tasks[i].busy = false
+			if t := &f.tasks[i]; t.phase == inside {
+				m.scan(t.inner)
+			}
+		}
+	})
+	m.check(f)
+}
+
+// collect keeps the failures of items with the Each whose frame has ended.
+func (t *task) collect() {
+	var all []dag.Failure
+	for i := range t.inner.tasks {
+		if o := t.inner.tasks[i].odd; o != nil && o.failure != nil {
+			all = append(all, *o.failure)
+		}
+	}
+	if all != nil {
+		t.rare().collected = all
+	}
+}
+
+// holds reports whether a visit of the node holds a frame.
+func holds(n *dag.PlanNode) bool { return n.Body != nil || n.Kind == dag.KindEach }
+
+// records reports whether what is finished in the frame of a node counts although the node
+// fails: of a Loop or an Each.
+func records(n *dag.PlanNode) bool { return n.Kind == dag.KindLoop || n.Kind == dag.KindEach }

@@ -11,12 +11,8 @@ import (
 // respond answers a question by calling the nodes in turn.
 func respond(t *testing.T, lib *Library, question string) *Inquiry {
 	t.Helper()
-	q := inquire(t, lib, question)
-	evidence, err := Cite(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for q.Intent.Get() == Search && evidence == Enough && !approved(q) {
+	q, evidence := inquire(t, lib, question)
+	for evidence != Nothing && !approved(q) {
 		if err := lib.Compose(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +86,7 @@ func TestAnswersCiteTheCatalogue(t *testing.T) {
 
 func TestNoApprovedDraft(t *testing.T) {
 	lib := openLibrary(t, catalogue.Default())
-	q := inquire(t, lib, labyrinth)
+	q, _ := inquire(t, lib, labyrinth)
 	q.Attempts.Set(drafts)
 	q.Approved.Set(false)
 	q.FailureCause.Set(`"Atlantis" is not on the shortlist`)

@@ -12,7 +12,7 @@ import (
 // runs nothing again, and comes to the same answer.
 func TestCancelAtEveryVisit(t *testing.T) {
 	want := undisturbed(t)
-	for _, path := range append([]string{"compose-loop"}, everyVisit...) {
+	for _, path := range append([]string{"search", "compose-loop"}, everyVisit...) {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			testCancelAt(t, path, want)
@@ -27,8 +27,11 @@ func testCancelAt(t *testing.T, path string, want report) {
 		t.Errorf("status %s, answer %q, warnings %q", first.Status, first.Answer, first.Warnings)
 	}
 	at := path
-	if path == "compose-loop" {
-		at = "compose-loop/1/compose" // the loop itself has no body: the run stands inside
+	switch path { // that has no body: the run stands inside
+	case "search":
+		at = "search/plan"
+	case "compose-loop":
+		at = "compose-loop/1/compose"
 	}
 	if !slices.Contains(first.Cursor, at) {
 		t.Errorf("cursor %q, want it at %s", first.Cursor, at)
@@ -73,13 +76,13 @@ func TestAVisitNeverReachedIsAWarning(t *testing.T) {
 			t.Errorf("-cancel-at %s told %q, want %q", path, o.stderr, want)
 		}
 	}
-	o = archivist(t, "-store", t.TempDir(), "-cancel-at", "library", "hello").exits(t, 0)
-	if !strings.Contains(o.stderr, "warning: -cancel-at: the run did not come to library") {
+	o = archivist(t, "-store", t.TempDir(), "-cancel-at", "search/library", "hello").exits(t, 0)
+	if !strings.Contains(o.stderr, "warning: -cancel-at: the run did not come to search/library") {
 		t.Errorf("no warning:\n%s", o.stderr)
 	}
 	store := t.TempDir() // a visit that is done is not reached by a resume
-	ask(t, store, "-cancel-at", "rank").exits(t, 3)
-	o = archivist(t, "-store", store, "-json", "-resume", "-cancel-at", "library").exits(t, 0)
+	ask(t, store, "-cancel-at", "search/rank").exits(t, 3)
+	o = archivist(t, "-store", store, "-json", "-resume", "-cancel-at", "search/library").exits(t, 0)
 	if w := o.report(t).Warnings; len(w) != 1 {
 		t.Errorf("warnings %q, want one", w)
 	}
@@ -105,7 +108,7 @@ func testStopAfter(t *testing.T, flag string, status checkpoint.Status, want str
 			first.Status, first.Cursor, first.Superstep, status)
 	}
 	second := archivist(t, "-store", store, "-json", "-resume").exits(t, 0).report(t)
-	if second.Answer != want || second.Nodes[0].Superstep != 4 {
+	if second.Answer != want || second.Nodes[0].Superstep != 2 {
 		t.Errorf("resumed at superstep %d and answers\n%s", second.Nodes[0].Superstep, second.Answer)
 	}
 	none := ask(t, t.TempDir(), flag, "0").exits(t, 3).report(t) // at once
@@ -123,7 +126,7 @@ func TestRestsAreToldWithTheCommandThatGoesOn(t *testing.T) {
 		args []string
 		word string
 	}{
-		{[]string{"-cancel-at", "cite", labyrinth}, "cancelled at cite"},
+		{[]string{"-cancel-at", "search/cite", labyrinth}, "cancelled at search/cite"},
 		{[]string{"-deadline", "0", labyrinth}, "timed out at ask"},
 		{[]string{}, "ask asks: What would you like to read about?"},
 	} {

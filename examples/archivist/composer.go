@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// eager is how many candidates the first draft quotes: one more than a shortlist has, as an author
-// does who starts to write before the editor has chosen.
-const eager = listed + 1
+// eager is by how many books the first draft is longer than the shortlist, as an author writes
+// who starts before the editor has chosen.
+const eager = 1
 
 // Compose writes a draft. The first one quotes from all candidates; those that follow a refusal
 // quote the shortlist.
@@ -20,7 +20,7 @@ func (lib *Library) Compose(ctx context.Context, q *Inquiry) error {
 	from := q.Shortlist.Slice()
 	if q.Attempts.Get() == 0 {
 		from = q.Candidates.Slice()
-		from = from[:min(eager, len(from))]
+		from = from[:min(q.Shortlist.Len()+eager, len(from))]
 	}
 	var d Draft
 	for _, c := range from {

@@ -5,12 +5,20 @@
 //
 // It quotes and ranks what its catalogue says. It is no language model.
 //
+// # What it can be asked
+//
+// Books on a subject ("a book about a labyrinth"), one book ("What is Dune about?"), an author's
+// books, books like another ("more like that" is like the last answer), the best books, and what it
+// was asked before. It refuses what has nothing to do with books, and what could do harm. Where it
+// has little to go by, the answer says so. Its ratings are reckoned from the catalogue, not from
+// readers; see [catalogue.Ratings].
+//
 // # Reading it
 //
 // state.go is what one question knows and graph.go in which order it learns it. Each node is a
-// function of a context and an *Inquiry, in the file of its subject: recall.go, intent.go,
-// scouts.go, rank.go, composer.go, answer.go. session.go runs the graph over a store in a
-// directory, and the files beside it are the command line.
+// function of a context and an *Inquiry, or of the *Quest that a search for books is, in the file of
+// its subject: recall.go, intent.go, plan.go, scouts.go, rank.go, composer.go, answer.go. session.go
+// runs the graph over a store in a directory, and the files beside it are the command line.
 //
 // The nouns of pawl that all of it needs: [dag.Graph]; [state.Value], [state.List] and [state.Sum];
 // [dispatcher.Dispatcher], [dispatcher.Options], [dispatcher.Result], [dispatcher.Rest],

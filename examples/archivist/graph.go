@@ -8,10 +8,11 @@ const drafts = 3
 // newGraph joins the nodes. The names of nodes are paths in logs and on the command line: a name
 // that changes makes the runs of yesterday runs of another graph.
 func newGraph(lib *Library) (*dag.Graph[Inquiry], error) {
-	body := dag.New[Inquiry]("draft")
-	compose := dag.Step(body, "compose", lib.Compose)
-	dag.Step(body, "validate", Validate, compose)
-	draft, err := body.Build()
+	books, err := newBookSearch(lib)
+	if err != nil {
+		return nil, err
+	}
+	draft, err := newDraft(lib)
 	if err != nil {
 		return nil, err
 	}
@@ -19,19 +20,46 @@ func newGraph(lib *Library) (*dag.Graph[Inquiry], error) {
 	b := dag.New[Inquiry]("archivist")
 	ask := dag.Step(b, "ask", Ask)
 	recall := dag.Step(b, "recall", lib.Recall, ask)
-	classify := dag.Route(b, "classify", Classify, []Intent{Search, OffTopic}, recall)
+	classify := dag.Route(b, "classify", lib.Classify, intents, dag.Any(recall, recall.Failed()))
 
-	library := dag.Step(b, "library", lib.Search, classify.On(Search))
-	authors := dag.Step(b, "authors", lib.Authors, classify.On(Search))
-	subjects := dag.Step(b, "subjects", lib.Subjects, classify.On(Search))
-	earlier := dag.Step(b, "earlier", lib.Earlier, classify.On(Search))
+	// One graph, five times: what differs is what is wanted of it, and who may be sent.
+	search := dag.Embed(b, "search", books, wish(Texts, Authors, Subjects, Memory), found, classify.On(Search))
+	describe := dag.Embed(b, "describe", books, wish(Texts), found, classify.On(Describe))
+	byAuthor := dag.Embed(b, "by-author", books, wish(Authors), found, classify.On(ByAuthor))
+	similar := dag.Embed(b, "similar", books, wish(Texts, Subjects), found, classify.On(Similar))
+	topRated := dag.Embed(b, "top-rated", books, wish(Texts, Subjects, Ratings), found, classify.On(TopRated))
 
-	gather := dag.Step(b, "gather", Gather, library, authors, subjects, earlier)
-	rank := dag.Step(b, "rank", Rank, gather)
-	cite := dag.Route(b, "cite", Cite, []Evidence{Enough, Nothing}, rank)
-	loop := dag.Loop(b, "compose-loop", draft, approved, drafts, cite.On(Enough))
+	weigh := dag.Route(b, "weigh", Weigh, []Evidence{Enough, Little, Nothing},
+		dag.Any(search, describe, byAuthor, similar, topRated))
+	loop := dag.Loop(b, "compose-loop", draft, approved, drafts, weigh.On(Enough, Little))
 
-	dag.Step(b, "respond", lib.Respond, loop, cite.On(Nothing), classify.On(OffTopic))
+	dag.Step(b, "respond", lib.Respond, dag.Any(loop, loop.Failed(), weigh.On(Nothing),
+		classify.On(Visits, OffTopic, Unsafe),
+		search.Failed(), describe.Failed(), byAuthor.Failed(), similar.Failed(), topRated.Failed()))
+	return b.Build()
+}
+
+// newBookSearch is the search for books: scouts that look side by side where the plan says, and
+// what is made of their finds. A scout that fails leaves the others their finds.
+func newBookSearch(lib *Library) (*dag.Graph[Quest], error) {
+	b := dag.New[Quest]("book-search")
+	plan := dag.Step(b, "plan", lib.Plan)
+	var settled []dag.Edge[Quest]
+	for _, s := range lib.scouts() {
+		scout := dag.Step(b, string(s.name), s.look, plan)
+		settled = append(settled, scout, scout.Failed())
+	}
+	gather := dag.Step(b, "gather", Gather, dag.Any(settled...))
+	rank := dag.Step(b, "rank", lib.Rank, gather)
+	dag.Step(b, "cite", Cite, rank)
+	return b.Build()
+}
+
+// newDraft is one round of the loop.
+func newDraft(lib *Library) (*dag.Graph[Inquiry], error) {
+	b := dag.New[Inquiry]("draft")
+	compose := dag.Step(b, "compose", lib.Compose)
+	dag.Step(b, "validate", Validate, compose)
 	return b.Build()
 }
 

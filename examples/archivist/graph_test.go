@@ -38,11 +38,13 @@ func archiveOf(t *testing.T, lib *Library, d *dispatcher.Dispatcher[Inquiry], st
 	return &archive{store: store, dispatcher: d, digest: graph.Digest()}
 }
 
-var scouts = []string{"library", "authors", "subjects", "earlier"}
+var scouts = []string{"search/library", "search/authors", "search/subjects", "search/earlier"}
 
 // everyVisit is what a run of the README's question executes.
 var everyVisit = []string{
-	"ask", "recall", "classify", "library", "authors", "subjects", "earlier", "gather", "rank", "cite",
+	"ask", "recall", "classify",
+	"search/plan", "search/library", "search/authors", "search/subjects", "search/earlier", "search/ratings",
+	"search/gather", "search/rank", "search/cite", "weigh",
 	"compose-loop/1/compose", "compose-loop/1/validate", "compose-loop/2/compose", "compose-loop/2/validate", "respond",
 }
 
@@ -52,14 +54,22 @@ func TestVisits(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := slices.Sorted(visits(graph.Plan(), ""))
-	want := append([]string{"compose-loop", "compose-loop/3/compose", "compose-loop/3/validate"}, everyVisit...)
+	want := append([]string{"search", "compose-loop", "compose-loop/3/compose", "compose-loop/3/validate"}, everyVisit...)
+	for _, branch := range []string{"describe", "by-author", "similar", "top-rated"} {
+		want = append(want, branch)
+		for _, path := range everyVisit {
+			if node, ok := strings.CutPrefix(path, "search/"); ok {
+				want = append(want, branch+"/"+node)
+			}
+		}
+	}
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("visits %q, want %q", got, want)
 	}
 	for _, path := range []string{
 		"", "nothing", "compose-loop/", "compose-loop/1", "compose-loop/validate",
-		"compose-loop/4/validate", "compose-loop/01/validate",
+		"compose-loop/4/validate", "compose-loop/01/validate", "library", "search/1/library",
 	} {
 		if isVisit(graph.Plan(), path) {
 			t.Errorf("%q names a visit", path)
@@ -73,7 +83,8 @@ func TestInterrupts(t *testing.T) {
 	lib := openLibrary(t, catalogue.Default())
 	undisturbed := respond(t, lib, labyrinth).Answer.Get()
 	for path, pauses := range map[string]int{
-		"ask": 1, "classify": 1, "library": 1, "subjects": 1, "rank": 1, "compose-loop": 1, "respond": 1,
+		"ask": 1, "classify": 1, "search": 1, "search/library": 1, "search/subjects": 1, "search/rank": 1,
+		"compose-loop": 1, "respond": 1,
 		"compose-loop/compose": 2, "compose-loop/validate": 2,
 		"compose-loop/1/compose": 1, "compose-loop/2/validate": 1, "compose-loop/3/validate": 0,
 	} {
@@ -108,7 +119,7 @@ func testInterrupt(t *testing.T, lib *Library, o dispatcher.Options, kind string
 		}
 		path := res.Interrupts[0].Path
 		ran := slices.Contains(paths(rec.visits), path)
-		if path != "compose-loop" && ran != (kind == "after") {
+		if path != "compose-loop" && path != "search" && ran != (kind == "after") {
 			t.Errorf("paused %s %s, and it has run: %t", kind, path, ran)
 		}
 		seen = append(seen, path)

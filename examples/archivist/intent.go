@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/examples/archivist/search"
@@ -29,65 +26,23 @@ func Ask(ctx context.Context, q *Inquiry) error {
 type Intent string
 
 const (
-	Search   Intent = "search"    // books
+	Search   Intent = "search"    // books on a subject
+	Describe Intent = "describe"  // one book
+	ByAuthor Intent = "by-author" // books of an author
+	Similar  Intent = "similar"   // books like another
+	TopRated Intent = "top-rated" // the best books
+	Visits   Intent = "visits"    // what was asked before
 	OffTopic Intent = "off-topic" // something that no catalogue of books knows
+	Unsafe   Intent = "unsafe"    // something that nobody should be helped with
 )
 
-// Classify tells a question about books from others. It has no model to ask, so it goes by words:
-//
-//  1. Whoever speaks of books wants books, whatever they are about.
-//  2. A sum, and an errand of every day ("What's the weather like?"), are off topic.
-//  3. So is a question without a word to search for: "hello", "who are you?".
-//  4. Anything else is taken for a subject, an author or a title.
-func Classify(_ context.Context, q *Inquiry) (Intent, error) {
-	intent := intentOf(q.Query.Get())
+var intents = []Intent{Search, Describe, ByAuthor, Similar, TopRated, Visits, OffTopic, Unsafe}
+
+// Classify tells what a question wants, and of what.
+func (lib *Library) Classify(_ context.Context, q *Inquiry) (Intent, error) {
+	intent, subject := lib.intentOf(q.Query.Get())
 	q.Intent.Set(intent)
-	q.Terms.Replace(search.Terms(q.Query.Get()))
+	q.Subject.Set(subject)
+	q.Terms.Replace(search.Terms(subject))
 	return intent, nil
-}
-
-func intentOf(question string) Intent {
-	words := strings.FieldsFunc(strings.ToLower(question), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsNumber(r)
-	})
-	has := func(set map[string]bool) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return set[w] })
-	}
-	terms := search.Terms(question)
-	talk := !slices.ContainsFunc(terms, func(t string) bool { return !smallTalk[t] })
-	switch {
-	case has(bookish):
-		return Search
-	case sum.MatchString(question), talk, has(errands) && requests[words[0]]:
-		return OffTopic
-	}
-	return Search
-}
-
-// sum leaves out "-" and "/", which stand in subjects too: 1939-1945, 9/11.
-var sum = regexp.MustCompile(`\d\s*[+*×÷^=]\s*\d`)
-
-var (
-	bookish = wordSet(`author authors biographies biography book books chapter essay essays fiction
-		library literature memoir memoirs novel novels novella poem poems poet poetry poets publish
-		published read reading recommend recommendation stories story tale tales title titles trilogy
-		write writer writers writing written wrote`)
-	// An errand is one only where it is asked for: "football" alone is a subject.
-	errands = wordSet(`alarm appointment bitcoin bus calculate capital code cook email exchange
-		flight football forecast game hotel joke jokes lunch match meeting news password phone pizza
-		price recipe restaurant score song spell stock taxi temperature time today tomorrow tonight
-		traffic train translate tv weather website`)
-	requests = wordSet(`are calculate call can check compute convert could did do does fix give how is
-		make open order play please remind send set should show spell tell translate turn what when
-		where which who why will would`)
-	smallTalk = wordSet(`afternoon bye doing evening good goodbye hello help hey hi morning night ok
-		okay test thank thanks yes`)
-)
-
-func wordSet(words string) map[string]bool {
-	set := make(map[string]bool)
-	for w := range strings.FieldsSeq(words) {
-		set[w] = true
-	}
-	return set
 }

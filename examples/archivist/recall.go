@@ -15,32 +15,37 @@ import (
 )
 
 const (
-	recalled = 5  // earlier questions that a run remembers
-	searched = 50 // runs looked at to find them
+	recalled = 5  // earlier questions whose books a run remembers
+	searched = 50 // runs looked at
+	mentions = 10 // of them, and of their books, that a run is told about
 )
 
-// Recall remembers the questions answered last, each once. What it read is kept in the state, so a
-// run that is resumed later knows no more than one that was not.
+// Recall remembers earlier inquiries. What it read is kept in the state, so a run that is resumed
+// later knows no more than one that was not.
 //
-// An earlier run of the same question is noted and has no say: it would only vote for what it found
-// itself, and the same question would be answered differently every time.
+// An earlier run of the same question is noted and its books have no say: they would only vote for
+// what the question found itself, and it would be answered differently every time.
 func (lib *Library) Recall(ctx context.Context, q *Inquiry) error {
+	m := recollection{question: q.Query.Get(), cited: make(map[Citation]bool), intents: make(map[Intent]int)}
 	for earlier, err := range lib.runs(ctx, searched) {
 		var run *unreadableError
 		switch {
 		case errors.As(err, &run):
 			q.Omitted.Append(run.Error()) // a damaged run is no reason to answer nobody any more
+			continue
 		case err != nil:
 			return err
 		case same(earlier.Question, q.Query.Get()):
 			q.Before.Set(cmp.Or(q.Before.Get(), earlier.Run))
-		case len(earlier.Cited) > 0 && !remembers(q, earlier.Question):
-			q.Recalled.Append(earlier)
+		case len(earlier.Cited) > 0 && q.Recalled.Len() < recalled && !remembers(q, earlier.Question):
+			kept := earlier
+			kept.Listed = nil // RecentCandidates has the newest
+			q.Recalled.Append(kept)
 		}
-		if q.Recalled.Len() == recalled {
-			break
-		}
+		m.learn(earlier)
 	}
+	q.RecalledContext.Set(m.context())
+	q.MemoryDigest.Set(m.digest())
 	return nil
 }
 
@@ -108,5 +113,8 @@ func (a *archive) read(ctx context.Context, run string) (Earlier, error) {
 		return Earlier{}, &unreadableError{run, err}
 	}
 	question := strings.TrimSpace(res.State.Query.Get())
-	return Earlier{Run: run, Question: question, Cited: res.State.Citations.Slice()}, nil
+	return Earlier{
+		Run: run, Question: question, Intent: res.State.Intent.Get(),
+		Cited: res.State.Citations.Slice(), Listed: res.State.Shortlist.Slice(),
+	}, nil
 }

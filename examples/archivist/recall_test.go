@@ -35,16 +35,16 @@ func questions(q *Inquiry) []string {
 
 func TestRecall(t *testing.T) {
 	lib := openLibrary(t, catalogue.Default())
-	cited := []Citation{{"Labyrinths", "Jorge Luis Borges", 1962}}
+	cited := Citation{"Labyrinths", "Jorge Luis Borges", 1962}
 	lib.runs = past(
-		Earlier{"8", "islands", cited},
-		Earlier{"7", "a book about mirrors", cited},
-		Earlier{"6", "nobody found anything", nil},
-		Earlier{"5", "mirrors, please", cited}, // the same words as 7
-		Earlier{"4", "a MIRROR", cited},
-		Earlier{"3", "doubles", cited},
-		Earlier{"2", "twins", cited},
-		Earlier{"1", "ghosts", cited},
+		before("8", "islands", cited),
+		before("7", "a book about mirrors", cited),
+		before("6", "nobody found anything"),
+		before("5", "mirrors, please", cited), // the same words as 7
+		before("4", "a MIRROR", cited),
+		before("3", "doubles", cited),
+		before("2", "twins", cited),
+		before("1", "ghosts", cited),
 	)
 	q := recall(t, lib, "Islands?")
 	want := []string{"a book about mirrors", "a MIRROR", "doubles", "twins", "ghosts"}
@@ -61,7 +61,7 @@ func TestRecallPassesOverRunsThatCantBeRead(t *testing.T) {
 	lib.runs = func(context.Context, int) iter.Seq2[Earlier, error] {
 		return func(yield func(Earlier, error) bool) {
 			_ = yield(Earlier{}, &unreadableError{"broken", checkpoint.ErrCorrupt}) &&
-				yield(Earlier{"whole", "mirrors", []Citation{{"Labyrinths", "Jorge Luis Borges", 1962}}}, nil)
+				yield(before("whole", "mirrors", Citation{"Labyrinths", "Jorge Luis Borges", 1962}), nil)
 		}
 	}
 	q := recall(t, lib, labyrinth)
@@ -81,19 +81,18 @@ func TestRecallPassesOverRunsThatCantBeRead(t *testing.T) {
 
 func TestEarlierFindsWhatARelatedQuestionCited(t *testing.T) {
 	lib := openLibrary(t, catalogue.Default())
-	q := new(Inquiry)
-	q.Query.Set("mirrors")
+	s := sent("mirrors", Memory)
 	labyrinths := Citation{"Labyrinths", "Jorge Luis Borges", 1962}
-	q.Recalled.Append(
-		Earlier{"3", "a mirror of time", []Citation{labyrinths, {"Sold To Another Shelf", "", 0}}},
-		Earlier{"2", "islands", []Citation{{"Piranesi", "Susanna Clarke", 2020}}},
-		Earlier{"1", "mirrors and mazes", []Citation{{"Ficciones", "Jorge Luis Borges", 1944}, labyrinths}},
+	s.Recalled.Append(
+		before("3", "a mirror of time", labyrinths, Citation{"Sold To Another Shelf", "", 0}),
+		before("2", "islands", Citation{"Piranesi", "Susanna Clarke", 2020}),
+		before("1", "mirrors and mazes", Citation{"Ficciones", "Jorge Luis Borges", 1944}, labyrinths),
 	)
-	if err := lib.Earlier(t.Context(), q); err != nil {
+	if err := lib.Memory(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, f := range q.Finds.All() {
+	for _, f := range s.Finds.All() {
 		got = append(got, fmt.Sprint(f.Scout, f.Rank, f.Book.Title))
 	}
 	if want := []string{"earlier1Labyrinths", "earlier2Ficciones"}; !slices.Equal(got, want) {

@@ -9,8 +9,8 @@ import (
 func TestResumeTakesTheNewestRunThatIsNotCompleted(t *testing.T) {
 	store := t.TempDir()
 	archivist(t, "-store", store, "-resume").complains(t, 1, "nothing to resume")
-	ask(t, store, "-run", "oldest", "-cancel-at", "rank").exits(t, 3)
-	ask(t, store, "-run", "middle", "-cancel-at", "cite").exits(t, 3)
+	ask(t, store, "-run", "oldest", "-cancel-at", "search/rank").exits(t, 3)
+	ask(t, store, "-run", "middle", "-cancel-at", "search/cite").exits(t, 3)
 	ask(t, store, "-run", "newest").exits(t, 0)
 	for _, want := range []string{"middle", "oldest"} {
 		if got := archivist(t, "-store", store, "-json", "-resume").exits(t, 0).report(t).Run; got != want {
@@ -64,12 +64,12 @@ func TestAnswer(t *testing.T) {
 
 func TestAnswerThatIsNotAwaited(t *testing.T) {
 	store := t.TempDir()
-	ask(t, store, "-run", "held", "-cancel-at", "rank").exits(t, 3)
+	ask(t, store, "-run", "held", "-cancel-at", "search/rank").exits(t, 3)
 	archivist(t, "-store", store, "-resume", "-run", "held", "-answer", "x").complains(t, 1, "not awaited")
 	archivist(t, "-store", store, "-resume", "-run", "unknown", "-answer", "x").complains(t, 1, "unknown")
 	// It changed nothing.
 	r := archivist(t, "-store", store, "-json", "-resume", "-run", "held").exits(t, 0).report(t)
-	if r.Nodes[0].Path != "rank" || !strings.Contains(r.Answer, "labyrinth") {
+	if r.Nodes[0].Path != "search/rank" || !strings.Contains(r.Answer, "labyrinth") {
 		t.Errorf("resumed at %s with the answer\n%s", r.Nodes[0].Path, r.Answer)
 	}
 }

@@ -1,8 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,101 +11,126 @@ import (
 	"github.com/pawlgo/pawl/examples/archivist/search"
 )
 
-// A Library is what nodes work with: the catalogue and its index, and the runs of the past.
-type Library struct {
-	index *search.Index
-	shelf map[Citation]catalogue.Book
-	// runs yields completed inquiries, newest first; of a run that can't be read an
-	// *unreadableError.
-	runs func(ctx context.Context, most int) iter.Seq2[Earlier, error]
-	slow time.Duration // latency of a service that a scout or the composer would call
-}
+// A Scout is somebody who looks for books, by the name of its node.
+type Scout string
 
-// newLibrary indexes books. Close the library in the end.
-func newLibrary(ctx context.Context, books []catalogue.Book, slow time.Duration) (*Library, error) {
-	index, err := search.New(ctx, books)
-	if err != nil {
-		return nil, err
-	}
-	lib := &Library{index: index, shelf: make(map[Citation]catalogue.Book, len(books)), slow: slow}
-	for _, b := range books {
-		lib.shelf[cite(b)] = b
-	}
-	lib.runs = func(context.Context, int) iter.Seq2[Earlier, error] {
-		return func(func(Earlier, error) bool) {} // no past
-	}
-	return lib, nil
-}
-
-// Close frees the index.
-func (lib *Library) Close() error { return lib.index.Close() }
+const (
+	Texts    Scout = "library"  // whole entries of the catalogue
+	Authors  Scout = "authors"  // names of authors
+	Subjects Scout = "subjects" // subjects
+	Memory   Scout = "earlier"  // what was cited to earlier questions
+	Ratings  Scout = "ratings"  // the best of all books
+)
 
 const (
 	textFinds    = 12
 	authorFinds  = 12
 	subjectFinds = 20 // a popular subject has many books that are equally good
-	earlierFinds = 12
+	memoryFinds  = 12
+	ratingFinds  = 12
 )
 
-// Search looks at whole entries of the catalogue.
-func (lib *Library) Search(ctx context.Context, q *Inquiry) error {
-	return lib.scout(ctx, q, "library", lib.index.FullText, textFinds)
+// A scoutNode is a scout as a node of the search.
+type scoutNode struct {
+	name Scout
+	look func(context.Context, *Quest) error
+}
+
+// scouts are all there are, in the order in which their finds join.
+func (lib *Library) scouts() []scoutNode {
+	all := []scoutNode{
+		{Texts, lib.Texts}, {Authors, lib.Authors}, {Subjects, lib.Subjects},
+		{Memory, lib.Memory}, {Ratings, lib.Ratings},
+	}
+	for i, s := range all {
+		all[i].look = func(ctx context.Context, q *Quest) error {
+			if !q.Planned.Has(s.name) {
+				return nil
+			}
+			return s.look(ctx, q)
+		}
+	}
+	return all
+}
+
+// Texts looks at whole entries of the catalogue. A book that is called for by its title comes
+// first, even if no word of the title is one to search for.
+func (lib *Library) Texts(ctx context.Context, s *Quest) error {
+	w, first := s.Wish.Get(), 0
+	if w.Intent == Describe {
+		for _, b := range lib.byTitle(w.Subject) {
+			s.Finds.Append(Find{Texts, 1, b})
+			first++
+		}
+	}
+	return lib.scout(ctx, s, Texts, first, textFinds)
 }
 
 // Authors looks at the names of authors.
-func (lib *Library) Authors(ctx context.Context, q *Inquiry) error {
-	return lib.scout(ctx, q, "authors", lib.index.Author, authorFinds)
+func (lib *Library) Authors(ctx context.Context, s *Quest) error {
+	return lib.scout(ctx, s, Authors, 0, authorFinds)
 }
 
 // Subjects looks at subjects.
-func (lib *Library) Subjects(ctx context.Context, q *Inquiry) error {
-	return lib.scout(ctx, q, "subjects", lib.index.Subject, subjectFinds)
+func (lib *Library) Subjects(ctx context.Context, s *Quest) error {
+	return lib.scout(ctx, s, Subjects, 0, subjectFinds)
 }
 
-// Earlier looks at what was cited to earlier questions that share a word with this one.
-func (lib *Library) Earlier(ctx context.Context, q *Inquiry) error {
+// Memory looks at what was cited to earlier questions that share a word with this one.
+func (lib *Library) Memory(ctx context.Context, s *Quest) error {
 	if err := lib.pause(ctx); err != nil {
 		return err
 	}
-	question := q.Query.Get()
 	var found []Find
 	seen := make(map[Citation]bool)
-	for _, e := range q.Recalled.All() {
-		if !related(e.Question, question) {
+	for _, e := range s.Recalled.All() {
+		if !related(e.Question, s.Words.Get()) {
 			continue
 		}
 		for _, c := range e.Cited {
 			book, ok := lib.shelf[c]
-			if !ok || seen[c] || len(found) == earlierFinds {
+			if !ok || seen[c] || len(found) == memoryFinds {
 				continue // not in this catalogue, or cited before
 			}
 			seen[c] = true
-			found = append(found, Find{Scout: "earlier", Rank: len(found) + 1, Book: book})
+			found = append(found, Find{Memory, len(found) + 1, book})
 		}
 	}
-	q.Finds.Append(found...)
+	s.Finds.Append(found...)
 	return nil
 }
 
-// scout appends what a lookup finds. Hits of the same score share a rank, so that their order,
-// which means nothing, counts for nothing.
-func (lib *Library) scout(
-	ctx context.Context, q *Inquiry, name string,
-	lookup func(context.Context, string, int) ([]search.Hit, error), limit int,
-) error {
+// Ratings looks at the best of all books.
+func (lib *Library) Ratings(ctx context.Context, s *Quest) error {
 	if err := lib.pause(ctx); err != nil {
 		return err
 	}
-	hits, err := lookup(ctx, q.Query.Get(), limit)
+	best := slices.Clone(lib.books)
+	slices.SortStableFunc(best, func(a, b catalogue.Book) int {
+		return cmp.Compare(lib.stars[cite(b)], lib.stars[cite(a)])
+	})
+	for i, b := range best[:min(ratingFinds, len(best))] {
+		s.Finds.Append(Find{Ratings, i + 1, b})
+	}
+	return nil
+}
+
+// scout appends what a lookup finds, ranked behind the first ones. Hits of the same score share a
+// rank, so that their order, which means nothing, counts for nothing.
+func (lib *Library) scout(ctx context.Context, s *Quest, name Scout, first, limit int) error {
+	if err := lib.pause(ctx); err != nil {
+		return err
+	}
+	hits, err := lib.lookups[name](ctx, s.Words.Get(), limit)
 	if err != nil {
 		return err
 	}
 	rank := 0
 	for i, hit := range hits {
 		if i == 0 || hit.Score != hits[i-1].Score {
-			rank = i + 1
+			rank = first + i + 1
 		}
-		q.Finds.Append(Find{Scout: name, Rank: rank, Book: hit.Book})
+		s.Finds.Append(Find{name, rank, hit.Book})
 	}
 	return nil
 }

@@ -92,8 +92,8 @@ func visits(plan *dag.Plan, prefix string) func(yield func(string) bool) {
 			if !yield(path) {
 				return
 			}
-			for k := 1; n.Kind == dag.KindLoop && k <= n.Most; k++ {
-				for inner := range visits(n.Body, path+"/"+strconv.Itoa(k)+"/") {
+			for _, frame := range frames(n, path) {
+				for inner := range visits(n.Body, frame+"/") {
 					if !yield(inner) {
 						return
 					}
@@ -101,4 +101,18 @@ func visits(plan *dag.Plan, prefix string) func(yield func(string) bool) {
 			}
 		}
 	}
+}
+
+// frames are the paths of the frames that a visit of node n at path can open.
+func frames(n dag.PlanNode, path string) []string {
+	var all []string
+	switch n.Kind {
+	case dag.KindEmbed:
+		all = append(all, path)
+	case dag.KindLoop:
+		for k := 1; k <= n.Most; k++ {
+			all = append(all, path+"/"+strconv.Itoa(k))
+		}
+	}
+	return all
 }

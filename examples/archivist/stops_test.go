@@ -68,12 +68,12 @@ func TestSignalsCancel(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		store := filepath.Join(t.TempDir(), "it's a store")
 		r := start(t, command(t, "-store", store, "-slow", "1h", "-run", `run "1" of $HOME`, labyrinth))
-		r.until(t, `^  classify`)
+		r.until(t, `^  search/plan`)
 		if err := r.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
 		o := r.end().exits(t, 3)
-		if o.stdout != "" || !strings.Contains(o.stderr, "cancelled at library, authors, subjects, earlier") {
+		if o.stdout != "" || !strings.Contains(o.stderr, "cancelled at search/library, search/authors, search/subjects, search/earlier") {
 			t.Errorf("%v: printed %q and\n%s", sig, o.stdout, o.stderr)
 		}
 		_, line, found := strings.Cut(o.stderr, "go on with: ")

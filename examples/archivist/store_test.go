@@ -17,7 +17,7 @@ var modes = map[string][]string{
 
 func TestStoreThatAnotherProcessHasOpen(t *testing.T) {
 	dir := t.TempDir()
-	ask(t, dir, "-cancel-at", "rank").exits(t, 3)
+	ask(t, dir, "-cancel-at", "search/rank").exits(t, 3)
 	store := openStore(t, dir)
 	for _, args := range modes {
 		archivist(t, append([]string{"-store", dir}, args...)...).complains(t, 1, "locked by another process", dir)

@@ -21,9 +21,8 @@ func (s *session) warnings(res *dispatcher.Result[Inquiry]) []string {
 		}
 		all = append(all, why)
 	}
-	for _, why := range res.State.Omitted.All() {
-		all = append(all, why)
-	}
+	all = append(all, res.State.Omitted.Slice()...)
+	all = append(all, res.State.Missing.Slice()...)
 	for _, name := range res.Abandoned {
 		all = append(all, fmt.Sprintf("%s did not stop in time and was abandoned", name))
 	}

@@ -56,7 +56,7 @@ func TestLiveProgressOnATerminal(t *testing.T) {
 	text := shown(t, "NO_COLOR=")
 	for _, want := range []string{
 		`\x1b\[32m✓\x1b\[0m compose-loop/2/validate +done`,
-		`\x1b\[36m.\x1b\[0m library +running`,
+		`\x1b\[36m.\x1b\[0m search/library +running`,
 		`\x1b\[4A`, // four scouts side by side are painted again
 	} {
 		if !regexp.MustCompile(want).MatchString(text) {

@@ -154,6 +154,16 @@ type Watcher interface {
 	Watch(run string) (posted <-chan struct{}, stop func())
 }
 
+// A Follower is a Store that can tell when the log of a run has grown. Without it who reads
+// along has to look again and again.
+type Follower interface {
+	// Follow returns a channel that receives when an Append to run has become durable and
+	// Stat and Read show it, when run was deleted, and when the store was closed or has
+	// failed. The run need not exist yet. What happened before Follow returned is not told.
+	// The channel is buffered and may coalesce. stop ends this and never blocks.
+	Follow(run string) (grown <-chan struct{}, stop func())
+}
+
 // A Group tells of one durable write of a store, which may hold the appends of many runs.
 type Group struct {
 	Appends  int           // joined in it

@@ -172,11 +172,14 @@ func (g *group) answer(err error) {
 	}
 }
 
-// tell wakes those who watch for messages. Telling too much does no harm.
+// tell wakes those who watch for messages, or follow a log. Telling too much does no harm.
 func (s *Store) tell(g *group) {
 	for _, q := range g.requests {
-		if q.rule == alive {
+		switch {
+		case q.rule == alive:
 			s.board.Tell(q.run.id)
+		case q.rule == atHead, q.gone:
+			s.logs.Tell(q.run.id)
 		}
 	}
 }

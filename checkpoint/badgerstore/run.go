@@ -239,6 +239,7 @@ func (s *Store) poison(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed = err
+	s.logs.TellAll()
 }
 
 func notFound(id string) error {

@@ -17,8 +17,9 @@ import (
 )
 
 var (
-	_ checkpoint.Store   = (*Store)(nil)
-	_ checkpoint.Watcher = (*Store)(nil)
+	_ checkpoint.Store    = (*Store)(nil)
+	_ checkpoint.Watcher  = (*Store)(nil)
+	_ checkpoint.Follower = (*Store)(nil)
 )
 
 // A Store keeps runs in a directory. [Open] and [OpenUnsynced] make one.
@@ -28,7 +29,8 @@ type Store struct {
 	lock     *os.File
 	synced   bool
 	witness  *witness
-	board    watch.Board
+	board    watch.Board // of posts
+	logs     watch.Board
 	maxBytes int // of a transaction
 	maxKeys  int
 	idleMost int // runs kept in memory that nobody uses
@@ -103,6 +105,7 @@ func (s *Store) close() error {
 		close(s.vacant)
 	}
 	s.mu.Unlock()
+	s.logs.TellAll()
 	<-s.vacant
 	close(s.queue) // nobody is left to send
 	<-s.quitted
@@ -137,6 +140,11 @@ func (s *Store) closeDatabase() error {
 // Watch implements [checkpoint.Watcher].
 func (s *Store) Watch(run string) (posted <-chan struct{}, stop func()) {
 	return s.board.Watch(run)
+}
+
+// Follow implements [checkpoint.Follower].
+func (s *Store) Follow(run string) (grown <-chan struct{}, stop func()) {
+	return s.logs.Watch(run)
 }
 
 // Fork is not supported yet.

@@ -125,6 +125,11 @@ func (s *Store) Watch(id string) (posted <-chan struct{}, stop func()) {
 	return s.board.Watch(id)
 }
 
+// Follow implements [checkpoint.Follower].
+func (s *Store) Follow(id string) (grown <-chan struct{}, stop func()) {
+	return s.logs.Watch(id)
+}
+
 // PutSnapshot implements [checkpoint.Store]. It keeps the newest two.
 func (s *Store) PutSnapshot(
 	ctx context.Context, l checkpoint.Lease, snap checkpoint.Snapshot,
@@ -197,6 +202,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		return &checkpoint.BusyError{Run: id, Owner: r.info.Owner}
 	}
 	*r = run{info: checkpoint.Info{Run: id, Epoch: r.info.Epoch}}
+	s.logs.Tell(id)
 	return nil
 }
 

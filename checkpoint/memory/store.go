@@ -14,13 +14,15 @@ import (
 )
 
 var (
-	_ checkpoint.Store   = (*Store)(nil)
-	_ checkpoint.Watcher = (*Store)(nil)
+	_ checkpoint.Store    = (*Store)(nil)
+	_ checkpoint.Watcher  = (*Store)(nil)
+	_ checkpoint.Follower = (*Store)(nil)
 )
 
 // A Store keeps runs in memory. The zero Store is empty and ready for use.
 type Store struct {
-	board watch.Board
+	board watch.Board // of posts
+	logs  watch.Board
 
 	mu     sync.Mutex
 	closed bool
@@ -53,6 +55,7 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed, s.runs, s.graphs = true, nil, nil
+	s.logs.TellAll()
 	return nil
 }
 
@@ -179,6 +182,7 @@ func (s *Store) Append(
 			delete(r.posts, entries[i].Post)
 		}
 	}
+	s.logs.Tell(l.Run)
 	return head, nil
 }
 

@@ -1,10 +1,16 @@
-// Package watch tells live runs of messages that were posted to them.
+// Package watch tells who waits for it that something has happened to a run: that a message
+// was posted, or that the log has grown.
 package watch
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
-// A Board knows who waits for messages to which run. The zero Board is ready for use.
+// A Board knows who waits for news of which run. The zero Board is ready for use.
 type Board struct {
+	watches atomic.Int64 // how many there are: most of the time none, and then Tell is nothing
+
 	mu    sync.Mutex
 	waits map[string]map[chan struct{}]bool
 }
@@ -22,12 +28,17 @@ func (b *Board) Watch(run string) (told <-chan struct{}, stop func()) {
 	}
 	c := make(chan struct{}, 1)
 	b.waits[run][c] = true
+	b.watches.Add(1)
 	return c, func() { b.stop(run, c) }
 }
 
 func (b *Board) stop(run string, c chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if !b.waits[run][c] {
+		return // stopped before
+	}
+	b.watches.Add(-1)
 	delete(b.waits[run], c)
 	if len(b.waits[run]) == 0 {
 		delete(b.waits, run)
@@ -36,12 +47,30 @@ func (b *Board) stop(run string, c chan struct{}) {
 
 // Tell wakes whoever watches run. It never blocks.
 func (b *Board) Tell(run string) {
+	if b.watches.Load() == 0 {
+		return // who begins to watch now sees what has happened by himself
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for c := range b.waits[run] {
-		select {
-		case c <- struct{}{}:
-		default:
+		tell(c)
+	}
+}
+
+// TellAll wakes whoever watches any run. It never blocks.
+func (b *Board) TellAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, watches := range b.waits {
+		for c := range watches {
+			tell(c)
 		}
+	}
+}
+
+func tell(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }

@@ -39,3 +39,21 @@ func TestBoard(t *testing.T) {
 	}
 	stopOther()
 }
+
+func TestTellAll(t *testing.T) {
+	var b watch.Board
+	b.TellAll()
+	first, stopFirst := b.Watch("run")
+	other, stopOther := b.Watch("other")
+	b.TellAll()
+	if !woken(first) || !woken(other) {
+		t.Error("a watcher was not woken")
+	}
+	stopFirst()
+	stopFirst() // counts once
+	b.Tell("other")
+	if woken(first) || !woken(other) {
+		t.Error("stopping one watch ended another, or did not end it")
+	}
+	stopOther()
+}

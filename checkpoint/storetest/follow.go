@@ -1,0 +1,97 @@
+package storetest
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// follow follows a run until the test ends.
+func follow(t *testing.T, s checkpoint.Store, run string) <-chan struct{} {
+	t.Helper()
+	f, ok := s.(checkpoint.Follower)
+	if !ok {
+		t.Skip("the store is no Follower")
+	}
+	grown, stop := f.Follow(run)
+	t.Cleanup(func() {
+		stop()
+		stop()
+	})
+	return grown
+}
+
+// wakes waits until a follower is woken.
+func wakes(t *testing.T, grown <-chan struct{}, by string) {
+	t.Helper()
+	select {
+	case <-grown:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("a follower was not woken by %s", by)
+	}
+}
+
+// Who follows a run is woken by an append to it, and only to it, and sees the append then. A
+// run can be followed before it is there.
+func appendWakesFollowers(t *testing.T, s checkpoint.Store) {
+	first, second, other := follow(t, s, "run"), follow(t, s, "run"), follow(t, s, "other")
+	l, head := begun(t, s, "run")
+	for i := range 3 {
+		wakes(t, first, "an append")
+		if got := stat(t, s, "run").Head; got != head {
+			t.Errorf("the follower was woken and sees the head at %d, not %d", got.Seq, head.Seq)
+		}
+		head = add(t, s, l, head, done(i))
+	}
+	wakes(t, second, "four appends") // it may be told of several as one
+	select {
+	case <-other:
+		t.Error("a follower of another run was woken")
+	default:
+	}
+}
+
+// A follower that looks whenever it is woken sees every append, while they go on.
+func followersMissNoAppend(t *testing.T, s checkpoint.Store) {
+	const appends = 200
+	grown := follow(t, s, "run")
+	l, head := begun(t, s, "run")
+	written := make(chan error, 1)
+	go func() {
+		for i := range appends {
+			var err error
+			if head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{done(i)}); err != nil {
+				written <- err
+				return
+			}
+		}
+		written <- nil
+	}()
+	for stat(t, s, "run").Head.Seq < appends+1 {
+		wakes(t, grown, "an append while others go on")
+	}
+	if err := <-written; err != nil {
+		t.Errorf("Append = %v", err)
+	}
+}
+
+// Who follows a run learns that it was deleted, and that the store was closed.
+func endOfALogWakesFollowers(t *testing.T, s checkpoint.Store) {
+	rested(t, s, "run")
+	gone, closing := follow(t, s, "run"), follow(t, s, "never")
+	if err := s.Delete(t.Context(), "run"); err != nil {
+		t.Fatalf("Delete = %v", err)
+	}
+	wakes(t, gone, "the deletion")
+	_, err := s.Stat(t.Context(), "run")
+	wantErr(t, err, checkpoint.ErrNotFound, "Stat of a deleted run")
+	if _, ok := s.(io.Closer); !ok {
+		return
+	}
+	closed(t, s)
+	wakes(t, closing, "closing the store")
+	_, err = s.Stat(t.Context(), "run")
+	wantErr(t, err, checkpoint.ErrClosed, "Stat of a closed store")
+}

@@ -80,6 +80,7 @@ var goStatements = map[string]int{
 	"dispatcher/call.go":              1, // gives a lease back that strays have kept
 	"dispatcher/journal.go":           2, // the reader of posts, the writer of a snapshot
 	"dispatcher/observe.go":           1, // tells that a call leaves its run running
+	"dispatcher/stream.go":            1, // the run of a stream
 	"dispatcher/tenure.go":            3, // the owner, and who follows it
 	"dispatcher/visit.go":             1, // a body beside others
 }

@@ -34,6 +34,9 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		return nil, c.refuse(id, ErrStillRunning)
 	}
 	r := c.newRun(ctx, id)
+	if w.ears != nil && c.store == nil {
+		r.audience = []*listener{w.ears}
+	}
 	r.setUp = func() early {
 		if c.store == nil {
 			return early{err: r.open(input)}

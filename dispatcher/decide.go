@@ -207,6 +207,7 @@ func (r *run) mergeOne(f *frame) bool {
 	x := r.blank()
 	x.Kind, x.Path, x.Step, x.f = checkpoint.Superstep, f.path, f.step, f
 	r.apply()
+	r.keepState(x)
 	return true
 }
 
@@ -218,6 +219,16 @@ func (r *run) superstep(f *frame, m state.Merged, outcome string) {
 		x.more().outer = m.Outer
 	}
 	r.apply()
+	r.keepState(x)
+}
+
+// keepState keeps the state at the end of a superstep for who reads along without a log.
+func (r *run) keepState(x *fact) {
+	for _, l := range r.audience {
+		if l.listen.States && ofTheRun(x.Kind, x.Path, x.Outcome) {
+			x.more().state = r.m.root.view.Draft().Value()
+		}
+	}
 }
 
 // merged computes the state at the end of a superstep, in the frame's spare image. If

@@ -82,6 +82,7 @@ type core struct {
 	slots  chan struct{} // full when Options.Parallel bodies run; nil: no limit
 	strays sync.Map      // run id → *strays: visits that were abandoned and have not returned
 	nodes  nodeIndex
+	hub    hub
 }
 
 // New joins a graph and a store. With a nil store runs leave no log: only Start works,

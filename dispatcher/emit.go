@@ -28,10 +28,14 @@ func (v *visit) Emit(name string, value json.RawMessage) error {
 	case len(value) > limit:
 		return &LimitError{"value bytes", limit, "emitted " + name}
 	}
-	if v.r.c.opts.Observe != nil {
+	readers, observed := v.r.listeners(), v.r.c.opts.Observe != nil
+	if observed || len(readers) > 0 {
 		e := v.notice(Emitted)
 		e.Name, e.Value = name, value
-		v.keep(&e)
+		offer(readers, &e)
+		if observed {
+			v.keep(&e)
+		}
 	}
 	return nil
 }

@@ -40,7 +40,8 @@ func (r *run) flush(h *tenure) bool {
 		return false
 	}
 	var began time.Time
-	if r.c.opts.Observe != nil {
+	readers := r.listeners()
+	if r.c.opts.Observe != nil || len(readers) > 0 {
 		began = time.Now()
 	}
 	head, err := r.c.store.Append(r.stored, r.journal.lease, r.journal.head, entries)
@@ -54,10 +55,13 @@ func (r *run) flush(h *tenure) bool {
 	r.journal.head = head
 	r.durable.Store(head.Seq)
 	r.journal.since += size
-	if r.c.opts.Observe != nil {
+	if !began.IsZero() {
 		r.appended = r.about.event(Appended, head.Seq)
 		r.appended.Live, r.appended.Entries, r.appended.Bytes = true, len(entries), size
-		r.appended.Duration = time.Since(began)
+		r.appended.At = time.Now()
+		r.appended.Duration = r.appended.At.Sub(began)
+		offer(readers, &r.appended)
+		r.c.hub.grown(r.id)
 	}
 	r.snapshot()
 	return r.tell(h)

@@ -36,6 +36,7 @@ type extra struct {
 	items any           // of a live Entered of an Each: the items themselves; never stored
 	err   error         // what a live failure tells the caller; never stored
 	took  time.Duration // by a live visit; never stored
+	state any           // at the end of a superstep, for who reads along without a log; never stored
 }
 
 // plainFact is the extra of facts that have none. It is never written to.

@@ -18,65 +18,111 @@ func (c *core) observe(e Event) {
 	c.opts.Observe(e)
 }
 
+// observed sends an event to the observer, if there is one. It reports whether the caller
+// still owns the run.
+func (r *run) observed(h *tenure, e *Event) bool {
+	if r.c.opts.Observe == nil {
+		return true
+	}
+	if !h.leave(inCall, "Options.Observe") {
+		return false
+	}
+	r.c.observe(*e)
+	return h.back(inCall)
+}
+
 // tell sends the facts, which are durable now, as events. It reports whether the caller
 // still owns the run: an observer that hangs is given up like any user code.
 func (r *run) tell(h *tenure) bool {
-	if r.c.opts.Observe != nil {
-		r.telling = true
-		if !h.leave(inCall, "Options.Observe") {
+	if r.c.opts.Observe != nil || len(r.audience) > 0 {
+		r.makeEvents()
+		r.show()
+		if !r.observeFacts(h) {
 			return false
 		}
-		if r.c.store != nil {
-			r.c.observe(r.appended)
-		}
-		r.tellEmitted()
-		for i := range r.facts {
-			r.c.observe(r.eventOf(i))
-		}
-		if !h.back(inCall) {
-			return false
-		}
-		r.telling = false
+		clear(r.events)
+		r.events = r.events[:0]
 	}
 	clear(r.facts)
 	r.facts = r.facts[:0]
 	return true
 }
 
-// eventOf is the event of a fact that is durable.
-func (r *run) eventOf(i int) Event {
-	x := &r.facts[i]
-	line := x.entry()
+func (r *run) observeFacts(h *tenure) bool {
+	if r.c.opts.Observe == nil {
+		return true
+	}
+	r.telling = true
+	if !h.leave(inCall, "Options.Observe") {
+		return false
+	}
+	r.tellEmitted()
 	if r.c.store != nil {
-		line.Seq = r.journal.head.Seq - uint64(len(r.facts)-1-i)
+		r.c.observe(r.appended)
 	}
-	r.about = r.about.after(&line)
-	e := r.about.tell(&line)
-	e.Live = r.c.store == nil
-	e.Duration = x.took
-	if x.err != nil {
-		e.Err = x.err
+	for i := range r.events {
+		r.c.observe(r.events[i])
 	}
-	switch e.Kind {
-	case RunStarted, RunResumed:
-		r.told = true
-	case RunRested:
-		r.told = false
-	case SuperstepEnded:
-		e.Duration = r.sinceBegun(x.f)
+	if !h.back(inCall) {
+		return false
 	}
-	return e
+	r.telling = false
+	return true
+}
+
+// makeEvents makes the events of the facts, which are durable now.
+func (r *run) makeEvents() {
+	for i := range r.facts {
+		x := &r.facts[i]
+		line := x.entry()
+		if r.c.store != nil {
+			line.Seq = r.journal.head.Seq - uint64(len(r.facts)-1-i)
+		}
+		r.about = r.about.after(&line)
+		e := r.about.tell(&line)
+		e.Live, e.Duration, e.At = r.c.store == nil, x.took, time.Now()
+		if x.err != nil {
+			e.Err = x.err
+		}
+		switch e.Kind {
+		case RunStarted, RunResumed:
+			r.told = true
+		case RunRested:
+			r.told = false
+		case SuperstepEnded:
+			e.Duration = r.sinceBegun(x.f)
+		}
+		r.events = append(r.events, e)
+	}
+}
+
+// show offers the events of a run without a log to who has begun it.
+func (r *run) show() {
+	for _, l := range r.audience {
+		for i := range r.events {
+			x := &r.facts[i]
+			t := &telling{Event: r.events[i], state: x.state}
+			if l.listen.Deltas && x.Kind == checkpoint.Done {
+				t.Delta = x.delta.AppendJSON(nil)
+			}
+			l.offer(t)
+		}
+	}
 }
 
 // tellLeft tells of a call that ends and leaves the run running.
 func (r *run) tellLeft(err error) {
+	e := r.left(err)
+	if r.c.store == nil || e.Seq > 0 {
+		offer(r.listeners(), &e)
+	}
 	if !r.told {
 		return
 	}
 	told := make(chan struct{})
 	go func() { // await waits for it, or abandons it
 		defer close(told)
-		r.c.observe(r.left(err))
+		r.c.observe(e)
 	}()
 	r.await(told, "Options.Observe")
 }

@@ -68,6 +68,8 @@ type run struct {
 	telling  bool      // the observer is being told
 
 	about    *about        // what all events of the run tell
+	audience []*listener   // without a store: who has begun the run reads along
+	events   []Event       // of the facts that tell tells of
 	emitted  []Event       // by visits that have landed, for the observer
 	appended Event         // of the append that tell tells of
 	durable  atomic.Uint64 // number of the last durable entry, for those who are not the owner

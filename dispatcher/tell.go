@@ -56,6 +56,7 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error) error {
 	_, err = c.store.Append(ctx, lease, head, []checkpoint.Entry{
 		{Kind: checkpoint.Cancelled, Data: encode(checkpoint.Resting{Cause: text})},
 	})
+	c.hub.grown(id)
 	return c.refuse(id, err)
 }
 
@@ -127,6 +128,7 @@ func (c *core) drainAnswer(ctx context.Context, lease checkpoint.Lease, post che
 			e = checkpoint.Entry{Kind: checkpoint.Answered, ID: a.Interrupt, Post: p.ID, Data: a.Answer}
 		}
 		_, err = c.store.Append(ctx, lease, head, []checkpoint.Entry{e})
+		c.hub.grown(id)
 		return err
 	}
 	return nil

@@ -96,16 +96,15 @@ func (r *run) newVisit(t *task) *visit {
 	return v
 }
 
-// announce tells the observer that an attempt begins, and gives it its slot. It reports
-// whether the owner still owns the run.
+// announce tells that an attempt begins, and gives it its slot. It reports whether the
+// owner still owns the run.
 func (r *run) announce(h *tenure, v *visit) bool {
-	if r.c.opts.Observe != nil {
-		if !h.leave(inCall, "Options.Observe") {
-			return false
-		}
-		v.began = time.Now()
-		r.c.observe(v.notice(VisitStarted))
-		if !h.back(inCall) {
+	readers := r.listeners()
+	if r.c.opts.Observe != nil || len(readers) > 0 {
+		e := v.notice(VisitStarted)
+		v.began = e.At
+		offer(readers, &e)
+		if !r.observed(h, &e) {
 			return false
 		}
 	}

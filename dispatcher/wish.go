@@ -27,6 +27,7 @@ func From(c checkpoint.Cursor) RunOption {
 type wishes struct {
 	how  mode
 	from []checkpoint.Cursor // every one of them has to be where the run stands
+	ears *listener           // of the Stream that the call belongs to
 }
 
 // wish reads the options of a call. A bad one refuses the call before anything happens.

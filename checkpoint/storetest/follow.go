@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"io"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,22 +59,19 @@ func followersMissNoAppend(t *testing.T, s checkpoint.Store) {
 	const appends = 200
 	grown := follow(t, s, "run")
 	l, head := begun(t, s, "run")
-	written := make(chan error, 1)
-	go func() {
-		for i := range appends {
-			var err error
-			if head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{done(i)}); err != nil {
-				written <- err
-				return
-			}
+	var failed error
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := 0; i < appends && failed == nil; i++ {
+			head, failed = s.Append(t.Context(), l, head, []checkpoint.Entry{done(i)})
 		}
-		written <- nil
-	}()
+	})
+	defer writer.Wait()
 	for stat(t, s, "run").Head.Seq < appends+1 {
 		wakes(t, grown, "an append while others go on")
 	}
-	if err := <-written; err != nil {
-		t.Errorf("Append = %v", err)
+	if writer.Wait(); failed != nil {
+		t.Errorf("Append = %v", failed)
 	}
 }
 

@@ -1,0 +1,109 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// An Item is what a [Dispatcher.Stream] yields: an event, and as the last one, without an
+// event, the result.
+type Item[S any] struct {
+	Event  Event
+	State  *S         // Listen.States: with SuperstepEnded of the run's own frame; the caller's
+	Result *Result[S] // of the last item only, and never nil there
+}
+
+// errLeft is the cause with which a stream cancels a run that nobody looks at any more.
+var errLeft = errors.New("dispatcher: the reader of the stream has left")
+
+// stream runs a run and tells what becomes true meanwhile. left is true if whoever is told
+// had enough before the end.
+func (c *core) stream(ctx context.Context, id string, input func(any), l Listen, options []RunOption, tell func(*telling) bool) (rep *report, err error, left bool) {
+	rd := c.newReader(id, l, tell)
+	rd.early = true
+	if err := checkpoint.CheckRunID(id); err != nil {
+		return nil, fmt.Errorf("dispatcher: %w", err), false
+	}
+	defer rd.attach()()
+	err = rd.begin(ctx)
+	if err != nil && ctx.Err() != nil { // the run is begun all the same, and rests
+		rd.limit = c.opts.Grace
+		err = rd.begin(context.WithoutCancel(ctx))
+	}
+	if err != nil {
+		return nil, c.refuse(id, err), false
+	}
+	how := modeRun
+	if c.store == nil {
+		how = modeStart
+	}
+	of, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() { // whichever way stream ends, it cancels it and waits for it
+		defer close(ended)
+		rep, err = c.run(of, id, how, input, append(options[:len(options):len(options)], rd.ears.option()))
+	}()
+	defer func() {
+		cancel(errLeft)
+		<-ended
+	}()
+	readErr := rd.read(ctx, ended)
+	if readErr == errLeft {
+		return nil, nil, true
+	}
+	<-ended // within the grace period, if ctx is done
+	if readErr != nil && ctx.Err() != nil {
+		rd.limit = c.opts.Grace
+		readErr = rd.read(context.WithoutCancel(ctx), ended)
+	}
+	if readErr == errLeft {
+		return nil, nil, true
+	}
+	if readErr != nil {
+		err = errors.Join(err, c.refuse(id, readErr))
+	}
+	return rep, err, false
+}
+
+// Stream is [Dispatcher.Run] and tells what becomes true meanwhile: the events of the run's
+// log behind listen.Since, in order and each once, and live notices between them. The last
+// item holds the result, and the error that Run would have returned; no other item has one,
+// but if the events themselves can't be read, that is joined to it.
+//
+// The run goes on by itself: a slow body of the loop never holds it up, and misses live
+// notices only, of which a Lagged event tells. To leave the loop before the last item
+// cancels the run and waits until it rests. Without a store the items are those of a Start,
+// all events are live notices, and a slow body may miss any of them.
+//
+// Reading events calls the store in the loop's own goroutine, and ends with ctx if the
+// store heeds it.
+func (d *Dispatcher[S]) Stream(ctx context.Context, run string, input func(*S), listen Listen, options ...RunOption) iter.Seq2[Item[S], error] {
+	return func(yield func(Item[S], error) bool) {
+		rep, err, left := d.core.stream(ctx, run, erase(input), listen, options, func(t *telling) bool {
+			item := Item[S]{Event: t.Event}
+			item.State, _ = t.state.(*S)
+			return yield(item, nil)
+		})
+		if !left {
+			yield(Item[S]{Result: typed[S](rep)}, err)
+		}
+	}
+}
+
+// Events tells what became true in a run, whoever runs it: each entry of its log behind
+// listen.Since is one event, in order and exactly once, also where what is read becomes what
+// is live, and over restarts of the run, of the reader and of the process. With listen.Tail
+// it goes on until the loop is left or ctx is done, and tells live notices of runs of this
+// dispatcher; a body that is too slow for those misses some, of which a Lagged event tells,
+// and never holds up the run.
+//
+// An error is the last thing that is yielded: ErrNotFound if there is no such run, or it was
+// deleted meanwhile; checkpoint.ErrCursor if the log ends before listen.Since; the cause of
+// ctx once that is done. Events calls the store in the loop's own goroutine.
+func (d *Dispatcher[S]) Events(ctx context.Context, run string, listen Listen) iter.Seq2[Event, error] {
+	return d.core.events(ctx, run, listen)
+}

@@ -45,6 +45,8 @@ type Entry struct {
 	Path    string `json:"path,omitempty"`    // of the visit, or of the frame; "" is the run's own frame
 	Step    int    `json:"step,omitempty"`    // superstep of the frame, counted from 1
 	Attempt int    `json:"attempt,omitempty"` // counted from 1
+	// Outcome is how a visit finished that has outcomes. One that may choose several has a
+	// JSON array of those that it chose, in the order of their declaration: ["a","b"].
 	Outcome string `json:"outcome,omitempty"`
 	ID      string `json:"id,omitempty"`   // of an interrupt
 	Post    string `json:"post,omitempty"` // id of the [Post] that this entry drains

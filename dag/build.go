@@ -51,12 +51,16 @@ type build struct {
 	followed []map[string]bool
 	plain    []bool // of each node: its plain handle is followed
 
-	// Of each node visited: its guard, how many values it has as a variable, and what it
-	// follows. Where known is false a problem has been reported, and none of these holds.
+	// Of each node visited: its guard, and what it follows. Where known is false a problem
+	// has been reported, and none of these holds.
 	known   []bool
 	guards  []guard
-	domains []int
 	follows []Expr
+
+	// Of each node its first variable; of each variable its node and how many values it has.
+	first   []int
+	owners  []int
+	domains []int
 }
 
 func newBuild(name string, nodes, ends []*node) *build {
@@ -65,20 +69,36 @@ func newBuild(name string, nodes, ends []*node) *build {
 		name: name, nodes: nodes, ends: ends,
 		names: make(map[string]int, n), failure: make([]bool, n), plain: make([]bool, n),
 		followed: make([]map[string]bool, n), known: make([]bool, n),
-		guards: make([]guard, n), domains: make([]int, n), follows: make([]Expr, n),
+		guards: make([]guard, n), first: make([]int, n), follows: make([]Expr, n),
 	}
 	for _, n := range slices.Concat(nodes, ends) {
 		for leaf := range leaves(n.after) {
 			b.follow(leaf)
 		}
 	}
-	for i, n := range nodes {
-		b.domains[i] = max(len(n.outcomes), 1)
-		if b.failure[i] {
-			b.domains[i]++
-		}
+	for i := range nodes {
+		b.number(i)
 	}
 	return b
+}
+
+// number gives node i its variables.
+func (b *build) number(i int) {
+	n := b.nodes[i]
+	b.first[i] = len(b.domains)
+	domain := 1
+	if n.kind != KindChoose {
+		domain = max(len(n.outcomes), 1)
+	}
+	if b.failure[i] {
+		domain++
+	}
+	b.owners, b.domains = append(b.owners, i), append(b.domains, domain)
+	if n.kind == KindChoose {
+		for range n.outcomes {
+			b.owners, b.domains = append(b.owners, i), append(b.domains, 2)
+		}
+	}
 }
 
 // follow notes that somebody follows leaf.
@@ -192,7 +212,7 @@ func (b *build) plan(schema *state.Schema) *Plan {
 		p.Nodes[i] = PlanNode{
 			Name: n.name, Kind: n.kind, Follows: b.inOrder(b.follows[i]),
 			Outcomes: n.outcomes, FailureFollowed: b.failure[i], Policy: n.policy,
-			Run: n.run, Body: n.body, Until: n.until, Most: n.most, In: n.in, Out: n.out,
+			Run: n.run, Choose: n.choose, Body: n.body, Until: n.until, Most: n.most, In: n.in, Out: n.out,
 			Items: n.items, Item: n.itemNode(),
 		}
 		for leaf := range leaves([]Expr{b.follows[i]}) {

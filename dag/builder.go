@@ -4,8 +4,8 @@ import "context"
 
 // A Builder collects the nodes of one graph. Make one with [New].
 //
-// The functions that add nodes ([Step], [Route], [Loop], [Embed], [Each], [EachGraph],
-// [End], [Fail]) never fail: Build reports every problem at once. A Builder is not safe for concurrent use.
+// The functions that add nodes ([Step], [Route], [Choose], [Loop], [Embed], [Each],
+// [EachGraph], [End], [Fail]) never fail: Build reports every problem at once. A Builder is not safe for concurrent use.
 type Builder[S any] struct {
 	name  string
 	nodes []*node
@@ -32,10 +32,7 @@ func Step[S any](b *Builder[S], name string, f func(context.Context, *S) error, 
 // Route adds a node that runs f and chooses one of outcomes. An outcome that is not
 // among them fails the visit.
 func Route[S any, O ~string](b *Builder[S], name string, f func(context.Context, *S) (O, error), outcomes []O, after ...Edge[S]) RouteNode[S, O] {
-	n := &node{name: name, kind: KindRoute}
-	for _, o := range outcomes {
-		n.outcomes = append(n.outcomes, string(o))
-	}
+	n := &node{name: name, kind: KindRoute, outcomes: texts(outcomes)}
 	if f != nil {
 		n.run = func(ctx context.Context, s any) (string, error) {
 			o, err := f(ctx, s.(*S))
@@ -43,6 +40,30 @@ func Route[S any, O ~string](b *Builder[S], name string, f func(context.Context,
 		}
 	}
 	return RouteNode[S, O]{b, b.add(n, after)}
+}
+
+// Choose adds a node that runs f and chooses any number of outcomes, or none. Edges of
+// different outcomes may be taken together, so a node that follows two of them has to say
+// which it means, with [All] or [Any]; n.On(a, b) is taken if any of a and b was chosen. The
+// plain handle is taken whatever was chosen. An outcome that is not among those declared
+// fails the visit; the order in which f names them, and how often, means nothing.
+func Choose[S any, O ~string](b *Builder[S], name string, f func(context.Context, *S) ([]O, error), outcomes []O, after ...Edge[S]) RouteNode[S, O] {
+	n := &node{name: name, kind: KindChoose, outcomes: texts(outcomes)}
+	if f != nil {
+		n.choose = func(ctx context.Context, s any) ([]string, error) {
+			chosen, err := f(ctx, s.(*S))
+			return texts(chosen), err
+		}
+	}
+	return RouteNode[S, O]{b, b.add(n, after)}
+}
+
+func texts[O ~string](outcomes []O) []string {
+	var all []string
+	for _, o := range outcomes {
+		all = append(all, string(o))
+	}
+	return all
 }
 
 // Done is the outcome of a [Loop] whose until returned true after an iteration, and of an

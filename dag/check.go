@@ -23,6 +23,10 @@ func (b *build) checkKind(n *node) {
 		if n.run == nil {
 			b.report(n, "", "its function is nil")
 		}
+	case KindChoose:
+		if n.choose == nil {
+			b.report(n, "", "its function is nil")
+		}
 	case KindLoop:
 		if n.until == nil {
 			b.report(n, "", "its function until is nil")
@@ -119,11 +123,11 @@ func (b *build) checkPolicy(n *node) {
 
 // checkOutcomes reports whether the outcomes that n declares can be told apart.
 func (b *build) checkOutcomes(n *node) bool {
-	if n.kind != KindRoute {
+	if n.kind != KindRoute && n.kind != KindChoose {
 		return true
 	}
 	if len(n.outcomes) == 0 {
-		b.report(n, "", "a route needs outcomes")
+		b.report(n, "", "a %s needs outcomes", n.kind)
 		return false
 	}
 	sound := true

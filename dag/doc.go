@@ -3,7 +3,8 @@
 //
 // A [Builder] collects nodes; [Builder.Build] freezes them into a [Graph] or returns
 // every problem at once. A node names what it follows when it is created, so a cycle
-// cannot be written; repetition is a node of its own ([Loop]).
+// cannot be written; repetition is a node of its own ([Loop]), and so is doing a thing for
+// each item of a list ([Each]).
 //
 //	b := dag.New[Inquiry]("archivist")
 //	classify := dag.Route(b, "classify", Classify, []Intent{Search, OffTopic})
@@ -21,7 +22,7 @@
 //
 // # Ends
 //
-// Every outcome of a [Route] is followed by a node or by [End]. [Fail] is an end at
+// Every outcome of a [Route] or [Choose] is followed by a node or by [End]. [Fail] is an end at
 // which the graph fails.
 //
 // # Inside a node

@@ -18,12 +18,13 @@ func (g *Graph[S]) DOT() string {
 
 // looks are the attributes of each shape. A step looks as nodes do by default.
 var looks = map[string]string{
-	"route": ", shape=diamond, style=solid",
-	"each":  ", peripheries=2",
-	"fail":  ", shape=doubleoctagon, style=solid",
-	"end":   ", shape=doublecircle, style=solid",
-	"all":   ", shape=circle, style=solid, fontsize=10, margin=0",
-	"any":   ", shape=circle, style=solid, fontsize=10, margin=0",
+	"route":  ", shape=diamond, style=solid",
+	"each":   ", peripheries=2",
+	"choose": ", shape=hexagon, style=solid",
+	"fail":   ", shape=doubleoctagon, style=solid",
+	"end":    ", shape=doublecircle, style=solid",
+	"all":    ", shape=circle, style=solid, fontsize=10, margin=0",
+	"any":    ", shape=circle, style=solid, fontsize=10, margin=0",
 }
 
 func (p *drawing) dot(s *strings.Builder, indent string) {

@@ -7,14 +7,17 @@ import (
 
 // How Build decides whether edges exclude each other, or are always taken together.
 //
-//  1. A variable is a node that can go more than one way: a Route or a Loop, whose domain
-//     are its outcomes, and any other node whose failure is followed, whose domain is to
-//     finish well. Where the failure is followed the domain has "failed" in it too.
+//  1. A variable is a node that can go more than one way: a Route, a Loop or an Each, whose
+//     domain are its outcomes, and any other node whose failure is followed, whose domain
+//     is to finish well. Where the failure is followed the domain has "failed" in it too.
+//     Each outcome of a Choose is a variable more, chosen or not: they don't exclude each
+//     other. The variables of a node are numbered behind those of the nodes before it.
 //  2. A guard says under which values of the variables a node may run, as one set of
 //     values for each variable: all of them at once have to hold. A variable whose set is
 //     its whole domain is left out, so the guard without variables means always.
 //  3. The guard of an edge is the guard of the node that it leaves, and of that node the
-//     outcomes named, those that are not "failed", or "failed".
+//     outcomes named, those that are not "failed", or "failed". An outcome of a Choose that
+//     is named is chosen and the node not "failed"; of several the guard is the union.
 //  4. The guard of All is the intersection: per variable. If a set becomes empty, it can
 //     never be taken.
 //  5. The guard of Any is the union. Guards that differ in one variable only, or in none,
@@ -35,7 +38,7 @@ type guard struct {
 // in memory. Invariants: variables descend along next; in is neither empty nor the whole
 // domain; terms don't change.
 type term struct {
-	variable int // index of the node
+	variable int
 	in       set
 	next     *term
 }

@@ -3,6 +3,7 @@ package dag
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,16 +35,21 @@ func (w *world) taken(e Expr) bool {
 		}
 		return false
 	}
-	value := w.values[e.Node]
-	failed := w.b.failure[e.Node] && value == w.b.domains[e.Node]-1
+	first := w.b.first[e.Node]
+	value := w.values[first]
+	failed := w.b.failure[e.Node] && value == w.b.domains[first]-1
 	switch {
 	case !w.ran[e.Node] || failed != e.Failed:
 		return false
 	case failed || e.On == nil:
 		return true
 	}
-	for _, o := range e.On {
-		if w.b.nodes[e.Node].outcomes[value] == o {
+	for k, o := range w.b.nodes[e.Node].outcomes {
+		chosen := k == value
+		if w.b.nodes[e.Node].kind == KindChoose {
+			chosen = w.values[first+1+k] == 1
+		}
+		if chosen && slices.Contains(e.On, o) {
 			return true
 		}
 	}
@@ -69,7 +75,7 @@ func worlds(b *build, yield func(w *world)) bool {
 		}
 	}
 	for n := range count {
-		w := &world{b, make([]int, len(b.nodes)), make([]bool, len(b.nodes))}
+		w := &world{b, make([]int, len(b.domains)), make([]bool, len(b.nodes))}
 		for i, d := range b.domains {
 			w.values[i] = n % d
 			n /= d

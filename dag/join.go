@@ -78,7 +78,7 @@ func (b *build) guardOf(n *node, e Expr) (guard, bool) {
 				verb = "be reached"
 			}
 			b.report(n, "", "can never %s on all of (%s): they exclude each other, "+
-				"by what becomes of node %q", verb, b.list(e.Of[:i+2]), b.nodes[variable].name)
+				"by what becomes of node %q", verb, b.list(e.Of[:i+2]), b.nodes[b.owners[variable]].name)
 			return guard{}, false
 		}
 		all = both
@@ -91,9 +91,12 @@ func (b *build) guardOfEdge(e Expr) (guard, bool) {
 	if !b.known[e.Node] {
 		return guard{}, false
 	}
-	g, domain := b.guards[e.Node], b.domains[e.Node]
-	taken := newSet(domain)
 	from := b.nodes[e.Node]
+	if from.kind == KindChoose && e.On != nil {
+		return b.guardOfChoice(e)
+	}
+	g, domain := b.guards[e.Node], b.domains[b.first[e.Node]]
+	taken := newSet(domain)
 	switch {
 	case e.Failed:
 		taken.add(domain - 1)
@@ -116,7 +119,23 @@ func (b *build) guardOfEdge(e Expr) (guard, bool) {
 		return g, true
 	}
 	// What g restricts stands before the node, so the new term comes first.
-	return guard{&term{e.Node, taken, g.terms}, g.exact}, true
+	return guard{&term{b.first[e.Node], taken, g.terms}, g.exact}, true
+}
+
+// guardOfChoice returns the guard of an edge that names outcomes of a Choose.
+func (b *build) guardOfChoice(e Expr) (guard, bool) {
+	well, _ := b.guardOfEdge(Expr{Op: OpNode, Node: e.Node})
+	var guards []guard
+	for _, o := range e.On {
+		i := slices.Index(b.nodes[e.Node].outcomes, o)
+		if i < 0 {
+			return guard{}, false
+		}
+		chosen := newSet(2)
+		chosen.add(1)
+		guards = append(guards, guard{&term{b.first[e.Node] + 1 + i, chosen, well.terms}, well.exact})
+	}
+	return union(guards, b.domains), true
 }
 
 // list names edges for a message, the first few of them if they are many.

@@ -18,13 +18,14 @@ func (g *Graph[S]) Mermaid() string {
 
 // brackets are what Mermaid writes round a label for each shape.
 var brackets = map[string][2]string{
-	"step":  {"[", "]"},
-	"route": {"{", "}"},
-	"each":  {"[[", "]]"},
-	"fail":  {"(((", ")))"},
-	"end":   {"([", "])"},
-	"all":   {"((", "))"},
-	"any":   {"((", "))"},
+	"step":   {"[", "]"},
+	"route":  {"{", "}"},
+	"each":   {"[[", "]]"},
+	"choose": {"{{", "}}"},
+	"fail":   {"(((", ")))"},
+	"end":    {"([", "])"},
+	"all":    {"((", "))"},
+	"any":    {"((", "))"},
 }
 
 func (p *drawing) mermaid(s *strings.Builder, indent string) {

@@ -10,12 +10,13 @@ import (
 type Kind uint8
 
 const (
-	KindStep  Kind = iota + 1 // runs a function
-	KindRoute                 // runs a function that chooses an outcome
-	KindLoop                  // runs a graph over the same state, again and again
-	KindEmbed                 // runs a graph over a state of its own
-	KindFail                  // fails the graph
-	KindEach                  // runs a function, or a graph, for each item of a list
+	KindStep   Kind = iota + 1 // runs a function
+	KindRoute                  // runs a function that chooses an outcome
+	KindLoop                   // runs a graph over the same state, again and again
+	KindEmbed                  // runs a graph over a state of its own
+	KindFail                   // fails the graph
+	KindEach                   // runs a function, or a graph, for each item of a list
+	KindChoose                 // runs a function that chooses any number of outcomes
 
 	kindEnd // what End was given: never in a Plan
 )
@@ -35,6 +36,8 @@ func (k Kind) String() string {
 		return "fail"
 	case KindEach:
 		return "each"
+	case KindChoose:
+		return "choose"
 	case kindEnd:
 		return "end"
 	}
@@ -84,13 +87,16 @@ type PlanNode struct {
 	Kind     Kind
 	Follows  Expr
 	Waits    int      // how many different nodes Follows mentions
-	Outcomes []string // Route, Loop and Each: declared outcomes, in order
+	Outcomes []string // Route, Choose, Loop and Each: declared outcomes, in order
 	// FailureFollowed: some node, or End, follows the failure of this one.
 	FailureFollowed bool
 	Policy          Policy
 
 	// Run is the user's function of a Step (the outcome is "") or Route. s is a *S.
 	Run func(ctx context.Context, s any) (outcome string, err error)
+	// Choose is the user's function of a Choose. It may name outcomes more than once, in any
+	// order, and some that are not declared.
+	Choose func(ctx context.Context, s any) (outcomes []string, err error)
 
 	Body  *Plan            // Loop, Embed; an Each that has a graph for each item
 	Until func(s any) bool // Loop
@@ -121,6 +127,7 @@ type node struct {
 	outcomes []string
 	policy   Policy
 	run      func(ctx context.Context, s any) (string, error)
+	choose   func(ctx context.Context, s any) ([]string, error)
 	body     *Plan
 	until    func(s any) bool
 	most     int

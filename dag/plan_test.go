@@ -64,6 +64,24 @@ func TestJoins(t *testing.T) {
 			r := dag.Route(b, "r", choose, ways)
 			dag.Step(b, "z", step, dag.Step(b, "x", step, r.On(Left)), r.On(Right))
 		}, "any(x r[right])"},
+		{"outcomes of an each do", func(b builder) {
+			e := dag.Each(b, "e", numbers, nothing)
+			dag.Step(b, "z", step, e.On(dag.Done), dag.Step(b, "x", step, e.On(dag.Empty)))
+		}, "any(e[done] x)"},
+		{"outcomes of a choose don't, and are one edge in one On", func(b builder) {
+			c := dag.Choose(b, "c", several, ways)
+			dag.Step(b, "z", step, c.On(Right, Left))
+		}, "c[left right]"},
+		{"what one outcome of a choose leads to is always taken together", func(b builder) {
+			c := dag.Choose(b, "c", several, ways)
+			dag.End(b, c)
+			x, y := dag.Step(b, "x", step, c.On(Left)), dag.Step(b, "y", step, c.On(Left))
+			dag.Step(b, "z", step, x, y, c.On(Left))
+		}, "all(x y c[left])"},
+		{"a choose and its failure exclude each other", func(b builder) {
+			c := dag.Choose(b, "c", several, ways)
+			dag.Step(b, "z", step, c, c.Failed())
+		}, "any(c c!)"},
 		{"outcomes of a loop do too", func(b builder) {
 			l := dag.Loop(b, "l", mustGraph("body"), never, 2)
 			dag.Step(b, "z", step, l.On(dag.Done), dag.Step(b, "x", step, l.On(dag.Exhausted)))

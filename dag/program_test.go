@@ -49,7 +49,7 @@ func (p *program) node(careless bool) {
 	if careless && p.next(16) == 0 {
 		name = []string{"", "n0", "a b", "7"}[p.next(4)]
 	}
-	switch p.next(6) {
+	switch p.next(8) {
 	case 0, 1:
 		f := func(context.Context, *notes) error { return nil }
 		n := Step(p.b, name, f, after...)
@@ -81,7 +81,30 @@ func (p *program) node(careless bool) {
 		p.exits(n, outcomes, careless)
 	case 5:
 		Fail(p.b, name, after...)
+	case 6:
+		outcomes := []string{"a", "b", "c"}[:1+p.next(3)]
+		f := func(context.Context, *notes) ([]string, error) { return nil, nil }
+		n := Choose(p.b, name, f, outcomes, after...)
+		if !careless {
+			End(p.b, n)
+		}
+		p.exits(n, outcomes, careless)
+	case 7:
+		n := p.each(name, after)
+		End(p.b, n)
+		p.edges = append(p.edges, func(p *program) Edge[notes] {
+			return []Edge[notes]{n, n.Failed(), n.On(Done), n.On(Empty)}[p.next(4)]
+		})
 	}
+}
+
+func (p *program) each(name string, after []Edge[notes]) RouteNode[notes, EachOutcome] {
+	items := func(*notes) []int { return nil }
+	if p.next(2) == 0 {
+		return Each(p.b, name, items, func(context.Context, *notes, int) error { return nil }, after...)
+	}
+	pass := func(*notes, int, *notes) {}
+	return EachGraph(p.b, name, items, body, pass, pass, after...)
 }
 
 var body = func() *Graph[notes] {
@@ -104,7 +127,7 @@ func (p *program) exits(n RouteNode[notes, string], outcomes []string, careless 
 			}
 			return n.On(outcomes[len(outcomes)-1])
 		case 3:
-			return n.On(outcomes[0], outcomes[1])
+			return n.On(outcomes[0], outcomes[1:min(2, len(outcomes))]...)
 		}
 		return n.On(outcomes[p.next(len(outcomes))])
 	})

@@ -1,6 +1,7 @@
 package dag_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,12 @@ type refusal struct {
 	build func(t *testing.T, b *dag.Builder[Notes])
 	want  []string
 }
+
+func numbers(*Notes) []int { return nil }
+
+func nothing(context.Context, *Notes, int) error { return nil }
+
+func several(context.Context, *Notes) ([]Way, error) { return ways, nil }
 
 var refusals = []refusal{
 	{
@@ -58,6 +65,64 @@ var refusals = []refusal{
 		`node "a": its function out is nil`,
 		`node "a": its graph is nil`,
 	}},
+	{"an each has items and a function", func(t *testing.T, b *dag.Builder[Notes]) {
+		dag.Each[Notes, int](b, "a", nil, nil)
+	}, []string{
+		`node "a": its function items is nil`,
+		`node "a": its function is nil`,
+	}},
+	{"an each with graphs has items, a graph, in and out", func(t *testing.T, b *dag.Builder[Notes]) {
+		dag.EachGraph[Notes, int, Notes](b, "a", nil, nil, nil, nil)
+	}, []string{
+		`node "a": its function items is nil`,
+		`node "a": its function in is nil`,
+		`node "a": its function out is nil`,
+		`node "a": its graph is nil`,
+	}},
+	{"attempts inside an each with graphs belong to the nodes of its graph", func(t *testing.T, b *dag.Builder[Notes]) {
+		pass := func(*Notes, int, *Notes) {}
+		dag.EachGraph(b, "a", numbers, small(t), pass, pass).With(dag.Policy{
+			Attempts: 2, Timeout: 1, Backoff: dag.Constant(1), Retry: func(error) bool { return true }, Parallel: 2, Errors: dag.Collect,
+		})
+	}, []string{
+		`node "a": Policy.Attempts belongs to the nodes of its graph, not to itself`,
+		`node "a": Policy.Timeout belongs to the nodes of its graph, not to itself`,
+		`node "a": Policy.Backoff belongs to the nodes of its graph, not to itself`,
+		`node "a": Policy.Retry belongs to the nodes of its graph, not to itself`,
+	}},
+	{"Parallel and Errors belong to an each", func(t *testing.T, b *dag.Builder[Notes]) {
+		dag.Step(b, "a", step).With(dag.Policy{Parallel: 1})
+		dag.Loop(b, "b", small(t), never, 1).With(dag.Policy{Errors: dag.Collect})
+		dag.Each(b, "c", numbers, nothing).With(dag.Policy{Parallel: -1, Errors: 2, Attempts: -1})
+	}, []string{
+		`node "a": Policy.Parallel belongs to an Each`,
+		`node "b": Policy.Errors belongs to an Each`,
+		`node "c": Policy.Parallel is negative: -1`,
+		`node "c": Policy.Errors is neither Stop nor Collect: 2`,
+		`node "c": Policy.Attempts is negative: -1`,
+	}},
+	{"an each of which one outcome is named needs both", func(t *testing.T, b *dag.Builder[Notes]) {
+		dag.End(b, dag.Each(b, "a", numbers, nothing).On(dag.Empty))
+	}, []string{`node "a": outcome "done" is followed by no node: follow it, or name it in End`}},
+	{"a choose has a function and outcomes, and each is followed", func(t *testing.T, b *dag.Builder[Notes]) {
+		dag.Choose[Notes, Way](b, "a", nil, nil)
+		c := dag.Choose(b, "b", several, ways)
+		dag.Step(b, "left", step, c.On(Left))
+	}, []string{
+		`node "a": its function is nil`,
+		`node "a": a choose needs outcomes`,
+		`node "b": outcome "right" is followed by no node: follow it, or name it in End`,
+	}},
+	{"outcomes of a choose don't exclude each other", func(t *testing.T, b *dag.Builder[Notes]) {
+		c := dag.Choose(b, "c", several, ways)
+		dag.Step(b, "join", step, c.On(Left), c.On(Right))
+	}, []string{`node "join": joins edges of which some may be taken and others not ("c" on "left", "c" on "right"): ` +
+		`write dag.All or dag.Any`}},
+	{"the failure of a choose excludes its outcomes", func(t *testing.T, b *dag.Builder[Notes]) {
+		c := dag.Choose(b, "c", several, ways)
+		dag.Step(b, "join", step, dag.All(c.On(Left, Right), c.Failed()))
+	}, []string{`node "join": can never run on all of ("c" on "left" or "right", failure of "c"): ` +
+		`they exclude each other, by what becomes of node "c"`}},
 	{"a route has outcomes", func(t *testing.T, b *dag.Builder[Notes]) {
 		dag.Route(b, "a", choose, nil)
 	}, []string{`node "a": a route needs outcomes`}},

@@ -194,9 +194,18 @@ func (f *frame) taken(e *dag.Expr) bool {
 		if e.Failed {
 			return t.phase == failed
 		}
-		return t.phase == done && (e.On == nil || slices.Contains(e.On, t.outcome))
+		return t.phase == done && (e.On == nil || t.took(e.On))
 	}
 	return true
+}
+
+// took reports whether one of the outcomes named is one that the visit chose.
+func (t *task) took(on []string) bool {
+	if t.node.Kind != dag.KindChoose {
+		return slices.Contains(on, t.outcome)
+	}
+	chosen, _ := chosenIn(t.outcome) // checked when it was applied
+	return slices.ContainsFunc(on, func(o string) bool { return slices.Contains(chosen, o) })
 }
 
 // writes appends what the visits of the open superstep wrote, in declaration order.

@@ -278,6 +278,11 @@ func (m *machine) done(x *fact) error {
 	if t.phase != ready && t.phase != inside && t.phase != delayed {
 		return fmt.Errorf("visit %q is %s and can't be done", t.path(), t.phase)
 	}
+	if t.node.Kind == dag.KindChoose {
+		if _, err := chosenIn(x.Outcome); err != nil {
+			return fmt.Errorf("visit %q has the outcome %s: %w", t.path(), x.Outcome, err)
+		}
+	}
 	t.phase, t.outcome = finished, x.Outcome
 	t.frame.deltas[t.at] = x.delta
 	if records(t.node) {

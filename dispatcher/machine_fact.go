@@ -69,3 +69,9 @@ func (x *fact) entry() checkpoint.Entry {
 		ID: x.ID, Post: x.Post, Data: x.Data,
 	}
 }
+
+// chosenIn returns the outcomes that the outcome of a Choose names.
+func chosenIn(outcome string) (chosen []string, err error) {
+	err = json.Unmarshal([]byte(outcome), &chosen)
+	return chosen, err
+}

@@ -200,10 +200,17 @@ func (v *visit) call() {
 		}
 	}()
 	var err error
-	if run := v.t.node.Run; run != nil {
-		v.outcome, err = run(v, v.draft.Value())
-	} else {
-		err = v.t.node.RunItem(v, v.draft.Value(), v.t.frame.items.list, int(v.t.at))
+	switch n := v.t.node; {
+	case n.Run != nil:
+		v.outcome, err = n.Run(v, v.draft.Value())
+	case n.Choose != nil:
+		var chosen []string
+		if chosen, err = n.Choose(v, v.draft.Value()); err == nil {
+			v.outcome, v.failed = choice(n, chosen)
+			v.again = n.Policy.Retry == nil
+		}
+	default:
+		err = n.RunItem(v, v.draft.Value(), v.t.frame.items.list, int(v.t.at))
 	}
 	if err != nil {
 		v.failed = &userError{kind: dag.FailedError, err: err}
@@ -315,7 +322,7 @@ func (r *run) land(v *visit) {
 	if !v.began.IsZero() {
 		took = time.Since(v.began)
 	}
-	if asks := v.asks.Load(); asks != nil && (v.failed == nil || v.failed.kind == dag.FailedError) {
+	if asks := v.asks.Load(); asks != nil && (v.failed == nil || v.failed.kind == dag.FailedError || v.failed.kind == dag.FailedOutcome) {
 		r.asked(v, asks)
 		return
 	}
@@ -350,7 +357,7 @@ func (r *run) land(v *visit) {
 // written returns what a visit wrote, or why that can't be kept.
 func (r *run) written(v *visit) (state.Delta, *userError) {
 	if n := v.t.node; n.Kind == dag.KindRoute && !slices.Contains(n.Outcomes, v.outcome) {
-		return state.Delta{}, &userError{kind: dag.FailedOutcome, err: fmt.Errorf("outcome %q is not declared: %s", v.outcome, strings.Join(n.Outcomes, ", "))}
+		return state.Delta{}, undeclared(n, v.outcome)
 	}
 	d, err := r.delta(v.draft)
 	if err != nil {

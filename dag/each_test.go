@@ -1,0 +1,131 @@
+package dag_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// eachWays has the kinds of nodes that go several ways at once.
+func eachWays(t *testing.T, b *dag.Builder[Notes]) *dag.Graph[Notes] {
+	t.Helper()
+	c := dag.Choose(b, "scouts", several, ways)
+	review := dag.Each(b, "review", numbers, nothing, c.On(Left)).With(dag.Policy{Parallel: 2, Attempts: 3})
+	pass := func(*Notes, int, *Notes) {}
+	fetch := dag.EachGraph(b, "fetch", numbers, small(t), pass, pass, c.On(Right)).With(dag.Policy{Errors: dag.Collect})
+	dag.Step(b, "respond", step, review.On(dag.Done), review.On(dag.Empty))
+	dag.Step(b, "join", step, dag.Any[Notes](review, fetch, c.Failed()))
+	return mustBuild(t, b)
+}
+
+func TestEachInDrawings(t *testing.T) {
+	g := eachWays(t, dag.New[Notes]("ways"))
+	golden(t, "each.mmd", []byte(g.Mermaid()))
+	golden(t, "each.dot", []byte(g.DOT()))
+	text, err := g.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "each.json", append(text, '\n'))
+}
+
+func TestEachInThePlan(t *testing.T) {
+	p := eachWays(t, dag.New[Notes]("ways")).Plan()
+	if n := p.Nodes[0]; n.Kind != dag.KindChoose || n.Choose == nil || n.Run != nil || !slices.Equal(n.Outcomes, []string{"left", "right"}) {
+		t.Errorf("the choose is %+v", n)
+	}
+	n := p.Nodes[1]
+	if n.Kind != dag.KindEach || n.Body != nil || !slices.Equal(n.Outcomes, []string{"done", "empty"}) || n.Policy.Parallel != 2 {
+		t.Errorf("the each is %+v", n)
+	}
+	if i := n.Item; i.Kind != dag.KindStep || i.Name != "review" || i.RunItem == nil || i.FailureFollowed || i.Policy.Attempts != 3 {
+		t.Errorf("its item is %+v", i)
+	}
+	n = p.Nodes[2]
+	if n.Kind != dag.KindEach || n.Body == nil {
+		t.Errorf("the each with graphs is %+v", n)
+	}
+	if i := n.Item; i.Kind != dag.KindEmbed || i.Body != n.Body || i.InItem == nil || i.OutItem == nil || !i.FailureFollowed {
+		t.Errorf("its item is %+v", i)
+	}
+	if p.Depth != 2 {
+		t.Errorf("depth %d, want 2", p.Depth)
+	}
+}
+
+// eachTitle is an item of the digest's test.
+type eachTitle struct{ Name string }
+
+// The digest of items tells lists apart whose texts run together, and what JSON can't say
+// is an error that names the item.
+func TestEachDigestsItsItems(t *testing.T) {
+	digest := func(items ...any) (string, error) {
+		b := dag.New[Notes]("digest")
+		dag.Each(b, "each", func(*Notes) []any { return items }, func(context.Context, *Notes, any) error { return nil })
+		_, n, digest, err := mustBuild(t, b).Plan().Nodes[0].Items(new(Notes))
+		if err == nil && n != len(items) {
+			t.Errorf("%d items are %d", len(items), n)
+		}
+		return digest, err
+	}
+	lists := [][]any{{}, {""}, {"", ""}, {"ab"}, {"a", "b"}, {12}, {1, 2}, {eachTitle{"ab"}}, {eachTitle{"ba"}}, {nil}}
+	seen := map[string][]any{}
+	for _, list := range lists {
+		d, err := digest(list...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, ok := seen[d]; ok {
+			t.Errorf("%v and %v have one digest", list, other)
+		}
+		if again, _ := digest(list...); again != d || !strings.HasPrefix(d, "sha256:") {
+			t.Errorf("the digest of %v is %s, and then %s", list, d, again)
+		}
+		seen[d] = list
+	}
+	if _, err := digest("a", make(chan int)); err == nil || !strings.HasPrefix(err.Error(), "item 2: ") {
+		t.Errorf("a channel is digested: %v", err)
+	}
+}
+
+// What a node that goes several ways was, and is, is told by kind, outcome and graph.
+func TestEachInChanges(t *testing.T) {
+	pass := func(*Notes, int, *Notes) {}
+	graph := func(kind string) []byte {
+		b := dag.New[Notes]("g")
+		switch kind {
+		case "step":
+			dag.Step(b, "n", step)
+		case "each":
+			dag.Each(b, "n", numbers, nothing).With(dag.Policy{Parallel: 3, Errors: dag.Collect})
+		case "slow each":
+			dag.Each(b, "n", numbers, nothing)
+		case "graphs":
+			dag.EachGraph(b, "n", numbers, small(t), pass, pass)
+		case "choose":
+			dag.End(b, dag.Choose(b, "n", several, ways))
+		case "other":
+			dag.End(b, dag.Choose(b, "n", several, ways[:1]))
+		}
+		text, err := mustBuild(t, b).MarshalJSON()
+		if err != nil || !json.Valid(text) {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for _, c := range []struct{ was, is, want string }{
+		{"step", "each", "node n: was step, is each"},
+		{"each", "slow each", ""},
+		{"each", "graphs", `node n: had no graph, has graph "small"`},
+		{"graphs", "each", `node n: had graph "small", has none`},
+		{"choose", "other", `node n: its outcomes were "left", "right", are "left"`},
+	} {
+		if got := strings.Join(dag.Changes(graph(c.was), graph(c.is)), "; "); got != c.want {
+			t.Errorf("%s to %s: %s, want %s", c.was, c.is, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package dispatcher
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// choice is the outcome of a Choose: its entry names what was chosen, each once and in the
+// order of declaration.
+func choice(n *dag.PlanNode, chosen []string) (string, *userError) {
+	for _, o := range chosen {
+		if !slices.Contains(n.Outcomes, o) {
+			return "", undeclared(n, o)
+		}
+	}
+	all := []string{}
+	for _, o := range n.Outcomes {
+		if slices.Contains(chosen, o) {
+			all = append(all, o)
+		}
+	}
+	return string(encode(all)), nil
+}
+
+func undeclared(n *dag.PlanNode, outcome string) *userError {
+	err := fmt.Errorf("outcome %q is not declared: %s", outcome, strings.Join(n.Outcomes, ", "))
+	return &userError{kind: dag.FailedOutcome, err: err}
+}

@@ -27,7 +27,7 @@ const (
 	Failed                          // the run rests: Data is a [Resting]
 	Completed                       // the run is complete
 	TurnBegun                       // reserved
-	SettingsChanged                 // reserved
+	SettingsChanged                 // nodes read others from now on: Data is a [Setting]
 	Noted                           // an optional layer's, or a post that changed nothing
 	Migrated                        // reserved
 	Trimmed                         // reserved
@@ -61,6 +61,17 @@ type Opening struct {
 	Graph  string            `json:"graph"`  // name
 	Digest string            `json:"digest"` // of the graph; its JSON is found by [Store.Graph]
 	Labels map[string]string `json:"labels,omitempty"`
+	// Correlation joins what belongs together: events, logs, and runs that follow from
+	// this one. A run that was opened by a dispatcher has one.
+	Correlation string   `json:"correlation,omitempty"`
+	Settings    *Setting `json:"settings,omitempty"` // nil: none
+}
+
+// A Setting is what the nodes of a run can read and is no state: the Data of a
+// [SettingsChanged] entry, or a part of an [Opening].
+type Setting struct {
+	Value  json.RawMessage `json:"value,omitempty"`  // none: there are no settings any more
+	Author string          `json:"author,omitempty"` // who gave it
 }
 
 // Items is the Data of the [Entered] entry of a node that runs once for each item. The items

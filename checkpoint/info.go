@@ -26,7 +26,7 @@ func (i Info) Appended(at time.Time, head Head, entries []Entry) (Info, error) {
 		if err := json.Unmarshal(e.Data, &o); err != nil {
 			return Info{}, fmt.Errorf("checkpoint: the data of %s is no opening: %w", e.Kind, err)
 		}
-		i.Graph, i.Digest, i.Labels = o.Graph, o.Digest, o.Labels
+		i.Graph, i.Digest, i.Labels, i.Correlation = o.Graph, o.Digest, o.Labels, o.Correlation
 	}
 	if first || status != i.Status {
 		i.Status, i.Updated = status, at

@@ -31,16 +31,18 @@ type Lease struct {
 
 // Info is what a store knows of a run without reading its log.
 type Info struct {
-	Run     string
-	Status  Status
-	Graph   string // name
-	Digest  string // of the graph
-	Labels  map[string]string
-	Head    Head
-	Epoch   uint64    // of the last lease
-	Owner   string    // who holds the lease now, "" if nobody
-	Created time.Time // of the first append
-	Updated time.Time // of the last change of status
+	Run    string
+	Status Status
+	Graph  string // name
+	Digest string // of the graph
+	Labels map[string]string
+	// Correlation is what the run was opened with.
+	Correlation string
+	Head        Head
+	Epoch       uint64    // of the last lease
+	Owner       string    // who holds the lease now, "" if nobody
+	Created     time.Time // of the first append
+	Updated     time.Time // of the last change of status
 }
 
 // A Post is a durable message to a run from someone without its lease.

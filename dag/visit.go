@@ -18,6 +18,9 @@ type Visit interface {
 	Attempt() int
 	// Failures tells what failed among the nodes whose failure this visit follows.
 	Failures() []Failure
+	// Settings returns the run's settings as they were when the attempt began, as JSON that
+	// the caller may not change. Nothing means that there are none.
+	Settings() json.RawMessage
 	// Ask returns the answer to the question of this key, or the error that the node
 	// has to return because there is none yet. want is the type of the answer.
 	Ask(key string, question json.RawMessage, want state.Type) (json.RawMessage, error)

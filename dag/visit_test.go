@@ -46,6 +46,7 @@ type scripted struct {
 	failures []dag.Failure
 	emitted  []string
 	refuses  error
+	settings string
 }
 
 var errWaits = errors.New("the visit waits")
@@ -53,6 +54,8 @@ var errWaits = errors.New("the visit waits")
 func (*scripted) Key() string               { return "run/review/2/ask" }
 func (*scripted) Attempt() int              { return 3 }
 func (v *scripted) Failures() []dag.Failure { return v.failures }
+
+func (v *scripted) Settings() json.RawMessage { return json.RawMessage(v.settings) }
 
 func (v *scripted) Ask(key string, question json.RawMessage, want state.Type) (json.RawMessage, error) {
 	v.asked = append(v.asked, key+": "+string(question))

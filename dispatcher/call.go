@@ -39,7 +39,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	}
 	r.setUp = func() early {
 		if c.store == nil {
-			return early{err: r.open(input)}
+			return early{err: r.open(w, input)}
 		}
 		return r.find(w, input)
 	}
@@ -64,7 +64,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 	m, head, err := c.load(ctx, r.id, 0)
 	switch {
 	case errors.Is(err, checkpoint.ErrNotFound) && w.how != modeResume:
-		return early{err: r.open(input)}
+		return early{err: r.open(w, input)}
 	case err != nil:
 		return early{err: err}
 	case w.how == modeStart:
@@ -82,6 +82,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 		}
 	}
 	r.m, r.journal.head, r.journal.since, r.journal.posts = m, head, m.read, len(posts) > 0
+	m.told.fill(r.about)
 	r.durable.Store(head.Seq)
 	return r.resumable(w)
 }
@@ -131,7 +132,7 @@ func (c *core) vets() bool {
 }
 
 // open makes the facts of a new run. The user's input function is called here.
-func (r *run) open(input func(any)) error {
+func (r *run) open(w *wishes, input func(any)) error {
 	r.m = newMachine(r.c.plan)
 	r.m.vets = r.c.vets()
 	schema := r.c.plan.Schema
@@ -154,9 +155,12 @@ func (r *run) open(input func(any)) error {
 		if err := r.c.store.PutGraph(r.stored, r.c.plan.Digest, r.c.plan.JSON); err != nil {
 			return err
 		}
-		x.more().Data = encode(checkpoint.Opening{Graph: r.c.plan.Name, Digest: r.c.plan.Digest})
+	}
+	if o := w.opening(r.c); o != nil {
+		x.more().opening, x.more().Data = o, encode(o)
 	}
 	r.add(x)
+	r.m.told.fill(r.about)
 	if !r.halted() {
 		r.enterRoot()
 	}
@@ -172,10 +176,12 @@ func (r *run) enterRoot() {
 func (r *run) resumable(w *wishes) early {
 	m := r.m
 	rep := m.report(r.id, r.journal.head.Seq)
-	for _, from := range w.from {
-		if err := r.standsAt(from); err != nil {
-			return early{rep, r.c.refuse(r.id, err)}
-		}
+	err := r.standsAt(w.from)
+	if err == nil {
+		err = w.fits(&m.told)
+	}
+	if err != nil {
+		return early{rep, r.c.refuse(r.id, err)}
 	}
 	was := m.status
 	switch {
@@ -198,7 +204,11 @@ func (r *run) resumable(w *wishes) early {
 		Kind: checkpoint.Resumed,
 		Data: encode(checkpoint.Resumption{Owner: r.c.owner, Ends: w.how == modeResume}),
 	}, nil))
-	if was == checkpoint.StatusInterrupted && !r.journal.posts && m.waitsOnly() {
+	changes := w.changes(&m.told)
+	if changes {
+		r.add(said(w.change(), nil))
+	}
+	if was == checkpoint.StatusInterrupted && !changes && !r.journal.posts && m.waitsOnly() {
 		return early{rep, r.rested(rep)} // everything that waits still does
 	}
 	if m.root.step == 0 && !r.halted() {
@@ -245,9 +255,11 @@ func (r *run) armDelays() {
 }
 
 // standsAt checks the cursor that a Resume demands.
-func (r *run) standsAt(from checkpoint.Cursor) error {
+func (r *run) standsAt(from *checkpoint.Cursor) error {
 	head := r.journal.head.Seq
 	switch {
+	case from == nil:
+		return nil
 	case from.Run != r.id:
 		return fmt.Errorf("%w: %s is of another run", checkpoint.ErrCursor, from)
 	case from.Seq == 0 || from.Seq > head:

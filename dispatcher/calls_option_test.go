@@ -6,17 +6,8 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
-	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
-
-// callsGraph is one step.
-func callsGraph(t *testing.T, f part) *dag.Graph[Tale] {
-	t.Helper()
-	b := dag.New[Tale]("calls")
-	dag.Step(b, "only", f)
-	return frozen(t, b)
-}
 
 // A cursor is demanded of Resume alone: a call that may open a run refuses it, and opens
 // none. The zero RunOption wishes nothing.
@@ -38,5 +29,21 @@ func TestCallsFromIsForResume(t *testing.T) {
 	}
 	if _, err := d.Run(t.Context(), "r", nil, dispatcher.RunOption{}); err != nil {
 		t.Errorf("the zero RunOption: %v", err)
+	}
+}
+
+// An option that is given twice is refused: nobody can tell which one is meant.
+func TestCallsOptionGivenTwice(t *testing.T) {
+	d := process(t, callsGraph(t, new(witness).sees(nil)), new(memory.Store), dispatcher.Options{})
+	for name, options := range map[string][]dispatcher.RunOption{
+		"Settings":    {dispatcher.Settings(1, "me"), dispatcher.Settings(1, "me")},
+		"Labels":      {dispatcher.Labels(nil), dispatcher.Labels(nil)},
+		"Correlation": {dispatcher.Correlation("a"), dispatcher.Correlation("b")},
+	} {
+		_, err := d.Run(t.Context(), "r", nil, options...)
+		var o *dispatcher.OptionError
+		if !errors.As(err, &o) || o.Option != name {
+			t.Errorf("%s twice: %v, want an OptionError", name, err)
+		}
 	}
 }

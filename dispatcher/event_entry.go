@@ -37,7 +37,7 @@ func (a *about) after(e *checkpoint.Entry) *about {
 		next.turn = 1
 		var o checkpoint.Opening
 		if json.Unmarshal(e.Data, &o) == nil {
-			next.labels = o.Labels
+			next.labels, next.correlation = o.Labels, o.Correlation
 		}
 		return &next
 	case checkpoint.TurnBegun:

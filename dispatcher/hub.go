@@ -41,7 +41,7 @@ func newListener(l Listen) *listener {
 
 // option lets the call of a stream know its listener.
 func (l *listener) option() RunOption {
-	return RunOption{func(w *wishes) error {
+	return RunOption{"Listen", func(w *wishes) error {
 		w.ears = l
 		return nil
 	}}

@@ -176,7 +176,8 @@ func (rd *reader) head(ctx context.Context) (uint64, error) {
 	case err != nil:
 		return 0, err
 	case rd.created.IsZero():
-		rd.created, rd.about.graph, rd.about.labels = info.Created, info.Graph, info.Labels
+		rd.created, rd.about.graph = info.Created, info.Graph
+		rd.about.labels, rd.about.correlation = info.Labels, info.Correlation
 		if rd.listen.States {
 			if err := rd.c.sameGraph(ctx, info); err != nil {
 				return 0, err

@@ -28,6 +28,7 @@ type machine struct {
 	seen   map[string]bool     // ids of posts that were drained
 	steps  int                 // supersteps ended, of all frames
 	read   int                 // bytes of entries that were replayed
+	told   told
 	index  map[*dag.Plan]map[string]int
 
 	// vets: somebody has to be asked before a visit begins. Without it visits are offered
@@ -137,6 +138,8 @@ func (m *machine) follow(x *fact, before checkpoint.Status) error {
 		return m.resume(x, before)
 	case checkpoint.Failed:
 		return m.fail(x)
+	case checkpoint.SettingsChanged:
+		return m.set(x)
 	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Completed,
 		checkpoint.Waiting, checkpoint.Noted:
 		return nil
@@ -179,6 +182,9 @@ func (m *machine) open(x *fact) error {
 	}
 	m.root = newFrame(m.plan, "", nil)
 	m.root.view = m.plan.Schema.New()
+	if err := m.tell(x); err != nil {
+		return err
+	}
 	return m.root.given(x)
 }
 

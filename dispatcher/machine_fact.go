@@ -32,11 +32,12 @@ type extra struct {
 	Outer json.RawMessage
 	Data  json.RawMessage
 
-	outer state.Delta   // of Outer
-	items any           // of a live Entered of an Each: the items themselves; never stored
-	err   error         // what a live failure tells the caller; never stored
-	took  time.Duration // by a live visit; never stored
-	state any           // at the end of a superstep, for who reads along without a log; never stored
+	outer   state.Delta         // of Outer
+	items   any                 // of a live Entered of an Each: the items themselves; never stored
+	err     error               // what a live failure tells the caller; never stored
+	took    time.Duration       // by a live visit; never stored
+	state   any                 // at the end of a superstep, for who reads along without a log; never stored
+	opening *checkpoint.Opening // of Data
 }
 
 // plainFact is the extra of facts that have none. It is never written to.

@@ -20,6 +20,10 @@ type frozenMachine struct {
 	Fault  *frozenFault      `json:"fault,omitempty"`
 	Seen   []string          `json:"seen,omitempty"`
 	Root   *frozenFrame      `json:"root"`
+
+	Labels      map[string]string `json:"labels,omitempty"`
+	Correlation string            `json:"correlation,omitempty"`
+	Settings    json.RawMessage   `json:"settings,omitempty"`
 }
 
 type frozenFault struct {
@@ -78,6 +82,7 @@ type frozenPending struct {
 // encode returns the machine as JSON: the same bytes for the same machine.
 func (m *machine) encode() []byte {
 	z := frozenMachine{Status: m.status, Steps: m.steps, Seen: slices.Sorted(maps.Keys(m.seen)), Root: m.root.freeze()}
+	z.Labels, z.Correlation, z.Settings = m.told.labels, m.told.correlation, m.told.settings
 	if m.fault != nil {
 		z.Fault = &frozenFault{m.fault.kind, m.fault.message, m.fault.stack}
 	}
@@ -174,6 +179,7 @@ func (m *machine) decode(data []byte) error {
 		return fmt.Errorf("it holds no frame")
 	}
 	m.status, m.steps = z.Status, z.Steps
+	m.told = told{z.Labels, z.Correlation, z.Settings}
 	if z.Fault != nil {
 		m.fault = &fault{z.Fault.Kind, z.Fault.Message, z.Fault.Stack}
 	}

@@ -34,6 +34,12 @@ type Result[S any] struct {
 	// Abandoned names nodes, and store calls, that did not return within the grace
 	// period. What they still do does not count.
 	Abandoned []string
+	// Settings are those that hold, or held at the position that was asked for: JSON, nil
+	// if there are none.
+	Settings json.RawMessage
+	// Labels and Correlation are what the run was opened with.
+	Labels      map[string]string
+	Correlation string
 }
 
 // An Interrupt is a durable pause of one visit.
@@ -81,6 +87,7 @@ func typed[S any](r *report) *Result[S] {
 	if r != nil {
 		out.Run, out.Status, out.Cursor, out.Superstep = r.Run, r.Status, r.Cursor, r.Superstep
 		out.Interrupts, out.Finished, out.Failures, out.Abandoned = r.Interrupts, r.Finished, r.Failures, r.Abandoned
+		out.Settings, out.Labels, out.Correlation = r.Settings, r.Labels, r.Correlation
 		out.State, _ = r.state.(*S)
 	}
 	if out.State == nil {
@@ -94,6 +101,7 @@ func (m *machine) report(run string, seq uint64) *report {
 	r := &report{}
 	r.Run, r.Status = run, m.status
 	r.Cursor = checkpoint.Cursor{Run: run, Seq: seq, Visits: m.cursor()}
+	m.told.report(r)
 	if m.root == nil {
 		return r
 	}

@@ -33,6 +33,7 @@ type visit struct {
 	// leaves behind reads nothing that the owner writes.
 	answers  map[string][]byte
 	failures []dag.Failure
+	settings json.RawMessage
 	began    time.Time
 	stop     context.CancelFunc // of its time limit; nil if it has none
 	word     atomic.Int32
@@ -86,6 +87,7 @@ func (r *run) newVisit(t *task) *visit {
 	v := &visit{
 		Context: r.ctx, r: r, t: t, path: t.path(), step: t.frame.step, attempt: t.attempts() + 1,
 		about: r.about, draft: t.frame.view.Draft(), failures: t.failuresBefore(),
+		settings: r.m.told.settings,
 	}
 	if t.odd != nil {
 		v.answers = t.odd.answers
@@ -120,8 +122,10 @@ func (v *visit) Value(key any) any {
 	return v.Context.Value(key)
 }
 
-func (v *visit) Key() string  { return v.r.id + "/" + v.path }
+func (v *visit) Key() string  { return keyOf(v.r.id) + "/" + v.path }
 func (v *visit) Attempt() int { return v.attempt }
+
+func (v *visit) Settings() json.RawMessage { return v.settings }
 
 func (v *visit) Failures() []dag.Failure { return slices.Clone(v.failures) }
 

@@ -1,12 +1,23 @@
 package dispatcher
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A RunOption is one more wish of a call that runs something. See [From]. The zero
+// A RunOption is one more wish of a call that runs something: [From], [Settings], [Labels]
+// or [Correlation]. Each may be given once. A call refuses a bad one, with an
+// [*OptionError], a [*SecretError] or a [*LimitError], before anything happens. The zero
 // RunOption wishes nothing.
 type RunOption struct {
+	name string
 	wish func(*wishes) error
 }
 
@@ -14,32 +25,210 @@ type RunOption struct {
 // the run stands, checkpoint.ErrCursor if it is another run's or names nothing. It is for
 // Resume alone; other calls refuse it.
 func From(c checkpoint.Cursor) RunOption {
-	return RunOption{func(w *wishes) error {
+	return RunOption{"From", func(w *wishes) error {
 		if w.how != modeResume {
 			return &OptionError{"From", "is for Resume only"}
 		}
-		w.from = append(w.from, c)
+		w.from = &c
 		return nil
 	}}
 }
 
-// wishes are what the options of a call say together.
-type wishes struct {
-	how  mode
-	from []checkpoint.Cursor // every one of them has to be where the run stands
-	ears *listener           // of the Stream that the call belongs to
+// Settings are what the nodes of the run read with dag.Settings: anything that JSON can
+// say, up to [Limits].ValueBytes. They are no state. A call that opens a run gives them;
+// one that goes on with it replaces those that held, if they differ, as soon as it does
+// so, by an entry with the author, who then needs a name. Nil means that there are none
+// any more. A completed run keeps its own.
+//
+// What looks like a secret is refused with a [*SecretError]. That is a net and no proof.
+func Settings(v any, author string) RunOption {
+	return RunOption{"Settings", func(w *wishes) (err error) {
+		if reason := badText(author, maxLabel); reason != "" {
+			return &OptionError{"Settings", "have an author whose name " + reason}
+		}
+		w.author, w.sets = author, true
+		w.settings, err = settled(v, w.limit)
+		return err
+	}}
 }
 
-// wish reads the options of a call. A bad one refuses the call before anything happens.
+// Labels are keys and values by which a run is found (checkpoint.Filter) and that its
+// events carry: at most 64, keys of 1 to 128 bytes, values of up to 1024, in UTF-8 without
+// control characters. They are given when a run is opened. Given again they have to be the
+// same: a call with other ones is refused. No labels at all wish nothing.
+func Labels(labels map[string]string) RunOption {
+	return RunOption{"Labels", func(w *wishes) error {
+		if len(labels) > maxLabels {
+			return &OptionError{"Labels", fmt.Sprintf("are %d, and may be %d", len(labels), maxLabels)}
+		}
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			if key == "" {
+				return &OptionError{"Labels", "hold an empty key"}
+			}
+			if reason := badText(key, maxKey); reason != "" {
+				return &OptionError{"Labels", fmt.Sprintf("hold the key %.64q, which %s", key, reason)}
+			}
+			if reason := badText(labels[key], maxLabel); reason != "" {
+				return &OptionError{"Labels", fmt.Sprintf("hold a value, of %q, which %s", key, reason)}
+			}
+			if at, reason := secretIn(map[string]any{key: labels[key]}, "", false); reason != "" {
+				return &SecretError{"labels", at, reason}
+			}
+		}
+		w.labels = maps.Clone(labels)
+		return nil
+	}}
+}
+
+// Correlation is the id that joins what belongs together: the run, its events, and what a
+// program writes elsewhere. It is given when a run is opened, and is a fresh UUIDv7 if
+// nobody gives one, unless there is neither a log nor an observer to tell it to; every call
+// that goes on with the run inherits it, and has to give the same one or none. It has 1 to
+// 256 bytes of UTF-8 without control characters.
+func Correlation(id string) RunOption {
+	return RunOption{"Correlation", func(w *wishes) error {
+		if id == "" {
+			return &OptionError{"Correlation", "is empty"}
+		}
+		if reason := badText(id, maxCorrelation); reason != "" {
+			return &OptionError{"Correlation", reason}
+		}
+		if reason := secretForm(id); reason != "" {
+			return &SecretError{"correlation", ".", reason}
+		}
+		w.correlation = id
+		return nil
+	}}
+}
+
+// What labels and a correlation id may have, in bytes; and how many labels there may be.
+const (
+	maxLabels      = 64
+	maxKey         = 128
+	maxLabel       = 1024
+	maxCorrelation = 256
+)
+
+// badText says what is wrong with a text that people and tools are to read.
+func badText(text string, most int) string {
+	switch {
+	case len(text) > most:
+		return fmt.Sprintf("has %d bytes, and may have %d", len(text), most)
+	case !utf8.ValidString(text):
+		return "is not UTF-8"
+	}
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			return "holds a control character"
+		}
+	}
+	return ""
+}
+
+// wishes are what the options of a call say together.
+type wishes struct {
+	how   mode
+	limit int // of settings, in bytes
+
+	from        *checkpoint.Cursor
+	sets        bool // Settings were given
+	settings    json.RawMessage
+	author      string
+	labels      map[string]string
+	correlation string
+	ears        *listener // of the Stream that the call belongs to
+}
+
+// wish reads the options of a call.
 func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
-	w := &wishes{how: how}
+	w := &wishes{how: how, limit: c.opts.Limits.ValueBytes}
+	var given []string
 	for _, o := range options {
 		if o.wish == nil {
 			continue
 		}
+		if slices.Contains(given, o.name) {
+			return nil, &OptionError{o.name, "is given twice"}
+		}
+		given = append(given, o.name)
 		if err := o.wish(w); err != nil {
 			return nil, err
 		}
 	}
 	return w, nil
+}
+
+// settled returns settings in the one form in which they are kept and compared: members
+// sorted, nothing that JSON does not need, nil for null.
+func settled(v any, limit int) (json.RawMessage, error) {
+	raw, given := v.(json.RawMessage)
+	if !given {
+		var err error
+		if raw, err = json.Marshal(v); err != nil {
+			return nil, &OptionError{"Settings", "can't be said in JSON: " + plain(err)}
+		}
+	}
+	if !utf8.Valid(raw) || !given && bytes.Contains(raw, []byte(`\ufffd`)) {
+		return nil, &OptionError{"Settings", "hold text that is not UTF-8"}
+	}
+	if len(raw) > limit {
+		return nil, &LimitError{"value bytes", limit, "the settings"}
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil || d.InputOffset() != int64(len(bytes.TrimRight(raw, " \t\r\n"))) {
+		return nil, &OptionError{"Settings", "are not JSON"}
+	}
+	if at, reason := secretIn(value, "", false); reason != "" {
+		if at == "" {
+			at = "."
+		}
+		return nil, &SecretError{"settings", at, reason}
+	}
+	if value == nil {
+		return nil, nil
+	}
+	return encode(value), nil
+}
+
+// opening is what the log says first of a run that is opened with these wishes. It is nil
+// if there is neither a log nor anything to say to anybody.
+func (w *wishes) opening(c *core) *checkpoint.Opening {
+	unheard := c.store == nil && c.opts.Observe == nil && w.ears == nil
+	if unheard && w.labels == nil && w.correlation == "" && w.settings == nil {
+		return nil
+	}
+	o := &checkpoint.Opening{Graph: c.plan.Name, Digest: c.plan.Digest, Labels: w.labels, Correlation: w.correlation}
+	if o.Correlation == "" {
+		o.Correlation = NewRunID()
+	}
+	if w.settings != nil {
+		o.Settings = &checkpoint.Setting{Value: w.settings, Author: w.author}
+	}
+	return o
+}
+
+// fits reports why the wishes can't be those of a call that goes on with the run.
+func (w *wishes) fits(t *told) error {
+	switch {
+	case len(w.labels) > 0 && !maps.Equal(w.labels, t.labels):
+		return &OptionError{"Labels", "are not those that the run was opened with"}
+	case w.correlation != "" && w.correlation != t.correlation:
+		return &OptionError{"Correlation", fmt.Sprintf("%q is not that of the run, %q", w.correlation, t.correlation)}
+	case w.changes(t) && w.author == "":
+		return &OptionError{"Settings", "are to be changed and have no author"}
+	}
+	return nil
+}
+
+// changes reports whether the run is to have other settings than it has.
+func (w *wishes) changes(t *told) bool { return w.sets && !bytes.Equal(w.settings, t.settings) }
+
+// change is the entry that says so.
+func (w *wishes) change() checkpoint.Entry {
+	return checkpoint.Entry{
+		Kind: checkpoint.SettingsChanged,
+		Data: encode(checkpoint.Setting{Value: w.settings, Author: w.author}),
+	}
 }

@@ -34,6 +34,7 @@ func (w *row) encode(key []byte) []byte {
 		b.string(label)
 		b.string(i.Labels[label])
 	}
+	b.string(i.Correlation)
 	return frame(key, b.b)
 }
 
@@ -61,6 +62,7 @@ func decodeRow(key, value []byte) (row, error) {
 			i.Labels[label] = r.string()
 		}
 	}
+	i.Correlation = r.string()
 	if !r.end() || w.first == 0 || w.first > i.Head.Seq {
 		return row{}, checkpoint.Damage("the row of a run can't be read")
 	}

@@ -32,7 +32,7 @@ func everythingIsThereAgain(
 		s = reopen()
 		info := stat(t, s, "run")
 		if info.Head != head || info.Owner != "" || info.Status != before.Status ||
-			info.Graph != "graph" || !maps.Equal(info.Labels, labels) ||
+			info.Graph != "graph" || !maps.Equal(info.Labels, labels) || info.Correlation != before.Correlation ||
 			!info.Created.Equal(before.Created) || !info.Updated.Equal(before.Updated) {
 			t.Fatalf("round %d: Stat = %+v, want %+v", round, info, before)
 		}

@@ -75,7 +75,7 @@ func statTellsTheOpening(t *testing.T, s checkpoint.Store) {
 	}
 	for name, info := range map[string]checkpoint.Info{"Stat": stat(t, s, "run"), "List": page[0]} {
 		if info.Run != "run" || info.Graph != "my graph" || info.Digest != "digest of my graph" ||
-			!maps.Equal(info.Labels, labels) || info.Head != head ||
+			!maps.Equal(info.Labels, labels) || info.Correlation != "what belongs to my graph" || info.Head != head ||
 			info.Status != checkpoint.StatusRunning || info.Epoch != l.Epoch || info.Owner != l.Owner {
 			t.Errorf("%s tells %+v", name, info)
 		}

@@ -145,6 +145,7 @@ func rested(t *testing.T, s checkpoint.Store, run string) checkpoint.Head {
 func opened(graph string, labels map[string]string) checkpoint.Entry {
 	return checkpoint.Entry{Kind: checkpoint.Opened, Data: encode(checkpoint.Opening{
 		Graph: graph, Digest: "digest of " + graph, Labels: labels,
+		Correlation: "what belongs to " + graph,
 	})}
 }
 

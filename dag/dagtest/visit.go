@@ -25,6 +25,9 @@ type Visit struct {
 	// Answers are the answers that were given, by the key of the question: values that
 	// JSON can say, or a json.RawMessage. A question that has none is unanswered.
 	Answers map[string]any
+	// Settings are what dag.Settings decodes: a value that JSON can say, or a
+	// json.RawMessage. Nil means that the run has none.
+	Settings any
 
 	mu      sync.Mutex
 	asked   []Question
@@ -50,12 +53,20 @@ type Emission struct {
 var ErrUnanswered = errors.New("dagtest: the question has no answer")
 
 // Context returns a context as a node gets it in a run, in the attempt that v scripts. Nil
-// is the zero Visit.
+// is the zero Visit. It panics if v.Settings can't be said in JSON.
 func Context(ctx context.Context, v *Visit) context.Context {
 	if v == nil {
 		v = &Visit{}
 	}
-	return context.WithValue(ctx, dag.VisitKey{}, dag.Visit(visit{v}))
+	s := visit{v: v}
+	if v.Settings != nil {
+		raw, err := encode(v.Settings)
+		if err != nil {
+			panic("dagtest: Settings: " + err.Error())
+		}
+		s.settings = raw
+	}
+	return context.WithValue(ctx, dag.VisitKey{}, dag.Visit(s))
 }
 
 // Asked returns the questions that were asked so far, in order.
@@ -74,7 +85,8 @@ func (v *Visit) Emitted() []Emission {
 
 // A visit is a Visit as package dag sees it.
 type visit struct {
-	v *Visit
+	v        *Visit
+	settings json.RawMessage
 }
 
 func (s visit) Key() string {
@@ -86,6 +98,8 @@ func (s visit) Key() string {
 
 func (s visit) Attempt() int            { return max(s.v.Attempt, 1) }
 func (s visit) Failures() []dag.Failure { return slices.Clone(s.v.Failures) }
+
+func (s visit) Settings() json.RawMessage { return s.settings }
 
 func (s visit) Ask(key string, question json.RawMessage, want state.Type) (json.RawMessage, error) {
 	answer, given := s.v.Answers[key]

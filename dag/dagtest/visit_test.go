@@ -111,3 +111,18 @@ func TestContextDescends(t *testing.T) {
 		t.Errorf("Err = %v", node.Err())
 	}
 }
+
+// A node reads the settings that the script gives it.
+func TestSettingsAreScripted(t *testing.T) {
+	type limits struct{ Most int }
+	for _, given := range []any{limits{3}, map[string]any{"Most": 3, "Other": "x"}, json.RawMessage(`{"Most":3}`)} {
+		got, err := dag.Settings[limits](dagtest.Context(t.Context(), &dagtest.Visit{Settings: given}))
+		if err != nil || got.Most != 3 {
+			t.Errorf("Settings of %v = %v, %v", given, got, err)
+		}
+	}
+	got, err := dag.Settings[limits](dagtest.Context(t.Context(), nil))
+	if err != nil || got.Most != 0 {
+		t.Errorf("no Settings = %v, %v", got, err)
+	}
+}

@@ -1,0 +1,32 @@
+package dag
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Settings returns what the run was told beside its state: which model to ask, how much to
+// spend, anything that JSON can say. Who opens a run gives them, and who resumes it may
+// give others; an attempt sees those that held when it began, all through. They are no
+// state: a node can't change them.
+//
+// Members that T does not know are ignored, so nodes read what concerns them; a value that
+// does not fit T is an error. If the run has no settings, and outside a run, Settings
+// returns the zero T and nil.
+func Settings[T any](ctx context.Context) (T, error) {
+	var settings T
+	v := visitOf(ctx)
+	if v == nil {
+		return settings, nil
+	}
+	raw := v.Settings()
+	if len(raw) == 0 {
+		return settings, nil
+	}
+	if err := json.Unmarshal(raw, &settings); err != nil {
+		var zero T
+		return zero, fmt.Errorf("dag: the settings of the run: %w", err)
+	}
+	return settings, nil
+}

@@ -56,7 +56,7 @@ func (lib *Library) nothing(q *Inquiry) string {
 		return paragraphs("There is no word in that question to search for. "+
 			"Name a subject, an author or a title.", signature)
 	}
-	text := fmt.Sprintf("I searched %s for %s and found nothing.", lib.size(), wanted(q))
+	text := fmt.Sprintf("I searched %s for %s and found nothing.", lib.searched(q), wanted(q))
 	if q.Missing.Len() > 0 {
 		return paragraphs(text+" But not everything could be searched, so please ask again later.", signature)
 	}

@@ -38,6 +38,7 @@
 //	-history          list the checkpoints of -run, or of the newest run
 //	-graph FORMAT     print the graph as mermaid, dot or json
 //	-corpus FILE      answer from another catalogue, one book in JSON per line
+//	-online           ask Open Library too, over the network
 //	-metrics ADDR     serve Prometheus metrics on ADDR while the run is at work
 //
 // # Exit status

@@ -34,6 +34,7 @@ type config struct {
 	graph       string
 	corpus      string
 	addr        string // of the metrics
+	online      bool
 }
 
 // A usageError says what is wrong with a command line.
@@ -87,6 +88,7 @@ func (c *config) flags() *flag.FlagSet {
 	fs.BoolVar(&c.history, "history", false, "list the checkpoints of -run, or of the newest run")
 	fs.StringVar(&c.graph, "graph", "", "print the graph in a `FORMAT`: mermaid, dot or json")
 	fs.StringVar(&c.corpus, "corpus", "", "answer from the catalogue in `FILE`, one book in JSON per line")
+	fs.BoolVar(&c.online, "online", false, "ask Open Library too, over the network")
 	fs.StringVar(&c.addr, "metrics", "", "serve Prometheus metrics on `ADDR` while the run is at work")
 	return fs
 }

@@ -23,10 +23,10 @@ func newGraph(lib *Library) (*dag.Graph[Inquiry], error) {
 	classify := dag.Route(b, "classify", lib.Classify, intents, dag.Any(recall, recall.Failed()))
 
 	// One graph, five times: what differs is what is wanted of it, and who may be sent.
-	search := dag.Embed(b, "search", books, wish(Texts, Authors, Subjects, Memory), found, classify.On(Search))
-	describe := dag.Embed(b, "describe", books, wish(Texts), found, classify.On(Describe))
-	byAuthor := dag.Embed(b, "by-author", books, wish(Authors), found, classify.On(ByAuthor))
-	similar := dag.Embed(b, "similar", books, wish(Texts, Subjects), found, classify.On(Similar))
+	search := dag.Embed(b, "search", books, wish(Texts, Authors, Subjects, Memory, Online), found, classify.On(Search))
+	describe := dag.Embed(b, "describe", books, wish(Texts, Online), found, classify.On(Describe))
+	byAuthor := dag.Embed(b, "by-author", books, wish(Authors, Online), found, classify.On(ByAuthor))
+	similar := dag.Embed(b, "similar", books, wish(Texts, Subjects, Online), found, classify.On(Similar))
 	topRated := dag.Embed(b, "top-rated", books, wish(Texts, Subjects, Ratings), found, classify.On(TopRated))
 
 	weigh := dag.Route(b, "weigh", Weigh, []Evidence{Enough, Little, Nothing},
@@ -46,7 +46,7 @@ func newBookSearch(lib *Library) (*dag.Graph[Quest], error) {
 	plan := dag.Step(b, "plan", lib.Plan)
 	var settled []dag.Edge[Quest]
 	for _, s := range lib.scouts() {
-		scout := dag.Step(b, string(s.name), s.look, plan)
+		scout := dag.Step(b, string(s.name), s.look, plan).With(s.policy)
 		settled = append(settled, scout, scout.Failed())
 	}
 	gather := dag.Step(b, "gather", Gather, dag.Any(settled...))

@@ -43,7 +43,7 @@ var scouts = []string{"search/library", "search/authors", "search/subjects", "se
 // everyVisit is what a run of the README's question executes.
 var everyVisit = []string{
 	"ask", "recall", "classify",
-	"search/plan", "search/library", "search/authors", "search/subjects", "search/earlier", "search/ratings",
+	"search/plan", "search/library", "search/authors", "search/subjects", "search/earlier", "search/ratings", "search/online",
 	"search/gather", "search/rank", "search/cite", "weigh",
 	"compose-loop/1/compose", "compose-loop/1/validate", "compose-loop/2/compose", "compose-loop/2/validate", "respond",
 }

@@ -55,7 +55,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	home := t.TempDir()
 	cmd.Dir = home
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CACHE_HOME="+filepath.Join(home, "cache"),
-		"OPENAI_API_KEY=", "OPENAI_BASE_URL=")
+		"OPENAI_API_KEY=", "OPENAI_BASE_URL=", "OPENLIBRARY_BASE_URL=http://127.0.0.1:1")
 	return cmd
 }
 

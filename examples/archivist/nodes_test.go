@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/examples/archivist/catalogue"
+	"github.com/pawlgo/pawl/examples/archivist/openlibrary"
 )
 
 // A node is a function: these tests call it.
@@ -169,6 +170,9 @@ func TestScoutsStopWhenTheirContextDoes(t *testing.T) {
 	reason := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(reason)
+	lib.online = func(ctx context.Context, _ openlibrary.Field, _ string, _ int) ([]catalogue.Book, error) {
+		return nil, context.Cause(ctx)
+	}
 	for _, scout := range lib.scouts() {
 		if err := scout.look(ctx, sent(labyrinth, scout.name)); !errors.Is(err, reason) {
 			t.Errorf("%s returned %v, want the cause of the cancel", scout.name, err)

@@ -60,6 +60,8 @@ func (lib *Library) useful(scout Scout, w Wish, terms []string) bool {
 	switch scout {
 	case Ratings:
 		return len(terms) == 0
+	case Online:
+		return len(terms) > 0 && lib.online != nil
 	case Texts:
 		return len(terms) > 0 || w.Intent == Describe && len(lib.byTitle(w.Subject)) > 0
 	}

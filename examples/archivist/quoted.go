@@ -39,17 +39,17 @@ func (lib *Library) opening(q *Inquiry, d Draft) (text string, rest []Quote, hea
 	case intent == ByAuthor:
 		return fmt.Sprintf("I have no book by %s. The nearest that I found is %s", wanted(q), best.text()), rest, heading
 	case intent == Similar && q.Like.Len() > 0:
-		return fmt.Sprintf("Among %s the most like %s is %s%s", lib.size(), likes(q), best.text(),
+		return fmt.Sprintf("Among %s the most like %s is %s%s", lib.searched(q), likes(q), best.text(),
 			lib.shared(q, best)), rest, "Also like it:"
 	case intent == Similar:
 		return fmt.Sprintf("I don't know what %s is, so I went by the words. The best match is %s",
 			wanted(q), best.text()), rest, heading
 	case intent == TopRated && q.Terms.Len() == 0:
-		return fmt.Sprintf("The best of %s, by my own ratings:", lib.size()), d.Quotes, ""
+		return fmt.Sprintf("The best of %s, by my own ratings:", lib.searched(q)), d.Quotes, ""
 	case intent == TopRated:
-		return fmt.Sprintf("The best among %s for %s, by my own ratings:", lib.size(), wanted(q)), d.Quotes, ""
+		return fmt.Sprintf("The best among %s for %s, by my own ratings:", lib.searched(q), wanted(q)), d.Quotes, ""
 	}
-	return fmt.Sprintf("The best match for %s among %s is %s", wanted(q), lib.size(), best.text()), rest, heading
+	return fmt.Sprintf("The best match for %s among %s is %s", wanted(q), lib.searched(q), best.text()), rest, heading
 }
 
 // text is a book as it stands in a sentence, and what the catalogue says of it.
@@ -173,4 +173,13 @@ func wanted(q *Inquiry) string {
 	return "“" + strings.Join(terms, " ") + "”"
 }
 
-func (lib *Library) size() string { return count(len(lib.books), "book") }
+// searched names what was searched.
+func (lib *Library) searched(q *Inquiry) string {
+	size := count(len(lib.books), "book")
+	for _, c := range q.Candidates.All() {
+		if foundBy(c, Online) {
+			return size + " and Open Library"
+		}
+	}
+	return size
+}

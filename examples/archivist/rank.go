@@ -170,7 +170,7 @@ func Cite(_ context.Context, s *Quest) error {
 	called, _ := calledFor(w, short)
 	evidence := Enough
 	switch {
-	case !slices.ContainsFunc(short, func(c Candidate) bool { return foundBy(c, Texts, Authors, Subjects, Ratings) }):
+	case !slices.ContainsFunc(short, func(c Candidate) bool { return foundBy(c, Texts, Authors, Subjects, Ratings, Online) }):
 		evidence = Nothing
 	case (w.Intent == Describe || w.Intent == ByAuthor) && len(called) == 0,
 		w.Intent == Similar && s.Like.Len() == 0,

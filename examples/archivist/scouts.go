@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/examples/archivist/catalogue"
 	"github.com/pawlgo/pawl/examples/archivist/search"
 )
@@ -20,6 +21,7 @@ const (
 	Subjects Scout = "subjects" // subjects
 	Memory   Scout = "earlier"  // what was cited to earlier questions
 	Ratings  Scout = "ratings"  // the best of all books
+	Online   Scout = "online"   // Open Library
 )
 
 const (
@@ -32,15 +34,17 @@ const (
 
 // A scoutNode is a scout as a node of the search.
 type scoutNode struct {
-	name Scout
-	look func(context.Context, *Quest) error
+	name   Scout
+	look   func(context.Context, *Quest) error
+	policy dag.Policy
 }
 
 // scouts are all there are, in the order in which their finds join.
 func (lib *Library) scouts() []scoutNode {
 	all := []scoutNode{
-		{Texts, lib.Texts}, {Authors, lib.Authors}, {Subjects, lib.Subjects},
-		{Memory, lib.Memory}, {Ratings, lib.Ratings},
+		{name: Texts, look: lib.Texts}, {name: Authors, look: lib.Authors}, {name: Subjects, look: lib.Subjects},
+		{name: Memory, look: lib.Memory}, {name: Ratings, look: lib.Ratings},
+		{Online, lib.Online, lib.onlinePolicy()},
 	}
 	for i, s := range all {
 		all[i].look = func(ctx context.Context, q *Quest) error {

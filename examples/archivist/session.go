@@ -48,6 +48,9 @@ func open(c *config, stderr *os.File) (_ *session, err error) {
 		return nil, err
 	}
 	s.closers = append(s.closers, s.lib.Close)
+	if c.online {
+		s.lib.goOnline()
+	}
 	if s.graph, err = newGraph(s.lib); err != nil {
 		return nil, err
 	}

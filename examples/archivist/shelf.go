@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/examples/archivist/catalogue"
+	"github.com/pawlgo/pawl/examples/archivist/openlibrary"
 	"github.com/pawlgo/pawl/examples/archivist/search"
 )
 
@@ -23,7 +24,13 @@ type Library struct {
 	// *unreadableError.
 	runs func(ctx context.Context, most int) iter.Seq2[Earlier, error]
 	slow time.Duration // latency of a service that a scout or the composer would call
+
+	online        onlineLookup // nil without -online
+	onlineTimeout time.Duration
 }
+
+// An onlineLookup asks Open Library.
+type onlineLookup func(context.Context, openlibrary.Field, string, int) ([]catalogue.Book, error)
 
 // A lookup returns at most limit books for the words of a query, the best first.
 type lookup func(ctx context.Context, query string, limit int) ([]search.Hit, error)

@@ -69,6 +69,9 @@ func (s *session) resumeCommand(answer bool) string {
 	}
 	add("-store", s.dir)
 	add("-corpus", s.corpus)
+	if s.online {
+		words = append(words, "-online")
+	}
 	add("-run", s.run)
 	words = append(words, "-resume")
 	if answer {

@@ -73,7 +73,7 @@ func TestLongestQuestion(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	o := archivist(t, "-help").exits(t, 0)
-	const flags = "store run resume answer json slow cancel-after cancel-at deadline history graph corpus metrics"
+	const flags = "store run resume answer json slow cancel-after cancel-at deadline history graph corpus online metrics"
 	for flag := range strings.FieldsSeq(flags) {
 		if !strings.Contains(o.stdout, "  -"+flag) {
 			t.Errorf("-help does not tell of -%s", flag)

@@ -121,11 +121,14 @@ func check(b Book) error {
 	if strings.TrimSpace(b.Title) == "" {
 		return errors.New("empty title")
 	}
-	if b.Year < minYear || b.Year > maxYear {
+	if !Possible(b.Year) {
 		return fmt.Errorf("year %d is outside %d to %d", b.Year, minYear, maxYear)
 	}
 	return nil
 }
+
+// Possible reports whether a year may be that of a book; 0 is one that nobody knows.
+func Possible(year int) bool { return minYear <= year && year <= maxYear }
 
 // key is what two books must not share.
 func key(b Book) string {

@@ -215,13 +215,7 @@ func (b *build) plan(schema *state.Schema) *Plan {
 			Run: n.run, Choose: n.choose, Body: n.body, Until: n.until, Most: n.most, In: n.in, Out: n.out,
 			Items: n.items, Item: n.itemNode(),
 		}
-		for leaf := range leaves([]Expr{b.follows[i]}) {
-			to := p.Followers[leaf.Node]
-			if len(to) == 0 || to[len(to)-1] != i {
-				p.Followers[leaf.Node] = append(to, i)
-				p.Nodes[i].Waits++
-			}
-		}
+		p.connect(i)
 		if n.body != nil {
 			p.Depth = max(p.Depth, 1+n.body.Depth)
 			p.size += n.body.size

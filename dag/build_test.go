@@ -40,7 +40,7 @@ func small(t *testing.T) *dag.Graph[Notes] {
 	return mustBuild(t, b)
 }
 
-func mustBuild[S any](t *testing.T, b *dag.Builder[S]) *dag.Graph[S] {
+func mustBuild[S any](t testing.TB, b *dag.Builder[S]) *dag.Graph[S] {
 	t.Helper()
 	g, err := b.Build()
 	if err != nil {

@@ -2,8 +2,6 @@ package dag
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -154,12 +152,7 @@ func (p *Plan) describe(b *build) {
 			d.Ends = append(d.Ends, b.expr(b.inOrder(e)))
 		}
 	}
-	p.doc = d
-	sum := sha256.Sum256(d.json())
-	p.Digest = "sha256:" + hex.EncodeToString(sum[:])
-	whole := *d
-	whole.Digest = p.Digest
-	p.JSON = whole.json()
+	p.seal(d)
 }
 
 func (d *document) json() []byte {

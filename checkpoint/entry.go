@@ -29,7 +29,7 @@ const (
 	TurnBegun                       // reserved
 	SettingsChanged                 // nodes read others from now on: Data is a [Setting]
 	Noted                           // an optional layer's, or a post that changed nothing
-	Migrated                        // reserved
+	Migrated                        // the run goes on with another graph: Data is a [Migration]
 	Trimmed                         // reserved
 	Waiting                         // the run rests, interrupted: nothing else can run
 )
@@ -79,6 +79,19 @@ type Setting struct {
 type Items struct {
 	Count  int    `json:"count"`
 	Digest string `json:"digest"` // of all of them, in order
+}
+
+// A Migration is the Data of a [Migrated] entry.
+type Migration struct {
+	Graph string `json:"graph"` // name of the graph that the run goes on with
+	From  string `json:"from"`  // digest of the graph before
+	To    string `json:"to"`    // digest of the graph from here on
+	// Name is that of the migration that the program gave, "" if the change was accepted
+	// as it is because the past is the same.
+	Name string `json:"name,omitempty"`
+	// Machine is where the run stands, as a snapshot would say it under the graph To: a
+	// replay goes on from it, and asks nobody again.
+	Machine json.RawMessage `json:"machine"`
 }
 
 // A FailedAttempt is the Data of an [AttemptFailed] entry.

@@ -8,7 +8,8 @@ import (
 )
 
 // Appended returns what is known of the run once entries, appended at that time, end at
-// head. It is an error if an Opened entry's Data is no [Opening]. Entries are not kept.
+// head. It is an error if an Opened entry's Data is no [Opening], or a Migrated one's no
+// [Migration]. Entries are not kept.
 func (i Info) Appended(at time.Time, head Head, entries []Entry) (Info, error) {
 	at = time.UnixMilli(at.UnixMilli()).UTC()
 	first := i.Head.Seq == 0
@@ -19,14 +20,23 @@ func (i Info) Appended(at time.Time, head Head, entries []Entry) (Info, error) {
 	for k := range entries {
 		e := &entries[k]
 		status = status.After(e.Kind)
-		if e.Kind != Opened || len(e.Data) == 0 {
+		if len(e.Data) == 0 {
 			continue
 		}
-		var o Opening
-		if err := json.Unmarshal(e.Data, &o); err != nil {
-			return Info{}, fmt.Errorf("checkpoint: the data of %s is no opening: %w", e.Kind, err)
+		switch e.Kind {
+		case Opened:
+			var o Opening
+			if err := json.Unmarshal(e.Data, &o); err != nil {
+				return Info{}, fmt.Errorf("checkpoint: the data of %s is no opening: %w", e.Kind, err)
+			}
+			i.Graph, i.Digest, i.Labels, i.Correlation = o.Graph, o.Digest, o.Labels, o.Correlation
+		case Migrated:
+			var m Migration
+			if err := json.Unmarshal(e.Data, &m); err != nil {
+				return Info{}, fmt.Errorf("checkpoint: the data of %s is no migration: %w", e.Kind, err)
+			}
+			i.Graph, i.Digest = m.Graph, m.To
 		}
-		i.Graph, i.Digest, i.Labels, i.Correlation = o.Graph, o.Digest, o.Labels, o.Correlation
 	}
 	if first || status != i.Status {
 		i.Status, i.Updated = status, at

@@ -168,10 +168,10 @@ func (q *request) describe(
 	before checkpoint.Info, num uint64, entries []checkpoint.Entry,
 ) error {
 	first := before.Head.Seq == 0
-	opened := slices.ContainsFunc(entries, func(e checkpoint.Entry) bool {
-		return e.Kind == checkpoint.Opened
+	named := slices.ContainsFunc(entries, func(e checkpoint.Entry) bool {
+		return e.Kind == checkpoint.Opened || e.Kind == checkpoint.Migrated
 	})
-	if first || opened || q.info.Status != before.Status {
+	if first || named || q.info.Status != before.Status {
 		key := runKey(rowKey, num)
 		w := row{info: q.info, first: before.Head.Seq + 1}
 		value := w.encode(key)

@@ -56,6 +56,20 @@ func everythingIsThereAgain(
 	}
 }
 
+// The graph that a run goes on with is there again too, whether or not its status changed.
+func theGraphOfNowIsThereAgain(
+	t *testing.T, s checkpoint.Store, reopen func() checkpoint.Store,
+) {
+	l := owned(t, s, "run")
+	head := add(t, s, l, checkpoint.Head{}, opened("graph", nil), done(0))
+	head = add(t, s, l, head, migrated("second"), checkpoint.Entry{Kind: checkpoint.Resumed})
+	add(t, s, l, head, migrated("third"), checkpoint.Entry{Kind: checkpoint.Resumed}, migrated("fourth"), done(1))
+	s = reopen()
+	if info := stat(t, s, "run"); info.Graph != "fourth" || info.Digest != "digest of fourth" {
+		t.Errorf("Stat = %+v, want the fourth graph", info)
+	}
+}
+
 // No lease outlives a store that has no leases with an end; epochs rise over reopening as
 // far as anything was appended under them.
 func leasesEndWithTheStore(

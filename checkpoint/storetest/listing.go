@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,6 +80,34 @@ func statTellsTheOpening(t *testing.T, s checkpoint.Store) {
 			info.Status != checkpoint.StatusRunning || info.Epoch != l.Epoch || info.Owner != l.Owner {
 			t.Errorf("%s tells %+v", name, info)
 		}
+	}
+}
+
+// migrated is the entry with which a run goes on with another graph.
+func migrated(graph string) checkpoint.Entry {
+	return checkpoint.Entry{Kind: checkpoint.Migrated, Data: encode(checkpoint.Migration{
+		Graph: graph, From: "digest of graph", To: "digest of " + graph, Machine: json.RawMessage("{}"),
+	})}
+}
+
+// A run that goes on with another graph is listed under that one, with the labels and the
+// status that it had.
+func statTellsTheGraphOfNow(t *testing.T, s checkpoint.Store) {
+	labels := map[string]string{"label": "value"}
+	l := owned(t, s, "run")
+	head := add(t, s, l, checkpoint.Head{}, opened("graph", labels), done(1))
+	before := stat(t, s, "run")
+	head = add(t, s, l, head, migrated("new graph"))
+	info := stat(t, s, "run")
+	if info.Graph != "new graph" || info.Digest != "digest of new graph" || info.Head != head ||
+		!maps.Equal(info.Labels, labels) || info.Status != before.Status || !info.Updated.Equal(before.Updated) {
+		t.Errorf("Stat tells %+v", info)
+	}
+	if got := ids(t, s, checkpoint.Filter{Graph: "new graph"}); !slices.Equal(got, []string{"run"}) {
+		t.Errorf("under the new graph List = %v", got)
+	}
+	if got := ids(t, s, checkpoint.Filter{Graph: "graph"}); len(got) != 0 {
+		t.Errorf("under the old graph List = %v", got)
 	}
 }
 

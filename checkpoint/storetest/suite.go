@@ -58,6 +58,7 @@ var cases = []struct {
 	{"LeaseOfARunThatIsNotThere", leaseOfARunThatIsNotThere},
 	{"StatusFollowsEntries", statusFollowsEntries},
 	{"StatTellsTheOpening", statTellsTheOpening},
+	{"StatTellsTheGraphOfNow", statTellsTheGraphOfNow},
 	{"ListIsNewestFirst", listIsNewestFirst},
 	{"ListPages", listPages},
 	{"ListFilters", listFilters},
@@ -87,6 +88,7 @@ var durableCases = []struct {
 	check func(t *testing.T, s checkpoint.Store, reopen func() checkpoint.Store)
 }{
 	{"EverythingIsThereAgain", everythingIsThereAgain},
+	{"TheGraphOfNowIsThereAgain", theGraphOfNowIsThereAgain},
 	{"LeasesEndWithTheStore", leasesEndWithTheStore},
 	{"DeletedStaysDeleted", deletedStaysDeleted},
 	{"OrderSurvives", orderSurvives},

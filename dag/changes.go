@@ -169,21 +169,9 @@ func (c *changes) cell(name string, was, is state.CellInfo) {
 	if err1 == nil && err2 == nil && bytes.Equal(before, after) {
 		return
 	}
-	if was, is := cellText(was), cellText(is); was != is {
+	if was, is := was.String(), is.String(); was != is {
 		c.add("cell %s: was %s, is %s", name, was, is)
 		return
 	}
 	c.add("cell %s: was %s, is %s", name, before, after)
-}
-
-// cellText says what a cell is made of: sum of int, map of string to []int.
-func cellText(d state.CellInfo) string {
-	of := d.Type.String()
-	switch {
-	case (d.Kind == state.KindList || d.Kind == state.KindSet) && d.Type.Elem != nil:
-		of = d.Type.Elem.String()
-	case d.Kind == state.KindMap && d.Type.Key != nil && d.Type.Elem != nil:
-		of = d.Type.Key.String() + " to " + d.Type.Elem.String()
-	}
-	return fmt.Sprintf("%s of %s", d.Kind, of)
 }

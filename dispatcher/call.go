@@ -68,7 +68,8 @@ func (r *run) find(w *wishes, input func(any)) early {
 	case err != nil:
 		return early{err: err}
 	case w.how == modeStart:
-		return early{m.report(r.id, head.Seq), c.refuse(r.id, ErrExists)}
+		rep, _ := c.report(m, r.id, head.Seq) // whatever its state is, the run exists
+		return early{rep, c.refuse(r.id, ErrExists)}
 	}
 	posts, err := c.store.Posts(ctx, r.id)
 	if err != nil {
@@ -175,7 +176,7 @@ func (r *run) enterRoot() {
 // is nothing to do.
 func (r *run) resumable(w *wishes) early {
 	m := r.m
-	rep := m.report(r.id, r.journal.head.Seq)
+	rep, unfit := r.c.report(m, r.id, r.journal.head.Seq)
 	err := r.standsAt(w.from)
 	if err == nil {
 		err = w.fits(&m.told)
@@ -186,10 +187,17 @@ func (r *run) resumable(w *wishes) early {
 	was := m.status
 	switch {
 	case was == checkpoint.StatusCompleted && w.how == modeRun:
-		return early{rep: rep}
+		return early{rep, r.c.refuse(r.id, unfit)}
 	case was == checkpoint.StatusCompleted:
 		return early{rep, r.c.refuse(r.id, ErrCompleted)}
-	case was == checkpoint.StatusFailed && m.deadEnd():
+	}
+	if m.plan != r.c.plan {
+		if err := r.adopt(); err != nil {
+			return early{rep, r.c.refuse(r.id, err)}
+		}
+		rep = m.report(r.id, r.journal.head.Seq)
+	}
+	if was == checkpoint.StatusFailed && m.deadEnd() {
 		return early{rep, r.rested(rep)}
 	}
 	if err := m.checkStates(); err != nil {

@@ -23,6 +23,9 @@ type Options struct {
 	// InterruptIf is asked about every visit, before it begins and after its superstep
 	// has ended, unless a name above says it already. Nil means no.
 	InterruptIf func(Boundary) bool
+	// Migrations say how runs go on whose past this graph does not have: the first one
+	// that is for the graph of the run. Nil means that such runs are refused.
+	Migrations []Migration
 	// Observe sees the events of all runs, in order for each run, from the goroutine that
 	// runs it: it should be quick. Its panics are ignored. Nil means nobody does.
 	Observe func(Event)
@@ -80,6 +83,7 @@ type core struct {
 	before patterns
 	after  patterns
 	slots  chan struct{} // full when Options.Parallel bodies run; nil: no limit
+	parsed sync.Map      // digest → *dag.Plan of a graph of which there is no program here
 	strays sync.Map      // run id → *strays: visits that were abandoned and have not returned
 	nodes  nodeIndex
 	hub    hub
@@ -120,7 +124,7 @@ func (c *core) configure() error {
 	if c.store == nil && (len(o.InterruptBefore) > 0 || len(o.InterruptAfter) > 0 || o.InterruptIf != nil) {
 		return &OptionError{"InterruptBefore", "interrupts need a store"}
 	}
-	var errs []error
+	errs := []error{checkMigrations(c.plan, o.Migrations)}
 	for _, name := range o.InterruptBefore {
 		errs = append(errs, c.before.add("InterruptBefore", c.plan, name))
 	}
@@ -179,7 +183,7 @@ func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOp
 // Cancel stops a run, from anywhere. A live one is told so, by a durable message, and
 // comes to rest as Cancelled; Cancel returns when the message is durable. One at rest
 // becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted
-// if the run is completed; a run that another graph has made is refused as by Resume.
+// if the run is completed. The graph of the run may be another than the dispatcher's.
 func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error) error {
 	return d.core.cancelRun(ctx, run, cause)
 }

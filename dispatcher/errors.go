@@ -128,11 +128,11 @@ func (e *LimitError) Error() string {
 }
 
 // A FaultError is a failure of a run that no visit is the cause of: of its input, of a
-// merge, of the state's Check, of a hook. A conflict and a limit are a FaultError when the
+// merge, of the state's Check, of a hook, of a migration. A conflict and a limit are a FaultError when the
 // run is read after a restart; in the call that met them they are a *state.ConflictError
 // and a [*LimitError].
 type FaultError struct {
-	Kind    string // conflict, limit, input, items, merge, check, hook, observer
+	Kind    string // conflict, limit, input, items, merge, check, hook, migration, observer
 	Message string
 	Stack   []byte // of user code that panicked or called runtime.Goexit
 	Err     error  // what user code returned or panicked with; nil after a restart
@@ -163,17 +163,25 @@ var (
 	ErrAnswerType = errors.New("dispatcher: answer is of the wrong type")
 )
 
-// A GraphChangedError says that a run was made by another graph than the dispatcher's.
+// A GraphChangedError says that a run was made by another graph than the dispatcher's, and
+// why it can't go on with this one, or be read by it.
 type GraphChangedError struct {
 	Run     string
-	Stored  string // digest of the graph that the run was made by
+	Stored  string // digest of the graph that the run was made by, or went on with last
 	Current string // digest of the dispatcher's
+	// Migration is the name of the one that was tried, "" if none was.
+	Migration string
+	// Changes are what stands in the way, each naming a visit or a cell.
 	Changes []string
 }
 
 func (e *GraphChangedError) Error() string {
-	return fmt.Sprintf("dispatcher: run %q: its graph has changed from %s to %s: %s",
-		e.Run, short(e.Stored), short(e.Current), strings.Join(e.Changes, "; "))
+	tried := ""
+	if e.Migration != "" {
+		tried = fmt.Sprintf(", and migration %q does not fit", e.Migration)
+	}
+	return fmt.Sprintf("dispatcher: run %q: its graph has changed from %s to %s%s: %s",
+		e.Run, short(e.Stored), short(e.Current), tried, strings.Join(e.Changes, "; "))
 }
 
 func short(digest string) string {

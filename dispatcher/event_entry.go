@@ -69,6 +69,12 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 		}
 	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed, checkpoint.Completed, checkpoint.Waiting:
 		v.rested(e)
+	case checkpoint.Migrated:
+		var m checkpoint.Migration
+		if json.Unmarshal(e.Data, &m) == nil {
+			m.Machine = json.RawMessage("null") // as large as the state, and of no use here
+			v.Value = encode(m)
+		}
 	default:
 		v.Value = e.Data
 	}

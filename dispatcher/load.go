@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
-	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/state"
 )
 
-// load replays a run up to an entry (0 means its head) into a machine.
+// load replays a run up to an entry (0 means its head) into a machine, under the graph that
+// the run had then.
 func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, checkpoint.Head, error) {
 	info, err := c.store.Stat(ctx, id)
 	if err != nil {
@@ -23,9 +23,6 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 	}
 	if info.Head.Seq == 0 {
 		return nil, checkpoint.Head{}, checkpoint.ErrNotFound
-	}
-	if err := c.sameGraph(ctx, info); err != nil {
-		return nil, checkpoint.Head{}, err
 	}
 	if upTo == 0 {
 		upTo = info.Head.Seq
@@ -41,6 +38,9 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 		m.read += len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
 		x := said(e, nil)
 		x.live = false
+		if err := c.planned(ctx, m, id, &x); err != nil {
+			return nil, checkpoint.Head{}, err
+		}
 		if err := m.apply(&x); err != nil {
 			return nil, checkpoint.Head{}, &checkpoint.CorruptError{Run: id, Seq: e.Seq, Reason: err.Error()}
 		}
@@ -62,28 +62,17 @@ func (c *core) restore(ctx context.Context, id string, upTo uint64) (*machine, u
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := m.decode(s.Data); err != nil {
+	z, err := parseMachine(s.Data)
+	if err == nil {
+		if m.plan, err = c.planOf(ctx, id, z.Graph); err != nil {
+			return nil, 0, err
+		}
+		err = m.thawAll(z)
+	}
+	if err != nil {
 		return nil, 0, &checkpoint.CorruptError{Run: id, Seq: s.Head.Seq, Reason: "snapshot: " + err.Error()}
 	}
 	return m, s.Head.Seq, nil
-}
-
-// sameGraph refuses a run that another graph has made.
-func (c *core) sameGraph(ctx context.Context, info checkpoint.Info) error {
-	if info.Digest == c.plan.Digest {
-		return nil
-	}
-	e := &GraphChangedError{Run: info.Run, Stored: info.Digest, Current: c.plan.Digest}
-	stored, err := c.store.Graph(ctx, info.Digest)
-	switch {
-	case err == nil:
-		e.Changes = dag.Changes(stored, c.plan.JSON)
-	case errors.Is(err, checkpoint.ErrNotFound):
-		e.Changes = []string{fmt.Sprintf("graph %q, now %q", info.Graph, c.plan.Name)}
-	default:
-		return err
-	}
-	return e
 }
 
 // read is State.
@@ -99,7 +88,8 @@ func (c *core) read(ctx context.Context, id string, upTo uint64) (*report, error
 	if seq == 0 {
 		seq = head.Seq
 	}
-	return m.report(id, seq), nil
+	rep, err := c.report(m, id, seq)
+	return rep, c.refuse(id, err)
 }
 
 // history is History.
@@ -134,15 +124,15 @@ func (c *core) at(ctx context.Context, id, address string) (*report, error) {
 	if err != nil {
 		return nil, c.refuse(id, err)
 	}
-	rep := m.report(id, point.Seq)
-	if point.Path == "" {
-		return rep, nil
+	rep, err := c.report(m, id, point.Seq)
+	if err != nil || point.Path == "" {
+		return rep, c.refuse(id, err)
 	}
-	return rep, m.nested(rep, point)
+	return rep, c.nested(m, rep, point)
 }
 
 // nested makes a report tell of a frame inside the run, while its superstep is the last.
-func (m *machine) nested(rep *report, point Checkpoint) error {
+func (c *core) nested(m *machine, rep *report, point Checkpoint) error {
 	f := m.frameAt(point.Path)
 	if f == nil {
 		return fmt.Errorf("dispatcher: run %q: %w: frame %q is not open at %s", rep.Run, checkpoint.ErrCursor, point.Path, point)
@@ -151,11 +141,25 @@ func (m *machine) nested(rep *report, point Checkpoint) error {
 		return fmt.Errorf("dispatcher: run %q: %s: %w", rep.Run, point, ErrNested)
 	}
 	rep.state, rep.Superstep = f.view.Draft().Value(), point.Superstep
+	if m.plan == c.plan {
+		return nil
+	}
+	view, reasons, err := refit(f.view, c.plan.Schema)
+	switch {
+	case err != nil:
+		return &checkpoint.CorruptError{Run: rep.Run, Seq: point.Seq, Reason: err.Error()}
+	case reasons != nil:
+		return c.changed(rep.Run, m.plan.Digest, reasons)
+	}
+	rep.state = view.Value()
 	return nil
 }
 
+// sameType reports whether two states are of one type. Of states that no program has a type
+// for, their cells tell.
 func sameType(a, b state.Image) bool {
-	return reflect.TypeOf(a.Value()) == reflect.TypeOf(b.Value())
+	x, y := reflect.TypeOf(a.Value()), reflect.TypeOf(b.Value())
+	return x == y && (x != nil || reflect.DeepEqual(a.Schema().Cells(), b.Schema().Cells()))
 }
 
 // locate finds the checkpoint of an address.

@@ -140,6 +140,8 @@ func (m *machine) follow(x *fact, before checkpoint.Status) error {
 		return m.fail(x)
 	case checkpoint.SettingsChanged:
 		return m.set(x)
+	case checkpoint.Migrated:
+		return m.migrate(x)
 	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Completed,
 		checkpoint.Waiting, checkpoint.Noted:
 		return nil

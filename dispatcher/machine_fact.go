@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/state"
 )
 
@@ -38,6 +39,7 @@ type extra struct {
 	took    time.Duration       // by a live visit; never stored
 	state   any                 // at the end of a superstep, for who reads along without a log; never stored
 	opening *checkpoint.Opening // of Data
+	plan    *dag.Plan           // Migrated: the graph that the run goes on with
 }
 
 // plainFact is the extra of facts that have none. It is never written to.

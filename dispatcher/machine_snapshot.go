@@ -15,6 +15,7 @@ import (
 // A frozenMachine is a machine as a snapshot holds it: all of it, and nothing that
 // follows from the rest.
 type frozenMachine struct {
+	Graph  string            `json:"graph"` // digest of the graph whose nodes it numbers
 	Status checkpoint.Status `json:"status"`
 	Steps  int               `json:"steps,omitempty"`
 	Fault  *frozenFault      `json:"fault,omitempty"`
@@ -80,13 +81,19 @@ type frozenPending struct {
 }
 
 // encode returns the machine as JSON: the same bytes for the same machine.
-func (m *machine) encode() []byte {
-	z := frozenMachine{Status: m.status, Steps: m.steps, Seen: slices.Sorted(maps.Keys(m.seen)), Root: m.root.freeze()}
+func (m *machine) encode() []byte { return encode(m.frozen()) }
+
+// frozen is the machine as encode writes it. It shares the machine's memory.
+func (m *machine) frozen() *frozenMachine {
+	z := &frozenMachine{
+		Graph: m.plan.Digest, Status: m.status, Steps: m.steps,
+		Seen: slices.Sorted(maps.Keys(m.seen)), Root: m.root.freeze(),
+	}
 	z.Labels, z.Correlation, z.Settings = m.told.labels, m.told.correlation, m.told.settings
 	if m.fault != nil {
 		z.Fault = &frozenFault{m.fault.kind, m.fault.message, m.fault.stack}
 	}
-	return encode(z)
+	return z
 }
 
 func (f *frame) freeze() *frozenFrame {
@@ -169,16 +176,24 @@ func (f *frame) freezePendings(all []*pending) []frozenPending {
 	return z
 }
 
-// decode restores a machine that encode has written. The plan must be the same.
-func (m *machine) decode(data []byte) error {
-	var z frozenMachine
-	if err := json.Unmarshal(data, &z); err != nil {
-		return err
+// parseMachine reads what encode has written.
+func parseMachine(data []byte) (*frozenMachine, error) {
+	z := &frozenMachine{}
+	if err := json.Unmarshal(data, z); err != nil {
+		return nil, err
 	}
 	if z.Root == nil {
-		return fmt.Errorf("it holds no frame")
+		return nil, fmt.Errorf("it holds no frame")
 	}
-	m.status, m.steps = z.Status, z.Steps
+	return z, nil
+}
+
+// thawAll makes m the machine that was frozen, under the plan of its graph.
+func (m *machine) thawAll(z *frozenMachine) error {
+	if z.Graph != m.plan.Digest {
+		return fmt.Errorf("it is of graph %s, not %s", z.Graph, m.plan.Digest)
+	}
+	m.status, m.steps, m.fault, m.seen, m.waits = z.Status, z.Steps, nil, nil, nil
 	m.told = told{z.Labels, z.Correlation, z.Settings}
 	if z.Fault != nil {
 		m.fault = &fault{z.Fault.Kind, z.Fault.Message, z.Fault.Stack}

@@ -45,6 +45,18 @@ type CellInfo struct {
 	Type Type `json:"type"`
 }
 
+// String says what the cell is made of: sum of int, map of string to []int.
+func (c CellInfo) String() string {
+	of := c.Type.String()
+	switch {
+	case (c.Kind == KindList || c.Kind == KindSet) && c.Type.Elem != nil:
+		of = c.Type.Elem.String()
+	case c.Kind == KindMap && c.Type.Key != nil && c.Type.Elem != nil:
+		of = c.Type.Key.String() + " to " + c.Type.Elem.String()
+	}
+	return fmt.Sprintf("%s of %s", c.Kind, of)
+}
+
 // cell is what the untyped side knows of a cell.
 type cell struct {
 	CellInfo

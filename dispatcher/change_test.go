@@ -1,0 +1,228 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// changeLine is a chain of steps that say their paths.
+func changeLine(t testing.TB, w *witness, names ...string) *dag.Graph[Tale] {
+	b := dag.New[Tale]("line")
+	var after []dag.Edge[Tale]
+	for _, name := range names {
+		after = []dag.Edge[Tale]{dag.Step(b, name, w.sees(counts), after...)}
+	}
+	return frozen(t, b)
+}
+
+// changeHeld starts a run and lets it rest before a visit.
+func changeHeld[S any](t testing.TB, g *dag.Graph[S], store checkpoint.Store, before string) {
+	t.Helper()
+	res, err := process(t, g, store, dispatcher.Options{InterruptBefore: []string{before}}).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, before)
+}
+
+// changeRefused checks that a call was refused for exactly these reasons, and that it
+// changed nothing.
+func changeRefused(t testing.TB, store checkpoint.Store, head checkpoint.Head, err error, reasons ...string) {
+	t.Helper()
+	var changed *dispatcher.GraphChangedError
+	if !errors.As(err, &changed) {
+		t.Errorf("the call returned %v, want a graph that has changed: %q", err, reasons)
+		return
+	}
+	if !slices.Equal(changed.Changes, reasons) {
+		t.Errorf("the call is refused because of %q, want %q", changed.Changes, reasons)
+	}
+	if info, _ := store.Stat(t.Context(), run); info.Head != head {
+		t.Errorf("a call that was refused moved the head from %d to %d", head.Seq, info.Head.Seq)
+	}
+}
+
+// A graph whose past is the same goes on: a new node takes its place behind what is done.
+func TestChangedGraphGoesOn(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	old := changeLine(t, &w, "a", "b", "c")
+	changeHeld(t, old, &store, "c")
+	w.expect(t, "a", "b")
+	next := changeLine(t, &w, "a", "b", "c", "d")
+	d := process(t, next, &store, dispatcher.Options{})
+	res, err := d.Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, "c", "d")
+	says(t, res.State, "a", "b", "c", "d")
+
+	log := readLog(t, &store)
+	at := slices.IndexFunc(log, func(e checkpoint.Entry) bool { return e.Kind == checkpoint.Migrated })
+	if at < 0 || log[at+1].Kind != checkpoint.Resumed {
+		t.Fatalf("the log is %v, want the change before the resume", kinds(log, checkpoint.Migrated, checkpoint.Resumed))
+	}
+	if info, _ := store.Stat(t.Context(), run); info.Digest != next.Digest() {
+		t.Errorf("the run is of graph %s, want %s", info.Digest, next.Digest())
+	}
+	for _, g := range []*dag.Graph[Tale]{old, next} {
+		res, err := process(t, g, &store, dispatcher.Options{}).State(t.Context(), run)
+		if err != nil || res.Status != checkpoint.StatusCompleted {
+			t.Fatalf("State is %s, %v", res.Status, err)
+		}
+		says(t, res.State, "a", "b", "c", "d")
+		at, err := process(t, g, &store, dispatcher.Options{}).At(t.Context(), run, "2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		says(t, at.State, "a", "b")
+	}
+}
+
+// What has changed in the past is named, visit by visit and cell by cell, and nothing else
+// is.
+func TestChangedPastIsRefused(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	changeHeld(t, changeLine(t, &w, "a", "b", "c", "d"), &store, "c")
+	before, _ := store.Stat(t.Context(), run)
+	for _, c := range []struct {
+		rule    string
+		names   []string
+		reasons []string
+	}{
+		{"a visit that is done is gone", []string{"a", "c", "d"}, []string{
+			"visit b is done, and its node is gone", "visit c is open, and it followed b and follows a",
+		}},
+		{"a new node before one that is done", []string{"a", "x", "b", "c", "d"}, []string{
+			"visit b is done, and it followed a and follows x",
+		}},
+		{"a new node before one that is open", []string{"a", "b", "x", "c", "d"}, []string{
+			"visit c is open, and it followed b and follows x",
+		}},
+	} {
+		_, err := process(t, changeLine(t, &w, c.names...), &store, dispatcher.Options{}).Resume(t.Context(), run)
+		t.Log(c.rule, err)
+		changeRefused(t, &store, before.Head, err, c.reasons...)
+	}
+	w.took()
+}
+
+// A run is brought from graph to graph as often as it has to be, and every position of it
+// can be read by each of them.
+func TestChangedAgainAndAgain(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	names := strings.Split("abcdefgh", "")
+	var graphs []*dag.Graph[Tale]
+	for i := 1; i < len(names); i++ {
+		g := changeLine(t, &w, names[:i+1]...)
+		graphs = append(graphs, g)
+		res, err := process(t, g, &store, dispatcher.Options{InterruptBefore: []string{names[i]}}).Run(t.Context(), run, nil)
+		if i > 1 { // it waits before the visit of the graph before
+			res, err = process(t, g, &store, dispatcher.Options{InterruptBefore: []string{names[i]}}).Resume(t.Context(), run)
+		}
+		rests(t, res, err, checkpoint.StatusInterrupted, names[i])
+	}
+	w.expect(t, names[:len(names)-1]...)
+	log := readLog(t, &store)
+	if n := len(kinds(log, checkpoint.Migrated)); n != len(graphs)-1 {
+		t.Errorf("the log has %d changes, want %d", n, len(graphs)-1)
+	}
+	for k, g := range graphs {
+		d := process(t, g, &store, dispatcher.Options{})
+		for i := 1; i < len(names); i++ {
+			res, err := d.At(t.Context(), run, string(rune('0'+i)))
+			if err != nil {
+				t.Fatalf("graph %d can't read superstep %d: %v", k, i, err)
+			}
+			says(t, res.State, names[:i]...)
+		}
+		if k < len(graphs)-1 {
+			before, _ := store.Stat(t.Context(), run)
+			_, err := d.Resume(t.Context(), run)
+			var reasons []string
+			for _, name := range names[k+2:] {
+				reasons = append(reasons, "visit "+name+" is done, and its node is gone")
+			}
+			reasons[len(reasons)-1] = "visit h is open, and its node is gone"
+			changeRefused(t, &store, before.Head, err, reasons...)
+		}
+	}
+	res, err := process(t, graphs[len(graphs)-1], &store, dispatcher.Options{}).Resume(t.Context(), run)
+	completes(t, res, err)
+	says(t, res.State, names...)
+}
+
+// A node that follows only what is done begins with the next superstep, or is skipped: while
+// a superstep is open, when that has ended.
+func TestChangedGraphWithANodeBeside(t *testing.T) {
+	quiet(t)
+	var w witness
+	build := func(more bool) *dag.Graph[Tale] {
+		b := dag.New[Tale]("beside")
+		a := dag.Route(b, "a", w.routes(func(*Tale) way { return left }), []way{left, right})
+		x := dag.Step(b, "x", w.sees(nil), a)
+		y := dag.Step(b, "y", w.sees(nil), a)
+		dag.End(b, a.On(right))
+		if more {
+			on := dag.Step(b, "on", w.sees(nil), a.On(left))
+			dag.Step(b, "off", w.sees(nil), a.On(right))
+			dag.Step(b, "root", w.sees(nil))
+			dag.Step(b, "last", w.sees(nil), dag.All[Tale](on, x, y))
+		}
+		return frozen(t, b)
+	}
+	var store memory.Store
+	changeHeld(t, build(false), &store, "y")
+	w.expect(t, "a", "x")
+	d := process(t, build(true), &store, dispatcher.Options{})
+	res, err := d.Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, "y", "on", "root", "last")
+	says(t, res.State, "a", "x", "y", "on", "root", "last")
+}
+
+// Cancel and Answer say nothing about the graph: they work from a program of any.
+func TestChangedGraphIsToldAndCancelled(t *testing.T) {
+	quiet(t)
+	var w witness
+	build := func(names ...string) *dag.Graph[Tale] {
+		b := dag.New[Tale]("asks")
+		a := dag.Step(b, "asks", func(ctx context.Context, s *Tale) error {
+			w.note(ctx)
+			word, err := dag.Ask[string](ctx, "word", "which?")
+			s.Word.Set(word)
+			return err
+		})
+		var after dag.Edge[Tale] = a
+		for _, name := range names {
+			after = dag.Step(b, name, w.sees(nil), after)
+		}
+		return frozen(t, b)
+	}
+	var store memory.Store
+	res, err := process(t, build(), &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+	d := process(t, build("b"), &store, dispatcher.Options{})
+	if err := d.Cancel(t.Context(), run, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Answer(t.Context(), run, res.Interrupts[0].ID, "yes"); err != nil {
+		t.Fatal(err)
+	}
+	d = process(t, build("b", "c"), &store, dispatcher.Options{})
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if res.State.Word.Get() != "yes" {
+		t.Errorf("the word is %q, want the answer", res.State.Word.Get())
+	}
+	w.expect(t, "asks", "asks", "b", "c")
+}

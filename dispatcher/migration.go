@@ -1,0 +1,222 @@
+package dispatcher
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// A Migration says how a run goes on whose past the dispatcher's graph does not have: where
+// its visits stand in the new graph, and what becomes of its state. It is asked for only if
+// the change would be refused, once, and what it decided is in the log from then on.
+//
+// Whatever it says, the run then stands where a run of the new graph can stand: a visit that
+// is done or open has nothing before it that is not settled. All else is refused.
+type Migration struct {
+	// Name tells the migration from others, in the log and in errors.
+	Name string
+	// From is the digest of the graph that the run comes from. "" means any graph of the
+	// same name.
+	From string
+	// Nodes says what nodes are called now, by their node paths: "compose/validate":
+	// "compose/check". A node stays in the graph that it is in. "" means that there is no
+	// such node any more and that its visit is forgotten: what it wrote stays if it was
+	// merged, and else is dropped with what waited in it. A visit that is open and
+	// renamed has another idempotency key from then on. Nil means that names are the same.
+	Nodes map[string]string
+	// State changes the state of a frame that is open: that of the run (path "") and those
+	// of the graphs that its visits hold. It gets and returns an object of the cells that
+	// are not zero, by their names. Nil means that states are the same.
+	State func(path string, state json.RawMessage) (json.RawMessage, error)
+}
+
+// checkMigrations refuses migrations that could never be right.
+func checkMigrations(plan *dag.Plan, all []Migration) error {
+	names := map[string]bool{}
+	for i, m := range all {
+		option := fmt.Sprintf("Migrations[%d]", i)
+		switch {
+		case m.Name == "":
+			return &OptionError{option, "has no name"}
+		case names[m.Name]:
+			return &OptionError{option, fmt.Sprintf("has the name %q, as one before it", m.Name)}
+		case m.From == plan.Digest:
+			return &OptionError{option, fmt.Sprintf("%q comes from the graph that it goes to", m.Name)}
+		}
+		names[m.Name] = true
+		if err := m.checkNodes(plan); err != nil {
+			return &OptionError{option, fmt.Sprintf("%q: %v", m.Name, err)}
+		}
+	}
+	return nil
+}
+
+func (m *Migration) checkNodes(plan *dag.Plan) error {
+	taken := map[string]string{}
+	c := change{names: m.Nodes}
+	for _, was := range slices.Sorted(maps.Keys(m.Nodes)) {
+		is := m.Nodes[was]
+		if was == "" || nodePath(was) != was {
+			return fmt.Errorf("%q is no path of a node", was)
+		}
+		if is == "" {
+			if c.renamed(was) == was && checkPath(plan, was) == nil {
+				return fmt.Errorf("node %s is to be forgotten, and is in the graph", was)
+			}
+			continue
+		}
+		if err := checkPath(plan, is); err != nil {
+			return fmt.Errorf("%q: %w", is, err)
+		}
+		if c.renamed(was) != is {
+			return fmt.Errorf("node %s can't become %s: a node stays in the graph that it is in", was, is)
+		}
+		if other, ok := taken[is]; ok {
+			return fmt.Errorf("nodes %s and %s can't both be %s: forget one of them", other, was, is)
+		}
+		taken[is] = was
+	}
+	return nil
+}
+
+// migration returns the first one that is for runs of a graph, nil if there is none.
+func (c *core) migration(from *dag.Plan) *Migration {
+	for i := range c.opts.Migrations {
+		m := &c.opts.Migrations[i]
+		if m.From == from.Digest || m.From == "" && from.Name == c.plan.Name {
+			return m
+		}
+	}
+	return nil
+}
+
+// adopt brings the run to the dispatcher's graph, or says why that can't be. It is the fact
+// that every later replay goes on from.
+func (r *run) adopt() error {
+	c, from := r.c, r.m.plan
+	d := checkpoint.Migration{Graph: c.plan.Name, From: from.Digest, To: c.plan.Digest}
+	var plain change
+	d.Machine = plain.onto(r.m, c.plan)
+	if reasons := plain.reasons; reasons != nil {
+		m := c.migration(from)
+		if m == nil {
+			return c.changed(r.id, from.Digest, reasons)
+		}
+		next, err := m.onto(r.m, c.plan)
+		if err != nil {
+			return err
+		}
+		if next.reasons != nil {
+			e := c.changed(r.id, from.Digest, next.reasons)
+			e.Migration = m.Name
+			return e
+		}
+		d.Name, d.Machine = m.Name, next.machine
+	}
+	if err := c.store.PutGraph(r.stored, c.plan.Digest, c.plan.JSON); err != nil {
+		return err
+	}
+	x := said(checkpoint.Entry{Kind: checkpoint.Migrated, Data: encode(d)}, nil)
+	x.more().plan = c.plan
+	r.add(x)
+	return nil
+}
+
+// A migrated is what a migration made of a machine, or why it could not.
+type migrated struct {
+	machine []byte
+	reasons []string
+}
+
+// onto asks the migration for the states of all open frames, and takes the machine to the
+// graph.
+func (m *Migration) onto(was *machine, is *dag.Plan) (migrated, error) {
+	c := change{names: m.Nodes, byDigest: m.From != ""}
+	if m.State != nil {
+		c.views = map[string]json.RawMessage{}
+		if err := m.states(was.root, is, &c); err != nil {
+			return migrated{}, err
+		}
+	}
+	return migrated{machine: c.onto(was, is), reasons: c.reasons}, nil
+}
+
+// states asks for the state of f and of the frames that its visits hold. is is the graph of
+// f from now on, nil if it is forgotten.
+func (m *Migration) states(f *frame, is *dag.Plan, c *change) error {
+	if is == nil {
+		return nil
+	}
+	view, err := m.state(f)
+	if err != nil {
+		return err
+	}
+	reasons, view := accepts(f, is.Schema, view)
+	c.reasons = append(c.reasons, reasons...)
+	c.views[f.path] = view
+	for i := range f.tasks {
+		t := &f.tasks[i]
+		if t.inner == nil {
+			continue
+		}
+		var body *dag.Plan
+		if n := nodeOf(is, lastName(c, t)); n != nil {
+			body = n.Body
+		}
+		if err := m.states(t.inner, body, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastName is what the node of t is called now, "" if it is forgotten.
+func lastName(c *change, t *task) string {
+	if to, ok := c.names[t.nodePath()]; ok {
+		return to[strings.LastIndexByte(to, '/')+1:]
+	}
+	return t.node.Name
+}
+
+// state calls the user's function for one frame.
+func (m *Migration) state(f *frame) (view json.RawMessage, err error) {
+	what := fmt.Sprintf("migration %q of the state of frame %q", m.Name, f.path)
+	failed := protect(func() { view, err = m.State(f.path, f.view.AppendJSON(nil)) })
+	if failed != nil {
+		return nil, &FaultError{Kind: "migration", Message: what + ": " + failed.Error(), Stack: failed.stack, Err: failed.err}
+	}
+	if err != nil {
+		return nil, &FaultError{Kind: "migration", Message: what + ": " + fmt.Sprint(err), Err: err}
+	}
+	return view, nil
+}
+
+// accepts checks a state that a migration returned against the cells of the new graph.
+func accepts(f *frame, schema *state.Schema, view json.RawMessage) (reasons []string, compact json.RawMessage) {
+	var cells map[string]json.RawMessage
+	var buf bytes.Buffer
+	if err := json.Unmarshal(view, &cells); err != nil {
+		return []string{fmt.Sprintf("the migrated state of frame %q is no object: %v", f.path, err)}, view
+	}
+	if err := json.Compact(&buf, view); err != nil {
+		return []string{fmt.Sprintf("the migrated state of frame %q: %v", f.path, err)}, view
+	}
+	for _, info := range schema.Cells() {
+		if raw, ok := cells[info.Name]; ok {
+			if err := info.Type.Accepts(raw); err != nil {
+				reasons = append(reasons, fmt.Sprintf("the migrated state of frame %q: cell %s: %s", f.path, info.Name, plain(err)))
+			}
+		}
+	}
+	if _, err := schema.Parse(buf.Bytes()); err != nil && reasons == nil {
+		reasons = append(reasons, fmt.Sprintf("the migrated state of frame %q: %s", f.path, plain(err)))
+	}
+	return reasons, buf.Bytes()
+}

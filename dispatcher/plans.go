@@ -1,0 +1,116 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// planOf returns the graph of a digest: the dispatcher's own, or else one without functions,
+// by which a log can be replayed that another program has written.
+func (c *core) planOf(ctx context.Context, id, digest string) (*dag.Plan, error) {
+	if digest == c.plan.Digest {
+		return c.plan, nil
+	}
+	if p, ok := c.parsed.Load(digest); ok {
+		return p.(*dag.Plan), nil
+	}
+	graph, err := c.store.Graph(ctx, digest)
+	if errors.Is(err, checkpoint.ErrNotFound) {
+		return nil, c.changed(id, digest, []string{"the graph that it was made by is not in the store"})
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := dag.ParsePlan(graph)
+	if err == nil && p.Digest != digest {
+		err = fmt.Errorf("another graph, %s, stands in its place", p.Digest)
+	}
+	if err != nil {
+		return nil, &checkpoint.CorruptError{Run: id, Reason: fmt.Sprintf("graph %s: %v", digest, err)}
+	}
+	c.parsed.Store(digest, p)
+	return p, nil
+}
+
+// planned gives the machine, or the fact, the graph that an entry speaks of.
+func (c *core) planned(ctx context.Context, m *machine, id string, x *fact) error {
+	var digest string
+	switch x.Kind {
+	case checkpoint.Opened:
+		var o checkpoint.Opening
+		if err := json.Unmarshal(x.Data, &o); err != nil {
+			return &checkpoint.CorruptError{Run: id, Seq: 1, Reason: err.Error()}
+		}
+		digest = o.Digest
+	case checkpoint.Migrated:
+		var d checkpoint.Migration
+		if err := json.Unmarshal(x.Data, &d); err != nil {
+			return &checkpoint.CorruptError{Run: id, Reason: err.Error()}
+		}
+		digest = d.To
+	default:
+		return nil
+	}
+	plan, err := c.planOf(ctx, id, digest)
+	if err != nil {
+		return err
+	}
+	if x.Kind == checkpoint.Opened {
+		m.plan = plan
+		return nil
+	}
+	x.more().plan = plan
+	return nil
+}
+
+func (c *core) changed(id, stored string, reasons []string) *GraphChangedError {
+	return &GraphChangedError{Run: id, Stored: stored, Current: c.plan.Digest, Changes: reasons}
+}
+
+// report reads a machine. Of a run of another graph the state is read with the dispatcher's
+// types; if it does not fit them the report has none, and the error says why.
+func (c *core) report(m *machine, id string, seq uint64) (*report, error) {
+	rep := m.report(id, seq)
+	if m.plan == c.plan || m.root == nil {
+		return rep, nil
+	}
+	view, reasons, err := refit(m.root.view, c.plan.Schema)
+	switch {
+	case err != nil:
+		return rep, &checkpoint.CorruptError{Run: id, Seq: seq, Reason: err.Error()}
+	case reasons != nil:
+		return rep, c.changed(id, m.plan.Digest, reasons)
+	}
+	rep.state = view.Value()
+	return rep, nil
+}
+
+// refit is a state of one schema as a state of another. The reasons say which cells that
+// hold something do not fit.
+func refit(view state.Image, schema *state.Schema) (state.Image, []string, error) {
+	data := view.AppendJSON(nil)
+	var used map[string]json.RawMessage
+	if err := json.Unmarshal(data, &used); err != nil {
+		return state.Image{}, nil, err
+	}
+	var reasons []string
+	was, is := view.Schema().Cells(), schema.Cells()
+	for name := range used {
+		if reason := cellChanged(name, was, is); reason != "" {
+			reasons = append(reasons, reason)
+		}
+	}
+	if reasons != nil {
+		slices.Sort(reasons)
+		return state.Image{}, reasons, nil
+	}
+	next, err := schema.Parse(data)
+	return next, nil, err
+}

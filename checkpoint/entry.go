@@ -79,6 +79,8 @@ type Setting struct {
 type Items struct {
 	Count  int    `json:"count"`
 	Digest string `json:"digest"` // of all of them, in order
+	// Collect: items that fail don't make the node fail. It is decided when the node begins.
+	Collect bool `json:"collect,omitempty"`
 }
 
 // A Migration is the Data of a [Migrated] entry.

@@ -102,7 +102,22 @@ func (p *Plan) parseNode(d *docNode, at map[string]int, depth int) error {
 	if n.Kind == 0 {
 		return fmt.Errorf("no kind %q is known", d.Kind)
 	}
-	if nests := n.Kind == KindLoop || n.Kind == KindEmbed; nests != (d.Graph != nil) {
+	if err := p.parseBody(n, d, depth); err != nil || d.Follows == nil {
+		return err
+	}
+	var err error
+	if n.Follows, err = p.parseExpr(d.Follows, at); err != nil {
+		return err
+	}
+	p.followFailures(n.Follows)
+	p.connect(i)
+	return nil
+}
+
+// parseBody makes the graph that a node holds, and of an Each what every item visits.
+func (p *Plan) parseBody(n *PlanNode, d *docNode, depth int) error {
+	nests := n.Kind == KindLoop || n.Kind == KindEmbed
+	if nests != (d.Graph != nil) && n.Kind != KindEach {
 		return fmt.Errorf("a %s, and it has a graph: %t", n.Kind, d.Graph != nil)
 	}
 	if d.Graph != nil {
@@ -112,15 +127,12 @@ func (p *Plan) parseNode(d *docNode, at map[string]int, depth int) error {
 		}
 		n.Body, p.Depth, p.size = body, max(p.Depth, 1+body.Depth), p.size+body.size
 	}
-	if d.Follows == nil {
-		return nil
+	if n.Kind == KindEach {
+		n.Item = &PlanNode{Name: n.Name, Kind: KindStep, Body: n.Body}
+		if n.Body != nil {
+			n.Item.Kind = KindEmbed
+		}
 	}
-	var err error
-	if n.Follows, err = p.parseExpr(d.Follows, at); err != nil {
-		return err
-	}
-	p.followFailures(n.Follows)
-	p.connect(i)
 	return nil
 }
 

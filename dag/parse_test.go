@@ -38,10 +38,13 @@ func everything(t testing.TB) *dag.Graph[Ledger] {
 	first := dag.Step(b, "first", work).With(dag.Policy{Attempts: 3})
 	way := dag.Route(b, "way", func(context.Context, *Ledger) (Way, error) { return Left, nil }, ways, first)
 	loop := dag.Loop(b, "again", mustBuild(t, body), func(*Ledger) bool { return true }, 3, way.On(Left))
+	each := dag.Each(b, "each", func(*Ledger) []int { return nil }, func(context.Context, *Ledger, int) error { return nil })
+	dag.EachGraph(b, "graphs", func(*Ledger) []string { return nil }, mustBuild(t, inside),
+		func(*Ledger, string, *Notes) {}, func(*Notes, string, *Ledger) {}, each.On(dag.Empty)).With(dag.Policy{Errors: dag.Collect})
 	retreat := dag.Step(b, "retreat", work, first.Failed())
 	dag.Step(b, "join", work, dag.Any(dag.All[Ledger](first, loop.On(dag.Exhausted)), way.On(Right, Left), retreat))
 	dag.Fail(b, "broken", loop.Failed())
-	dag.End(b, loop.On(dag.Done), way.Failed())
+	dag.End(b, loop.On(dag.Done), way.Failed(), each.On(dag.Done))
 	return mustBuild(t, b)
 }
 
@@ -50,13 +53,25 @@ func plain(p *dag.Plan) *dag.Plan {
 	q := *p
 	q.Nodes = make([]dag.PlanNode, len(p.Nodes))
 	for i, n := range p.Nodes {
-		n.Policy, n.Run, n.Until, n.Most, n.In, n.Out = dag.Policy{}, nil, nil, 0, nil, nil
-		if n.Body != nil {
-			n.Body = plain(n.Body)
-		}
+		n = *plainNode(&n)
 		q.Nodes[i] = n
 	}
 	return &q
+}
+
+func plainNode(n *dag.PlanNode) *dag.PlanNode {
+	p := &dag.PlanNode{
+		Name: n.Name, Kind: n.Kind, Follows: n.Follows, Waits: n.Waits, Outcomes: n.Outcomes,
+		FailureFollowed: n.FailureFollowed,
+	}
+	if n.Body != nil {
+		p.Body = plain(n.Body)
+	}
+	if n.Item != nil {
+		p.Item = plainNode(n.Item)
+		p.Item.FailureFollowed = false // by its policy
+	}
+	return p
 }
 
 func samePlan(t *testing.T, path string, got, want *dag.Plan) {
@@ -77,6 +92,17 @@ func samePlan(t *testing.T, path string, got, want *dag.Plan) {
 		g, w := got.Nodes[i], want.Nodes[i]
 		if w.Body != nil {
 			samePlan(t, path+"/"+w.Name, g.Body, w.Body)
+		}
+		if w.Item != nil {
+			gi, wi := *g.Item, *w.Item
+			if wi.Body != nil {
+				samePlan(t, path+"/"+w.Name, gi.Body, wi.Body)
+			}
+			gi.Body, wi.Body = nil, nil
+			if !reflect.DeepEqual(gi, wi) {
+				t.Errorf("%s/%s has items %+v, want %+v", path, w.Name, gi, wi)
+			}
+			g.Item, w.Item = nil, nil
 		}
 		g.Body, w.Body = nil, nil
 		if !reflect.DeepEqual(g, w) {

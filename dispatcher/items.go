@@ -26,6 +26,7 @@ func (r *run) enterItems(h *tenure, x *fact) (bool, *userError) {
 	if err != nil {
 		return true, &userError{kind: dag.FailedState, err: err}
 	}
+	e.Collect = t.node.Item.FailureFollowed
 	x.more().items, x.more().Data = list, encode(e)
 	r.add(*x)
 	return true, nil

@@ -261,24 +261,59 @@ func (c *change) carry(w *passage, z *frozenFrame, p place) {
 	t := &w.task
 	t.Delta = c.delta(t.Delta, "what visit "+p.log+w.was.Name+" has written", z, p)
 	t.Failure = c.failure(t.Failure)
+	t.Collected = slices.Clone(t.Collected)
+	for k := range t.Collected {
+		t.Collected[k].Path = c.renamed(t.Collected[k].Path)
+	}
 	t.Asks = slices.Clone(t.Asks)
 	for k := range t.Asks {
 		t.Asks[k].Node = w.at
 	}
 	if t.Inner != nil {
-		t.Inner = c.frame(t.Inner, place{
-			was: w.was.Body, is: w.is.Body, node: p.node + w.was.Name + "/",
-			log: t.Inner.Path + "/", path: c.renamed(t.Inner.Path) + "/",
-		})
+		t.Inner = c.inner(t.Inner, w, p)
 	}
 	if t.Phase == failing && w.is.FailureFollowed {
-		t.follow(w.is.Kind)
+		t.follow(w.is)
 	}
+}
+
+// inner takes the frame that a visit holds to the new graph.
+func (c *change) inner(z *frozenFrame, w *passage, p place) *frozenFrame {
+	body := place{
+		was: w.was.Body, is: w.is.Body, node: p.node + w.was.Name + "/",
+		log: z.Path + "/", path: c.renamed(z.Path) + "/",
+	}
+	if z.Items == nil {
+		return c.frame(z, body)
+	}
+	if (w.was.Body == nil) != (w.is.Body == nil) {
+		c.against("%s, and its items were visited by a %s and are by a %s", w.name(p), w.was.Item.Kind, w.is.Item.Kind)
+		return z
+	}
+	next := *z
+	body.was, body.is = p.was, p.is // the state of items is that of the graph they are in
+	if z.View != nil {
+		next.View = c.view(z, body)
+		next.Outer = c.delta(z.Outer, "what items have written", z, body)
+	}
+	next.Tasks = slices.Clone(z.Tasks)
+	for i := range next.Tasks {
+		t := &next.Tasks[i]
+		t.Delta = c.delta(t.Delta, fmt.Sprintf("what visit %s%d has written", body.log, t.Node+1), z, body)
+		t.Failure = c.failure(t.Failure)
+		if t.Inner != nil {
+			t.Inner = c.frame(t.Inner, place{
+				was: w.was.Body, is: w.is.Body, node: body.node,
+				log: t.Inner.Path + "/", path: c.renamed(t.Inner.Path) + "/",
+			})
+		}
+	}
+	return &next
 }
 
 // follow lets the failure edge be taken of a visit whose failure was nobody's, and now is
 // somebody's.
-func (t *frozenTask) follow(k dag.Kind) {
+func (t *frozenTask) follow(n *dag.PlanNode) {
 	switch {
 	case t.Inner == nil:
 		t.Phase = lapsed
@@ -286,7 +321,7 @@ func (t *frozenTask) follow(k dag.Kind) {
 		t.Phase = inside // what it has finished is kept when it is buried
 	default: // its end could not be decided
 		t.Phase = lapsed
-		if k == dag.KindLoop {
+		if records(n) {
 			t.Delta = t.Inner.Outer
 		}
 		t.Inner = nil

@@ -27,12 +27,13 @@ import (
 //     first one that failed: those begin in order, so they had begun too. The others are
 //     spared, and the Each fails when nothing but spared items is left.
 type items struct {
-	list   any // what Items returned; nil in a machine that was read and not run
-	digest string
-	places int
-	busy   int // of places: taken
-	low    int // no item before it could use a place
-	first  int // of those that failed; good while the frame is stopped
+	list    any // what Items returned; nil in a machine that was read and not run
+	digest  string
+	collect bool // failures are collected: as the Each's policy said when it began
+	places  int
+	busy    int // of places: taken
+	low     int // no item before it could use a place
+	first   int // of those that failed; good while the frame is stopped
 }
 
 // enterItems begins the frame of an Each. Without items nothing is left to do in it.
@@ -60,12 +61,18 @@ func (m *machine) enterItems(x *fact) error {
 func newItems(t *task, e checkpoint.Items) *frame {
 	f := &frame{plan: t.frame.plan, path: t.path(), holder: t, tasks: make([]task, e.Count)}
 	f.calls = f.plan.Schema.CallsUser()
-	f.items = &items{digest: e.Digest, places: t.node.Policy.Parallel}
+	f.items = &items{digest: e.Digest, collect: e.Collect, places: t.node.Policy.Parallel}
 	if f.items.places == 0 {
 		f.items.places = e.Count
 	}
+	item := t.node.Item
+	if item.FailureFollowed != e.Collect { // the policy has changed meanwhile
+		was := *item
+		was.FailureFollowed = e.Collect
+		item = &was
+	}
 	for i := range f.tasks {
-		f.tasks[i] = task{frame: f, node: t.node.Item, at: int32(i)}
+		f.tasks[i] = task{frame: f, node: item, at: int32(i)}
 	}
 	return f
 }

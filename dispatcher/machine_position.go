@@ -34,7 +34,7 @@ func (f *frame) catchUp() {
 		if t.inner != nil {
 			t.inner.catchUp()
 		}
-		if t.phase != idle || t.waits > 0 || f.step == 0 {
+		if t.phase != idle || t.waits > 0 || f.step == 0 || t.isItem() {
 			continue
 		}
 		if f.taken(&t.node.Follows) {
@@ -54,7 +54,7 @@ func (c *change) check(f *frame) {
 			c.check(t.inner)
 		}
 		switch {
-		case t.phase == idle:
+		case t.phase == idle, t.isItem():
 		case t.waits > 0:
 			c.against("visit %s %s, and %s before it has not settled", t.path(), t.phase.tells(), f.unsettled(&t.node.Follows))
 		case f.taken(&t.node.Follows) != (t.phase != skipped):

@@ -102,11 +102,11 @@ func (f *frame) freeze() *frozenFrame {
 		After: f.freezePendings(f.after),
 	}
 	if f.items != nil {
-		z.Items = &frozenItems{checkpoint.Items{Count: len(f.tasks), Digest: f.items.digest}, len(f.open) > 0}
+		z.Items = &frozenItems{checkpoint.Items{Count: len(f.tasks), Digest: f.items.digest, Collect: f.items.collect}, len(f.open) > 0}
 	} else {
 		z.Open = f.open
 	}
-	if z.Items == nil || !z.Items.Open || f.failing > 0 {
+	if !f.sharesView() {
 		z.View = f.view.AppendJSON(nil)
 	}
 	if !f.outer.IsZero() && z.View != nil {
@@ -132,6 +132,10 @@ func (f *frame) freeze() *frozenFrame {
 	}
 	return z
 }
+
+// sharesView reports whether the frame is one of items whose state is that of the frame
+// around it.
+func (f *frame) sharesView() bool { return f.items != nil && len(f.open) > 0 && f.failing == 0 }
 
 // extend adds i, which is greater than any before, to a list of ranges.
 func extend(ranges []int, i int) []int {

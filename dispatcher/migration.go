@@ -154,35 +154,41 @@ func (m *Migration) states(f *frame, is *dag.Plan, c *change) error {
 	if is == nil {
 		return nil
 	}
-	view, err := m.state(f)
-	if err != nil {
-		return err
+	if f.items == nil || !f.sharesView() {
+		view, err := m.state(f)
+		if err != nil {
+			return err
+		}
+		reasons, view := accepts(f, is.Schema, view)
+		c.reasons = append(c.reasons, reasons...)
+		c.views[f.path] = view
 	}
-	reasons, view := accepts(f, is.Schema, view)
-	c.reasons = append(c.reasons, reasons...)
-	c.views[f.path] = view
 	for i := range f.tasks {
 		t := &f.tasks[i]
 		if t.inner == nil {
 			continue
 		}
-		var body *dag.Plan
-		if n := nodeOf(is, lastName(c, t)); n != nil {
-			body = n.Body
-		}
-		if err := m.states(t.inner, body, c); err != nil {
+		if err := m.states(t.inner, c.body(t, is), c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lastName is what the node of t is called now, "" if it is forgotten.
-func lastName(c *change, t *task) string {
+// body is the graph of the frame that a visit holds, whose own is is; nil if it is gone.
+func (c *change) body(t *task, is *dag.Plan) *dag.Plan {
+	name := t.node.Name
 	if to, ok := c.names[t.nodePath()]; ok {
-		return to[strings.LastIndexByte(to, '/')+1:]
+		name = to[strings.LastIndexByte(to, '/')+1:]
 	}
-	return t.node.Name
+	switch n := nodeOf(is, name); {
+	case n == nil:
+		return nil
+	case n.Kind == dag.KindEach && !t.isItem(): // items have the state that the Each has
+		return is
+	default:
+		return n.Body
+	}
 }
 
 // state calls the user's function for one frame.

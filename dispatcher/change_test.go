@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -225,4 +226,44 @@ func TestChangedGraphIsToldAndCancelled(t *testing.T) {
 		t.Errorf("the word is %q, want the answer", res.State.Word.Get())
 	}
 	w.expect(t, "asks", "asks", "b", "c")
+}
+
+// A reader of events reads a log of several graphs: each event is told once, and of each
+// superstep the state.
+func TestChangedGraphIsToldToReaders(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	changeHeld(t, changeLine(t, &w, "a", "b", "c"), &store, "b")
+	next := changeLine(t, &w, "a", "b", "x", "c")
+	var live []string
+	o := dispatcher.Options{Observe: func(e dispatcher.Event) {
+		if !e.Live {
+			live = append(live, e.String())
+		}
+	}}
+	res, err := process(t, next, &store, o).Resume(t.Context(), run)
+	completes(t, res, err)
+	var read []string
+	said := 0
+	for e, err := range process(t, next, &store, dispatcher.Options{}).Events(t.Context(), run, dispatcher.Listen{States: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		read = append(read, e.String())
+		if e.Kind == dispatcher.SuperstepEnded {
+			said++
+			var s Tale
+			if err := json.Unmarshal(e.State, &s); err != nil {
+				t.Fatal(err)
+			}
+			says(t, &s, []string{"a", "b", "x", "c"}[:said]...)
+		}
+	}
+	if said != 4 || !slices.Equal(read[len(read)-len(live):], live) {
+		t.Errorf("a reader was told\n%s\nthe observer\n%s", strings.Join(read, "\n"), strings.Join(live, "\n"))
+	}
+	if !slices.ContainsFunc(live, func(e string) bool { return strings.Contains(e, "graph migrated") }) {
+		t.Errorf("nobody was told of the change: %q", live)
+	}
 }

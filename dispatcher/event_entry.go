@@ -38,6 +38,16 @@ func (a *about) after(e *checkpoint.Entry) *about {
 		var o checkpoint.Opening
 		if json.Unmarshal(e.Data, &o) == nil {
 			next.labels, next.correlation = o.Labels, o.Correlation
+			if o.Graph != "" { // a run without a log has none
+				next.graph = o.Graph
+			}
+		}
+		return &next
+	case checkpoint.Migrated:
+		next := *a
+		var d checkpoint.Migration
+		if json.Unmarshal(e.Data, &d) == nil {
+			next.graph = d.Graph
 		}
 		return &next
 	case checkpoint.TurnBegun:

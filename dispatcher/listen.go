@@ -178,11 +178,6 @@ func (rd *reader) head(ctx context.Context) (uint64, error) {
 	case rd.created.IsZero():
 		rd.created, rd.about.graph = info.Created, info.Graph
 		rd.about.labels, rd.about.correlation = info.Labels, info.Correlation
-		if rd.listen.States {
-			if err := rd.c.sameGraph(ctx, info); err != nil {
-				return 0, err
-			}
-		}
 	case !rd.created.Equal(info.Created) || info.Head.Seq < rd.seq:
 		return 0, fmt.Errorf("%w: it was deleted, and another begun", checkpoint.ErrNotFound)
 	}
@@ -269,7 +264,7 @@ func (rd *reader) page(ctx context.Context, head uint64) (page []*telling, err e
 		if err != nil {
 			return page, err
 		}
-		t, err := rd.telling(&e)
+		t, err := rd.telling(ctx, &e)
 		if err != nil {
 			return page, err
 		}
@@ -286,11 +281,14 @@ func (rd *reader) page(ctx context.Context, head uint64) (page []*telling, err e
 }
 
 // telling is what the reader is told of an entry, nil if it does not want it.
-func (rd *reader) telling(e *checkpoint.Entry) (*telling, error) {
+func (rd *reader) telling(ctx context.Context, e *checkpoint.Entry) (t *telling, err error) {
 	rd.about = rd.about.after(e)
 	if rd.m != nil {
 		x := said(*e, nil)
 		x.live = false
+		if err := rd.c.planned(ctx, rd.m, rd.run, &x); err != nil {
+			return nil, err
+		}
 		if err := rd.m.apply(&x); err != nil {
 			return nil, &checkpoint.CorruptError{Run: rd.run, Seq: e.Seq, Reason: err.Error()}
 		}
@@ -300,14 +298,14 @@ func (rd *reader) telling(e *checkpoint.Entry) (*telling, error) {
 	}
 	own := *e // the memory of entries is lent
 	own.Data = slices.Clone(e.Data)
-	t := &telling{Event: rd.about.tell(&own)}
+	t = &telling{Event: rd.about.tell(&own)}
 	if rd.listen.Deltas && e.Kind == checkpoint.Done {
 		t.Delta = slices.Clone(e.Delta)
 	}
 	if rd.m != nil && ofTheRun(e.Kind, e.Path, e.Outcome) {
-		t.state = rd.m.root.view.Draft().Value()
+		t.state, err = rd.c.typed(rd.m, rd.m.root.view, rd.run, e.Seq)
 	}
-	return t, nil
+	return t, err
 }
 
 // ofTheRun reports whether an entry ends a superstep of the run's own frame.

@@ -140,19 +140,10 @@ func (c *core) nested(m *machine, rep *report, point Checkpoint) error {
 	if f.plan.Schema != m.plan.Schema && !sameType(f.view, m.root.view) {
 		return fmt.Errorf("dispatcher: run %q: %s: %w", rep.Run, point, ErrNested)
 	}
-	rep.state, rep.Superstep = f.view.Draft().Value(), point.Superstep
-	if m.plan == c.plan {
-		return nil
-	}
-	view, reasons, err := refit(f.view, c.plan.Schema)
-	switch {
-	case err != nil:
-		return &checkpoint.CorruptError{Run: rep.Run, Seq: point.Seq, Reason: err.Error()}
-	case reasons != nil:
-		return c.changed(rep.Run, m.plan.Digest, reasons)
-	}
-	rep.state = view.Value()
-	return nil
+	rep.Superstep = point.Superstep
+	var err error
+	rep.state, err = c.typed(m, f.view, rep.Run, point.Seq)
+	return c.refuse(rep.Run, err)
 }
 
 // sameType reports whether two states are of one type. Of states that no program has a type

@@ -44,11 +44,11 @@ func (c *core) planned(ctx context.Context, m *machine, id string, x *fact) erro
 	var digest string
 	switch x.Kind {
 	case checkpoint.Opened:
-		var o checkpoint.Opening
-		if err := json.Unmarshal(x.Data, &o); err != nil {
+		o := &checkpoint.Opening{}
+		if err := json.Unmarshal(x.Data, o); err != nil {
 			return &checkpoint.CorruptError{Run: id, Seq: 1, Reason: err.Error()}
 		}
-		digest = o.Digest
+		x.more().opening, digest = o, o.Digest
 	case checkpoint.Migrated:
 		var d checkpoint.Migration
 		if err := json.Unmarshal(x.Data, &d); err != nil {
@@ -81,15 +81,25 @@ func (c *core) report(m *machine, id string, seq uint64) (*report, error) {
 	if m.plan == c.plan || m.root == nil {
 		return rep, nil
 	}
-	view, reasons, err := refit(m.root.view, c.plan.Schema)
+	var err error
+	rep.state, err = c.typed(m, m.root.view, id, seq)
+	return rep, err
+}
+
+// typed is a copy of a state of the machine in the types of the dispatcher's own graph. If
+// it is of another graph and does not fit, the error says why.
+func (c *core) typed(m *machine, view state.Image, id string, seq uint64) (any, error) {
+	if m.plan == c.plan {
+		return view.Draft().Value(), nil
+	}
+	view, reasons, err := refit(view, c.plan.Schema)
 	switch {
 	case err != nil:
-		return rep, &checkpoint.CorruptError{Run: id, Seq: seq, Reason: err.Error()}
+		return nil, &checkpoint.CorruptError{Run: id, Seq: seq, Reason: err.Error()}
 	case reasons != nil:
-		return rep, c.changed(id, m.plan.Digest, reasons)
+		return nil, c.changed(id, m.plan.Digest, reasons)
 	}
-	rep.state = view.Value()
-	return rep, nil
+	return view.Value(), nil
 }
 
 // refit is a state of one schema as a state of another. The reasons say which cells that

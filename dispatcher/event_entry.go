@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -71,7 +72,7 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 			v.Attempt = 1 // entries leave it out
 		}
 	case checkpoint.AttemptFailed:
-		v.failed(e, a.c.nodeOf(e.Path))
+		v.failed(e, a.c)
 	case checkpoint.Interrupted:
 		var i checkpoint.Interrupt
 		if json.Unmarshal(e.Data, &i) == nil {
@@ -91,21 +92,25 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 	return v
 }
 
-func (v *Event) failed(e *checkpoint.Entry, node *dag.PlanNode) {
+func (v *Event) failed(e *checkpoint.Entry, c *core) {
 	var a checkpoint.FailedAttempt
 	if json.Unmarshal(e.Data, &a) != nil {
 		return
 	}
 	v.Failure, v.Final, v.Cause = dag.FailureKind(a.Kind), a.Final, a.Message
+	n := &NodeError{Run: v.Run, Path: e.Path, Attempt: e.Attempt, Kind: v.Failure, Err: errors.New(a.Message)}
 	if a.Origin != "" {
 		v.Cause = a.Origin + ": " + v.Cause
+		n.Path, n.Attempt = a.Origin, a.Attempts
 	}
-	n := &NodeError{Run: v.Run, Path: e.Path, Attempt: e.Attempt, Kind: v.Failure, Err: errors.New(a.Message)}
 	if a.Stack != "" {
 		n.Stack = []byte(a.Stack)
 	}
-	if node != nil && v.Failure == dag.FailedTimeout {
+	if node := c.nodeOf(n.Path); node != nil && v.Failure == dag.FailedTimeout {
 		n.Budget = node.Policy.Timeout
+	}
+	if a.Message == context.DeadlineExceeded.Error() {
+		n.Err = context.DeadlineExceeded // which NodeError knows not to repeat
 	}
 	v.Err = n
 }

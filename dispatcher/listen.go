@@ -128,10 +128,10 @@ func (rd *reader) read(ctx context.Context, ended <-chan struct{}) error {
 		if len(rd.notices) > 0 {
 			continue // they name entries behind the head that was looked at
 		}
-		if pause *= 2; rd.seq > before {
+		if pause = min(2*pause, pauseMost); rd.seq > before {
 			pause = pauseLeast
 		}
-		if err := rd.wait(ctx, ended, min(pause, pauseMost)); err != nil {
+		if err := rd.wait(ctx, ended, pause); err != nil {
 			return err
 		}
 	}

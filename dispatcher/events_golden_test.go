@@ -1,0 +1,289 @@
+package dispatcher_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// An eventsTale is a run, or several calls of one, that is told in events.
+type eventsTale struct {
+	name    string
+	graph   func(t *testing.T) *dag.Graph[Tale]
+	options dispatcher.Options
+	calls   func(t *testing.T, d *dispatcher.Dispatcher[Tale]) // nil means one Run
+}
+
+// eventsCalls makes the calls whose results a tale does not look at.
+func eventsCalls(calls ...func(context.Context, *dispatcher.Dispatcher[Tale]) error) func(*testing.T, *dispatcher.Dispatcher[Tale]) {
+	return func(t *testing.T, d *dispatcher.Dispatcher[Tale]) {
+		for _, call := range calls {
+			t.Log(call(t.Context(), d))
+		}
+	}
+}
+
+func eventsRun(ctx context.Context, d *dispatcher.Dispatcher[Tale]) error {
+	_, err := d.Run(ctx, run, nil)
+	return err
+}
+
+func eventsResume(ctx context.Context, d *dispatcher.Dispatcher[Tale]) error {
+	_, err := d.Resume(ctx, run)
+	return err
+}
+
+// eventsAnswer answers what waits.
+func eventsAnswer(value any) func(context.Context, *dispatcher.Dispatcher[Tale]) error {
+	return func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) error {
+		res, err := d.State(ctx, run)
+		if err != nil {
+			return err
+		}
+		return d.Answer(ctx, run, res.Interrupts[0].ID, value)
+	}
+}
+
+func eventsLine(parts ...part) func(t *testing.T) *dag.Graph[Tale] {
+	return func(t *testing.T) *dag.Graph[Tale] {
+		b := dag.New[Tale]("line")
+		var after []dag.Edge[Tale]
+		for i, f := range parts {
+			after = []dag.Edge[Tale]{dag.Step(b, string(rune('a'+i)), f, after...)}
+		}
+		return frozen(t, b)
+	}
+}
+
+var eventsTales = []eventsTale{
+	{name: "line", graph: eventsLine(nothing[Tale], nothing[Tale])},
+	{name: "nested", graph: func(t *testing.T) *dag.Graph[Tale] {
+		body, inner, b := dag.New[Tale]("body"), dag.New[Tale]("inner"), dag.New[Tale]("nested")
+		dag.Step(body, "turn", nothing[Tale])
+		dag.Step(inner, "fetch", nothing[Tale])
+		way := dag.Route(b, "way", func(context.Context, *Tale) (way, error) { return left, nil }, []way{left, right})
+		loop := dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { return false }, 2, way.On(left))
+		dag.Embed(b, "embed", frozen(t, inner), func(_, _ *Tale) {}, func(_, _ *Tale) {}, loop)
+		dag.Step(b, "never", nothing[Tale], way.On(right))
+		return frozen(t, b)
+	}},
+	{name: "attempts", graph: func(t *testing.T) *dag.Graph[Tale] {
+		b := dag.New[Tale]("attempts")
+		fails := dag.Step(b, "fails", func(ctx context.Context, _ *Tale) error {
+			if dag.Attempt(ctx) == 2 {
+				panic("thunder")
+			}
+			return errWeather
+		}).With(dag.Policy{Attempts: 3})
+		slow := dag.Step(b, "slow", func(ctx context.Context, _ *Tale) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, fails.Failed()).With(dag.Policy{Timeout: time.Millisecond})
+		dag.Step(b, "fetch", nothing[Tale], slow)
+		return frozen(t, b)
+	}},
+	{name: "failed in a loop", graph: func(t *testing.T) *dag.Graph[Tale] {
+		body, b := dag.New[Tale]("body"), dag.New[Tale]("outer")
+		dag.Step(body, "turn", func(context.Context, *Tale) error { return errWeather })
+		loop := dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { return false }, 2)
+		dag.Fail(b, "over", loop.Failed())
+		return frozen(t, b)
+	}},
+	{name: "interrupts", graph: eventsLine(nothing[Tale], nothing[Tale], func(ctx context.Context, _ *Tale) error {
+		_, err := dag.Ask[string](ctx, "name", map[string]string{"text": "Who?"})
+		return err
+	}), options: dispatcher.Options{InterruptBefore: []string{"a"}, InterruptAfter: []string{"b"}},
+		calls: eventsCalls(eventsRun, eventsResume, eventsAnswer(dispatcher.Approve), eventsRun, eventsAnswer("Ada"), eventsRun)},
+	{name: "conflict", graph: func(t *testing.T) *dag.Graph[Tale] {
+		b := dag.New[Tale]("conflict")
+		first := dag.Step(b, "first", nothing[Tale])
+		sets := func(_ context.Context, s *Tale) error { s.Word.Set("x"); return nil }
+		dag.Step(b, "one", sets, first)
+		dag.Step(b, "two", sets, first)
+		return frozen(t, b)
+	}, options: dispatcher.Options{Parallel: 1}},
+	{name: "emitted", graph: eventsLine(func(ctx context.Context, _ *Tale) error {
+		return dag.Emit(ctx, "progress", map[string]int{"page": 7})
+	})},
+	{name: "lagged", graph: eventsLine(func(ctx context.Context, _ *Tale) error {
+		for range 3 {
+			if err := dag.Emit(ctx, "value", strings.Repeat("x", 3<<20)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})},
+	{name: "cancelled", graph: eventsLine(nothing[Tale]), calls: func(t *testing.T, d *dispatcher.Dispatcher[Tale]) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errWeather)
+		t.Log(eventsRun(ctx, d))
+		t.Log(eventsRun(t.Context(), d))
+	}},
+	{name: "timed out", graph: eventsLine(nothing[Tale]), calls: func(t *testing.T, d *dispatcher.Dispatcher[Tale]) {
+		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Hour))
+		defer cancel()
+		t.Log(eventsRun(ctx, d))
+	}},
+	{name: "drained", graph: eventsLine(nothing[Tale]), calls: func(t *testing.T, d *dispatcher.Dispatcher[Tale]) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(dispatcher.ErrDrain)
+		t.Log(eventsRun(ctx, d))
+		t.Log(eventsRun(t.Context(), d))
+	}},
+}
+
+// told runs the tale on store and returns what an observer is told.
+func (tale *eventsTale) told(t *testing.T, store checkpoint.Store) []dispatcher.Event {
+	var seen eventsSeen
+	o := tale.options
+	o.Observe = seen.observe
+	d := process(t, tale.graph(t), store, o)
+	if tale.calls == nil {
+		t.Log(eventsRun(t.Context(), d))
+	} else {
+		tale.calls(t, d)
+	}
+	return seen.of()
+}
+
+// The text of every event is what its file says.
+func TestEventTexts(t *testing.T) {
+	for _, tale := range eventsTales {
+		t.Run(tale.name, func(t *testing.T) {
+			told := eventsTold(tale.told(t, new(memory.Store)))
+			for i := range told { // a value that is there for its size alone
+				told[i] = padding.ReplaceAllString(told[i], "…")
+			}
+			golden(t, filepath.Join("events", strings.ReplaceAll(tale.name, " ", "-")+".golden"), told)
+		})
+	}
+}
+
+// An event of an entry is the same for an observer and for who reads it from the log, but
+// for what its documentation says. What is appended beside a live run no observer is told.
+func TestEventsReadAreEventsObserved(t *testing.T) {
+	for _, tale := range eventsTales {
+		t.Run(tale.name, func(t *testing.T) {
+			store := new(memory.Store)
+			observed := slices.DeleteFunc(tale.told(t, store), func(e dispatcher.Event) bool { return e.Live })
+			d := process(t, tale.graph(t), store, dispatcher.Options{})
+			log := readLog(t, store)
+			var read []dispatcher.Event
+			for e, err := range d.Events(t.Context(), run, dispatcher.Listen{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := len(read); e.Seq != uint64(n+1) || e.Live || n >= len(log) || !e.At.Equal(log[n].At) {
+					t.Fatalf("event %d of %d is %s of %s", n+1, len(log), e, e.At)
+				}
+				read = append(read, e)
+			}
+			if len(read) != len(log) {
+				t.Errorf("%d events of %d entries", len(read), len(log))
+			}
+			for _, o := range observed {
+				r := read[o.Seq-1]
+				if (o.Err == nil) != (r.Err == nil) || o.Err != nil && o.Kind == dispatcher.AttemptFailed && o.Err.Error() != r.Err.Error() {
+					t.Errorf("%s: the observer's error is %v, the reader's %v", o, o.Err, r.Err)
+				}
+				o.Err, o.Duration, o.At = nil, 0, r.At
+				r.Err = nil
+				if !reflect.DeepEqual(o, r) {
+					t.Errorf("the observer was told\n%#v\nthe reader\n%#v", o, r)
+				}
+			}
+		})
+	}
+}
+
+// eventsSamples has an entry of every kind that a log may hold.
+var eventsSamples = []checkpoint.Entry{
+	{Kind: checkpoint.Opened, Data: []byte(`{"graph":"line","digest":"d","labels":{"k":"v"}}`)},
+	{Kind: checkpoint.Entered, Path: "loop/2"},
+	{Kind: checkpoint.Done, Path: "loop/2/turn", Step: 1, Attempt: 2, Outcome: "left"},
+	{Kind: checkpoint.AttemptFailed, Path: "a", Step: 1, Attempt: 2, Data: []byte(`{"kind":"panic","message":"thunder","final":true}`)},
+	{Kind: checkpoint.EffectBegun, Path: "a", Step: 1, Attempt: 1, ID: "charge"},
+	{Kind: checkpoint.EffectEnded, Path: "a", Step: 1, Attempt: 1, ID: "charge"},
+	{Kind: checkpoint.Interrupted, Path: "a", Step: 1, ID: "i", Data: []byte(`{"kind":"asked","key":"name","question":"Who?"}`)},
+	{Kind: checkpoint.Answered, ID: "i", Data: []byte(`"Ada"`)},
+	{Kind: checkpoint.Edited, Data: []byte(`"a note"`)},
+	{Kind: checkpoint.Voided, Data: []byte(`["a","b"]`)},
+	{Kind: checkpoint.Superstep, Path: "loop/2", Step: 3},
+	{Kind: checkpoint.Superstep, Step: 2, Outcome: "failed"},
+	{Kind: checkpoint.Resumed, Data: []byte(`{"owner":"o"}`)},
+	{Kind: checkpoint.Cancelled, Data: []byte(`{"cause":"by Ada"}`)},
+	{Kind: checkpoint.TimedOut, Data: []byte(`{"cause":"context deadline exceeded"}`)},
+	{Kind: checkpoint.Failed, Data: []byte(`{"kind":"conflict","cause":"two writers"}`)},
+	{Kind: checkpoint.Waiting, Data: []byte(`{}`)},
+	{Kind: checkpoint.Completed},
+	{Kind: checkpoint.TurnBegun},
+	{Kind: checkpoint.SettingsChanged, Data: []byte(`{"model":"small"}`)},
+	{Kind: checkpoint.Noted, Post: "p", Data: []byte(`"a post changed nothing"`)},
+	{Kind: checkpoint.Migrated, Data: []byte(`{}`)},
+	{Kind: checkpoint.Trimmed},
+}
+
+// Every kind of entry is one event, every event has a channel, and every kind of event is
+// in a golden file.
+func TestEventKinds(t *testing.T) {
+	ctx, store := t.Context(), new(memory.Store)
+	l, err := store.Acquire(ctx, run, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Append(ctx, l, checkpoint.Head{}, eventsSamples); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for e, err := range process(t, eventsLine(nothing[Tale])(t), store, dispatcher.Options{}).Events(ctx, run, dispatcher.Listen{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry := eventsSamples[e.Seq-1]
+		lines = append(lines, fmt.Sprintf("%-16s %-8s turn %d %s", entry.Kind, e.Kind.Channel(), e.Turn, e))
+	}
+	if !*update && len(lines) != len(eventsSamples) {
+		t.Errorf("%d events of %d entries", len(lines), len(eventsSamples))
+	}
+	golden(t, "events/kinds.golden", lines)
+
+	for k := checkpoint.Kind(1); ; k++ {
+		if _, err := k.MarshalText(); err != nil {
+			break
+		}
+		if !slices.ContainsFunc(eventsSamples, func(e checkpoint.Entry) bool { return e.Kind == k }) {
+			t.Errorf("there is no sample of an entry of kind %s", k)
+		}
+	}
+	files, err := filepath.Glob("testdata/events/*.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all string
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += string(text)
+	}
+	for k := dispatcher.EventKind(1); !strings.HasPrefix(k.String(), "event "); k++ {
+		if !strings.Contains(all, ": "+k.String()) {
+			t.Errorf("no golden file has an event of kind %q", k)
+		}
+		if c := k.Channel(); c != dispatcher.Control && c != dispatcher.Progress && c != dispatcher.Monitor {
+			t.Errorf("%q is in channel %q", k, c)
+		}
+	}
+}

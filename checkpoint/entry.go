@@ -14,8 +14,8 @@ const (
 	Entered                         // a frame began, with what it was given (Delta); of an Each Data is [Items]
 	Done                            // a visit finished: Outcome, Delta
 	AttemptFailed                   // an attempt failed: Attempt, Data is a [FailedAttempt]
-	EffectBegun                     // reserved
-	EffectEnded                     // reserved
+	EffectBegun                     // an effect of a visit begins: ID, Data is a [BegunEffect]
+	EffectEnded                     // it has ended: ID, Data is an [EndedEffect]
 	Interrupted                     // a visit waits: ID, Data is an [Interrupt]
 	Answered                        // an interrupt was answered: ID, Data is the answer
 	Edited                          // reserved
@@ -48,7 +48,7 @@ type Entry struct {
 	// Outcome is how a visit finished that has outcomes. One that may choose several has a
 	// JSON array of those that it chose, in the order of their declaration: ["a","b"].
 	Outcome string `json:"outcome,omitempty"`
-	ID      string `json:"id,omitempty"`   // of an interrupt
+	ID      string `json:"id,omitempty"`   // of an interrupt; the key of an effect
 	Post    string `json:"post,omitempty"` // id of the [Post] that this entry drains
 
 	Delta json.RawMessage `json:"delta,omitempty"`
@@ -113,6 +113,26 @@ type FailedAttempt struct {
 	Attempts int    `json:"attempts,omitempty"`
 }
 
+// A BegunEffect is the Data of an [EffectBegun] entry, which is durable before the effect is.
+// An effect that was begun more often than it ended may have happened: it is in doubt.
+type BegunEffect struct {
+	Input  json.RawMessage `json:"input"`
+	Digest string          `json:"digest"`           // SHA-256 of Input, in hexadecimal
+	Output json.RawMessage `json:"output,omitempty"` // a state.Type: what it returns
+	// Replayable: it may be done again under the same idempotency key.
+	Replayable bool      `json:"replayable,omitempty"`
+	At         time.Time `json:"at"`
+}
+
+// An EndedEffect is the Data of an [EffectEnded] entry. One of Output, NotDone and Lost is
+// set.
+type EndedEffect struct {
+	Output  json.RawMessage `json:"output,omitempty"`
+	NotDone string          `json:"not_done,omitempty"` // it did not happen, and this is why
+	Lost    string          `json:"lost,omitempty"`     // it happened, and why its output can't be kept
+	Took    time.Duration   `json:"took,omitempty"`     // nanoseconds
+}
+
 // An Interrupt is the Data of an [Interrupted] entry.
 type Interrupt struct {
 	Kind     string          `json:"kind"` // before, after or asked
@@ -175,7 +195,7 @@ func (s Status) After(k Kind) Status {
 		return StatusTimedOut
 	case Failed:
 		return StatusFailed
-	case Answered, Edited, Noted, SettingsChanged, Trimmed, Migrated:
+	case Answered, Edited, Noted, SettingsChanged, Trimmed, Migrated, EffectBegun, EffectEnded:
 		return s // may be written while the run rests
 	}
 	return StatusRunning

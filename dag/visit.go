@@ -27,6 +27,9 @@ type Visit interface {
 	// Emit shows a value to whoever looks at the run now. It keeps value, and is safe for
 	// concurrent use. ErrVisitOver once the attempt has ended.
 	Emit(name string, value json.RawMessage) error
+	// Effect does what the call says as [Effect] documents it, and returns the output that
+	// is kept. It is safe for concurrent use.
+	Effect(ctx context.Context, call EffectCall) (json.RawMessage, error)
 }
 
 // VisitKey is the context key under which a running node's [Visit] is found.
@@ -57,6 +60,7 @@ const (
 	FailedState    FailureKind = "state"    // a value that it wrote cannot be stored
 	FailedRejected FailureKind = "rejected" // a person rejected its interrupt
 	FailedEnd      FailureKind = "end"      // a dag.Fail was reached
+	FailedInDoubt  FailureKind = "in_doubt" // its function returned an InDoubtError
 )
 
 // Key returns the idempotency key of the visit that ctx belongs to: the same for every

@@ -47,6 +47,7 @@ type scripted struct {
 	emitted  []string
 	refuses  error
 	settings string
+	effects  []dag.EffectCall
 }
 
 var errWaits = errors.New("the visit waits")
@@ -69,6 +70,18 @@ func (v *scripted) Ask(key string, question json.RawMessage, want state.Type) (j
 func (v *scripted) Emit(name string, value json.RawMessage) error {
 	v.emitted = append(v.emitted, name+": "+string(value))
 	return v.refuses
+}
+
+// Effect does it, and keeps what it returned.
+func (v *scripted) Effect(_ context.Context, call dag.EffectCall) (json.RawMessage, error) {
+	v.effects = append(v.effects, call)
+	if v.refuses != nil {
+		return nil, v.refuses
+	}
+	if err := call.Run(); err != nil {
+		return nil, err
+	}
+	return call.Result()
 }
 
 func TestInsideAVisit(t *testing.T) {

@@ -84,6 +84,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 	}
 	r.m, r.journal.head, r.journal.since, r.journal.posts = m, head, m.read, len(posts) > 0
 	m.told.fill(r.about)
+	r.journal.tip = head
 	r.durable.Store(head.Seq)
 	return r.resumable(w)
 }
@@ -121,7 +122,7 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 	r.strays.count.Store(1)
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	if c.store != nil {
-		r.posted = make(chan struct{}, 1)
+		r.posted, r.journal.mutex = make(chan struct{}, 1), make(chan struct{}, 1)
 		r.stored, r.unhold = context.WithCancel(context.WithoutCancel(ctx))
 	}
 	return r

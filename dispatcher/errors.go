@@ -102,12 +102,13 @@ func (e *NodeError) Error() string {
 }
 
 // Is reports whether Err is target, or whether target is ErrTimeout and the attempt
-// timed out.
+// timed out, or dag.ErrInDoubt and an effect is in doubt.
 func (e *NodeError) Is(target error) bool {
 	if target == context.Canceled || target == context.DeadlineExceeded {
 		return false
 	}
-	return target == ErrTimeout && e.Kind == dag.FailedTimeout || errors.Is(e.Err, target)
+	return target == ErrTimeout && e.Kind == dag.FailedTimeout ||
+		target == dag.ErrInDoubt && e.Kind == dag.FailedInDoubt || errors.Is(e.Err, target)
 }
 
 // As finds what Err holds.

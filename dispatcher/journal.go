@@ -6,18 +6,32 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A journal is where a live run stands in its log. It belongs to the run's owner.
+// A journal is where a live run stands in its log. What stands above mutex belongs to the
+// run's owner.
 type journal struct {
-	lease checkpoint.Lease
-	head  checkpoint.Head
-	since int  // bytes that a replay would read since the last snapshot
-	last  int  // bytes of the last snapshot
-	posts bool // there may be posts to take
+	lease checkpoint.Lease // never changes once visits run
+	head  checkpoint.Head  // what the machine was told of
+	since int              // bytes that a replay would read since the last snapshot
+	last  int              // bytes of the last snapshot
+	posts bool             // there may be posts to take
+
+	// mutex is full while something is appended: by the owner, or for an effect of a node that
+	// runs. It guards what follows. It is a channel, because who waits for a slow store at a
+	// sync.Mutex keeps virtual time from passing.
+	mutex chan struct{}
+	tip   checkpoint.Head // the last append
+	err   error           // an append failed: nothing more is appended
+	queue []*effectEntry  // waits to be appended
+	news  []*effectEntry  // durable, and the machine was not told of it
+
+	staged atomic.Pointer[effectEntry] // on its way into the queue, the last one first
+	fresh  atomic.Bool                 // there are news, or an append failed
 }
 
 // What the owner is doing in the store, as results name it when it is abandoned.
@@ -29,7 +43,7 @@ const (
 // flush makes the facts durable, in one append, and then tells them to the observer. It
 // reports whether the caller still owns the run and may go on.
 func (r *run) flush(h *tenure) bool {
-	if len(r.facts) == 0 {
+	if len(r.facts) == 0 && !r.journal.fresh.Load() {
 		return true
 	}
 	if r.c.store == nil {
@@ -44,7 +58,7 @@ func (r *run) flush(h *tenure) bool {
 	if r.c.opts.Observe != nil || len(readers) > 0 {
 		began = time.Now()
 	}
-	head, err := r.c.store.Append(r.stored, r.journal.lease, r.journal.head, entries)
+	news, head, err := r.append(entries)
 	if !h.back(inCall) {
 		return false
 	}
@@ -52,10 +66,10 @@ func (r *run) flush(h *tenure) bool {
 		r.breakOff(h, err)
 		return false
 	}
+	r.hear(news)
 	r.journal.head = head
-	r.durable.Store(head.Seq)
 	r.journal.since += size
-	if !began.IsZero() {
+	if !began.IsZero() && len(entries) > 0 {
 		r.appended = r.about.event(Appended, head.Seq)
 		r.appended.Live, r.appended.Entries, r.appended.Bytes = true, len(entries), size
 		r.appended.At = time.Now()

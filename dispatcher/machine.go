@@ -26,10 +26,13 @@ type machine struct {
 	fault  *fault              // why the run itself failed; nil if visits did, or nothing
 	waits  map[string]*pending // open interrupts by id
 	seen   map[string]bool     // ids of posts that were drained
-	steps  int                 // supersteps ended, of all frames
-	read   int                 // bytes of entries that were replayed
-	told   told
-	index  map[*dag.Plan]map[string]int
+	// effects are those of visits whose superstep of the run's own frame has not ended, by
+	// path and key; nil if there are none.
+	effects map[string]map[string]*effect
+	steps   int // supersteps ended, of all frames
+	read    int // bytes of entries that were replayed
+	told    told
+	index   map[*dag.Plan]map[string]int
 
 	// vets: somebody has to be asked before a visit begins. Without it visits are offered
 	// as they become ready.
@@ -132,6 +135,10 @@ func (m *machine) follow(x *fact, before checkpoint.Status) error {
 		return m.answer(x)
 	case checkpoint.Voided:
 		return m.void(x)
+	case checkpoint.EffectBegun:
+		return m.effectBegun(x)
+	case checkpoint.EffectEnded:
+		return m.effectEnded(x)
 	case checkpoint.Superstep:
 		return m.superstep(x)
 	case checkpoint.Resumed:
@@ -163,7 +170,8 @@ func (m *machine) resolve(x *fact) (err error) {
 			return fmt.Errorf("no frame %q is open", x.Path)
 		}
 		schema = x.f.plan.Schema
-	case checkpoint.Done, checkpoint.AttemptFailed, checkpoint.Interrupted:
+	case checkpoint.Done, checkpoint.AttemptFailed, checkpoint.Interrupted,
+		checkpoint.EffectBegun, checkpoint.EffectEnded:
 		if x.t = m.find(x.Path); x.t == nil {
 			return fmt.Errorf("no visit %q is open", x.Path)
 		}
@@ -406,6 +414,9 @@ func (m *machine) superstep(x *fact) error {
 		return fmt.Errorf("superstep %d of frame %q can't end", x.Step, f.path)
 	}
 	m.steps++
+	if f.holder == nil {
+		m.effects = nil
+	}
 	for _, i := range f.open {
 		t := &f.tasks[i]
 		t.phase = t.phase.settle()

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ func (c *change) onto(m *machine, is *dag.Plan) []byte {
 		c.against("the graph was %q and is %q", m.plan.Name, is.Name)
 	}
 	z := m.frozen()
-	z.Graph = is.Digest
+	z.Graph, z.Effects = is.Digest, c.effects(z.Effects)
 	if m.status == checkpoint.StatusCompleted {
 		z.Root = c.bare(z.Root, m.plan, is)
 	} else {
@@ -141,6 +142,25 @@ func (c *change) renamed(path string) string {
 		node += "/"
 	}
 	return strings.Join(segments, "/")
+}
+
+// effects are those of visits under the paths of the new graph. One that is in doubt can't
+// be moved: the other side knows it by a key that its path is part of.
+func (c *change) effects(z map[string]map[string]frozenEffect) map[string]map[string]frozenEffect {
+	if len(c.names) == 0 {
+		return z
+	}
+	next := make(map[string]map[string]frozenEffect, len(z))
+	for _, path := range slices.Sorted(maps.Keys(z)) {
+		to := c.renamed(path)
+		for _, key := range slices.Sorted(maps.Keys(z[path])) {
+			if to != path && z[path][key].State == effectBegun {
+				c.against("effect %q of visit %s was begun and has not ended, and its node is renamed", key, path)
+			}
+		}
+		next[to] = z[path]
+	}
+	return next
 }
 
 // failure is a failure told with the paths of the new graph.

@@ -25,6 +25,8 @@ type frozenMachine struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Correlation string            `json:"correlation,omitempty"`
 	Settings    json.RawMessage   `json:"settings,omitempty"`
+	// Effects by path and key.
+	Effects map[string]map[string]frozenEffect `json:"effects,omitempty"`
 }
 
 type frozenFault struct {
@@ -90,6 +92,7 @@ func (m *machine) frozen() *frozenMachine {
 		Seen: slices.Sorted(maps.Keys(m.seen)), Root: m.root.freeze(),
 	}
 	z.Labels, z.Correlation, z.Settings = m.told.labels, m.told.correlation, m.told.settings
+	z.Effects = m.freezeEffects()
 	if m.fault != nil {
 		z.Fault = &frozenFault{m.fault.kind, m.fault.message, m.fault.stack}
 	}
@@ -208,6 +211,7 @@ func (m *machine) thawAll(z *frozenMachine) error {
 		}
 		m.seen[id] = true
 	}
+	m.thawEffects(z.Effects)
 	root, err := m.thaw(z.Root, m.plan, nil)
 	m.root = root
 	return err

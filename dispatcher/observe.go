@@ -43,6 +43,8 @@ func (r *run) tell(h *tenure) bool {
 		clear(r.events)
 		r.events = r.events[:0]
 	}
+	clear(r.heard)
+	r.heard = r.heard[:0]
 	clear(r.facts)
 	r.facts = r.facts[:0]
 	return true
@@ -57,7 +59,8 @@ func (r *run) observeFacts(h *tenure) bool {
 		return false
 	}
 	r.tellEmitted()
-	if r.c.store != nil {
+	r.tellHeard()
+	if r.c.store != nil && len(r.facts) > 0 {
 		r.c.observe(r.appended)
 	}
 	for i := range r.events {

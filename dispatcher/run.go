@@ -31,6 +31,7 @@ type run struct {
 	unhold context.CancelFunc
 
 	facts    []fact                // applied and not durable yet
+	heard    []*effectEntry        // by nodes, durable and applied: to be told
 	flight   []*visit              // in goroutines of their own
 	landed   atomic.Pointer[visit] // those that have returned, the last one first
 	results  chan struct{}         // has room for one: somebody has landed
@@ -326,8 +327,9 @@ func (r *run) blank() *fact {
 	return x
 }
 
-func (r *run) apply() {
-	x := &r.facts[len(r.facts)-1]
+func (r *run) apply() { r.mustFit(&r.facts[len(r.facts)-1]) }
+
+func (r *run) mustFit(x *fact) {
 	if err := r.m.apply(x); err != nil {
 		panic(fmt.Sprintf("dispatcher: a fact of a live run does not fit: %s %s: %v", x.Kind, x.Path, err))
 	}

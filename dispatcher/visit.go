@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -26,6 +27,7 @@ type visit struct {
 	t       *task
 	path    string
 	step    int
+	root    int // superstep of the run's own frame
 	attempt int
 	about   *about
 	draft   state.Image
@@ -42,6 +44,7 @@ type visit struct {
 
 	asks    atomic.Pointer[question] // the last one asked
 	emits   atomic.Pointer[emission] // the last one kept for the observer
+	effects atomic.Pointer[sync.Map] // what is known of its effects; nil if nothing
 	over    atomic.Bool              // the body has returned, or was abandoned
 	outcome string
 	failed  *userError
@@ -74,6 +77,11 @@ type userError struct {
 func (e *userError) Error() string { return fmt.Sprint(e.err) }
 func (e *userError) Unwrap() error { return e.err }
 
+// returned reports whether the body returned an error, and did not break.
+func (e *userError) returned() bool {
+	return e.kind == dag.FailedError || e.kind == dag.FailedInDoubt
+}
+
 const failedGoexit = dag.FailedGoexit
 
 var (
@@ -85,12 +93,15 @@ var (
 // newVisit makes the context and the draft of the next attempt of t.
 func (r *run) newVisit(t *task) *visit {
 	v := &visit{
-		Context: r.ctx, r: r, t: t, path: t.path(), step: t.frame.step, attempt: t.attempts() + 1,
+		Context: r.ctx, r: r, t: t, path: t.path(), step: t.frame.step, root: r.m.root.step, attempt: t.attempts() + 1,
 		about: r.about, draft: t.frame.view.Draft(), failures: t.failuresBefore(),
 		settings: r.m.told.settings,
 	}
 	if t.odd != nil {
 		v.answers = t.odd.answers
+	}
+	if len(r.m.effects) > 0 {
+		v.learn(r.m.effects[v.path])
 	}
 	if limit := t.node.Policy.Timeout; limit > 0 {
 		v.Context, v.stop = context.WithTimeoutCause(r.ctx, limit, ErrTimeout)
@@ -220,6 +231,9 @@ func (v *visit) call() {
 		v.failed = &userError{kind: dag.FailedError, err: err}
 		retry := v.t.node.Policy.Retry
 		v.again = retry == nil || retry(err)
+		if errors.Is(err, dag.ErrInDoubt) { // another attempt would find the same
+			v.failed.kind, v.again = dag.FailedInDoubt, false
+		}
 	}
 	v.ended = true
 }
@@ -326,7 +340,7 @@ func (r *run) land(v *visit) {
 	if !v.began.IsZero() {
 		took = time.Since(v.began)
 	}
-	if asks := v.asks.Load(); asks != nil && (v.failed == nil || v.failed.kind == dag.FailedError || v.failed.kind == dag.FailedOutcome) {
+	if asks := v.asks.Load(); asks != nil && (v.failed == nil || v.failed.returned() || v.failed.kind == dag.FailedOutcome) {
 		r.asked(v, asks)
 		return
 	}
@@ -351,7 +365,7 @@ func (r *run) land(v *visit) {
 	if timedOut && v.failed.kind == dag.FailedError {
 		v.failed.kind = dag.FailedTimeout
 	}
-	if r.halted() && v.failed.kind == dag.FailedError {
+	if r.halted() && v.failed.returned() {
 		r.m.ready = append(r.m.ready, v.t) // an error after the end is no attempt
 		return
 	}

@@ -12,6 +12,10 @@ import (
 	"unicode/utf8"
 )
 
+// Encode returns *v as a cell would keep it: JSON that can be read back. It is ErrUTF8 if a
+// string in it is not valid UTF-8.
+func Encode[T any](v *T) ([]byte, error) { return encodePlain(v) }
+
 // fast reports whether T is one of the types that encodePlain knows.
 func fast[T any]() bool {
 	switch any((*T)(nil)).(type) {

@@ -28,10 +28,17 @@ type Visit struct {
 	// Settings are what dag.Settings decodes: a value that JSON can say, or a
 	// json.RawMessage. Nil means that the run has none.
 	Settings any
+	// Script says what comes of effects, by key: a value that JSON can say, or a
+	// json.RawMessage, is the output of an effect that has happened; an error is what its
+	// function returns, and dag.ErrInDoubt says that an earlier attempt has begun it. The
+	// function is not called then. That of an effect that has none is.
+	Script map[string]any
 
 	mu      sync.Mutex
 	asked   []Question
 	emitted []Emission
+	effects []Effect
+	kept    map[string]*kept // by key
 }
 
 // A Question is one call of dag.Ask.

@@ -1,0 +1,136 @@
+package dagtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dag/dagtest"
+)
+
+// charge asks for an effect whose function counts its calls in ran and returns err.
+func charge(ctx context.Context, cents int, ran *int, err error, options ...dag.EffectOption) (string, error) {
+	return dag.Effect(ctx, "charge", cents, func(ctx context.Context, cents int) (string, error) {
+		*ran++
+		return dag.Key(ctx), err
+	}, options...)
+}
+
+// An effect that the script says nothing of is done, once.
+func TestEffectForReal(t *testing.T) {
+	v, ran := &dagtest.Visit{Key: "r/pay"}, 0
+	ctx := dagtest.Context(t.Context(), v)
+	for range 2 {
+		if got, err := charge(ctx, 5, &ran, nil); err != nil || got != "r/pay#charge" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if _, err := charge(ctx, 6, &ran, nil); !errors.Is(err, dag.ErrInputChanged) {
+		t.Errorf("another input: %v", err)
+	}
+	if ran != 1 {
+		t.Errorf("done %d times", ran)
+	}
+	all := v.Effects()
+	if len(all) != 3 || !all[0].Ran || all[1].Ran || all[2].Ran {
+		t.Fatalf("remembered %+v", all)
+	}
+	if e := all[0]; e.Key != "charge" || string(e.Input) != "5" || string(e.Output) != `"r/pay#charge"` || e.Err != nil {
+		t.Errorf("remembered %+v", e)
+	}
+	if e := all[2]; e.Output != nil || !errors.Is(e.Err, dag.ErrInputChanged) {
+		t.Errorf("remembered %+v", e)
+	}
+}
+
+// What the script says is what the node gets; nothing is done.
+func TestScriptedEffects(t *testing.T) {
+	refused := errors.New("refused")
+	for _, test := range []struct {
+		name    string
+		script  any
+		options []dag.EffectOption
+		want    string
+		err     error // "" is wanted if it is nil
+		ran     int
+	}{
+		{name: "happened before", script: "r-1", want: "r-1"},
+		{name: "JSON", script: json.RawMessage(`"r-2"`), want: "r-2"},
+		{name: "fails", script: refused, err: dag.ErrInDoubt},
+		{name: "is not done", script: errors.Join(refused, dag.NotDone), err: dag.NotDone},
+		{name: "fails and is replayable", script: refused, options: []dag.EffectOption{dag.Replayable}, err: refused},
+		{name: "begun before", script: dag.ErrInDoubt, err: dag.ErrInDoubt},
+		{name: "begun before and replayable", script: dag.ErrInDoubt, options: []dag.EffectOption{dag.Replayable}, want: "run/node#charge", ran: 1},
+	} {
+		ran := 0
+		v := &dagtest.Visit{Script: map[string]any{"charge": test.script}}
+		got, err := charge(dagtest.Context(t.Context(), v), 5, &ran, nil, test.options...)
+		if got != test.want || !errors.Is(err, test.err) || test.err == nil && err != nil {
+			t.Errorf("%s: %q, %v, want %q, %v", test.name, got, err, test.want, test.err)
+		}
+		if ran != test.ran || v.Effects()[0].Ran != (test.ran == 1) {
+			t.Errorf("%s: done %d times", test.name, ran)
+		}
+		if test.err == dag.ErrInDoubt && test.script != dag.ErrInDoubt && !errors.Is(err, refused) {
+			t.Errorf("%s: %v does not say why", test.name, err)
+		}
+	}
+	v := &dagtest.Visit{Script: map[string]any{"charge": 7}}
+	ran := 0
+	if _, err := charge(dagtest.Context(t.Context(), v), 5, &ran, nil); err == nil || !strings.Contains(err.Error(), `"charge"`) {
+		t.Errorf("an output of another type: %v", err)
+	}
+}
+
+// An error leaves the effect in doubt for the rest of the attempt, unless it says that
+// nothing was done, or the effect is replayable.
+func TestEffectsThatFail(t *testing.T) {
+	cause := errors.New("reset")
+	for _, test := range []struct {
+		name    string
+		err     error
+		options []dag.EffectOption
+		again   error
+		ran     int
+	}{
+		{"in doubt", cause, nil, dag.ErrInDoubt, 1},
+		{"not done", errors.Join(cause, dag.NotDone), nil, nil, 2},
+		{"replayable", cause, []dag.EffectOption{dag.Replayable}, nil, 2},
+	} {
+		ctx, ran := dagtest.Context(t.Context(), nil), 0
+		if _, err := charge(ctx, 5, &ran, test.err, test.options...); !errors.Is(err, cause) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if _, err := charge(ctx, 5, &ran, nil, test.options...); !errors.Is(err, test.again) || test.again == nil && err != nil {
+			t.Errorf("%s, again: %v", test.name, err)
+		}
+		if ran != test.ran {
+			t.Errorf("%s: done %d times, want %d", test.name, ran, test.ran)
+		}
+	}
+}
+
+// No effect begins behind a question without an answer.
+func TestNoEffectBehindAQuestion(t *testing.T) {
+	ctx, ran := dagtest.Context(t.Context(), nil), 0
+	_, _ = dag.Ask[bool](ctx, "sure", "?")
+	if _, err := charge(ctx, 5, &ran, nil); !errors.Is(err, dag.ErrAsked) || ran != 0 {
+		t.Errorf("%v, done %d times", err, ran)
+	}
+}
+
+func TestEmitted(t *testing.T) {
+	v := &dagtest.Visit{}
+	ctx := dagtest.Context(t.Context(), v)
+	for i := range 2 {
+		if err := dag.Emit(ctx, "token", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := v.Emitted(); len(got) != 2 || got[1].Name != "token" || string(got[1].Value) != "1" {
+		t.Errorf("emitted %v", got)
+	}
+}

@@ -1,0 +1,166 @@
+package dag
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawlgo/pawl/state"
+)
+
+// An EffectCall is what [Effect] asks of the [Visit] that its context belongs to.
+type EffectCall struct {
+	Key        string          // tells the effects of one visit apart
+	Input      json.RawMessage // what the node does it with
+	Output     state.Type      // of what it returns
+	Replayable bool
+	Run        func() error                    // does it
+	Result     func() (json.RawMessage, error) // encodes what a Run without an error returned
+}
+
+// An EffectOption says how an effect may be treated. See [Replayable].
+type EffectOption struct {
+	replayable bool
+}
+
+// Replayable says that an effect may be done again under the same key without harm: it is
+// idempotent, or the other side knows the key. It is never in doubt.
+var Replayable = EffectOption{replayable: true}
+
+// NotDone, wrapped by the error of an effect's function, says that the effect did not
+// happen and did not begin: the other side has refused it, for example. Then it may be
+// begun again. Any other error leaves open whether it happened.
+var NotDone = errors.New("dag: the effect did not happen")
+
+var (
+	// ErrInDoubt: an effect was begun, and nobody knows whether it happened. The error is
+	// an [*InDoubtError].
+	ErrInDoubt = errors.New("dag: the effect is in doubt")
+	// ErrInputChanged: an effect of this key was begun with another input. Nothing was done.
+	ErrInputChanged = errors.New("dag: the effect was begun with another input")
+	// ErrOutputLost: the effect happened, and what it returned can't be kept. It is not done
+	// again.
+	ErrOutputLost = errors.New("dag: the output of the effect can't be kept")
+	// ErrAsked: the visit waits for the answer to a question, so no effect begins in it.
+	ErrAsked = errors.New("dag: the visit waits for an answer, and no effect begins")
+)
+
+// An InDoubtError tells of an effect that was begun, and nobody knows whether it happened:
+// the process died in it, or its function returned an error that does not wrap [NotDone].
+// The visit fails with it for good, unless the node handles it: then the node says what
+// happened.
+type InDoubtError struct {
+	Key   string    // as given to Effect
+	Path  string    // of the visit
+	ID    string    // the idempotency key that the other side was given
+	Begun time.Time // the last time
+	Err   error     // what the function returned; nil in later attempts
+}
+
+// Error says what to do.
+func (e *InDoubtError) Error() string {
+	text := fmt.Sprintf("dag: effect %q of visit %s is in doubt: it began at %s, and nobody knows whether it happened",
+		e.Key, e.Path, e.Begun.UTC().Format(time.RFC3339))
+	if e.Err != nil {
+		text += fmt.Sprintf(" (%v)", e.Err)
+	}
+	return text + "; ask the other side for " + e.ID + ", or declare the effect dag.Replayable if doing it again does no harm"
+}
+
+// Is reports whether target is [ErrInDoubt].
+func (e *InDoubtError) Is(target error) bool { return target == ErrInDoubt }
+
+// Unwrap returns what the function returned.
+func (e *InDoubtError) Unwrap() error { return e.Err }
+
+// Effect does fn at most once in a visit for each key, over all attempts, crashes and
+// processes, and returns what fn returned that time. That it begins is durable before fn
+// runs, and its output is durable before Effect returns. In a later attempt an effect that
+// has ended returns the output that was kept, and fn does not run.
+//
+// Inside fn, [Key] returns the idempotency key of the effect: the same in every attempt
+// and process, and unique. The other side should be given it.
+//
+// If fn returns an error, or the process dies in it, nobody knows whether it happened: the
+// effect is in doubt ([*InDoubtError]), and is not done again. Unless the error wraps
+// [NotDone]: then the next attempt does it again. Or it is [Replayable]: then it is done
+// again under the same key. The same key with another input is [ErrInputChanged].
+//
+// Effect is safe for concurrent use, under different keys. What it returns was decoded
+// from what was kept. Nothing begins once ctx is done, or when the visit has asked a
+// question that has no answer ([ErrAsked]). Outside a run Effect calls fn.
+func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context.Context, In) (Out, error), options ...EffectOption) (Out, error) {
+	var out Out
+	v := visitOf(ctx)
+	if v == nil {
+		return fn(ctx, in)
+	}
+	call, err := newEffectCall[In, Out](key, in)
+	if err != nil {
+		return out, err
+	}
+	for _, o := range options {
+		call.Replayable = call.Replayable || o.replayable
+	}
+	inside := context.WithValue(ctx, VisitKey{}, Visit(effectVisit{v, v.Key() + "#" + key}))
+	call.Run = func() (err error) {
+		out, err = fn(inside, in)
+		return err
+	}
+	call.Result = func() (json.RawMessage, error) {
+		raw, err := state.Encode(&out)
+		if err != nil {
+			return nil, fmt.Errorf("%w: effect %q: %w", ErrOutputLost, key, err)
+		}
+		return raw, nil
+	}
+	raw, err := v.Effect(ctx, call)
+	var kept Out // what every later attempt will get as well
+	if err != nil {
+		return kept, err
+	}
+	if err := json.Unmarshal(raw, &kept); err != nil {
+		return kept, fmt.Errorf("dag: output of effect %q: %w", key, err)
+	}
+	return kept, nil
+}
+
+// newEffectCall refuses what can't be kept before anything is done.
+func newEffectCall[In, Out any](key string, in In) (EffectCall, error) {
+	call := EffectCall{Key: key}
+	if key == "" || !utf8.ValidString(key) {
+		return call, fmt.Errorf("dag: the key %q of an effect is empty or not UTF-8", key)
+	}
+	if _, err := state.TypeOf[In](); err != nil {
+		return call, fmt.Errorf("dag: input of effect %q: %w", key, err)
+	}
+	var err error
+	if call.Output, err = state.TypeOf[Out](); err != nil {
+		return call, fmt.Errorf("dag: output of effect %q: %w", key, err)
+	}
+	if call.Input, err = state.Encode(&in); err != nil {
+		return call, fmt.Errorf("dag: input of effect %q: %w", key, err)
+	}
+	return call, nil
+}
+
+// An effectVisit is the visit as the function of an effect sees it.
+type effectVisit struct {
+	Visit
+	key string
+}
+
+func (v effectVisit) Key() string { return v.key }
+
+// Ask is refused: what fn has done so far would have to be done again with the answer.
+func (v effectVisit) Ask(key string, _ json.RawMessage, _ state.Type) (json.RawMessage, error) {
+	return nil, fmt.Errorf("dag: Ask(%q) inside an effect: ask before it begins", key)
+}
+
+// Effect is refused: whether it happened would be in doubt with the one around it.
+func (v effectVisit) Effect(_ context.Context, call EffectCall) (json.RawMessage, error) {
+	return nil, fmt.Errorf("dag: Effect(%q) inside another: do one after the other", call.Key)
+}

@@ -1,0 +1,200 @@
+package dispatcher
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// Effect implements [dag.Visit].
+func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessage, error) {
+	sum := sha256.Sum256(call.Input)
+	digest := hex.EncodeToString(sum[:])
+	was, claim, err := v.claim(call, digest)
+	if err != nil {
+		return nil, v.effectError(call, err)
+	}
+	switch was.state {
+	case effectEnded:
+		return slices.Clone(was.output), nil
+	case effectLost:
+		return nil, v.effectError(call, fmt.Errorf("%w: %s", dag.ErrOutputLost, was.why))
+	}
+	a := effectAttempt{v: v, call: call, is: was}
+	defer func() { v.known().CompareAndSwap(call.Key, claim, a.is) }() // fn may panic
+	if err := a.begin(ctx, digest); err != nil {
+		return nil, v.effectError(call, err)
+	}
+	began := time.Now()
+	if err := call.Run(); err != nil {
+		return nil, a.failed(err)
+	}
+	return a.happened(time.Since(began))
+}
+
+// claim makes the caller the only one that does the effect, or tells what came of it. Of an
+// effect that nothing is known of it returns the zero effect.
+func (v *visit) claim(call dag.EffectCall, digest string) (was, claim *effect, err error) {
+	claim = &effect{digest: digest} // of no state: under way
+	for {
+		found, known := v.known().LoadOrStore(call.Key, claim)
+		if !known {
+			return &effect{}, claim, nil
+		}
+		switch was = found.(*effect); {
+		case was.state == 0 && was.digest != "":
+			return nil, nil, errors.New("dag: an effect of this key is under way")
+		case was.state != 0 && was.digest != digest:
+			return nil, nil, dag.ErrInputChanged
+		case was.state == effectEnded, was.state == effectLost:
+			return was, nil, nil
+		case was.state == effectBegun && !call.Replayable:
+			return nil, nil, v.inDoubt(call, was, nil)
+		}
+		if v.known().CompareAndSwap(call.Key, found, claim) {
+			return was, claim, nil
+		}
+	}
+}
+
+// mayBegin reports why an effect can't begin now.
+func (v *visit) mayBegin(ctx context.Context, call dag.EffectCall) error {
+	limit := v.r.c.opts.Limits.ValueBytes
+	switch {
+	case v.r.c.store == nil:
+		return ErrNoStore
+	case v.over.Load():
+		return dag.ErrVisitOver
+	case v.asks.Load() != nil:
+		return dag.ErrAsked
+	case len(call.Input) > limit:
+		return &LimitError{"value bytes", limit, "the input of effect " + call.Key}
+	}
+	return v.effectContext(ctx)
+}
+
+// effectContext returns the error of the context that was given to Effect, or else that of
+// the attempt.
+func (v *visit) effectContext(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return v.Err()
+}
+
+// An effectAttempt is one time that an effect is done.
+type effectAttempt struct {
+	v    *visit
+	call dag.EffectCall
+	is   *effect // as far as it is durable
+}
+
+// begin makes it durable that the effect begins, unless it can't begin now.
+func (a *effectAttempt) begin(ctx context.Context, digest string) error {
+	if err := a.v.mayBegin(ctx, a.call); err != nil {
+		return err
+	}
+	e := &effect{digest: digest, state: effectBegun, begun: a.v.r.c.opts.now().UTC()}
+	err := a.v.record(checkpoint.EffectBegun, a.call.Key, encode(checkpoint.BegunEffect{
+		Input: a.call.Input, Digest: e.digest, Output: encode(a.call.Output),
+		Replayable: a.call.Replayable, At: e.begun,
+	}))
+	if err != nil {
+		return err
+	}
+	a.is = e
+	if err := a.v.effectContext(ctx); err != nil { // the store took its time, and nothing has begun
+		return a.notDone(err)
+	}
+	return nil
+}
+
+// failed says what an error of the function means.
+func (a *effectAttempt) failed(err error) error {
+	switch {
+	case errors.Is(err, dag.NotDone):
+		return a.notDone(err)
+	case a.call.Replayable:
+		return err
+	}
+	return a.v.inDoubt(a.call, a.is, err)
+}
+
+// notDone makes it durable that the effect did not happen, and returns why.
+func (a *effectAttempt) notDone(why error) error {
+	end := checkpoint.EndedEffect{NotDone: clip(fmt.Sprint(why))}
+	if end.NotDone == "" {
+		end.NotDone = "an error without a text"
+	}
+	if err := a.end(end, effect{state: effectNotDone, why: end.NotDone}); err != nil {
+		return errors.Join(err, why)
+	}
+	return why
+}
+
+// happened makes what the function returned durable.
+func (a *effectAttempt) happened(took time.Duration) (json.RawMessage, error) {
+	output, lost := a.call.Result()
+	if limit := a.v.r.c.opts.Limits.ValueBytes; lost == nil && len(output) > limit {
+		over := &LimitError{"value bytes", limit, "the output of effect " + a.call.Key}
+		lost = fmt.Errorf("%w: %w", dag.ErrOutputLost, over)
+	}
+	if lost != nil {
+		why := clip(plain(lost))
+		if err := a.end(checkpoint.EndedEffect{Lost: why, Took: took}, effect{state: effectLost, why: why}); err != nil {
+			return nil, err
+		}
+		return nil, a.v.effectError(a.call, lost)
+	}
+	if err := a.end(checkpoint.EndedEffect{Output: output, Took: took}, effect{state: effectEnded, output: output}); err != nil {
+		return nil, err
+	}
+	return slices.Clone(output), nil
+}
+
+// end makes it durable how the effect ended.
+func (a *effectAttempt) end(end checkpoint.EndedEffect, is effect) error {
+	if err := a.v.record(checkpoint.EffectEnded, a.call.Key, encode(end)); err != nil {
+		return a.v.effectError(a.call, err)
+	}
+	is.digest, is.begun = a.is.digest, a.is.begun
+	a.is = &is
+	return nil
+}
+
+func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) error {
+	return &dag.InDoubtError{Key: call.Key, Path: v.path, ID: v.Key() + "#" + call.Key, Begun: e.begun, Err: err}
+}
+
+// effectError says which effect err is about, unless it does so itself.
+func (v *visit) effectError(call dag.EffectCall, err error) error {
+	if errors.Is(err, dag.ErrInDoubt) {
+		return err
+	}
+	return fmt.Errorf("dispatcher: effect %q of visit %s: %w", call.Key, v.path, err)
+}
+
+// known is what the attempt knows of the effects of its visit, by key.
+func (v *visit) known() *sync.Map {
+	if m := v.effects.Load(); m != nil {
+		return m
+	}
+	v.effects.CompareAndSwap(nil, new(sync.Map))
+	return v.effects.Load()
+}
+
+// learn tells the attempt what is known of the effects of its visit when it begins.
+func (v *visit) learn(effects map[string]*effect) {
+	for key, e := range effects {
+		v.known().Store(key, e)
+	}
+}

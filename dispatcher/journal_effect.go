@@ -1,0 +1,159 @@
+package dispatcher
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// An effectEntry is an entry that a node appends while it runs. The machine, which belongs
+// to the owner of the run, is told of it when the owner next appends: until then nothing in
+// it depends on the entry, since the visit has not ended.
+type effectEntry struct {
+	v    *visit
+	line checkpoint.Entry
+	size int
+
+	next     *effectEntry // staged before it
+	settled  bool         // the rest is set
+	err      error
+	appended *Event // of the append that it is the first entry of; nil if nobody looks
+}
+
+// record appends an entry of an effect of the visit, and returns when it is durable.
+// Entries of effects that come together share an append.
+func (v *visit) record(kind checkpoint.Kind, key string, data json.RawMessage) error {
+	e := &effectEntry{v: v, line: checkpoint.Entry{
+		Kind: kind, Path: v.path, Step: v.step, Attempt: v.attempt, ID: key, Data: data,
+	}}
+	e.size = len(data) + len(v.path) + entryOverhead
+	j := &v.r.journal
+	for {
+		e.next = j.staged.Load()
+		if j.staged.CompareAndSwap(e.next, e) {
+			break
+		}
+	}
+	j.mutex <- struct{}{}
+	defer func() { <-j.mutex }()
+	j.line()
+	for !e.settled { // else somebody else has appended it meanwhile
+		v.r.appendEffects()
+	}
+	return e.err
+}
+
+// line moves what was staged to the queue, in the order in which it came.
+func (j *journal) line() {
+	end := len(j.queue)
+	for e := j.staged.Swap(nil); e != nil; e = e.next {
+		j.queue = append(j.queue, e)
+	}
+	for a, b := end, len(j.queue)-1; a < b; a, b = a+1, b-1 {
+		j.queue[a], j.queue[b] = j.queue[b], j.queue[a]
+	}
+}
+
+// appendEffects appends the first entries of the queue. Those of a visit that is over are
+// refused: what the owner makes of the visit may be durable already.
+func (r *run) appendEffects() {
+	j := &r.journal
+	var group []*effectEntry
+	var lines []checkpoint.Entry
+	size, taken := 0, 0
+	for _, e := range j.queue {
+		if size > landingBytes {
+			break
+		}
+		taken++
+		switch {
+		case e.v.over.Load():
+			e.err, e.settled = dag.ErrVisitOver, true
+		case j.err != nil:
+			e.err, e.settled = j.err, true
+		default:
+			group, lines, size = append(group, e), append(lines, e.line), size+e.size
+		}
+	}
+	j.queue = append(j.queue[:0], j.queue[taken:]...)
+	if len(group) == 0 {
+		return
+	}
+	began := time.Now()
+	head, err := r.c.store.Append(r.stored, j.lease, j.tip, lines)
+	for i, e := range group {
+		e.line.Seq = j.tip.Seq + uint64(i) + 1
+		e.err, e.settled = err, true
+	}
+	j.fresh.Store(true)
+	if err != nil {
+		j.err = err
+		r.cancel(err) // nothing that the run does from here on can become durable
+		return
+	}
+	j.tip, j.news = head, append(j.news, group...)
+	r.durable.Store(head.Seq)
+	r.tellAppended(group, size, began)
+}
+
+// tellAppended tells readers that the log has grown. The observer is told by the owner.
+func (r *run) tellAppended(group []*effectEntry, size int, began time.Time) {
+	readers := r.listeners()
+	if r.c.opts.Observe == nil && len(readers) == 0 {
+		return
+	}
+	first := group[0]
+	e := first.v.about.event(Appended, group[len(group)-1].line.Seq)
+	e.Live, e.Entries, e.Bytes, e.At = true, len(group), size, time.Now()
+	e.Duration = e.At.Sub(began)
+	first.appended = &e
+	offer(readers, &e)
+	r.c.hub.grown(r.id)
+}
+
+// append appends the owner's entries, behind those of effects that are durable already, and
+// returns the latter: those that the machine was not told of.
+func (r *run) append(entries []checkpoint.Entry) (news []*effectEntry, head checkpoint.Head, err error) {
+	j := &r.journal
+	j.mutex <- struct{}{}
+	defer func() { <-j.mutex }()
+	j.fresh.Store(false)
+	news, j.news = j.news, nil
+	if j.err != nil || len(entries) == 0 {
+		return news, j.tip, j.err
+	}
+	head, err = r.c.store.Append(r.stored, j.lease, j.tip, entries)
+	if err != nil {
+		j.err = err
+		return news, j.tip, err
+	}
+	j.tip = head
+	r.durable.Store(head.Seq)
+	return news, head, nil
+}
+
+// hear tells the machine of entries that nodes have appended. In the log they stand before
+// the end of the visit and of all around it, of which the machine may have been told first:
+// when the superstep of the run's own frame has ended it keeps no effects of it.
+func (r *run) hear(news []*effectEntry) {
+	for _, e := range news {
+		r.journal.since += e.size
+		if e.v.root == r.m.root.step && len(r.m.root.open) > 0 {
+			x := said(e.line, e.v.t)
+			r.mustFit(&x)
+		}
+	}
+	r.heard = append(r.heard, news...)
+}
+
+// tellHeard tells the observer of them.
+func (r *run) tellHeard() {
+	for _, e := range r.heard {
+		if e.appended != nil {
+			r.c.observe(*e.appended)
+		}
+		r.c.observe(r.about.tell(&e.line))
+	}
+}

@@ -320,7 +320,8 @@ const (
 	pauseMost  = time.Second
 )
 
-// wait blocks until there may be something to tell.
+// wait blocks until there may be something to tell. Notices that no entry comes before, as
+// most do while a node emits values, are told here: that takes no look at the store.
 func (rd *reader) wait(ctx context.Context, ended <-chan struct{}, pause time.Duration) error {
 	var again <-chan time.Time
 	grown := rd.follows
@@ -329,14 +330,22 @@ func (rd *reader) wait(ctx context.Context, ended <-chan struct{}, pause time.Du
 		defer timer.Stop()
 		grown, again = rd.ears.grown, timer.C
 	}
-	select {
-	case t := <-rd.ears.notices:
-		rd.notices = append(rd.notices, rd.ears.taken(t))
-	case <-grown:
-	case <-again:
-	case <-ended:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	for {
+		select {
+		case t := <-rd.ears.notices:
+			rd.notices = append(rd.notices, rd.ears.taken(t))
+			if !rd.tellNotices(rd.seq) {
+				return errLeft
+			}
+			if len(rd.notices) == 0 && rd.ears.dropped.Load() == 0 {
+				continue
+			}
+		case <-grown:
+		case <-again:
+		case <-ended:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		return nil
 	}
-	return nil
 }

@@ -18,6 +18,11 @@
 // and never [ErrNotFound]. The format is version 0 and may still change before the first
 // release; a version that is not known is refused and left untouched.
 //
+// # One run as a file
+//
+// [Export] writes a run as lines of JSON that can be verified, and [Import] makes it in
+// another store, where it goes on.
+//
 // Package memory is the executable meaning of [Store], badgerstore the durable one, and
 // storetest the suite that a store of your own has to pass.
 package checkpoint

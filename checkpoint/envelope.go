@@ -65,15 +65,7 @@ func Seal(
 		return dst, Head{}, errors.New("checkpoint: an append needs an entry")
 	}
 	start := len(dst)
-	dst = slices.Grow(dst, sizeOf(entries))
-	dst = append(dst, magic...)
-	dst = append(dst, formatV0, codecJSON, 0, 0, 0, 0, 0, 0)
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(entries)))
-	dst = binary.BigEndian.AppendUint64(dst, after.Seq+1)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(at.UnixMilli()))
-	dst = binary.BigEndian.AppendUint64(dst, epoch)
-	dst = append(dst, after.Digest[:]...)
-	dst = append(dst, 0, 0, 0, 0)
+	dst = beginSeal(slices.Grow(dst, sizeOf(entries)), after, at, epoch, len(entries))
 	for i := range entries {
 		var err error
 		if dst, err = appendEntry(dst, &entries[i]); err != nil {
@@ -85,9 +77,38 @@ func Seal(
 	if len(e)-envelopeHead > maxPayload {
 		return dst[:start], Head{}, ErrTooLarge
 	}
+	endSeal(e)
+	return dst, Head{Seq: after.Seq + uint64(len(entries)), Digest: sha256.Sum256(e)}, nil
+}
+
+// beginSeal appends the head of an envelope, without its length and its checksum.
+func beginSeal(dst []byte, after Head, at time.Time, epoch uint64, count int) []byte {
+	dst = append(dst, magic...)
+	dst = append(dst, formatV0, codecJSON, 0, 0, 0, 0, 0, 0)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(count))
+	dst = binary.BigEndian.AppendUint64(dst, after.Seq+1)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(at.UnixMilli()))
+	dst = binary.BigEndian.AppendUint64(dst, epoch)
+	dst = append(dst, after.Digest[:]...)
+	return append(dst, 0, 0, 0, 0)
+}
+
+// endSeal sets the length and the checksum of an envelope that has its payload.
+func endSeal(e []byte) {
 	binary.BigEndian.PutUint32(e[8:], uint32(len(e)-envelopeHead))
 	binary.BigEndian.PutUint32(e[sumAt:], envelopeSum(e))
-	return dst, Head{Seq: after.Seq + uint64(len(entries)), Digest: sha256.Sum256(e)}, nil
+}
+
+// sealTexts is [Seal] for entries that are encoded. Whether they can be read is for Unseal to
+// say, and whoever loops over them.
+func sealTexts(dst []byte, after Head, at time.Time, epoch uint64, texts [][]byte) []byte {
+	start := len(dst)
+	dst = beginSeal(dst, after, at, epoch, len(texts))
+	for _, text := range texts {
+		dst = append(append(dst, text...), '\n')
+	}
+	endSeal(dst[start:])
+	return dst
 }
 
 // Unseal reads an envelope that fills data, checking everything but its entries, which

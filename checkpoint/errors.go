@@ -12,6 +12,8 @@ var (
 	ErrRunID = errors.New("checkpoint: bad run id")
 	// ErrPostID: the id of a post is empty, too long, not UTF-8, or holds control characters.
 	ErrPostID = errors.New("checkpoint: bad post id")
+	// ErrExists: a run of this id exists.
+	ErrExists = errors.New("checkpoint: run exists")
 	// ErrBusy: somebody holds the lease. See [BusyError].
 	ErrBusy = errors.New("checkpoint: run is busy")
 	// ErrConflict: the head is not the one expected. Nothing was changed.

@@ -24,7 +24,7 @@ var (
 	// or Resume finds out.
 	ErrCommitUnknown = checkpoint.ErrCommitUnknown
 	// ErrExists: a run of this id exists.
-	ErrExists = errors.New("dispatcher: run exists")
+	ErrExists = checkpoint.ErrExists
 	// ErrCompleted: the run is completed.
 	ErrCompleted = errors.New("dispatcher: run is completed")
 	// ErrStaleCursor: the cursor is no longer where the run stands.

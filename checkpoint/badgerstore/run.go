@@ -44,6 +44,11 @@ func (r *run) advance(q *request) {
 	case q.gone:
 		r.info = checkpoint.Info{Run: r.id, Epoch: r.info.Epoch}
 		r.num, r.tail, r.durableEpoch = 0, checkpoint.Head{}, 0
+	case q.restored > 0:
+		epoch := max(r.info.Epoch, q.info.Epoch)
+		r.durableEpoch = q.info.Epoch
+		r.info, r.num = q.info, q.restored
+		r.info.Owner, r.info.Epoch = "", epoch
 	case q.rule == atHead:
 		owner, epoch := r.info.Owner, r.info.Epoch
 		r.info = q.info

@@ -73,6 +73,9 @@ var cases = []struct {
 	{"SnapshotNeedsLeaseAndPosition", snapshotNeedsLeaseAndPosition},
 	{"SnapshotOfManyMegabytes", snapshotOfManyMegabytes},
 	{"GraphIsKeptOnce", graphIsKeptOnce},
+	{"EnvelopesAreTheLog", envelopesAreTheLog},
+	{"RestoreIsExact", restoreIsExact},
+	{"RestoreIsAllOrNothing", restoreIsAllOrNothing},
 	{"DeleteRemovesEverything", deleteRemovesEverything},
 	{"DeleteLeavesOthersAlone", deleteLeavesOthersAlone},
 	{"RunIDsThatAreHard", runIDsThatAreHard},
@@ -92,6 +95,7 @@ var durableCases = []struct {
 	{"LeasesEndWithTheStore", leasesEndWithTheStore},
 	{"DeletedStaysDeleted", deletedStaysDeleted},
 	{"OrderSurvives", orderSurvives},
+	{"RestoredIsThereAgain", restoredIsThereAgain},
 }
 
 // owned returns the lease of a run that nobody holds.

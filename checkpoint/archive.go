@@ -1,0 +1,64 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+)
+
+// An Archiver is a Store that hands out the sealed appends of a run, and takes them in.
+// With it a run that [Export] and [Import] carry to another store keeps its times and its
+// digests.
+type Archiver interface {
+	// Envelopes yields the sealed appends of the run in order, as the log stands when the
+	// loop begins. They are only lent: their memory is valid until the next one is yielded
+	// or the loop ends. Whoever takes them checks them.
+	Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, error]
+
+	// Restore makes the run of the lease, which must not exist, out of the sealed appends
+	// and the messages of another store. All of it happens or nothing: until Restore returns
+	// nil there is no such run, and then it is durable; the lease ends with it. The
+	// envelopes are valid until the next one is taken.
+	// ErrExists if the run exists, ErrFenced and ErrCommitUnknown as for Append, ErrCorrupt
+	// if the envelopes do not form a log; an error among them is returned as it is.
+	Restore(ctx context.Context, l Lease, posts []Post, envelopes iter.Seq2[[]byte, error]) (Info, error)
+}
+
+// Sealed returns what is known of the run once the envelope in data follows i.Head. The
+// error is that of [Unseal], or wraps ErrCorrupt and says why it can't follow.
+func (i Info) Sealed(data []byte) (Info, error) {
+	e, err := i.follow(data)
+	if err != nil {
+		return Info{}, err
+	}
+	entries := make([]Entry, 0, e.Count)
+	for entry, err := range e.Entries() {
+		if err != nil {
+			return Info{}, err
+		}
+		entries = append(entries, entry)
+	}
+	next, err := i.Appended(e.At, e.Head(), entries)
+	if err != nil {
+		return Info{}, damage(err.Error())
+	}
+	next.Epoch = e.Epoch
+	return next, nil
+}
+
+// follow unseals the envelope that has to follow i.Head.
+func (i Info) follow(data []byte) (Envelope, error) {
+	e, err := Unseal(data)
+	switch {
+	case err != nil:
+		return Envelope{}, err
+	case e.First != i.Head.Seq+1:
+		return Envelope{}, damage(fmt.Sprintf("entry %d follows entry %d", e.First, i.Head.Seq))
+	case e.Previous != i.Head.Digest:
+		return Envelope{}, damage(fmt.Sprintf("entry %d does not follow the append before it", e.First))
+	case e.Epoch < max(i.Epoch, 1) || e.Epoch > math.MaxInt64:
+		return Envelope{}, damage(fmt.Sprintf("epoch %d follows epoch %d", e.Epoch, i.Epoch))
+	}
+	return e, nil
+}

@@ -1,0 +1,123 @@
+package badgerstore_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+)
+
+// keysOf returns all keys of an open store but its own two and its graphs.
+func keysOf(s *badgerstore.Store) (keys []string) {
+	txn := s.Badger().NewTransactionAt(^uint64(0), false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		if key := string(it.Item().Key()); !strings.HasPrefix(key, "m") && !strings.HasPrefix(key, "g") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// Wherever the process dies in an import, at a write that is lost or at one that is durable
+// and never reported, the next one finds all of the run or nothing of it, no key included.
+func TestImportCrashesAnywhere(t *testing.T) {
+	t.Parallel()
+	from := openUnsynced(t, t.TempDir())
+	l := acquire(t, from, 1)[0]
+	var head checkpoint.Head
+	big, err := json.Marshal(strings.Repeat("x", 540<<10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 8 {
+		e := []checkpoint.Entry{{Kind: checkpoint.Done, Path: "node", Delta: big[:len(big)*(n%3)/2]}}
+		if n%3 == 1 {
+			e[0].Delta = json.RawMessage(`"` + strings.Repeat("y", 90<<10) + `"`)
+		}
+		if head, err = from.Append(t.Context(), l, head, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := from.Post(t.Context(), l.Run, checkpoint.Post{ID: "m", Kind: "answer"}); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := checkpoint.Export(t.Context(), from, l.Run, &file); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("the process is dying")
+	for crash := 1; ; crash++ {
+		for _, lost := range []bool{true, false} {
+			dir := t.TempDir()
+			s := openUnsynced(t, dir)
+			commits := 0
+			s.CommitWith(func(next func() error) error {
+				if commits++; commits < crash {
+					return next()
+				}
+				if commits == crash && !lost {
+					_ = next()
+				}
+				return broken
+			})
+			info, err := checkpoint.Import(t.Context(), s, bytes.NewReader(file.Bytes()), checkpoint.ImportOptions{})
+			_ = s.Close()
+			if err == nil {
+				if info.Head != head || crash < 8 {
+					t.Fatalf("Import = %+v after %d commits, want the head %v", info, commits, head)
+				}
+				return
+			}
+			if !errors.Is(err, broken) && !errors.Is(err, checkpoint.ErrClosed) {
+				t.Fatalf("crash %d: Import = %v", crash, err)
+			}
+			s = openUnsynced(t, dir)
+			info, err = s.Stat(t.Context(), l.Run)
+			switch {
+			case errors.Is(err, checkpoint.ErrNotFound):
+				if keys := keysOf(s); len(keys) > 0 {
+					t.Fatalf("crash %d: %d keys are left, %q the first", crash, len(keys), keys[0])
+				}
+			case err != nil || info.Head != head || lost:
+				t.Fatalf("crash %d, lost: %v: Stat = %+v, %v", crash, lost, info, err)
+			default:
+				var again bytes.Buffer
+				if err := checkpoint.Export(t.Context(), s, l.Run, &again); err != nil || !bytes.Equal(again.Bytes(), file.Bytes()) {
+					t.Fatalf("crash %d: the run is another one: %v", crash, err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// An import that is refused half way takes away what it has written at once.
+func TestImportThatFailsLeavesNoKeys(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	l := acquire(t, s, 1)[0]
+	envelope, _, err := checkpoint.Seal(nil, checkpoint.Head{}, l.Until, 1, oneEntry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Restore(t.Context(), l, nil, func(yield func([]byte, error) bool) {
+		_ = yield(envelope, nil) && yield(envelope, nil)
+	})
+	if !errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Fatalf("Restore = %v", err)
+	}
+	if keys := keysOf(s); len(keys) > 0 {
+		t.Errorf("keys %q are left", keys)
+	}
+}

@@ -1,0 +1,241 @@
+package checkpoint
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"time"
+)
+
+// Export writes a run to w as one file that [Import] can verify: its log as it stands, the
+// graphs that the log names, and the messages that nobody has drained. The file is lines of
+// JSON and can be read with the usual tools. It holds no snapshots: they are made again. The
+// same log gives the same bytes.
+//
+// A run that is live may be exported: the file holds its log up to some append. If the store
+// is no [Archiver] the log is sealed anew, and the digests in the file are not the store's.
+// Export returns the store's errors, [ErrCorrupt] among them, and those of w; what has been
+// written then is no export, and Import refuses it.
+func Export(ctx context.Context, s Store, run string, w io.Writer) error {
+	// Before the log is read, so that no message is missing that it has not drained.
+	posts, err := s.Posts(ctx, run)
+	if err != nil {
+		return err
+	}
+	info, err := s.Stat(ctx, run)
+	if err != nil {
+		return err
+	}
+	x := exporter{s: s, info: Info{Run: run}, w: bufio.NewWriter(w), sum: newLineSum(), graphs: map[string]bool{}}
+	header := headerLine{
+		Pawl: exportName, Format: exportFormat, Run: run, Graph: info.Graph, Digest: info.Digest,
+		Labels: info.Labels, Correlation: info.Correlation, Status: info.Status, Entries: info.Head.Seq,
+	}
+	envelopes := reseal(s.Read(ctx, run, 1, info.Head.Seq))
+	if a, ok := s.(Archiver); ok {
+		envelopes = a.Envelopes(ctx, run)
+		header.Head = hex.EncodeToString(info.Head.Digest[:])
+	}
+	if err := x.line(lineOf(header, nil), false); err != nil {
+		return err
+	}
+	drained, err := x.log(ctx, envelopes, info.Head.Seq)
+	if err != nil {
+		return Corrupt(run, x.info.Head.Seq+1, err)
+	}
+	if what := header.differs(x.info); what != "" {
+		return Corrupt(run, 0, damage("the log has another "+what))
+	}
+	if err := x.posts(posts, drained); err != nil {
+		return err
+	}
+	return x.w.Flush()
+}
+
+// An exporter writes the lines of one run.
+type exporter struct {
+	s      Store
+	info   Info // of the run up to the last line
+	w      *bufio.Writer
+	sum    lineSum
+	graphs map[string]bool // by digest: those that the log has named
+	end    endLine
+}
+
+func (x *exporter) line(body []byte, last bool) error {
+	if _, err := x.w.Write(body); err != nil {
+		return err
+	}
+	_, err := x.w.Write(x.sum.closing(body, last))
+	return err
+}
+
+// differs says in what the header is not that of the run, "" if in nothing.
+func (h headerLine) differs(i Info) string {
+	switch {
+	case h.Run != i.Run:
+		return "run id"
+	case h.Graph != i.Graph || h.Digest != i.Digest:
+		return "graph"
+	case !maps.Equal(h.Labels, i.Labels):
+		return "label"
+	case h.Correlation != i.Correlation:
+		return "correlation id"
+	case h.Status != i.Status:
+		return "status"
+	case h.Entries != i.Head.Seq:
+		return "number of entries"
+	case h.Head != "" && h.Head != hex.EncodeToString(i.Head.Digest[:]):
+		return "head"
+	}
+	return ""
+}
+
+// log writes the appends up to the entry last. It returns the ids of the messages that they
+// drain.
+func (x *exporter) log(
+	ctx context.Context, envelopes iter.Seq2[[]byte, error], last uint64,
+) (map[string]bool, error) {
+	drained := map[string]bool{}
+	for data, err := range envelopes {
+		if err != nil {
+			return nil, err
+		}
+		next, err := x.info.Sealed(data)
+		if err != nil {
+			return nil, err
+		}
+		if err := x.envelope(ctx, data, drained, next); err != nil {
+			return nil, err
+		}
+		if x.info = next; next.Head.Seq >= last {
+			break
+		}
+	}
+	if x.info.Head.Seq != last {
+		return nil, damage("the entry is missing")
+	}
+	return drained, nil
+}
+
+// envelope writes one append, whose end is next, and before it the graphs that it names.
+func (x *exporter) envelope(
+	ctx context.Context, data []byte, drained map[string]bool, next Info,
+) error {
+	e, err := Unseal(data)
+	if err != nil {
+		return err
+	}
+	for entry, err := range e.Entries() {
+		if err != nil {
+			return err
+		}
+		if entry.Post != "" {
+			drained[entry.Post] = true
+		}
+		for _, digest := range graphsNamed(&entry, x.graphs) {
+			if err := x.graph(ctx, digest); err != nil {
+				return err
+			}
+		}
+	}
+	texts, err := e.texts()
+	if err != nil {
+		return err
+	}
+	at, ok := timeText(e.At)
+	if !ok {
+		return damage("the append is of an impossible time")
+	}
+	line := lineOf(appendLine{
+		First: e.First, At: at, Epoch: e.Epoch, Digest: hex.EncodeToString(next.Head.Digest[:]),
+	}, nil)
+	x.end.Appends++
+	return x.line(appendTexts(line, texts), false)
+}
+
+// graph writes a graph, if the store has it: a run can be read without.
+func (x *exporter) graph(ctx context.Context, digest string) error {
+	graph, err := x.s.Graph(ctx, digest)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	x.end.Graphs++
+	return x.line(lineOf(graphLine{Graph: digest}, graph), false)
+}
+
+// posts writes the messages that are not drained, and the end.
+func (x *exporter) posts(posts []Post, drained map[string]bool) error {
+	for _, p := range posts {
+		if drained[p.ID] {
+			continue
+		}
+		at, ok := timeText(p.At)
+		if !ok {
+			return fmt.Errorf("checkpoint: run %q: post %q is of an impossible time", x.info.Run, p.ID)
+		}
+		x.end.Posts++
+		if err := x.line(lineOf(postLine{Post: p.ID, Kind: p.Kind, At: at}, p.Data), false); err != nil {
+			return err
+		}
+	}
+	x.end.End, x.end.Entries = exportName, x.info.Head.Seq
+	x.end.Head = hex.EncodeToString(x.info.Head.Digest[:])
+	return x.line(lineOf(x.end, nil), true)
+}
+
+// What entries that are sealed anew may share an envelope.
+const (
+	resealEntries = 256
+	resealBytes   = 1 << 20
+)
+
+// reseal makes envelopes of the entries of a store that hands out none. Entries of the same
+// time may have been appended together, and nothing else is known.
+func reseal(entries iter.Seq2[Entry, error]) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var group []Entry
+		var at time.Time
+		var head Head
+		var sealed []byte
+		size := 0
+		seal := func() bool {
+			if len(group) == 0 {
+				return true
+			}
+			var err error
+			sealed, head, err = Seal(sealed[:0], head, at, 1, group)
+			group, size = group[:0], 0
+			return yield(sealed, err) && err == nil
+		}
+		for e, err := range entries {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			full := len(group) == resealEntries || size > resealBytes
+			if (full || !e.At.Equal(at)) && !seal() {
+				return
+			}
+			group, at = append(group, e.owned()), e.At
+			size += len(e.Delta) + len(e.Outer) + len(e.Data)
+		}
+		seal()
+	}
+}
+
+// owned returns e in memory of its own.
+func (e Entry) owned() Entry {
+	e.Delta, e.Outer, e.Data = clone(e.Delta), clone(e.Outer), clone(e.Data)
+	return e
+}
+
+func clone(raw []byte) []byte { return append([]byte(nil), raw...) }

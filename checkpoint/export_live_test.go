@@ -1,0 +1,155 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+)
+
+// superDamaged is a store whose log has one byte changed.
+type superDamaged struct {
+	*memory.Store
+	at int
+}
+
+func (s superDamaged) Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		n := 0
+		for data, err := range s.Store.Envelopes(ctx, run) {
+			if at := s.at - n; err == nil && at >= 0 && at < len(data) {
+				data[at] ^= 1
+			}
+			n += len(data)
+			if !yield(data, err) {
+				return
+			}
+		}
+	}
+}
+
+// A log that is damaged is not exported: the error says so, and what was written is refused.
+func TestExportRefusesDamage(t *testing.T) {
+	s := superRun(t, "run")
+	total := 0
+	for data := range s.Envelopes(t.Context(), "run") {
+		total += len(data)
+	}
+	for at := 0; at < total; at += 7 {
+		var file bytes.Buffer
+		err := checkpoint.Export(t.Context(), superDamaged{s, at}, "run", &file)
+		if !errors.Is(err, checkpoint.ErrCorrupt) && !errors.Is(err, checkpoint.ErrVersion) {
+			t.Errorf("byte %d: Export = %v", at, err)
+		}
+		if _, err := checkpoint.Import(t.Context(), new(memory.Store), &file, checkpoint.ImportOptions{}); err == nil {
+			t.Errorf("byte %d: what was written before the damage is imported", at)
+		}
+	}
+	err := checkpoint.Export(t.Context(), s, "no run", io.Discard)
+	if !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("Export of no run = %v", err)
+	}
+	if err := checkpoint.Export(t.Context(), s, "run", brokenWriter{}); !errors.Is(err, errBroken) {
+		t.Errorf("Export to a broken writer = %v", err)
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
+
+// A run that is appended to meanwhile is exported as it stood at one moment.
+func TestExportOfALiveRun(t *testing.T) {
+	s := new(memory.Store)
+	l, err := s.Acquire(t.Context(), "run", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := s.Append(t.Context(), l, checkpoint.Head{}, []checkpoint.Entry{{Kind: checkpoint.Opened, Data: json.RawMessage(`{}`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		for n := range 2000 {
+			e := []checkpoint.Entry{{Kind: checkpoint.Done, Path: "p", Step: n + 1}}
+			if n%20 == 0 {
+				p := checkpoint.Post{ID: fmt.Sprintf("%08d", n), Kind: "answer"}
+				if err := s.Post(t.Context(), "run", p); err != nil {
+					ended <- err
+					return
+				}
+				e[0].Post = p.ID
+			}
+			var err error
+			if head, err = s.Append(t.Context(), l, head, e); err != nil {
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	for live := true; live; {
+		select {
+		case err := <-ended:
+			if live = false; err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+		to := new(memory.Store)
+		info := superImport(t, to, superExport(t, s, "run"))
+		got := superLog(t, to, "run", true)
+		if want := superLog(t, s, "run", true); !strings.HasPrefix(want, got) || info.Head.Seq == 0 {
+			t.Fatal("the import is no beginning of the log")
+		}
+		posts, err := to.Posts(t.Context(), "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range posts {
+			if strings.Contains(got, "Post:"+p.ID+" ") {
+				t.Errorf("message %s is exported and drained", p.ID)
+			}
+		}
+	}
+}
+
+// An append of many megabytes is one line, in both directions.
+func TestExportOfALargeAppend(t *testing.T) {
+	s := superRun(t, "run")
+	l, _ := s.Acquire(t.Context(), "run", "test")
+	info, _ := s.Stat(t.Context(), "run")
+	big, _ := json.Marshal(strings.Repeat("pawl", 3<<20))
+	entries := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: big}, {Kind: checkpoint.Done, Outer: big[:len(big)/2], Path: "x"}}
+	entries[1].Outer = append(bytes.Clone(big[:len(big)/2]), '"')
+	if _, err := s.Append(t.Context(), l, info.Head, entries); err != nil {
+		t.Fatal(err)
+	}
+	file := superExport(t, s, "run")
+	to := superBadger(t)
+	superImport(t, to, file)
+	if !bytes.Equal(superExport(t, to, "run"), file) {
+		t.Error("the export of the import is another file")
+	}
+	plain := superPlain{new(memory.Store)}
+	superImport(t, plain, file)
+	n := 0
+	for e, err := range plain.Read(t.Context(), "run", info.Head.Seq+1, 0) {
+		if err != nil || !bytes.Equal(e.Delta, entries[n].Delta) || !bytes.Equal(e.Outer, entries[n].Outer) {
+			t.Errorf("entry %d is another one: %v", e.Seq, err)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Errorf("there are %d more entries, want 2", n)
+	}
+}

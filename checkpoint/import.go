@@ -1,0 +1,203 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+)
+
+// ImportOptions say what [Import] takes. The zero ImportOptions are good.
+type ImportOptions struct {
+	// LineBytes is how long a line may be: an append is one line. Zero means 128 MiB.
+	LineBytes int
+}
+
+// An ImportError says why a file is no export that can be trusted, and where: nothing was
+// imported. errors.Is finds [ErrCorrupt] for a file that was cut off, changed, or is no
+// export, [ErrVersion] for one of an unknown format, and [ErrTooLarge] for a line that is
+// too long.
+type ImportError struct {
+	Line   int // counted from 1
+	Reason string
+	Err    error
+}
+
+func (e *ImportError) Error() string {
+	return fmt.Sprintf("checkpoint: import: line %d: %s", e.Line, e.Reason)
+}
+
+func (e *ImportError) Unwrap() error { return e.Err }
+
+// importOwner holds the lease of a run while it is imported.
+const importOwner = "an import"
+
+// Import reads what [Export] wrote and makes the run in another store, where it goes on
+// exactly as it would have in the first: same id, same entries under the same numbers, same
+// messages. All of the file is verified before anything of it is written; an [*ImportError]
+// says what is wrong with it. ErrExists if the store has a run of that id: a run has one id,
+// for the keys of its visits are made of it, and what they did outside is known by them.
+//
+// In an [Archiver] the run has the times and digests of the file, and is there whole or not
+// at all. Into any other store the entries are appended, at the times of their import. Up to
+// 16 MiB that is one append; of more, a process that dies meanwhile leaves a part, which has
+// to be deleted before the file is imported again. In both the graphs of the run, which have
+// no id but their digest, may be left behind by an import that failed.
+//
+// A reader that is no [io.Seeker] is copied to a temporary file, for it is read twice.
+func Import(ctx context.Context, s Store, r io.Reader, o ImportOptions) (Info, error) {
+	if o.LineBytes < 0 {
+		return Info{}, errors.New("checkpoint: ImportOptions.LineBytes is negative")
+	}
+	if o.LineBytes == 0 {
+		o.LineBytes = 128 << 20
+	}
+	from, drop, err := twice(r)
+	if err != nil {
+		return Info{}, fmt.Errorf("checkpoint: import: %w", err)
+	}
+	defer drop()
+	begin, err := from.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return Info{}, fmt.Errorf("checkpoint: import: %w", err)
+	}
+	first := newImporter(from, o.LineBytes)
+	for _, err := range first.envelopes(ctx) {
+		if err != nil {
+			return Info{}, err
+		}
+	}
+	if _, err := from.Seek(begin, io.SeekStart); err != nil {
+		return Info{}, fmt.Errorf("checkpoint: import: %w", err)
+	}
+	second := newImporter(from, o.LineBytes)
+	second.graph = func(digest string, graph []byte) error { return s.PutGraph(ctx, digest, graph) }
+	second.want = first.sum.all.Sum(nil)
+	return load(ctx, s, first, second.envelopes(ctx))
+}
+
+// load makes the run of a file that was verified, out of its envelopes.
+func load(
+	ctx context.Context, s Store, file *importer, envelopes iter.Seq2[[]byte, error],
+) (Info, error) {
+	run := file.info.Run
+	if err := absent(ctx, s, run); err != nil {
+		return Info{}, err // though somebody holds its lease
+	}
+	l, err := s.Acquire(ctx, run, importOwner)
+	if err != nil {
+		return Info{}, err
+	}
+	began := false
+	if err = absent(ctx, s, run); err == nil {
+		if a, ok := s.(Archiver); ok {
+			info, err := a.Restore(ctx, l, file.posts, envelopes)
+			_ = s.Release(context.WithoutCancel(ctx), l)
+			return info, err
+		}
+		began, err = appendAll(ctx, s, l, file.posts, envelopes)
+	}
+	_ = s.Release(context.WithoutCancel(ctx), l)
+	if err == nil {
+		return s.Stat(ctx, run)
+	}
+	if began {
+		if derr := s.Delete(context.WithoutCancel(ctx), run); derr != nil {
+			err = fmt.Errorf("%w; deleting what was imported of it: %w", err, derr)
+		}
+	}
+	return Info{}, err
+}
+
+// absent returns ErrExists if there is such a run.
+func absent(ctx context.Context, s Store, run string) error {
+	_, err := s.Stat(ctx, run)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%w: run %q", ErrExists, run)
+	case errors.Is(err, ErrNotFound):
+		return nil
+	}
+	return err
+}
+
+// togetherBytes is how much an import puts into one append of a store that is no Archiver.
+const togetherBytes = 16 << 20
+
+// appendAll appends the entries of a run, few times, and posts its messages. It reports
+// whether the run may exist.
+func appendAll(
+	ctx context.Context, s Store, l Lease, posts []Post, envelopes iter.Seq2[[]byte, error],
+) (began bool, err error) {
+	var head Head
+	var group []Entry
+	size := 0
+	flush := func() error {
+		if len(group) == 0 {
+			return nil
+		}
+		began = true
+		head, err = s.Append(ctx, l, head, group)
+		group, size = group[:0], 0
+		return err
+	}
+	for data, err := range envelopes {
+		if err != nil {
+			return began, err
+		}
+		if size > 0 && size+len(data) > togetherBytes {
+			if err := flush(); err != nil {
+				return began, err
+			}
+		}
+		e, err := Unseal(data)
+		if err != nil {
+			return began, err
+		}
+		for entry, err := range e.Entries() {
+			if err != nil {
+				return began, err
+			}
+			group = append(group, entry.owned())
+		}
+		size += len(data)
+	}
+	if err := flush(); err != nil {
+		return began, err
+	}
+	for _, p := range posts {
+		if err := s.Post(ctx, l.Run, p); err != nil {
+			return began, err
+		}
+	}
+	return began, nil
+}
+
+// twice returns a reader of r that can be read from where it stands more than once, and what
+// ends it.
+func twice(r io.Reader) (io.ReadSeeker, func(), error) {
+	if s, ok := r.(io.ReadSeeker); ok {
+		if _, err := s.Seek(0, io.SeekCurrent); err == nil { // a pipe is a file that can't
+			return s, func() {}, nil
+		}
+	}
+	f, err := os.CreateTemp("", "pawl-import-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	drop := func() {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}
+	_, err = io.Copy(f, r)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		drop()
+		return nil, nil, err
+	}
+	return f, drop, nil
+}

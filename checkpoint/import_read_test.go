@@ -1,0 +1,83 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+)
+
+// superShifty reads as one file the first time and as another one after a Seek.
+type superShifty struct {
+	*bytes.Reader
+	then []byte
+}
+
+func (r *superShifty) Seek(offset int64, whence int) (int64, error) {
+	if whence == io.SeekStart {
+		r.Reader = bytes.NewReader(r.then)
+	}
+	return r.Reader.Seek(offset, whence)
+}
+
+// A reader is read from where it stands; one that can't seek is read as well; one that fails
+// is its own error; and a file that is exchanged while it is read is refused.
+func TestImportReadsTwice(t *testing.T) {
+	file := superExport(t, superRun(t, "run"), "run")
+	s := new(memory.Store)
+	behind := bytes.NewReader(append([]byte("something else\n"), file...))
+	if _, err := behind.Seek(15, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	pipe, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	written := make(chan error, 1)
+	go func() {
+		_, err := w.Write(file)
+		written <- errors.Join(err, w.Close())
+	}()
+	for name, r := range map[string]io.Reader{"at an offset": behind, "no seeker": io.MultiReader(bytes.NewReader(file)), "a pipe": pipe} {
+		if _, err := checkpoint.Import(t.Context(), s, r, checkpoint.ImportOptions{}); err != nil {
+			t.Errorf("%s: Import = %v", name, err)
+		}
+		if err := s.Delete(t.Context(), "run"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	broken := io.MultiReader(bytes.NewReader(file[:100]), errReader{})
+	if _, err := checkpoint.Import(t.Context(), s, broken, checkpoint.ImportOptions{}); !errors.Is(err, errBroken) {
+		t.Errorf("Import of a broken reader = %v", err)
+	}
+	other := superRun(t, "run")
+	l, _ := other.Acquire(t.Context(), "run", "test")
+	info, _ := other.Stat(t.Context(), "run")
+	if _, err := other.Append(t.Context(), l, info.Head, []checkpoint.Entry{{Kind: checkpoint.Noted}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]checkpoint.Store{"archiver": new(memory.Store), "plain": superPlain{new(memory.Store)}} {
+		r := &superShifty{bytes.NewReader(file), superExport(t, other, "run")}
+		var e *checkpoint.ImportError
+		if _, err := checkpoint.Import(t.Context(), s, r, checkpoint.ImportOptions{}); !errors.As(err, &e) {
+			t.Errorf("%s: Import of a file that is exchanged = %v", name, err)
+		}
+		if page, err := s.List(t.Context(), checkpoint.Filter{}); err != nil || len(page) > 0 {
+			t.Errorf("%s: List = %v, %v", name, page, err)
+		}
+	}
+}
+
+var errBroken = errors.New("broken")
+
+type errReader struct{}
+
+func (errReader) Read([]byte) (int, error) { return 0, errBroken }

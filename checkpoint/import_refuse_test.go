@@ -1,0 +1,191 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+)
+
+// superRefused imports what is no export, and checks that it is refused at a line, that the
+// error is found, and that the store has no run.
+func superRefused(t *testing.T, s checkpoint.Store, file []byte, line int, want error, what string) {
+	t.Helper()
+	_, err := checkpoint.Import(t.Context(), s, bytes.NewReader(file), checkpoint.ImportOptions{})
+	var e *checkpoint.ImportError
+	if !errors.As(err, &e) || !errors.Is(err, want) || line > 0 && e.Line != line {
+		t.Errorf("%s: Import = %v, want an ImportError at line %d with %v", what, err, line, want)
+		return
+	}
+	if page, err := s.List(t.Context(), checkpoint.Filter{}); err != nil || len(page) > 0 {
+		t.Errorf("%s: List = %v, %v", what, page, err)
+	}
+}
+
+// Whatever is cut off, changed, left out, doubled, moved or taken from another export is
+// refused, with the number of the line in which it begins.
+func TestImportRefusesWhatWasChanged(t *testing.T) {
+	file := superExport(t, superRun(t, "run"), "run")
+	lines := slices.Collect(bytes.Lines(file))
+	foreign := slices.Collect(bytes.Lines(superExport(t, superRun(t, "other"), "other")))
+	s := new(memory.Store)
+	join := func(parts ...[][]byte) []byte { return bytes.Join(slices.Concat(parts...), nil) }
+	for i, line := range lines {
+		n := i + 1
+		if i < len(lines)-1 {
+			superRefused(t, s, join(lines[:i], lines[i+1:]), n, checkpoint.ErrCorrupt, fmt.Sprintf("without line %d", n))
+			superRefused(t, s, join(lines[:i], lines[i+1:i+2], lines[i:i+1], lines[i+2:]), n,
+				checkpoint.ErrCorrupt, fmt.Sprintf("with lines %d and %d swapped", n, n+1))
+		}
+		superRefused(t, s, join(lines[:i]), n, checkpoint.ErrCorrupt, fmt.Sprintf("cut before line %d", n))
+		superRefused(t, s, join(lines[:n], lines[i:]), n+1, checkpoint.ErrCorrupt, fmt.Sprintf("with line %d twice", n))
+		if i > 0 {
+			superRefused(t, s, join(lines[:i], foreign[i:i+1], lines[n:]), n, checkpoint.ErrCorrupt, fmt.Sprintf("with line %d of another", n))
+			superRefused(t, s, join(lines[:i], foreign[i:]), n, checkpoint.ErrCorrupt, fmt.Sprintf("with another from line %d on", n))
+		}
+		at := len(join(lines[:i]))
+		for k := range line {
+			if k > 0 {
+				superRefused(t, s, file[:at+k], n, checkpoint.ErrCorrupt, fmt.Sprintf("cut at byte %d of line %d", k, n))
+			}
+			changed := bytes.Clone(file)
+			changed[at+k] ^= 1
+			_, err := checkpoint.Import(t.Context(), s, bytes.NewReader(changed), checkpoint.ImportOptions{})
+			var e *checkpoint.ImportError
+			if !errors.As(err, &e) || e.Line != n {
+				t.Errorf("byte %d of line %d changed: Import = %v", k, n, err)
+			}
+		}
+	}
+	superRefused(t, s, append(bytes.Clone(file), "more"...), len(lines)+1, checkpoint.ErrCorrupt, "with more behind it")
+	superRefused(t, s, nil, 1, checkpoint.ErrCorrupt, "nothing")
+	superRefused(t, s, []byte("{}\n"), 1, checkpoint.ErrCorrupt, "an object")
+	superRefused(t, s, []byte(`{"pawl":"run","format":1,"of":"things to come","sum":"x"}`+"\n"), 1, checkpoint.ErrVersion, "a format to come")
+	superImport(t, s, file)
+}
+
+// Who computes the sums anew still can't change the log, put a graph under the digest of
+// another one, or make the header say what the log does not.
+func TestImportRefusesWhatWasForged(t *testing.T) {
+	file := superExport(t, superRun(t, "run"), "run")
+	s := new(memory.Store)
+	for _, c := range []struct {
+		what, old, new string
+		line           int
+	}{
+		{"a changed delta", `"n":1`, `"n":2`, 3},
+		{"a changed time", `09:30:01.120Z`, `09:30:01.121Z`, 4},
+		{"a changed epoch", `"epoch":2`, `"epoch":3`, 5},
+		{"an epoch that falls", `"epoch":3`, `"epoch":1`, 7},
+		{"an epoch that nothing can follow", `"epoch":3`, `"epoch":18446744073709551615`, 7},
+		{"a changed graph", `"kind":"step"`, `"kind":"loop"`, 2},
+		{"an unknown member", `"epoch":1`, `"epoch":1,"more":1`, 3},
+		{"another status", `"status":"interrupted"`, `"status":"completed"`, 1},
+		{"another label", `"tenant":"<abbey>"`, `"tenant":"other"`, 1},
+		{"another number of entries", `"entries":7,"head"`, `"entries":8,"head"`, 1},
+		{"a bad run id", `"run":"run"`, `"run":""`, 1},
+		{"messages in another order", `"post":"2"`, `"post":"0"`, 9},
+		{"a message without an id", `"post":"1"`, `"post":""`, 8},
+		{"a message that is no JSON", `WyAxLAoyXQ==`, `WyAxLA==`, 9},
+	} {
+		if !bytes.Contains(file, []byte(c.old)) {
+			t.Fatalf("%s: %s is not in the file", c.what, c.old)
+		}
+		superRefused(t, s, superResum(bytes.Replace(file, []byte(c.old), []byte(c.new), 1)), c.line, checkpoint.ErrCorrupt, c.what)
+	}
+	if got := superResum(file); !bytes.Equal(got, file) {
+		t.Fatal("the sums of the test are not those of the format")
+	}
+}
+
+// superFails is a Store of which every change is tried, and the one of that number fails.
+type superFails struct {
+	superPlain
+	left int
+}
+
+var errSuperFails = errors.New("the store fails")
+
+func (s *superFails) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
+	if s.left--; s.left < 0 {
+		return checkpoint.Head{}, errSuperFails
+	}
+	return s.superPlain.Append(ctx, l, after, entries)
+}
+
+func (s *superFails) Post(ctx context.Context, run string, p checkpoint.Post) error {
+	if s.left--; s.left < 0 {
+		return errSuperFails
+	}
+	return s.superPlain.Post(ctx, run, p)
+}
+
+// An import that fails in the middle leaves no run, in a store that is no Archiver either.
+func TestImportThatFailsLeavesNothing(t *testing.T) {
+	file := superExport(t, superRun(t, "run"), "run")
+	for n := 0; ; n++ {
+		s := &superFails{superPlain{new(memory.Store)}, n}
+		_, err := checkpoint.Import(t.Context(), s, bytes.NewReader(file), checkpoint.ImportOptions{})
+		if err == nil {
+			if n != 4 { // an append and three messages
+				t.Errorf("the import has made %d changes", n)
+			}
+			return
+		}
+		if _, serr := s.Stat(t.Context(), "run"); !errors.Is(err, errSuperFails) || !errors.Is(serr, checkpoint.ErrNotFound) {
+			t.Errorf("change %d fails: Import = %v, Stat = %v", n, err, serr)
+		}
+		if _, err := s.Acquire(t.Context(), "run", "another"); err != nil {
+			t.Errorf("change %d fails: the lease is not given back: %v", n, err)
+		}
+	}
+}
+
+// A run id that exists is ErrExists, one that somebody holds is ErrBusy; both stay as they are.
+func TestImportRefusesRunsThatExist(t *testing.T) {
+	file := superExport(t, superRun(t, "run"), "run")
+	for name, s := range map[string]checkpoint.Store{"archiver": new(memory.Store), "plain": superPlain{new(memory.Store)}} {
+		l, err := s.Acquire(t.Context(), "run", "somebody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = checkpoint.Import(t.Context(), s, bytes.NewReader(file), checkpoint.ImportOptions{})
+		if !errors.Is(err, checkpoint.ErrBusy) {
+			t.Errorf("%s: Import beside a lease = %v", name, err)
+		}
+		head, err := s.Append(t.Context(), l, checkpoint.Head{}, []checkpoint.Entry{{Kind: checkpoint.Noted}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = checkpoint.Import(t.Context(), s, bytes.NewReader(file), checkpoint.ImportOptions{})
+		if !errors.Is(err, checkpoint.ErrExists) {
+			t.Errorf("%s: Import of a run that exists = %v", name, err)
+		}
+		if info, err := s.Stat(t.Context(), "run"); err != nil || info.Head != head || info.Owner != "somebody" {
+			t.Errorf("%s: Stat = %+v, %v", name, info, err)
+		}
+	}
+}
+
+// A line that is longer than the limit is ErrTooLarge; a limit can't be negative.
+func TestImportLimitsLines(t *testing.T) {
+	file := superExport(t, superRun(t, "run"), "run")
+	longest := 0
+	for line := range bytes.Lines(file) {
+		longest = max(longest, len(line))
+	}
+	for limit, want := range map[int]error{longest - 1: checkpoint.ErrTooLarge, 1: checkpoint.ErrTooLarge, longest: nil} {
+		_, err := checkpoint.Import(t.Context(), new(memory.Store), bytes.NewReader(file), checkpoint.ImportOptions{LineBytes: limit})
+		if !errors.Is(err, want) {
+			t.Errorf("LineBytes: %d: Import = %v, want %v", limit, err, want)
+		}
+	}
+	if _, err := checkpoint.Import(t.Context(), new(memory.Store), bytes.NewReader(file), checkpoint.ImportOptions{LineBytes: -1}); err == nil {
+		t.Error("LineBytes: -1: Import = nil")
+	}
+}

@@ -1,0 +1,261 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// archiver returns s as an Archiver, or skips the test if it is none.
+func archiver(t *testing.T, s checkpoint.Store) checkpoint.Archiver {
+	t.Helper()
+	a, ok := s.(checkpoint.Archiver)
+	if !ok {
+		t.Skip("the store is no Archiver")
+	}
+	return a
+}
+
+// old is when the appends of archived were made.
+var old = time.Date(2020, 2, 3, 4, 5, 6, 7e6, time.UTC)
+
+// archived seals the log of a run of which one append is large, made under some leases.
+func archived(t *testing.T, large int) (envelopes [][]byte, head checkpoint.Head) {
+	t.Helper()
+	big := done(3)
+	big.Delta = encode(strings.Repeat("x", large))
+	for i, entries := range [][]checkpoint.Entry{
+		{opened("graph", map[string]string{"label": "value"}), done(1), done(2)},
+		{big},
+		{done(4), {Kind: checkpoint.Noted, Delta: json.RawMessage("{\n\"a\": [1]}")}},
+		{{Kind: checkpoint.Waiting}},
+		{{Kind: checkpoint.Noted, Post: "drained"}},
+	} {
+		envelope, next, err := checkpoint.Seal(nil, head, old.Add(time.Duration(i)*time.Hour), uint64(i+3), entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		envelopes, head = append(envelopes, envelope), next
+	}
+	return envelopes, head
+}
+
+// lent yields the envelopes in one buffer, and ruins each behind the caller.
+func lent(envelopes [][]byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, e := range envelopes {
+			b := bytes.Clone(e)
+			if !yield(b, nil) {
+				return
+			}
+			ruin(b)
+		}
+	}
+}
+
+// What Envelopes yields is the log, in appends that form a chain to the head.
+func envelopesAreTheLog(t *testing.T, s checkpoint.Store) {
+	a := archiver(t, s)
+	l, head := begun(t, s, "run")
+	rested(t, s, "other")
+	big := done(1)
+	big.Delta = encode(strings.Repeat("x", 3<<20))
+	head = add(t, s, l, head, done(0), big)
+	head = add(t, s, l, head, done(2))
+	info := checkpoint.Info{Run: "run"}
+	for data, err := range a.Envelopes(t.Context(), "run") {
+		if err == nil {
+			info, err = info.Sealed(data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ruin(data)
+	}
+	if want := stat(t, s, "run"); info.Head != head || info.Graph != want.Graph || info.Epoch != l.Epoch ||
+		!info.Created.Equal(want.Created) || info.Status != want.Status {
+		t.Errorf("the envelopes make %+v, the run is %+v", info, want)
+	}
+	for range a.Envelopes(t.Context(), "run") {
+		break // a loop can be left
+	}
+	var err error
+	for _, err = range a.Envelopes(t.Context(), "no run") {
+	}
+	wantErr(t, err, checkpoint.ErrNotFound, "Envelopes of no run")
+	read(t, s, "run", 1, 0) // what was ruined was not the store's
+}
+
+// A run that is restored has the entries, times, digests and messages that it had, ends the
+// lease, and goes on; whatever it held before is not mixed with it.
+func restoreIsExact(t *testing.T, s checkpoint.Store) {
+	a := archiver(t, s)
+	rested(t, s, "run")
+	if err := s.Delete(t.Context(), "run"); err != nil {
+		t.Fatal(err)
+	}
+	rested(t, s, "before")
+	envelopes, head := archived(t, 3<<20)
+	message := checkpoint.Post{ID: "m", Kind: "answer", Data: encode("yes"), At: old}
+	l := owned(t, s, "run")
+	info, err := a.Restore(t.Context(), l, []checkpoint.Post{message}, lent(envelopes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rested(t, s, "after")
+	got := stat(t, s, "run")
+	if got.Head != head || info.Head != head || got.Status != checkpoint.StatusInterrupted || got.Owner != "" ||
+		got.Graph != "graph" || !maps.Equal(got.Labels, map[string]string{"label": "value"}) ||
+		!got.Created.Equal(old) || !got.Updated.Equal(old.Add(3*time.Hour)) || got.Epoch < 7 {
+		t.Errorf("Stat = %+v", got)
+	}
+	var again [][]byte
+	for data, err := range a.Envelopes(t.Context(), "run") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		again = append(again, bytes.Clone(data))
+	}
+	if !slices.EqualFunc(again, envelopes, bytes.Equal) {
+		t.Error("the envelopes are not those that were restored")
+	}
+	if e := read(t, s, "run", 4, 4)[0]; !e.At.Equal(old.Add(time.Hour)) || len(e.Delta) != 3<<20+2 {
+		t.Errorf("entry 4 is of %v with %d bytes", e.At, len(e.Delta))
+	}
+	if p := posts(t, s, "run"); len(p) != 1 || !p[0].Says(message) || !p[0].At.Equal(old) {
+		t.Errorf("Posts = %v", p)
+	}
+	if got := ids(t, s, checkpoint.Filter{}); fmt.Sprint(got) != "[after run before]" {
+		t.Errorf("List = %v: the order is that in which runs came to be in the store", got)
+	}
+	_, err = s.Append(t.Context(), l, head, []checkpoint.Entry{done(9)})
+	wantErr(t, err, checkpoint.ErrFenced, "Append under the lease of the Restore")
+	next := owned(t, s, "run")
+	if next.Epoch <= 7 || next.Epoch <= l.Epoch {
+		t.Errorf("the lease after it is of epoch %d", next.Epoch)
+	}
+	head = add(t, s, next, head, checkpoint.Entry{Kind: checkpoint.Noted, Post: "m"})
+	put(t, s, next, checkpoint.Snapshot{Head: head, Data: []byte("state")})
+	if len(posts(t, s, "run")) != 0 || len(read(t, s, "run", 1, 0)) != 9 {
+		t.Error("the run did not go on")
+	}
+}
+
+// A Restore that is refused, or fails anywhere, leaves no run; the lease stays.
+func restoreIsAllOrNothing(t *testing.T, s checkpoint.Store) {
+	a := archiver(t, s)
+	envelopes, head := archived(t, 900<<10)
+	broken := errors.New("broken")
+	failing := func(after int) iter.Seq2[[]byte, error] {
+		return func(yield func([]byte, error) bool) {
+			for _, e := range envelopes[:after] {
+				if !yield(bytes.Clone(e), nil) {
+					return
+				}
+			}
+			yield(nil, broken)
+		}
+	}
+	swapped := slices.Clone(envelopes)
+	swapped[2], swapped[3] = swapped[3], swapped[2]
+	flipped := slices.Clone(envelopes)
+	flipped[1] = bytes.Clone(flipped[1])
+	flipped[1][200] ^= 1
+	l := owned(t, s, "run")
+	for _, c := range []struct {
+		name      string
+		envelopes iter.Seq2[[]byte, error]
+		posts     []checkpoint.Post
+		want      error
+	}{
+		{"nothing", lent(nil), nil, checkpoint.ErrCorrupt},
+		{"a log without its beginning", lent(envelopes[1:]), nil, checkpoint.ErrCorrupt},
+		{"a log without its second append", lent(slices.Delete(slices.Clone(envelopes), 1, 2)), nil, checkpoint.ErrCorrupt},
+		{"appends in another order", lent(swapped), nil, checkpoint.ErrCorrupt},
+		{"a changed byte", lent(flipped), nil, checkpoint.ErrCorrupt},
+		{"a doubled append", lent(append(slices.Clone(envelopes), envelopes[4])), nil, checkpoint.ErrCorrupt},
+		{"a reader that fails at once", failing(0), nil, broken},
+		{"a reader that fails late", failing(4), nil, broken},
+		{"a bad message", lent(envelopes), []checkpoint.Post{{ID: ""}}, checkpoint.ErrPostID},
+	} {
+		_, err := a.Restore(t.Context(), l, c.posts, c.envelopes)
+		wantErr(t, err, c.want, "Restore of %s", c.name)
+		_, err = s.Stat(t.Context(), "run")
+		wantErr(t, err, checkpoint.ErrNotFound, "Stat after a Restore of %s", c.name)
+		if got := ids(t, s, checkpoint.Filter{}); len(got) != 0 {
+			t.Errorf("after a Restore of %s List = %v", c.name, got)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := a.Restore(ctx, l, nil, func(yield func([]byte, error) bool) {
+		for i, e := range envelopes {
+			if i == 3 {
+				cancel()
+			}
+			if !yield(bytes.Clone(e), nil) {
+				return
+			}
+		}
+	})
+	wantErr(t, err, context.Canceled, "Restore that is cancelled")
+	_, err = a.Restore(t.Context(), checkpoint.Lease{Run: "run", Epoch: 99, Owner: "nobody"}, nil, lent(envelopes))
+	wantErr(t, err, checkpoint.ErrFenced, "Restore without the lease")
+	if info, err := a.Restore(t.Context(), l, nil, lent(envelopes)); err != nil || info.Head != head {
+		t.Fatalf("Restore = %+v, %v", info, err)
+	}
+	_, err = a.Restore(t.Context(), owned(t, s, "run"), nil, lent(envelopes))
+	wantErr(t, err, checkpoint.ErrExists, "Restore of a run that exists")
+}
+
+// A run that was restored is there when the store is opened again; one of which the Restore
+// failed is not, nor does anything of it come back.
+func restoredIsThereAgain(
+	t *testing.T, s checkpoint.Store, reopen func() checkpoint.Store,
+) {
+	envelopes, head := archived(t, 3<<20)
+	message := checkpoint.Post{ID: "m", Kind: "answer", At: old}
+	a := archiver(t, s)
+	_, err := a.Restore(t.Context(), owned(t, s, "run"), []checkpoint.Post{message}, lent(envelopes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = a.Restore(ctx, owned(t, s, "half"), nil, func(yield func([]byte, error) bool) {
+		if yield(bytes.Clone(envelopes[0]), nil) && yield(bytes.Clone(envelopes[1]), nil) {
+			cancel()
+			yield(bytes.Clone(envelopes[2]), nil)
+		}
+	})
+	wantErr(t, err, context.Canceled, "Restore that is cancelled")
+	cancel()
+	for range 2 {
+		s = reopen()
+		info := stat(t, s, "run")
+		if info.Head != head || !info.Created.Equal(old) || info.Status != checkpoint.StatusInterrupted ||
+			len(read(t, s, "run", 1, 0)) != int(head.Seq) || len(posts(t, s, "run")) != 1 {
+			t.Fatalf("Stat = %+v, want the head %d", info, head.Seq)
+		}
+		if got := ids(t, s, checkpoint.Filter{}); fmt.Sprint(got) != "[run]" {
+			t.Errorf("List = %v", got)
+		}
+		l := owned(t, s, "run")
+		if l.Epoch <= info.Epoch {
+			t.Errorf("epoch %d after epoch %d", l.Epoch, info.Epoch)
+		}
+		head = add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.Noted})
+	}
+	rested(t, s, "half")
+	if got := read(t, s, "half", 1, 0); len(got) != 1 {
+		t.Errorf("the new run has %d entries", len(got))
+	}
+}

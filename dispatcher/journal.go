@@ -55,7 +55,7 @@ func (r *run) flush(h *tenure) bool {
 	}
 	var began time.Time
 	readers := r.listeners()
-	if r.c.opts.Observe != nil || len(readers) > 0 {
+	if r.c.opts.Observe != nil || len(readers) > 0 || r.lag.facts > 0 {
 		began = time.Now()
 	}
 	news, head, err := r.append(entries)
@@ -69,7 +69,8 @@ func (r *run) flush(h *tenure) bool {
 	r.hear(news)
 	r.journal.head = head
 	r.journal.since += size
-	if !began.IsZero() && len(entries) > 0 {
+	r.lag.flushed(began)
+	if (r.c.opts.Observe != nil || len(readers) > 0) && len(entries) > 0 {
 		r.appended = r.about.event(Appended, head.Seq)
 		r.appended.Live, r.appended.Entries, r.appended.Bytes = true, len(entries), size
 		r.appended.At = time.Now()

@@ -17,7 +17,8 @@ import (
 //
 // The owner goes round: decide what follows from the facts, make the facts durable, begin
 // what may run, wait for what is running. Only in the third step does anything follow
-// from a fact, so nothing follows from one that isn't durable.
+// from a fact, so nothing follows from one that isn't durable. (Items of an Each that are
+// done may wait for others to share their append, see lag: nothing follows from those yet.)
 type run struct {
 	c       *core
 	id      string
@@ -31,6 +32,7 @@ type run struct {
 	unhold context.CancelFunc
 
 	facts    []fact                // applied and not durable yet
+	lag      lag                   // of them: what waits to share an append
 	heard    []*effectEntry        // by nodes, durable and applied: to be told
 	flight   []*visit              // in goroutines of their own
 	landed   atomic.Pointer[visit] // those that have returned, the last one first
@@ -158,7 +160,7 @@ func (r *run) loop(h *tenure) {
 			}
 			r.rest()
 		}
-		if !r.flush(h) {
+		if !r.lags() && !r.flush(h) {
 			return
 		}
 		if resting || r.m.status == checkpoint.StatusCompleted {

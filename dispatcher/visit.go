@@ -36,7 +36,8 @@ type visit struct {
 	answers  map[string][]byte
 	failures []dag.Failure
 	settings json.RawMessage
-	began    time.Time
+	began    time.Time          // zero if nobody wants to know how long it took
+	took     time.Duration      // set when the body has returned
 	stop     context.CancelFunc // of its time limit; nil if it has none
 	word     atomic.Int32
 	next     *visit // landed before it
@@ -105,6 +106,9 @@ func (r *run) newVisit(t *task) *visit {
 	}
 	if limit := t.node.Policy.Timeout; limit > 0 {
 		v.Context, v.stop = context.WithTimeoutCause(r.ctx, limit, ErrTimeout)
+	}
+	if t.isItem() {
+		v.began = time.Now()
 	}
 	return v
 }
@@ -200,6 +204,9 @@ func (v *visit) Ask(key string, q json.RawMessage, want state.Type) (json.RawMes
 func (v *visit) call() {
 	defer func() {
 		v.over.Store(true)
+		if !v.began.IsZero() {
+			v.took = time.Since(v.began)
+		}
 		if v.ended {
 			return
 		}
@@ -336,10 +343,6 @@ func (r *run) land(v *visit) {
 		return // the store has failed: nothing is kept
 	}
 	r.emitted = v.emitted(r.emitted)
-	var took time.Duration
-	if !v.began.IsZero() {
-		took = time.Since(v.began)
-	}
 	if asks := v.asks.Load(); asks != nil && (v.failed == nil || v.failed.returned() || v.failed.kind == dag.FailedOutcome) {
 		r.asked(v, asks)
 		return
@@ -353,8 +356,11 @@ func (r *run) land(v *visit) {
 		x := r.blank()
 		x.Kind, x.Path, x.Step, x.Outcome = checkpoint.Done, v.path, v.t.frame.step, v.outcome
 		x.t, x.delta = v.t, d
-		if took > 0 {
-			x.more().took = took
+		if v.t.isItem() && r.c.store != nil {
+			r.lag.itemDone(d.Size(), v.took)
+		}
+		if v.took > 0 && (r.c.opts.Observe != nil || len(r.audience) > 0) {
+			x.more().took = v.took
 		}
 		if v.attempt > 1 {
 			x.Attempt = v.attempt
@@ -369,7 +375,7 @@ func (r *run) land(v *visit) {
 		r.m.ready = append(r.m.ready, v.t) // an error after the end is no attempt
 		return
 	}
-	r.attemptFailed(v, took)
+	r.attemptFailed(v)
 }
 
 // written returns what a visit wrote, or why that can't be kept.
@@ -419,7 +425,7 @@ func (r *run) asked(v *visit, last *question) {
 }
 
 // attemptFailed states that an attempt failed, and whether and when there is another.
-func (r *run) attemptFailed(v *visit, took time.Duration) {
+func (r *run) attemptFailed(v *visit) {
 	t, p, u := v.t, v.t.node.Policy, v.failed
 	a := checkpoint.FailedAttempt{Kind: string(u.kind), Message: clip(u.Error()), Stack: clip(string(u.stack))}
 	made := v.attempt
@@ -444,7 +450,7 @@ func (r *run) attemptFailed(v *visit, took time.Duration) {
 	if a.Final && !t.node.FailureFollowed {
 		r.blame(e)
 	}
-	r.fails(t, v.attempt, a, e, took)
+	r.fails(t, v.attempt, a, e, v.took)
 	r.wakeDue()
 }
 

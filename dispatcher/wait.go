@@ -36,7 +36,7 @@ func (r *run) wait() {
 	var slots chan<- struct{}
 	if !r.halting {
 		done = r.ctx.Done()
-		if at, ok := r.earliest(); ok {
+		if at, ok := r.wakes(); ok {
 			timer := time.NewTimer(time.Until(at))
 			defer timer.Stop()
 			due = timer.C
@@ -105,6 +105,15 @@ func (r *run) push(v *visit) {
 	case r.results <- struct{}{}:
 	default:
 	}
+}
+
+// wakes is when the owner has to look after something, if nothing happens before.
+func (r *run) wakes() (at time.Time, ok bool) {
+	at, ok = r.earliest()
+	if end := r.lag.since.Add(r.lag.unit); len(r.facts) > 0 && (!ok || end.Before(at)) {
+		return end, true
+	}
+	return at, ok
 }
 
 func (r *run) earliest() (at time.Time, ok bool) {

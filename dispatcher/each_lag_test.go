@@ -1,0 +1,153 @@
+package dispatcher_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// eachAppend is how long an append to an eachDisk takes.
+const eachAppend = time.Millisecond
+
+// An eachDisk is a store whose appends take their time, and are noted: how many entries
+// each has.
+type eachDisk struct {
+	tampered
+	appends []int
+}
+
+func newEachDisk() *eachDisk {
+	d := new(eachDisk)
+	d.Store = new(memory.Store)
+	d.before = func(_ context.Context, c call) error {
+		if c.method == "Append" {
+			d.appends = append(d.appends, len(c.entries))
+			lasts(eachAppend)
+		}
+		return nil
+	}
+	return d
+}
+
+// eachLasting is a graph of one Each of n items, each of which lasts as long as last says.
+func eachLasting(t testing.TB, n int, p dag.Policy, last func(item int) time.Duration) *dag.Graph[Tale] {
+	t.Helper()
+	b := dag.New[Tale]("tale")
+	items := func(*Tale) []int { return slices.Repeat([]int{0}, n) }
+	dag.Each(b, "review", items, func(ctx context.Context, s *Tale, _ int) error {
+		s.Count.Add(1)
+		if d := last(s.Count.Get()); d > 0 {
+			return heeds(ctx, d)
+		}
+		return nil
+	}).With(p)
+	return frozen(t, b)
+}
+
+// Ten thousand quick items, one after the other or side by side, share a few appends.
+func TestEachQuickItemsShareAppends(t *testing.T) {
+	for _, parallel := range []int{1, 7, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			const n = 10_000
+			g, store := eachLasting(t, n, dag.Policy{Parallel: parallel}, func(int) time.Duration { return 0 }), newEachDisk()
+			d, err := dispatcher.New(g, store, dispatcher.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			if got := res.State.Count.Get(); got != n {
+				t.Errorf("parallel %d: %d items counted, want %d", parallel, got, n)
+			}
+			if len(store.appends) > 20 {
+				t.Errorf("parallel %d: %d appends: %v", parallel, len(store.appends), store.appends[:20])
+			}
+		})
+	}
+}
+
+// Items that take longer than an append are durable one by one, before the next one begins.
+func TestEachSlowItemsAreFlushedOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, store := eachLasting(t, 10, dag.Policy{Parallel: 1}, func(int) time.Duration { return 2 * eachAppend }), newEachDisk()
+		res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		completes(t, res, err)
+		// Opened, Entered twice, and the items. The last one shares its append with what follows: two
+		// supersteps, the end of the Each, and that of the run.
+		want := []int{3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 5}
+		if !slices.Equal(store.appends, want) {
+			t.Errorf("appends of %v entries, want %v", store.appends, want)
+		}
+	})
+}
+
+// What has waited as long as an append takes waits no longer, though a slow item goes on:
+// an hour later nothing but that one would run again.
+func TestEachLagIsNoLongerThanAnAppend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newEachDisk()
+		b := dag.New[Tale]("tale")
+		dag.Each(b, "review", eachOf(4), func(ctx context.Context, s *Tale, item string) error {
+			s.Said.Append(item)
+			if item > "item2" {
+				return heeds(ctx, time.Hour)
+			}
+			return nil
+		}).With(dag.Policy{Parallel: 2})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		res, err := process(t, frozen(t, b), store, dispatcher.Options{Observe: func(e dispatcher.Event) {
+			if e.Kind == dispatcher.VisitDone && time.Since(e.At) > 3*eachAppend {
+				t.Errorf("%v is told after %v", e, time.Since(e.At))
+			}
+		}}).Run(ctx, run, nil)
+		rests(t, res, err, checkpoint.StatusTimedOut, "review/3", "review/4")
+		if want := []string{"review/1", "review/2"}; !slices.Equal(res.Finished, want) {
+			t.Errorf("finished %q, want %q", res.Finished, want)
+		}
+		log := readLog(t, store)
+		for _, e := range log {
+			if e.Kind == checkpoint.Done && e.At.Sub(log[0].At) > time.Second {
+				t.Errorf("%s is durable %v after the run began", e.Path, e.At.Sub(log[0].At))
+			}
+		}
+	})
+}
+
+// A crash loses of quick items no more than one append's worth, and those run again.
+func TestEachCrashBehindQuickItems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, quick = 100, eachAppend / 10
+		g, store := eachLasting(t, n, dag.Policy{Parallel: 1}, func(int) time.Duration { return quick }), newEachDisk()
+		ran := 0
+		o := dispatcher.Options{Observe: func(e dispatcher.Event) {
+			if e.Kind == dispatcher.VisitStarted {
+				ran++
+			}
+		}}
+		honest := store.before
+		store.before = func(ctx context.Context, c call) error {
+			if c.method == "Append" && len(store.appends) == 5 {
+				return errDead
+			}
+			return honest(ctx, c)
+		}
+		_, err := process(t, g, store, o).Run(t.Context(), run, nil)
+		if err == nil {
+			t.Fatal("the store died, and the run is completed")
+		}
+		store.before = honest
+		res, err := process(t, g, store, o).Run(t.Context(), run, nil)
+		completes(t, res, err)
+		if res.State.Count.Get() != n || ran > n+10 {
+			t.Errorf("%d items are counted, of %d, and %d ran", res.State.Count.Get(), n, ran)
+		}
+	})
+}

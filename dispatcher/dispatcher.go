@@ -43,6 +43,8 @@ type Options struct {
 	Paranoid bool
 
 	now func() time.Time // of instants that are stored; nil means time.Now
+	// eager writes a snapshot behind every append, and lets nothing wait to share one: for tests.
+	eager bool
 }
 
 // Limits bound what a run may use. A run that reaches one fails with a [*LimitError].

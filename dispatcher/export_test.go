@@ -20,3 +20,27 @@ func MachineAt[S any](ctx context.Context, d *Dispatcher[S], run string, upTo ui
 	}
 	return m.encode(), nil
 }
+
+// Eager returns o with a snapshot behind every append, and as many appends as there can be.
+func Eager(o Options) Options {
+	o.eager = true
+	return o
+}
+
+// Replayed is what a snapshot of a run at an entry would hold if it were made from a replay
+// of the log from its start.
+func Replayed[S any](ctx context.Context, d *Dispatcher[S], run string, upTo uint64) ([]byte, error) {
+	m := newMachine(d.core.plan)
+	m.replaying = true
+	for e, err := range d.core.store.Read(ctx, run, 1, upTo) {
+		if err != nil {
+			return nil, err
+		}
+		x := said(e, nil)
+		x.live = false
+		if err := m.apply(&x); err != nil {
+			return nil, err
+		}
+	}
+	return m.encode(), nil
+}

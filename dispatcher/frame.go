@@ -102,6 +102,7 @@ type odd struct {
 	budget    int           // of these, before the budget was renewed
 	notBefore int64         // delayed: nanoseconds since 1970
 	wait      time.Duration // delayed: how long the wait was when it was decided
+	woken     bool          // ready: it was delayed until a moment ago, as no entry tells
 	failure   *dag.Failure  // failing, lapsed, failed
 	passed    bool          // an interrupt before it was taken
 	asks      []*pending    // held, asking: what has not ended

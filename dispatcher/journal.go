@@ -113,7 +113,7 @@ func (r *run) encodeDelta(appendJSON func([]byte) []byte) json.RawMessage {
 // 64 KiB: in the background, one at a time. finish waits for it.
 func (r *run) snapshot() {
 	j := &r.journal
-	if j.since <= 64<<10 || j.since <= 4*max(r.m.root.view.Size(), j.last)+64<<10 {
+	if !r.c.opts.eager && (j.since <= 64<<10 || j.since <= 4*max(r.m.root.view.Size(), j.last)+64<<10) {
 		return
 	}
 	if r.snapping != nil {

@@ -35,6 +35,9 @@ func (l *lag) flushed(began time.Time) {
 // lags reports whether the facts may wait for more of their kind, which are about to come.
 func (r *run) lags() bool {
 	l := &r.lag
+	if r.c.opts.eager {
+		return false
+	}
 	return l.facts > 0 && l.facts == len(r.facts) && len(r.m.ready) > 0 && !r.halting && !r.limited() &&
 		l.took < l.unit && l.bytes < landingBytes && time.Since(l.since) < l.unit
 }

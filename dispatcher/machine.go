@@ -104,6 +104,9 @@ func (m *machine) apply(x *fact) error {
 		}
 		m.seen[x.Post] = true
 	}
+	if x.t != nil && x.t.odd != nil && x.Kind != checkpoint.EffectBegun && x.Kind != checkpoint.EffectEnded {
+		x.t.odd.woken = false
+	}
 	before := m.status
 	m.status = m.status.After(x.Kind)
 	if err := m.follow(x, before); err != nil {

@@ -18,7 +18,7 @@ func (m *machine) take() []*task {
 
 // wake offers a visit whose wait between attempts is over.
 func (m *machine) wake(t *task) {
-	t.phase = ready
+	t.phase, t.odd.woken = ready, true
 	m.offer(t)
 }
 

@@ -158,6 +158,9 @@ func (t *task) freeze(i int) frozenTask {
 		z.Inner = t.inner.freeze()
 	}
 	if o := t.odd; o != nil {
+		if o.woken {
+			z.Phase = delayed // as a replay has it
+		}
 		z.Attempts, z.Budget, z.NotBefore, z.Wait = o.attempts, o.budget, o.notBefore, o.wait
 		z.Failure, z.Passed, z.Asks = o.failure, o.passed, t.frame.freezePendings(o.asks)
 		z.Collected = o.collected

@@ -15,9 +15,7 @@ const signature = "I quote and rank what the catalogue says; I am no language mo
 func (lib *Library) Respond(ctx context.Context, q *Inquiry) error {
 	var answer string
 	failures := dag.Failures(ctx)
-	for _, f := range failures {
-		q.Missing.Append(fmt.Sprintf("%s failed: %s", f.Path, f.Message))
-	}
+	q.note(failures)
 	switch intent := q.Intent.Get(); {
 	case len(failures) > 0:
 		answer = paragraphs(apology, signature)

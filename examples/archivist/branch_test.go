@@ -143,8 +143,8 @@ func TestABranchThatFails(t *testing.T) {
 	lib := openLibrary(t, catalogue.Default())
 	delete(lib.lookups, Texts) // a call of nil panics, in plan already
 	q, _ := answered(t, lib, new(memory.Store), "r", labyrinth)
-	if !strings.Contains(flat(q), "something in me failed") || q.Missing.Len() != 1 {
-		t.Errorf("missing %q, answered\n%s", q.Missing.Slice(), q.Answer.Get())
+	if !strings.Contains(flat(q), "something in me failed") || q.Omitted.Len() != 1 {
+		t.Errorf("omitted %q, answered\n%s", q.Omitted.Slice(), q.Answer.Get())
 	}
 }
 

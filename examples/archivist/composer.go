@@ -5,20 +5,40 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/pawlgo/pawl/dag"
 )
 
 // eager is by how many books the first draft is longer than the shortlist, as an author writes
 // who starts before the editor has chosen.
 const eager = 1
 
-// Compose writes a draft. The first one quotes from all candidates; those that follow a refusal
-// quote the shortlist.
+// Compose writes a draft. The language model does if there is one, but not the last that may be
+// written: an answer without its words is better than none.
 func (lib *Library) Compose(ctx context.Context, q *Inquiry) error {
 	if err := lib.pause(ctx); err != nil {
 		return err
 	}
+	if lib.model == nil || q.Attempts.Get() == drafts-1 {
+		return lib.ComposeByRule(ctx, q)
+	}
+	d, err := lib.modelDraft(ctx, q)
+	if err != nil {
+		return err
+	}
+	q.Draft.Set(d)
+	q.Attempts.Add(1)
+	return nil
+}
+
+// ComposeByRule quotes the catalogue: from all candidates in the first draft, from the shortlist in
+// those that follow a refusal, or a model that failed.
+func (lib *Library) ComposeByRule(ctx context.Context, q *Inquiry) error {
+	failures := dag.Failures(ctx)
+	q.note(failures)
 	from := q.Shortlist.Slice()
-	if q.Attempts.Get() == 0 {
+	if q.Attempts.Get() == 0 && len(failures) == 0 {
 		from = q.Candidates.Slice()
 		from = from[:min(q.Shortlist.Len()+eager, len(from))]
 	}
@@ -32,9 +52,17 @@ func (lib *Library) Compose(ctx context.Context, q *Inquiry) error {
 }
 
 // Validate approves a draft in which every book is on the shortlist, once, and every word about it
-// is the catalogue's. It trusts no composer: what it checks could be invented.
+// is the catalogue's; and in whose lead nobody and nothing is named that neither it nor the question
+// names. It trusts no composer: what it checks could be invented.
 func Validate(_ context.Context, q *Inquiry) error {
-	cause := refusal(q.Draft.Get(), q.Shortlist.Slice())
+	d, short := q.Draft.Get(), q.Shortlist.Slice()
+	cause := refusal(d, short)
+	if word := invented(d.Lead, q.Query.Get(), short); cause == "" && word != "" {
+		cause = fmt.Sprintf("the lead names %q, which is in no book on the shortlist", word)
+	}
+	if cause == "" && utf8.RuneCountInString(d.Lead) > maxLead {
+		cause = fmt.Sprintf("the lead is over %d letters", maxLead)
+	}
 	q.FailureCause.Set(cause)
 	q.Approved.Set(cause == "")
 	return nil

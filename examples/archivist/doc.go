@@ -3,7 +3,8 @@
 //
 //	go run ./examples/archivist "What's a book about a labyrinth?"
 //
-// It quotes and ranks what its catalogue says. It is no language model.
+// It quotes and ranks what its catalogue says. It is no language model; it asks one, if the
+// environment names one, and believes nothing that the catalogue does not say.
 //
 // # What it can be asked
 //
@@ -40,6 +41,16 @@
 //	-corpus FILE      answer from another catalogue, one book in JSON per line
 //	-online           ask Open Library too, over the network
 //	-metrics ADDR     serve Prometheus metrics on ADDR while the run is at work
+//
+// # Environment
+//
+//	OPENAI_BASE_URL      an endpoint that speaks OpenAI's chat completions
+//	OPENAI_API_KEY       its key; kept out of runs, and of all that is printed
+//	OPENAI_MODEL         the model
+//	OPENLIBRARY_BASE_URL where -online looks in place of openlibrary.org
+//
+// With one of the first two, that model tells what a question wants and writes the drafts. Where it
+// fails or invents, words and rules do, as they do without one.
 //
 // # Exit status
 //

@@ -20,21 +20,25 @@ func newGraph(lib *Library) (*dag.Graph[Inquiry], error) {
 	b := dag.New[Inquiry]("archivist")
 	ask := dag.Step(b, "ask", Ask)
 	recall := dag.Step(b, "recall", lib.Recall, ask)
-	classify := dag.Route(b, "classify", lib.Classify, intents, dag.Any(recall, recall.Failed()))
+	classify := dag.Route(b, "classify", lib.Classify, intents, dag.Any(recall, recall.Failed())).With(lib.patience())
+	words := dag.Route(b, "classify-by-words", lib.ClassifyByWords, intents, classify.Failed())
+	wants := func(i Intent, more ...Intent) dag.Edge[Inquiry] {
+		return dag.Any(classify.On(i, more...), words.On(i, more...))
+	}
 
 	// One graph, five times: what differs is what is wanted of it, and who may be sent.
-	search := dag.Embed(b, "search", books, wish(Texts, Authors, Subjects, Memory, Online), found, classify.On(Search))
-	describe := dag.Embed(b, "describe", books, wish(Texts, Online), found, classify.On(Describe))
-	byAuthor := dag.Embed(b, "by-author", books, wish(Authors, Online), found, classify.On(ByAuthor))
-	similar := dag.Embed(b, "similar", books, wish(Texts, Subjects, Online), found, classify.On(Similar))
-	topRated := dag.Embed(b, "top-rated", books, wish(Texts, Subjects, Ratings), found, classify.On(TopRated))
+	search := dag.Embed(b, "search", books, wish(Texts, Authors, Subjects, Memory, Online), found, wants(Search))
+	describe := dag.Embed(b, "describe", books, wish(Texts, Online), found, wants(Describe))
+	byAuthor := dag.Embed(b, "by-author", books, wish(Authors, Online), found, wants(ByAuthor))
+	similar := dag.Embed(b, "similar", books, wish(Texts, Subjects, Online), found, wants(Similar))
+	topRated := dag.Embed(b, "top-rated", books, wish(Texts, Subjects, Ratings), found, wants(TopRated))
 
 	weigh := dag.Route(b, "weigh", Weigh, []Evidence{Enough, Little, Nothing},
 		dag.Any(search, describe, byAuthor, similar, topRated))
 	loop := dag.Loop(b, "compose-loop", draft, approved, drafts, weigh.On(Enough, Little))
 
 	dag.Step(b, "respond", lib.Respond, dag.Any(loop, loop.Failed(), weigh.On(Nothing),
-		classify.On(Visits, OffTopic, Unsafe),
+		wants(Visits, OffTopic, Unsafe),
 		search.Failed(), describe.Failed(), byAuthor.Failed(), similar.Failed(), topRated.Failed()))
 	return b.Build()
 }
@@ -58,8 +62,9 @@ func newBookSearch(lib *Library) (*dag.Graph[Quest], error) {
 // newDraft is one round of the loop.
 func newDraft(lib *Library) (*dag.Graph[Inquiry], error) {
 	b := dag.New[Inquiry]("draft")
-	compose := dag.Step(b, "compose", lib.Compose)
-	dag.Step(b, "validate", Validate, compose)
+	compose := dag.Step(b, "compose", lib.Compose).With(lib.patience())
+	rule := dag.Step(b, "compose-by-rule", lib.ComposeByRule, compose.Failed())
+	dag.Step(b, "validate", Validate, dag.Any(compose, rule))
 	return b.Build()
 }
 

@@ -54,7 +54,10 @@ func TestVisits(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := slices.Sorted(visits(graph.Plan(), ""))
-	want := append([]string{"search", "compose-loop", "compose-loop/3/compose", "compose-loop/3/validate"}, everyVisit...)
+	want := append([]string{
+		"classify-by-words", "search", "compose-loop", "compose-loop/1/compose-by-rule", "compose-loop/2/compose-by-rule",
+		"compose-loop/3/compose", "compose-loop/3/compose-by-rule", "compose-loop/3/validate",
+	}, everyVisit...)
 	for _, branch := range []string{"describe", "by-author", "similar", "top-rated"} {
 		want = append(want, branch)
 		for _, path := range everyVisit {

@@ -38,11 +38,36 @@ const (
 
 var intents = []Intent{Search, Describe, ByAuthor, Similar, TopRated, Visits, OffTopic, Unsafe}
 
-// Classify tells what a question wants, and of what.
-func (lib *Library) Classify(_ context.Context, q *Inquiry) (Intent, error) {
+// Classify tells what a question wants, and of what. The language model is asked if there is one.
+func (lib *Library) Classify(ctx context.Context, q *Inquiry) (Intent, error) {
+	if lib.model == nil {
+		return lib.ClassifyByWords(ctx, q)
+	}
+	intent, subject, err := lib.modelIntent(ctx, q)
+	if err != nil {
+		return "", err
+	}
+	q.classify(intent, subject)
+	return intent, nil
+}
+
+// ClassifyByWords goes by the words of the question, where nobody else can tell.
+func (lib *Library) ClassifyByWords(ctx context.Context, q *Inquiry) (Intent, error) {
+	q.note(dag.Failures(ctx))
 	intent, subject := lib.intentOf(q.Query.Get())
+	q.classify(intent, subject)
+	return intent, nil
+}
+
+func (q *Inquiry) classify(intent Intent, subject string) {
 	q.Intent.Set(intent)
 	q.Subject.Set(subject)
 	q.Terms.Replace(search.Terms(subject))
-	return intent, nil
+}
+
+// note keeps what failed and was done without.
+func (q *Inquiry) note(failures []dag.Failure) {
+	for _, f := range failures {
+		q.Omitted.Append(fmt.Sprintf("%s failed: %s", f.Path, f.Message))
+	}
 }

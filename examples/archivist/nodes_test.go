@@ -323,7 +323,7 @@ func TestDraftsThatAreRefused(t *testing.T) {
 	say := func(change func(*Quote)) Draft {
 		said := quote(known)
 		change(&said)
-		return Draft{[]Quote{quote(undated), said}}
+		return Draft{Quotes: []Quote{quote(undated), said}}
 	}
 	for name, c := range map[string]struct {
 		draft Draft
@@ -336,7 +336,7 @@ func TestDraftsThatAreRefused(t *testing.T) {
 		"invented year":    {say(func(s *Quote) { s.Year = 1945 }), "says otherwise"},
 		"invented words":   {say(func(s *Quote) { s.About = "A thriller." }), "says otherwise"},
 		"left out a year":  {say(func(s *Quote) { s.Year = 0 }), "says otherwise"},
-		"one book, twice":  {Draft{[]Quote{quote(known), quote(known)}}, "twice"},
+		"one book, twice":  {Draft{Quotes: []Quote{quote(known), quote(known)}}, "twice"},
 		"case is no title": {say(func(s *Quote) { s.Title = "ficciones" }), "not on the shortlist"},
 	} {
 		got := refusal(c.draft, list)

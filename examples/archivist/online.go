@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/examples/archivist/catalogue"
+	"github.com/pawlgo/pawl/examples/archivist/model"
 	"github.com/pawlgo/pawl/examples/archivist/openlibrary"
 	"github.com/pawlgo/pawl/examples/archivist/search"
 )
@@ -20,10 +20,20 @@ const (
 	fromOpenLibrary = "Open Library knows it; my catalogue does not describe it."
 )
 
-// goOnline lets a scout ask Open Library, or the site that the environment names in its place.
-func (lib *Library) goOnline() {
-	client := &openlibrary.Client{URL: os.Getenv("OPENLIBRARY_BASE_URL")}
-	lib.online = client.Search
+// equip gives the library what is outside the program: Open Library, and the language model that
+// the environment names.
+func (lib *Library) equip(online bool, getenv func(string) string) error {
+	if online {
+		lib.online = (&openlibrary.Client{URL: getenv("OPENLIBRARY_BASE_URL")}).Search
+	}
+	m, err := model.FromEnv(getenv)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	if m != nil {
+		lib.model, lib.modelName = m.Write, m.Name()
+	}
+	return nil
 }
 
 // Online asks Open Library. What it knows of a book that is in the catalogue too, the catalogue

@@ -20,13 +20,16 @@ func (lib *Library) quoted(q *Inquiry, d Draft) string {
 			answer += "\n" + wrap(lib.line(q, said), "  - ", "    ")
 		}
 	}
-	return answer + "\n" + paragraphs(append(slices.Concat(lib.doubts(q), memories(q, d)), signature)...)
+	return answer + "\n" + paragraphs(append(slices.Concat(lib.doubts(q), memories(q, d)), signed(d))...)
 }
 
 // opening is the first paragraph of an answer, and what it leaves for the list under a heading.
 func (lib *Library) opening(q *Inquiry, d Draft) (text string, rest []Quote, heading string) {
 	best, rest := d.Quotes[0], d.Quotes[1:]
 	heading = "Also worth a look:"
+	if d.Lead != "" {
+		return printable(d.Lead), d.Quotes, ""
+	}
 	known := q.Evidence.Get() != Little
 	switch intent := q.Intent.Get(); {
 	case intent == Describe && known:
@@ -92,6 +95,15 @@ func (lib *Library) shared(q *Inquiry, said Quote) string {
 		return ""
 	}
 	return fmt.Sprintf(" In common they have: %s.", listing(both))
+}
+
+// signed tells whose words an answer is made of.
+func signed(d Draft) string {
+	if d.By == "" {
+		return signature
+	}
+	return fmt.Sprintf("The language model %s chose the books from those that I found, and wrote what is above them. "+
+		"What is said of each book is the catalogue's.", printable(d.By))
 }
 
 // doubts are what an answer owns up to.

@@ -48,8 +48,8 @@ func open(c *config, stderr *os.File) (_ *session, err error) {
 		return nil, err
 	}
 	s.closers = append(s.closers, s.lib.Close)
-	if c.online {
-		s.lib.goOnline()
+	if err := s.lib.equip(c.online, os.Getenv); err != nil {
+		return nil, err
 	}
 	if s.graph, err = newGraph(s.lib); err != nil {
 		return nil, err

@@ -27,6 +27,10 @@ type Library struct {
 
 	online        onlineLookup // nil without -online
 	onlineTimeout time.Duration
+
+	model        writer // nil if no language model is set
+	modelName    string
+	modelTimeout time.Duration
 }
 
 // An onlineLookup asks Open Library.

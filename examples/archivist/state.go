@@ -10,7 +10,7 @@ type Inquiry struct {
 	Query           state.Value[string]
 	Recalled        state.List[Earlier] // earlier inquiries of other questions, newest first
 	Before          state.Value[string] // the last run that answered the same question
-	Omitted         state.List[string]  // why an earlier run could not be read
+	Omitted         state.List[string]  // what could not be read or asked, and why
 	RecalledContext state.Value[RecalledContext]
 	MemoryDigest    state.Value[MemoryDigest]
 
@@ -121,6 +121,8 @@ type Place struct {
 
 // A Draft is an answer that has not been approved: what it says of which books, best first.
 type Draft struct {
+	By     string  `json:"by,omitempty"`   // the language model that wrote it
+	Lead   string  `json:"lead,omitempty"` // its own words
 	Quotes []Quote `json:"quotes"`
 }
 

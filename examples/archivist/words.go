@@ -134,6 +134,9 @@ var (
 	trailing = regexp.MustCompile(`(?i)[\s,]*(?:\bplease\b|\bfor\s+me\b|\bto\s+me\b)?[\s?!.]*$`)
 )
 
+// inQuotes finds what stands in quotation marks.
+var inQuotes = regexp.MustCompile(`“([^”]+)”|"([^"]+)"|«([^»]+)»|„([^“]+)“`)
+
 // sum leaves out "-" and "/", which stand in subjects too: 1939-1945, 9/11.
 var sum = regexp.MustCompile(`\d\s*[+*×÷^=]\s*\d`)
 
@@ -152,6 +155,8 @@ var (
 		where which who why will would`)
 	smallTalk = wordSet(`afternoon bye doing evening good goodbye hello help hey hi morning night ok
 		okay test thank thanks yes`)
+	openers = wordSet(`here these those both all each among one two three four five try start begin
+		enjoy explore discover dive consider several most first perhaps maybe also and but yes sure`)
 	small = wordSet(`a an and by da de del der di du in la le of on the to van von`)
 )
 

@@ -12,7 +12,7 @@ type Kind uint8
 const (
 	Opened          Kind = iota + 1 // the run exists: Data is an [Opening], Delta its input
 	Entered                         // a frame began, with what it was given (Delta); of an Each Data is [Items]
-	Done                            // a visit finished: Outcome, Delta
+	Done                            // a visit finished: Outcome, Delta; if the result is not its own, Data is a [Substitution]
 	AttemptFailed                   // an attempt failed: Attempt, Data is a [FailedAttempt]
 	EffectBegun                     // an effect of a visit begins: ID, Data is a [BegunEffect]
 	EffectEnded                     // it has ended: ID, Data is an [EndedEffect]
@@ -111,6 +111,14 @@ type FailedAttempt struct {
 	// which visit inside failed first and how many attempts that one made.
 	Origin   string `json:"origin,omitempty"`
 	Attempts int    `json:"attempts,omitempty"`
+	// By names the interceptor that denied the visit before it began.
+	By string `json:"by,omitempty"`
+}
+
+// A Substitution is the Data of a [Done] entry whose result interceptors gave or changed.
+type Substitution struct {
+	Instead  string   `json:"instead,omitempty"`  // who ran something in place of the node's function
+	Replaced []string `json:"replaced,omitempty"` // who then changed the result, in this order
 }
 
 // A BegunEffect is the Data of an [EffectBegun] entry, which is durable before the effect is.
@@ -139,6 +147,9 @@ type Interrupt struct {
 	Key      string          `json:"key,omitempty"`
 	Question json.RawMessage `json:"question,omitempty"`
 	Want     json.RawMessage `json:"want,omitempty"` // a state.Type: what an answer must be
+	// By names the interceptor that asks before a visit. It needs an answer: such an
+	// interrupt does not end with a resume.
+	By string `json:"by,omitempty"`
 }
 
 // A Resumption is the Data of a [Resumed] entry.

@@ -59,6 +59,7 @@ const (
 	FailedOutcome  FailureKind = "outcome"  // a Route chose an outcome it did not declare
 	FailedState    FailureKind = "state"    // a value that it wrote cannot be stored
 	FailedRejected FailureKind = "rejected" // a person rejected its interrupt
+	FailedDenied   FailureKind = "denied"   // an interceptor did not let it begin, or be kept
 	FailedEnd      FailureKind = "end"      // a dag.Fail was reached
 	FailedInDoubt  FailureKind = "in_doubt" // its function returned an InDoubtError
 )

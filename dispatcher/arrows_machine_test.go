@@ -78,6 +78,7 @@ var goStatements = map[string]int{
 	"checkpoint/badgerstore/open.go":  1, // the committer
 	"checkpoint/badgerstore/store.go": 1, // Badger's own Close
 	"dispatcher/call.go":              1, // gives a lease back that strays have kept
+	"dispatcher/hooks.go":             1, // Hooks.OnEnd
 	"dispatcher/journal.go":           2, // the reader of posts, the writer of a snapshot
 	"dispatcher/observe.go":           1, // tells that a call leaves its run running
 	"dispatcher/stream.go":            1, // the run of a stream

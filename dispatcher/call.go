@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -44,8 +45,16 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		return r.find(w, input)
 	}
 	rested := r.watch()
+	rep, err := r.conclude(rested)
+	abandoned := r.finishing(rep, err, rested)
 	r.letGo()
-	return r.conclude(rested)
+	if rep != nil {
+		rep.Abandoned = abandoned
+		if r.stuck != errAtHome { // else nothing of r is ours
+			rep.Abandoned = slices.Concat(r.names, abandoned)
+		}
+	}
+	return rep, err
 }
 
 // find takes the run's lease and reads its log, or opens it.
@@ -136,7 +145,7 @@ func (c *core) vets() bool {
 // open makes the facts of a new run. The user's input function is called here.
 func (r *run) open(w *wishes, input func(any)) error {
 	r.m = newMachine(r.c.plan)
-	r.m.vets = r.c.vets()
+	r.m.vets, r.m.gates = r.c.vets(), len(r.c.interceptors) > 0
 	schema := r.c.plan.Schema
 	x := said(checkpoint.Entry{Kind: checkpoint.Opened}, nil)
 	first := schema.New()
@@ -178,6 +187,7 @@ func (r *run) enterRoot() {
 func (r *run) resumable(w *wishes) early {
 	m := r.m
 	rep, unfit := r.c.report(m, r.id, r.journal.head.Seq)
+	r.stood = rep
 	err := r.standsAt(w.from)
 	if err == nil {
 		err = w.fits(&m.told)
@@ -207,7 +217,7 @@ func (r *run) resumable(w *wishes) early {
 	if err := r.c.recompute(m.root); err != nil {
 		return early{rep, r.c.refuse(r.id, err)}
 	}
-	m.vets = r.c.vets()
+	m.vets, m.gates = r.c.vets(), len(r.c.interceptors) > 0
 	m.rescan()
 	r.add(said(checkpoint.Entry{
 		Kind: checkpoint.Resumed,

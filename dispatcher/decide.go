@@ -65,15 +65,20 @@ func protect(f func()) (err *userError) {
 	return nil
 }
 
-// vet asks whether a visit is interrupted before it begins.
+// vet asks whether a visit is interrupted before it begins, and whether it may.
 func (r *run) vet(h *tenure, t *task) (bool, *userError) {
-	stop, ok, err := r.boundary(h, t, false)
-	if !ok || err != nil {
-		return ok, err
+	if !t.begun() {
+		stop, ok, err := r.boundary(h, t, false)
+		if !ok || err != nil {
+			return ok, err
+		}
+		if stop {
+			r.interrupt(t, checkpoint.Interrupt{Kind: kindBefore})
+			return true, nil
+		}
 	}
-	if stop {
-		r.interrupt(t, checkpoint.Interrupt{Kind: kindBefore})
-		return true, nil
+	if r.m.gates && !t.cleared {
+		return r.gate(h, t)
 	}
 	r.m.pass(t)
 	return true, nil

@@ -29,6 +29,8 @@ type Options struct {
 	// Observe sees the events of all runs, in order for each run, from the goroutine that
 	// runs it: it should be quick. Its panics are ignored. Nil means nobody does.
 	Observe func(Event)
+	// Hooks are asked where runs begin and end, and round visits.
+	Hooks Hooks
 	// Limits bound what a run may use. Zero fields mean the defaults.
 	Limits Limits
 	// Grace is how long a call may take to return once its context is done. Nodes that
@@ -89,6 +91,8 @@ type core struct {
 	strays sync.Map      // run id → *strays: visits that were abandoned and have not returned
 	nodes  nodeIndex
 	hub    hub
+
+	interceptors []*interceptor
 }
 
 // New joins a graph and a store. With a nil store runs leave no log: only Start works,
@@ -133,6 +137,7 @@ func (c *core) configure() error {
 	for _, name := range o.InterruptAfter {
 		errs = append(errs, c.after.add("InterruptAfter", c.plan, name))
 	}
+	errs = append(errs, c.configureHooks())
 	o.Limits.Supersteps = orDefault(o.Limits.Supersteps, 1_000_000)
 	o.Limits.StateBytes = orDefault(o.Limits.StateBytes, 256<<20)
 	o.Limits.ValueBytes = orDefault(o.Limits.ValueBytes, 16<<20)

@@ -23,6 +23,15 @@
 // a store call that was abandoned, which the result names. States and cursors do not
 // depend on the order in which parallel nodes finish.
 //
+// # Hooks
+//
+// [Options.Hooks] has OnStart and OnEnd, a pair round every call in which a run is at work,
+// and interceptors, which stand round visits of nodes that know nothing of them. Before a
+// visit an [Interceptor] rules [Continue], [Instead], [Ask] or [Deny]: the most restrictive
+// counts, an approval is durable and spent once, and what says nothing, breaks or can't be
+// followed fails the visit before its function has begun. After one it says [Keep] or
+// [Replace]. Whatever is not the node's own doing is in the log, with who it was.
+//
 // # Inside
 //
 // machine.go holds every rule and is pure; a run's owner, one goroutine at a time, asks

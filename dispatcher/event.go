@@ -38,7 +38,7 @@ type Event struct {
 	Attempt int    // 0 if the visit runs no function of its own
 	Outcome string
 	ID      string // of an interrupt, of an effect
-	Name    string // Emitted: of the value; VisitInterrupted: key of the question
+	Name    string // Emitted: of the value; VisitInterrupted: key of the question, or who asks before the visit
 
 	Status  checkpoint.Status // RunRested
 	Failure dag.FailureKind   // AttemptFailed
@@ -47,7 +47,7 @@ type Event struct {
 	Err     error             // the same; for an observer of the live run the error itself
 
 	// Value is what Emit was given, the question of an interrupt, the answer, the paths of
-	// the visits that were voided; of other kinds the Data of the entry, if it has any that
+	// the visits that were voided, which interceptors gave a visit its result; of other kinds the Data of the entry, if it has any that
 	// no other field tells.
 	Value json.RawMessage
 	Delta json.RawMessage // VisitDone: what the visit wrote

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,6 +69,7 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 	switch e.Kind {
 	case checkpoint.Opened, checkpoint.Entered, checkpoint.Superstep, checkpoint.Resumed:
 	case checkpoint.Done:
+		v.Value = e.Data
 		if n := a.c.nodeOf(e.Path); v.Attempt == 0 && n != nil && !holds(n) {
 			v.Attempt = 1 // entries leave it out
 		}
@@ -76,7 +78,7 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 	case checkpoint.Interrupted:
 		var i checkpoint.Interrupt
 		if json.Unmarshal(e.Data, &i) == nil {
-			v.Outcome, v.Name, v.Value = i.Kind, i.Key, i.Question
+			v.Outcome, v.Name, v.Value = i.Kind, cmp.Or(i.Key, i.By), i.Question
 		}
 	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed, checkpoint.Completed, checkpoint.Waiting:
 		v.rested(e)

@@ -34,6 +34,7 @@ const (
 	Noted                                  // an optional layer's entry, or a post that changed nothing: Value
 	GraphMigrated                          // the run goes on with another graph
 	LogTrimmed                             // what lies before is gone
+	Warned                                 // Hooks.OnEnd went wrong, and nothing changes: Cause; a live notice
 )
 
 var eventNames = [...]string{
@@ -44,7 +45,7 @@ var eventNames = [...]string{
 	Appended: "appended", Emitted: "emitted", Lagged: "lagged", TurnBegun: "turn begun",
 	SettingsChanged: "settings changed", EffectBegun: "effect begun", EffectEnded: "effect ended",
 	StateEdited: "state edited", Noted: "noted", GraphMigrated: "graph migrated",
-	LogTrimmed: "log trimmed",
+	LogTrimmed: "log trimmed", Warned: "warned",
 }
 
 // String returns the kind's name.
@@ -79,7 +80,7 @@ func (c Channel) String() string {
 func (k EventKind) Channel() Channel {
 	switch k {
 	case RunStarted, RunResumed, RunRested, VisitInterrupted, InterruptAnswered,
-		TurnBegun, SettingsChanged, StateEdited, GraphMigrated, Lagged:
+		TurnBegun, SettingsChanged, StateEdited, GraphMigrated, Lagged, Warned:
 		return Control
 	case FrameEntered, VisitStarted, VisitDone, SuperstepEnded, EffectBegun, EffectEnded, Emitted:
 		return Progress

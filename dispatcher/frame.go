@@ -89,6 +89,7 @@ type task struct {
 	node    *dag.PlanNode
 	phase   phase
 	busy    bool  // of an item: it has a place
+	cleared bool  // in this call: the interceptors let it begin
 	waits   int32 // of what it follows: not settled
 	at      int32 // its place in the frame's open, and deltas
 	outcome string
@@ -105,6 +106,7 @@ type odd struct {
 	woken     bool          // ready: it was delayed until a moment ago, as no entry tells
 	failure   *dag.Failure  // failing, lapsed, failed
 	passed    bool          // an interrupt before it was taken
+	approved  approvals     // of what interceptors asked before it
 	asks      []*pending    // held, asking: what has not ended
 	answers   map[string][]byte
 	collected []dag.Failure // of an Each that is done: of its items
@@ -320,6 +322,14 @@ func (t *task) rare() *odd {
 		t.odd = &odd{}
 	}
 	return t.odd
+}
+
+// approved are the approvals before the visit.
+func (t *task) approved() approvals {
+	if t.odd == nil {
+		return nil
+	}
+	return t.odd.approved
 }
 
 // attempts counts the attempts of the visit that failed.

@@ -37,6 +37,8 @@ type machine struct {
 	// vets: somebody has to be asked before a visit begins. Without it visits are offered
 	// as they become ready.
 	vets bool
+	// gates: the same of interceptors, who are asked once in each call.
+	gates bool
 	// replaying: facts come from the log. Nothing is offered until rescan.
 	replaying bool
 
@@ -255,7 +257,7 @@ func (m *machine) offer(t *task) {
 	case m.replaying:
 	case !t.placed():
 		m.enqueue(t)
-	case m.vets && !t.begun():
+	case m.vets && !t.begun(), m.gates && !t.cleared:
 		m.push(decision{kind: vet, t: t})
 	default:
 		m.pass(t)
@@ -342,7 +344,7 @@ func (m *machine) attemptFailed(x *fact) error {
 		t.phase = delayed
 		return nil
 	}
-	failure := &dag.Failure{Path: t.path(), Attempts: x.Attempt, Kind: dag.FailureKind(a.Kind), Message: a.Message}
+	failure := &dag.Failure{Path: t.path(), Attempts: t.attempts(), Kind: dag.FailureKind(a.Kind), Message: a.Message}
 	if a.Origin != "" {
 		failure.Path, failure.Attempts = a.Origin, a.Attempts
 	}

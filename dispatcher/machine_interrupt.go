@@ -27,7 +27,7 @@ func (m *machine) interrupt(x *fact) error {
 	p.kind, p.key = p.ask.Kind, p.ask.Key
 	t := x.t
 	switch {
-	case p.kind == kindBefore && t.phase == ready:
+	case p.kind == kindBefore && (t.phase == ready || t.phase == held && p.ask.By != ""):
 		t.phase = held
 		t.rare().asks = append(t.odd.asks, p)
 	case p.kind == kindAfter && t.phase == finished:
@@ -87,13 +87,7 @@ func (m *machine) decided(p *pending, v Verdict) {
 	t := p.t
 	rejected := &dag.Failure{Path: t.path(), Attempts: t.attempts(), Kind: dag.FailedRejected, Message: "rejected " + p.kind + " the visit"}
 	if p.kind == kindBefore {
-		t.odd.passed, t.odd.asks = true, nil
-		t.phase = ready
-		if v == Reject {
-			m.fell(t, rejected)
-			return
-		}
-		m.offer(t)
+		m.decidedBefore(p, v, rejected)
 		return
 	}
 	f := t.frame
@@ -104,6 +98,37 @@ func (m *machine) decided(p *pending, v Verdict) {
 		m.check(f)
 	}
 	m.proceed(f)
+}
+
+// An approval is of what an interceptor asked before a visit.
+type approval struct {
+	By       string          `json:"by"`
+	Question json.RawMessage `json:"question"`
+}
+
+type approvals []approval
+
+// decidedBefore ends one of the interrupts before a visit. A rejection ends all of them;
+// with the last approval the visit goes on.
+func (m *machine) decidedBefore(p *pending, v Verdict, rejected *dag.Failure) {
+	t, o := p.t, p.t.odd
+	o.passed = true
+	o.asks = slices.DeleteFunc(o.asks, func(q *pending) bool { return q == p })
+	if v == Reject {
+		for _, q := range o.asks {
+			delete(m.waits, q.id)
+		}
+		o.asks, t.phase = nil, ready
+		m.fell(t, rejected)
+		return
+	}
+	if p.ask.By != "" {
+		o.approved = append(o.approved, approval{p.ask.By, p.ask.Question})
+	}
+	if len(o.asks) == 0 {
+		t.phase = ready
+		m.offer(t)
+	}
 }
 
 // resume lets a run go on: under a new lease, and, if it was the caller's wish, behind
@@ -122,7 +147,7 @@ func (m *machine) resume(x *fact, was checkpoint.Status) error {
 	}
 	if r.Ends {
 		for _, p := range m.pendings() {
-			if p.kind != kindAsked {
+			if p.kind != kindAsked && p.ask.By == "" {
 				m.decided(p, Approve)
 			}
 		}

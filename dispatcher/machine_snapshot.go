@@ -71,6 +71,7 @@ type frozenTask struct {
 	Wait      time.Duration              `json:"wait,omitempty"`
 	Failure   *dag.Failure               `json:"failure,omitempty"`
 	Passed    bool                       `json:"passed,omitempty"`
+	Approved  approvals                  `json:"approved,omitempty"`
 	Asks      []frozenPending            `json:"asks,omitempty"`
 	Answers   map[string]json.RawMessage `json:"answers,omitempty"`
 	Collected []dag.Failure              `json:"collected,omitempty"`
@@ -162,7 +163,7 @@ func (t *task) freeze(i int) frozenTask {
 			z.Phase = delayed // as a replay has it
 		}
 		z.Attempts, z.Budget, z.NotBefore, z.Wait = o.attempts, o.budget, o.notBefore, o.wait
-		z.Failure, z.Passed, z.Asks = o.failure, o.passed, t.frame.freezePendings(o.asks)
+		z.Failure, z.Passed, z.Approved, z.Asks = o.failure, o.passed, o.approved, t.frame.freezePendings(o.asks)
 		z.Collected = o.collected
 		for k, v := range o.answers {
 			if z.Answers == nil {
@@ -344,7 +345,7 @@ func (m *machine) thawTask(z *frozenTask, f *frame) error {
 	if z.Attempts > 0 || z.Failure != nil || z.Passed || z.Asks != nil || z.Answers != nil || z.Collected != nil {
 		o := t.rare()
 		o.attempts, o.budget, o.notBefore, o.wait = z.Attempts, z.Budget, z.NotBefore, z.Wait
-		o.failure, o.passed, o.collected = z.Failure, z.Passed, z.Collected
+		o.failure, o.passed, o.approved, o.collected = z.Failure, z.Passed, z.Approved, z.Collected
 		if o.asks, err = m.thawPendings(z.Asks, f); err != nil {
 			return err
 		}

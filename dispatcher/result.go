@@ -40,6 +40,8 @@ type Result[S any] struct {
 	// Labels and Correlation are what the run was opened with.
 	Labels      map[string]string
 	Correlation string
+	// Warnings tell what went wrong and changes nothing of the run: in Hooks.OnEnd.
+	Warnings []string
 }
 
 // An Interrupt is a durable pause of one visit.
@@ -51,10 +53,16 @@ type Interrupt struct {
 	Key      string
 	Question json.RawMessage
 	Want     state.Type
+	// By names the interceptor that asks, before the visit, Question; [Approve] or [Reject]
+	// answers it.
+	By string
 }
 
 // String tells the interrupt on one line: decide asks: "How much?", or: before respond.
 func (i Interrupt) String() string {
+	if i.By != "" {
+		return fmt.Sprintf("%s asks before %s: %s", i.By, i.Path, i.Question)
+	}
 	if i.Kind == kindAsked {
 		return fmt.Sprintf("%s asks: %s", i.Path, i.Question)
 	}
@@ -88,6 +96,7 @@ func typed[S any](r *report) *Result[S] {
 		out.Run, out.Status, out.Cursor, out.Superstep = r.Run, r.Status, r.Cursor, r.Superstep
 		out.Interrupts, out.Finished, out.Failures, out.Abandoned = r.Interrupts, r.Finished, r.Failures, r.Abandoned
 		out.Settings, out.Labels, out.Correlation = r.Settings, r.Labels, r.Correlation
+		out.Warnings = r.Warnings
 		out.State, _ = r.state.(*S)
 	}
 	if out.State == nil {
@@ -115,7 +124,7 @@ func (m *machine) report(run string, seq uint64) *report {
 		r.Failures = append(r.Failures, *f)
 	}
 	for _, p := range m.pendings() {
-		i := Interrupt{ID: p.id, Path: p.t.path(), Kind: p.kind, Key: p.key, Question: p.ask.Question}
+		i := Interrupt{ID: p.id, Path: p.t.path(), Kind: p.kind, Key: p.key, Question: p.ask.Question, By: p.ask.By}
 		if len(p.ask.Want) > 0 {
 			_ = json.Unmarshal(p.ask.Want, &i.Want) // checked when it was applied
 		}

@@ -77,6 +77,12 @@ type run struct {
 	appended Event         // of the append that tell tells of
 	durable  atomic.Uint64 // number of the last durable entry, for those who are not the owner
 
+	present     *about               // what events told when the run began to be at work, for hooks
+	stood       *report              // what the run was before; nil if it is opened
+	starting    bool                 // Hooks.OnStart is being called
+	hooked      atomic.Int32         // hooksBegun, hooksOver
+	substitutes map[*task]substitute // what interceptors run in place of functions
+
 	lines  []checkpoint.Entry // memory for the next append
 	bytes  []byte
 	writes []state.Write // memory for the next merge
@@ -132,6 +138,9 @@ func (r *run) prepare(h *tenure) bool {
 		}
 		r.setUp, r.early = nil, e
 		r.loaded.Store(true)
+	}
+	if !r.early.now() && r.hooked.Load() == 0 && !r.begin(h) {
+		return false
 	}
 	if r.early.now() {
 		r.finish(h)
@@ -366,7 +375,7 @@ func (r *run) finish(h *tenure) {
 			return
 		}
 	}
-	if len(r.names) == 0 && r.journal.lease.Run != "" {
+	if len(r.names) == 0 && r.journal.lease.Run != "" && !r.keepsLease() {
 		if !h.leave(inCall, "releasing the lease in the store") {
 			return
 		}

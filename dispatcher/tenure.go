@@ -92,7 +92,11 @@ func (r *run) watch() bool {
 			close(r.soft)
 			h = r.takeOver(h)
 			// However short the grace period is, the owner gets a moment to tell how it rests.
-			hard = time.NewTimer(max(r.reserve(), 5*time.Millisecond))
+			left := r.reserve()
+			if r.c.opts.Hooks.OnEnd != nil {
+				left /= 2
+			}
+			hard = time.NewTimer(max(left, 5*time.Millisecond))
 			defer hard.Stop()
 		case <-after(hard):
 			return r.giveUp(h)
@@ -181,6 +185,10 @@ func (r *run) afterGoexit(h *tenure) {
 	if v := h.visit; v != nil {
 		h.visit = nil
 		r.land(v)
+		return
+	}
+	if r.starting {
+		r.notBegun(&FaultError{Kind: "hook", Message: errGoexit.Error(), Stack: h.stack, Err: errGoexit})
 		return
 	}
 	if h.decide.kind == 0 {

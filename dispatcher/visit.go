@@ -47,6 +47,7 @@ type visit struct {
 	emits   atomic.Pointer[emission] // the last one kept for the observer
 	effects atomic.Pointer[sync.Map] // what is known of its effects; nil if nothing
 	over    atomic.Bool              // the body has returned, or was abandoned
+	round   *round                   // of interceptors; nil if none stands round it
 	outcome string
 	failed  *userError
 	again   bool // Policy.Retry wants another attempt
@@ -103,6 +104,9 @@ func (r *run) newVisit(t *task) *visit {
 	}
 	if len(r.m.effects) > 0 {
 		v.learn(r.m.effects[v.path])
+	}
+	if r.m.gates {
+		v.round = r.round(t)
 	}
 	if limit := t.node.Policy.Timeout; limit > 0 {
 		v.Context, v.stop = context.WithTimeoutCause(r.ctx, limit, ErrTimeout)
@@ -221,6 +225,19 @@ func (v *visit) call() {
 			v.failed.err = fmt.Errorf("%w; Policy.Retry: %w", earlier.err, v.failed.err)
 		}
 	}()
+	if v.round == nil {
+		v.failed = v.body()
+	} else {
+		v.failed = v.round.run(v)
+	}
+	if v.failed != nil {
+		v.again = v.retries()
+	}
+	v.ended = true
+}
+
+// body runs the function of the node.
+func (v *visit) body() (failed *userError) {
 	var err error
 	switch n := v.t.node; {
 	case n.Run != nil:
@@ -228,21 +245,36 @@ func (v *visit) call() {
 	case n.Choose != nil:
 		var chosen []string
 		if chosen, err = n.Choose(v, v.draft.Value()); err == nil {
-			v.outcome, v.failed = choice(n, chosen)
-			v.again = n.Policy.Retry == nil
+			v.outcome, failed = choice(n, chosen)
 		}
 	default:
 		err = n.RunItem(v, v.draft.Value(), v.t.frame.items.list, int(v.t.at))
 	}
 	if err != nil {
-		v.failed = &userError{kind: dag.FailedError, err: err}
-		retry := v.t.node.Policy.Retry
-		v.again = retry == nil || retry(err)
-		if errors.Is(err, dag.ErrInDoubt) { // another attempt would find the same
-			v.failed.kind, v.again = dag.FailedInDoubt, false
-		}
+		return returnedError(err)
 	}
-	v.ended = true
+	return failed
+}
+
+// returnedError is how a function failed that returned err.
+func returnedError(err error) *userError {
+	if errors.Is(err, dag.ErrInDoubt) {
+		return &userError{kind: dag.FailedInDoubt, err: err}
+	}
+	return &userError{kind: dag.FailedError, err: err}
+}
+
+// retries reports whether another attempt may help, which Policy.Retry is asked about errors
+// that a function returned.
+func (v *visit) retries() bool {
+	retry := v.t.node.Policy.Retry
+	switch v.failed.kind {
+	case dag.FailedInDoubt, dag.FailedDenied: // another attempt would find the same
+		return false
+	case dag.FailedError:
+		return retry == nil || retry(v.failed.err)
+	}
+	return retry == nil
 }
 
 func panicked(p any) *userError {
@@ -365,6 +397,9 @@ func (r *run) land(v *visit) {
 		if v.attempt > 1 {
 			x.Attempt = v.attempt
 		}
+		if v.round != nil {
+			v.round.landed(r, x)
+		}
 		r.apply()
 		return
 	}
@@ -461,6 +496,9 @@ func (r *run) fails(t *task, attempt int, a checkpoint.FailedAttempt, err error,
 	}, t)
 	x.err, x.took = err, took
 	r.add(x)
+	if a.Final {
+		delete(r.substitutes, t)
+	}
 }
 
 // clip keeps texts of user code from filling the log.

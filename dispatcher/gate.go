@@ -1,0 +1,255 @@
+package dispatcher
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// gate asks the interceptors whether a visit may begin. Once the context is done they are
+// not asked: the call that begins the visit does.
+func (r *run) gate(h *tenure, t *task) (bool, *userError) {
+	if r.halted() {
+		return true, nil
+	}
+	call := r.intercepted(t)
+	var asked []*interceptor
+	var drafts []state.Image // one for each: what they write must not be seen by the next
+	for _, g := range r.c.interceptors {
+		if g.Before != nil && g.stands(&call) {
+			asked, drafts = append(asked, g), append(drafts, t.frame.view.Draft())
+		}
+	}
+	approved := t.approved()
+	rulings := make([]Ruling, len(asked))
+	at := 0
+	ok, failed := r.ask(h, "Interceptor.Before for "+call.Path, func() {
+		for ; at < len(asked); at++ {
+			c := call
+			c.State, c.Approved = drafts[at].Value(), approved.by(asked[at].Name)
+			rulings[at] = asked[at].Before(r.ctx, c)
+		}
+	})
+	if !ok {
+		return false, nil
+	}
+	if failed != nil {
+		failed.err = fmt.Errorf("interceptor %q: %w", asked[at].Name, failed.err)
+		return true, failed
+	}
+	for i := range rulings {
+		rulings[i] = r.possible(t, rulings[i])
+	}
+	r.rule(t, weigh(asked, rulings, approved))
+	return true, nil
+}
+
+// intercepted is the visit as interceptors see it, but for its state.
+func (r *run) intercepted(t *task) Call {
+	return Call{
+		Run: r.id, Graph: r.c.plan.Name, Turn: r.about.turn, Labels: r.about.labels,
+		Path: t.path(), Node: t.nodePath(), Kind: t.node.Kind, Attempt: t.attempts() + 1,
+	}
+}
+
+// possible turns a ruling that can't be followed into a denial.
+func (r *run) possible(t *task, u Ruling) Ruling {
+	limit := r.c.opts.Limits.ValueBytes
+	switch {
+	case u.kind == unruled || u.kind > denies:
+		return Deny("it gave no ruling")
+	case u.kind == asks && r.c.store == nil:
+		return Deny("it asks for an approval, which needs a store")
+	case u.kind == asks && len(u.question) > limit:
+		return Deny("its question: " + plain(&LimitError{"value bytes", limit, ""}))
+	case u.kind == instead && holds(t.node):
+		return Deny("it has a substitute for a node that runs no function")
+	}
+	return u
+}
+
+// A sentence is what all rulings on a visit say together: the one that counts, whose it is,
+// and of those that ask, all that have still to be approved.
+type sentence struct {
+	Ruling
+	by   string
+	asks []checkpoint.Interrupt
+}
+
+// weigh lets the most restrictive ruling win; of equal ones the first. Every question that
+// was not approved has to be.
+func weigh(by []*interceptor, rulings []Ruling, approved approvals) (s sentence) {
+	s.kind = continues
+	for i, u := range rulings {
+		if u.kind == asks {
+			if approved.has(by[i].Name, u.question) {
+				continue
+			}
+			s.asks = append(s.asks, checkpoint.Interrupt{Kind: kindBefore, By: by[i].Name, Question: u.question})
+		}
+		if u.kind > s.kind {
+			s.by, s.Ruling = by[i].Name, u
+		}
+	}
+	return s
+}
+
+// rule does what the interceptors have said.
+func (r *run) rule(t *task, s sentence) {
+	switch s.kind {
+	case denies:
+		r.deny(t, s.by, s.reason)
+		return
+	case asks:
+		for _, i := range s.asks {
+			r.interrupt(t, i)
+		}
+		return
+	case instead:
+		if r.substitutes == nil {
+			r.substitutes = map[*task]substitute{}
+		}
+		r.substitutes[t] = substitute{s.by, s.body}
+	}
+	t.cleared = true
+	r.m.pass(t)
+}
+
+// A substitute runs in place of a node's function.
+type substitute struct {
+	by   string
+	body Substitute
+}
+
+// deny fails a visit that has not begun.
+func (r *run) deny(t *task, by, reason string) {
+	err := denial(by, reason)
+	e := &NodeError{Run: r.id, Path: t.path(), Kind: dag.FailedDenied, Attempt: t.attempts(), Err: err}
+	if !t.node.FailureFollowed {
+		r.blame(e)
+	}
+	r.fails(t, 0, checkpoint.FailedAttempt{
+		Kind: string(dag.FailedDenied), Message: clip(err.Error()), By: by, Final: true,
+	}, e, 0)
+}
+
+func denial(by, reason string) error {
+	return fmt.Errorf("interceptor %q: %s", by, reason)
+}
+
+// A round is what an attempt goes through that interceptors stand round.
+type round struct {
+	call  Call // but for its state
+	own   substitute
+	after []*interceptor
+	done  checkpoint.Substitution
+}
+
+// round is what the next attempt of t goes through; nil if it is only its own function.
+func (r *run) round(t *task) *round {
+	x := &round{call: r.intercepted(t), own: r.substitutes[t]}
+	for _, g := range r.c.interceptors {
+		if g.After != nil && g.stands(&x.call) {
+			x.after = append(x.after, g)
+		}
+	}
+	if x.own.body == nil && x.after == nil {
+		return nil
+	}
+	return x
+}
+
+// run does what a visit does, and asks about the result. It is called in place of the
+// node's function.
+func (x *round) run(v *visit) *userError {
+	var failed *userError
+	if x.own.body == nil {
+		failed = v.body()
+	} else {
+		x.done.Instead = x.own.by
+		failed = v.substitute(x.own.body)
+	}
+	for _, g := range x.after {
+		if failed != nil || v.asks.Load() != nil { // who waits for an answer has no result
+			break
+		}
+		c := x.call
+		c.State = v.draft.Value()
+		switch change := g.After(v, c, v.outcomes()); change.kind {
+		case keeps:
+		case replaces:
+			x.done.Replaced = append(x.done.Replaced, g.Name)
+			if failed = v.substitute(change.body); failed != nil {
+				failed.err = fmt.Errorf("interceptor %q: %w", g.Name, failed.err)
+			}
+		default:
+			failed = &userError{kind: dag.FailedDenied, err: denial(g.Name, "it gave no change")}
+		}
+	}
+	return failed
+}
+
+// substitute runs f on the visit's draft.
+func (v *visit) substitute(f Substitute) *userError {
+	outcomes, err := f(v, v.draft.Value())
+	if err != nil {
+		return returnedError(err)
+	}
+	var failed *userError
+	switch v.t.node.Kind {
+	case dag.KindChoose:
+		v.outcome, failed = choice(v.t.node, outcomes)
+	case dag.KindRoute:
+		if len(outcomes) != 1 {
+			return &userError{kind: dag.FailedOutcome, err: fmt.Errorf("a route has one outcome, and not %q", outcomes)}
+		}
+		v.outcome = outcomes[0]
+	default:
+		if len(outcomes) > 0 {
+			return &userError{kind: dag.FailedOutcome, err: fmt.Errorf("a step has no outcome, and so not %q", outcomes)}
+		}
+	}
+	return failed
+}
+
+// outcomes are those that the visit has chosen so far.
+func (v *visit) outcomes() (chosen []string) {
+	switch v.t.node.Kind {
+	case dag.KindChoose:
+		_ = json.Unmarshal([]byte(v.outcome), &chosen) // choice has made it
+	case dag.KindRoute:
+		chosen = []string{v.outcome}
+	}
+	return chosen
+}
+
+// landed has the entry of a visit tell whose the result is.
+func (x *round) landed(r *run, done *fact) {
+	delete(r.substitutes, done.t)
+	if x.done.Instead != "" || x.done.Replaced != nil {
+		done.more().Data = encode(x.done)
+	}
+}
+
+func (a approvals) has(by string, question json.RawMessage) bool {
+	for _, x := range a {
+		if x.By == by && bytes.Equal(x.Question, question) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a approvals) by(name string) []json.RawMessage {
+	var questions []json.RawMessage
+	for _, x := range a {
+		if x.By == name {
+			questions = append(questions, bytes.Clone(x.Question))
+		}
+	}
+	return questions
+}

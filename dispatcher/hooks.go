@@ -1,0 +1,201 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// Hooks are asked where runs begin and end to be at work, and round visits. They are not
+// part of the graph: a run may be resumed under others. The zero Hooks ask nobody.
+type Hooks struct {
+	// OnStart is called each time a run is about to be at work in a call: to be opened, or
+	// resumed. The call has the run's lease then, and nothing is in the log yet. If it
+	// returns an error or panics the call returns that as a [*FaultError] of kind hook, and
+	// nothing has changed. It is not called where there is nothing to do: of a completed
+	// run, or one of which all that is left waits for answers. Nil means no.
+	OnStart func(context.Context, Start) error
+	// OnEnd is called once for each OnStart that returned nil, however the call ends, when
+	// how the run rests is durable and before its lease is given back, so that nobody else
+	// has the run between the two. Its context is not cancelled with the run, and ends
+	// shortly before the grace period does, or Options.Grace later if the run was not
+	// cancelled. Whatever goes wrong in it is one of Result.Warnings and changes nothing;
+	// if it does not return it is abandoned as a node would be. If the process dies it is
+	// not called. Nil means no.
+	OnEnd func(context.Context, End) error
+	// Intercept stands round visits. Nil means nobody does.
+	Intercept []Interceptor
+}
+
+// A Start is a run that is about to be at work in a call.
+type Start struct {
+	Run         string
+	Graph       string
+	Turn        int // counted from 1
+	Correlation string
+	Labels      map[string]string // must not be changed
+	Resumed     bool              // it exists; else it is opened
+}
+
+// An End is a run that was at work in a call, which is about to return.
+type End struct {
+	Run         string
+	Graph       string
+	Turn        int
+	Correlation string
+	Labels      map[string]string // must not be changed
+	// Status, Cursor and Abandoned are those of the call's Result: Running if the run was
+	// drained, or was left behind because its store failed or did not answer.
+	Status    checkpoint.Status
+	Cursor    checkpoint.Cursor
+	Abandoned []string
+	Err       error // what the call returns; nil if the run is completed
+}
+
+// What a call has come to with its hooks. The owner goes on to hooksBegun, the caller to
+// hooksOver: so of two that meet, one knows that OnEnd is due.
+const (
+	hooksBegun int32 = iota + 1
+	hooksOver
+)
+
+const doingOnStart, doingOnEnd = "Hooks.OnStart", "Hooks.OnEnd"
+
+// begin calls OnStart. It reports whether the caller still owns the run.
+func (r *run) begin(h *tenure) bool {
+	r.present = r.about
+	hook := r.c.opts.Hooks.OnStart
+	if hook == nil {
+		r.hooked.CompareAndSwap(0, hooksBegun)
+		return true
+	}
+	s := Start{
+		Run: r.id, Graph: r.present.graph, Turn: r.present.turn,
+		Correlation: r.present.correlation, Labels: r.present.labels, Resumed: r.stood != nil,
+	}
+	var err error
+	late := false
+	r.starting = true
+	ok, failed := r.ask(h, doingOnStart, func() {
+		if err = hook(r.ctx, s); err == nil {
+			late = !r.hooked.CompareAndSwap(0, hooksBegun)
+		}
+	})
+	if late {
+		r.endLate(s)
+	}
+	if !ok {
+		return false
+	}
+	r.starting = false
+	switch {
+	case failed != nil:
+		r.notBegun(&FaultError{Kind: "hook", Message: failed.Error(), Stack: failed.stack, Err: failed.err})
+	case err != nil:
+		r.notBegun(&FaultError{Kind: "hook", Message: fmt.Sprint(err), Err: err})
+	}
+	return true
+}
+
+// notBegun has the call return err beside what the run was before it.
+func (r *run) notBegun(err *FaultError) {
+	err.Message = doingOnStart + ": " + err.Message
+	r.starting, r.early = false, early{err: err}
+	if r.stood != nil {
+		r.early = early{r.stood, r.c.refuse(r.id, err)}
+	}
+}
+
+// endLate calls OnEnd for an OnStart that returned when its call was over.
+func (r *run) endLate(s Start) {
+	hook := r.c.opts.Hooks.OnEnd
+	if hook == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.parent), r.c.opts.Grace)
+	defer cancel()
+	_ = protect(func() {
+		_ = hook(ctx, End{
+			Run: s.Run, Graph: s.Graph, Turn: s.Turn, Correlation: s.Correlation, Labels: s.Labels,
+			Err: r.c.refuse(r.id, fmt.Errorf("%w: %s", ErrStuck, doingOnStart)),
+		})
+	})
+}
+
+// keepsLease reports whether OnEnd is still to be called, under the lease.
+func (r *run) keepsLease() bool {
+	return r.c.opts.Hooks.OnEnd != nil && r.hooked.Load() == hooksBegun
+}
+
+// finishing calls OnEnd, when the run rests as rep and err say, and waits for it until
+// shortly before the grace period is over. It returns what it has abandoned.
+func (r *run) finishing(rep *report, err error, rested bool) (abandoned []string) {
+	if r.hooked.Swap(hooksOver) != hooksBegun || r.c.opts.Hooks.OnEnd == nil {
+		return nil
+	}
+	until := time.Now().Add(r.c.opts.Grace)
+	if !r.graceEnd.IsZero() {
+		until = r.graceEnd.Add(-r.reserve() / 4)
+		if soon := time.Now().Add(5 * time.Millisecond); until.Before(soon) {
+			until = soon
+		}
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.parent), until)
+	defer cancel()
+	warning := doingOnEnd + ": " + errGoexit.Error() // unless it returns
+	ended := make(chan struct{})
+	end := r.ended(rep, err)
+	r.strays.count.Add(1)
+	go func() { // ends before until, or is abandoned
+		defer close(ended)
+		defer r.strays.returned() // before the call learns of it, and counts
+		defer func() {
+			if warning != "" && rested {
+				r.warn(warning)
+			}
+		}()
+		warning = r.callOnEnd(ctx, end)
+	}()
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-ended:
+		if warning != "" {
+			rep.Warnings = append(rep.Warnings, warning)
+		}
+		return nil
+	case <-timer.C:
+		rep.Warnings = append(rep.Warnings, doingOnEnd+": did not return within the grace period")
+		return []string{doingOnEnd}
+	}
+}
+
+// callOnEnd returns what went wrong in OnEnd, "" if nothing did.
+func (r *run) callOnEnd(ctx context.Context, end End) string {
+	var err error
+	if failed := protect(func() { err = r.c.opts.Hooks.OnEnd(ctx, end) }); failed != nil {
+		return clip(doingOnEnd + ": panic: " + failed.Error())
+	}
+	if err != nil {
+		return clip(doingOnEnd + ": " + fmt.Sprint(err))
+	}
+	return ""
+}
+
+func (r *run) ended(rep *report, err error) End {
+	return End{
+		Run: r.id, Graph: r.present.graph, Turn: r.present.turn,
+		Correlation: r.present.correlation, Labels: r.present.labels,
+		Status: rep.Status, Cursor: rep.Cursor, Abandoned: rep.Abandoned, Err: err,
+	}
+}
+
+// warn tells the observer, and who reads along, what went wrong and changes nothing.
+func (r *run) warn(warning string) {
+	e := r.present.event(Warned, r.durable.Load())
+	e.Live, e.Cause, e.At = true, warning, time.Now()
+	offer(r.listeners(), &e)
+	r.c.observe(e)
+}

@@ -1,0 +1,177 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// An Interceptor stands round visits: Before says whether and how one begins, After what
+// becomes of what its function returned. At least one of them is set. Interceptors may be
+// asked about several runs, and After about several visits of one run, at once.
+type Interceptor struct {
+	// Name says in the log, in errors and to people whose ruling it was. It has to be
+	// another one for each interceptor. Empty means # and its place in the list, from 1.
+	Name string
+	// Nodes are the node paths ("compose-loop/validate") and visit paths
+	// ("compose-loop/2/validate") at which it stands; the path of an Each stands for its
+	// items as well. New refuses a path that names nothing. Nil means all.
+	Nodes []string
+	// Before is asked about a visit of any kind of node before it begins, and before its
+	// function's slot, time limit and attempts: all interceptors in order, whatever the
+	// others say, and the most restrictive ruling counts: Deny over Ask over Instead over
+	// Continue. It is asked once about a visit in each call that begins it, not once for
+	// each attempt; and once more when what it asked was approved. Continue leaves no trace
+	// in the log, so the call that goes on with a visit that was cut off, or failed, asks
+	// again. A panic fails the visit. Nil means [Continue].
+	Before func(context.Context, Call) Ruling
+	// After is asked about a visit that runs a function, when that has returned no error
+	// and waits for no answer: in the same goroutine, within the time limit, as a part of
+	// the attempt. Each interceptor sees what those before it have made of the result. A
+	// panic fails the attempt. Nil means [Keep].
+	After func(ctx context.Context, c Call, outcomes []string) Change
+}
+
+// A Call is a visit as interceptors see it.
+type Call struct {
+	Run     string
+	Graph   string
+	Turn    int
+	Labels  map[string]string // of the run; must not be changed
+	Path    string            // of the visit: compose-loop/2/validate
+	Node    string            // its node path: compose-loop/validate
+	Kind    dag.Kind          // of its node; that of an item is a Step or an Embed
+	Attempt int               // the one that begins, or that has returned
+
+	// State is a *S, S being the state type of the graph that the node stands in. Before
+	// gets a copy of the state that the visit will see, whose writes are dropped. After
+	// gets the visit's own draft and only reads it: who wants to write returns Replace.
+	State any
+	// Approved are the questions that this interceptor asked before this visit, and that
+	// were approved.
+	Approved []json.RawMessage
+}
+
+// A Ruling is what an interceptor says before a visit. The zero Ruling says nothing, and
+// nothing is no permission: it denies.
+type Ruling struct {
+	kind     rulingKind
+	reason   string
+	question json.RawMessage
+	body     Substitute
+}
+
+type rulingKind uint8
+
+const (
+	unruled rulingKind = iota
+	continues
+	instead
+	asks
+	denies
+)
+
+// A Substitute does what the function of a node would have done: it writes to state, the
+// *S of the visit, and returns the outcomes: none for a Step, one for a Route, any number
+// for a Choose.
+type Substitute func(ctx context.Context, state any) (outcomes []string, err error)
+
+// Continue lets the visit begin.
+func Continue() Ruling { return Ruling{kind: continues} }
+
+// Deny fails the visit with the kind [dag.FailedDenied]. It is not tried again, unless a
+// Failed run is resumed: then the interceptors are asked anew.
+func Deny(reason string) Ruling { return Ruling{kind: denies, reason: reason} }
+
+// Ask has a person decide first: the visit is interrupted before it begins, with question,
+// which may be anything that JSON can say. [Approve] or [Reject] answers; a Resume alone
+// does not. An approval is of this question, by this interceptor, before this visit, and
+// is durable: when the interceptor asks the same again it counts as Continue, and another
+// question is another interrupt. Without a store nobody can be asked, and Ask denies.
+func Ask(question any) Ruling {
+	raw, err := json.Marshal(question)
+	if err != nil {
+		return Deny(fmt.Sprintf("its question is not JSON: %v", err))
+	}
+	return Ruling{kind: asks, question: raw}
+}
+
+// Instead runs f in place of the node's function, under the node's Policy and with the
+// node's context. The first one counts. Before a node that runs no function (a Loop, an
+// Embed, an Each) it denies.
+func Instead(f Substitute) Ruling {
+	if f == nil {
+		return Deny("its substitute is nil")
+	}
+	return Ruling{kind: instead, body: f}
+}
+
+// A Change is what an interceptor says after a visit. The zero Change says nothing, and
+// fails the attempt as a denial does.
+type Change struct {
+	kind changeKind
+	body Substitute
+}
+
+type changeKind uint8
+
+const (
+	unchanged changeKind = iota
+	keeps
+	replaces
+)
+
+// Keep leaves the result as it is.
+func Keep() Change { return Change{kind: keeps} }
+
+// Replace has f write to the visit's draft and return other outcomes. What it did is a part
+// of the visit, and of its entry, which names the interceptor. An error of f fails the
+// attempt as one of the node's function would.
+func Replace(f Substitute) Change {
+	if f == nil {
+		return Change{}
+	}
+	return Change{kind: replaces, body: f}
+}
+
+// An interceptor is an Interceptor as New has checked it.
+type interceptor struct {
+	Interceptor
+	nodes patterns
+}
+
+func (c *core) configureHooks() error {
+	taken := map[string]bool{}
+	for i, x := range c.opts.Hooks.Intercept {
+		g := &interceptor{Interceptor: x}
+		if g.Name == "" {
+			g.Name = fmt.Sprintf("#%d", i+1)
+		}
+		switch {
+		case taken[g.Name]:
+			return &OptionError{"Hooks.Intercept", fmt.Sprintf("has two interceptors %q", g.Name)}
+		case g.Before == nil && g.After == nil:
+			return &OptionError{"Hooks.Intercept", fmt.Sprintf("has an interceptor %q without Before and After", g.Name)}
+		case g.Nodes != nil && len(g.Nodes) == 0:
+			return &OptionError{"Hooks.Intercept", fmt.Sprintf("has an interceptor %q that stands nowhere", g.Name)}
+		case !utf8.ValidString(g.Name):
+			return &OptionError{"Hooks.Intercept", fmt.Sprintf("has an interceptor %q whose name is not UTF-8", g.Name)}
+		}
+		taken[g.Name] = true
+		for _, path := range g.Nodes {
+			if err := g.nodes.add("Hooks.Intercept", c.plan, path); err != nil {
+				return err
+			}
+		}
+		c.interceptors = append(c.interceptors, g)
+	}
+	return nil
+}
+
+// stands reports whether g stands at a visit.
+func (g *interceptor) stands(c *Call) bool {
+	return g.nodes == nil || g.nodes[c.Path] || g.nodes[c.Node]
+}

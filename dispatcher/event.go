@@ -91,6 +91,9 @@ func (e *Event) writeDetail(b *strings.Builder) {
 		if e.Outcome != "" {
 			b.WriteString(" (" + e.Outcome + ")")
 		}
+		if len(e.Value) > 0 {
+			fmt.Fprintf(b, " %s", e.Value)
+		}
 	case AttemptFailed:
 		final := ""
 		if e.Final {

@@ -105,6 +105,8 @@ var eventsTales = []eventsTale{
 		return err
 	}), options: dispatcher.Options{InterruptBefore: []string{"a"}, InterruptAfter: []string{"b"}},
 		calls: eventsCalls(eventsRun, eventsResume, eventsAnswer(dispatcher.Approve), eventsRun, eventsAnswer("Ada"), eventsRun)},
+	{name: "hooks", graph: eventsLine(nothing[Tale], nothing[Tale], nothing[Tale]), options: hooksTale,
+		calls: eventsCalls(eventsRun, eventsAnswer(dispatcher.Approve), eventsRun)},
 	{name: "conflict", graph: func(t *testing.T) *dag.Graph[Tale] {
 		b := dag.New[Tale]("conflict")
 		first := dag.Step(b, "first", nothing[Tale])

@@ -51,6 +51,19 @@ func substitution(t testing.TB, store checkpoint.Store, path string) checkpoint.
 	return s
 }
 
+// hooksTale has rulings on a, b and c, and an OnEnd that fails.
+var hooksTale = dispatcher.Options{Hooks: dispatcher.Hooks{
+	OnEnd: func(context.Context, dispatcher.End) error { return errWeather },
+	Intercept: []dispatcher.Interceptor{{
+		Name: "guard",
+		Before: func(_ context.Context, c dispatcher.Call) dispatcher.Ruling {
+			return map[string]dispatcher.Ruling{
+				"a": dispatcher.Ask("may it?"), "b": dispatcher.Instead(saying("b")), "c": dispatcher.Deny("too late"),
+			}[c.Path]
+		},
+	}},
+}}
+
 // choosing returns choose, whose function goes left, with a step on each side.
 func choosing(t testing.TB, w *witness) *dag.Graph[Tale] {
 	b := dag.New[Tale]("choosing")
@@ -103,6 +116,35 @@ func TestReplaced(t *testing.T) {
 		if got := substitution(t, &store, path); !reflect.DeepEqual(got, want) {
 			t.Errorf("the entry of %s tells %+v, want %+v", path, got, want)
 		}
+	}
+}
+
+// Of a Choose interceptors see and choose any number of outcomes.
+func TestChoiceReplaced(t *testing.T) {
+	for _, c := range []struct {
+		outcomes []string
+		want     []string
+	}{
+		{nil, nil},
+		{[]string{"right"}, []string{"east"}},
+		{[]string{"right", "left", "right"}, []string{"west", "east"}},
+	} {
+		quiet(t)
+		var w witness
+		var store memory.Store
+		b := dag.New[Tale]("choosing")
+		choose := dag.Choose(b, "choose", func(context.Context, *Tale) ([]way, error) { return []way{left}, nil }, []way{left, right})
+		dag.Step(b, "west", w.sees(nil), choose.On(left))
+		dag.Step(b, "east", w.sees(nil), choose.On(right))
+		o := hookAfter([]string{"choose"}, func(_ dispatcher.Call, outcomes []string) dispatcher.Change {
+			if !slices.Equal(outcomes, []string{"left"}) {
+				t.Errorf("the interceptor sees the outcomes %q", outcomes)
+			}
+			return dispatcher.Replace(saying("turned", c.outcomes...))
+		})
+		res, err := process(t, frozen(t, b), &store, o).Run(t.Context(), run, nil)
+		completes(t, res, err)
+		w.expect(t, c.want...)
 	}
 }
 

@@ -35,6 +35,7 @@ var arrows = map[string][]string{
 	"checkpoint/storetest":      {"checkpoint", "state"},
 	"checkpoint/badgerstore":    {"checkpoint", "checkpoint/internal/watch", "state", "…"},
 	"dispatcher":                {"checkpoint", "dag", "state", "github.com/google/uuid", "golang.org/x/sync/"},
+	"pawltest":                  {"checkpoint", "checkpoint/internal/watch", "checkpoint/memory", "dag", "dispatcher", "state", "…"},
 	"metrics":                   {"checkpoint", "dag", "dispatcher", "state", "…"},
 }
 

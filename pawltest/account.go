@@ -1,0 +1,128 @@
+package pawltest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
+)
+
+// An account is what a run has come to.
+type account struct {
+	status  checkpoint.Status
+	err     error             // of the last call; nil if the run is completed
+	cells   []string          // names, in the order of the state
+	state   map[string]string // by cell
+	took    map[string]string // by visit: the outcome
+	visits  []string          // that are done, sorted
+	failed  []string          // visits that failed, and how
+	stopped bool              // it could not go on, and why is err
+}
+
+// tell reads what a run has come to from its state and its log.
+func tell(ctx context.Context, store checkpoint.Store, schema *state.Schema, s any) (*account, error) {
+	a := &account{state: map[string]string{}, took: map[string]string{}}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range schema.Cells() {
+		a.cells = append(a.cells, c.Name)
+		a.state[c.Name] = string(member(text, c.Name))
+	}
+	for e, err := range store.Read(ctx, runID, 1, 0) {
+		if err != nil {
+			return nil, err
+		}
+		switch e.Kind {
+		case checkpoint.Done:
+			a.took[strings.Clone(e.Path)] = strings.Clone(e.Outcome)
+		case checkpoint.AttemptFailed:
+			var f checkpoint.FailedAttempt
+			if decode(e.Data, &f); f.Final {
+				a.failed = append(a.failed, e.Path+" ("+f.Kind+")")
+			}
+		}
+	}
+	slices.Sort(a.failed)
+	a.failed = slices.Compact(a.failed) // a run that has failed is tried again
+	a.visits = slices.Sorted(maps.Keys(a.took))
+	return a, nil
+}
+
+// member is the value of a cell in the JSON of a state; the name has dots where structs are
+// nested.
+func member(object json.RawMessage, name string) json.RawMessage {
+	for _, part := range strings.Split(name, ".") {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(object, &members) != nil {
+			return nil
+		}
+		object = members[part]
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, object) != nil {
+		return object
+	}
+	return compact.Bytes()
+}
+
+// differences says in what another run of the same graph has come to something else. Of
+// what follows from a difference it says nothing.
+func (a *account) differences(is *account) []string {
+	switch {
+	case is.stopped:
+		return []string{fmt.Sprintf("the run can't go on: %v", is.err)}
+	case a.status != is.status:
+		text := fmt.Sprintf("the run was %s, is %s", a.status, is.status)
+		if is.err != nil {
+			text += fmt.Sprintf(" (%v)", is.err)
+		}
+		return []string{text}
+	}
+	var all []string
+	for _, visit := range a.visits {
+		if was, took := a.took[visit], is.took[visit]; was != took && slices.Contains(is.visits, visit) {
+			all = append(all, fmt.Sprintf("visit %s took %q, takes %q", visit, was, took))
+		}
+	}
+	if len(all) == 0 && !slices.Equal(a.visits, is.visits) {
+		all = append(all, fmt.Sprintf("visits done were %s, are %s", list(a.visits, is.visits), list(is.visits, a.visits)))
+	}
+	if !slices.Equal(a.failed, is.failed) {
+		all = append(all, fmt.Sprintf("visits failed were %q, are %q", a.failed, is.failed))
+	}
+	for _, name := range a.cells {
+		if was, now := a.state[name], is.state[name]; was != now {
+			all = append(all, fmt.Sprintf("cell %s was %s, is %s", name, orNothing(was), orNothing(now)))
+		}
+	}
+	return all
+}
+
+// list names what is in one list and not in the other.
+func list(in, not []string) string {
+	var only []string
+	for _, v := range in {
+		if !slices.Contains(not, v) {
+			only = append(only, v)
+		}
+	}
+	if len(only) == 0 {
+		return "no others"
+	}
+	return strings.Join(only, ", ")
+}
+
+func orNothing(text string) string {
+	if text == "" {
+		return "nothing"
+	}
+	return clip(text)
+}

@@ -1,0 +1,219 @@
+package pawltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// runID is the id of every run: idempotency keys are the same in all of them.
+const runID = "pawltest"
+
+// Crash runs a graph undisturbed, twice, and then again and again: each time the process
+// crashes at one append to the log, just before it becomes durable or just after, and a
+// fresh one brings the run to its end. Whatever was not durable is lost, and bodies that had
+// run without being recorded run again. Every run has to come to the same status, visits,
+// outcomes and state. It tells t what differs, by visit and cell, and at which entry of the
+// log the crash was.
+//
+// With [World] it also tells which nodes did something twice outside an effect. With
+// [Rebuild] what nodes keep in variables is lost in a crash. An effect that was under way
+// when the process crashed, and that is not replayable, is in doubt: what comes of such a
+// run is not compared.
+//
+// All bodies run one after the other. Waits between attempts are real: in a bubble of
+// testing/synctest they take no time.
+func Crash[S any](t T, g *dag.Graph[S], input func(*S), options ...Option) {
+	t.Helper()
+	c := &crasher[S]{t: t, ctx: contextOf(t), graph: g, input: input, told: map[string]bool{}}
+	for _, o := range options {
+		if o.set != nil {
+			o.set(&c.aids)
+		}
+	}
+	if err := c.try(); err != nil {
+		t.Errorf("pawltest: %v", err)
+	}
+}
+
+// A crasher is one call of Crash.
+type crasher[S any] struct {
+	aids
+	t     T
+	ctx   context.Context
+	graph *dag.Graph[S]
+	input func(*S)
+	told  map[string]bool // findings, so that each is told once
+}
+
+func (c *crasher[S]) try() error {
+	c.t.Helper()
+	if c.graph == nil && c.rebuild == nil {
+		return errors.New("there is no graph")
+	}
+	calm, err := c.trial(0, false)
+	if err != nil {
+		return err
+	}
+	if calm.stopped {
+		return fmt.Errorf("undisturbed the run does not come to its end: %w", calm.err)
+	}
+	c.doubled(calm)
+	again, err := c.trial(0, false)
+	if err != nil {
+		return err
+	}
+	same := true
+	for _, d := range calm.differences(again.account) {
+		same = false
+		c.tell("two runs without a crash", "two runs without a crash differ: %s: it follows from something that is neither state nor settings, such as a variable, the clock, chance or the order of a map", d)
+	}
+	for _, written := range []bool{false, true} {
+		for k := 1; ; k++ {
+			run, err := c.trial(k, written)
+			if err != nil {
+				return err
+			}
+			if run.store.crash.seq == 0 {
+				break // it has fewer appends
+			}
+			c.doubled(run)
+			if same && !run.store.crash.doubt {
+				c.compare(calm.account, run)
+			}
+		}
+	}
+	return nil
+}
+
+// compare tells what a crash has changed.
+func (c *crasher[S]) compare(calm *account, run *trial) {
+	c.t.Helper()
+	for _, d := range calm.differences(run.account) {
+		what, _, _ := strings.Cut(d, " was ")
+		subject := "the run differs"
+		if strings.HasPrefix(d, "cell ") {
+			subject = "state differs"
+		}
+		c.tell(what, "%s after the crash at %s: %s", subject, run.store.crash, d)
+	}
+}
+
+// doubled tells which nodes did something twice.
+func (c *crasher[S]) doubled(run *trial) {
+	c.t.Helper()
+	for _, d := range run.watch.doubled() {
+		lost := fmt.Sprintf("in an execution that was lost by the crash at %s", run.store.crash)
+		if d.first.asked {
+			lost = "before its question was answered"
+		}
+		c.tell("node "+d.first.node, "node %s ran twice outside an effect: visit %s changed the world %s (%s), and again when it ran again (%s)",
+			d.first.node, d.first.path, lost, strings.Join(d.first.changed, ", "), strings.Join(d.again.changed, ", "))
+	}
+}
+
+// tell tells a finding, unless the same thing was told.
+func (c *crasher[S]) tell(what, format string, args ...any) {
+	c.t.Helper()
+	if c.told[what] {
+		return
+	}
+	c.told[what] = true
+	c.t.Errorf("pawltest: "+format, args...)
+}
+
+// String says where a process crashed: entry 7 (done charge).
+func (c crash) String() string {
+	text := fmt.Sprintf("entry %d (%s", c.seq, strings.TrimSpace(c.entry.Kind.String()+" "+c.entry.Path))
+	if c.entry.ID != "" {
+		text += "#" + c.entry.ID
+	}
+	if c.written {
+		text += ", just durable"
+	}
+	return text + ")"
+}
+
+// A trial is one run, with a crash or without one.
+type trial struct {
+	*account
+	store *mortal
+	watch *watch
+}
+
+// trial runs the graph to its end. Its first process crashes at append k; 0 is no crash.
+func (c *crasher[S]) trial(k int, written bool) (*trial, error) {
+	if c.reset != nil {
+		c.reset()
+	}
+	w := &watch{see: c.world}
+	run := &trial{watch: w, store: &mortal{watch: w, life: k, written: written}}
+	for range 2 {
+		if err := run.store.revive(c.ctx); err != nil {
+			return nil, err
+		}
+		g := c.graph
+		if c.rebuild != nil {
+			build, ok := c.rebuild.(func() *dag.Graph[S])
+			if !ok {
+				return nil, fmt.Errorf("Rebuild is for graphs of another state type")
+			}
+			g = build()
+		}
+		d, err := dispatcher.New(g, run.store, dispatcher.Options{Parallel: 1, Paranoid: true, Observe: w.observe})
+		if err != nil {
+			return nil, err
+		}
+		res, err := c.drive(d)
+		if run.store.died() {
+			w.dies()
+			continue
+		}
+		if w.broken != nil {
+			return nil, w.broken
+		}
+		if run.account, err = c.ended(g, run.store, res, err); err != nil {
+			return nil, err
+		}
+		return run, nil
+	}
+	return nil, errors.New("the second process does not come to an end")
+}
+
+// ended is what the last call says.
+func (c *crasher[S]) ended(g *dag.Graph[S], store checkpoint.Store, res *dispatcher.Result[S], err error) (*account, error) {
+	var rest *dispatcher.Rest
+	if err != nil && (!errors.As(err, &rest) || rest.Status != checkpoint.StatusFailed) {
+		return &account{stopped: true, err: err}, nil
+	}
+	a, terr := tell(c.ctx, store, g.Plan().Schema, res.State)
+	if terr != nil {
+		return nil, terr
+	}
+	a.status, a.err = res.Status, err
+	return a, nil
+}
+
+// drive runs the graph, and answers what it asks.
+func (c *crasher[S]) drive(d *dispatcher.Dispatcher[S]) (*dispatcher.Result[S], error) {
+	for {
+		res, err := d.Run(c.ctx, runID, c.input, c.run...)
+		if !errors.Is(err, dispatcher.ErrInterrupted) {
+			return res, err
+		}
+		for _, i := range res.Interrupts {
+			answer, ok := c.answers[i.Key]
+			if !ok {
+				return res, fmt.Errorf("visit %s asks %q, and Answers have nothing for it: %w", i.Path, i.Key, err)
+			}
+			if err := d.Answer(c.ctx, runID, i.ID, answer); err != nil {
+				return res, err
+			}
+		}
+	}
+}

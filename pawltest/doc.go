@@ -1,0 +1,22 @@
+// Package pawltest tries graphs in a way that a test of one's own would have to be patient
+// for: with a crash at every entry of the log.
+//
+// [Crash] finds nodes that are not ready to run again: that charge a card outside an effect,
+// keep what the next node needs in a variable, ask the clock, or range over a map.
+//
+//	func TestOrderSurvivesCrashes(t *testing.T) {
+//		bank := &fakeBank{}
+//		graph, err := newGraph(bank)
+//		if err != nil {
+//			t.Fatal(err)
+//		}
+//		pawltest.Crash(t, graph, func(o *Order) { o.Cents.Set(1999) }, pawltest.World(bank.Charges))
+//	}
+//
+// A node that stores a receipt it got by dag.Effect passes; one that calls the bank itself
+// fails the test with "node charge ran twice outside an effect". A state that depends on how
+// often a body ran fails it with "state differs after the crash at entry 7".
+//
+// It needs nothing but the graph: no store on disk, no process that is killed. To test one
+// node alone, see package dagtest.
+package pawltest

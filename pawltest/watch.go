@@ -1,0 +1,160 @@
+package pawltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A watch sees what the bodies of nodes do to the world. Bodies run one at a time, so what
+// has changed since the last look was done by the one that runs: outside its effects, or
+// inside one of them.
+type watch struct {
+	see func() any // nil: there is no world
+
+	mu     sync.Mutex
+	all    []*execution
+	open   *execution // whose body runs, or ran last
+	inside int        // effects of it that are under way
+	last   string     // the world at the last look
+	broken error      // the world could not be told
+}
+
+// An execution is one time that the body of a visit runs.
+type execution struct {
+	path    string
+	node    string
+	changed []string // what it did to the world outside its effects
+	kept    bool     // what it came to is durable
+	asked   bool     // it has asked a question, so it runs again
+	lost    bool     // its process died before that
+}
+
+// look notes what has changed since the last look. mu is held.
+func (w *watch) look() {
+	if w.see == nil {
+		return
+	}
+	text, err := json.Marshal(w.see())
+	if err != nil {
+		w.broken = fmt.Errorf("the world can't be told: %w", err)
+	}
+	now := string(text)
+	if w.open != nil && w.inside == 0 && now != w.last {
+		w.open.changed = append(w.open.changed, fmt.Sprintf("from %s to %s", clip(w.last), clip(now)))
+	}
+	w.last = now
+}
+
+// observe tells the watch of bodies that begin.
+func (w *watch) observe(e dispatcher.Event) {
+	if e.Kind != dispatcher.VisitStarted {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.look()
+	w.open, w.inside = &execution{path: e.Path, node: e.Node}, 0
+	w.all = append(w.all, w.open)
+}
+
+// arrive is told of an append before it is made.
+func (w *watch) arrive(entries []checkpoint.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.look()
+	for i := range entries {
+		if w.open != nil && entries[i].Path == w.open.path && lands(&entries[i]) {
+			w.open = nil
+		}
+	}
+}
+
+// leave is told of an append that is durable.
+func (w *watch) leave(entries []checkpoint.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case lands(e):
+			for _, x := range w.all {
+				if x.path == e.Path && !x.kept && !x.lost {
+					x.kept, x.asked = true, e.Kind == checkpoint.Interrupted
+				}
+			}
+		case e.Kind == checkpoint.EffectBegun && w.open != nil && w.open.path == e.Path:
+			w.inside++
+		case e.Kind == checkpoint.EffectEnded && w.open != nil && w.open.path == e.Path:
+			w.inside--
+		}
+	}
+}
+
+// lands reports whether an entry is what became of a body.
+func lands(e *checkpoint.Entry) bool {
+	switch e.Kind {
+	case checkpoint.Done, checkpoint.AttemptFailed:
+		return true
+	case checkpoint.Interrupted:
+		var i checkpoint.Interrupt
+		decode(e.Data, &i)
+		return i.Kind == "asked"
+	}
+	return false
+}
+
+// dies ends a process: what is not durable is lost.
+func (w *watch) dies() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open, w.inside = nil, 0
+	for _, x := range w.all {
+		x.lost = !x.kept
+	}
+}
+
+// doubled lists bodies whose execution was lost, or dropped for a question, and that did
+// something to the world both times.
+func (w *watch) doubled() []doubled {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []doubled
+	for i, x := range w.all {
+		if len(x.changed) == 0 || !x.lost && !x.asked {
+			continue
+		}
+		for _, y := range w.all[i+1:] {
+			if y.path == x.path {
+				if len(y.changed) > 0 {
+					all = append(all, doubled{x, y})
+				}
+				break
+			}
+		}
+	}
+	return all
+}
+
+// A doubled body did something twice.
+type doubled struct {
+	first, again *execution
+}
+
+func decode(data json.RawMessage, v any) {
+	if err := json.Unmarshal(data, v); err != nil {
+		panic("pawltest: an entry of a live run is not what it says: " + err.Error())
+	}
+}
+
+// clip keeps texts readable.
+func clip(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "…"
+}

@@ -59,7 +59,6 @@ func TestReport(t *testing.T) {
 		{"ask", 1, 1, 0}, {"recall", 2, 1, 0}, {"classify", 3, 1, 0},
 		{"search/plan", 1, 1, 0},
 		{"search/library", 2, 1, 0}, {"search/authors", 2, 1, 0}, {"search/subjects", 2, 1, 0}, {"search/earlier", 2, 1, 0},
-		{"search/ratings", 2, 1, 0}, {"search/online", 2, 1, 0},
 		{"search/gather", 3, 1, 0}, {"search/rank", 4, 1, 0}, {"search/cite", 5, 1, 0},
 		{"weigh", 5, 1, 0},
 		{"compose-loop/1/compose", 1, 1, 0}, {"compose-loop/1/validate", 2, 1, 0},

@@ -43,17 +43,17 @@ func newGraph(lib *Library) (*dag.Graph[Inquiry], error) {
 	return b.Build()
 }
 
-// newBookSearch is the search for books: scouts that look side by side where the plan says, and
-// what is made of their finds. A scout that fails leaves the others their finds.
+// newBookSearch is the search for books: the scouts that the plan chooses look side by side, and
+// something is made of their finds. A scout that fails leaves the others their finds.
 func newBookSearch(lib *Library) (*dag.Graph[Quest], error) {
 	b := dag.New[Quest]("book-search")
-	plan := dag.Step(b, "plan", lib.Plan)
+	plan := dag.Choose(b, "plan", lib.Plan, []Scout{Texts, Authors, Subjects, Memory, Ratings, Online})
 	var settled []dag.Edge[Quest]
 	for _, s := range lib.scouts() {
-		scout := dag.Step(b, string(s.name), s.look, plan).With(s.policy)
+		scout := dag.Step(b, string(s.name), s.look, plan.On(s.name)).With(s.policy)
 		settled = append(settled, scout, scout.Failed())
 	}
-	gather := dag.Step(b, "gather", Gather, dag.Any(settled...))
+	gather := dag.Step(b, "gather", Gather, dag.Any(settled...)) // of those that were sent
 	rank := dag.Step(b, "rank", lib.Rank, gather)
 	dag.Step(b, "cite", Cite, rank)
 	return b.Build()

@@ -66,9 +66,15 @@ func inquire(t *testing.T, lib *Library, question string) (*Inquiry, Evidence) {
 // quest searches for books.
 func quest(t *testing.T, lib *Library, s *Quest) {
 	t.Helper()
-	nodes := []func(context.Context, *Quest) error{lib.Plan}
+	planned, err := lib.Plan(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nodes []func(context.Context, *Quest) error
 	for _, scout := range lib.scouts() {
-		nodes = append(nodes, scout.look)
+		if slices.Contains(planned, scout.name) {
+			nodes = append(nodes, scout.look)
+		}
 	}
 	for _, node := range append(nodes, Gather, lib.Rank, Cite) {
 		if err := node(t.Context(), s); err != nil {
@@ -82,7 +88,6 @@ func sent(words string, scouts ...Scout) *Quest {
 	s := new(Quest)
 	s.Wish.Set(Wish{Search, words, scouts})
 	s.Words.Set(words)
-	s.Planned.Add(scouts...)
 	return s
 }
 

@@ -9,11 +9,12 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// openAsOther leaves a run of another graph of the same name in the store, cancelled.
+// openAsOther leaves a run of another graph of the same name in the store: one of its nodes has run.
 func openAsOther(t *testing.T, dir, run string) {
 	t.Helper()
 	b := dag.New[Inquiry]("archivist")
-	dag.Step(b, "guess", func(context.Context, *Inquiry) error { return nil })
+	nothing := func(context.Context, *Inquiry) error { return nil }
+	dag.Step(b, "tell", nothing, dag.Step(b, "guess", nothing))
 	graph, err := b.Build()
 	if err != nil {
 		t.Fatal(err)
@@ -24,13 +25,11 @@ func openAsOther(t *testing.T, dir, run string) {
 			t.Error(err)
 		}
 	}()
-	d, err := dispatcher.New(graph, store, dispatcher.Options{})
+	d, err := dispatcher.New(graph, store, dispatcher.Options{InterruptBefore: []string{"tell"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := d.Run(ctx, run, nil); !errors.Is(err, context.Canceled) {
+	if _, err := d.Run(t.Context(), run, func(q *Inquiry) { q.Query.Set(labyrinth) }); !errors.Is(err, dispatcher.ErrInterrupted) {
 		t.Fatalf("the other graph's run: %v", err)
 	}
 }

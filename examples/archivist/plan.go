@@ -31,8 +31,9 @@ func found(from *Quest, to *Inquiry) {
 	to.Missing.Append(from.Missing.Slice()...)
 }
 
-// Plan decides what is looked for, and which of the scouts that may be sent can be of use.
-func (lib *Library) Plan(ctx context.Context, s *Quest) error {
+// Plan decides what is looked for, and chooses those of the scouts that may be sent which can be of
+// use.
+func (lib *Library) Plan(ctx context.Context, s *Quest) ([]Scout, error) {
 	w := s.Wish.Get()
 	words := w.Subject
 	if w.Intent == Similar {
@@ -43,15 +44,10 @@ func (lib *Library) Plan(ctx context.Context, s *Quest) error {
 	}
 	s.Words.Set(words)
 	terms := search.Terms(words)
-	for _, scout := range w.Scouts {
-		if lib.useful(scout, w, terms) {
-			s.Planned.Add(scout)
-		}
-	}
 	if s.Like.Len() == 0 {
 		s.Unknown.Append(lib.unknown(ctx, terms)...)
 	}
-	return nil
+	return slices.DeleteFunc(w.Scouts, func(scout Scout) bool { return !lib.useful(scout, w, terms) }), nil
 }
 
 // useful reports whether a scout can find anything. Without a word there is nothing to look up,

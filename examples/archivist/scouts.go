@@ -41,20 +41,11 @@ type scoutNode struct {
 
 // scouts are all there are, in the order in which their finds join.
 func (lib *Library) scouts() []scoutNode {
-	all := []scoutNode{
+	return []scoutNode{
 		{name: Texts, look: lib.Texts}, {name: Authors, look: lib.Authors}, {name: Subjects, look: lib.Subjects},
 		{name: Memory, look: lib.Memory}, {name: Ratings, look: lib.Ratings},
 		{Online, lib.Online, lib.onlinePolicy()},
 	}
-	for i, s := range all {
-		all[i].look = func(ctx context.Context, q *Quest) error {
-			if !q.Planned.Has(s.name) {
-				return nil
-			}
-			return s.look(ctx, q)
-		}
-	}
-	return all
 }
 
 // Texts looks at whole entries of the catalogue. A book that is called for by its title comes

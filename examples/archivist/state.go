@@ -44,7 +44,6 @@ type Quest struct {
 	Words   state.Value[string]        // what the scouts are asked
 	Unknown state.List[string]         // words that stand nowhere in the catalogue
 	Like    state.List[catalogue.Book] // the books that others shall be similar to
-	Planned state.Set[Scout]
 
 	Finds      state.List[Find]
 	Missing    state.List[string] // which scouts failed, and why

@@ -415,6 +415,34 @@ func TestTailEnds(t *testing.T) {
 	}
 }
 
+// A run that takes the name of a deleted one is another run, even if it was begun at the
+// same moment.
+func TestTailOfARunReplacedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memory.Store)
+		d := process(t, eventsLine(nothing[Tale])(t), store, dispatcher.Options{})
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		n := 0
+		for e, last := range d.Events(t.Context(), run, dispatcher.Listen{Tail: true}) {
+			if err = last; e.Live { // of the other run
+				continue
+			}
+			if n++; n == 5 {
+				if err := store.Delete(t.Context(), run); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				_ = eventsRun(ctx, d)
+			}
+		}
+		if n != 6 || !errors.Is(err, dispatcher.ErrNotFound) {
+			t.Errorf("%d times, at last %v, want 5 events and ErrNotFound", n, err)
+		}
+	})
+}
+
 // A reader in another process, or of a store that can't tell, sees what is appended there.
 func TestTailOfAnotherDispatcher(t *testing.T) {
 	for name, wrap := range map[string]func(*memory.Store) checkpoint.Store{
@@ -537,4 +565,52 @@ func TestSlowReaderHoldsUpNothing(t *testing.T) {
 			t.Errorf("%d notices were told and %d dropped, want %d together", got, dropped, want)
 		}
 	})
+}
+
+// What an attempt emits is told before its end, also if both come about while the reader
+// asks the store how long the log is.
+func TestEmittedIsToldBeforeTheEnd(t *testing.T) {
+	type reading struct{}
+	free, ended := make(chan struct{}), make(chan struct{})
+	looks := 0
+	store := &tampered{Store: new(memory.Store), before: func(ctx context.Context, c call) error {
+		if ctx.Value(reading{}) == nil || c.method != "Stat" {
+			return nil
+		}
+		if looks++; looks == 3 { // there is the run, where does the log begin, where does it end
+			close(free)
+			<-ended
+		}
+		return nil
+	}}
+	began := make(chan struct{})
+	d := process(t, solitary(t, func(ctx context.Context, _ *Tale) error {
+		close(began)
+		<-free
+		return dag.Emit(ctx, "at", 1)
+	}), store, dispatcher.Options{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		defer close(ended)
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+	})
+	<-began
+	var events []dispatcher.Event
+	for e, err := range d.Events(context.WithValue(t.Context(), reading{}, true), run, dispatcher.Listen{Tail: true, Only: dispatcher.Progress | dispatcher.Control}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if events = append(events, e); e.Kind == dispatcher.RunRested {
+			break
+		}
+	}
+	all.Wait()
+	want := []string{
+		"tale@1: run started", "tale@2: frame entered", "tale: emitted q at 1", "tale@3: visit done q",
+		"tale@4: superstep ended @1", "tale@5: run rested completed",
+	}
+	if got := eventsTold(events); !slices.Equal(got, want) {
+		t.Errorf("the reader was told %q, want %q", got, want)
+	}
 }

@@ -27,7 +27,8 @@ type Options struct {
 	// that is for the graph of the run. Nil means that such runs are refused.
 	Migrations []Migration
 	// Observe sees the events of all runs, in order for each run, from the goroutine that
-	// runs it: it should be quick. Its panics are ignored. Nil means nobody does.
+	// runs it: it should be quick. What a node emits it sees when the node has returned;
+	// who wants that at once reads a Stream. Its panics are ignored. Nil means nobody does.
 	Observe func(Event)
 	// Hooks are asked where runs begin and end, and round visits.
 	Hooks Hooks

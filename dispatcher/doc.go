@@ -15,6 +15,15 @@
 // passed), errors.As the [*NodeError] of a node that failed. Refusals and errors of the
 // store are themselves. The [Result] beside the error is never nil.
 //
+// # Events
+//
+// [Dispatcher.Stream] runs a run and tells what becomes true meanwhile, [Dispatcher.Events]
+// reads what became true in a run that anybody runs, [Options.Observe] sees it from inside.
+// Every entry of a run's log is one [Event] with its number, told when it is durable: a
+// reader that comes back with the number of the last one that it has seen goes on behind it,
+// without a gap or a repeat. What a node emits, and other live notices, are told once to who
+// reads at the moment. A slow reader misses such notices and never holds up a run.
+//
 // # Promises
 //
 // A visit whose entry is durable is never run again; one that was cut off may be, under

@@ -43,11 +43,12 @@ type Event struct {
 	Status  checkpoint.Status // RunRested
 	Failure dag.FailureKind   // AttemptFailed
 	Final   bool              // AttemptFailed: the visit has failed
-	Cause   string            // AttemptFailed, RunRested: why, as the log tells it
-	Err     error             // the same; for an observer of the live run the error itself
+	Cause   string            // AttemptFailed, RunRested, EffectEnded: why, as the log tells it
+	Err     error             // AttemptFailed, RunRested: the same; for an observer of the live run the error itself
 
-	// Value is what Emit was given, the question of an interrupt, the answer, the paths of
-	// the visits that were voided, which interceptors gave a visit its result; of other kinds the Data of the entry, if it has any that
+	// Value is what Emit was given, the question of an interrupt, the answer, what an effect
+	// was given or has returned, the paths of the visits that were voided, which interceptors
+	// gave a visit its result; of other kinds the Data of the entry, if it has any that
 	// no other field tells.
 	Value json.RawMessage
 	Delta json.RawMessage // VisitDone: what the visit wrote
@@ -61,7 +62,7 @@ type Event struct {
 }
 
 // String tells the event on one line, without times: the run, for an entry @ and its
-// number, and what became true.
+// number, and what became true. Of a long value it tells the beginning.
 func (e Event) String() string {
 	var b strings.Builder
 	b.WriteString(e.Run)
@@ -103,15 +104,15 @@ func (e *Event) writeDetail(b *strings.Builder) {
 	case VisitInterrupted:
 		b.WriteString(" (" + e.Outcome + ")")
 		if e.Name != "" {
-			fmt.Fprintf(b, " %s %s", e.Name, e.Value)
+			fmt.Fprintf(b, " %s %s", e.Name, brief(e.Value))
 		}
 	case Emitted:
-		fmt.Fprintf(b, " %s %s", e.Name, e.Value)
+		fmt.Fprintf(b, " %s %s", e.Name, brief(e.Value))
 	case EffectBegun, EffectEnded:
 		b.WriteString("#" + e.ID)
 	case InterruptAnswered, VisitsVoided, Noted, SettingsChanged:
 		if len(e.Value) > 0 {
-			fmt.Fprintf(b, " %s", e.Value)
+			fmt.Fprintf(b, " %s", brief(e.Value))
 		}
 	case RunRested:
 		b.WriteString(" " + string(e.Status))
@@ -120,4 +121,13 @@ func (e *Event) writeDetail(b *strings.Builder) {
 	case Appended:
 		fmt.Fprintf(b, " %d", e.Entries)
 	}
+}
+
+// brief is the beginning of a value.
+func brief(value []byte) string {
+	const most = 200
+	if len(value) <= most {
+		return string(value)
+	}
+	return strings.ToValidUTF8(string(value[:most]), "") + "…"
 }

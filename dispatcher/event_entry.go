@@ -75,6 +75,8 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 		}
 	case checkpoint.AttemptFailed:
 		v.failed(e, a.c)
+	case checkpoint.EffectBegun, checkpoint.EffectEnded:
+		v.effect(e)
 	case checkpoint.Interrupted:
 		var i checkpoint.Interrupt
 		if json.Unmarshal(e.Data, &i) == nil {
@@ -115,6 +117,26 @@ func (v *Event) failed(e *checkpoint.Entry, c *core) {
 		n.Err = context.DeadlineExceeded // which NodeError knows not to repeat
 	}
 	v.Err = n
+}
+
+func (v *Event) effect(e *checkpoint.Entry) {
+	var x struct { // what a begun and an ended effect tell
+		checkpoint.EndedEffect
+		Input json.RawMessage `json:"input"`
+	}
+	if json.Unmarshal(e.Data, &x) != nil {
+		return
+	}
+	v.Value = x.Input
+	if e.Kind == checkpoint.EffectBegun {
+		return
+	}
+	v.Value = x.Output
+	if x.NotDone != "" {
+		v.Cause = "not done: " + x.NotDone
+	} else if x.Lost != "" {
+		v.Cause = "done, and its output is lost: " + x.Lost
+	}
 }
 
 func (v *Event) rested(e *checkpoint.Entry) {

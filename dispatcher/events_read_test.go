@@ -20,8 +20,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// eventsJourney is a graph with all that makes entries: a loop, attempts, an embedded graph
-// and a question. The first call of a run of it waits for the answer, the second is
+// eventsJourney is a graph with all that makes entries: a loop, items, attempts, an effect,
+// an embedded graph and a question. The first call of a run of it waits for the answer, the second is
 // drained in the middle, the third completes it.
 func eventsJourney(t testing.TB, drain *atomic.Pointer[context.CancelCauseFunc]) *dag.Graph[Tale] {
 	body, inner, b := dag.New[Tale]("body"), dag.New[Tale]("inner"), dag.New[Tale]("journey")
@@ -41,12 +41,15 @@ func eventsJourney(t testing.TB, drain *atomic.Pointer[context.CancelCauseFunc])
 		s.Word.Set(name)
 		return err
 	}, loop)
+	items := func(*Tale) []int { return []int{1, 2, 3} }
+	each := dag.Each(b, "each", items, func(context.Context, *Tale, int) error { return nil }, ask).With(dag.Policy{Parallel: 2})
 	stop := dag.Step(b, "stop", func(ctx context.Context, _ *Tale) error {
 		if cancel := drain.Swap(nil); cancel != nil {
 			(*cancel)(dispatcher.ErrDrain)
 		}
-		return dag.Emit(ctx, "stopped", true)
-	}, ask)
+		_, err := dag.Effect(ctx, "pay", 3, func(context.Context, int) (string, error) { return "paid", nil })
+		return errors.Join(err, dag.Emit(ctx, "stopped", true))
+	}, each)
 	dag.Embed(b, "embed", frozen(t, inner), func(_, _ *Tale) {}, func(_, _ *Tale) {}, stop)
 	return frozen(t, b)
 }
@@ -613,4 +616,67 @@ func TestEmittedIsToldBeforeTheEnd(t *testing.T) {
 	if got := eventsTold(events); !slices.Equal(got, want) {
 		t.Errorf("the reader was told %q, want %q", got, want)
 	}
+}
+
+// Promise P1: nobody is told of an entry before it is durable, and everybody is as soon as
+// it is: an observer, a reader and a stream.
+func TestNobodyIsToldBeforeItIsDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var observed, read, streamed atomic.Uint64
+		count := func(n *atomic.Uint64, e dispatcher.Event) {
+			if !e.Live && e.Seq != n.Add(1) {
+				t.Errorf("%s was told as number %d", e, n.Load())
+			}
+		}
+		inner := new(memory.Store)
+		appends := 0
+		store := &tampered{Store: inner, before: func(ctx context.Context, c call) error {
+			if c.method != "Append" {
+				return nil
+			}
+			appends++
+			synctest.Wait() // everybody has been told of all there is
+			durable := uint64(0)
+			if info, err := inner.Stat(ctx, run); err == nil {
+				durable = info.Head.Seq
+			}
+			for name, n := range map[string]*atomic.Uint64{"observer": &observed, "reader": &read, "stream": &streamed} {
+				if n.Load() != durable && (name != "reader" || durable > 0) {
+					t.Errorf("append %d: the %s was told of %d entries, %d are durable", appends, name, n.Load(), durable)
+				}
+			}
+			return nil
+		}}
+		var drain atomic.Pointer[context.CancelCauseFunc]
+		follower := struct {
+			*tampered
+			checkpoint.Follower
+		}{store, inner}
+		var all sync.WaitGroup
+		d := process(t, eventsJourney(t, &drain), follower, dispatcher.Options{Observe: func(e dispatcher.Event) {
+			if count(&observed, e); e.Kind != dispatcher.RunStarted {
+				return
+			}
+			all.Go(func() {
+				for e, err := range process(t, eventsJourney(t, &drain), follower, dispatcher.Options{}).Events(t.Context(), run, dispatcher.Listen{Tail: true}) {
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if count(&read, e); e.Status == checkpoint.StatusInterrupted {
+						return
+					}
+				}
+			})
+		}})
+		for item := range d.Stream(t.Context(), run, nil, dispatcher.Listen{}) {
+			if item.Result == nil {
+				count(&streamed, item.Event)
+			}
+		}
+		all.Wait()
+		if n := uint64(len(readLog(t, inner))); appends < 8 || observed.Load() != n || read.Load() != n || streamed.Load() != n {
+			t.Errorf("%d appends, %d entries, told: %d, %d, %d", appends, n, observed.Load(), read.Load(), streamed.Load())
+		}
+	})
 }

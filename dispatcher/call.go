@@ -17,9 +17,13 @@ const (
 	modeRun mode = iota
 	modeStart
 	modeResume
+	modeContinue
 )
 
-// run is Run, Start and Resume.
+// old reports whether the call is for runs that exist.
+func (m mode) old() bool { return m == modeResume || m == modeContinue }
+
+// run is Run, Start, Resume and Continue.
 func (c *core) run(ctx context.Context, id string, how mode, input func(any), options []RunOption) (*report, error) {
 	if err := checkpoint.CheckRunID(id); err != nil {
 		return nil, fmt.Errorf("dispatcher: %w", err)
@@ -35,6 +39,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		return nil, c.refuse(id, ErrStillRunning)
 	}
 	r := c.newRun(ctx, id)
+	r.drain = w.drain
 	if w.ears != nil && c.store == nil {
 		r.audience = []*listener{w.ears}
 	}
@@ -60,7 +65,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 // find takes the run's lease and reads its log, or opens it.
 func (r *run) find(w *wishes, input func(any)) early {
 	c, ctx := r.c, r.stored // not the caller's: a run whose context is done is opened and rests
-	if w.how == modeResume {
+	if w.how.old() {
 		if _, err := c.store.Stat(ctx, r.id); err != nil {
 			return early{err: err}
 		}
@@ -72,7 +77,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 	r.journal.lease = lease
 	m, head, err := c.load(ctx, r.id, 0)
 	switch {
-	case errors.Is(err, checkpoint.ErrNotFound) && w.how != modeResume:
+	case errors.Is(err, checkpoint.ErrNotFound) && !w.how.old():
 		return early{err: r.open(w, input)}
 	case err != nil:
 		return early{err: err}
@@ -197,7 +202,7 @@ func (r *run) resumable(w *wishes) early {
 	}
 	was := m.status
 	switch {
-	case was == checkpoint.StatusCompleted && w.how == modeRun:
+	case was == checkpoint.StatusCompleted && w.how != modeResume:
 		return early{rep, r.c.refuse(r.id, unfit)}
 	case was == checkpoint.StatusCompleted:
 		return early{rep, r.c.refuse(r.id, ErrCompleted)}
@@ -340,8 +345,8 @@ func (r *run) rested(rep *report) error {
 		e.Cause = r.nodeError(&rep.Failures[0])
 	case rep.Status == checkpoint.StatusCancelled, rep.Status == checkpoint.StatusTimedOut,
 		rep.Status == checkpoint.StatusRunning, rep.Status == checkpoint.StatusPending:
-		if e.Cause = context.Cause(r.ctx); e.Cause == nil {
-			e.Cause = context.Cause(r.parent)
+		if e.Cause = r.drained; e.Cause == nil {
+			e.Cause = r.cause()
 		}
 	}
 	return e

@@ -188,6 +188,14 @@ func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOp
 	return typed[S](r), err
 }
 
+// Continue is Run for a run that exists: ErrNotFound if there is none. It needs no S, so that
+// what goes on with runs of many graphs can hold their dispatchers as one interface; the
+// Result has no state.
+func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...RunOption) (*Result[struct{}], error) {
+	r, err := d.core.run(ctx, run, modeContinue, nil, options)
+	return typed[struct{}](r), err
+}
+
 // Cancel stops a run, from anywhere. A live one is told so, by a durable message, and
 // comes to rest as Cancelled; Cancel returns when the message is durable. One at rest
 // becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted

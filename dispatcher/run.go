@@ -40,7 +40,9 @@ type run struct {
 	due      map[*task]time.Time   // of visits that wait between attempts
 	errs     map[string]error      // why visits failed in this call, by path
 	parked   []parked              // supersteps that can't be merged
-	halting  bool                  // the context is done: nothing new begins
+	halting  bool                  // the context is done, or the run drains: nothing new begins
+	drain    <-chan struct{}       // of Drain: once it is closed, nothing new begins; nil is never
+	drained  error                 // the cause for which the run was left running
 	drains   []string              // ids of the posts that cancelled the run
 	polled   bool                  // posts were read since anything happened
 	checking bool                  // user code that runs is a Check
@@ -218,13 +220,16 @@ func (r *run) idle() bool {
 
 func (r *run) limited() bool { return r.m.steps >= r.c.opts.Limits.Supersteps }
 
-// halted reads the contexts. Once one is done nothing new begins.
+// halted reads the contexts. Once one is done, or the run drains, nothing new begins.
 func (r *run) halted() bool {
-	if !r.halting && (r.parent.Err() != nil || r.ctx.Err() != nil) {
+	if !r.halting && (r.ctxDone() || r.draining()) {
 		r.halting = true
 	}
 	return r.halting
 }
+
+// ctxDone reports whether a context is done: what runs has been told so.
+func (r *run) ctxDone() bool { return r.parent.Err() != nil || r.ctx.Err() != nil }
 
 // rest states how the run comes to rest.
 func (r *run) rest() {
@@ -235,12 +240,10 @@ func (r *run) rest() {
 	case r.m.status == checkpoint.StatusCompleted:
 		r.noteDrains(0)
 		return
-	case r.halting:
-		cause := context.Cause(r.ctx)
-		if cause == nil {
-			cause = context.Cause(r.parent)
-		}
+	case r.halting && !r.atEnd():
+		cause := r.cause()
 		if errors.Is(cause, ErrDrain) {
+			r.drained = cause
 			return
 		}
 		x.Kind = checkpoint.Cancelled

@@ -406,7 +406,7 @@ func (r *run) land(v *visit) {
 	if timedOut && v.failed.kind == dag.FailedError {
 		v.failed.kind = dag.FailedTimeout
 	}
-	if r.halted() && v.failed.returned() {
+	if r.halted() && r.ctxDone() && v.failed.returned() {
 		r.m.ready = append(r.m.ready, v.t) // an error after the end is no attempt
 		return
 	}

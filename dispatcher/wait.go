@@ -32,10 +32,10 @@ func (r *run) dropSlot() {
 // wait blocks until something happens, and stages it.
 func (r *run) wait() {
 	var due <-chan time.Time
-	var done <-chan struct{}
+	var done, drain <-chan struct{}
 	var slots chan<- struct{}
 	if !r.halting {
-		done = r.ctx.Done()
+		done, drain = r.ctx.Done(), r.drain
 		if at, ok := r.wakes(); ok {
 			timer := time.NewTimer(time.Until(at))
 			defer timer.Stop()
@@ -52,6 +52,8 @@ func (r *run) wait() {
 		r.slot = true
 	case <-due:
 	case <-done:
+		r.halting = true
+	case <-drain:
 		r.halting = true
 	case <-r.posted:
 		r.journal.posts = true

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A RunOption is one more wish of a call that runs something: [From], [Settings], [Labels]
-// or [Correlation]. Each may be given once. A call refuses a bad one, with an
+// A RunOption is one more wish of a call that runs something: [From], [Settings], [Labels],
+// [Correlation] or [Drain]. Each may be given once. A call refuses a bad one, with an
 // [*OptionError], a [*SecretError] or a [*LimitError], before anything happens. The zero
 // RunOption wishes nothing.
 type RunOption struct {
@@ -137,6 +137,7 @@ type wishes struct {
 	labels      map[string]string
 	correlation string
 	ears        *listener // of the Stream that the call belongs to
+	drain       <-chan struct{}
 }
 
 // wish reads the options of a call.

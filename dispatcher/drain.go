@@ -1,0 +1,48 @@
+package dispatcher
+
+import "context"
+
+// Drain lets a run end gently. From the moment at which now is closed nothing of the run
+// begins: no visit, no further attempt. What runs is not told and may finish; what it did is
+// durable. Then the run is left Running without an owner, for recovery, and the call returns
+// a [*Rest] with ErrDrain as its cause; or it has come to rest by itself, if nothing more
+// could have run.
+//
+// The context still ends what takes too long. With the cause ErrDrain it leaves the run
+// Running as well.
+func Drain(now <-chan struct{}) RunOption {
+	return RunOption{"Drain", func(w *wishes) error {
+		w.drain = now
+		return nil
+	}}
+}
+
+// draining reports whether the run is to end gently.
+func (r *run) draining() bool {
+	if r.drain == nil {
+		return false
+	}
+	select {
+	case <-r.drain:
+		return true
+	default:
+		return false
+	}
+}
+
+// cause is why nothing new begins.
+func (r *run) cause() error {
+	if cause := context.Cause(r.ctx); cause != nil {
+		return cause
+	}
+	if cause := context.Cause(r.parent); cause != nil || !r.draining() {
+		return cause
+	}
+	return ErrDrain
+}
+
+// atEnd reports whether nothing could run although nothing has told the run to stop but
+// that it is to drain: so it rests as it would have.
+func (r *run) atEnd() bool {
+	return !r.ctxDone() && r.m.root.step > 0 && len(r.m.ready) == 0 && len(r.due) == 0
+}

@@ -1,0 +1,209 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// superAfter is closed after d.
+func superAfter(d time.Duration) <-chan struct{} {
+	now := make(chan struct{})
+	time.AfterFunc(d, func() { close(now) })
+	return now
+}
+
+// superUnheld checks that a run was left for whoever comes next.
+func superUnheld(t *testing.T, store checkpoint.Store, status checkpoint.Status) {
+	t.Helper()
+	info, err := store.Stat(t.Context(), run)
+	if err != nil || info.Status != status || info.Owner != "" {
+		t.Errorf("the store says %s, owned by %q, %v; want %s, owned by nobody", info.Status, info.Owner, err, status)
+	}
+}
+
+// superWide is a superstep of three, one of which may have two attempts, and one behind it.
+func superWide(t *testing.T, w *witness, body part) *dag.Graph[Tale] {
+	b := dag.New[Tale]("wide")
+	first := dag.Step(b, "a", w.sees(nil))
+	quick := dag.Step(b, "b", w.sees(nil), first)
+	slow := dag.Step(b, "c", w.sees(body), first)
+	failing := dag.Step(b, "d", w.sees(func(ctx context.Context, _ *Tale) error {
+		if dag.Attempt(ctx) == 1 {
+			lasts(5 * time.Second)
+			return errWeather
+		}
+		return nil
+	}), first).With(dag.Policy{Attempts: 2})
+	dag.Step(b, "e", w.sees(nil), quick, slow, failing)
+	return frozen(t, b)
+}
+
+// A run that drains gently begins nothing more, not even another attempt; what runs is not
+// told, and what it did counts. The next process goes on from there.
+func TestDrainIsGentle(t *testing.T) {
+	for _, parallel := range []int{0, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			var store memory.Store
+			g := superWide(t, &w, func(ctx context.Context, _ *Tale) error {
+				lasts(10 * time.Second)
+				return ctx.Err()
+			})
+			began := time.Now()
+			o := dispatcher.Options{Parallel: parallel, Grace: time.Second}
+			res, err := process(t, g, &store, o).Run(t.Context(), run, nil, dispatcher.Drain(superAfter(time.Second)))
+			if took := time.Since(began); took != 10*time.Second {
+				t.Errorf("the call took %v, want as long as what runs", took)
+			}
+			rests(t, res, err, checkpoint.StatusRunning, "d")
+			if !errors.Is(err, dispatcher.ErrDrain) || len(res.Abandoned) > 0 {
+				t.Errorf("Run = %v, abandoned %q, want the cause ErrDrain", err, res.Abandoned)
+			}
+			w.expect(t, "a", "b", "c", "d")
+			superUnheld(t, &store, checkpoint.StatusRunning)
+			again, err := process(t, g, &store, o).Continue(t.Context(), run)
+			completes(t, again, err)
+			w.expect(t, "d#2", "e")
+		})
+	}
+}
+
+// What takes too long to end is ended by the context, in both orders of the two.
+func TestDrainThenEnd(t *testing.T) {
+	for _, c := range []struct{ drain, end time.Duration }{{time.Second, 8 * time.Second}, {3 * time.Second, 2 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			var store memory.Store
+			g := superWide(t, &w, func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Minute) })
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(c.end, func() { cancel(dispatcher.ErrDrain) })
+			began := time.Now()
+			o := dispatcher.Options{Grace: 10 * time.Second}
+			res, err := process(t, g, &store, o).Run(ctx, run, nil, dispatcher.Drain(superAfter(c.drain)))
+			if took := time.Since(began); took != max(c.end, 5*time.Second) { // d heeds nothing
+				t.Errorf("the call took %v", took)
+			}
+			if !errors.Is(err, dispatcher.ErrDrain) {
+				t.Errorf("Run = %v, want the cause ErrDrain", err)
+			}
+			rests(t, res, err, checkpoint.StatusRunning, "c", "d")
+			superUnheld(t, &store, checkpoint.StatusRunning)
+			for _, e := range readLog(t, &store) {
+				if e.Kind == checkpoint.AttemptFailed && (e.Path != "d" || c.end < 5*time.Second) {
+					t.Errorf("%s has failed, and its context was done", e.Path)
+				}
+			}
+		})
+	}
+}
+
+// A run in which nothing could run any more while it drains rests as it would have.
+func TestDrainAtTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		status checkpoint.Status
+		body   part
+		last   bool
+	}{
+		{checkpoint.StatusCompleted, func(context.Context, *Tale) error { lasts(2 * time.Second); return nil }, true},
+		{checkpoint.StatusRunning, func(context.Context, *Tale) error { lasts(2 * time.Second); return nil }, false},
+		{checkpoint.StatusFailed, func(context.Context, *Tale) error { lasts(2 * time.Second); return errWeather }, true},
+		{checkpoint.StatusFailed, func(context.Context, *Tale) error { lasts(2 * time.Second); return errWeather }, false},
+		{checkpoint.StatusInterrupted, func(ctx context.Context, _ *Tale) error {
+			lasts(2 * time.Second)
+			_, err := dag.Ask[string](ctx, "k", "q")
+			return err
+		}, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			var store memory.Store
+			b := dag.New[Tale]("ends")
+			last := dag.Step(b, "a", w.sees(c.body))
+			if !c.last {
+				dag.Step(b, "b", w.sees(nil), last)
+			}
+			p := process(t, frozen(t, b), &store, dispatcher.Options{})
+			res, err := p.Run(t.Context(), run, nil, dispatcher.Drain(superAfter(time.Second)))
+			if res.Status != c.status || (err == nil) != (c.status == checkpoint.StatusCompleted) {
+				t.Errorf("the run is %s, %v, want %s", res.Status, err, c.status)
+			}
+			superUnheld(t, &store, c.status)
+			w.expect(t, "a")
+		})
+	}
+}
+
+// A run that drains before it begins is opened, and waits for whoever continues it. A cancel
+// that is posted to a run that drains still cancels it.
+func TestDrainFromTheBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var store memory.Store
+		p := process(t, line(t, &w, nil), &store, dispatcher.Options{})
+		now := make(chan struct{})
+		close(now)
+		res, err := p.Run(t.Context(), run, func(s *Tale) { s.Word.Set("kept") }, dispatcher.Drain(now))
+		rests(t, res, err, checkpoint.StatusPending, "a")
+		superUnheld(t, &store, checkpoint.StatusPending)
+		res, err = p.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		if res.State.Word.Get() != "kept" {
+			t.Error("the input is lost")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var store memory.Store
+		p := process(t, line(t, &w, func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Minute) }), &store, dispatcher.Options{})
+		time.AfterFunc(2*time.Second, func() {
+			if err := p.Cancel(t.Context(), run, errWeather); err != nil {
+				t.Error(err)
+			}
+		})
+		res, err := p.Run(t.Context(), run, nil, dispatcher.Drain(superAfter(time.Second)))
+		rests(t, res, err, checkpoint.StatusCancelled, "b")
+	})
+}
+
+// Continue goes on with a run that exists, makes none, ends no interrupt, and returns the
+// result of one that is completed.
+func TestContinue(t *testing.T) {
+	var w witness
+	var store memory.Store
+	g := line(t, &w, nil)
+	res, err := process(t, g, &store, dispatcher.Options{}).Continue(t.Context(), run)
+	if !errors.Is(err, dispatcher.ErrNotFound) || res.Status != "" {
+		t.Errorf("Continue of no run = %s, %v", res.Status, err)
+	}
+	if page, err := store.List(t.Context(), checkpoint.Filter{}); err != nil || len(page) > 0 {
+		t.Errorf("Continue has made %v, %v", page, err)
+	}
+	p := process(t, g, &store, dispatcher.Options{InterruptBefore: []string{"b"}})
+	_, err = p.Run(t.Context(), run, nil)
+	if !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	w.expect(t, "a")
+	res, err = p.Continue(t.Context(), run)
+	rests(t, res, err, checkpoint.StatusInterrupted, "b")
+	w.expect(t)
+	if _, err := p.Resume(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(t, "b", "c")
+	res, err = p.Continue(t.Context(), run)
+	completes(t, res, err)
+	_, err = p.Continue(t.Context(), run, dispatcher.From(res.Cursor))
+	var option *dispatcher.OptionError
+	if !errors.As(err, &option) {
+		t.Errorf("Continue from a cursor = %v, want an OptionError", err)
+	}
+}

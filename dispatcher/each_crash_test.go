@@ -186,12 +186,12 @@ var eachStories = []eachStory{
 		func(t testing.TB, w *eachWorld, b *dag.Builder[Tale]) {
 			w.after(b, dag.EachGraph(b, "review", eachList("ask 1", "a", "ask 2", "b"), w.leaf(t), eachIn, eachOut).With(dag.Policy{Parallel: 1}), false)
 		}},
-	{"an each in a loop in an each", 0, dispatcher.Options{InterruptAfter: []string{"outer/2/turn/2/review/1"}}, func(t testing.TB, w *eachWorld, b *dag.Builder[Tale]) {
+	{"an each in a loop in an each", 0, dispatcher.Options{InterruptAfter: []string{"outer/2/turn/1/review/1"}}, func(t testing.TB, w *eachWorld, b *dag.Builder[Tale]) {
 		turn := dag.New[Tale]("turn")
-		dag.Each(turn, "review", eachList("a", "slip", "ask"), w.does).With(dag.Policy{Parallel: 2, Attempts: 2})
+		dag.Each(turn, "review", eachList("slip", "ask"), w.does).With(dag.Policy{Parallel: 1, Attempts: 2})
 		item := dag.New[Tale]("item")
-		dag.Loop(item, "turn", frozen(t, turn), func(s *Tale) bool { return s.Count.Get() >= 6 }, 5)
-		w.after(b, dag.EachGraph(b, "outer", eachOf(3), frozen(t, item), eachIn, eachOut).With(dag.Policy{Parallel: 2}), false)
+		dag.Loop(item, "turn", frozen(t, turn), func(s *Tale) bool { return s.Count.Get() >= 4 }, 3)
+		w.after(b, dag.EachGraph(b, "outer", eachOf(2), frozen(t, item), eachIn, eachOut).With(dag.Policy{Parallel: 2}), false)
 	}},
 	{"a loop that fails in an each, and is kept", 0, dispatcher.Options{}, func(t testing.TB, w *eachWorld, b *dag.Builder[Tale]) {
 		turn := dag.New[Tale]("turn")

@@ -220,6 +220,14 @@ func TestEachInEachInEach(t *testing.T) {
 	}
 }
 
+// An item that has not begun takes little memory, however much it will.
+func TestEachItemsAreSmall(t *testing.T) {
+	t.Parallel()
+	if dispatcher.ItemBytes > 150 {
+		t.Errorf("an item that has not begun takes %d bytes, want at most 150", dispatcher.ItemBytes)
+	}
+}
+
 // Ten thousand items of a run on a disk that is synced are done once each, over a cancel and
 // a close of the store, in far fewer appends.
 func TestEachTenThousandOnDisk(t *testing.T) {

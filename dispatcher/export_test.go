@@ -3,6 +3,9 @@ package dispatcher
 import (
 	"context"
 	"time"
+	"unsafe"
+
+	"github.com/pawlgo/pawl/state"
 )
 
 // WithNow returns o with a clock for the instants that are stored, for tests that let the
@@ -20,6 +23,10 @@ func MachineAt[S any](ctx context.Context, d *Dispatcher[S], run string, upTo ui
 	}
 	return m.encode(), nil
 }
+
+// ItemBytes is what an item that has not begun takes in memory: its visit, its place in the
+// superstep, and room for what it will write.
+const ItemBytes = unsafe.Sizeof(task{}) + unsafe.Sizeof(int32(0)) + unsafe.Sizeof(state.Delta{})
 
 // Eager returns o with a snapshot behind every append, and as many appends as there can be.
 func Eager(o Options) Options {

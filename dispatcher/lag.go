@@ -38,6 +38,6 @@ func (r *run) lags() bool {
 	if r.c.opts.eager {
 		return false
 	}
-	return l.facts > 0 && l.facts == len(r.facts) && len(r.m.ready) > 0 && !r.halting && !r.limited() &&
+	return l.facts > 0 && l.facts == len(r.facts) && len(r.m.ready)+len(r.flight) > 0 && !r.halting && !r.limited() &&
 		l.took < l.unit && l.bytes < landingBytes && time.Since(l.since) < l.unit
 }

@@ -33,7 +33,11 @@ var Replayable = EffectOption{replayable: true}
 // NotDone, wrapped by the error of an effect's function, says that the effect did not
 // happen and did not begin: the other side has refused it, for example. Then it may be
 // begun again. Any other error leaves open whether it happened.
-var NotDone = errors.New("dag: the effect did not happen")
+var NotDone error = notDone{}
+
+type notDone struct{}
+
+func (notDone) Error() string { return "dag: the effect did not happen" }
 
 var (
 	// ErrInDoubt: an effect was begun, and nobody knows whether it happened. The error is

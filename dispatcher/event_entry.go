@@ -160,7 +160,7 @@ func (v *Event) rested(e *checkpoint.Entry) {
 
 // nodePath is a path without the numbers of iterations and items: no node has such a name.
 func nodePath(path string) string {
-	if strings.IndexAny(path, "0123456789") < 0 {
+	if !strings.ContainsAny(path, "0123456789") {
 		return path
 	}
 	segments := strings.Split(path, "/")

@@ -76,6 +76,7 @@ type shop struct {
 	calls   int      // of count
 	total   int      // kept by sum
 	stock   []string // kept by pick
+	draft   *Order   // kept by first
 }
 
 func (s *shop) charge(context.Context, int) (string, error) {
@@ -241,6 +242,25 @@ func mails(t testing.TB, s *shop) *dag.Graph[Order] {
 	return built(t, b)
 }
 
+// drafts writes to the draft of an earlier node, or to its own.
+func drafts(t testing.TB, s *shop) *dag.Graph[Order] {
+	b := dag.New[Order]("drafts")
+	first := dag.Step(b, "first", func(_ context.Context, o *Order) error {
+		s.draft = o
+		o.Total.Add(1)
+		return nil
+	})
+	second := dag.Step(b, "second", func(_ context.Context, o *Order) error {
+		if !s.careful {
+			o = s.draft
+		}
+		o.Total.Add(2)
+		return nil
+	}, first)
+	dag.Step(b, "third", func(context.Context, *Order) error { return nil }, second)
+	return built(t, b)
+}
+
 // stamps an effect with the time of the attempt, or with what the state says.
 func stamps(t testing.TB, s *shop) *dag.Graph[Order] {
 	b := dag.New[Order]("stamps")
@@ -292,6 +312,9 @@ var mistakes = []mistake{
 	}},
 	{"a letter before a question", mails, false, []string{
 		`node mail ran twice outside an effect: visit mail changed the world before its question was answered (from`,
+	}},
+	{"a draft that is kept", drafts, false, []string{
+		`node first keeps its draft: something was written to it after visit first had returned, and is lost`,
 	}},
 	{"an effect stamped with the time", stamps, false, []string{
 		`the run differs after the crash at entry …the run was completed, is failed (dispatcher: run "pawltest" failed at charge: visit charge failed: dispatcher: effect "card" of visit charge: dag: the effect was begun with another input)`,

@@ -21,7 +21,8 @@ const runID = "pawltest"
 // outcomes and state. It tells t what differs, by visit and cell, and at which entry of the
 // log the crash was.
 //
-// With [World] it also tells which nodes did something twice outside an effect. With
+// It tells also which nodes keep the draft that they were given: what is written to it later
+// is lost. With [World] it tells which nodes did something twice outside an effect. With
 // [Rebuild] what nodes keep in variables is lost in a crash. An effect that was under way
 // when the process crashed, and that is not replayable, is in doubt: what comes of such a
 // run is not compared.
@@ -64,6 +65,7 @@ func (c *crasher[S]) try() error {
 		return fmt.Errorf("undisturbed the run does not come to its end: %w", calm.err)
 	}
 	c.doubled(calm)
+	c.late(calm)
 	again, err := c.trial(0, false)
 	if err != nil {
 		return err
@@ -117,6 +119,14 @@ func (c *crasher[S]) doubled(run *trial) {
 	}
 }
 
+// late tells which nodes keep their drafts.
+func (c *crasher[S]) late(run *trial) {
+	c.t.Helper()
+	for _, d := range run.watch.late {
+		c.tell("draft "+d.node, "node %s keeps its draft: something was written to it after visit %s had returned, and is lost", d.node, d.path)
+	}
+}
+
 // tell tells a finding, unless the same thing was told.
 func (c *crasher[S]) tell(what, format string, args ...any) {
 	c.t.Helper()
@@ -165,7 +175,7 @@ func (c *crasher[S]) trial(k int, written bool) (*trial, error) {
 			}
 			g = build()
 		}
-		d, err := dispatcher.New(g, run.store, dispatcher.Options{Parallel: 1, Paranoid: true, Observe: w.observe})
+		d, err := dispatcher.New(g, run.store, dispatcher.Options{Parallel: 1, Paranoid: true, Observe: w.observe, Hooks: w.hooks()})
 		if err != nil {
 			return nil, err
 		}

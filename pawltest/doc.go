@@ -1,5 +1,5 @@
-// Package pawltest tries graphs in a way that a test of one's own would have to be patient
-// for: with a crash at every entry of the log.
+// Package pawltest tries graphs in ways that a test of one's own would have to be patient
+// for: with a crash at every entry of the log, and against the log of an earlier run.
 //
 // [Crash] finds nodes that are not ready to run again: that charge a card outside an effect,
 // keep what the next node needs in a variable, ask the clock, or range over a map.
@@ -17,6 +17,9 @@
 // fails the test with "node charge ran twice outside an effect". A state that depends on how
 // often a body ran fails it with "state differs after the crash at entry 7".
 //
-// It needs nothing but the graph: no store on disk, no process that is killed. To test one
+// [Replay] makes a regression test of a run that was exported, by checkpoint.Export: every
+// visit in it runs again with the state that it saw, and has to write what the log says.
+//
+// Both need nothing but the graph: no store on disk, no process that is killed. To test one
 // node alone, see package dagtest.
 package pawltest

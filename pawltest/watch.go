@@ -1,6 +1,7 @@
 package pawltest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -20,6 +21,8 @@ type watch struct {
 	open   *execution // whose body runs, or ran last
 	inside int        // effects of it that are under way
 	last   string     // the world at the last look
+	drafts []draft    // of bodies that have returned, the last ones
+	late   []draft    // that were written to later
 	broken error      // the world could not be told
 }
 
@@ -33,8 +36,47 @@ type execution struct {
 	lost    bool     // its process died before that
 }
 
+// A draft was written by a body that has returned. Nobody writes to it any more.
+type draft struct {
+	path, node string
+	state      any
+	text       string
+	told       bool
+}
+
+// draftsMost is how many are looked at.
+const draftsMost = 32
+
+// returned is told of a body that has returned.
+func (w *watch) returned(_ context.Context, c dispatcher.Call, _ []string) dispatcher.Change {
+	text, err := json.Marshal(c.State)
+	if err != nil {
+		return dispatcher.Keep() // the visit fails because of that
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.drafts) == draftsMost {
+		w.drafts = w.drafts[1:]
+	}
+	w.drafts = append(w.drafts, draft{path: c.Path, node: c.Node, state: c.State, text: string(text)})
+	return dispatcher.Keep()
+}
+
+// lookBack notes drafts that were written to after their bodies had returned. mu is held.
+func (w *watch) lookBack() {
+	for i := range w.drafts {
+		d := &w.drafts[i]
+		if text, err := json.Marshal(d.state); d.told || err == nil && string(text) == d.text {
+			continue
+		}
+		d.told = true
+		w.late = append(w.late, *d)
+	}
+}
+
 // look notes what has changed since the last look. mu is held.
 func (w *watch) look() {
+	w.lookBack()
 	if w.see == nil {
 		return
 	}
@@ -47,6 +89,10 @@ func (w *watch) look() {
 		w.open.changed = append(w.open.changed, fmt.Sprintf("from %s to %s", clip(w.last), clip(now)))
 	}
 	w.last = now
+}
+
+func (w *watch) hooks() dispatcher.Hooks {
+	return dispatcher.Hooks{Intercept: []dispatcher.Interceptor{{Name: "pawltest", After: w.returned}}}
 }
 
 // observe tells the watch of bodies that begin.

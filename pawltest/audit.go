@@ -1,0 +1,256 @@
+package pawltest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+)
+
+// An audit is a store that holds the beginning of a log, and compares what is to be appended
+// to it with what the log goes on with. It keeps nothing of that.
+type audit struct {
+	base memory.Store // embedded, a method of it that is new would be passed on unseen
+	log  []checkpoint.Entry
+	head checkpoint.Head
+
+	mu    sync.Mutex
+	want  []expected // what has still to come
+	ends  bool       // the log ends interrupts before and after visits here
+	found []string   // differences
+}
+
+// errEnough ends a call from which nothing more is wanted.
+var errEnough = errors.New("pawltest: what the log says has been seen")
+
+// An expected entry is one that the log goes on with.
+type expected struct {
+	checkpoint.Entry
+}
+
+// begin says that the run goes on from entry cut, and that what the log says up to end has to
+// come of it.
+func (s *audit) begin(cut, end int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.want, s.found, s.ends = nil, nil, false
+	for _, e := range s.log[cut:end] {
+		if e.Kind == checkpoint.Resumed {
+			var r checkpoint.Resumption
+			decode(e.Data, &r)
+			s.ends = r.Ends
+		}
+		if computed(&e) {
+			s.want = append(s.want, expected{e})
+		}
+	}
+}
+
+// end returns what has not come, and what was otherwise.
+func (s *audit) end() (missing []expected, found []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.want, s.found
+}
+
+// computed reports whether user code makes what the entry says.
+func computed(e *checkpoint.Entry) bool {
+	switch e.Kind {
+	case checkpoint.Done:
+		return len(e.Data) == 0 // else an interceptor made it
+	case checkpoint.Entered:
+		return e.Path != ""
+	case checkpoint.Superstep:
+		return true
+	case checkpoint.Interrupted:
+		return lands(e)
+	}
+	return false
+}
+
+// concerns reports whether a visit, or something inside it, has still to come.
+func (s *audit) concerns(visit string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.want, func(e expected) bool {
+		return e.Path == visit || strings.HasPrefix(e.Path, visit+"/")
+	})
+}
+
+// grow appends entries of the log for good.
+func (s *audit) grow(ctx context.Context, run string, entries []checkpoint.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	l, err := s.base.Acquire(ctx, run, "pawltest")
+	if err != nil {
+		return err
+	}
+	bare := slices.Clone(entries)
+	for i := range bare {
+		bare[i].Post = "" // there are no posts here that they could drain
+	}
+	if s.head, err = s.base.Append(ctx, l, s.head, bare); err != nil {
+		return err
+	}
+	return s.base.Release(ctx, l)
+}
+
+// Append compares entries with the log. When nothing more is wanted, or an effect begins
+// that the log does not have, the call ends here.
+func (s *audit) Append(_ context.Context, _ checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range entries {
+		if err := s.compare(&entries[i]); err != nil {
+			return checkpoint.Head{}, err
+		}
+	}
+	if len(s.want) == 0 {
+		return checkpoint.Head{}, errEnough
+	}
+	after.Seq += uint64(len(entries))
+	return after, nil
+}
+
+func (s *audit) compare(e *checkpoint.Entry) error {
+	switch {
+	case e.Kind == checkpoint.EffectBegun:
+		if !s.knows(e) {
+			s.found = append(s.found, fmt.Sprintf("visit %s begins effect %q, which the log does not have", e.Path, e.ID))
+		}
+		s.want = nil
+		return errEnough
+	case e.Kind == checkpoint.AttemptFailed:
+		s.failed(e)
+		return nil
+	case !computed(e):
+		return nil
+	}
+	i := slices.IndexFunc(s.want, func(w expected) bool { return w.Path == e.Path && (w.Kind == e.Kind || w.lands() && lands(e)) })
+	if i < 0 {
+		s.otherwise(e)
+		return nil
+	}
+	w := s.want[i]
+	s.want = slices.Delete(s.want, i, i+1)
+	s.found = append(s.found, w.differences(e)...)
+	return nil
+}
+
+// knows reports whether the log has the beginning of an effect.
+func (s *audit) knows(e *checkpoint.Entry) bool {
+	return slices.ContainsFunc(s.log, func(b checkpoint.Entry) bool {
+		return b.Kind == e.Kind && b.Path == e.Path && b.ID == e.ID
+	})
+}
+
+func (w *expected) lands() bool { return lands(&w.Entry) }
+
+// failed is told of a visit that fails where the log has something else.
+func (s *audit) failed(e *checkpoint.Entry) {
+	for i, w := range s.want {
+		if w.Path == e.Path {
+			var f checkpoint.FailedAttempt
+			decode(e.Data, &f)
+			s.found = append(s.found, fmt.Sprintf("%s, and now it fails (%s): %s", w.says(), f.Kind, clip(f.Message)))
+			s.want = slices.Delete(s.want, i, i+1)
+			return
+		}
+	}
+}
+
+// otherwise is told of an iteration that begins where the log has the end of its Loop, or
+// the other way round.
+func (s *audit) otherwise(e *checkpoint.Entry) {
+	is := expected{*e}
+	for i, w := range s.want {
+		goes := w.Kind == checkpoint.Done && e.Kind == checkpoint.Entered && strings.HasPrefix(e.Path, w.Path+"/")
+		ends := w.Kind == checkpoint.Entered && e.Kind == checkpoint.Done && strings.HasPrefix(w.Path, e.Path+"/")
+		if goes || ends {
+			s.found = append(s.found, fmt.Sprintf("%s, and now %s", w.says(), is.comes()))
+			s.want = slices.Delete(s.want, i, i+1)
+			return
+		}
+	}
+}
+
+// comes tells the same of what comes now.
+func (w *expected) comes() string {
+	return strings.NewReplacer(" was ", " is ", " ended", " ends", " asked", " asks").Replace(w.says())
+}
+
+// says tells what the log says.
+func (w *expected) says() string {
+	switch w.Kind {
+	case checkpoint.Done:
+		if w.Outcome != "" {
+			return fmt.Sprintf("visit %s was done with outcome %s", w.Path, w.Outcome)
+		}
+		return fmt.Sprintf("visit %s was done", w.Path)
+	case checkpoint.Entered:
+		return fmt.Sprintf("%s was entered", w.Path)
+	case checkpoint.Superstep:
+		return fmt.Sprintf("superstep %s@%d ended", w.Path, w.Step)
+	}
+	return fmt.Sprintf("visit %s asked", w.Path)
+}
+
+// differences says what is otherwise in e, which is to be the same.
+func (w *expected) differences(e *checkpoint.Entry) []string {
+	if w.Kind != e.Kind {
+		is := expected{*e}
+		return []string{fmt.Sprintf("%s, and now %s", w.says(), is.comes())}
+	}
+	var all []string
+	subject := strings.TrimSuffix(w.says(), " was done")
+	if w.Outcome != e.Outcome {
+		all = append(all, fmt.Sprintf("visit %s took %s, takes %s", w.Path, orNothing(w.Outcome), orNothing(e.Outcome)))
+		subject = "visit " + w.Path
+	}
+	verb := map[checkpoint.Kind]string{checkpoint.Entered: "was given", checkpoint.Superstep: "merged"}[w.Kind]
+	if verb == "" {
+		verb = "wrote"
+	}
+	all = append(all, cells(subject, verb, w.Delta, e.Delta)...)
+	all = append(all, cells(subject, verb, w.Outer, e.Outer)...)
+	if string(w.Data) != string(e.Data) {
+		all = append(all, fmt.Sprintf("%s with %s, and now with %s", w.says(), orNothing(string(w.Data)), orNothing(string(e.Data))))
+	}
+	return all
+}
+
+// cells names the cells of which two deltas say different things.
+func cells(subject, verb string, was, is json.RawMessage) []string {
+	var before, now map[string]json.RawMessage
+	if len(was) > 0 {
+		decode(was, &before)
+	}
+	if len(is) > 0 {
+		decode(is, &now)
+	}
+	var names []string
+	for name := range before {
+		names = append(names, name)
+	}
+	for name := range now {
+		if _, ok := before[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var all []string
+	for _, name := range names {
+		if string(before[name]) != string(now[name]) {
+			all = append(all, fmt.Sprintf("%s: cell %s %s %s, now %s",
+				subject, name, verb, orNothing(string(before[name])), orNothing(string(now[name]))))
+		}
+	}
+	return all
+}

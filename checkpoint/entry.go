@@ -26,7 +26,7 @@ const (
 	TimedOut                        // the run rests: Data is a [Resting]
 	Failed                          // the run rests: Data is a [Resting]
 	Completed                       // the run is complete
-	TurnBegun                       // reserved
+	TurnBegun                       // a completed run was given new input: Delta, Outer; Data is a [Turn]
 	SettingsChanged                 // nodes read others from now on: Data is a [Setting]
 	Noted                           // an optional layer's, or a post that changed nothing
 	Migrated                        // the run goes on with another graph: Data is a [Migration]
@@ -65,6 +65,19 @@ type Opening struct {
 	// this one. A run that was opened by a dispatcher has one.
 	Correlation string   `json:"correlation,omitempty"`
 	Settings    *Setting `json:"settings,omitempty"` // nil: none
+}
+
+// A Turn is the Data of a [TurnBegun] entry.
+type Turn struct {
+	Number int    `json:"number"` // of the turn, counted from 1: the first that is begun so is 2
+	Owner  string `json:"owner"`  // whose call began it
+}
+
+// A RefusedInput is the Data of the [Noted] entry that drains input for a turn which could
+// not begin with it.
+type RefusedInput struct {
+	Refused string          `json:"refused"` // why
+	Input   json.RawMessage `json:"input"`   // as it was posted
 }
 
 // A Setting is what the nodes of a run can read and is no state: the Data of a

@@ -15,11 +15,14 @@ func (i Info) Appended(at time.Time, head Head, entries []Entry) (Info, error) {
 	first := i.Head.Seq == 0
 	status := i.Status
 	if first {
-		i.Created, status = at, StatusPending
+		i.Created, i.Turn, status = at, 1, StatusPending
 	}
 	for k := range entries {
 		e := &entries[k]
 		status = status.After(e.Kind)
+		if e.Kind == TurnBegun {
+			i.Turn++
+		}
 		if len(e.Data) == 0 {
 			continue
 		}

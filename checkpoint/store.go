@@ -38,6 +38,7 @@ type Info struct {
 	Labels map[string]string
 	// Correlation is what the run was opened with.
 	Correlation string
+	Turn        int // the one that was begun last, counted from 1
 	Head        Head
 	Epoch       uint64    // of the last lease
 	Owner       string    // who holds the lease now, "" if nobody
@@ -48,7 +49,7 @@ type Info struct {
 // A Post is a durable message to a run from someone without its lease.
 type Post struct {
 	ID   string // unique in the run; posting the same message again changes nothing
-	Kind string // cancel or answer
+	Kind string // cancel, answer or turn
 	Data json.RawMessage
 	At   time.Time // set by the store
 }

@@ -18,12 +18,14 @@ const (
 	modeStart
 	modeResume
 	modeContinue
+	modeTurn
+	modeEnqueue
 )
 
 // old reports whether the call is for runs that exist.
-func (m mode) old() bool { return m == modeResume || m == modeContinue }
+func (m mode) old() bool { return m == modeResume || m == modeContinue || m == modeTurn }
 
-// run is Run, Start, Resume and Continue.
+// run is Run, Start, Resume, Continue and Turn.
 func (c *core) run(ctx context.Context, id string, how mode, input func(any), options []RunOption) (*report, error) {
 	if err := checkpoint.CheckRunID(id); err != nil {
 		return nil, fmt.Errorf("dispatcher: %w", err)
@@ -65,6 +67,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 // find takes the run's lease and reads its log, or opens it.
 func (r *run) find(w *wishes, input func(any)) early {
 	c, ctx := r.c, r.stored // not the caller's: a run whose context is done is opened and rests
+	r.wishes = w
 	if w.how.old() {
 		if _, err := c.store.Stat(ctx, r.id); err != nil {
 			return early{err: err}
@@ -89,17 +92,22 @@ func (r *run) find(w *wishes, input func(any)) early {
 	if err != nil {
 		return early{err: err}
 	}
-	if m.status.Resting() {
-		for _, p := range posts { // a cancel that came too late for the last call is no wish for this one
-			if p.Kind == postCancel {
-				r.moot = append(r.moot, p.ID)
-			}
+	waits := false
+	for _, p := range posts {
+		switch {
+		case p.Kind == postCancel && (m.status.Resting() || m.status == checkpoint.StatusCompleted):
+			r.moot = append(r.moot, p.ID) // too late for the last call, and no wish for this one
+		case p.Kind == postTurn: // posted again, it is only drained
+			waits = waits || !m.seen[p.ID] || w.how != modeResume
 		}
 	}
 	r.m, r.journal.head, r.journal.since, r.journal.posts = m, head, m.read, len(posts) > 0
-	m.told.fill(r.about)
+	m.about(r.about)
 	r.journal.tip = head
 	r.durable.Store(head.Seq)
+	if m.status == checkpoint.StatusCompleted && (waits || w.how == modeTurn) {
+		return r.furtherTurn(w, input)
+	}
 	return r.resumable(w)
 }
 
@@ -176,7 +184,7 @@ func (r *run) open(w *wishes, input func(any)) error {
 		x.more().opening, x.more().Data = o, encode(o)
 	}
 	r.add(x)
-	r.m.told.fill(r.about)
+	r.m.about(r.about)
 	if !r.halted() {
 		r.enterRoot()
 	}
@@ -202,6 +210,8 @@ func (r *run) resumable(w *wishes) early {
 	}
 	was := m.status
 	switch {
+	case w.how == modeTurn:
+		return early{rep, r.c.refuse(r.id, fmt.Errorf("%w: it is %s", ErrNotCompleted, was))}
 	case was == checkpoint.StatusCompleted && w.how != modeResume:
 		return early{rep, r.c.refuse(r.id, unfit)}
 	case was == checkpoint.StatusCompleted:
@@ -235,7 +245,7 @@ func (r *run) resumable(w *wishes) early {
 	if was == checkpoint.StatusInterrupted && !changes && !r.journal.posts && m.waitsOnly() {
 		return early{rep, r.rested(rep)} // everything that waits still does
 	}
-	if m.root.step == 0 && !r.halted() {
+	if !m.root.begun() && !r.halted() {
 		r.enterRoot()
 	}
 	r.armDelays()
@@ -303,6 +313,8 @@ func (r *run) conclude(rested bool) (*report, error) {
 	if rested && r.early.now() {
 		if r.early.rep == nil {
 			r.early.err = r.c.refuse(r.id, r.early.err)
+		} else {
+			r.early.rep.Warnings = r.warnings
 		}
 		return r.early.rep, r.early.err
 	}
@@ -324,6 +336,7 @@ func (r *run) conclude(rested bool) (*report, error) {
 		return rep, r.c.refuse(r.id, err)
 	}
 	rep := r.m.report(r.id, r.journal.head.Seq)
+	rep.Warnings = r.warnings
 	var err error
 	if rep.Status != checkpoint.StatusCompleted {
 		err = r.rested(rep)
@@ -359,7 +372,7 @@ func (r *run) letGo() {
 	if r.unhold != nil {
 		r.unhold()
 	}
-	r.await(r.reading, "reading the posts of the store")
+	r.await(r.reading, doingPosts)
 	if r.strays.count.Load() > 1 {
 		r.c.strays.Store(r.id, &r.strays)
 	}

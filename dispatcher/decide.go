@@ -402,6 +402,10 @@ func (r *run) salvage(h *tenure, f *frame) (made, ok bool) {
 // which it was asked; a merge that failed is the run's fault.
 func (r *run) undecided(d decision, u *userError) {
 	t := d.t
+	if d.kind == takeInput {
+		r.refuseInput(&FaultError{Kind: "input", Message: u.Error(), Stack: u.stack, Err: u.err})
+		return
+	}
 	if d.kind == merge && d.f.tried { // the hook behind the superstep ended the goroutine
 		r.park("hook", u, nil)
 		return

@@ -196,6 +196,32 @@ func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...Run
 	return typed[struct{}](r), err
 }
 
+// Turn gives a completed run new input, and runs its graph again from its roots, over the
+// state as it is and in the same log. The input is called with that state; what it writes
+// becomes part of it, if the state's Check agrees. Visits, attempts, interrupts and keys
+// are those of the turn. Input that was posted by Enqueue goes first: if one of its turns
+// comes to rest otherwise the error is that [*Rest] and ErrNotCompleted, and this input was
+// not taken.
+//
+// ErrNotCompleted if the run rests, ErrBusy if it is live, ErrNotFound if there is none. A
+// turn that rests is resumed as any run.
+func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
+	r, err := d.core.run(ctx, run, modeTurn, erase(input), options)
+	return typed[S](r), err
+}
+
+// Enqueue leaves input for a turn of a run, whatever its status, and returns when it is
+// durable. A live run begins the turn when it is completed, instead of ending; else the
+// next Run, Resume or Turn does. Turns are begun in the order of their posting, each with
+// one input. The input is called at once, with the empty state: what it writes is what is
+// posted, so it can't depend on what it reads. [Message] gives it a name.
+//
+// Input that the state's Check or a limit refuses, when its turn is to begin, is drained
+// from the queue by an entry that says so, and is one of Result.Warnings.
+func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S), options ...RunOption) error {
+	return d.core.enqueue(ctx, run, erase(input), options)
+}
+
 // Cancel stops a run, from anywhere. A live one is told so, by a durable message, and
 // comes to rest as Cancelled; Cancel returns when the message is durable. One at rest
 // becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted
@@ -222,17 +248,21 @@ func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], erro
 }
 
 // At reads a run as it stood at a checkpoint: "run@seq" or "path@superstep" as
-// [Checkpoint] prints them, or a superstep number of the top frame. checkpoint.ErrCursor
-// if it names no checkpoint of the run.
+// [Checkpoint] prints them, or a superstep number of the top frame. Of a frame inside a
+// later turn the path begins with the turn: "2/compose-loop/1@3". checkpoint.ErrCursor if
+// it names no checkpoint of the run, or, of a run that is called like a frame, two.
 func (d *Dispatcher[S]) At(ctx context.Context, run, address string) (*Result[S], error) {
 	r, err := d.core.at(ctx, run, address)
 	return typed[S](r), err
 }
 
 // History lists the checkpoints of a run, oldest first: the end of every superstep of
-// every frame.
-func (d *Dispatcher[S]) History(ctx context.Context, run string) iter.Seq2[Checkpoint, error] {
-	return d.core.history(ctx, run)
+// every frame, or of these frames alone. A frame is named by its path, or by its node path
+// if it may be in any iteration or item around it: "" is the run's own, "compose-loop"
+// stands for every iteration, "compose-loop/2" for the second. What is inside a frame is
+// another one. A frame that the graph does not have is checkpoint.ErrCursor.
+func (d *Dispatcher[S]) History(ctx context.Context, run string, frames ...string) iter.Seq2[Checkpoint, error] {
+	return d.core.history(ctx, run, frames)
 }
 
 // Graph returns the name of the graph that d runs.

@@ -27,6 +27,9 @@ var (
 	ErrExists = checkpoint.ErrExists
 	// ErrCompleted: the run is completed.
 	ErrCompleted = errors.New("dispatcher: run is completed")
+	// ErrNotCompleted: the run is not completed, so no turn can begin. A [*Rest] inside it
+	// tells how an earlier input came to rest, if that is why.
+	ErrNotCompleted = errors.New("dispatcher: run is not completed")
 	// ErrStaleCursor: the cursor is no longer where the run stands.
 	ErrStaleCursor = errors.New("dispatcher: cursor is no longer the head of the run")
 	// ErrStillRunning: a node of an earlier call was abandoned and has not returned.

@@ -55,6 +55,10 @@ func (a *about) after(e *checkpoint.Entry) *about {
 	case checkpoint.TurnBegun:
 		next := *a
 		next.turn++
+		var t checkpoint.Turn
+		if json.Unmarshal(e.Data, &t) == nil && t.Number > 0 {
+			next.turn = t.Number
+		}
 		return &next
 	}
 	return a

@@ -70,6 +70,7 @@ type frame struct {
 	tried bool        // spare holds the merged state of the open superstep
 
 	step    int // the superstep that is open, or the last one; counted from 1
+	base    int // supersteps of the turns before this one; 0 but for the run's own frame
 	tasks   []task
 	open    []int32       // in declaration order
 	deltas  []state.Delta // what those of open wrote that have finished
@@ -122,6 +123,9 @@ func newFrame(plan *dag.Plan, path string, holder *task) *frame {
 	}
 	return f
 }
+
+// begun reports whether a first superstep has begun.
+func (f *frame) begun() bool { return f.step > f.base }
 
 // given makes the input of a frame its state. Outer holds the Folds that it merged.
 func (f *frame) given(x *fact) error {

@@ -11,11 +11,12 @@ import (
 // Hooks are asked where runs begin and end to be at work, and round visits. They are not
 // part of the graph: a run may be resumed under others. The zero Hooks ask nobody.
 type Hooks struct {
-	// OnStart is called each time a run is about to be at work in a call: to be opened, or
-	// resumed. The call has the run's lease then, and nothing is in the log yet. If it
-	// returns an error or panics the call returns that as a [*FaultError] of kind hook, and
-	// nothing has changed. It is not called where there is nothing to do: of a completed
-	// run, or one of which all that is left waits for answers. Nil means no.
+	// OnStart is called each time a run is about to be at work in a call: to be opened,
+	// resumed, or given a turn. The call has the run's lease then, and nothing is in the log
+	// yet. If it returns an error or panics the call returns that as a [*FaultError] of kind
+	// hook, and nothing has changed. It is not called where there is nothing to do: of a
+	// completed run for which no input waits, or one of which all that is left waits for
+	// answers; nor for the further turns that a call may begin. Nil means no.
 	OnStart func(context.Context, Start) error
 	// OnEnd is called once for each OnStart that returned nil, however the call ends, when
 	// how the run rests is durable and before its lease is given back, so that nobody else
@@ -33,7 +34,7 @@ type Hooks struct {
 type Start struct {
 	Run         string
 	Graph       string
-	Turn        int // counted from 1
+	Turn        int // the one that goes on, or is to begin; counted from 1
 	Correlation string
 	Labels      map[string]string // must not be changed
 	Resumed     bool              // it exists; else it is opened
@@ -74,6 +75,9 @@ func (r *run) begin(h *tenure) bool {
 	s := Start{
 		Run: r.id, Graph: r.present.graph, Turn: r.present.turn,
 		Correlation: r.present.correlation, Labels: r.present.labels, Resumed: r.stood != nil,
+	}
+	if r.m.status == checkpoint.StatusCompleted {
+		s.Turn++
 	}
 	var err error
 	late := false
@@ -186,7 +190,7 @@ func (r *run) callOnEnd(ctx context.Context, end End) string {
 
 func (r *run) ended(rep *report, err error) End {
 	return End{
-		Run: r.id, Graph: r.present.graph, Turn: r.present.turn,
+		Run: r.id, Graph: r.present.graph, Turn: max(rep.Turn, r.present.turn),
 		Correlation: r.present.correlation, Labels: r.present.labels,
 		Status: rep.Status, Cursor: rep.Cursor, Abandoned: rep.Abandoned, Err: err,
 	}

@@ -38,6 +38,7 @@ type journal struct {
 const (
 	doingAppend   = "an append to the store"
 	doingSnapshot = "a snapshot of the store"
+	doingPosts    = "reading the posts of the store"
 )
 
 // flush makes the facts durable, in one append, and then tells them to the observer. It
@@ -181,6 +182,7 @@ func (r *run) hearPosts() {
 const (
 	postCancel = "cancel"
 	postAnswer = "answer"
+	postTurn   = "turn"
 )
 
 // A posted answer is the Data of a post of kind answer.
@@ -213,7 +215,7 @@ func (r *run) takePosts(h *tenure) bool {
 		return true
 	}
 	r.journal.posts = false
-	if !h.leave(inCall, "reading the posts of the store") {
+	if !h.leave(inCall, doingPosts) {
 		return false
 	}
 	posts, err := r.c.store.Posts(r.stored, r.id)
@@ -236,6 +238,8 @@ func (r *run) takePosts(h *tenure) bool {
 func (r *run) takePost(p checkpoint.Post) {
 	switch {
 	case r.m.seen[p.ID], slices.Contains(r.moot, p.ID): // drained, or of an earlier call
+	case p.Kind == postTurn: // nextTurn takes it
+		return
 	case p.Kind == postCancel:
 		if !slices.Contains(r.drains, p.ID) {
 			r.drains = append(r.drains, p.ID)

@@ -1,15 +1,22 @@
 package dispatcher
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
-// keyOf is the first part of the keys of a run's visits: its id, in which a slash is %2F
-// and a percent sign %25, so that no visit of a run has the key of another run's. Most ids
-// hold neither, and are what they are.
-func keyOf(run string) string {
-	if !strings.ContainsAny(run, "/%") {
-		return run
+// keyOf is what the keys of a run's visits in a turn begin with: the run's id, and from the
+// second turn on the number of the turn. A slash in the id is %2F there and a percent sign
+// %25, so that no visit of a run has the key of another run's; most ids hold neither, and
+// are what they are. No path begins with a number, so no visit has the key of another turn.
+func keyOf(run string, turn int) string {
+	if strings.ContainsAny(run, "/%") {
+		run = keyEscapes.Replace(run)
 	}
-	return keyEscapes.Replace(run)
+	if turn > 1 {
+		run += "/" + strconv.Itoa(turn)
+	}
+	return run + "/"
 }
 
 var keyEscapes = strings.NewReplacer("/", "%2F", "%", "%25")

@@ -150,6 +150,9 @@ func (rd *reader) begin(ctx context.Context) error {
 		return fmt.Errorf("%w: entry %d is behind the end of the log, which has %d",
 			checkpoint.ErrCursor, rd.seq, head)
 	}
+	if err := rd.beginTurn(ctx, head); err != nil {
+		return err
+	}
 	if !rd.listen.States || rd.c.store == nil {
 		return nil
 	}
@@ -159,6 +162,27 @@ func (rd *reader) begin(ctx context.Context) error {
 	}
 	rd.m = newMachine(rd.c.plan)
 	rd.m.replaying = true
+	return nil
+}
+
+// beginTurn finds in which turn the reader begins: the entries behind that tell how many
+// began later.
+func (rd *reader) beginTurn(ctx context.Context, head uint64) error {
+	if rd.seq == head || rd.about.turn <= 1 {
+		return nil
+	}
+	if rd.seq == 0 {
+		rd.about.turn = 1
+		return nil
+	}
+	for e, err := range rd.c.store.Read(ctx, rd.run, rd.seq+1, head) {
+		if err != nil {
+			return err
+		}
+		if e.Kind == checkpoint.TurnBegun {
+			rd.about.turn--
+		}
+	}
 	return nil
 }
 
@@ -178,6 +202,7 @@ func (rd *reader) head(ctx context.Context) (uint64, error) {
 	case rd.created.IsZero():
 		rd.created, rd.about.graph = info.Created, info.Graph
 		rd.about.labels, rd.about.correlation = info.Labels, info.Correlation
+		rd.about.turn = info.Turn // at the head; begin finds that of where the reader begins
 	case !rd.created.Equal(info.Created) || info.Head.Seq < rd.seq:
 		return 0, fmt.Errorf("%w: it was deleted, and another begun", checkpoint.ErrNotFound)
 	}

@@ -29,9 +29,10 @@ type machine struct {
 	// effects are those of visits whose superstep of the run's own frame has not ended, by
 	// path and key; nil if there are none.
 	effects map[string]map[string]*effect
-	steps   int // supersteps ended, of all frames
+	steps   int // supersteps ended in this turn, of all frames
 	read    int // bytes of entries that were replayed
 	told    told
+	turn    int // counted from 1
 	index   map[*dag.Plan]map[string]int
 
 	// vets: somebody has to be asked before a visit begins. Without it visits are offered
@@ -58,11 +59,12 @@ type decision struct {
 type decisionKind uint8
 
 const (
-	vet   decisionKind = iota + 1 // may t begin, or is it interrupted before?
-	enter                         // t's frame has to be entered
-	merge                         // f's superstep has nothing left to wait for: close it
-	end                           // f has nothing left to run: what comes of it?
-	bury                          // f has failed and the failure of what holds it is followed
+	vet       decisionKind = iota + 1 // may t begin, or is it interrupted before?
+	enter                             // t's frame has to be entered
+	merge                             // f's superstep has nothing left to wait for: close it
+	end                               // f has nothing left to run: what comes of it?
+	bury                              // f has failed and the failure of what holds it is followed
+	takeInput                         // never asked for by the machine: a turn is to begin
 )
 
 // A pending is an interrupt that has not ended.
@@ -128,6 +130,8 @@ func (m *machine) follow(x *fact, before checkpoint.Status) error {
 	switch x.Kind {
 	case checkpoint.Opened:
 		return m.open(x)
+	case checkpoint.TurnBegun:
+		return m.beginTurn(x, before)
 	case checkpoint.Entered:
 		return m.enter(x)
 	case checkpoint.Done:
@@ -197,6 +201,7 @@ func (m *machine) open(x *fact) error {
 	}
 	m.root = newFrame(m.plan, "", nil)
 	m.root.view = m.plan.Schema.New()
+	m.turn = 1
 	if err := m.tell(x); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (f *frame) catchUp() {
 		if t.inner != nil {
 			t.inner.catchUp()
 		}
-		if t.phase != idle || t.waits > 0 || f.step == 0 || t.isItem() {
+		if t.phase != idle || t.waits > 0 || !f.begun() || t.isItem() {
 			continue
 		}
 		if f.taken(&t.node.Follows) {

@@ -32,7 +32,7 @@ func (m *machine) rescan() {
 
 func (m *machine) scan(f *frame) {
 	switch {
-	case f.step == 0:
+	case !f.begun():
 		return // opened, and not begun
 	case len(f.open) == 0:
 		if f.refused != nil {
@@ -91,7 +91,7 @@ func (m *machine) cursor() []string {
 	if m.root == nil || m.status == checkpoint.StatusCompleted {
 		return nil
 	}
-	if m.root.step == 0 { // opened, and not begun
+	if !m.root.begun() { // opened, and not begun
 		m.root.next = m.root.roots()
 	}
 	return m.root.cursor(nil)

@@ -49,5 +49,7 @@ func (t *told) report(r *report) {
 	r.Labels, r.Correlation, r.Settings = maps.Clone(t.labels), t.correlation, slices.Clone(t.settings)
 }
 
-// fill completes what is told about the run in events, before there are any.
-func (t *told) fill(a *about) { a.labels, a.correlation = t.labels, t.correlation }
+// about completes what is told about the run in events, before there are any of this call.
+func (m *machine) about(a *about) {
+	a.turn, a.labels, a.correlation = m.turn, m.told.labels, m.told.correlation
+}

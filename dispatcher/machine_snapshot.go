@@ -17,6 +17,7 @@ import (
 type frozenMachine struct {
 	Graph  string            `json:"graph"` // digest of the graph whose nodes it numbers
 	Status checkpoint.Status `json:"status"`
+	Turn   int               `json:"turn"`
 	Steps  int               `json:"steps,omitempty"`
 	Fault  *frozenFault      `json:"fault,omitempty"`
 	Seen   []string          `json:"seen,omitempty"`
@@ -39,6 +40,7 @@ type frozenFrame struct {
 	Path      string          `json:"path,omitempty"`
 	Iteration int             `json:"iteration,omitempty"`
 	Step      int             `json:"step,omitempty"`
+	Base      int             `json:"base,omitempty"`
 	View      json.RawMessage `json:"view,omitempty"`
 	Outer     json.RawMessage `json:"outer,omitempty"` // a delta
 	Open      []int32         `json:"open,omitempty"`
@@ -89,7 +91,7 @@ func (m *machine) encode() []byte { return encode(m.frozen()) }
 // frozen is the machine as encode writes it. It shares the machine's memory.
 func (m *machine) frozen() *frozenMachine {
 	z := &frozenMachine{
-		Graph: m.plan.Digest, Status: m.status, Steps: m.steps,
+		Graph: m.plan.Digest, Status: m.status, Turn: m.turn, Steps: m.steps,
 		Seen: slices.Sorted(maps.Keys(m.seen)), Root: m.root.freeze(),
 	}
 	z.Labels, z.Correlation, z.Settings = m.told.labels, m.told.correlation, m.told.settings
@@ -102,7 +104,7 @@ func (m *machine) frozen() *frozenMachine {
 
 func (f *frame) freeze() *frozenFrame {
 	z := &frozenFrame{
-		Path: f.path, Iteration: f.iteration, Step: f.step, Next: f.next, Refused: f.refused,
+		Path: f.path, Iteration: f.iteration, Step: f.step, Base: f.base, Next: f.next, Refused: f.refused,
 		After: f.freezePendings(f.after),
 	}
 	if f.items != nil {
@@ -204,6 +206,7 @@ func (m *machine) thawAll(z *frozenMachine) error {
 	if z.Graph != m.plan.Digest {
 		return fmt.Errorf("it is of graph %s, not %s", z.Graph, m.plan.Digest)
 	}
+	m.turn = z.Turn
 	m.status, m.steps, m.fault, m.seen, m.waits = z.Status, z.Steps, nil, nil, nil
 	m.told = told{z.Labels, z.Correlation, z.Settings}
 	if z.Fault != nil {
@@ -269,7 +272,7 @@ func thawBare(z *frozenFrame, plan *dag.Plan, holder *task) (f *frame, err error
 		f = newFrame(plan, z.Path, holder)
 		f.open = z.Open
 	}
-	f.iteration, f.step, f.next, f.refused = z.Iteration, z.Step, z.Next, z.Refused
+	f.iteration, f.step, f.base, f.next, f.refused = z.Iteration, z.Step, z.Base, z.Next, z.Refused
 	for _, i := range f.open {
 		if i < 0 || int(i) >= len(f.tasks) {
 			return nil, fmt.Errorf("frame %q has no node %d", f.path, i)

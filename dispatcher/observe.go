@@ -88,7 +88,7 @@ func (r *run) makeEvents() {
 			e.Err = x.err
 		}
 		switch e.Kind {
-		case RunStarted, RunResumed:
+		case RunStarted, RunResumed, TurnBegun:
 			r.told = true
 		case RunRested:
 			r.told = false

@@ -23,8 +23,11 @@ type Result[S any] struct {
 	// Cursor lists the visits that have still to run or wait. It is empty if the run is
 	// completed.
 	Cursor checkpoint.Cursor
-	// Superstep is the last one that ended in the run's own frame, 0 if none has.
+	// Superstep is the last one that ended in the run's own frame, 0 if none has. It counts
+	// on from turn to turn.
 	Superstep int
+	// Turn is the one that the run is in, counted from 1.
+	Turn int
 	// Interrupts wait for an answer or a resume.
 	Interrupts []Interrupt
 	// Finished lists visits of open supersteps that are done: they are not run again.
@@ -40,7 +43,8 @@ type Result[S any] struct {
 	// Labels and Correlation are what the run was opened with.
 	Labels      map[string]string
 	Correlation string
-	// Warnings tell what went wrong and changes nothing of the run: in Hooks.OnEnd.
+	// Warnings tell what went wrong and is no failure of the run: in Hooks.OnEnd, and with
+	// queued input that was refused.
 	Warnings []string
 }
 
@@ -73,6 +77,7 @@ func (i Interrupt) String() string {
 type Checkpoint struct {
 	Run       string
 	Seq       uint64 // position in the run's log
+	Turn      int    // counted from 1
 	Path      string // of the frame; "" is the run's own
 	Superstep int
 	At        time.Time
@@ -81,8 +86,15 @@ type Checkpoint struct {
 // Address is the checkpoint's unique address, run@seq.
 func (c Checkpoint) Address() string { return c.Run + "@" + strconv.FormatUint(c.Seq, 10) }
 
-// String shows the checkpoint as path@superstep.
-func (c Checkpoint) String() string { return c.Path + "@" + strconv.Itoa(c.Superstep) }
+// String shows the checkpoint as path@superstep; of a frame inside a later turn as
+// turn/path@superstep. The supersteps of the run's own frame count on from turn to turn.
+func (c Checkpoint) String() string {
+	shown := c.Path + "@" + strconv.Itoa(c.Superstep)
+	if c.Turn > 1 && c.Path != "" {
+		return strconv.Itoa(c.Turn) + "/" + shown
+	}
+	return shown
+}
 
 // report is a Result without its type parameter.
 type report struct {
@@ -95,6 +107,7 @@ func typed[S any](r *report) *Result[S] {
 	if r != nil {
 		out.Run, out.Status, out.Cursor, out.Superstep = r.Run, r.Status, r.Cursor, r.Superstep
 		out.Interrupts, out.Finished, out.Failures, out.Abandoned = r.Interrupts, r.Finished, r.Failures, r.Abandoned
+		out.Turn = r.Turn
 		out.Settings, out.Labels, out.Correlation = r.Settings, r.Labels, r.Correlation
 		out.Warnings = r.Warnings
 		out.State, _ = r.state.(*S)
@@ -115,7 +128,7 @@ func (m *machine) report(run string, seq uint64) *report {
 		return r
 	}
 	r.state = m.root.view.Draft().Value()
-	r.Superstep = m.root.step
+	r.Superstep, r.Turn = m.root.step, m.turn
 	if len(m.root.open) > 0 {
 		r.Superstep--
 	}

@@ -50,6 +50,11 @@ type run struct {
 	landing  int                   // bytes that visits wrote which landed together
 	moot     []string              // ids of cancels that were posted before the run came to rest
 
+	wishes   *wishes   // of the call
+	fresh    func(any) // the input of Turn, until a turn has begun with it; else nil
+	taking   *input    // a turn is to begin with it: user code runs
+	warnings []string
+
 	strays   strays
 	names    []string     // of strays
 	setUp    func() early // takes the lease and reads the log, or opens a new run
@@ -175,8 +180,14 @@ func (r *run) loop(h *tenure) {
 			return
 		}
 		if resting || r.m.status == checkpoint.StatusCompleted {
-			r.atRest = true
-			r.finish(h)
+			r.atRest = r.fresh == nil
+			begun, owner := r.nextTurn(h)
+			if begun {
+				continue
+			}
+			if owner {
+				r.finish(h)
+			}
 			return
 		}
 		more, owner := r.launch(h)

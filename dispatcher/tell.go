@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
 )
 
 func (c *core) exists(ctx context.Context, id string) error {
@@ -57,6 +58,44 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error) error {
 		{Kind: checkpoint.Cancelled, Data: encode(checkpoint.Resting{Cause: text})},
 	})
 	c.hub.grown(id)
+	return c.refuse(id, err)
+}
+
+// enqueue is Enqueue. Who has the lease when the run is completed takes the post.
+func (c *core) enqueue(ctx context.Context, id string, input func(any), options []RunOption) error {
+	w, err := c.wish(modeEnqueue, options)
+	if err != nil {
+		return c.refuse(id, err)
+	}
+	if err := c.exists(ctx, id); err != nil {
+		return err
+	}
+	written := c.plan.Schema.New()
+	var d state.Delta
+	failed := protect(func() {
+		if input != nil {
+			input(written.Value())
+		}
+		d, _, err = c.delta(written)
+	})
+	switch {
+	case failed != nil:
+		return c.refuse(id, &FaultError{Kind: "input", Message: failed.Error(), Stack: failed.stack, Err: failed.err})
+	case err != nil:
+		return c.refuse(id, &FaultError{Kind: "input", Message: fmt.Sprint(err), Err: err})
+	}
+	if w.message == "" {
+		w.message = NewRunID()
+	}
+	var t postedTurn
+	if !d.IsZero() {
+		t.Delta = d.AppendJSON(nil)
+	}
+	post := checkpoint.Post{ID: "turn:" + w.message, Kind: postTurn, Data: encode(t)}
+	err = c.store.Post(ctx, id, post)
+	if errors.Is(err, checkpoint.ErrConflict) {
+		err = &OptionError{"Message", fmt.Sprintf("%q names another input", w.message)}
+	}
 	return c.refuse(id, err)
 }
 

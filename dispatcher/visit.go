@@ -26,6 +26,7 @@ type visit struct {
 	r       *run
 	t       *task
 	path    string
+	turn    int
 	step    int
 	root    int // superstep of the run's own frame
 	attempt int
@@ -95,8 +96,9 @@ var (
 // newVisit makes the context and the draft of the next attempt of t.
 func (r *run) newVisit(t *task) *visit {
 	v := &visit{
-		Context: r.ctx, r: r, t: t, path: t.path(), step: t.frame.step, root: r.m.root.step, attempt: t.attempts() + 1,
-		about: r.about, draft: t.frame.view.Draft(), failures: t.failuresBefore(),
+		Context: r.ctx, r: r, t: t, path: t.path(), turn: r.m.turn, step: t.frame.step, root: r.m.root.step,
+		attempt: t.attempts() + 1,
+		about:   r.about, draft: t.frame.view.Draft(), failures: t.failuresBefore(),
 		settings: r.m.told.settings,
 	}
 	if t.odd != nil {
@@ -141,7 +143,7 @@ func (v *visit) Value(key any) any {
 	return v.Context.Value(key)
 }
 
-func (v *visit) Key() string  { return keyOf(v.r.id) + "/" + v.path }
+func (v *visit) Key() string  { return keyOf(v.r.id, v.turn) + v.path }
 func (v *visit) Attempt() int { return v.attempt }
 
 func (v *visit) Settings() json.RawMessage { return v.settings }
@@ -427,22 +429,29 @@ func (r *run) written(v *visit) (state.Delta, *userError) {
 
 // delta returns what was written to a draft, within the limits.
 func (r *run) delta(draft state.Image) (state.Delta, error) {
-	d, err := draft.Delta()
+	d, size, err := r.c.delta(draft)
 	if err != nil {
 		return d, err
-	}
-	if cell, size := d.MaxValue(); size > r.c.opts.Limits.ValueBytes {
-		return d, &LimitError{"value bytes", r.c.opts.Limits.ValueBytes, "cell " + cell}
-	}
-	size := d.Size()
-	if size > r.c.opts.Limits.VisitBytes {
-		return d, &LimitError{"visit bytes", r.c.opts.Limits.VisitBytes, ""}
 	}
 	r.landing += size
 	if r.c.opts.Paranoid {
 		return draft.Schema().ParseDelta(d.AppendJSON(nil))
 	}
 	return d, nil
+}
+
+func (c *core) delta(draft state.Image) (d state.Delta, size int, err error) {
+	if d, err = draft.Delta(); err != nil {
+		return d, 0, err
+	}
+	limits := &c.opts.Limits
+	if cell, size := d.MaxValue(); size > limits.ValueBytes {
+		return d, size, &LimitError{"value bytes", limits.ValueBytes, "cell " + cell}
+	}
+	if size = d.Size(); size > limits.VisitBytes {
+		return d, size, &LimitError{"visit bytes", limits.VisitBytes, ""}
+	}
+	return d, size, nil
 }
 
 // asked makes a visit wait for the answers to what it asked, in the order of asking.

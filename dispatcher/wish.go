@@ -13,8 +13,8 @@ import (
 )
 
 // A RunOption is one more wish of a call that runs something: [From], [Settings], [Labels],
-// [Correlation] or [Drain]. Each may be given once. A call refuses a bad one, with an
-// [*OptionError], a [*SecretError] or a [*LimitError], before anything happens. The zero
+// [Correlation], [Drain] or [Message]. Each may be given once. A call refuses a bad one, with
+// an [*OptionError], a [*SecretError] or a [*LimitError], before anything happens. The zero
 // RunOption wishes nothing.
 type RunOption struct {
 	name string
@@ -101,12 +101,30 @@ func Correlation(id string) RunOption {
 	}}
 }
 
+// Message gives the input of Enqueue a name: of several inputs with one name the run gets
+// one, over all processes and however late. So who can't know whether an Enqueue has
+// succeeded repeats it. It has 1 to 200 bytes of UTF-8 without control characters. It is
+// for Enqueue alone.
+func Message(id string) RunOption {
+	return RunOption{"Message", func(w *wishes) error {
+		if id == "" {
+			return &OptionError{"Message", "is empty"}
+		}
+		if reason := badText(id, maxMessage); reason != "" {
+			return &OptionError{"Message", reason}
+		}
+		w.message = id
+		return nil
+	}}
+}
+
 // What labels and a correlation id may have, in bytes; and how many labels there may be.
 const (
 	maxLabels      = 64
 	maxKey         = 128
 	maxLabel       = 1024
 	maxCorrelation = 256
+	maxMessage     = 200
 )
 
 // badText says what is wrong with a text that people and tools are to read.
@@ -136,6 +154,7 @@ type wishes struct {
 	author      string
 	labels      map[string]string
 	correlation string
+	message     string
 	ears        *listener // of the Stream that the call belongs to
 	drain       <-chan struct{}
 }
@@ -152,6 +171,9 @@ func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
 			return nil, &OptionError{o.name, "is given twice"}
 		}
 		given = append(given, o.name)
+		if (how == modeEnqueue) != (o.name == "Message") {
+			return nil, &OptionError{o.name, "is not for this call"}
+		}
 		if err := o.wish(w); err != nil {
 			return nil, err
 		}

@@ -169,7 +169,7 @@ func (q *request) describe(
 ) error {
 	first := before.Head.Seq == 0
 	named := slices.ContainsFunc(entries, func(e checkpoint.Entry) bool {
-		return e.Kind == checkpoint.Opened || e.Kind == checkpoint.Migrated
+		return e.Kind == checkpoint.Opened || e.Kind == checkpoint.Migrated || e.Kind == checkpoint.TurnBegun
 	})
 	if first || named || q.info.Status != before.Status {
 		key := runKey(rowKey, num)

@@ -35,6 +35,7 @@ func (w *row) encode(key []byte) []byte {
 		b.string(i.Labels[label])
 	}
 	b.string(i.Correlation)
+	b.uint(uint64(i.Turn))
 	return frame(key, b.b)
 }
 
@@ -63,6 +64,7 @@ func decodeRow(key, value []byte) (row, error) {
 		}
 	}
 	i.Correlation = r.string()
+	i.Turn = int(r.uint())
 	if !r.end() || w.first == 0 || w.first > i.Head.Seq {
 		return row{}, checkpoint.Damage("the row of a run can't be read")
 	}

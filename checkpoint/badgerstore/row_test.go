@@ -14,7 +14,7 @@ func someRow() row {
 	at := time.UnixMilli(1_795_262_400_000).UTC()
 	return row{first: 7, info: checkpoint.Info{
 		Run: "run ü", Status: checkpoint.StatusInterrupted, Graph: "graph", Digest: "digest",
-		Labels: map[string]string{"a": "1", "": "empty", "b": ""}, Correlation: "order 7",
+		Labels: map[string]string{"a": "1", "": "empty", "b": ""}, Correlation: "order 7", Turn: 3,
 		Head:    checkpoint.Head{Seq: 9, Digest: checkpoint.Digest{1, 2, 31: 3}},
 		Created: at, Updated: at.Add(time.Hour),
 	}}

@@ -22,6 +22,7 @@ func everythingIsThereAgain(
 	big.Delta = encode(bytes.Repeat([]byte("x"), 3<<20))
 	head = add(t, s, l, head, big)
 	head = add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.Waiting})
+	head = add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.TurnBegun}, checkpoint.Entry{Kind: checkpoint.Waiting})
 	head = add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.Noted})
 	post(t, s, "run", checkpoint.Post{ID: "post", Kind: "answer"})
 	if err := s.PutGraph(t.Context(), "digest", []byte("{}")); err != nil {
@@ -32,7 +33,7 @@ func everythingIsThereAgain(
 		s = reopen()
 		info := stat(t, s, "run")
 		if info.Head != head || info.Owner != "" || info.Status != before.Status ||
-			info.Graph != "graph" || !maps.Equal(info.Labels, labels) || info.Correlation != before.Correlation ||
+			info.Graph != "graph" || !maps.Equal(info.Labels, labels) || info.Correlation != before.Correlation || info.Turn != before.Turn ||
 			!info.Created.Equal(before.Created) || !info.Updated.Equal(before.Updated) {
 			t.Fatalf("round %d: Stat = %+v, want %+v", round, info, before)
 		}

@@ -58,10 +58,14 @@ func statusFollowsEntries(t *testing.T, s checkpoint.Store) {
 		before = info
 	}
 	// One append may change it several times.
-	add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.TurnBegun}, done(1),
-		checkpoint.Entry{Kind: checkpoint.Waiting})
-	if info := stat(t, s, "run"); info.Status != checkpoint.StatusInterrupted {
-		t.Errorf("after a turn the run is %s, want interrupted", info.Status)
+	turns := before.Turn
+	for range 2 {
+		head = add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.TurnBegun}, done(1),
+			checkpoint.Entry{Kind: checkpoint.Waiting})
+		turns++
+		if info := stat(t, s, "run"); info.Status != checkpoint.StatusInterrupted || info.Turn != turns {
+			t.Errorf("after a turn the run is %s in turn %d, want interrupted in %d", info.Status, info.Turn, turns)
+		}
 	}
 }
 
@@ -77,7 +81,7 @@ func statTellsTheOpening(t *testing.T, s checkpoint.Store) {
 	for name, info := range map[string]checkpoint.Info{"Stat": stat(t, s, "run"), "List": page[0]} {
 		if info.Run != "run" || info.Graph != "my graph" || info.Digest != "digest of my graph" ||
 			!maps.Equal(info.Labels, labels) || info.Correlation != "what belongs to my graph" || info.Head != head ||
-			info.Status != checkpoint.StatusRunning || info.Epoch != l.Epoch || info.Owner != l.Owner {
+			info.Turn != 1 || info.Status != checkpoint.StatusRunning || info.Epoch != l.Epoch || info.Owner != l.Owner {
 			t.Errorf("%s tells %+v", name, info)
 		}
 	}

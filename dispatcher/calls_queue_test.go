@@ -1,0 +1,343 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// heardIn lists what was heard in each turn, in order.
+func heardIn(s *Talk) []string {
+	var heard []string
+	for _, l := range s.Lines.Slice() {
+		if key, word, _ := strings.Cut(l, " "); strings.HasSuffix(key, "/hear") {
+			heard = append(heard, word)
+		}
+	}
+	return heard
+}
+
+// enqueue posts inputs, one after the other.
+func enqueue(t testing.TB, d *dispatcher.Dispatcher[Talk], words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if err := d.Enqueue(t.Context(), run, hear(word)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A live run takes what is posted to it when it is completed, turn by turn, in the order of
+// posting; the call returns when nothing waits any more.
+func TestCallsEnqueueToALiveRun(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var d *dispatcher.Dispatcher[Talk]
+		g := callsTalk(t, func(ctx context.Context, s *Talk) error {
+			switch s.Heard.Get() {
+			case "one":
+				enqueue(t, d, "two", "three")
+			case "three":
+				enqueue(t, d, "four")
+			}
+			return nil
+		})
+		d = callsDispatcher(t, g, store, o)
+		res, err := d.Run(t.Context(), run, hear("one"))
+		completes(t, res, err)
+		if got := heardIn(res.State); !slices.Equal(got, []string{"one", "two", "three", "four"}) || res.Turn != 4 || res.State.Turns.Get() != 4 {
+			t.Errorf("turn %d, heard %q", res.Turn, got)
+		}
+		if posts, err := store.Posts(t.Context(), run); err != nil || len(posts) > 0 {
+			t.Errorf("%d posts are left, %v", len(posts), err)
+		}
+	})
+}
+
+// What is posted to a run at rest, or to a completed one, waits for whoever goes on with it:
+// Run, Resume or Turn, whose own input comes last.
+func TestCallsEnqueueToARunAtRest(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		o.InterruptBefore = []string{"hear"}
+		stops := callsDispatcher(t, callsTalk(t, nil), store, o)
+		o.InterruptBefore = nil
+		d := callsDispatcher(t, callsTalk(t, nil), store, o)
+		ctx := t.Context()
+		if err := d.Enqueue(ctx, run, hear("none")); !errors.Is(err, dispatcher.ErrNotFound) {
+			t.Errorf("input for no run: %v", err)
+		}
+		res, err := stops.Run(ctx, run, hear("one"))
+		rests(t, res, err, checkpoint.StatusInterrupted, "hear")
+		enqueue(t, d, "two")
+		if now, err := d.State(ctx, run); err != nil || now.State.Heard.Get() != "one" || now.Turn != 1 {
+			t.Errorf("posted input has begun turn %d: %v", now.Turn, err)
+		}
+		res, err = d.Resume(ctx, run)
+		completes(t, res, err)
+		enqueue(t, d, "three")
+		res, err = d.Run(ctx, run, hear("never"))
+		completes(t, res, err)
+		enqueue(t, d, "four")
+		res, err = d.Resume(ctx, run)
+		completes(t, res, err)
+		enqueue(t, d, "five")
+		res, err = d.Turn(ctx, run, hear("six"))
+		completes(t, res, err)
+		if got := heardIn(res.State); !slices.Equal(got, []string{"one", "two", "three", "four", "five", "six"}) {
+			t.Errorf("heard %q", got)
+		}
+		if _, err := d.Resume(ctx, run); !errors.Is(err, dispatcher.ErrCompleted) {
+			t.Errorf("Resume with nothing left: %v", err)
+		}
+	})
+}
+
+// Input that can't be applied is drained by an entry that says so, and told as a warning;
+// what waits behind it is heard all the same.
+func TestCallsEnqueuedInputIsRefused(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		d := callsDispatcher(t, callsTalk(t, nil), store, o)
+		ctx := t.Context()
+		res, err := d.Run(ctx, run, hear("one"))
+		completes(t, res, err)
+		enqueue(t, d, "bad", "two", "worse", "worst", "three", "bad")
+		res, err = d.Run(ctx, run, nil)
+		completes(t, res, err)
+		if got := heardIn(res.State); !slices.Equal(got, []string{"one", "two", "three"}) || res.Turn != 3 {
+			t.Errorf("turn %d, heard %q", res.Turn, got)
+		}
+		if len(res.Warnings) != 4 || !strings.Contains(res.Warnings[0], "that is not heard") || !strings.Contains(res.Warnings[1], "not even checked") {
+			t.Errorf("warnings %q", res.Warnings)
+		}
+		refused := 0
+		for _, e := range readLog(t, store) {
+			if e.Kind == checkpoint.Noted && strings.Contains(string(e.Data), `"refused"`) && strings.Contains(string(e.Data), `"input":{`) {
+				refused++
+			}
+		}
+		if refused != 4 {
+			t.Errorf("%d entries tell of refused input, want 4", refused)
+		}
+		enqueue(t, d, "bad")
+		res, err = d.Turn(ctx, run, hear("four"))
+		completes(t, res, err)
+		if res.Turn != 4 || len(res.Warnings) != 1 {
+			t.Errorf("turn %d, warnings %q", res.Turn, res.Warnings)
+		}
+		enqueue(t, d, "bad")
+		res, err = d.Turn(ctx, run, hear("bad"))
+		var fault *dispatcher.FaultError
+		if !errors.As(err, &fault) || res.Turn != 4 || len(res.Warnings) != 1 {
+			t.Errorf("turn %d, warnings %q, %v", res.Turn, res.Warnings, err)
+		}
+	})
+}
+
+// What Enqueue can see to be wrong it refuses itself.
+func TestCallsEnqueueRefuses(t *testing.T) {
+	store := new(memory.Store)
+	d := process(t, callsTalk(t, nil), store, dispatcher.Options{Limits: dispatcher.Limits{ValueBytes: 100}})
+	ctx := t.Context()
+	res, err := d.Run(ctx, run, hear("one"))
+	completes(t, res, err)
+	var fault *dispatcher.FaultError
+	var limit *dispatcher.LimitError
+	if err := d.Enqueue(ctx, run, func(*Talk) { panic("no") }); !errors.As(err, &fault) || fault.Kind != "input" {
+		t.Errorf("input that panics: %v", err)
+	}
+	if err := d.Enqueue(ctx, run, hear(strings.Repeat("x", 101))); !errors.As(err, &limit) {
+		t.Errorf("large input: %v", err)
+	}
+	if err := d.Enqueue(ctx, run, hear("\xff")); !errors.As(err, &fault) {
+		t.Errorf("input that is not UTF-8: %v", err)
+	}
+	var option *dispatcher.OptionError
+	for name, o := range map[string]dispatcher.RunOption{
+		"From": dispatcher.From(res.Cursor), "Settings": dispatcher.Settings(1, "me"), "Message": dispatcher.Message(""),
+		"Labels": dispatcher.Labels(nil), "Correlation": dispatcher.Correlation("c"),
+	} {
+		if err := d.Enqueue(ctx, run, hear("two"), o); !errors.As(err, &option) || option.Option != name {
+			t.Errorf("Enqueue with %s: %v", name, err)
+		}
+	}
+	if _, err := d.Turn(ctx, run, hear("two"), dispatcher.Message("m")); !errors.As(err, &option) || option.Option != "Message" {
+		t.Errorf("Turn with a Message: %v", err)
+	}
+	if posts, err := store.Posts(ctx, run); err != nil || len(posts) > 0 {
+		t.Errorf("%d posts are left, %v", len(posts), err)
+	}
+	res, err = d.Run(ctx, run, nil)
+	if completes(t, res, err); res.Turn != 1 {
+		t.Errorf("turn %d has begun", res.Turn)
+	}
+}
+
+// Of several inputs with one name the run gets one, however late they are posted; other
+// input under that name is refused while the first waits.
+func TestCallsEnqueueWithAName(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		d := callsDispatcher(t, callsTalk(t, nil), store, o)
+		ctx := t.Context()
+		res, err := d.Run(ctx, run, hear("one"))
+		completes(t, res, err)
+		for range 3 {
+			if err := d.Enqueue(ctx, run, hear("two"), dispatcher.Message("m")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var option *dispatcher.OptionError
+		if err := d.Enqueue(ctx, run, hear("other"), dispatcher.Message("m")); !errors.As(err, &option) {
+			t.Errorf("other input under the name: %v", err)
+		}
+		for range 2 {
+			res, err = d.Run(ctx, run, nil)
+			completes(t, res, err)
+			if err := d.Enqueue(ctx, run, hear("two"), dispatcher.Message("m")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err = d.Turn(ctx, run, hear("three"))
+		completes(t, res, err)
+		if got := heardIn(res.State); !slices.Equal(got, []string{"one", "two", "three"}) {
+			t.Errorf("heard %q", got)
+		}
+		if posts, err := store.Posts(ctx, run); err != nil || len(posts) > 0 {
+			t.Errorf("%d posts are left, %v", len(posts), err)
+		}
+	})
+}
+
+// If a turn that was to come first rests, Turn says that its own input was not taken, and
+// how the run rests.
+func TestCallsTurnBehindOneThatRests(t *testing.T) {
+	store := new(memory.Store)
+	g := callsTalk(t, func(ctx context.Context, s *Talk) error {
+		if s.Heard.Get() == "ask" {
+			_, err := dag.Ask[bool](ctx, "ok", "?")
+			return err
+		}
+		return nil
+	})
+	d := process(t, g, store, dispatcher.Options{})
+	ctx := t.Context()
+	res, err := d.Run(ctx, run, hear("one"))
+	completes(t, res, err)
+	enqueue(t, d, "ask", "later")
+	res, err = d.Turn(ctx, run, func(*Talk) { t.Error("the input is called") })
+	rests(t, res, err, checkpoint.StatusInterrupted, "say")
+	if !errors.Is(err, dispatcher.ErrNotCompleted) || !strings.Contains(err.Error(), "is interrupted at say") {
+		t.Errorf("Turn returned %v", err)
+	}
+	if err := d.Answer(ctx, run, res.Interrupts[0].ID, true); err != nil {
+		t.Fatal(err)
+	}
+	res, err = d.Run(ctx, run, nil)
+	completes(t, res, err)
+	if got := heardIn(res.State); !slices.Equal(got, []string{"one", "ask", "later"}) {
+		t.Errorf("heard %q", got)
+	}
+}
+
+// A run that is told to stop begins no further turn: what waits goes on waiting.
+func TestCallsNoTurnAfterACancel(t *testing.T) {
+	store := new(memory.Store)
+	var d *dispatcher.Dispatcher[Talk]
+	ctx, cancel := context.WithCancel(t.Context())
+	g := callsTalk(t, func(_ context.Context, s *Talk) error {
+		switch s.Heard.Get() {
+		case "one":
+			enqueue(t, d, "two")
+			cancel()
+		case "two":
+			enqueue(t, d, "three")
+			return d.Cancel(t.Context(), run, errors.New("enough"))
+		}
+		return nil
+	})
+	d = process(t, g, store, dispatcher.Options{})
+	res, err := d.Run(ctx, run, hear("one"))
+	completes(t, res, err) // its last node had finished
+	if res.Turn != 1 {
+		t.Errorf("turn %d has begun under a context that is done", res.Turn)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	if err != nil && res.Status != checkpoint.StatusCancelled {
+		t.Fatal(err)
+	}
+	if res.Turn != 2 {
+		t.Errorf("turn %d, want 2: the cancel came with it", res.Turn)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if got := heardIn(res.State); !slices.Equal(got, []string{"one", "two", "three"}) {
+		t.Errorf("heard %q", got)
+	}
+}
+
+// Whoever posts and whoever runs may meet at any moment: every input is heard once.
+func TestCallsEnqueueRace(t *testing.T) {
+	store := new(memory.Store)
+	b := dag.New[Talk]("quick")
+	dag.Step(b, "hear", func(ctx context.Context, s *Talk) error {
+		s.Lines.Append(dag.Key(ctx) + " " + s.Heard.Get())
+		return nil
+	})
+	g := frozen(t, b)
+	ctx := t.Context()
+	if res, err := process(t, g, store, dispatcher.Options{}).Run(ctx, run, hear("0")); err != nil {
+		t.Fatal(res, err)
+	}
+	const posters, each = 4, 25
+	var posting, running sync.WaitGroup
+	ended := make(chan struct{})
+	for range 2 {
+		d := callsDispatcher(t, g, store, dispatcher.Options{})
+		running.Go(func() {
+			for last := false; !last; {
+				select {
+				case <-ended:
+					last = true
+				default:
+				}
+				if _, err := d.Run(ctx, run, nil); err != nil && !errors.Is(err, dispatcher.ErrBusy) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for p := range posters {
+		d := callsDispatcher(t, g, store, dispatcher.Options{})
+		posting.Go(func() {
+			for i := range each {
+				if err := d.Enqueue(ctx, run, hear(fmt.Sprintf("%d.%d", p, i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	posting.Wait()
+	close(ended)
+	running.Wait()
+	res, err := process(t, g, store, dispatcher.Options{}).Run(ctx, run, nil)
+	completes(t, res, err)
+	heard := heardIn(res.State)
+	if len(heard) != posters*each+1 || res.Turn != len(heard) || res.State.Turns.Get() != len(heard) {
+		t.Fatalf("heard %d inputs in %d turns, want %d", len(heard), res.Turn, posters*each+1)
+	}
+	next := map[string]int{}
+	for _, word := range heard[1:] {
+		p, i, _ := strings.Cut(word, ".")
+		if fmt.Sprint(next[p]) != i {
+			t.Errorf("of %s input %s is heard, want %d", p, i, next[p])
+		}
+		next[p]++
+	}
+}

@@ -1,0 +1,165 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
+)
+
+// history is History.
+func (c *core) history(ctx context.Context, id string, frames []string) iter.Seq2[Checkpoint, error] {
+	return func(yield func(Checkpoint, error) bool) {
+		if err := c.exists(ctx, id); err != nil {
+			yield(Checkpoint{}, err)
+			return
+		}
+		some := make([]bool, len(frames))
+		turn := 1
+		for e, err := range c.store.Read(ctx, id, 1, 0) {
+			if err != nil {
+				yield(Checkpoint{}, c.refuse(id, err))
+				return
+			}
+			if e.Kind == checkpoint.TurnBegun {
+				turn++
+			}
+			if e.Kind != checkpoint.Superstep || e.Outcome == outcomeFailed || !selected(e.Path, frames, some) {
+				continue
+			}
+			p := Checkpoint{Run: id, Seq: e.Seq, Turn: turn, Path: strings.Clone(e.Path), Superstep: e.Step, At: e.At}
+			if !yield(p, nil) {
+				return
+			}
+		}
+		for i, f := range frames {
+			if !some[i] && !c.couldBe(f) {
+				err := fmt.Errorf("%w: no frame of the run is called %q", checkpoint.ErrCursor, f)
+				yield(Checkpoint{}, c.refuse(id, err))
+				return
+			}
+		}
+	}
+}
+
+// selected reports whether the frame of a path is one of those asked for, and notes which.
+// None asked for means all.
+func selected(path string, frames []string, some []bool) bool {
+	is := len(frames) == 0
+	for i, f := range frames {
+		if path == f || nodePath(path) == f || iterationOf(path) == f {
+			some[i], is = true, true
+		}
+	}
+	return is
+}
+
+// iterationOf is the path of the Loop or Each of which a frame is an iteration or an item,
+// "/" if it is neither.
+func iterationOf(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i >= 0 && isIteration(path[i+1:]) {
+		return path[:i]
+	}
+	return "/"
+}
+
+// couldBe reports whether the graph has a node that may hold a frame of this path.
+func (c *core) couldBe(frame string) bool {
+	if frame == "" {
+		return true
+	}
+	n := c.nodeOf(nodePath(frame))
+	return n != nil && holds(n)
+}
+
+// at is At.
+func (c *core) at(ctx context.Context, id, address string) (*report, error) {
+	point, err := c.locate(ctx, id, address)
+	if err != nil {
+		return nil, err
+	}
+	m, _, err := c.load(ctx, id, point.Seq)
+	if err != nil {
+		return nil, c.refuse(id, err)
+	}
+	rep, err := c.report(m, id, point.Seq)
+	if err != nil || point.Path == "" {
+		return rep, c.refuse(id, err)
+	}
+	return rep, c.nested(m, rep, point)
+}
+
+// nested makes a report tell of a frame inside the run, while its superstep is the last.
+func (c *core) nested(m *machine, rep *report, point Checkpoint) error {
+	f := m.frameAt(point.Path)
+	if f == nil {
+		return fmt.Errorf("dispatcher: run %q: %w: frame %q is not open at %s", rep.Run, checkpoint.ErrCursor, point.Path, point)
+	}
+	if f.plan.Schema != m.plan.Schema && !sameType(f.view, m.root.view) {
+		return fmt.Errorf("dispatcher: run %q: %s: %w", rep.Run, point, ErrNested)
+	}
+	rep.Superstep = point.Superstep
+	var err error
+	rep.state, err = c.typed(m, f.view, rep.Run, point.Seq)
+	return c.refuse(rep.Run, err)
+}
+
+// sameType reports whether two states are of one type. Of states that no program has a type
+// for, their cells tell.
+func sameType(a, b state.Image) bool {
+	x, y := reflect.TypeOf(a.Value()), reflect.TypeOf(b.Value())
+	return x == y && (x != nil || reflect.DeepEqual(a.Schema().Cells(), b.Schema().Cells()))
+}
+
+// locate finds the checkpoint of an address. What stands before the @ is the id of the run,
+// or the path of a frame, behind the number of its turn; without a turn it is of the first.
+// If both are meant, and are two checkpoints, nobody can tell which, and it is refused: with
+// the turn before it, or as a number alone, each of them has an address of its own.
+func (c *core) locate(ctx context.Context, id, address string) (Checkpoint, error) {
+	before, number := "", address
+	if i := strings.LastIndexByte(address, '@'); i >= 0 {
+		before, number = address[:i], address[i+1:]
+	}
+	n, err := strconv.ParseUint(number, 10, 63)
+	if err != nil || n == 0 {
+		return Checkpoint{}, notThere(id, address)
+	}
+	path, turn := before, 1
+	if first, rest, more := strings.Cut(before, "/"); more && isIteration(first) {
+		path = rest
+		if turn, err = strconv.Atoi(first); err != nil || rest == "" {
+			turn = 0 // of no frame
+		}
+	}
+	var bySeq, byPath Checkpoint
+	for p, err := range c.history(ctx, id, nil) {
+		if err != nil {
+			return Checkpoint{}, err
+		}
+		if before == id && p.Seq == n {
+			bySeq = p
+		}
+		if p.Path == path && p.Superstep == int(n) && turn > 0 && (p.Turn == turn || before == "") {
+			byPath = p // a loop that was voided and entered again counts the last time
+		}
+	}
+	switch {
+	case bySeq.Seq == 0 && byPath.Seq == 0:
+		return Checkpoint{}, notThere(id, address)
+	case bySeq.Seq == 0:
+		return byPath, nil
+	case byPath.Seq != 0 && byPath != bySeq:
+		return Checkpoint{}, fmt.Errorf("dispatcher: run %q: %w: %q is entry %d of the run, and superstep %d of frame %q",
+			id, checkpoint.ErrCursor, address, n, n, path)
+	}
+	return bySeq, nil
+}
+
+func notThere(id, address string) error {
+	return fmt.Errorf("dispatcher: run %q: %w: %q is no checkpoint of the run", id, checkpoint.ErrCursor, address)
+}

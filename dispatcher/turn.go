@@ -1,0 +1,216 @@
+package dispatcher
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
+)
+
+// An input is what a turn is to begin with: the caller's own, or one that was posted.
+type input struct {
+	write func(any)       // the caller's own; else nil
+	post  string          // id of the post
+	delta json.RawMessage // what was posted
+}
+
+// A postedTurn is the Data of a post of kind turn.
+type postedTurn struct {
+	Delta json.RawMessage `json:"delta,omitempty"`
+}
+
+// furtherTurn prepares a completed run for the turns that wait. The loop begins them.
+func (r *run) furtherTurn(w *wishes, own func(any)) early {
+	m := r.m
+	rep, _ := r.c.report(m, r.id, r.journal.head.Seq)
+	r.stood = rep
+	err := r.standsAt(w.from)
+	if err == nil {
+		err = w.fits(&m.told)
+	}
+	if err == nil && m.plan != r.c.plan {
+		err = r.adopt()
+	}
+	if err != nil {
+		return early{rep, r.c.refuse(r.id, err)}
+	}
+	if w.how == modeTurn {
+		r.fresh = own
+		if own == nil {
+			r.fresh = func(any) {}
+		}
+	}
+	m.vets, m.gates = r.c.vets(), len(r.c.interceptors) > 0
+	m.rescan()
+	return early{}
+}
+
+// nextTurn begins the next turn of a run that is completed, durably, and for which input
+// waits: in the order in which it was posted, and the caller's own behind it. It reports
+// whether a turn has begun, and whether the caller still owns the run.
+func (r *run) nextTurn(h *tenure) (begun, owner bool) {
+	if r.c.store == nil {
+		return false, true
+	}
+	if r.m.status != checkpoint.StatusCompleted {
+		if r.fresh != nil { // what was posted before it has come to rest
+			rep := r.m.report(r.id, r.journal.head.Seq)
+			r.early = early{rep, r.c.refuse(r.id, &notTaken{r.rested(rep)})}
+		}
+		return false, true
+	}
+	posted, err, owner := r.postedInputs(h)
+	if !owner {
+		return false, false
+	}
+	for _, in := range posted {
+		if r.halted() {
+			break
+		}
+		if begun, owner := r.beginTurn(h, in); begun || !owner {
+			return begun, owner
+		}
+		if !r.flush(h) { // it was refused, and says so
+			return false, false
+		}
+		posted = posted[1:]
+	}
+	switch {
+	case r.fresh == nil:
+		return false, true
+	case err == nil && len(posted) > 0:
+		err = r.cause()
+	}
+	if err != nil {
+		r.early = early{r.m.report(r.id, r.journal.head.Seq), r.c.refuse(r.id, err)}
+		return false, true
+	}
+	return r.beginTurn(h, input{write: r.fresh})
+}
+
+// notTaken is the error of a Turn whose input was not taken, since a turn that was to come
+// before it has come to rest.
+type notTaken struct{ rest error }
+
+func (e *notTaken) Error() string { return plain(ErrNotCompleted) + ": " + plain(e.rest) }
+
+func (e *notTaken) Unwrap() []error { return []error{ErrNotCompleted, e.rest} }
+
+// postedInputs reads which inputs wait, oldest first. If the run is to be cancelled none of
+// them does.
+func (r *run) postedInputs(h *tenure) (inputs []input, err error, owner bool) {
+	if !h.leave(inCall, doingPosts) {
+		return nil, nil, false
+	}
+	posts, err := r.c.store.Posts(r.stored, r.id)
+	if !h.back(inCall) {
+		return nil, nil, false
+	}
+	if err != nil {
+		return nil, err, true // they stay where they are
+	}
+	slices.SortStableFunc(posts, func(a, b checkpoint.Post) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
+	})
+	for _, p := range posts {
+		switch {
+		case p.Kind == postCancel && !slices.Contains(r.moot, p.ID):
+			r.cancel(postedCause(p))
+			r.halting = true
+		case p.Kind == postTurn && !r.m.seen[p.ID]:
+			var t postedTurn
+			_ = json.Unmarshal(p.Data, &t) // of one that can't be read nothing is left to apply
+			inputs = append(inputs, input{post: p.ID, delta: t.Delta})
+		}
+	}
+	return inputs, nil, true
+}
+
+// beginTurn begins a turn, unless its input has to be refused. The user's code is called
+// here: the input function, the merge of Folds, and the Check of the state.
+func (r *run) beginTurn(h *tenure, in input) (begun, owner bool) {
+	x := said(checkpoint.Entry{
+		Kind: checkpoint.TurnBegun, Post: in.post,
+		Data: encode(checkpoint.Turn{Number: r.m.turn + 1, Owner: r.c.owner}),
+	}, nil)
+	var err error
+	r.taking, h.decide = &in, decision{kind: takeInput}
+	ok, failed := r.ask(h, "the input of a turn", func() { err = r.take(&x, in) })
+	if !ok {
+		return false, false
+	}
+	h.decide = decision{}
+	switch {
+	case failed != nil:
+		r.undecided(decision{kind: takeInput}, failed)
+		return false, true
+	case err != nil:
+		r.refuseInput(&FaultError{Kind: "input", Message: fmt.Sprint(err), Err: err})
+		return false, true
+	}
+	r.taking = nil
+	r.atRest, r.polled, r.errs = false, false, nil
+	r.add(x)
+	if in.write != nil {
+		r.fresh = nil
+	}
+	if w := r.wishes; w.changes(&r.m.told) && (w.how != modeTurn || in.write != nil) {
+		r.add(said(w.change(), nil))
+	}
+	if !r.halted() {
+		r.enterRoot()
+	}
+	return true, true
+}
+
+// take makes an input the delta of a fact, if the state can be what it becomes by it.
+func (r *run) take(x *fact, in input) (err error) {
+	view := r.m.root.view
+	if in.write != nil {
+		draft := view.Draft()
+		in.write(draft.Value())
+		x.delta, err = r.delta(draft)
+	} else if len(in.delta) > 0 {
+		x.delta, err = view.Schema().ParseDelta(in.delta)
+	}
+	if err != nil {
+		return err
+	}
+	m, err := state.Merge(view, state.Image{}, []state.Write{{Delta: x.delta}})
+	if err != nil {
+		return err
+	}
+	if !m.State.IsZero() {
+		x.more().outer = m.State
+	}
+	next := view.Draft()
+	if err := errors.Join(next.Apply(x.delta), next.Apply(m.State)); err != nil {
+		return err
+	}
+	if limit := r.c.opts.Limits.StateBytes; next.Size() > limit {
+		return &LimitError{"state bytes", limit, "the input"}
+	}
+	return next.Check()
+}
+
+// refuseInput keeps the run completed. Of the caller's own input nothing is left, and the
+// call returns why; a posted one is drained by an entry that says so.
+func (r *run) refuseInput(err error) {
+	in := r.taking
+	r.taking = nil
+	if in.write != nil {
+		r.fresh = nil
+		r.early = early{r.m.report(r.id, r.journal.head.Seq), r.c.refuse(r.id, err)}
+		return
+	}
+	why := clip(plain(err))
+	r.warnings = append(r.warnings, fmt.Sprintf("queued input %q was refused: %s", in.post, why))
+	r.add(said(checkpoint.Entry{
+		Kind: checkpoint.Noted, Post: in.post,
+		Data: encode(checkpoint.RefusedInput{Refused: why, Input: in.delta}),
+	}, nil))
+}

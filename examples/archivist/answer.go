@@ -13,31 +13,35 @@ const signature = "I quote and rank what the catalogue says; I am no language mo
 
 // Respond gives the one response that every inquiry ends with.
 func (lib *Library) Respond(ctx context.Context, q *Inquiry) error {
-	var answer string
 	failures := dag.Failures(ctx)
 	q.note(failures)
-	switch intent := q.Intent.Get(); {
-	case len(failures) > 0:
-		answer = paragraphs(apology, signature)
-	case intent == Unsafe:
-		answer = paragraphs(unsafeRefusal, signature)
-	case intent == OffTopic:
-		answer = paragraphs(offTopicRefusal, signature)
-	case intent == Visits:
-		answer = visited(q)
-	case q.Attempts.Get() == 0:
-		answer = lib.nothing(q)
-	case !q.Approved.Get():
-		answer = lib.refused(q)
-	default:
-		draft := q.Draft.Get()
-		answer = lib.quoted(q, draft)
-		for _, said := range draft.Quotes {
-			q.Citations.Append(said.Citation)
-		}
+	draft, answer := lib.answer(q, len(failures) > 0)
+	answer, err := approvedBy(ctx, q, strings.TrimSpace(answer))
+	if err != nil {
+		return err
 	}
+	q.Citations.Append(cited(q, draft)...)
 	q.Answer.Set(strings.TrimSpace(answer))
 	return nil
+}
+
+// answer is what is to be said, and the draft that it is made of, if it is.
+func (lib *Library) answer(q *Inquiry, failed bool) (Draft, string) {
+	switch intent := q.Intent.Get(); {
+	case failed:
+		return Draft{}, paragraphs(apology, signature)
+	case intent == Unsafe:
+		return Draft{}, paragraphs(unsafeRefusal, signature)
+	case intent == OffTopic:
+		return Draft{}, paragraphs(offTopicRefusal, signature)
+	case intent == Visits:
+		return Draft{}, visited(q)
+	case q.Attempts.Get() == 0:
+		return Draft{}, lib.nothing(q)
+	case !q.Approved.Get():
+		return Draft{}, lib.refused(q)
+	}
+	return q.Draft.Get(), lib.quoted(q, q.Draft.Get())
 }
 
 const (

@@ -60,7 +60,7 @@ func (b *board) take(e dispatcher.Event) bool {
 		r.learn(e)
 		b.rows = append(b.rows, r)
 		return true
-	case dispatcher.VisitDone, dispatcher.AttemptFailed, dispatcher.VisitInterrupted:
+	case dispatcher.VisitDone, dispatcher.AttemptFailed, dispatcher.VisitInterrupted, dispatcher.Emitted:
 		for _, r := range b.rows {
 			if r.path == e.Path && r.state == running {
 				r.learn(e)

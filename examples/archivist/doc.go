@@ -18,19 +18,24 @@
 //
 // state.go is what one question knows and graph.go in which order it learns it. Each node is a
 // function of a context and an *Inquiry, or of the *Quest that a search for books is, in the file of
-// its subject: recall.go, intent.go, plan.go, scouts.go, rank.go, composer.go, answer.go. session.go
-// runs the graph over a store in a directory, and the files beside it are the command line.
+// its subject: recall.go, intent.go, plan.go, scouts.go, rank.go, composer.go, answer.go; prompts.go
+// is what a language model is asked. session.go runs the graph over a store in a directory,
+// conversation.go is what a command does with a run, and the files beside them are the command line.
 //
-// The nouns of pawl that all of it needs: [dag.Graph]; [state.Value], [state.List] and [state.Sum];
-// [dispatcher.Dispatcher], [dispatcher.Options], [dispatcher.Result], [dispatcher.Rest],
-// [dispatcher.Event] and [dispatcher.Boundary]; [checkpoint.Store] and [checkpoint.Filter].
+// The nouns of pawl that nodes and graph need: [dag.Graph], [dag.Edge], [dag.Policy] and
+// [dag.Failure]; [state.Value], [state.List] and [state.Sum]. Those that running them needs:
+// [dispatcher.Dispatcher], [dispatcher.Options], [dispatcher.RunOption], [dispatcher.Result] and
+// [dispatcher.Rest]. The command line also uses [dispatcher.Event], [dispatcher.Listen],
+// [dispatcher.Item], [dispatcher.Interrupt], [dispatcher.Boundary], [dispatcher.Checkpoint],
+// [checkpoint.Store] and [checkpoint.Filter].
 //
 // # Flags
 //
 //	-store DIR        where runs are kept; by default pawl/archivist in the user's cache directory
 //	-run ID           the run: a new one by default; one that exists goes on where it stands
 //	-resume           go on with -run, or with the newest run that is not completed
-//	-answer TEXT      with -resume: answer what the run asked
+//	-answer TEXT      with -resume: answer what the run asked; of -approve, that is
+//	                  approve, reject, or edit: and the text that goes out instead
 //	-json             print one JSON object instead of the answer
 //	-slow D           make every scout and every draft take D longer
 //	-cancel-after D   cancel the run after D
@@ -39,8 +44,14 @@
 //	-history          list the checkpoints of -run, or of the newest run
 //	-graph FORMAT     print the graph as mermaid, dot or json
 //	-corpus FILE      answer from another catalogue, one book in JSON per line
+//	-approve          ask a person before the answer goes out; at a terminal it is asked there,
+//	                  otherwise the run waits, with status 3, for -resume -answer
+//	-books N          name at most N books
+//	-model NAME       the language model, if the environment names an endpoint
 //	-online           ask Open Library too, over the network
 //	-metrics ADDR     serve Prometheus metrics on ADDR while the run is at work
+//
+// -approve, -books and -model hold for the run until a later command for it says otherwise.
 //
 // # Environment
 //

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,8 +16,10 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// longest is the size of a question, in bytes.
-const longest = 64 << 10
+const (
+	longest   = 64 << 10 // bytes of a question
+	mostBooks = 50       // that -books may want
+)
 
 // A config is a command line. Durations are nil if they were not given: zero is a duration too.
 type config struct {
@@ -35,6 +38,9 @@ type config struct {
 	corpus      string
 	addr        string // of the metrics
 	online      bool
+	approve     *bool // nil if not given
+	model       string
+	most        int // books in an answer; 0 if not given
 }
 
 // A usageError says what is wrong with a command line.
@@ -59,7 +65,7 @@ func parse(args []string) (*config, error) {
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for _, name := range []string{"store", "run", "cancel-at", "graph", "corpus", "metrics"} {
+	for _, name := range []string{"store", "run", "cancel-at", "graph", "corpus", "metrics", "model"} {
 		if given[name] && fs.Lookup(name).Value.String() == "" {
 			return nil, usagef("-%s is empty", name)
 		}
@@ -89,6 +95,13 @@ func (c *config) flags() *flag.FlagSet {
 	fs.StringVar(&c.graph, "graph", "", "print the graph in a `FORMAT`: mermaid, dot or json")
 	fs.StringVar(&c.corpus, "corpus", "", "answer from the catalogue in `FILE`, one book in JSON per line")
 	fs.BoolVar(&c.online, "online", false, "ask Open Library too, over the network")
+	fs.BoolFunc("approve", "ask a person before the answer goes out", func(s string) error {
+		on, err := strconv.ParseBool(s)
+		c.approve = &on
+		return err
+	})
+	fs.StringVar(&c.model, "model", "", "the `NAME` of the language model, if the environment names an endpoint")
+	fs.IntVar(&c.most, "books", 0, "name at most `N` books")
 	fs.StringVar(&c.addr, "metrics", "", "serve Prometheus metrics on `ADDR` while the run is at work")
 	return fs
 }
@@ -111,6 +124,9 @@ func duration(to **time.Duration) func(string) error {
 func (c *config) check() error {
 	if c.slow < 0 {
 		return usagef("-slow is negative")
+	}
+	if c.most < 0 || c.most > mostBooks {
+		return usagef("-books is from 1 to %d", mostBooks)
 	}
 	if c.run != "" {
 		if err := checkpoint.CheckRunID(c.run); err != nil {

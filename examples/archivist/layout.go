@@ -67,3 +67,12 @@ func listing(names []string) string {
 	}
 	return strings.Join(all[:len(all)-1], ", ") + " and " + all[len(all)-1]
 }
+
+// clean is printable, line by line.
+func clean(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, printable(line))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -12,17 +12,17 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // run is main with its doors as arguments. It returns the exit status.
-func run(args []string, stdout, stderr *os.File) int {
+func run(args []string, stdin, stdout, stderr *os.File) int {
 	c, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		help(stdout)
 		return 0
 	case err == nil:
-		err = c.do(stdout, stderr)
+		err = c.do(stdin, stdout, stderr)
 	}
 	if line := complaint(err); line != "" {
 		fmt.Fprintln(stderr, "archivist: "+line)
@@ -30,7 +30,7 @@ func run(args []string, stdout, stderr *os.File) int {
 	return exitStatus(err)
 }
 
-func (c *config) do(stdout, stderr *os.File) error {
+func (c *config) do(stdin, stdout, stderr *os.File) error {
 	if c.graph != "" {
 		return c.draw(stdout)
 	}
@@ -41,7 +41,7 @@ func (c *config) do(stdout, stderr *os.File) error {
 	if c.history {
 		err = s.list(stdout)
 	} else {
-		err = s.work(stdout, stderr)
+		err = s.work(stdin, stdout, stderr)
 	}
 	if closing := s.close(); closing != nil && exitStatus(err) != 1 {
 		err = closing

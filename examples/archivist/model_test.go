@@ -290,3 +290,35 @@ func TestModelOnTheCommandLine(t *testing.T) {
 	cmd.Env = append(cmd.Env, "OPENAI_BASE_URL=nowhere")
 	finish(t, cmd).complains(t, 2, "OPENAI_BASE_URL")
 }
+
+// What the model writes is shown while it writes: here it goes on when the first words have been
+// seen. A run that is resumed shows it too.
+func TestTokensAreProgress(t *testing.T) {
+	seen := make(chan struct{})
+	slowly := func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"{\"lead\":\"In the labyrinths that Borges built, \""}}]}`+"\n\n")
+		w.(http.Flusher).Flush()
+		select {
+		case <-seen:
+		case <-r.Context().Done():
+			return
+		}
+		tells(`,"books":[{"title":"Ariadne","author":"Jennifer Saint"}]}`)(w, r)
+	}
+	p := openParrot(t, []reply{tells(isSearch)}, []reply{slowly})
+	store := t.TempDir()
+	asking(t, p, "-store", store, "-run", "r", "-cancel-at", "compose-loop/1/compose", labyrinth).exits(t, 3)
+	for _, args := range [][]string{{"-resume", "-run", "r"}, {"-run", "s", labyrinth}} {
+		cmd := command(t, append([]string{"-store", store}, args...)...)
+		cmd.Env = append(cmd.Env, "OPENAI_BASE_URL="+p.URL)
+		c := start(t, cmd)
+		line := c.until(t, `^  compose-loop/1/compose +says `)
+		if !strings.Contains(line, `{"lead":"In the labyrinths`) {
+			t.Errorf("shown %q", line)
+		}
+		seen <- struct{}{}
+		if o := c.end().exits(t, 0); !strings.Contains(o.stdout, "In the labyrinths that Borges built,") {
+			t.Errorf("answered\n%s", o.stdout)
+		}
+	}
+}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,22 +30,53 @@ func newProgress(w *os.File, quiet bool) *progress {
 	case quiet:
 		return &progress{func(dispatcher.Event) {}, func() error { return nil }}
 	}
-	return &progress{func(e dispatcher.Event) { plain(w, e) }, func() error { return nil }}
+	p := &plain{w: w, said: make(map[string]string)}
+	return &progress{p.observe, func() error { return nil }}
 }
 
-// plain writes a line for what has become true of a visit.
-func plain(w io.Writer, e dispatcher.Event) {
-	switch e.Kind {
+// plain writes a line for what has become true of a visit, and for a line of what it emits.
+type plain struct {
+	w    io.Writer
+	mu   sync.Mutex        // emitted values come from another goroutine than events
+	said map[string]string // by visit: what has not been written
+}
+
+func (p *plain) observe(e dispatcher.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch w := p.w; e.Kind {
+	case dispatcher.Emitted:
+		p.said[e.Path] += emitted(e)
+		p.say(e.Path, columns-40)
 	case dispatcher.RunStarted:
 		fmt.Fprintf(w, "run %s\n", e.Run)
 	case dispatcher.RunResumed:
 		fmt.Fprintf(w, "run %s goes on\n", e.Run)
 	case dispatcher.VisitDone, dispatcher.AttemptFailed, dispatcher.VisitInterrupted:
+		p.say(e.Path, 0)
 		r := row{path: e.Path}
 		if r.learn(e); r.attempt > 0 || r.state != done {
 			fmt.Fprintln(w, "  "+r.text())
 		}
 	}
+}
+
+// say writes lines of what a visit has emitted, while there is more than atMost runes of it.
+func (p *plain) say(path string, atMost int) {
+	for said := []rune(p.said[path]); len(said) > atMost; said = []rune(p.said[path]) {
+		n := min(len(said), max(atMost, columns-40))
+		fmt.Fprintf(p.w, "  %-26s says     %s\n", path, printable(string(said[:n])))
+		p.said[path] = string(said[n:])
+	}
+}
+
+// emitted is the text that a node has emitted.
+func emitted(e dispatcher.Event) string {
+	var text string
+	if json.Unmarshal(e.Value, &text) != nil {
+		return string(e.Value)
+	}
+	return text
 }
 
 // A row is what is shown of one visit.
@@ -66,7 +99,9 @@ const (
 
 // learn takes over what an event says of the visit.
 func (r *row) learn(e dispatcher.Event) {
-	r.attempt, r.took = e.Attempt, e.Duration
+	if e.Kind != dispatcher.Emitted {
+		r.attempt, r.took = e.Attempt, e.Duration
+	}
 	switch e.Kind {
 	case dispatcher.VisitStarted:
 		r.state, r.began = running, e.At
@@ -76,6 +111,18 @@ func (r *row) learn(e dispatcher.Event) {
 		r.state, r.note = failed, printable(fmt.Sprint(e.Err))
 	case dispatcher.VisitInterrupted:
 		r.state, r.note = waits, e.Outcome
+	case dispatcher.Emitted:
+		r.hear(emitted(e))
+	}
+}
+
+// hear keeps the end of what a visit says.
+func (r *row) hear(said string) {
+	const most = 40
+	text := []rune(strings.TrimLeft(r.note+said, " "))
+	r.note = printable(string(text[max(0, len(text)-most):]))
+	if strings.HasSuffix(said, " ") {
+		r.note += " "
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	listed = 5  // books that a shortlist has at most
+	listed = 5  // books that a shortlist has at most, if the settings don't say
 	works  = 12 // those of one author
 )
 
@@ -46,17 +46,21 @@ func foundBy(c Candidate, scouts ...Scout) bool {
 
 // Rank puts the candidates in order, and the best on the shortlist: of a book or an author that is
 // called for by name nothing else, if it was found.
-func (lib *Library) Rank(_ context.Context, s *Quest) error {
+func (lib *Library) Rank(ctx context.Context, s *Quest) error {
+	settings, err := settingsOf(ctx)
+	if err != nil {
+		return err
+	}
 	w := s.Wish.Get()
 	list := slices.DeleteFunc(s.Candidates.Slice(), func(c Candidate) bool { return likened(s, c) })
 	for i := range list {
 		list[i].Score = lib.score(w, s.Words.Get(), list[i])
 	}
 	slices.SortFunc(list, better)
-	short := list[:min(listed, len(list))]
+	short := list[:min(cmp.Or(settings.Books, listed), len(list))]
 	if called, rest := calledFor(w, list); len(called) > 0 {
 		list = append(called, rest...)
-		short = called[:min(works, len(called))]
+		short = called[:min(cmp.Or(settings.Books, works), len(called))]
 	}
 	s.Candidates.Replace(list)
 	s.Shortlist.Replace(short)

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
-	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -23,6 +21,7 @@ type session struct {
 	store      *badgerstore.Store
 	dispatcher *dispatcher.Dispatcher[Inquiry]
 
+	stderr   *os.File
 	stops    *stops
 	recorder *recorder
 	progress *progress
@@ -62,8 +61,8 @@ func open(c *config, stderr *os.File) (_ *session, err error) {
 	}
 	s.stops = newStops(c)
 	s.closers = append(s.closers, s.stops.close)
-	s.progress = newProgress(stderr, c.json)
-	s.closers = append(s.closers, s.progress.close)
+	s.stderr, s.progress = stderr, newProgress(stderr, c.json)
+	s.closers = append(s.closers, func() error { return s.progress.close() })
 	s.recorder = newRecorder(s.graph.Plan())
 	return s, s.openStore(ctx)
 }
@@ -130,12 +129,15 @@ func (s *session) observe(e dispatcher.Event) {
 	if s.exporter != nil {
 		s.exporter.observe(e)
 	}
+	if e.Kind == dispatcher.Emitted {
+		return // heard when it was emitted; the observer is told when the node has returned
+	}
 	s.progress.observe(e) // the last, so that whoever reads it finds what the others know
 }
 
 // work runs the run and tells what came of it.
-func (s *session) work(stdout, stderr io.Writer) error {
-	res, err := s.answerQuestion()
+func (s *session) work(stdin, stdout, stderr *os.File) error {
+	res, err := s.answerQuestion(s.newDialog(stdin, stderr))
 	var rest *dispatcher.Rest
 	if err != nil && !errors.As(err, &rest) {
 		return err
@@ -152,88 +154,6 @@ func (s *session) work(stdout, stderr io.Writer) error {
 		_, err = fmt.Fprintln(stdout, r.Answer)
 	}
 	return err
-}
-
-// answerQuestion is the line that the whole program is for, in its lenient and its strict form.
-func (s *session) answerQuestion() (*dispatcher.Result[Inquiry], error) {
-	if s.resume {
-		return s.goOn()
-	}
-	if s.run == "" {
-		s.run = dispatcher.NewRunID()
-	} else if err := s.sameQuestion(); err != nil {
-		return nil, err
-	}
-	ctx, end := s.stops.begin()
-	defer end()
-	return s.dispatcher.Run(ctx, s.run, func(q *Inquiry) { q.Query.Set(s.question) })
-}
-
-// sameQuestion refuses a question other than the one that a run which exists has.
-func (s *session) sameQuestion() error {
-	res, err := s.dispatcher.State(context.Background(), s.run)
-	if errors.Is(err, dispatcher.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	asked, own := strings.TrimSpace(s.question), strings.TrimSpace(res.State.Query.Get())
-	switch {
-	case asked == "" || asked == own:
-		return nil
-	case own == "":
-		return usagef("run %q asks for its question: answer with -resume -answer", s.run)
-	}
-	return usagef("run %q has another question, “%s”", s.run, shortened(printable(own)))
-}
-
-// goOn is -resume.
-func (s *session) goOn() (*dispatcher.Result[Inquiry], error) {
-	ctx := context.Background()
-	if s.run == "" {
-		id, err := s.newest(checkpoint.StatusPending, checkpoint.StatusRunning, checkpoint.StatusInterrupted,
-			checkpoint.StatusCancelled, checkpoint.StatusTimedOut, checkpoint.StatusFailed)
-		if err != nil {
-			return nil, err
-		}
-		if s.run = id; id == "" {
-			return nil, errors.New("there is nothing to resume: every run is completed")
-		}
-	}
-	if s.answer != nil {
-		if err := s.giveAnswer(ctx); err != nil {
-			return nil, err
-		}
-	}
-	ctx, end := s.stops.begin()
-	defer end()
-	return s.dispatcher.Resume(ctx, s.run)
-}
-
-// giveAnswer answers what the run asked.
-func (s *session) giveAnswer(ctx context.Context) error {
-	res, err := s.dispatcher.State(ctx, s.run)
-	if err != nil {
-		return err
-	}
-	for _, i := range res.Interrupts {
-		if i.Kind == asked {
-			return s.dispatcher.Answer(ctx, s.run, i.ID, *s.answer)
-		}
-	}
-	return fmt.Errorf("run %q asks nothing: -answer is not awaited", s.run)
-}
-
-// newest returns the id of the newest run of any of these statuses, or of all; "" if there is none.
-func (s *session) newest(status ...checkpoint.Status) (string, error) {
-	runs, err := s.store.List(context.Background(), checkpoint.Filter{
-		Status: status, Graph: s.dispatcher.Graph(), Limit: 1,
-	})
-	if err != nil || len(runs) == 0 {
-		return "", err
-	}
-	return runs[0].Run, nil
 }
 
 // list is -history.

@@ -30,6 +30,7 @@ type Inquiry struct {
 	FailureCause state.Value[string]
 	Approved     state.Value[bool]
 
+	Verdict   state.Value[Verdict] // a person's, if one was asked
 	Answer    state.Value[string]
 	Citations state.List[Citation]
 }

@@ -51,16 +51,21 @@ func (s *session) tell(w io.Writer, r *report, res *dispatcher.Result[Inquiry]) 
 	case checkpoint.StatusCancelled, checkpoint.StatusTimedOut:
 		say("%s at %s", strings.ReplaceAll(string(r.Status), "_", " "), strings.Join(r.Cursor, ", "))
 	}
-	answer := false
-	for _, i := range r.Interrupts {
-		say("%s asks: %s", i.Path, i.Question)
-		answer = answer || i.Kind == asked
+	answer := ""
+	for _, i := range res.Interrupts {
+		say("%s asks: %s", i.Path, text(i.Question))
+		if i.Kind == asked {
+			answer = "TEXT"
+		}
+		if strings.HasPrefix(i.Key, approval) {
+			answer = "'approve | reject | edit: TEXT'"
+		}
 	}
 	say("go on with: %s", s.resumeCommand(answer))
 }
 
 // resumeCommand is the command that goes on with the run, ready for a shell.
-func (s *session) resumeCommand(answer bool) string {
+func (s *session) resumeCommand(answer string) string {
 	words := []string{program()}
 	add := func(flag, value string) {
 		if value != "" {
@@ -74,8 +79,8 @@ func (s *session) resumeCommand(answer bool) string {
 	}
 	add("-run", s.run)
 	words = append(words, "-resume")
-	if answer {
-		words = append(words, "-answer", "TEXT")
+	if answer != "" {
+		words = append(words, "-answer", answer)
 	}
 	return strings.Join(words, " ")
 }

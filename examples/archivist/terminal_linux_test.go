@@ -71,6 +71,76 @@ func TestLiveProgressOnATerminal(t *testing.T) {
 	}
 }
 
+// talk runs the program with its input and standard error on a terminal, where a person types a line
+// whenever what is shown ends in the prompt before it. It returns what was shown, and the outcome.
+func talk(t *testing.T, typed [][2]string, args ...string) (string, outcome) {
+	t.Helper()
+	near, far := terminal(t)
+	cmd := command(t, args...)
+	cmd.Env = append(cmd.Env, "TERM=dumb")
+	var stdout strings.Builder
+	cmd.Stdin, cmd.Stderr, cmd.Stdout = far, far, &stdout
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // so that keys are signals
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := far.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	buffer := make([]byte, 4096)
+	for last := 0; ; {
+		n, err := near.Read(buffer) // an error at the end, when nobody has the far end open any more
+		shown.Write(buffer[:n])
+		if len(typed) > 0 && strings.HasSuffix(shown.String()[last:], typed[0][0]) {
+			last = shown.Len()
+			if _, err := near.WriteString(typed[0][1]); err != nil {
+				t.Fatal(err)
+			}
+			typed = typed[1:]
+		}
+		if err != nil {
+			break
+		}
+	}
+	_ = cmd.Wait() // the exit status tells
+	if len(typed) > 0 {
+		t.Errorf("nobody asked %q:\n%s", typed[0][0], shown.String())
+	}
+	return shown.String(), outcome{args, cmd.ProcessState.ExitCode(), stdout.String(), shown.String()}
+}
+
+// A person at a terminal is asked there, and the same command goes on.
+func TestDialog(t *testing.T) {
+	const prompt, dot, end = "approve, edit or reject? ", "dot behind it.\r\n", "\x04"
+	for _, c := range []struct {
+		typed  [][2]string
+		status int
+		says   string
+	}{
+		{[][2]string{{prompt, "what?\n"}, {prompt, "\n"}, {prompt, "A\n"}}, 0, "The best match for “labyrinth”"},
+		{[][2]string{{prompt, "reject\n"}}, 0, "did not let it go out"},
+		{[][2]string{{prompt, "edit\n"}, {dot, "Read it.\nTwice.\n.\n"}}, 0, "Read it.\nTwice.\n\n" + edited},
+		{[][2]string{{prompt, "e\n"}, {dot, ".\n"}, {prompt, "r\n"}}, 0, "did not let it go out"},
+		{[][2]string{{prompt, end}}, 3, ""},
+		{[][2]string{{prompt, "e\n"}, {dot, end}}, 3, ""},
+		{[][2]string{{prompt, "\x03"}}, 3, ""}, // an interrupt from the keyboard
+	} {
+		shown, o := talk(t, c.typed, "-store", t.TempDir(), "-approve", labyrinth)
+		o.exits(t, c.status)
+		if !strings.Contains(o.stdout, c.says) || (o.stdout == "") != (c.says == "") {
+			t.Errorf("typed %q: printed\n%s", c.typed, o.stdout)
+		}
+		if strings.Contains(shown, "go on with:") != (c.status == 3) {
+			t.Errorf("typed %q: shown\n%s", c.typed, shown)
+		}
+	}
+	_, o := talk(t, [][2]string{{"> ", "labyrinth\n"}}, "-store", t.TempDir())
+	if o.exits(t, 0); !strings.Contains(o.stdout, "“Labyrinths”") {
+		t.Errorf("printed\n%s", o.stdout)
+	}
+}
+
 // An answer that could not be written is no success.
 func TestStandardOutputThatIsFull(t *testing.T) {
 	for _, flag := range []string{"-json", "-json=false", "-graph=dot", "-history"} {

@@ -39,6 +39,11 @@ var wrongUsage = []struct {
 	{[]string{"-answer", "x", "y"}, "needs -resume"},
 	{[]string{"-answer", strings.Repeat("x", longest+1), "-resume"}, "limit"},
 	{[]string{"-answer", "\xc3", "-resume"}, "UTF-8"},
+	{[]string{"-books", "-1", "x"}, "-books"},
+	{[]string{"-books", "51", "x"}, "-books"},
+	{[]string{"-books", "many", "x"}, "books"},
+	{[]string{"-model", "", "x"}, "-model is empty"},
+	{[]string{"-approve=maybe", "x"}, "approve"},
 	{[]string{"-metrics", "nowhere", "x"}, "-metrics"},
 	{[]string{"-metrics", "", "x"}, "-metrics is empty"},
 	{[]string{strings.Repeat("x", longest+1)}, "limit"},
@@ -73,7 +78,7 @@ func TestLongestQuestion(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	o := archivist(t, "-help").exits(t, 0)
-	const flags = "store run resume answer json slow cancel-after cancel-at deadline history graph corpus online metrics"
+	const flags = "store run resume answer json slow cancel-after cancel-at deadline history graph corpus online approve books model metrics"
 	for flag := range strings.FieldsSeq(flags) {
 		if !strings.Contains(o.stdout, "  -"+flag) {
 			t.Errorf("-help does not tell of -%s", flag)

@@ -1,10 +1,11 @@
 // Package model asks a language model, over any endpoint that speaks OpenAI's chat completions.
 //
-//	m, ok := model.FromEnv(os.Getenv)
-//	text, err := m.Write(ctx, "You are a librarian.", "Greet me.", nil)
+//	m, err := model.FromEnv(os.Getenv)
+//	text, err := m.Write(ctx, "", "You are a librarian.", "Greet me.", nil)
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ const (
 	longestPause = 10 * time.Second
 )
 
-// A Model writes text. Its key stays with it: no error and no text that it returns has it.
+// A Model writes text, at an endpoint that may know several. The key stays with it: no error and no text that it returns has it.
 type Model struct {
 	client openai.Client
 	name   string
@@ -70,7 +71,7 @@ func FromEnv(getenv func(string) string) (*Model, error) {
 	return New(endpoint, key, getenv("OPENAI_MODEL"))
 }
 
-// Name is the model's name.
+// Name is the name of the model that is asked where no other is named.
 func (m *Model) Name() string { return m.name }
 
 // A StatusError is an answer of the endpoint other than 200 OK.
@@ -85,11 +86,11 @@ func (e *StatusError) Temporary() bool {
 	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout || e.Status >= 500
 }
 
-// Write returns what the model has to say to a task and the material for it. Each piece of the text
-// is shown to piece as it comes; nil is nobody.
-func (m *Model) Write(ctx context.Context, task, material string, piece func(string)) (string, error) {
+// Write returns what the model of this name, or [Model.Name] for "", has to say to a task and the
+// material for it. Each piece of the text is shown to piece as it comes; nil is nobody.
+func (m *Model) Write(ctx context.Context, name, task, material string, piece func(string)) (string, error) {
 	stream := m.client.Chat.Completions.NewStreaming(ctx, openai.ChatCompletionNewParams{
-		Model:    m.name,
+		Model:    cmp.Or(name, m.name),
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage(task), openai.UserMessage(material)},
 	})
 	defer stream.Close()

@@ -61,11 +61,11 @@ func TestWrite(t *testing.T) {
 		stream(w, "Hel", "lo, ", "wörld")
 	})
 	var shown []string
-	text, err := m.Write(t.Context(), "be brief", "say hello", func(p string) { shown = append(shown, p) })
+	text, err := m.Write(t.Context(), "parrot", "be brief", "say hello", func(p string) { shown = append(shown, p) })
 	if text != "Hello, wörld" || err != nil || strings.Join(shown, "") != text || len(shown) == 0 {
 		t.Errorf("wrote %q, %v, and showed %q", text, err, shown)
 	}
-	if _, err := m.Write(t.Context(), "be brief", "say hello", nil); err != nil {
+	if _, err := m.Write(t.Context(), "", "be brief", "say hello", nil); err != nil {
 		t.Errorf("shown to nobody: %v", err)
 	}
 }
@@ -76,7 +76,7 @@ func TestTheKeyStays(t *testing.T) {
 		stream(w, "your key is ", key[:5], key[5:9], key[9:], " and ", key)
 	})
 	var shown string
-	text, err := m.Write(t.Context(), "t", "m", func(p string) { shown += p })
+	text, err := m.Write(t.Context(), "", "t", "m", func(p string) { shown += p })
 	if want := "your key is [key] and [key]"; text != want || shown != want || err != nil {
 		t.Errorf("wrote %q and showed %q, %v, want %q", text, shown, err, want)
 	}
@@ -86,7 +86,7 @@ func TestTheKeyStays(t *testing.T) {
 			w.WriteHeader(status)
 			fmt.Fprintf(w, `{"error":{"message":"wrong key %s","code":"%s"}}`, key, r.Header.Get("Authorization"))
 		})
-		if _, err := m.Write(t.Context(), "t", "m", nil); err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, err), key) {
+		if _, err := m.Write(t.Context(), "", "t", "m", nil); err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, err), key) {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestTheKeyStays(t *testing.T) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(w, "data: {%s\n\n", key)
 	})
-	if _, err := m.Write(t.Context(), "t", "m", nil); err == nil || strings.Contains(err.Error(), key) {
+	if _, err := m.Write(t.Context(), "", "t", "m", nil); err == nil || strings.Contains(err.Error(), key) {
 		t.Errorf("rubbish: %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestStatuses(t *testing.T) {
 		}
 		stream(w, "at last")
 	})
-	text, err := m.Write(t.Context(), "t", "m", nil)
+	text, err := m.Write(t.Context(), "", "t", "m", nil)
 	if text != "at last" || err != nil || asked.Load() != 2 || time.Since(began) < 300*time.Millisecond {
 		t.Errorf("wrote %q, %v, after %d requests and %v", text, err, asked.Load(), time.Since(began))
 	}
@@ -126,7 +126,7 @@ func TestStatuses(t *testing.T) {
 			}
 			w.WriteHeader(status)
 		})
-		_, err := m.Write(t.Context(), "t", "m", nil)
+		_, err := m.Write(t.Context(), "", "t", "m", nil)
 		var refused *model.StatusError
 		if !errors.As(err, &refused) || refused.Status != status || refused.Temporary() != c.temporary || asked.Load() != c.asked {
 			t.Errorf("%d: %v after %d requests, want %d", status, err, asked.Load(), c.asked)
@@ -151,7 +151,7 @@ func TestRubbish(t *testing.T) {
 		"endless texts": func(w http.ResponseWriter) { stream(w, strings.Repeat(strings.Repeat("x", 1000)+" ", 100)) },
 	} {
 		m, _ := endpoint(t, func(w http.ResponseWriter, _ *http.Request) { answer(w) })
-		if text, err := m.Write(t.Context(), "t", "m", nil); err == nil {
+		if text, err := m.Write(t.Context(), "", "t", "m", nil); err == nil {
 			t.Errorf("%s is taken for %.40q", name, text)
 		}
 	}
@@ -169,7 +169,7 @@ func TestWriteEndsWithItsContext(t *testing.T) {
 			<-r.Context().Done()
 		})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, reason)
-		if _, err := m.Write(ctx, "t", "m", nil); !errors.Is(err, reason) {
+		if _, err := m.Write(ctx, "", "t", "m", nil); !errors.Is(err, reason) {
 			t.Errorf("begun %t: %v, want the cause of the end", begun, err)
 		}
 		cancel()

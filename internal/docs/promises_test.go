@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,19 +10,9 @@ import (
 func TestPromisesAreTested(t *testing.T) {
 	tests := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	for _, pattern := range []string{"dispatcher/*_test.go", "checkpoint/*_test.go", "checkpoint/*/*_test.go"} {
-		files, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v, %v", pattern, files, err)
-		}
-		for _, file := range files {
-			name, err := filepath.Rel(root, file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range declared.FindAllStringSubmatch(read(t, name), -1) {
-				tests[m[1]] = true
-			}
+	for _, source := range testSources(t) {
+		for _, m := range declared.FindAllStringSubmatch(source, -1) {
+			tests[m[1]] = true
 		}
 	}
 	named := regexp.MustCompile("`(Test\\w+)`")

@@ -233,11 +233,11 @@ func (r *run) resumable(w *wishes) early {
 		return early{rep, r.c.refuse(r.id, err)}
 	}
 	m.vets, m.gates = r.c.vets(), len(r.c.interceptors) > 0
-	m.rescan()
 	r.add(said(checkpoint.Entry{
 		Kind: checkpoint.Resumed,
 		Data: encode(checkpoint.Resumption{Owner: r.c.owner, Ends: w.how == modeResume}),
 	}, nil))
+	m.rescan() // behind the resume, as a replay would: the first items get the places
 	changes := w.changes(&m.told)
 	if changes {
 		r.add(said(w.change(), nil))

@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/pawlgo/pawl/dag"
 )
 
 // A bench is what the bodies of a run work under: body is called first in each, with the
-// path of its visit, and fails the attempt if it returns an error.
+// path of its visit, and fails the attempt if it returns an error; questions are what it
+// asks then.
 type bench struct {
-	run  string
-	body func(ctx context.Context, path string) error
+	run       string
+	body      func(ctx context.Context, path string) error
+	questions func(path string) []string
 }
 
 type benchKey struct{}
@@ -24,8 +28,8 @@ func (b *bench) context(ctx context.Context) context.Context {
 
 var errPlanned = errors.New("this attempt fails")
 
-// work is the body of every visit of n.
-func work(ctx context.Context, n *nodeSpec, c *cells) (string, error) {
+// work is the body of every visit of n. told is what it has been given beside the state.
+func work(ctx context.Context, n *nodeSpec, c *cells, told ...string) (string, error) {
 	b := ctx.Value(benchKey{}).(*bench)
 	path := benchPath(ctx, b.run)
 	if b.body != nil {
@@ -33,7 +37,11 @@ func work(ctx context.Context, n *nodeSpec, c *cells) (string, error) {
 			return "", err
 		}
 	}
-	if n.fails(dag.Attempt(ctx)) {
+	answers, err := b.ask(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	if n.fails(path, dag.Attempt(ctx)) {
 		c.write(fill(n.Writes, path, c.look())) // a failed attempt's draft is dropped
 		switch dag.FailureKind(n.How) {
 		case dag.FailedPanic:
@@ -41,7 +49,7 @@ func work(ctx context.Context, n *nodeSpec, c *cells) (string, error) {
 		case dag.FailedGoexit:
 			runtime.Goexit()
 		case dag.FailedOutcome:
-			return "never declared", nil
+			return "undeclared", nil
 		}
 		return "", errPlanned
 	}
@@ -49,7 +57,7 @@ func work(ctx context.Context, n *nodeSpec, c *cells) (string, error) {
 	for _, f := range dag.Failures(ctx) {
 		caught = append(caught, toldOf(f.Path, f.Attempts, f.Kind))
 	}
-	return n.act(path, caught, func(writes ...cellOp) string {
+	return n.act(path, slices.Concat(caught, told, answers), func(writes ...cellOp) string {
 		c.write(writes)
 		return c.look()
 	}), nil
@@ -109,16 +117,76 @@ func (a *assembly[S]) node(n *nodeSpec) (handle[S], error) {
 			return work(ctx, n, a.at(s))
 		}, n.Outcomes, after...).With(policy)
 		return handle[S]{r, r.Failed(), func(on []string) dag.Edge[S] { return r.On(on[0], on[1:]...) }}, nil
+	case dag.KindChoose:
+		c := dag.Choose(a.Builder, n.Name, func(ctx context.Context, s *S) ([]string, error) {
+			chosen, err := work(ctx, n, a.at(s))
+			return strings.Fields(chosen), err
+		}, n.Outcomes, after...).With(policy)
+		return handle[S]{c, c.Failed(), func(on []string) dag.Edge[S] { return c.On(on[0], on[1:]...) }}, nil
 	case dag.KindFail:
 		dag.Fail(a.Builder, n.Name, after...)
 		return handle[S]{}, nil
 	case dag.KindLoop:
 		return a.loop(n, after)
+	case dag.KindEach:
+		return a.each(n, after)
 	}
 	if n.Body.Grouped {
 		return embed(a, n, ofGroup, after)
 	}
 	return embed(a, n, itself, after)
+}
+
+func (a *assembly[S]) each(n *nodeSpec, after []dag.Edge[S]) (handle[S], error) {
+	switch {
+	case n.Body == nil:
+		e := dag.Each(a.Builder, n.Name, a.items(n), func(ctx context.Context, s *S, item string) error {
+			_, err := work(ctx, n, a.at(s), item)
+			return err
+		}, after...)
+		return eachHandle(e, n), nil
+	case n.Body.Grouped:
+		return eachGraph(a, n, ofGroup, after)
+	}
+	return eachGraph(a, n, itself, after)
+}
+
+func (a *assembly[S]) items(n *nodeSpec) func(*S) []string {
+	return func(s *S) []string {
+		n.asked.Add(1)
+		return n.items(a.at(s).look())
+	}
+}
+
+func eachGraph[S, T any](a *assembly[S], n *nodeSpec, at func(*T) *cells, after []dag.Edge[S]) (handle[S], error) {
+	body, err := assemble(n.Body, at)
+	if err != nil {
+		return handle[S]{}, err
+	}
+	in := func(from *S, item string, to *T) {
+		n.asked.Add(1)
+		at(to).write(fill(n.In, item, a.at(from).look()))
+	}
+	out := func(from *T, item string, to *S) {
+		n.asked.Add(1)
+		a.at(to).write(fill(n.Out, item, at(from).look()))
+	}
+	return eachHandle(dag.EachGraph(a.Builder, n.Name, a.items(n), body, in, out, after...), n), nil
+}
+
+func eachHandle[S any](e dag.RouteNode[S, dag.EachOutcome], n *nodeSpec) handle[S] {
+	p := dag.Policy{Attempts: n.Attempts, Parallel: n.Parallel}
+	if n.Collect {
+		p.Errors = dag.Collect
+	}
+	e = e.With(p)
+	return handle[S]{e, e.Failed(), func(on []string) dag.Edge[S] {
+		more := make([]dag.EachOutcome, 0, 1)
+		for _, o := range on[1:] {
+			more = append(more, dag.EachOutcome(o))
+		}
+		return e.On(dag.EachOutcome(on[0]), more...)
+	}}
 }
 
 func (a *assembly[S]) loop(n *nodeSpec, after []dag.Edge[S]) (handle[S], error) {

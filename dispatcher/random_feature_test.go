@@ -12,9 +12,11 @@ import (
 
 // The features that random graphs must show: what is never drawn is never tested.
 var features = []string{
-	"step", "route", "loop", "embed", "fail", "end", "grouped state", "three levels",
+	"step", "route", "choose", "loop", "embed", "each", "fail", "end", "grouped state", "three levels",
 	"all", "any", "nested combination", "exclusive join", "common join", "failure edge",
 	"failure of a loop followed", "failure of an embed followed", "outcome of a loop followed",
+	"failure of a graph for each item followed", "graph for each item", "items one by one",
+	"items stopped", "items collected", "no items", "no outcome chosen", "several outcomes chosen",
 	"error", "panic", "goexit", "undeclared outcome", "retry that ends well",
 	"skipped", "parallel visits", "frames side by side", "second iteration",
 	"loop done", "loop exhausted", "failure handled", "failed loop keeps something",
@@ -69,12 +71,16 @@ func drawn(g *graphSpec, depth int, seen map[string]bool) {
 			}[n.How]] = true
 			seen["retry that ends well"] = seen["retry that ends well"] || n.Fails > 0
 		}
+		if n.Kind == dag.KindEach {
+			seen["items one by one"] = seen["items one by one"] || n.Parallel == 1
+			seen["graph for each item"] = seen["graph for each item"] || n.Body != nil
+		}
 		if n.Body == nil {
 			continue
 		}
 		seen["grouped state"] = seen["grouped state"] || n.Body.Grouped
 		if g.catches(i) {
-			seen["failure of "+map[dag.Kind]string{dag.KindLoop: "a loop", dag.KindEmbed: "an embed"}[n.Kind]+" followed"] = true
+			seen["failure of "+map[dag.Kind]string{dag.KindLoop: "a loop", dag.KindEmbed: "an embed", dag.KindEach: "a graph for each item"}[n.Kind]+" followed"] = true
 		}
 		drawn(n.Body, depth+1, seen)
 	}
@@ -120,6 +126,14 @@ func happened(c *randomCase, seen map[string]bool) {
 			seen["failed loop keeps something"] = true
 		case t.phase == "done" && t.Kind == dag.KindLoop:
 			seen["loop "+t.outcome] = true
+		case t.phase == "failed" && t.Kind == dag.KindEach:
+			seen["items stopped"] = true
+		case t.phase == "done" && t.Kind == dag.KindEach:
+			seen["items collected"] = seen["items collected"] || t.collected != nil
+			seen["no items"] = seen["no items"] || t.outcome == string(dag.Empty)
+		case t.phase == "done" && t.Kind == dag.KindChoose:
+			seen["no outcome chosen"] = seen["no outcome chosen"] || t.outcome == ""
+			seen["several outcomes chosen"] = seen["several outcomes chosen"] || strings.Contains(t.outcome, " ")
 		}
 	}
 	side := map[string]int{} // of each superstep: its visits, and its frames

@@ -44,8 +44,11 @@ func (r *generator) node(g *graphSpec, i, depth int) *nodeSpec {
 		n.Name = g.Name + n.Name
 	}
 	switch p := r.IntN(100); {
-	case p < 22:
+	case p < 17:
 		n.Kind = dag.KindRoute
+		n.Outcomes = []string{"left", "right", "down"}[:1+r.IntN(3)]
+	case p < 22:
+		n.Kind = dag.KindChoose
 		n.Outcomes = []string{"left", "right", "down"}[:1+r.IntN(3)]
 	case p < 38 && depth < maxDepth:
 		n.Kind = dag.KindLoop
@@ -56,10 +59,18 @@ func (r *generator) node(g *graphSpec, i, depth int) *nodeSpec {
 		n.Body = r.graph(n.Name, depth+1)
 		n.Body.Grouped = r.percent(30)
 		n.In, n.Out = r.writes(3), r.writes(2)
-	case p < 52 && len(n.After) == 1 && (len(n.After[0].On) > 0 || n.After[0].Failed):
+	case p < 58:
+		n.Kind = dag.KindEach
+		n.Items, n.Parallel, n.Collect = 1+r.IntN(4), r.IntN(3), r.percent(40)
+		if r.percent(40) && depth < maxDepth {
+			n.Body = r.graph(n.Name, depth+1)
+			n.Body.Grouped = r.percent(30)
+			n.In, n.Out = r.writes(3), r.writes(2)
+		}
+	case p < 60 && len(n.After) == 1 && (len(n.After[0].On) > 0 || n.After[0].Failed):
 		n.Kind = dag.KindFail
 	}
-	if n.Kind == dag.KindStep || n.Kind == dag.KindRoute {
+	if n.Body == nil && n.Kind != dag.KindFail {
 		n.Writes = r.writes(3)
 	}
 	return n
@@ -98,8 +109,11 @@ func (g *graphSpec) handles() []int {
 }
 
 func (n *nodeSpec) ways() []string {
-	if n.Kind == dag.KindLoop {
-		return []string{string(dag.Done), string(dag.Exhausted)}
+	switch n.Kind {
+	case dag.KindLoop:
+		return []string{dag.Done, string(dag.Exhausted)}
+	case dag.KindEach:
+		return []string{dag.Done, string(dag.Empty)}
 	}
 	return n.Outcomes
 }
@@ -139,7 +153,7 @@ func (r *generator) combination(g *graphSpec, some []int, deep int) edgeSpec {
 func (r *generator) exclusive(g *graphSpec, some []int) []edgeSpec {
 	i := some[r.IntN(len(some))]
 	pair := []edgeSpec{{Node: i}, {Node: i, Failed: true}}
-	if ways := g.Nodes[i].ways(); len(ways) > 1 {
+	if ways := g.Nodes[i].ways(); len(ways) > 1 && g.Nodes[i].Kind != dag.KindChoose {
 		first := r.IntN(len(ways))
 		pair = []edgeSpec{{Node: i, On: ways[first : first+1]}, {Node: i, On: []string{ways[(first+1)%len(ways)]}}}
 	}
@@ -169,7 +183,7 @@ func (r *generator) together(g *graphSpec, some []int) []edgeSpec {
 func (r *generator) close(g *graphSpec) {
 	for i, n := range slices.Clone(g.Nodes) {
 		plain, followed := g.followed(i)
-		if plain || n.Kind == dag.KindLoop && len(followed) == 0 {
+		if plain || (n.Kind == dag.KindLoop || n.Kind == dag.KindEach) && len(followed) == 0 {
 			continue
 		}
 		for _, way := range n.ways() {
@@ -203,8 +217,15 @@ func (g *graphSpec) followed(i int) (plain bool, outcomes []string) {
 	return plain, outcomes
 }
 
-// faults makes n fail, more often if somebody follows that.
+// faults makes n fail, more often if somebody follows that. Which items have run behind one
+// that fails, and so ends the Each, is timing: then they are visited one by one, or what
+// becomes of the Each does not tell.
 func (r *generator) faults(n *nodeSpec, caught bool) {
+	defer func() {
+		if n.Kind == dag.KindEach && !n.Collect && (n.Fails < 0 || n.Body != nil) {
+			n.Parallel = 1
+		}
+	}()
 	if n.Body != nil {
 		if victim := n.Body.Nodes[r.IntN(len(n.Body.Nodes))]; caught && victim.Kind == dag.KindStep && r.percent(60) {
 			victim.Fails, victim.How = -1, string(dag.FailedError)
@@ -220,7 +241,7 @@ func (r *generator) faults(n *nodeSpec, caught bool) {
 		n.How = string(dag.FailedPanic)
 	case p < 25:
 		n.How = string(dag.FailedGoexit)
-	case p < 45 && n.Kind == dag.KindRoute:
+	case p < 45 && (n.Kind == dag.KindRoute || n.Kind == dag.KindChoose):
 		n.How = string(dag.FailedOutcome)
 	}
 	if r.percent(20) {

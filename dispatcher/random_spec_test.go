@@ -32,7 +32,10 @@ type nodeSpec struct {
 	Body     *graphSpec
 	Most     int
 	Odds     int           // one of so many states ends the loop; 0: none does
-	In, Out  []cellOp      // of an Embed
+	In, Out  []cellOp      // of an Embed or EachGraph
+	Items    int           // of an Each or EachGraph: at most so many, one of which may fail
+	Parallel int           // of its Policy
+	Collect  bool          // of its Policy: Errors
 	asked    *atomic.Int64 // how often a decision of user code was asked for: until, in, out
 }
 
@@ -61,14 +64,40 @@ func (n *nodeSpec) act(path string, told []string, draft func(...cellOp) string)
 		draft(cellOp{Cell: "L", Do: "append", Val: failure})
 	}
 	after := draft(fill(n.Writes, path, draft())...)
-	if len(n.Outcomes) == 0 {
+	switch {
+	case len(n.Outcomes) == 0:
 		return ""
+	case n.Kind == dag.KindChoose:
+		return strings.Join(n.chosen(chance(1<<len(n.Outcomes), path, after)), " ")
 	}
 	return n.Outcomes[chance(len(n.Outcomes), path, after)]
 }
 
-// fails reports whether this attempt fails.
-func (n *nodeSpec) fails(attempt int) bool { return n.Fails < 0 || attempt <= n.Fails }
+// chosen are the outcomes whose bits are set.
+func (n *nodeSpec) chosen(bits int) (outcomes []string) {
+	for i, o := range n.Outcomes {
+		if bits&(1<<i) != 0 {
+			outcomes = append(outcomes, o)
+		}
+	}
+	return outcomes
+}
+
+// items are what an Each has to do in this state.
+func (n *nodeSpec) items(state string) (items []string) {
+	for i := range chance(n.Items+1, n.Name, state) {
+		items = append(items, fmt.Sprintf("%s item %d of %d ", n.Name, i+1, chance(100, n.Name, state)))
+	}
+	return items
+}
+
+// fails reports whether this attempt fails: of an Each, only those of some items do.
+func (n *nodeSpec) fails(path string, attempt int) bool {
+	if n.Kind == dag.KindEach && chance(3, n.Name, path[strings.LastIndex(path, "/")+1:]) != 0 {
+		return false
+	}
+	return n.Fails < 0 || attempt <= n.Fails
+}
 
 // until reports whether a loop ends at this state.
 func (n *nodeSpec) until(state string) bool { return n.Odds > 0 && chance(n.Odds, n.Name, state) == 0 }
@@ -116,6 +145,9 @@ func (g *graphSpec) print(b *strings.Builder, indent string) {
 		}
 		if n.Kind == dag.KindLoop {
 			fmt.Fprintf(b, " | most %d, odds %d", n.Most, n.Odds)
+		}
+		if n.Kind == dag.KindEach {
+			fmt.Fprintf(b, " | items %d, parallel %d, collect %t", n.Items, n.Parallel, n.Collect)
 		}
 		if n.Body != nil && n.Body.Grouped {
 			b.WriteString(" | grouped")
@@ -185,15 +217,7 @@ func toldOf(path string, attempts int, kind dag.FailureKind) string {
 
 // failures returns the nodes whose failure is mentioned in edges, in declaration order.
 func failures(edges []edgeSpec) []int {
-	var nodes []int
-	for _, e := range edges {
-		if e.Failed {
-			nodes = append(nodes, e.Node)
-		}
-		nodes = append(nodes, failures(e.Of)...)
-	}
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
+	return mentioned(edges, func(e edgeSpec) bool { return e.Failed })
 }
 
 // catches reports whether somebody follows the failure of node i.
@@ -223,13 +247,30 @@ func (g *graphSpec) at(path string) *nodeSpec {
 }
 
 // grouped reports whether the state of the frame at path is of type grouped: that of the
-// innermost Embed it is in.
+// innermost Embed, or item of an EachGraph, that it is in.
 func (g *graphSpec) grouped(path string) bool {
 	for path != "" {
-		if n := g.at(path); n.Kind == dag.KindEmbed {
+		n := g.at(path)
+		if n.Kind == dag.KindEmbed || n.Kind == dag.KindEach && n.Body != nil && isNumber(path[strings.LastIndex(path, "/")+1:]) {
 			return n.Body.Grouped
 		}
 		path = path[:max(strings.LastIndex(path, "/"), 0)]
 	}
 	return false
+}
+
+// isNumber reports whether a part of a path is that of an iteration or an item.
+func isNumber(part string) bool { return strings.Trim(part, "0123456789") == "" }
+
+// mentioned returns the nodes that edges mention and for which want is true, in declaration
+// order.
+func mentioned(edges []edgeSpec, want func(edgeSpec) bool) (nodes []int) {
+	for _, e := range edges {
+		if e.Op == "" && want(e) {
+			nodes = append(nodes, e.Node)
+		}
+		nodes = append(nodes, mentioned(e.Of, want)...)
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
 }

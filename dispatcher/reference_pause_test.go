@@ -16,10 +16,10 @@ type pauses struct {
 // names reports whether one of names is the path of the visit, or that of its node: the
 // same without iterations.
 func names(names []string, visit string) bool {
-	parts := slices.DeleteFunc(strings.Split(visit, "/"), func(part string) bool {
-		return strings.Trim(part, "0123456789") == ""
-	})
-	return slices.Contains(names, visit) || slices.Contains(names, strings.Join(parts, "/"))
+	parts := strings.Split(visit, "/")
+	item := isNumber(parts[len(parts)-1]) // which the name of its node does not mean
+	node := strings.Join(slices.DeleteFunc(parts, isNumber), "/")
+	return slices.Contains(names, visit) || !item && slices.Contains(names, node)
 }
 
 // holds reports whether a visit is not to begin yet.

@@ -7,7 +7,10 @@ import (
 
 func newReference(g *graphSpec, input []cellOp) *reference {
 	root := newRefFrame(g, "", refState{}.with(input))
-	return &reference{root: root, states: map[string]string{}, ready: map[string]string{}}
+	return &reference{
+		root: root, states: map[string]string{}, ready: map[string]string{},
+		answers: func(string) []string { return nil },
+	}
 }
 
 func newRefFrame(g *graphSpec, path string, s refState) *refFrame {
@@ -17,12 +20,15 @@ func newRefFrame(g *graphSpec, path string, s refState) *refFrame {
 // at is the address of the frame's last checkpoint.
 func (f *refFrame) at() string { return fmt.Sprintf("%s@%d", f.path, f.step) }
 
-// caught are the failures that happened among those that edges follow.
+// caught are the failures that happened among those that edges follow, and those that
+// nodes have collected that edges follow and are taken.
 func (f *refFrame) caught(edges []edgeSpec) []string {
 	var all []string
-	for _, i := range failures(edges) {
-		if f.nodes[i].phase == "failed" {
-			all = append(all, f.nodes[i].failure)
+	for _, i := range mentioned(edges, func(e edgeSpec) bool { _, taken := f.edge(e); return taken }) {
+		if t := &f.nodes[i]; t.phase == "failed" {
+			all = append(all, t.failure)
+		} else {
+			all = append(all, t.collected...)
 		}
 	}
 	return all

@@ -14,8 +14,9 @@ type reference struct {
 	root           *refFrame
 	states, ready  map[string]string // at each checkpoint: the state, and what runs next
 	attempts, done []string          // of visits: path@superstep, with #attempt
-	asked          int               // calls of until, in and out
-	fault, voided  bool              // a superstep can't be merged; or once couldn't
+	asked          int               // calls of until, items, in and out
+	answers        func(path string) []string
+	fault, voided  bool // a superstep can't be merged; or once couldn't
 	status         checkpoint.Status
 	pauses
 }
@@ -30,17 +31,23 @@ type refFrame struct {
 	open    []*refTask // the superstep that has not ended
 	held    []string   // visits after which it pauses
 	failure string     // of its first visit that failed, in declaration order
+
+	each      *nodeSpec // whose items the visits are
+	before    []string  // failures that it follows
+	collected []string  // failures of items
 }
 
 type refTask struct {
 	*nodeSpec
 	path, outcome, failure string
+	item                   string // "" unless it is one
 	phase                  string // "" until it settles: done, failed or skipped
 	index, attempts, round int    // index: of the node
 	caught                 bool   // its failure is followed
 	waits, passed          bool   // at the interrupt before it
+	collected              []string
 	delta                  []cellOp
-	inner                  *refFrame // the graph at work in it
+	inner                  *refFrame // the graph, or the items, at work in it
 	verdict                int
 }
 
@@ -66,6 +73,9 @@ func (r *reference) advance(f *refFrame) (v int) {
 			return 0
 		}
 		for _, t := range f.open {
+			if f.full(t) {
+				break
+			}
 			one := r.visit(f, t)
 			if one&^v&refFailed != 0 {
 				f.failure = t.failure
@@ -105,7 +115,7 @@ func (f *refFrame) edge(e edgeSpec) (settled, taken bool) {
 	if t := &f.nodes[e.Node]; e.Op == "" && e.Failed {
 		return t.phase != "", t.phase == "failed"
 	} else if e.Op == "" {
-		return t.phase != "", t.phase == "done" && (len(e.On) == 0 || slices.Contains(e.On, t.outcome))
+		return t.phase != "", t.phase == "done" && (len(e.On) == 0 || t.took(e.On))
 	}
 	settled, some := true, 0
 	for _, of := range e.Of {
@@ -129,12 +139,16 @@ func (r *reference) visit(f *refFrame, t *refTask) (v int) {
 	switch {
 	case r.holds(t):
 		return refStuck
+	case t.item != "" && t.Body == nil:
+		v = r.attempt(f, t)
+	case t.item != "", t.Kind == dag.KindEmbed:
+		v = r.embed(f, t)
+	case t.Kind == dag.KindEach:
+		v = r.each(f, t)
 	case t.Kind == dag.KindFail:
 		v, t.failure = refFailed, toldOf(t.path, 0, dag.FailedEnd)
 	case t.Kind == dag.KindLoop:
 		v = r.loop(f, t)
-	case t.Kind == dag.KindEmbed:
-		v = r.embed(f, t)
 	default:
 		v = r.attempt(f, t)
 	}
@@ -154,8 +168,8 @@ func (r *reference) attempt(f *refFrame, t *refTask) int {
 	for range max(t.Attempts, 1) {
 		t.attempts++
 		r.attempts = append(r.attempts, fmt.Sprintf("%s@%d#%d", t.path, f.step, t.attempts))
-		if !t.fails(t.attempts) {
-			t.outcome = t.act(t.path, f.caught(t.After), func(ops ...cellOp) string {
+		if !t.fails(t.path, t.attempts) {
+			t.outcome = t.act(t.path, append(f.told(t), r.answers(t.path)...), func(ops ...cellOp) string {
 				t.delta = append(t.delta, ops...)
 				return f.state.with(t.delta).look()
 			})
@@ -200,13 +214,13 @@ func (r *reference) loop(f *refFrame, t *refTask) int {
 func (r *reference) embed(f *refFrame, t *refTask) int {
 	if t.inner == nil {
 		r.asked++
-		t.inner = newRefFrame(t.Body, t.path, refState{}.with(fill(t.In, t.Name, f.state.look())))
+		t.inner = newRefFrame(t.Body, t.path, refState{}.with(fill(t.In, t.gets(), f.state.look())))
 	}
 	v := r.advance(t.inner)
 	t.failure = t.inner.failure
 	if v == 0 {
 		r.asked++
-		t.delta = fill(t.Out, t.Name, t.inner.state.look())
+		t.delta = fill(t.Out, t.gets(), t.inner.state.look())
 	}
 	return v
 }
@@ -220,7 +234,7 @@ func (r *reference) end(f *refFrame) bool {
 	settled := f.open
 	f.delta, f.state, f.open = append(f.delta, delta...), f.state.with(delta), nil
 	for _, t := range settled {
-		f.nodes[t.index] = *t
+		f.settle(t)
 	}
 	r.states[f.at()] = f.state.json()
 	r.hold(f, settled)
@@ -231,8 +245,8 @@ func (r *reference) end(f *refFrame) bool {
 // conflict it voids them instead, and is not ok.
 func (r *reference) merge(f *refFrame) (delta []cellOp, ok bool) {
 	deltas := make([][]cellOp, len(f.open))
-	for i, t := range f.open {
-		if deltas[i] = t.delta; t.Kind == dag.KindLoop && t.inner != nil { // it failed, and so does f
+	for i, t := range f.open[:f.counted()] {
+		if deltas[i] = t.delta; t.item == "" && t.Kind != dag.KindEmbed && t.inner != nil { // it failed, and so does f
 			kept, ok := r.merge(t.inner)
 			if !ok {
 				return nil, false
@@ -243,7 +257,7 @@ func (r *reference) merge(f *refFrame) (delta []cellOp, ok bool) {
 	void := conflict(deltas)
 	for _, i := range void {
 		t := f.open[i]
-		*t = refTask{nodeSpec: t.nodeSpec, path: t.path, index: t.index, caught: t.caught, attempts: t.attempts, passed: t.passed}
+		*t = refTask{nodeSpec: t.nodeSpec, path: t.path, item: t.item, index: t.index, caught: t.caught, attempts: t.attempts, passed: t.passed}
 		r.fault, r.voided = true, true
 	}
 	return slices.Concat(deltas...), void == nil

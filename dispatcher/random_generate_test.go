@@ -248,8 +248,8 @@ func (r *generator) faults(n *nodeSpec, caught bool) {
 		n.Attempts = 2 + r.IntN(2)
 		n.Fails = r.IntN(n.Attempts)
 	}
-	if p := r.IntN(100); p < 2 || caught && p < 55 {
-		n.Fails = -1
+	if p := r.IntN(100); p < 2 || (caught || n.Kind == dag.KindEach) && p < 55 {
+		n.Fails = -1 // of an Each, only some items do
 	}
 }
 

@@ -36,14 +36,19 @@ var randomCases = sync.OnceValues(func() (cases []*randomCase, refused int) {
 	}
 	for ; len(cases) < count; seed++ {
 		r := newGenerator(seed)
-		if c := newCase(seed, r, r.graph("random", 1)); c != nil {
-			cases = append(cases, c)
-		} else {
+		switch c := newCase(seed, r, r.graph("random", 1)); {
+		case c == nil:
 			refused++
+		case len(c.want.done) <= longest:
+			cases = append(cases, c)
 		}
 	}
 	return cases, refused
 })
+
+// longest is how many visits the run of a graph may have: each is killed and cancelled at all
+// its appends, which takes a time that grows with the square of their number.
+const longest = 40
 
 // newCase makes the case of a graph; nil if Build refuses it.
 func newCase(seed uint64, r *generator, spec *graphSpec) *randomCase {

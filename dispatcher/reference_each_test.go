@@ -13,7 +13,7 @@ func (r *reference) each(f *refFrame, t *refTask) int {
 	if t.inner == nil {
 		r.asked++
 		t.inner = newRefFrame(&graphSpec{}, t.path, f.state)
-		t.inner.each, t.inner.step, t.inner.before = t.nodeSpec, 1, f.caught(t.After)
+		t.inner.each, t.inner.step, t.inner.caught, t.inner.before = t.nodeSpec, 1, t.caught, f.told(t.After)
 		for i, item := range t.items(f.state.look()) {
 			t.inner.open = append(t.inner.open, &refTask{
 				nodeSpec: t.nodeSpec, path: fmt.Sprintf("%s/%d", t.path, i+1), item: item, index: i, caught: t.Collect,
@@ -120,11 +120,11 @@ func (t *refTask) gets() string {
 	return t.Name
 }
 
-// told is what a visit is told beside the state: the failures that it, or the node whose
+// tells is what a visit is told beside the state: the failures that it, or the node whose
 // item it is, follows, and the item.
-func (f *refFrame) told(t *refTask) []string {
+func (f *refFrame) tells(t *refTask) []string {
 	if t.item != "" {
 		return append(slices.Clone(f.before), t.item)
 	}
-	return f.caught(t.After)
+	return f.told(t.After)
 }

@@ -20,9 +20,9 @@ func newRefFrame(g *graphSpec, path string, s refState) *refFrame {
 // at is the address of the frame's last checkpoint.
 func (f *refFrame) at() string { return fmt.Sprintf("%s@%d", f.path, f.step) }
 
-// caught are the failures that happened among those that edges follow, and those that
+// told are the failures that happened among those that edges follow, and those that
 // nodes have collected that edges follow and are taken.
-func (f *refFrame) caught(edges []edgeSpec) []string {
+func (f *refFrame) told(edges []edgeSpec) []string {
 	var all []string
 	for _, i := range mentioned(edges, func(e edgeSpec) bool { _, taken := f.edge(e); return taken }) {
 		if t := &f.nodes[i]; t.phase == "failed" {
@@ -43,6 +43,9 @@ func (f *refFrame) cursor(all []string) []string {
 		return append(all, f.held...)
 	}
 	for _, t := range f.open {
+		if f.caught && f.spared(t) {
+			continue
+		}
 		if t.inner != nil {
 			all = t.inner.cursor(all)
 		} else if t.phase == "" || t.verdict != 0 {

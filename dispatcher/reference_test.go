@@ -35,6 +35,7 @@ type refFrame struct {
 	each      *nodeSpec // whose items the visits are
 	before    []string  // failures that it follows
 	collected []string  // failures of items
+	caught    bool      // that an item fails is followed
 }
 
 type refTask struct {
@@ -169,7 +170,7 @@ func (r *reference) attempt(f *refFrame, t *refTask) int {
 		t.attempts++
 		r.attempts = append(r.attempts, fmt.Sprintf("%s@%d#%d", t.path, f.step, t.attempts))
 		if !t.fails(t.path, t.attempts) {
-			t.outcome = t.act(t.path, append(f.told(t), r.answers(t.path)...), func(ops ...cellOp) string {
+			t.outcome = t.act(t.path, append(f.tells(t), r.answers(t.path)...), func(ops ...cellOp) string {
 				t.delta = append(t.delta, ops...)
 				return f.state.with(t.delta).look()
 			})

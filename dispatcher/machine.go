@@ -496,8 +496,23 @@ func (m *machine) void(x *fact) error {
 		t.phase, t.outcome = ready, ""
 		t.frame.deltas[t.at] = state.Delta{}
 		t.frame.left++
+		m.revive(t.frame)
 	}
 	return nil
+}
+
+// revive lets the visit that holds f go on, if it had failed because f had: something in f
+// runs again. It will fail again, and so on up.
+func (m *machine) revive(f *frame) {
+	for t := f.holder; t != nil && t.phase == failing && t.inner == f; t = f.holder {
+		f = t.frame
+		t.phase, t.odd.failure = inside, nil
+		f.failing--
+		f.left++
+		if t.isItem() {
+			f.refind()
+		}
+	}
 }
 
 // fail brings the run to rest. Data tells if the run itself is at fault.

@@ -218,12 +218,15 @@ func (g *graphSpec) followed(i int) (plain bool, outcomes []string) {
 }
 
 // faults makes n fail, more often if somebody follows that. Which items have run behind one
-// that fails, and so ends the Each, is timing: then they are visited one by one, or what
-// becomes of the Each does not tell.
+// that fails, and so ends the Each, is timing: then they are visited one by one. And which
+// have behind one inside of which something can't be merged: then everything can.
 func (r *generator) faults(n *nodeSpec, caught bool) {
 	defer func() {
 		if n.Kind == dag.KindEach && !n.Collect && (n.Fails < 0 || n.Body != nil) {
 			n.Parallel = 1
+		}
+		if n.Kind == dag.KindEach && n.Body != nil && n.Parallel > 0 {
+			n.Body.calm()
 		}
 	}()
 	if n.Body != nil {
@@ -285,4 +288,20 @@ func (r *generator) writes(most int) []cellOp {
 		ops = append(ops, w)
 	}
 	return ops
+}
+
+// calm makes all writes of g merge with all others.
+func (g *graphSpec) calm() {
+	for _, n := range g.Nodes {
+		for _, ops := range [][]cellOp{n.Writes, n.In, n.Out} {
+			for i, w := range ops {
+				if w.Key != "" || w.Do != "add" && w.Do != "merge" {
+					ops[i] = cellOp{Cell: "L", Do: "append", Val: w.Val}
+				}
+			}
+		}
+		if n.Body != nil {
+			n.Body.calm()
+		}
+	}
 }

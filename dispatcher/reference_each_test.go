@@ -41,44 +41,10 @@ func (r *reference) each(f *refFrame, t *refTask) int {
 	return v
 }
 
-// full reports whether an item of f can't go on: it is spared, or the places are taken by
-// others, inside of which a superstep can't be merged.
-func (f *refFrame) full(t *refTask) bool {
-	if f.each == nil || t.phase != "" {
-		return false
-	}
-	places := f.each.Parallel
-	for _, before := range f.open[:t.index] {
-		if before.phase == "" && before.verdict != refFailed && before.inner != nil && !before.inner.waits() {
-			if places--; places == 0 {
-				return true
-			}
-		}
-	}
-	return f.spared(t)
-}
-
 // spared reports whether an item has not begun, and one before it has failed.
 func (f *refFrame) spared(t *refTask) bool {
 	begun := f.each == nil || t.phase != "" || t.attempts > 0 || t.inner != nil
 	return !begun && slices.ContainsFunc(f.open[:t.index], func(t *refTask) bool { return t.verdict == refFailed })
-}
-
-// waits reports whether all that is left to do in f waits for a person.
-func (f *refFrame) waits() bool {
-	if f.held != nil {
-		return true
-	}
-	waits := false
-	for _, t := range f.open {
-		switch {
-		case t.waits, t.inner != nil && t.inner.waits():
-			waits = true
-		case t.phase == "" && !f.spared(t):
-			return false
-		}
-	}
-	return waits
 }
 
 // counted is how many visits of the open superstep, from the first one on, are merged: of

@@ -74,7 +74,7 @@ func (r *reference) advance(f *refFrame) (v int) {
 			return 0
 		}
 		for _, t := range f.open {
-			if f.full(t) {
+			if f.spared(t) {
 				break
 			}
 			one := r.visit(f, t)

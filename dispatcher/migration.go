@@ -72,6 +72,9 @@ func (m *Migration) checkNodes(plan *dag.Plan) error {
 			}
 			continue
 		}
+		if nodePath(is) != is {
+			return fmt.Errorf("%q is no path of a node", is)
+		}
 		if err := checkPath(plan, is); err != nil {
 			return fmt.Errorf("%q: %w", is, err)
 		}

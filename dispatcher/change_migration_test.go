@@ -1,0 +1,363 @@
+package dispatcher_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/state"
+)
+
+// migrating returns options with these migrations.
+func migrating(all ...dispatcher.Migration) dispatcher.Options {
+	return dispatcher.Options{Migrations: all}
+}
+
+// migrateSpin is a loop whose body has two nodes, between two others.
+func migrateSpin(t testing.TB, w *witness, name, loop string, body ...string) *dag.Graph[Tale] {
+	b := dag.New[Tale](name)
+	begin := dag.Step(b, "begin", w.sees(nil))
+	spin := dag.Loop(b, loop, changeLine(t, w, body...), func(*Tale) bool { return false }, 2, begin)
+	dag.Step(b, "end", w.sees(nil), spin)
+	return frozen(t, b)
+}
+
+// A migration says what nodes are called now, at any depth; what is done stays done.
+func TestMigrationRenamesNodes(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	old := migrateSpin(t, &w, "spin", "loop", "draft", "check")
+	changeHeld(t, old, &store, "loop/2/check")
+	w.expect(t, "begin", "loop/1/draft", "loop/1/check", "loop/2/draft")
+	next := migrateSpin(t, &w, "spin", "again", "draft", "validate")
+
+	before, _ := store.Stat(t.Context(), run)
+	_, err := process(t, next, &store, dispatcher.Options{}).Resume(t.Context(), run)
+	changeRefused(t, &store, before.Head, err, "visit loop is open, and its node is gone")
+	_, err = process(t, next, &store, migrating(dispatcher.Migration{
+		Name: "half", Nodes: map[string]string{"loop": "again"},
+	})).Resume(t.Context(), run)
+	changeRefused(t, &store, before.Head, err, "visit loop/2/check is open, and its node is gone")
+	if !strings.Contains(err.Error(), `migration "half" does not fit`) {
+		t.Errorf("the error does not name the migration: %v", err)
+	}
+
+	d := process(t, next, &store, migrating(dispatcher.Migration{
+		Name: "words", From: old.Digest(), Nodes: map[string]string{"loop": "again", "loop/check": "again/validate"},
+	}))
+	res, err := d.Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, "again/2/validate", "end")
+	says(t, res.State, "begin", "loop/1/draft", "loop/1/check", "loop/2/draft", "again/2/validate", "end")
+	if res, err := process(t, next, &store, dispatcher.Options{}).State(t.Context(), run); err != nil || res.Status != checkpoint.StatusCompleted {
+		t.Errorf("without the migration the run is %s, %v", res.Status, err)
+	}
+}
+
+// A visit that is forgotten leaves what it has merged, and takes with it what waits.
+func TestMigrationForgetsNodes(t *testing.T) {
+	quiet(t)
+	forget := func(name string) dispatcher.Options {
+		return migrating(dispatcher.Migration{Name: "without " + name, Nodes: map[string]string{name: ""}})
+	}
+	for _, c := range []struct {
+		rule, held, gone string
+		runs             []string
+		says             string
+	}{
+		{"done, between two that are done", "d", "b", []string{"d"}, "abcd"},
+		{"open, with its interrupt", "b", "b", []string{"c", "d"}, "acd"},
+		{"done, and what follows it is open", "d", "c", []string{"d"}, "abcd"},
+		{"done, and the first", "c", "a", []string{"c", "d"}, "abcd"},
+	} {
+		var w witness
+		var store memory.Store
+		names := []string{"a", "b", "c", "d"}
+		changeHeld(t, changeLine(t, &w, names...), &store, c.held)
+		w.took()
+		next := changeLine(t, &w, slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == c.gone })...)
+		before, _ := store.Stat(t.Context(), run)
+		_, err := process(t, next, &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		var changed *dispatcher.GraphChangedError
+		if after, _ := store.Stat(t.Context(), run); !errors.As(err, &changed) || after.Head != before.Head {
+			t.Errorf("%s: without a migration the run goes on: %v", c.rule, err)
+		}
+		res, err := process(t, next, &store, forget(c.gone)).Resume(t.Context(), run)
+		if err != nil {
+			t.Errorf("%s: %v", c.rule, err)
+			continue
+		}
+		w.expect(t, c.runs...)
+		says(t, res.State, strings.Split(c.says, "")...)
+	}
+}
+
+// A migration brings no run to a place where a run of the graph can't be.
+func TestMigrationIsRefused(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	changeHeld(t, changeLine(t, &w, "a", "b", "c", "d"), &store, "d")
+	before, _ := store.Stat(t.Context(), run)
+	for _, c := range []struct {
+		names   []string
+		nodes   map[string]string
+		reasons []string
+	}{
+		{[]string{"a", "x", "c", "d"}, map[string]string{"b": ""}, []string{
+			"visit c is done, and x before it has not settled",
+		}},
+		{[]string{"a", "c", "b", "d"}, nil, []string{
+			"visit b is done, and it followed a and follows c",
+			"visit c is done, and it followed b and follows a",
+			"visit d is open, and it followed c and follows b",
+		}},
+		{[]string{"a", "b", "c", "d"}[:3], map[string]string{"a": "b"}, []string{
+			"visit b is done, and is to be where another is: visit a is done",
+			"visit a is done, and it followed nothing and follows a",
+			"visit b is done, and it followed b and follows a",
+			"visit d is open, and its node is gone",
+		}},
+	} {
+		m := dispatcher.Migration{Name: "no", Nodes: c.nodes}
+		_, err := process(t, changeLine(t, &w, c.names...), &store, migrating(m)).Resume(t.Context(), run)
+		changeRefused(t, &store, before.Head, err, c.reasons...)
+	}
+}
+
+// TaleInNumbers is Tale with a cell of another type, and one of another name.
+type TaleInNumbers struct {
+	Said  state.List[string]
+	Count state.Sum[int]
+	Word  state.Value[int]
+	Lines state.Map[string, string]
+	Tags  state.Set[string]
+}
+
+func migrateNumbers(t testing.TB) *dag.Graph[TaleInNumbers] {
+	b := dag.New[TaleInNumbers]("line")
+	var after []dag.Edge[TaleInNumbers]
+	for _, name := range []string{"a", "b", "c"} {
+		after = []dag.Edge[TaleInNumbers]{dag.Step(b, name, func(ctx context.Context, s *TaleInNumbers) error {
+			s.Said.Append(name)
+			s.Lines.Put(name, fmt.Sprint(s.Word.Get()))
+			return nil
+		}, after...)}
+	}
+	return frozen(t, b)
+}
+
+// migrateWords is the graph before that, held before its last node.
+func migrateWords(t testing.TB, store checkpoint.Store) {
+	b := dag.New[Tale]("line")
+	var after []dag.Edge[Tale]
+	for _, name := range []string{"a", "b", "c"} {
+		after = []dag.Edge[Tale]{dag.Step(b, name, func(ctx context.Context, s *Tale) error {
+			s.Said.Append(name)
+			s.Word.Set("seven")
+			s.Notes.Put(name, "noted")
+			return nil
+		}, after...)}
+	}
+	changeHeld(t, frozen(t, b), store, "c")
+}
+
+// migrateToNumbers changes the state of that run.
+func migrateToNumbers(path string, old json.RawMessage) (json.RawMessage, error) {
+	var cells map[string]json.RawMessage
+	if err := json.Unmarshal(old, &cells); err != nil {
+		return nil, err
+	}
+	var word string
+	if err := json.Unmarshal(cells["Word"], &word); err != nil {
+		return nil, err
+	}
+	cells["Word"] = json.RawMessage(fmt.Sprint(len(word)))
+	cells["Lines"] = cells["Notes"]
+	delete(cells, "Notes")
+	return json.Marshal(cells)
+}
+
+// A migration changes the state of a run once: what it made of it is in the log.
+func TestMigrationOfTheState(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	migrateWords(t, &store)
+	before, _ := store.Stat(t.Context(), run)
+	next := migrateNumbers(t)
+	_, err := process(t, next, &store, dispatcher.Options{}).Resume(t.Context(), run)
+	changeRefused(t, &store, before.Head, err,
+		"cell Notes was a map of string to string and is gone", "cell Word was a value of string and is a value of int")
+	_, err = process(t, next, &store, dispatcher.Options{}).State(t.Context(), run)
+	changeRefused(t, &store, before.Head, err,
+		"cell Notes was a map of string to string and is gone", "cell Word was a value of string and is a value of int")
+
+	asked := 0
+	o := migrating(
+		dispatcher.Migration{Name: "of another", From: next.Digest()[:70] + "0"},
+		dispatcher.Migration{Name: "numbers", State: func(path string, old json.RawMessage) (json.RawMessage, error) {
+			asked++
+			if path != "" {
+				t.Errorf("the migration is asked for %q", path)
+			}
+			return migrateToNumbers(path, old)
+		}},
+		dispatcher.Migration{Name: "never", State: func(string, json.RawMessage) (json.RawMessage, error) {
+			t.Error("a migration behind the one that fits is asked")
+			return nil, nil
+		}})
+	o.InterruptBefore = []string{"c"}
+	res, err := process(t, next, &store, o).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "c") // it still does: nothing is written
+	if after, _ := store.Stat(t.Context(), run); after.Head != before.Head || asked != 1 {
+		t.Errorf("a run that only waits was changed, and the migration asked %d times", asked)
+	}
+	res, err = process(t, next, &store, o).Resume(t.Context(), run)
+	completes(t, res, err)
+	if asked != 2 {
+		t.Errorf("the migration was asked %d times, want once for each call that goes on", asked)
+	}
+	for range 2 {
+		want := `{"Said":["a","b","c"],"Count":0,"Word":5,"Lines":{"a":"noted","b":"noted","c":"5"},"Tags":[]}`
+		if got := asJSON(t, res.State); got != want {
+			t.Errorf("the state is %s, want %s", got, want)
+		}
+		if res, err = process(t, next, &store, dispatcher.Options{}).State(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = process(t, next, &store, dispatcher.Options{}).At(t.Context(), run, "1")
+	var changed *dispatcher.GraphChangedError
+	if !errors.As(err, &changed) || len(changed.Changes) != 2 {
+		t.Errorf("At before the migration returns %v, want the cells that don't fit", err)
+	}
+}
+
+// A migration that fails, or makes no state of what it is given, changes nothing.
+func TestMigrationOfTheStateFails(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	migrateWords(t, &store)
+	before, _ := store.Stat(t.Context(), run)
+	broken := errors.New("no such word")
+	for _, c := range []struct {
+		rule  string
+		state func(string, json.RawMessage) (json.RawMessage, error)
+		want  string
+		fault bool
+	}{
+		{"an error", func(string, json.RawMessage) (json.RawMessage, error) { return nil, broken }, "no such word", true},
+		{"a panic", func(string, json.RawMessage) (json.RawMessage, error) { panic(broken) }, "no such word", true},
+		{"no JSON", func(string, json.RawMessage) (json.RawMessage, error) { return json.RawMessage("{"), nil }, "is no object", false},
+		{"nothing", func(string, json.RawMessage) (json.RawMessage, error) { return nil, nil }, "is no object", false},
+		{"an unknown cell", func(string, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{"Wrod": 1}`), nil }, `"Wrod"`, false},
+		{"a cell twice", func(string, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{"Word":1,"Word":2}`), nil }, "twice", false},
+		{"a wrong type", func(_ string, old json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(strings.ReplaceAll(string(old), "Notes", "Lines")), nil
+		}, "cell Word", false},
+	} {
+		_, err := process(t, migrateNumbers(t), &store, migrating(dispatcher.Migration{Name: "numbers", State: c.state})).Resume(t.Context(), run)
+		var fault *dispatcher.FaultError
+		var changed *dispatcher.GraphChangedError
+		if c.fault != errors.As(err, &fault) || c.fault == errors.As(err, &changed) || !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%s: the call returns %v, want %q", c.rule, err, c.want)
+		}
+		if c.fault && (!errors.Is(err, broken) || fault.Kind != "migration") {
+			t.Errorf("%s: the error %v is no failed migration, or does not hold its cause", c.rule, err)
+		}
+		if after, _ := store.Stat(t.Context(), run); after.Head != before.Head {
+			t.Errorf("%s: something was written", c.rule)
+		}
+	}
+}
+
+// What is not merged yet can't be migrated: nobody knows what it will be merged with.
+func TestMigrationOfWhatIsNotMerged(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	b := dag.New[Tale]("beside")
+	dag.Step(b, "a", func(_ context.Context, s *Tale) error {
+		s.Word.Set("said")
+		return nil
+	})
+	dag.Step(b, "b", func(context.Context, *Tale) error { return nil })
+	changeHeld(t, frozen(t, b), &store, "b")
+	before, _ := store.Stat(t.Context(), run)
+	n := dag.New[TaleInNumbers]("beside")
+	dag.Step(n, "a", func(context.Context, *TaleInNumbers) error { return nil })
+	dag.Step(n, "b", func(context.Context, *TaleInNumbers) error { return nil })
+	_, err := process(t, frozen(t, n), &store, migrating(dispatcher.Migration{
+		Name: "numbers", State: func(_ string, old json.RawMessage) (json.RawMessage, error) { return old, nil },
+	})).Resume(t.Context(), run)
+	changeRefused(t, &store, before.Head, err,
+		"cell Word was a value of string and is a value of int, and what visit a has written to it is not merged yet")
+}
+
+// A run of a graph of another name goes on only if a migration names its very graph.
+func TestMigrationFromAnotherName(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	old := migrateSpin(t, &w, "old-name", "loop", "a", "b")
+	changeHeld(t, old, &store, "loop/1/b")
+	before, _ := store.Stat(t.Context(), run)
+	next := migrateSpin(t, &w, "new-name", "loop", "a", "b")
+	for _, o := range []dispatcher.Options{{}, migrating(dispatcher.Migration{Name: "any"})} {
+		_, err := process(t, next, &store, o).Resume(t.Context(), run)
+		changeRefused(t, &store, before.Head, err, `the graph was "old-name" and is "new-name"`)
+	}
+	w.took()
+	res, err := process(t, next, &store, migrating(dispatcher.Migration{Name: "this", From: old.Digest()})).Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, "loop/1/b", "loop/2/a", "loop/2/b", "end")
+	if page, err := store.List(t.Context(), checkpoint.Filter{Graph: "new-name"}); err != nil || len(page) != 1 {
+		t.Errorf("under the new name there are %v, %v", page, err)
+	}
+}
+
+// Migrations that could never be right are refused before anything runs.
+func TestMigrationsThatCantBe(t *testing.T) {
+	var w witness
+	g := migrateSpin(t, &w, "spin", "loop", "draft", "check")
+	for _, c := range []struct {
+		all  []dispatcher.Migration
+		want string
+	}{
+		{[]dispatcher.Migration{{}}, "Migrations[0] has no name"},
+		{[]dispatcher.Migration{{Name: "a"}, {Name: "b"}, {Name: "a"}}, `Migrations[2] has the name "a"`},
+		{[]dispatcher.Migration{{Name: "a", From: g.Digest()}}, "comes from the graph that it goes to"},
+		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"x": "nowhere"}}}, `graph spin has no node "nowhere"`},
+		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"x": "loop/nowhere"}}}, `has no node "nowhere"`},
+		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"x": "loop/draft"}}}, "stays in the graph that it is in"},
+		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"loop/x": "begin"}}}, "stays in the graph that it is in"},
+		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"old/x": "loop/draft"}}}, "stays in the graph that it is in"},
+		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"x": "end", "y": "end"}}}, "can't both be end"},
+		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"end": ""}}}, "is in the graph"},
+		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"loop/2/x": "loop/draft"}}}, "is no path of a node"},
+		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"loop/x": "loop/2/draft"}}}, `"loop/2/draft" is no path of a node`},
+		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"": "end"}}}, "is no path of a node"},
+	} {
+		var store memory.Store
+		_, err := dispatcher.New(g, &store, migrating(c.all...))
+		var option *dispatcher.OptionError
+		if !errors.As(err, &option) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("New returns %v, want %q", err, c.want)
+		}
+	}
+	var store memory.Store
+	if _, err := dispatcher.New(g, &store, migrating(
+		dispatcher.Migration{Name: "a", Nodes: map[string]string{"old": "loop", "old/x": "loop/draft", "gone": "", "gone/x": ""}},
+		dispatcher.Migration{Name: "b", Nodes: map[string]string{"end": "begin", "begin": "end"}},
+	)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,228 @@
+package dispatcher_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A completed run is read by any graph whose cells fit; by others it is refused, cell by
+// cell.
+func TestChangedGraphReadsCompletedRuns(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	res, err := process(t, changeLine(t, &w, "a", "b"), &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	w.took()
+	d := process(t, changeLine(t, &w, "x"), &store, dispatcher.Options{})
+	for name, read := range map[string]func() (*dispatcher.Result[Tale], error){
+		"Run":   func() (*dispatcher.Result[Tale], error) { return d.Run(t.Context(), run, nil) },
+		"State": func() (*dispatcher.Result[Tale], error) { return d.State(t.Context(), run) },
+	} {
+		res, err := read()
+		if err != nil || res.Status != checkpoint.StatusCompleted {
+			t.Fatalf("%s is %s, %v", name, res.Status, err)
+		}
+		says(t, res.State, "a", "b")
+	}
+	if _, err := d.Resume(t.Context(), run); !errors.Is(err, dispatcher.ErrCompleted) {
+		t.Errorf("Resume returns %v, want that it is completed", err)
+	}
+	w.expect(t)
+
+	store = memory.Store{}
+	b := dag.New[Tale]("line")
+	dag.Step(b, "a", func(_ context.Context, s *Tale) error {
+		s.Word.Set("said")
+		return nil
+	})
+	if _, err := process(t, frozen(t, b), &store, dispatcher.Options{}).Run(t.Context(), run, nil); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := store.Stat(t.Context(), run)
+	numbers := process(t, migrateNumbers(t), &store, dispatcher.Options{})
+	_, err = numbers.Run(t.Context(), run, nil)
+	changeRefused(t, &store, before.Head, err, "cell Word was a value of string and is a value of int")
+	if _, err := numbers.Start(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrExists) {
+		t.Errorf("Start returns %v, want that the run exists", err)
+	}
+}
+
+// A run whose graph the store does not have, or has damaged, is refused as that.
+func TestChangedGraphThatIsNotThere(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	old := changeLine(t, &w, "a", "b")
+	changeHeld(t, old, &store, "b")
+	log := readLog(t, &store)
+	for graph, want := range map[string]error{"": nil, "{}": checkpoint.ErrCorrupt, string(changeLine(t, &w, "z").Plan().JSON): checkpoint.ErrCorrupt} {
+		var bare memory.Store
+		l, err := bare.Acquire(t.Context(), run, "before")
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, err := bare.Append(t.Context(), l, checkpoint.Head{}, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := bare.Release(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		if graph != "" {
+			if err := bare.PutGraph(t.Context(), old.Digest(), []byte(graph)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = process(t, changeLine(t, &w, "a", "b", "c"), &bare, dispatcher.Options{}).Resume(t.Context(), run)
+		if want == nil {
+			changeRefused(t, &bare, head, err, "the graph that it was made by is not in the store")
+		} else if !errors.Is(err, want) || !strings.Contains(err.Error(), old.Digest()) {
+			t.Errorf("with the graph %.20q the call returns %v, want %v and the digest", graph, err, want)
+		}
+		res, err := process(t, old, &bare, dispatcher.Options{}).Resume(t.Context(), run)
+		completes(t, res, err)
+	}
+}
+
+// What a run has gone through is there after the store was opened again.
+func TestChangedGraphInBadger(t *testing.T) {
+	var w witness
+	dir := t.TempDir()
+	names := []string{"a", "b"}
+	for k, more := range []string{"", "c", "d", "e"} {
+		store, err := badgerstore.Open(t.Context(), dir, badgerstore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if more != "" {
+			names = append(names, more)
+		}
+		g := changeLine(t, &w, names...)
+		last := names[len(names)-1]
+		d := process(t, g, store, dispatcher.Options{InterruptBefore: []string{last}})
+		res, err := d.Run(t.Context(), run, nil)
+		if k > 0 {
+			rests(t, res, err, checkpoint.StatusInterrupted, names[len(names)-2])
+			res, err = d.Resume(t.Context(), run)
+		}
+		rests(t, res, err, checkpoint.StatusInterrupted, last)
+		if info, err := store.Stat(t.Context(), run); err != nil || info.Digest != g.Digest() {
+			t.Errorf("the store says %+v, %v, want graph %s", info, err, g.Digest())
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.expect(t, "a", "b", "c", "d")
+}
+
+// A cursor that was taken under one graph names the run under another: it says where the
+// log stands.
+func TestChangedGraphFromACursor(t *testing.T) {
+	quiet(t)
+	var w witness
+	build := func(names ...string) *dag.Graph[Tale] {
+		b := dag.New[Tale]("beside")
+		for _, name := range names {
+			dag.Step(b, name, w.sees(nil))
+		}
+		return frozen(t, b)
+	}
+	var store memory.Store
+	o := dispatcher.Options{InterruptBefore: []string{"a", "b"}}
+	res, err := process(t, build("a", "b"), &store, o).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "a", "b")
+	d := process(t, build("b", "a"), &store, dispatcher.Options{})
+	stale := res.Cursor
+	stale.Seq--
+	if _, err := d.Resume(t.Context(), run, dispatcher.From(stale)); !errors.Is(err, dispatcher.ErrStaleCursor) {
+		t.Errorf("from an old cursor the call returns %v", err)
+	}
+	res, err = d.Resume(t.Context(), run, dispatcher.From(res.Cursor))
+	completes(t, res, err)
+	says(t, res.State, "b", "a")
+}
+
+// Whether an Each collects failures is decided when it begins: a policy is no part of a
+// graph, and no log means something else because of one.
+func TestChangedPolicyOfItems(t *testing.T) {
+	quiet(t)
+	build := func(errs dag.Errors) *dag.Graph[Tale] {
+		b := dag.New[Tale]("items")
+		each := dag.Each(b, "each", func(*Tale) []int { return []int{1, 2, 3} }, func(_ context.Context, s *Tale, i int) error {
+			if i == 1 {
+				return errors.New("broken")
+			}
+			s.Tags.Add(fmt.Sprint(i))
+			return nil
+		}).With(dag.Policy{Errors: errs})
+		dag.Step(b, "after", func(ctx context.Context, s *Tale) error {
+			s.Word.Set("reached")
+			return nil
+		}, each)
+		return frozen(t, b)
+	}
+	for _, c := range []struct {
+		was, is dag.Errors
+		ends    checkpoint.Status
+	}{
+		{dag.Collect, dag.Stop, checkpoint.StatusCompleted},
+		{dag.Stop, dag.Collect, checkpoint.StatusFailed},
+	} {
+		var store memory.Store
+		o := dispatcher.Options{InterruptBefore: []string{"each/3"}, Parallel: 1}
+		if c.was == dag.Stop {
+			o.InterruptBefore = []string{"after"} // it is not reached
+		}
+		process(t, build(c.was), &store, o).Run(t.Context(), run, nil)
+		res, err := process(t, build(c.is), &store, dispatcher.Options{}).Resume(t.Context(), run)
+		if res.Status != c.ends {
+			t.Errorf("with %v, and then %v, the run is %s: %v", c.was, c.is, res.Status, err)
+		}
+	}
+}
+
+// A migration is asked for the state of every frame that is open, outermost first, and of no
+// other.
+func TestMigrationOfNestedStates(t *testing.T) {
+	quiet(t)
+	spec := changeNest()
+	old := changeStates[""](t, spec)
+	var store memory.Store
+	_, err := old.open(t, &store, dispatcher.Options{InterruptBefore: []string{"hold/spin/2/mend"}}).run(t.Context())
+	if !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	var asked []string
+	o := migrating(dispatcher.Migration{Name: "retyped", State: func(path string, old json.RawMessage) (json.RawMessage, error) {
+		asked = append(asked, path)
+		var cells map[string]json.RawMessage
+		if err := json.Unmarshal(old, &cells); err != nil {
+			return nil, err
+		}
+		if cells["Word"] != nil {
+			cells["Word"] = json.RawMessage("1")
+		}
+		return json.Marshal(cells)
+	}})
+	d := changeStates["retyped"](t, spec).open(t, &store, o)
+	res, err := changeDrive(t, d, d.resume)
+	if err != nil || res.status != checkpoint.StatusCompleted || res.total != len(res.seen) || res.total != 12 {
+		t.Errorf("the run is %s with %d visits counted of %v: %v", res.status, res.total, res.seen, err)
+	}
+	if want := []string{"", "hold", "hold/spin/2"}; !slices.Equal(asked, want) {
+		t.Errorf("the migration was asked for %q, want %q", asked, want)
+	}
+}

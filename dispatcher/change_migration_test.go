@@ -260,7 +260,9 @@ func TestMigrationOfTheStateFails(t *testing.T) {
 		{"no JSON", func(string, json.RawMessage) (json.RawMessage, error) { return json.RawMessage("{"), nil }, "is no object", false},
 		{"nothing", func(string, json.RawMessage) (json.RawMessage, error) { return nil, nil }, "is no object", false},
 		{"an unknown cell", func(string, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{"Wrod": 1}`), nil }, `"Wrod"`, false},
-		{"a cell twice", func(string, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{"Word":1,"Word":2}`), nil }, "twice", false},
+		{"a cell twice", func(string, json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(`{"Word":1,"Word":2}`), nil
+		}, "twice", false},
 		{"a wrong type", func(_ string, old json.RawMessage) (json.RawMessage, error) {
 			return json.RawMessage(strings.ReplaceAll(string(old), "Notes", "Lines")), nil
 		}, "cell Word", false},

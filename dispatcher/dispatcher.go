@@ -181,8 +181,9 @@ func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), o
 
 // Resume goes on with a run that exists and is not completed, and ends its interrupts
 // before and after visits; visits that asked go on waiting for their answers. ErrNotFound
-// if there is no such run, ErrCompleted if it is completed. A run that failed at a
-// dag.Fail returns the same failure.
+// if there is no such run, ErrCompleted if it is completed, a [*GraphChangedError] if it
+// was made by another graph and its past is not the same in this one. A run that failed at
+// a dag.Fail returns the same failure.
 func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOption) (*Result[S], error) {
 	r, err := d.core.run(ctx, run, modeResume, nil, options)
 	return typed[S](r), err

@@ -41,6 +41,13 @@
 // followed fails the visit before its function has begun. After one it says [Keep] or
 // [Replace]. Whatever is not the node's own doing is in the log, with who it was.
 //
+// # Changed graphs
+//
+// A run that another graph has made can always be read, cancelled and answered. It goes on
+// if its past is the same in this graph: what has settled or is open, with the same edges
+// before it, and every cell that holds something. Else a [*GraphChangedError] says what
+// stands in the way, and nothing has changed; a [Migration] may know the way round.
+//
 // # Inside
 //
 // machine.go holds every rule and is pure; a run's owner, one goroutine at a time, asks

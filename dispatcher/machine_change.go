@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -124,55 +123,6 @@ func (c *change) frame(z *frozenFrame, p place) *frozenFrame {
 	return &next
 }
 
-// renamed is the path in the new graph of a visit or frame of the old one.
-func (c *change) renamed(path string) string {
-	if len(c.names) == 0 {
-		return path
-	}
-	segments := strings.Split(path, "/")
-	node := ""
-	for i, s := range segments {
-		if isIteration(s) {
-			continue
-		}
-		node += s
-		if to := c.names[node]; to != "" {
-			segments[i] = to[strings.LastIndexByte(to, '/')+1:]
-		}
-		node += "/"
-	}
-	return strings.Join(segments, "/")
-}
-
-// effects are those of visits under the paths of the new graph. One that is in doubt can't
-// be moved: the other side knows it by a key that its path is part of.
-func (c *change) effects(z map[string]map[string]frozenEffect) map[string]map[string]frozenEffect {
-	if len(c.names) == 0 {
-		return z
-	}
-	next := make(map[string]map[string]frozenEffect, len(z))
-	for _, path := range slices.Sorted(maps.Keys(z)) {
-		to := c.renamed(path)
-		for _, key := range slices.Sorted(maps.Keys(z[path])) {
-			if to != path && z[path][key].State == effectBegun {
-				c.against("effect %q of visit %s was begun and has not ended, and its node is renamed", key, path)
-			}
-		}
-		next[to] = z[path]
-	}
-	return next
-}
-
-// failure is a failure told with the paths of the new graph.
-func (c *change) failure(f *dag.Failure) *dag.Failure {
-	if f == nil {
-		return nil
-	}
-	next := *f
-	next.Path = c.renamed(f.Path)
-	return &next
-}
-
 // put adds a visit to a frame of the new graph.
 func (z *frozenFrame) put(w *passage) {
 	t := w.task
@@ -274,93 +224,4 @@ func (c *change) fits(w *passage, ways []passage, z *frozenFrame, p place) bool 
 		c.against("%s, and nobody follows its failure any more", name)
 	}
 	return len(c.reasons) == before
-}
-
-// carry takes what a visit holds to the new graph.
-func (c *change) carry(w *passage, z *frozenFrame, p place) {
-	t := &w.task
-	t.Delta = c.delta(t.Delta, "what visit "+p.log+w.was.Name+" has written", z, p)
-	t.Failure = c.failure(t.Failure)
-	t.Collected = slices.Clone(t.Collected)
-	for k := range t.Collected {
-		t.Collected[k].Path = c.renamed(t.Collected[k].Path)
-	}
-	t.Asks = slices.Clone(t.Asks)
-	for k := range t.Asks {
-		t.Asks[k].Node = w.at
-	}
-	if t.Inner != nil {
-		t.Inner = c.inner(t.Inner, w, p)
-	}
-	if t.Phase == failing && w.is.FailureFollowed {
-		t.follow(w.is)
-	}
-}
-
-// inner takes the frame that a visit holds to the new graph.
-func (c *change) inner(z *frozenFrame, w *passage, p place) *frozenFrame {
-	body := place{
-		was: w.was.Body, is: w.is.Body, node: p.node + w.was.Name + "/",
-		log: z.Path + "/", path: c.renamed(z.Path) + "/",
-	}
-	if z.Items == nil {
-		return c.frame(z, body)
-	}
-	if (w.was.Body == nil) != (w.is.Body == nil) {
-		c.against("%s, and its items were visited by a %s and are by a %s", w.name(p), w.was.Item.Kind, w.is.Item.Kind)
-		return z
-	}
-	next := *z
-	body.was, body.is = p.was, p.is // the state of items is that of the graph they are in
-	if z.View != nil {
-		next.View = c.view(z, body)
-		next.Outer = c.delta(z.Outer, "what items have written", z, body)
-	}
-	next.Tasks = slices.Clone(z.Tasks)
-	for i := range next.Tasks {
-		t := &next.Tasks[i]
-		t.Delta = c.delta(t.Delta, fmt.Sprintf("what visit %s%d has written", body.log, t.Node+1), z, body)
-		t.Failure = c.failure(t.Failure)
-		if t.Inner != nil {
-			t.Inner = c.frame(t.Inner, place{
-				was: w.was.Body, is: w.is.Body, node: body.node,
-				log: t.Inner.Path + "/", path: c.renamed(t.Inner.Path) + "/",
-			})
-		}
-	}
-	return &next
-}
-
-// follow lets the failure edge be taken of a visit whose failure was nobody's, and now is
-// somebody's.
-func (t *frozenTask) follow(n *dag.PlanNode) {
-	switch {
-	case t.Inner == nil:
-		t.Phase = lapsed
-	case t.Inner.fails():
-		t.Phase = inside // what it has finished is kept when it is buried
-	default: // its end could not be decided
-		t.Phase = lapsed
-		if records(n) {
-			t.Delta = t.Inner.Outer
-		}
-		t.Inner = nil
-	}
-}
-
-// fails reports whether a frame has failed.
-func (z *frozenFrame) fails() bool {
-	return z.Refused != nil || slices.ContainsFunc(z.Tasks, func(t frozenTask) bool { return t.Phase == failing })
-}
-
-// renumber finds the nodes of interrupts behind visits. Those of forgotten visits are gone.
-func renumber(all []frozenPending, ways []passage) []frozenPending {
-	var next []frozenPending
-	for _, q := range all {
-		if w := &ways[q.Node]; !w.forgot {
-			q.Node = w.at
-			next = append(next, q)
-		}
-	}
-	return next
 }

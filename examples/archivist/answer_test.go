@@ -58,7 +58,7 @@ func TestAnswers(t *testing.T) {
 
 // Every book of every answer is on the shelf, word for word.
 func TestAnswersCiteTheCatalogue(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	for _, question := range []string{
 		labyrinth, "borges", "the sea", "Who wrote Dune?", "memory and forgetting",
 		strings.Repeat("love death ", 5000),
@@ -85,7 +85,7 @@ func TestAnswersCiteTheCatalogue(t *testing.T) {
 }
 
 func TestNoApprovedDraft(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	q, _ := inquire(t, lib, labyrinth)
 	q.Attempts.Set(drafts)
 	q.Approved.Set(false)

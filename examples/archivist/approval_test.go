@@ -8,7 +8,6 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dispatcher"
-	"github.com/pawlgo/pawl/examples/archivist/catalogue"
 )
 
 // approving is the option of a run whose answer a person has to approve.
@@ -28,7 +27,7 @@ func TestVerdicts(t *testing.T) {
 		{Verdict{Edit, "Read Ariadne.\x1b[2J\nIt is good."}, "Read Ariadne. [2J It is good. " + edited, 1},
 		{Verdict{Decision: Reject}, rejected, 0},
 	} {
-		d := dispatch(t, openLibrary(t, catalogue.Default()), new(memory.Store), dispatcher.Options{})
+		d := dispatch(t, defaultLibrary(t), new(memory.Store), dispatcher.Options{})
 		res, err := d.Run(t.Context(), "r", func(q *Inquiry) { q.Query.Set(labyrinth) }, approving(Settings{}))
 		for _, v := range []Verdict{{Decision: "perhaps"}, {Edit, "  "}, c.verdict} { // those that mean nothing are asked again
 			if !errors.Is(err, dispatcher.ErrInterrupted) || len(res.Interrupts) != 1 || res.Interrupts[0].Path != "respond" {
@@ -53,7 +52,7 @@ func TestVerdicts(t *testing.T) {
 
 // An answer that is no verdict is refused, and the question stays.
 func TestAnAnswerThatIsNoVerdict(t *testing.T) {
-	d := dispatch(t, openLibrary(t, catalogue.Default()), new(memory.Store), dispatcher.Options{})
+	d := dispatch(t, defaultLibrary(t), new(memory.Store), dispatcher.Options{})
 	res, _ := d.Run(t.Context(), "r", func(q *Inquiry) { q.Query.Set(labyrinth) }, approving(Settings{}))
 	var refused *dispatcher.AnswerError
 	if err := d.Answer(t.Context(), "r", res.Interrupts[0].ID, "approve"); !errors.As(err, &refused) {
@@ -63,7 +62,7 @@ func TestAnAnswerThatIsNoVerdict(t *testing.T) {
 
 func TestRefusalsAreApprovedToo(t *testing.T) {
 	for _, question := range []string{"hello", "a book about zzyzx", "What did I ask before?"} {
-		d := dispatch(t, openLibrary(t, catalogue.Default()), new(memory.Store), dispatcher.Options{})
+		d := dispatch(t, defaultLibrary(t), new(memory.Store), dispatcher.Options{})
 		_, err := d.Run(t.Context(), "r", func(q *Inquiry) { q.Query.Set(question) }, approving(Settings{}))
 		if !errors.Is(err, dispatcher.ErrInterrupted) {
 			t.Errorf("%q: %v, want it to wait for a person", question, err)

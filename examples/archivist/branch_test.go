@@ -10,7 +10,6 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dispatcher"
-	"github.com/pawlgo/pawl/examples/archivist/catalogue"
 	"github.com/pawlgo/pawl/examples/archivist/search"
 )
 
@@ -53,7 +52,7 @@ func TestBranches(t *testing.T) {
 		{"How do I build a bomb?", "", 0, unsafeRefusal},
 	} {
 		t.Run(c.question, func(t *testing.T) {
-			q, ran := answered(t, openLibrary(t, catalogue.Default()), new(memory.Store), "r", c.question)
+			q, ran := answered(t, defaultLibrary(t), new(memory.Store), "r", c.question)
 			if !strings.HasPrefix(flat(q), c.says) || !strings.HasSuffix(flat(q), signature) {
 				t.Errorf("the answer is\n%s\nwant it to begin\n%s", q.Answer.Get(), c.says)
 			}
@@ -81,7 +80,7 @@ func TestLittleEvidenceIsSaid(t *testing.T) {
 		"books like Zzyzx of the Desert": "I don't know what “zzyzx desert” is, so I went by the words. The best match is “",
 		"a labyrinth for zzyzx":          "nothing in the catalogue mentions “zzyzx”",
 	} {
-		q, _ := answered(t, openLibrary(t, catalogue.Default()), new(memory.Store), "r", question)
+		q, _ := answered(t, defaultLibrary(t), new(memory.Store), "r", question)
 		if q.Evidence.Get() != Little || !strings.Contains(flat(q), says) || q.Citations.Len() == 0 {
 			t.Errorf("%q: evidence %s, and the answer does not say %q:\n%s", question, q.Evidence.Get(), says, q.Answer.Get())
 		}
@@ -91,7 +90,7 @@ func TestLittleEvidenceIsSaid(t *testing.T) {
 // The hard gate: nothing is composed, and the refusal is polite.
 func TestNothingIsRefused(t *testing.T) {
 	for _, question := range []string{"a book about zzyzx", "books by Zzyzx", "books like Zzyzx", "Who wrote Zzyzx?", "the best books about zzyzx"} {
-		q, ran := answered(t, openLibrary(t, catalogue.Default()), new(memory.Store), "r", question)
+		q, ran := answered(t, defaultLibrary(t), new(memory.Store), "r", question)
 		if q.Evidence.Get() != Nothing || !strings.Contains(flat(q), "I searched 660 books for “zzyzx” and found nothing.") {
 			t.Errorf("%q: evidence %s, and the answer is\n%s", question, q.Evidence.Get(), q.Answer.Get())
 		}
@@ -113,7 +112,7 @@ func breaks(lib *Library, scouts ...Scout) {
 // A scout that fails leaves the others their finds, and the answer owns up to it.
 func TestAScoutThatFails(t *testing.T) {
 	for _, scout := range []Scout{Texts, Authors, Subjects} {
-		lib := openLibrary(t, catalogue.Default())
+		lib := defaultLibrary(t)
 		breaks(lib, scout)
 		q, _ := answered(t, lib, new(memory.Store), "r", labyrinth)
 		if q.Citations.Len() == 0 || !strings.Contains(flat(q), "Not everything could be searched") {
@@ -127,7 +126,7 @@ func TestAScoutThatFails(t *testing.T) {
 
 // There is a response in every case.
 func TestAllScoutsFail(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	breaks(lib, Texts, Authors, Subjects)
 	q, ran := answered(t, lib, new(memory.Store), "r", labyrinth)
 	if !strings.Contains(flat(q), "found nothing. But not everything could be searched, so please ask again later.") {
@@ -140,7 +139,7 @@ func TestAllScoutsFail(t *testing.T) {
 
 // What fails outside the scouts' doors is apologised for.
 func TestABranchThatFails(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	delete(lib.lookups, Texts) // a call of nil panics, in plan already
 	q, _ := answered(t, lib, new(memory.Store), "r", labyrinth)
 	if !strings.Contains(flat(q), "something in me failed") || q.Omitted.Len() != 1 {
@@ -150,7 +149,7 @@ func TestABranchThatFails(t *testing.T) {
 
 // A memory that can't be read at all costs no more than what it would have told.
 func TestAMemoryThatFails(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	store := new(memory.Store)
 	d := dispatch(t, lib, store, dispatcher.Options{})
 	lib.runs = unreadable(checkpoint.ErrClosed)
@@ -162,7 +161,7 @@ func TestAMemoryThatFails(t *testing.T) {
 
 // "More like that" is more like the first book of the last answer.
 func TestMoreLikeThat(t *testing.T) {
-	store, lib := new(memory.Store), openLibrary(t, catalogue.Default())
+	store, lib := new(memory.Store), defaultLibrary(t)
 	answered(t, lib, store, "1", "What is Dune about?")
 	q, _ := answered(t, lib, store, "2", "more like that")
 	if want := []Citation{{"Dune", "Frank Herbert", 1965}}; !slices.Equal(q.Like.Slice(), want) {
@@ -171,7 +170,7 @@ func TestMoreLikeThat(t *testing.T) {
 	if slices.Contains(q.Citations.Slice(), q.Like.At(0)) {
 		t.Error("a book is said to be like itself")
 	}
-	if q, _ := answered(t, openLibrary(t, catalogue.Default()), new(memory.Store), "1", "more like that"); q.Citations.Len() != 0 {
+	if q, _ := answered(t, defaultLibrary(t), new(memory.Store), "1", "more like that"); q.Citations.Len() != 0 {
 		t.Errorf("like nothing, cited %v", q.Citations.Slice())
 	}
 }

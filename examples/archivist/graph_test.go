@@ -9,7 +9,6 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dispatcher"
-	"github.com/pawlgo/pawl/examples/archivist/catalogue"
 )
 
 // dispatch makes a paranoid dispatcher of the archivist's graph.
@@ -86,7 +85,7 @@ func TestVisits(t *testing.T) {
 // Interrupts before and after a node, at the top and inside the loop, in one iteration or in all:
 // each pauses once, and every node runs once.
 func TestInterrupts(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	undisturbed := respond(t, lib, labyrinth).Answer.Get()
 	for path, pauses := range map[string]int{
 		"ask": 1, "classify": 1, "search": 1, "search/library": 1, "search/subjects": 1, "search/rank": 1,
@@ -147,7 +146,7 @@ func testInterrupt(t *testing.T, lib *Library, o dispatcher.Options, kind string
 
 // The answer to what a run asks is the question that every later node sees.
 func TestAnAnswerIsTheQuestion(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	var store memory.Store
 	d := dispatch(t, lib, &store, dispatcher.Options{InterruptBefore: []string{"recall"}})
 	res, err := d.Run(t.Context(), "r", nil)

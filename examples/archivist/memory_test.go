@@ -12,7 +12,6 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dispatcher"
-	"github.com/pawlgo/pawl/examples/archivist/catalogue"
 )
 
 // unreadable is a past that can't be read.
@@ -24,7 +23,7 @@ func unreadable(err error) func(context.Context, int) iter.Seq2[Earlier, error] 
 
 // What earlier runs were about is remembered in the state, and told when it is asked for.
 func TestMemoryOfVisits(t *testing.T) {
-	store, lib := new(memory.Store), openLibrary(t, catalogue.Default())
+	store, lib := new(memory.Store), defaultLibrary(t)
 	for run, question := range []string{"What is Dune about?", "hello", "a book about deserts", "deserts, a novel"} {
 		answered(t, lib, store, string(rune('a'+run)), question)
 	}
@@ -55,7 +54,7 @@ func TestMemoryOfVisits(t *testing.T) {
 }
 
 func TestRecalledContext(t *testing.T) {
-	store, lib := new(memory.Store), openLibrary(t, catalogue.Default())
+	store, lib := new(memory.Store), defaultLibrary(t)
 	answered(t, lib, store, "1", "mirrors")
 	answered(t, lib, store, "2", "mirrors and mazes")
 	q, _ := answered(t, lib, store, "3", "mirrors")
@@ -79,7 +78,7 @@ var founding = []string{
 
 // The state comes back from JSON as it was, with each of the founding document's fields in use.
 func TestStateRoundTrip(t *testing.T) {
-	store, lib := new(memory.Store), openLibrary(t, catalogue.Default())
+	store, lib := new(memory.Store), defaultLibrary(t)
 	answered(t, lib, store, "1", "a book about mirrors")
 	q, _ := answered(t, lib, store, "2", "mirrors and mazes")
 	q.FailureCause.Set("as the refused draft had it")
@@ -121,7 +120,7 @@ func TestStateThroughARestart(t *testing.T) {
 	states := map[string]string{}
 	for _, rests := range []string{"", "search/gather", "compose-loop/2/validate"} {
 		dir := t.TempDir()
-		store, lib := openStore(t, dir), openLibrary(t, catalogue.Default())
+		store, lib := openStore(t, dir), defaultLibrary(t)
 		answered(t, lib, store, "1", "a book about mirrors")
 		if rests != "" {
 			d := dispatch(t, lib, store, dispatcher.Options{InterruptBefore: []string{rests}})
@@ -133,7 +132,7 @@ func TestStateThroughARestart(t *testing.T) {
 			if err := store.Close(); err != nil {
 				t.Fatal(err)
 			}
-			store, lib = openStore(t, dir), openLibrary(t, catalogue.Default())
+			store, lib = openStore(t, dir), defaultLibrary(t)
 			d = dispatch(t, lib, store, dispatcher.Options{})
 			if _, err := d.Resume(t.Context(), "2"); err != nil {
 				t.Fatal(err)

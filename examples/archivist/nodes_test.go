@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,6 +33,23 @@ func openLibrary(t *testing.T, books []catalogue.Book) *Library {
 		}
 	})
 	return lib
+}
+
+// theLibrary is that of the catalogue, indexed once. It is never closed.
+var theLibrary = sync.OnceValues(func() (*Library, error) {
+	return newLibrary(context.Background(), catalogue.Default(), 0)
+})
+
+// defaultLibrary is the library of the catalogue for one test, which may change all but the index.
+func defaultLibrary(t *testing.T) *Library {
+	t.Helper()
+	shared, err := theLibrary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib := *shared
+	lib.lookups = maps.Clone(lib.lookups)
+	return &lib
 }
 
 // inquire returns an inquiry that has come as far as the gate before the composer, and how it got
@@ -121,7 +140,7 @@ func TestAskNeedsAVisitOnlyWithoutAQuestion(t *testing.T) {
 }
 
 func TestSearchAndOffTopic(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	for question, want := range map[string]Intent{
 		labyrinth:                              Search,
 		"labyrinth":                            Search,
@@ -170,7 +189,7 @@ func TestEqualHitsShareARank(t *testing.T) {
 }
 
 func TestScoutsStopWhenTheirContextDoes(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	lib.slow = time.Hour
 	reason := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -260,7 +279,7 @@ func TestRanking(t *testing.T) {
 }
 
 func TestShortlistIsTheBestFew(t *testing.T) {
-	q, _ := inquire(t, openLibrary(t, catalogue.Default()), labyrinth)
+	q, _ := inquire(t, defaultLibrary(t), labyrinth)
 	if q.Shortlist.Len() != listed {
 		t.Fatalf("shortlist of %d, want %d", q.Shortlist.Len(), listed)
 	}
@@ -297,7 +316,7 @@ func TestAMemoryAloneIsNoEvidence(t *testing.T) {
 
 // The question of the README shows the loop at work, whatever was asked before.
 func TestFirstDraftIsRefusedAndSecondApproved(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	memories := map[string][]Earlier{
 		"an empty store":     nil,
 		"a related question": {before("a", "labyrinths on the moon", Citation{"Rogue Moon", "Algis Budrys", 1960})},

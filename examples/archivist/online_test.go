@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint/memory"
-	"github.com/pawlgo/pawl/examples/archivist/catalogue"
 	"github.com/pawlgo/pawl/examples/archivist/openlibrary"
 )
 
@@ -53,7 +52,7 @@ func recordedSearch(t *testing.T) string {
 // atSite is a library that may ask a site.
 func atSite(t *testing.T, s *site) *Library {
 	t.Helper()
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	lib.online = (&openlibrary.Client{URL: s.URL, HTTP: s.Client()}).Search
 	lib.onlineTimeout = 100 * time.Millisecond
 	return lib
@@ -82,7 +81,7 @@ func TestOnlineFindsJoinTheOthers(t *testing.T) {
 }
 
 func TestOpenLibraryIsAskedOnlyWhenItIsWanted(t *testing.T) {
-	_, ran := answered(t, openLibrary(t, catalogue.Default()), new(memory.Store), "r", labyrinth)
+	_, ran := answered(t, defaultLibrary(t), new(memory.Store), "r", labyrinth)
 	s := openSite(t, says(http.StatusOK, recordedSearch(t)))
 	answered(t, atSite(t, s), new(memory.Store), "r", "the best books about the sea")
 	answered(t, atSite(t, s), new(memory.Store), "r", "hello")
@@ -93,7 +92,7 @@ func TestOpenLibraryIsAskedOnlyWhenItIsWanted(t *testing.T) {
 
 // Whatever becomes of the site, the catalogue answers; what may pass is tried again.
 func TestOnlineFailuresHurtNobody(t *testing.T) {
-	want, _ := answered(t, openLibrary(t, catalogue.Default()), new(memory.Store), "r", labyrinth)
+	want, _ := answered(t, defaultLibrary(t), new(memory.Store), "r", labyrinth)
 	for name, c := range map[string]struct {
 		answer func(int64, http.ResponseWriter, *http.Request)
 		asked  int64

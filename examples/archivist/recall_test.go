@@ -12,7 +12,6 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dispatcher"
-	"github.com/pawlgo/pawl/examples/archivist/catalogue"
 )
 
 func recall(t *testing.T, lib *Library, question string) *Inquiry {
@@ -34,7 +33,7 @@ func questions(q *Inquiry) []string {
 }
 
 func TestRecall(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	cited := Citation{"Labyrinths", "Jorge Luis Borges", 1962}
 	lib.runs = past(
 		before("8", "islands", cited),
@@ -57,7 +56,7 @@ func TestRecall(t *testing.T) {
 }
 
 func TestRecallPassesOverRunsThatCantBeRead(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	lib.runs = func(context.Context, int) iter.Seq2[Earlier, error] {
 		return func(yield func(Earlier, error) bool) {
 			_ = yield(Earlier{}, &unreadableError{"broken", checkpoint.ErrCorrupt}) &&
@@ -80,7 +79,7 @@ func TestRecallPassesOverRunsThatCantBeRead(t *testing.T) {
 }
 
 func TestEarlierFindsWhatARelatedQuestionCited(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	s := sent("mirrors", Memory)
 	labyrinths := Citation{"Labyrinths", "Jorge Luis Borges", 1962}
 	s.Recalled.Append(
@@ -103,7 +102,7 @@ func TestEarlierFindsWhatARelatedQuestionCited(t *testing.T) {
 // The archive yields completed runs of this very graph, newest first, and not the run that asks.
 func TestArchive(t *testing.T) {
 	var store memory.Store
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	d := dispatch(t, lib, &store, dispatcher.Options{})
 	ask := func(run, question string, want error) {
 		t.Helper()
@@ -137,7 +136,7 @@ func TestArchive(t *testing.T) {
 
 func TestArchiveLeavesOutRunsOfOtherGraphs(t *testing.T) {
 	var store memory.Store
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	d := dispatch(t, lib, &store, dispatcher.Options{})
 	if _, err := d.Run(t.Context(), "old", func(q *Inquiry) { q.Query.Set("mirrors") }); err != nil {
 		t.Fatal(err)
@@ -153,7 +152,7 @@ func TestArchiveLeavesOutRunsOfOtherGraphs(t *testing.T) {
 func TestAResumeRecallsNothingNew(t *testing.T) {
 	answer := func(between bool) string {
 		var store memory.Store
-		lib := openLibrary(t, catalogue.Default())
+		lib := defaultLibrary(t)
 		d := dispatch(t, lib, &store, dispatcher.Options{InterruptBefore: []string{"classify"}})
 		lib.runs = archiveOf(t, lib, d, &store).completed
 		plain := dispatch(t, lib, &store, dispatcher.Options{})

@@ -2,13 +2,11 @@ package main
 
 import (
 	"testing"
-
-	"github.com/pawlgo/pawl/examples/archivist/catalogue"
 )
 
 // A question is told by its words, and what it is about by the rest of them.
 func TestIntentsAndSubjects(t *testing.T) {
-	lib := openLibrary(t, catalogue.Default())
+	lib := defaultLibrary(t)
 	type wanted struct {
 		intent  Intent
 		subject string

@@ -174,3 +174,30 @@ func TestMoreLikeThat(t *testing.T) {
 		t.Errorf("like nothing, cited %v", q.Citations.Slice())
 	}
 }
+
+// Whatever the question, a run that rests before any of its visits, and goes on, makes each visit
+// once and comes to the same answer.
+func TestEveryBranchRestsAnywhere(t *testing.T) {
+	lib := defaultLibrary(t)
+	for _, question := range slices.Compact(slices.Clone(killed)) {
+		undisturbed, visits := answered(t, lib, new(memory.Store), "r", question)
+		for _, visit := range visits {
+			var store memory.Store
+			graph, err := newGraph(lib)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec := newRecorder(graph.Plan())
+			d := dispatch(t, lib, &store, dispatcher.Options{InterruptBefore: []string{visit}, Observe: rec.observe})
+			lib.runs = archiveOf(t, lib, d, &store).completed
+			res, err := d.Run(t.Context(), "r", func(q *Inquiry) { q.Query.Set(question) })
+			if !errors.Is(err, dispatcher.ErrInterrupted) || !slices.Contains(res.Cursor.Visits, visit) {
+				t.Fatalf("%q did not rest before %s: %v", question, visit, err)
+			}
+			res, err = d.Resume(t.Context(), "r")
+			if err != nil || res.State.Answer.Get() != undisturbed.Answer.Get() || !sameSet(paths(rec.visits), visits) {
+				t.Errorf("%q before %s: %v, executed %q, answered\n%s", question, visit, err, paths(rec.visits), res.State.Answer.Get())
+			}
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/examples/archivist/catalogue"
 	"github.com/pawlgo/pawl/examples/archivist/model"
 )
 
@@ -332,6 +333,35 @@ func TestTokensAreProgress(t *testing.T) {
 		seen <- struct{}{}
 		if o := c.end().exits(t, 0); !strings.Contains(o.stdout, "In the labyrinths that Borges built,") {
 			t.Errorf("answered\n%s", o.stdout)
+		}
+	}
+}
+
+// A lead may say what the question and the books say, in its own words.
+func TestLeads(t *testing.T) {
+	short := []Candidate{{Book: catalogue.Book{
+		Title: "The Aleph and Other Stories", Author: "Jorge Luis Borges", Year: 1949, Language: "Spanish",
+		Subjects: []string{"infinity", "labyrinths"}, About: "Stories of a cellar in Buenos Aires.",
+	}}}
+	for lead, want := range map[string]string{
+		"": "",
+		"For labyrinths, start with Borges: in 1949 he wrote of Buenos Aires.": "",
+		"“The Aleph and Other Stories” is Spanish. I like it.":                 "",
+		"Here is “the aleph and other stories”! If you want Eco, read on.":     "",
+		"Stories by Borges's hand.":                                            "",
+		"Stories by Cervantes.":                                                "Cervantes",
+		"Cervantes wrote them.":                                                "Cervantes",
+		"Read it. Cervantes did.":                                              "Cervantes",
+		"It is from 1950.":                                                     "1950",
+		"Try «El libro».":                                                      "El",
+		"It reminds one of \"the name of a flower\".":                          "the name of a flower",
+		"a story (Quixote-like)":                                               "Quixote",
+		"In the spirit of eCommerce":                                           "eCommerce",
+		"Borges wrote it in Paris.":                                            "Paris",
+		"Borges, Jorge Luis: THE ALEPH AND OTHER STORIES.":                     "",
+	} {
+		if got := invented(lead, "something like Eco", short); got != want {
+			t.Errorf("in %q %q is invented, want %q", lead, got, want)
 		}
 	}
 }

@@ -22,6 +22,9 @@ func TestAnswerIsOnStandardOutput(t *testing.T) {
 			t.Errorf("no line tells of %s:\n%s", path, o.stderr)
 		}
 	}
+	if !regexp.MustCompile(`  search/plan +done .* ms  library, authors, subjects, earlier\n`).MatchString(o.stderr) {
+		t.Errorf("no line tells what was planned:\n%s", o.stderr)
+	}
 	if strings.Contains(o.stderr, "\x1b") {
 		t.Errorf("there are colours where no terminal is:\n%q", o.stderr)
 	}

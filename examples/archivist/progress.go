@@ -106,7 +106,7 @@ func (r *row) learn(e dispatcher.Event) {
 	case dispatcher.VisitStarted:
 		r.state, r.began = running, e.At
 	case dispatcher.VisitDone:
-		r.state, r.note = done, e.Outcome
+		r.state, r.note = done, chosen(e.Outcome)
 	case dispatcher.AttemptFailed:
 		r.state, r.note = failed, printable(fmt.Sprint(e.Err))
 	case dispatcher.VisitInterrupted:
@@ -114,6 +114,15 @@ func (r *row) learn(e dispatcher.Event) {
 	case dispatcher.Emitted:
 		r.hear(emitted(e))
 	}
+}
+
+// chosen is an outcome as a person reads it: that of a Choose is a JSON list.
+func chosen(outcome string) string {
+	var all []string
+	if json.Unmarshal([]byte(outcome), &all) != nil {
+		return outcome
+	}
+	return strings.Join(all, ", ")
 }
 
 // hear keeps the end of what a visit says.

@@ -27,7 +27,7 @@ type Verdict struct {
 // approval begins the keys of questions that a Verdict answers.
 const approval = "approval"
 
-// approved asks a person whether an answer may go out, if one has to be asked. A verdict that means
+// approvedBy asks a person whether an answer may go out, if one has to be asked. A verdict that means
 // nothing is asked for again.
 func approvedBy(ctx context.Context, q *Inquiry, answer string) (string, error) {
 	settings, err := settingsOf(ctx)

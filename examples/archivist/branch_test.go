@@ -154,8 +154,8 @@ func TestAMemoryThatFails(t *testing.T) {
 	d := dispatch(t, lib, store, dispatcher.Options{})
 	lib.runs = unreadable(checkpoint.ErrClosed)
 	res, err := d.Run(t.Context(), "r", func(q *Inquiry) { q.Query.Set(labyrinth) })
-	if err != nil || res.State.Citations.Len() == 0 {
-		t.Errorf("%v, answered\n%s", err, res.State.Answer.Get())
+	if err != nil || res.State.Citations.Len() == 0 || res.State.Omitted.Len() != 1 {
+		t.Errorf("%v, omitted %q, answered\n%s", err, res.State.Omitted.Slice(), res.State.Answer.Get())
 	}
 }
 

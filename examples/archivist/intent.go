@@ -43,6 +43,7 @@ func (lib *Library) Classify(ctx context.Context, q *Inquiry) (Intent, error) {
 	if lib.model == nil {
 		return lib.ClassifyByWords(ctx, q)
 	}
+	q.note(dag.Failures(ctx))
 	intent, subject, err := lib.modelIntent(ctx, q)
 	if err != nil {
 		return "", err

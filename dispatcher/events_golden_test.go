@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -218,31 +219,57 @@ func TestEventsReadAreEventsObserved(t *testing.T) {
 			store := new(memory.Store)
 			observed := slices.DeleteFunc(tale.told(t, store), func(e dispatcher.Event) bool { return e.Live })
 			d := process(t, tale.graph(t), store, dispatcher.Options{})
+			toldAlike(t, observed, d.Events(t.Context(), run, dispatcher.Listen{}), readLog(t, store))
+		})
+	}
+}
+
+// toldAlike checks that events are read as they were observed.
+func toldAlike(t *testing.T, observed []dispatcher.Event, events iter.Seq2[dispatcher.Event, error], log []checkpoint.Entry) {
+	t.Helper()
+	var read []dispatcher.Event
+	for e, err := range events {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(read); e.Seq != uint64(n+1) || e.Live || n >= len(log) || !e.At.Equal(log[n].At) {
+			t.Fatalf("event %d of %d is %s of %s", n+1, len(log), e, e.At)
+		}
+		read = append(read, e)
+	}
+	if len(read) != len(log) {
+		t.Errorf("%d events of %d entries", len(read), len(log))
+	}
+	for _, o := range observed {
+		r := read[o.Seq-1]
+		if (o.Err == nil) != (r.Err == nil) || o.Err != nil && o.Kind == dispatcher.AttemptFailed && o.Err.Error() != r.Err.Error() {
+			t.Errorf("%s: the observer's error is %v, the reader's %v", o, o.Err, r.Err)
+		}
+		o.Err, o.Duration, o.At = nil, 0, r.At
+		r.Err = nil
+		if !reflect.DeepEqual(o, r) {
+			t.Errorf("the observer was told\n%#v\nthe reader\n%#v", o, r)
+		}
+	}
+}
+
+// The same holds of random graphs.
+func TestEventsReadAreEventsObservedOfRandomGraphs(t *testing.T) {
+	cases, _ := randomCases()
+	for _, c := range cases[:min(len(cases), 150)] {
+		t.Run(fmt.Sprintf("seed=%d", c.seed), func(t *testing.T) {
+			store, seen := new(memory.Store), eventsSeen{}
+			d := process(t, c.graph, store, dispatcher.Options{Observe: seen.observe})
+			b := &bench{run: run}
+			if _, err := d.Run(b.context(t.Context()), run, inputs); err != nil {
+				t.Log(err)
+			}
+			observed := slices.DeleteFunc(seen.of(), func(e dispatcher.Event) bool { return e.Live })
 			log := readLog(t, store)
-			var read []dispatcher.Event
-			for e, err := range d.Events(t.Context(), run, dispatcher.Listen{}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if n := len(read); e.Seq != uint64(n+1) || e.Live || n >= len(log) || !e.At.Equal(log[n].At) {
-					t.Fatalf("event %d of %d is %s of %s", n+1, len(log), e, e.At)
-				}
-				read = append(read, e)
+			if len(observed) != len(log) {
+				t.Errorf("%d events observed of %d entries", len(observed), len(log))
 			}
-			if len(read) != len(log) {
-				t.Errorf("%d events of %d entries", len(read), len(log))
-			}
-			for _, o := range observed {
-				r := read[o.Seq-1]
-				if (o.Err == nil) != (r.Err == nil) || o.Err != nil && o.Kind == dispatcher.AttemptFailed && o.Err.Error() != r.Err.Error() {
-					t.Errorf("%s: the observer's error is %v, the reader's %v", o, o.Err, r.Err)
-				}
-				o.Err, o.Duration, o.At = nil, 0, r.At
-				r.Err = nil
-				if !reflect.DeepEqual(o, r) {
-					t.Errorf("the observer was told\n%#v\nthe reader\n%#v", o, r)
-				}
-			}
+			toldAlike(t, observed, d.Events(t.Context(), run, dispatcher.Listen{}), log)
 		})
 	}
 }

@@ -319,6 +319,45 @@ func TestStreamThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A store that hangs in an append holds up neither the end of a stream whose context is done
+// nor who leaves it beyond the grace period.
+func TestStreamOverAStoreThatHangs(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		t.Run(fmt.Sprintf("leaves=%t", leaves), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				free := make(chan struct{})
+				inner := new(memory.Store)
+				store := &tampered{Store: inner, before: hangs("Append", 2, free)}
+				d := process(t, eventsLine(nothing[Tale], nothing[Tale])(t), store, dispatcher.Options{})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				end := time.Now().Add(time.Minute)
+				var events []dispatcher.Event
+				for item, err := range d.Stream(ctx, run, nil, dispatcher.Listen{}) {
+					if item.Result != nil {
+						if !errors.Is(err, dispatcher.ErrStuck) {
+							t.Errorf("the stream ends with %v", err)
+						}
+						break
+					}
+					events = append(events, item.Event)
+					if leaves && item.Event.Kind == dispatcher.VisitStarted {
+						end = time.Now()
+						break
+					}
+				}
+				if took := time.Since(end); took < 0 || took > 5*time.Second {
+					t.Errorf("the stream ended %v after its context", took)
+				}
+				if !leaves {
+					follows(t, events, readLog(t, inner), "the stream")
+				}
+				close(free)
+			})
+		})
+	}
+}
+
 // An observer and any number of readers are told the same notices.
 func TestObserverBesideReaders(t *testing.T) {
 	var seen eventsSeen

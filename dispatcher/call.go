@@ -102,7 +102,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 		}
 	}
 	r.m, r.journal.head, r.journal.since, r.journal.posts = m, head, m.read, len(posts) > 0
-	m.about(r.about)
+	m.about(r.about.Load())
 	r.journal.tip = head
 	r.durable.Store(head.Seq)
 	if m.status == checkpoint.StatusCompleted && (waits || w.how == modeTurn) {
@@ -138,8 +138,9 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 	r := &run{
 		c: c, id: id, parent: ctx,
 		results: make(chan struct{}, 1), soft: make(chan struct{}), done: make(chan struct{}),
-		started: time.Now(), about: &about{c: c, run: id, graph: c.plan.Name, turn: 1},
+		started: time.Now(),
 	}
+	r.about.Store(&about{c: c, run: id, graph: c.plan.Name, turn: 1})
 	r.strays.r = r
 	r.strays.count.Store(1)
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
@@ -184,7 +185,7 @@ func (r *run) open(w *wishes, input func(any)) error {
 		x.more().opening, x.more().Data = o, encode(o)
 	}
 	r.add(x)
-	r.m.about(r.about)
+	r.m.about(r.about.Load())
 	if !r.halted() {
 		r.enterRoot()
 	}

@@ -12,9 +12,9 @@ import (
 
 // notice is a live notice of the visit. It reads nothing that the owner of the run writes.
 func (v *visit) notice(kind EventKind) Event {
-	e := v.about.event(kind, v.r.durable.Load())
+	e := v.r.about.Load().event(kind, v.r.durable.Load())
 	e.Live, e.At = true, time.Now()
-	e.Path, e.Node, e.Step, e.Attempt = v.path, nodePath(v.path), v.step, v.attempt
+	e.Path, e.Node, e.Step, e.Attempt = v.path, nodePath(v.path), int(v.step), v.Attempt()
 	return e
 }
 

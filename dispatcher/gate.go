@@ -50,8 +50,9 @@ func (r *run) gate(h *tenure, t *task) (bool, *userError) {
 
 // intercepted is the visit as interceptors see it, but for its state.
 func (r *run) intercepted(t *task) Call {
+	about := r.about.Load()
 	return Call{
-		Run: r.id, Graph: r.c.plan.Name, Turn: r.about.turn, Labels: r.about.labels,
+		Run: r.id, Graph: r.c.plan.Name, Turn: about.turn, Labels: about.labels,
 		Path: t.path(), Node: t.nodePath(), Kind: t.node.Kind, Attempt: t.attempts() + 1,
 	}
 }

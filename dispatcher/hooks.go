@@ -66,7 +66,7 @@ const doingOnStart, doingOnEnd = "Hooks.OnStart", "Hooks.OnEnd"
 
 // begin calls OnStart. It reports whether the caller still owns the run.
 func (r *run) begin(h *tenure) bool {
-	r.present = r.about
+	r.present = r.about.Load()
 	hook := r.c.opts.Hooks.OnStart
 	if hook == nil {
 		r.hooked.CompareAndSwap(0, hooksBegun)

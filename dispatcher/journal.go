@@ -72,7 +72,7 @@ func (r *run) flush(h *tenure) bool {
 	r.journal.since += size
 	r.lag.flushed(began)
 	if (r.c.opts.Observe != nil || len(readers) > 0) && len(entries) > 0 {
-		r.appended = r.about.event(Appended, head.Seq)
+		r.appended = r.about.Load().event(Appended, head.Seq)
 		r.appended.Live, r.appended.Entries, r.appended.Bytes = true, len(entries), size
 		r.appended.At = time.Now()
 		r.appended.Duration = r.appended.At.Sub(began)

@@ -26,7 +26,7 @@ type effectEntry struct {
 // Entries of effects that come together share an append.
 func (v *visit) record(kind checkpoint.Kind, key string, data json.RawMessage) error {
 	e := &effectEntry{v: v, line: checkpoint.Entry{
-		Kind: kind, Path: v.path, Step: v.step, Attempt: v.attempt, ID: key, Data: data,
+		Kind: kind, Path: v.path, Step: int(v.step), Attempt: v.Attempt(), ID: key, Data: data,
 	}}
 	e.size = len(data) + len(v.path) + entryOverhead
 	j := &v.r.journal
@@ -105,7 +105,7 @@ func (r *run) tellAppended(group []*effectEntry, size int, began time.Time) {
 		return
 	}
 	first := group[0]
-	e := first.v.about.event(Appended, group[len(group)-1].line.Seq)
+	e := r.about.Load().event(Appended, group[len(group)-1].line.Seq)
 	e.Live, e.Entries, e.Bytes, e.At = true, len(group), size, time.Now()
 	e.Duration = e.At.Sub(began)
 	first.appended = &e
@@ -140,7 +140,7 @@ func (r *run) append(entries []checkpoint.Entry) (news []*effectEntry, head chec
 func (r *run) hear(news []*effectEntry) {
 	for _, e := range news {
 		r.journal.since += e.size
-		if e.v.root == r.m.root.step && len(r.m.root.open) > 0 {
+		if int(e.v.root) == r.m.root.step && len(r.m.root.open) > 0 {
 			x := said(e.line, e.v.t)
 			r.mustFit(&x)
 		}
@@ -154,6 +154,6 @@ func (r *run) tellHeard() {
 		if e.appended != nil {
 			r.c.observe(*e.appended)
 		}
-		r.c.observe(r.about.tell(&e.line))
+		r.c.observe(r.about.Load().tell(&e.line))
 	}
 }

@@ -81,8 +81,9 @@ func (r *run) makeEvents() {
 		if r.c.store != nil {
 			line.Seq = r.journal.head.Seq - uint64(len(r.facts)-1-i)
 		}
-		r.about = r.about.after(&line)
-		e := r.about.tell(&line)
+		about := r.about.Load().after(&line)
+		r.about.Store(about)
+		e := about.tell(&line)
 		e.Live, e.Duration, e.At = r.c.store == nil, x.took, time.Now()
 		if x.err != nil {
 			e.Err = x.err
@@ -132,7 +133,7 @@ func (r *run) tellLeft(err error) {
 
 // left is the notice of a call that ends and leaves the run running.
 func (r *run) left(err error) Event {
-	e := r.about.event(RunRested, r.journal.head.Seq)
+	e := r.about.Load().event(RunRested, r.journal.head.Seq)
 	e.Live, e.Status, e.Err = true, checkpoint.StatusRunning, err
 	if err != nil {
 		e.Cause = plain(err)

@@ -77,12 +77,12 @@ type run struct {
 	told     bool      // the observer knows that the run is live
 	telling  bool      // the observer is being told
 
-	about    *about        // what all events of the run tell
-	audience []*listener   // without a store: who has begun the run reads along
-	events   []Event       // of the facts that tell tells of
-	emitted  []Event       // by visits that have landed, for the observer
-	appended Event         // of the append that tell tells of
-	durable  atomic.Uint64 // number of the last durable entry, for those who are not the owner
+	about    atomic.Pointer[about] // what all events of the run tell; visits read it too
+	audience []*listener           // without a store: who has begun the run reads along
+	events   []Event               // of the facts that tell tells of
+	emitted  []Event               // by visits that have landed, for the observer
+	appended Event                 // of the append that tell tells of
+	durable  atomic.Uint64         // number of the last durable entry, for those who are not the owner
 
 	present     *about               // what events told when the run began to be at work, for hooks
 	stood       *report              // what the run was before; nil if it is opened

@@ -26,11 +26,10 @@ type visit struct {
 	r       *run
 	t       *task
 	path    string
-	turn    int
-	step    int
-	root    int // superstep of the run's own frame
-	attempt int
-	about   *about
+	turn    int32
+	step    int32
+	root    int32 // superstep of the run's own frame
+	attempt int32
 	draft   state.Image
 	// What the node may ask for is taken when the attempt begins: a goroutine that it
 	// leaves behind reads nothing that the owner writes.
@@ -41,18 +40,18 @@ type visit struct {
 	took     time.Duration      // set when the body has returned
 	stop     context.CancelFunc // of its time limit; nil if it has none
 	word     atomic.Int32
+	at       int32  // its place in flight
 	next     *visit // landed before it
-	at       int    // its place in flight
 
 	asks    atomic.Pointer[question] // the last one asked
 	emits   atomic.Pointer[emission] // the last one kept for the observer
 	effects atomic.Pointer[sync.Map] // what is known of its effects; nil if nothing
-	over    atomic.Bool              // the body has returned, or was abandoned
 	round   *round                   // of interceptors; nil if none stands round it
 	outcome string
 	failed  *userError
-	again   bool // Policy.Retry wants another attempt
-	ended   bool // the body and Policy.Retry returned
+	over    atomic.Bool // the body has returned, or was abandoned
+	again   bool        // Policy.Retry wants another attempt
+	ended   bool        // the body and Policy.Retry returned
 }
 
 const (
@@ -96,10 +95,9 @@ var (
 // newVisit makes the context and the draft of the next attempt of t.
 func (r *run) newVisit(t *task) *visit {
 	v := &visit{
-		Context: r.ctx, r: r, t: t, path: t.path(), turn: r.m.turn, step: t.frame.step, root: r.m.root.step,
-		attempt: t.attempts() + 1,
-		about:   r.about, draft: t.frame.view.Draft(), failures: t.failuresBefore(),
-		settings: r.m.told.settings,
+		Context: r.ctx, r: r, t: t, path: t.path(), turn: int32(r.m.turn), step: int32(t.frame.step),
+		root: int32(r.m.root.step), attempt: int32(t.attempts() + 1),
+		draft: t.frame.view.Draft(), failures: t.failuresBefore(), settings: r.m.told.settings,
 	}
 	if t.odd != nil {
 		v.answers = t.odd.answers
@@ -143,8 +141,8 @@ func (v *visit) Value(key any) any {
 	return v.Context.Value(key)
 }
 
-func (v *visit) Key() string  { return keyOf(v.r.id, v.turn) + v.path }
-func (v *visit) Attempt() int { return v.attempt }
+func (v *visit) Key() string  { return keyOf(v.r.id, int(v.turn)) + v.path }
+func (v *visit) Attempt() int { return int(v.attempt) }
 
 func (v *visit) Settings() json.RawMessage { return v.settings }
 
@@ -320,7 +318,7 @@ func (r *run) spawn(h *tenure, t *task) bool {
 	if !r.announce(h, v) {
 		return false
 	}
-	v.at = len(r.flight)
+	v.at = int32(len(r.flight))
 	r.flight = append(r.flight, v)
 	go v.fly() // ends with the body, which the owner waits for or abandons
 	return true
@@ -359,7 +357,7 @@ func (v *visit) close() {
 // drop forgets a visit that was in flight.
 func (r *run) drop(v *visit) {
 	last := len(r.flight) - 1
-	if v.at > last || r.flight[v.at] != v {
+	if int(v.at) > last || r.flight[v.at] != v {
 		return // it ran on the owner's goroutine
 	}
 	r.flight[v.at] = r.flight[last]
@@ -396,8 +394,8 @@ func (r *run) land(v *visit) {
 		if v.took > 0 && (r.c.opts.Observe != nil || len(r.audience) > 0) {
 			x.more().took = v.took
 		}
-		if v.attempt > 1 {
-			x.Attempt = v.attempt
+		if v.Attempt() > 1 {
+			x.Attempt = v.Attempt()
 		}
 		if v.round != nil {
 			v.round.landed(r, x)
@@ -472,7 +470,7 @@ func (r *run) asked(v *visit, last *question) {
 func (r *run) attemptFailed(v *visit) {
 	t, p, u := v.t, v.t.node.Policy, v.failed
 	a := checkpoint.FailedAttempt{Kind: string(u.kind), Message: clip(u.Error()), Stack: clip(string(u.stack))}
-	made := v.attempt
+	made := v.Attempt()
 	var previous time.Duration
 	if t.odd != nil {
 		made -= t.odd.budget
@@ -480,21 +478,21 @@ func (r *run) attemptFailed(v *visit) {
 	}
 	a.Final = made >= max(p.Attempts, 1) || !v.again
 	if !a.Final {
-		a.Wait = p.Backoff.Delay(v.Key(), v.attempt, previous)
+		a.Wait = p.Backoff.Delay(v.Key(), v.Attempt(), previous)
 		a.NotBefore = r.c.opts.now().Add(a.Wait)
 		if r.due == nil {
 			r.due = map[*task]time.Time{}
 		}
 		r.due[t] = time.Now().Add(a.Wait)
 	}
-	e := &NodeError{Run: r.id, Path: v.path, Attempt: v.attempt, Kind: u.kind, Stack: u.stack, Err: u.err}
+	e := &NodeError{Run: r.id, Path: v.path, Attempt: v.Attempt(), Kind: u.kind, Stack: u.stack, Err: u.err}
 	if u.kind == dag.FailedTimeout {
 		e.Budget = p.Timeout
 	}
 	if a.Final && !t.node.FailureFollowed {
 		r.blame(e)
 	}
-	r.fails(t, v.attempt, a, e, v.took)
+	r.fails(t, v.Attempt(), a, e, v.took)
 	r.wakeDue()
 }
 

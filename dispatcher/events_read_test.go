@@ -130,7 +130,7 @@ func follows(t *testing.T, events []dispatcher.Event, log []checkpoint.Entry, wh
 	next := uint64(1)
 	ended := map[string]bool{}
 	for _, e := range events {
-		attempt := fmt.Sprint(e.Path, "#", e.Attempt)
+		attempt := fmt.Sprint(e.Turn, "/", e.Path, "#", e.Attempt)
 		if e.Kind == dispatcher.VisitDone || e.Kind == dispatcher.AttemptFailed {
 			ended[attempt] = true
 		}

@@ -76,6 +76,38 @@ func TestStreamIsARun(t *testing.T) {
 	follows(t, all, readLog(t, store), "a stream of a completed run")
 }
 
+// A turn can be streamed: its entries follow those of the turn before it. What Turn refuses
+// is refused.
+func TestStreamTurn(t *testing.T) {
+	store := new(memory.Store)
+	var w witness
+	d := process(t, solitary(t, w.sees(func(ctx context.Context, _ *Tale) error { return dag.Emit(ctx, "word", "yes") })), store, dispatcher.Options{})
+	if _, _, err := eventsStreamed(t, d.StreamTurn(t.Context(), run, nil, dispatcher.Listen{})); !errors.Is(err, dispatcher.ErrNotFound) {
+		t.Errorf("a turn of no run: %v", err)
+	}
+	all, res, err := eventsStreamed(t, d.Stream(t.Context(), run, nil, dispatcher.Listen{}))
+	completes(t, res, err)
+	input := func(s *Tale) { s.Said.Append("more") }
+	events, res, err := eventsStreamed(t, d.StreamTurn(t.Context(), run, input, dispatcher.Listen{Since: dispatcher.Now}))
+	completes(t, res, err)
+	if len(res.State.Said.Slice()) != 3 || len(events) == 0 {
+		t.Errorf("%d events, the state says %q", len(events), res.State.Said.Slice())
+	}
+	follows(t, append(all, events...), readLog(t, store), "a stream of a turn")
+	emitted := 0
+	for _, e := range events {
+		if e.Turn != 2 {
+			t.Errorf("%s is of turn %d", e, e.Turn)
+		}
+		if e.Kind == dispatcher.Emitted {
+			emitted++
+		}
+	}
+	if emitted != 1 {
+		t.Errorf("%d values were emitted", emitted)
+	}
+}
+
 // The states of a stream are those of the run's own supersteps, and belong to the reader.
 func TestStreamStates(t *testing.T) {
 	for name, store := range map[string]checkpoint.Store{"memory": new(memory.Store), "none": nil} {

@@ -20,11 +20,14 @@ type Item[S any] struct {
 // errLeft is the cause with which a stream cancels a run that nobody looks at any more.
 var errLeft = errors.New("dispatcher: the reader of the stream has left")
 
-// stream runs a run and tells what becomes true meanwhile. left is true if whoever is told
+// stream makes a call and tells what becomes true meanwhile. left is true if whoever is told
 // had enough before the end.
-func (c *core) stream(ctx context.Context, id string, input func(any), l Listen, options []RunOption, tell func(*telling) bool) (rep *report, err error, left bool) {
+func (c *core) stream(ctx context.Context, id string, how mode, input func(any), l Listen, options []RunOption, tell func(*telling) bool) (rep *report, err error, left bool) {
 	rd := c.newReader(id, l, tell)
-	rd.early = true
+	rd.early = how == modeRun
+	if c.store == nil && how == modeRun {
+		how = modeStart // there is no log to go on from
+	}
 	if err := checkpoint.CheckRunID(id); err != nil {
 		return nil, fmt.Errorf("dispatcher: %w", err), false
 	}
@@ -36,10 +39,6 @@ func (c *core) stream(ctx context.Context, id string, input func(any), l Listen,
 	}
 	if err != nil {
 		return nil, c.refuse(id, err), false
-	}
-	how := modeRun
-	if c.store == nil {
-		how = modeStart
 	}
 	of, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
@@ -82,8 +81,18 @@ func (c *core) stream(ctx context.Context, id string, input func(any), l Listen,
 // Reading events calls the store in the loop's own goroutine, and ends with ctx if the
 // store heeds it.
 func (d *Dispatcher[S]) Stream(ctx context.Context, run string, input func(*S), listen Listen, options ...RunOption) iter.Seq2[Item[S], error] {
+	return d.items(ctx, run, modeRun, input, listen, options)
+}
+
+// StreamTurn is [Dispatcher.Turn], and tells what becomes true meanwhile as
+// [Dispatcher.Stream] does.
+func (d *Dispatcher[S]) StreamTurn(ctx context.Context, run string, input func(*S), listen Listen, options ...RunOption) iter.Seq2[Item[S], error] {
+	return d.items(ctx, run, modeTurn, input, listen, options)
+}
+
+func (d *Dispatcher[S]) items(ctx context.Context, run string, how mode, input func(*S), listen Listen, options []RunOption) iter.Seq2[Item[S], error] {
 	return func(yield func(Item[S], error) bool) {
-		rep, err, left := d.core.stream(ctx, run, erase(input), listen, options, func(t *telling) bool {
+		rep, err, left := d.core.stream(ctx, run, how, erase(input), listen, options, func(t *telling) bool {
 			item := Item[S]{Event: t.Event}
 			item.State, _ = t.state.(*S)
 			return yield(item, nil)

@@ -195,16 +195,17 @@ func TestLeavingAStream(t *testing.T) {
 				if c.stored {
 					store = new(memory.Store)
 				}
-				ended := false
+				var began, ended atomic.Bool
 				d := process(t, eventsLine(nothing[Tale], func(ctx context.Context, _ *Tale) error {
+					began.Store(true)
 					if c.ignores {
 						lasts(time.Hour)
 						return nil
 					}
-					defer func() { ended = true }()
+					defer ended.Store(true)
 					return heeds(ctx, time.Hour)
 				}, nothing[Tale])(t), store, dispatcher.Options{})
-				began := time.Now()
+				start := time.Now()
 				func() {
 					defer func() {
 						if p := recover(); (p != nil) != c.panics {
@@ -220,8 +221,8 @@ func TestLeavingAStream(t *testing.T) {
 						}
 					}
 				}()
-				if took := time.Since(began); took > c.took || ended == c.ignores {
-					t.Errorf("left after %v, the node had ended: %t, want at most %v", took, ended, c.took)
+				if took := time.Since(start); took > c.took || began.Load() && ended.Load() == c.ignores {
+					t.Errorf("left after %v, the node had begun: %t, and ended: %t, want at most %v", took, began.Load(), ended.Load(), c.took)
 				}
 				if c.stored {
 					res, err := d.State(t.Context(), run)

@@ -74,6 +74,7 @@ func (r *run) flush(h *tenure) bool {
 	if (r.c.opts.Observe != nil || len(readers) > 0) && len(entries) > 0 {
 		r.appended = r.about.Load().event(Appended, head.Seq)
 		r.appended.Live, r.appended.Entries, r.appended.Bytes = true, len(entries), size
+		r.appended.Turn = r.m.turn // which the entries may begin
 		r.appended.At = time.Now()
 		r.appended.Duration = r.appended.At.Sub(began)
 		offer(readers, &r.appended)

@@ -42,12 +42,24 @@ func (r *run) tell(h *tenure) bool {
 		}
 		clear(r.events)
 		r.events = r.events[:0]
+	} else if r.m.turn != r.about.Load().turn {
+		r.keepUp()
 	}
 	clear(r.heard)
 	r.heard = r.heard[:0]
 	clear(r.facts)
 	r.facts = r.facts[:0]
 	return true
+}
+
+// keepUp lets live notices tell of the turn that has begun, if nobody is told of facts.
+func (r *run) keepUp() {
+	about := r.about.Load()
+	for i := range r.facts {
+		line := r.facts[i].entry()
+		about = about.after(&line)
+	}
+	r.about.Store(about)
 }
 
 func (r *run) observeFacts(h *tenure) bool {

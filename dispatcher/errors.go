@@ -44,8 +44,8 @@ var (
 	ErrDrain = errors.New("dispatcher: draining")
 	// ErrTimeout: an attempt took longer than its Policy.Timeout. See [NodeError].
 	ErrTimeout = errors.New("dispatcher: attempt timed out")
-	// ErrNested: the checkpoint is of a frame whose state has another type.
-	ErrNested = errors.New("dispatcher: checkpoint of a nested state type")
+	// ErrNested: the state of the frame has another type than the one asked for.
+	ErrNested = errors.New("dispatcher: state of another type")
 )
 
 // Is finds ErrInterrupted, context.Canceled and context.DeadlineExceeded by the status.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/state"
 )
 
@@ -52,29 +53,36 @@ func (c *core) history(ctx context.Context, id string, frames []string) iter.Seq
 func selected(path string, frames []string, some []bool) bool {
 	is := len(frames) == 0
 	for i, f := range frames {
-		if path == f || nodePath(path) == f || iterationOf(path) == f {
+		if path == f || nodePath(path) == f || isIterationOf(path, f) {
 			some[i], is = true, true
 		}
 	}
 	return is
 }
 
-// iterationOf is the path of the Loop or Each of which a frame is an iteration or an item,
-// "/" if it is neither.
-func iterationOf(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i >= 0 && isIteration(path[i+1:]) {
-		return path[:i]
-	}
-	return "/"
+// isIterationOf reports whether a frame is one of the iterations or items of a visit.
+func isIterationOf(path, visit string) bool {
+	number, inside := strings.CutPrefix(path, visit+"/")
+	return inside && isIteration(number)
 }
 
 // couldBe reports whether the graph has a node that may hold a frame of this path.
 func (c *core) couldBe(frame string) bool {
-	if frame == "" {
-		return true
+	plan := c.plan
+	for name := range strings.SplitSeq(nodePath(frame), "/") {
+		if frame == "" {
+			return true
+		}
+		n := (*dag.PlanNode)(nil)
+		if plan != nil {
+			n = nodeOf(plan, name)
+		}
+		if n == nil || !holds(n) {
+			return false
+		}
+		plan = n.Body
 	}
-	n := c.nodeOf(nodePath(frame))
-	return n != nil && holds(n)
+	return true
 }
 
 // at is At.
@@ -103,7 +111,7 @@ func (c *core) nested(m *machine, rep *report, point Checkpoint) error {
 	if f.plan.Schema != m.plan.Schema && !sameType(f.view, m.root.view) {
 		return fmt.Errorf("dispatcher: run %q: %s: %w", rep.Run, point, ErrNested)
 	}
-	rep.Superstep = point.Superstep
+	rep.Superstep, rep.Frame = point.Superstep, point.Path
 	var err error
 	rep.state, err = c.typed(m, f.view, rep.Run, point.Seq)
 	return c.refuse(rep.Run, err)

@@ -188,6 +188,7 @@ func (c *randomCase) sameCheckpoints(t *testing.T, d *dispatcher.Dispatcher[cell
 			if !errors.Is(err, dispatcher.ErrNested) {
 				t.Errorf("checkpoint %s is of another state type: At returns %v", name, err)
 			}
+			c.sameNested(t, d, p)
 			continue
 		}
 		if err != nil {
@@ -205,6 +206,26 @@ func (c *randomCase) sameCheckpoints(t *testing.T, d *dispatcher.Dispatcher[cell
 		if !seen[name] {
 			t.Errorf("checkpoint %s is missing", name)
 		}
+	}
+}
+
+// sameNested reads a checkpoint of a frame whose state is of another type.
+func (c *randomCase) sameNested(t *testing.T, d *dispatcher.Dispatcher[cells], p dispatcher.Checkpoint) {
+	t.Helper()
+	name := p.String()
+	at, err := dispatcher.StateOf[grouped](t.Context(), d, runID, p.Address())
+	if err != nil {
+		t.Errorf("checkpoint %s: %v", name, err)
+		return
+	}
+	if got, want := at.State.Group.json(), c.want.states[name]; got != want {
+		t.Errorf("checkpoint %s is %s\nthe reference: %s", name, got, want)
+	}
+	if got, want := partOf(at.Cursor.Visits, p.Path), c.want.ready[name]; got != want || at.Superstep != p.Superstep {
+		t.Errorf("checkpoint %s: its frame has still to run %q behind superstep %d, the reference says %q", name, got, at.Superstep, want)
+	}
+	if _, err := dispatcher.StateOf[cells](t.Context(), d, runID, p.Address()); !errors.Is(err, dispatcher.ErrNested) {
+		t.Errorf("checkpoint %s is of another state type: StateOf returns %v", name, err)
 	}
 }
 

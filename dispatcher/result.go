@@ -20,6 +20,9 @@ type Result[S any] struct {
 	// State is the state at the end of the last superstep of the run's own frame. It is
 	// the caller's, who may change it. It is never nil.
 	State *S
+	// Frame is the path of the frame that State is of: "" is the run's own. Only At and
+	// StateOf return others.
+	Frame string
 	// Cursor lists the visits that have still to run or wait. It is empty if the run is
 	// completed.
 	Cursor checkpoint.Cursor
@@ -107,7 +110,7 @@ func typed[S any](r *report) *Result[S] {
 	if r != nil {
 		out.Run, out.Status, out.Cursor, out.Superstep = r.Run, r.Status, r.Cursor, r.Superstep
 		out.Interrupts, out.Finished, out.Failures, out.Abandoned = r.Interrupts, r.Finished, r.Failures, r.Abandoned
-		out.Turn = r.Turn
+		out.Turn, out.Frame = r.Turn, r.Frame
 		out.Settings, out.Labels, out.Correlation = r.Settings, r.Labels, r.Correlation
 		out.Warnings = r.Warnings
 		out.State, _ = r.state.(*S)
@@ -136,14 +139,20 @@ func (m *machine) report(run string, seq uint64) *report {
 	for _, f := range m.failures() {
 		r.Failures = append(r.Failures, *f)
 	}
-	for _, p := range m.pendings() {
+	r.Interrupts = interruptsOf(m.pendings())
+	return r
+}
+
+func interruptsOf(pendings []*pending) []Interrupt {
+	var all []Interrupt
+	for _, p := range pendings {
 		i := Interrupt{ID: p.id, Path: p.t.path(), Kind: p.kind, Key: p.key, Question: p.ask.Question, By: p.ask.By}
 		if len(p.ask.Want) > 0 {
 			_ = json.Unmarshal(p.ask.Want, &i.Want) // checked when it was applied
 		}
-		r.Interrupts = append(r.Interrupts, i)
+		all = append(all, i)
 	}
-	return r
+	return all
 }
 
 // A Rest is the error of a run that came to rest without being completed.

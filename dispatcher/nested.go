@@ -1,0 +1,168 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// StateOf reads one frame of a run: a graph that an Embed, a Loop or an EachGraph runs, in
+// the type of its own state. address is the path of the frame, as visits inside begin with
+// it ("hunt", "review/17", "compose-loop/2", "" for the run's own frame), or names one of
+// the checkpoints that History lists, as for At. The path of a Loop alone means its last
+// iteration. A path reads the frame as it stands in the turn that the run is in; one that
+// has ended is read as it ended.
+//
+// Superstep, Cursor, Interrupts, Finished and Failures of the Result are those of the frame
+// and of what is inside it; the rest tells of the run at that position. [ErrNested] if T is
+// not the type of the frame's state, checkpoint.ErrCursor if there is no such frame.
+func StateOf[T, S any](ctx context.Context, d *Dispatcher[S], run, address string) (*Result[T], error) {
+	r, err := d.core.stateOf(ctx, run, address, reflect.TypeFor[*T]())
+	return typed[T](r), err
+}
+
+func (c *core) stateOf(ctx context.Context, id, address string, want reflect.Type) (*report, error) {
+	if err := c.exists(ctx, id); err != nil {
+		return nil, err
+	}
+	m, point, err := c.frameFor(ctx, id, address)
+	if err != nil {
+		return nil, c.refuse(id, err)
+	}
+	f := m.frameAt(point.Path)
+	if f == nil {
+		return nil, c.refuse(id, fmt.Errorf("%w: frame %q is not open at %s", checkpoint.ErrCursor, point.Path, point))
+	}
+	rep := m.report(id, point.Seq)
+	rep.state = nil
+	view := f.view.Draft()
+	if m.plan != c.plan {
+		schema := schemaAt(c.plan, point.Path)
+		if schema == nil {
+			return rep, c.refuse(id, c.changed(id, m.plan.Digest, []string{fmt.Sprintf("frame %q is not in the graph", point.Path)}))
+		}
+		next, reasons, err := refit(view, schema)
+		switch {
+		case err != nil:
+			return rep, c.refuse(id, &checkpoint.CorruptError{Run: id, Seq: point.Seq, Reason: err.Error()})
+		case reasons != nil:
+			return rep, c.refuse(id, c.changed(id, m.plan.Digest, reasons))
+		}
+		view = next
+	}
+	if is := reflect.TypeOf(view.Value()); is != want {
+		return rep, c.refuse(id, fmt.Errorf("%w: that of frame %q is %v, not %v", ErrNested, point.Path, is.Elem(), want.Elem()))
+	}
+	rep.state = view.Value()
+	rep.only(f)
+	return rep, nil
+}
+
+// only makes a report tell of one frame and of what is inside it.
+func (r *report) only(f *frame) {
+	r.Frame = f.path
+	if f.holder == nil {
+		return
+	}
+	r.Superstep = f.step
+	if len(f.open) > 0 {
+		r.Superstep--
+	}
+	r.Cursor.Visits = f.cursor(nil)
+	r.Interrupts = interruptsOf(f.pendings(nil))
+	r.Finished = f.finishedSiblings(nil)
+	r.Failures = nil
+	for _, failure := range f.failures(nil) {
+		r.Failures = append(r.Failures, *failure)
+	}
+}
+
+// frameFor replays a run to where a frame is to be read, and says which frame that is.
+func (c *core) frameFor(ctx context.Context, id, address string) (*machine, Checkpoint, error) {
+	if strings.Contains(address, "@") || isIteration(address) {
+		point, err := c.locate(ctx, id, address)
+		if err != nil {
+			return nil, point, err
+		}
+		m, _, err := c.load(ctx, id, point.Seq)
+		return m, point, err
+	}
+	m, head, err := c.load(ctx, id, 0)
+	if err != nil {
+		return nil, Checkpoint{}, err
+	}
+	path, turn := address, m.turn
+	if first, rest, more := strings.Cut(address, "/"); more && isIteration(first) {
+		path = rest
+		if turn, err = strconv.Atoi(first); err != nil || rest == "" {
+			return nil, Checkpoint{}, noFrame(address)
+		}
+	}
+	if turn == m.turn {
+		if f := m.frameCalled(path); f != nil {
+			return m, Checkpoint{Run: id, Seq: head.Seq, Turn: turn, Path: f.path, Superstep: f.step}, nil
+		}
+	}
+	var last Checkpoint
+	for p, err := range c.history(ctx, id, nil) {
+		if err != nil {
+			return nil, p, err
+		}
+		if p.Turn == turn && (p.Path == path || isIterationOf(p.Path, path)) {
+			last = p
+		}
+	}
+	if last.Seq == 0 {
+		return nil, last, noFrame(address)
+	}
+	m, _, err = c.load(ctx, id, last.Seq)
+	return m, last, err
+}
+
+func noFrame(address string) error {
+	return fmt.Errorf("%w: no frame %q has begun", checkpoint.ErrCursor, address)
+}
+
+// frameCalled returns the open frame of a path; the path of a Loop is that of its iteration.
+func (m *machine) frameCalled(path string) *frame {
+	if f := m.frameAt(path); f != nil {
+		return f
+	}
+	if t := m.find(path); t != nil && t.inner != nil && t.node.Kind == dag.KindLoop {
+		return t.inner
+	}
+	return nil
+}
+
+// schemaAt is the schema of the frame of a path, nil if a graph can't have such a frame. The
+// items of an Each have the state that the Each has, unless a graph runs for each of them.
+func schemaAt(plan *dag.Plan, path string) *state.Schema {
+	for path != "" {
+		name, rest, _ := strings.Cut(path, "/")
+		n := nodeOf(plan, name)
+		if n == nil {
+			return nil
+		}
+		number, behind, _ := strings.Cut(rest, "/")
+		switch {
+		case n.Kind == dag.KindEach && rest == "":
+			return plan.Schema
+		case n.Kind == dag.KindLoop, n.Kind == dag.KindEach:
+			if !isIteration(number) {
+				return nil
+			}
+			rest = behind
+		}
+		if n.Body == nil {
+			return nil
+		}
+		plan, path = n.Body, rest
+	}
+	return plan.Schema
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -24,14 +25,18 @@ type Talk struct {
 	Best  state.Fold[callsBest]
 }
 
-// A callsBest keeps the greater of two. Its merge breaks if it is told to.
-type callsBest struct{ N int }
+// A callsBest keeps the greater of two. Its merge breaks or hangs if it is told to.
+type callsBest struct {
+	N    int
+	Hang time.Duration
+}
 
 func (b callsBest) Merge(c callsBest) callsBest {
 	if b.N+c.N < 0 {
 		panic("a merge that breaks")
 	}
-	return callsBest{max(b.N, c.N)}
+	lasts(c.Hang)
+	return callsBest{N: max(b.N, c.N)}
 }
 
 // Check refuses what must not be heard.
@@ -80,7 +85,7 @@ func callsTalk(t testing.TB, f func(context.Context, *Talk) error) *dag.Graph[Ta
 		func(from, to *Talk) { to.Heard.Set(from.Heard.Get()) },
 		func(from, to *Talk) { to.Lines.Append(from.Lines.Slice()...) }, hears)
 	dag.Step(b, "say", func(ctx context.Context, s *Talk) error {
-		s.Best.Merge(callsBest{s.Lines.Len()})
+		s.Best.Merge(callsBest{N: s.Lines.Len()})
 		if f != nil {
 			return f(ctx, s)
 		}
@@ -208,7 +213,7 @@ func TestCallsTurnInputRefused(t *testing.T) {
 		"exit in check":  hear("worst"),
 		"panic":          func(*Talk) { panic("no") },
 		"exit":           func(*Talk) { runtime.Goexit() },
-		"merge":          func(s *Talk) { s.Best.Merge(callsBest{-100}) },
+		"merge":          func(s *Talk) { s.Best.Merge(callsBest{N: -100}) },
 		"value bytes":    hear(strings.Repeat("x", 1001)),
 		"state bytes": func(s *Talk) {
 			for range 5 {

@@ -1,0 +1,115 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// Promise P6 over turns: whatever call of the store hangs from some moment on, a Turn behind
+// posted input returns within the grace period, never as if its input had been taken, and
+// when the store is well again every input is heard once.
+func TestCallsTurnOverAStoreThatHangs(t *testing.T) {
+	const grace = 400 * time.Millisecond
+	for _, heeding := range []bool{false, true} {
+		n := 1
+		for more := true; more && !t.Failed(); n++ {
+			synctest.Test(t, func(t *testing.T) { more = callsHang(t, n, heeding, grace) })
+		}
+		if n < 20 {
+			t.Errorf("only %d calls were tried", n-1)
+		}
+	}
+}
+
+// callsHang lets a store hang from call n of a Turn on. It reports whether there was one.
+func callsHang(t *testing.T, n int, heeding bool, grace time.Duration) bool {
+	var inner memory.Store
+	var calls atomic.Int64
+	free := make(chan struct{})
+	store := &tampered{Store: &inner, before: hangsFrom(n, heeding, &calls, free)}
+	slow := true
+	g := callsTalk(t, func(ctx context.Context, s *Talk) error {
+		if slow && s.Heard.Get() == "three" {
+			return heeds(ctx, 10*time.Second)
+		}
+		return nil
+	})
+	well := process(t, g, &inner, dispatcher.Options{})
+	res, err := well.Run(t.Context(), run, hear("one"))
+	completes(t, res, err)
+	enqueue(t, well, "bad", "two")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	end := time.Now().Add(time.Second)
+	res, err = process(t, g, store, dispatcher.Options{Grace: grace}).Turn(ctx, run, hear("three"))
+	if took := time.Since(end); took > grace {
+		t.Errorf("call %d: the turn returned %v after the end of its context", n, took)
+	}
+	if err == nil || res.State == nil {
+		t.Errorf("call %d: the turn returned %+v, %v", n, res, err)
+	}
+	hung := calls.Load() >= int64(n)
+	close(free)
+	lasts(time.Hour)
+	slow = false
+	res, err = process(t, g, &inner, dispatcher.Options{}).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if !slices.Contains(heardIn(res.State), "three") {
+		res, err = process(t, g, &inner, dispatcher.Options{}).Turn(t.Context(), run, hear("three"))
+		completes(t, res, err)
+	}
+	if got := heardIn(res.State); !slices.Equal(got, []string{"one", "two", "three"}) {
+		t.Errorf("call %d: heard %q", n, got)
+	}
+	return hung
+}
+
+// User code that ignores its context while a turn is to begin is abandoned: the call returns
+// within the grace period, and the input is not taken, or goes on waiting.
+func TestCallsInputThatHangs(t *testing.T) {
+	for _, posted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(memory.Store)
+			g := callsTalk(t, nil)
+			d := process(t, g, store, dispatcher.Options{Grace: time.Second})
+			res, err := d.Run(t.Context(), run, hear("one"))
+			completes(t, res, err)
+			hangs := func(*Talk) { lasts(time.Hour) }
+			if posted { // its merge hangs
+				if err := d.Enqueue(t.Context(), run, func(s *Talk) { s.Best.Merge(callsBest{Hang: time.Hour}) }); err != nil {
+					t.Fatal(err)
+				}
+				hangs = hear("two")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			_, err = d.Turn(ctx, run, hangs)
+			if took := time.Since(began); took > 2*time.Second || !errors.Is(err, dispatcher.ErrStuck) {
+				t.Errorf("posted=%t: after %v: %v", posted, took, err)
+			}
+			if _, err := d.Turn(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrStillRunning) {
+				t.Errorf("posted=%t: beside the input that hangs: %v", posted, err)
+			}
+			lasts(2 * time.Hour)
+			now, err := d.State(t.Context(), run)
+			if err != nil || now.Status != checkpoint.StatusCompleted || now.Turn != 1 {
+				t.Errorf("posted=%t: %s in turn %d, %v", posted, now.Status, now.Turn, err)
+			}
+			posts, err := store.Posts(t.Context(), run)
+			if err != nil || fmt.Sprint(len(posts)) != map[bool]string{false: "0", true: "1"}[posted] {
+				t.Errorf("posted=%t: %d posts, %v", posted, len(posts), err)
+			}
+		})
+	}
+}

@@ -19,13 +19,17 @@ type drive struct {
 	opts  dispatcher.Options
 	next  func(call int) (life int, written bool) // of the process that makes the call
 	calls int
+	also  func(ctx context.Context, path string) error // what bodies do as well; nil is nothing
 }
 
 func (d *drive) end(t *testing.T) (*dispatcher.Result[cells], error) {
 	t.Helper()
-	b := &bench{run: runID, body: func(_ context.Context, path string) error {
+	b := &bench{run: runID, body: func(ctx context.Context, path string) error {
 		if d.store.isDone(path) {
 			t.Errorf("call %d: visit %s runs again, and its entry is durable", d.calls, path)
+		}
+		if d.also != nil {
+			return d.also(ctx, path)
 		}
 		return nil
 	}}

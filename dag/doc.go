@@ -27,7 +27,10 @@
 //
 // # Inside a node
 //
-// A node is a function of a context and a *S. [Key], [Attempt], [Ask], [Emit] and
-// [Failures] work on that context. Outside a run they do something sensible, so that a node
-// can be tested by calling it; package dagtest scripts what it may ask for.
+// A node is a function of a context and a *S. [Key], [Attempt], [Ask], [Effect], [Emit],
+// [Settings] and [Failures] work on that context. Outside a run they do something sensible,
+// so that a node can be tested by calling it; package dagtest scripts what it may ask for.
+//
+// A node may run more than once, so what it does outside its state may happen more than
+// once. [Effect] does a thing at most once; package pawltest finds nodes that forgot.
 package dag

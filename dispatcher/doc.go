@@ -27,7 +27,8 @@
 // # Promises
 //
 // A visit whose entry is durable is never run again; one that was cut off may be, under
-// the same idempotency key. A cancelled call returns within [Options.Grace], whatever
+// the same idempotency key. An effect ([dag.Effect]) that has ended is never done again, and
+// one that nobody can tell of is in doubt, not repeated. A cancelled call returns within [Options.Grace], whatever
 // nodes and stores do. No goroutine outlives the call that started it, but for a node or
 // a store call that was abandoned, which the result names. States and cursors do not
 // depend on the order in which parallel nodes finish.

@@ -29,7 +29,8 @@ type Migration struct {
 	// "compose/check". A node stays in the graph that it is in. "" means that there is no
 	// such node any more and that its visit is forgotten: what it wrote stays if it was
 	// merged, and else is dropped with what waited in it. A visit that is open and
-	// renamed has another idempotency key from then on. Nil means that names are the same.
+	// renamed has another idempotency key from then on, and is refused if an effect of it
+	// was begun and has not ended. Nil means that names are the same.
 	Nodes map[string]string
 	// State changes the state of a frame that is open: that of the run (path "") and those
 	// of the graphs that its visits hold. It gets and returns an object of the cells that

@@ -41,10 +41,11 @@ func everything(t testing.TB) *dag.Graph[Ledger] {
 	each := dag.Each(b, "each", func(*Ledger) []int { return nil }, func(context.Context, *Ledger, int) error { return nil })
 	dag.EachGraph(b, "graphs", func(*Ledger) []string { return nil }, mustBuild(t, inside),
 		func(*Ledger, string, *Notes) {}, func(*Notes, string, *Ledger) {}, each.On(dag.Empty)).With(dag.Policy{Errors: dag.Collect})
+	some := dag.Choose(b, "some", func(context.Context, *Ledger) ([]Way, error) { return nil, nil }, ways)
 	retreat := dag.Step(b, "retreat", work, first.Failed())
 	dag.Step(b, "join", work, dag.Any(dag.All[Ledger](first, loop.On(dag.Exhausted)), way.On(Right, Left), retreat))
 	dag.Fail(b, "broken", loop.Failed())
-	dag.End(b, loop.On(dag.Done), way.Failed(), each.On(dag.Done))
+	dag.End(b, loop.On(dag.Done), way.Failed(), each.On(dag.Done), some)
 	return mustBuild(t, b)
 }
 

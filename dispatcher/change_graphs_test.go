@@ -68,6 +68,10 @@ func changeFan() *changeGraph {
 		{Name: "items", Kind: "each", After: []string{"scout1", "scout2"}, Join: "all", Items: 2},
 		{Name: "shelves", Kind: "eachgraph", After: []string{"pick:few"}, Body: shelf, Items: 2},
 		{Name: "rank", Kind: "step", After: []string{"items", "shelves"}, Join: "all"},
+		{Name: "kinds", Kind: "choose", After: []string{"plan"}, Outcomes: []string{"new", "old", "lent"}, Takes: "old|lent"},
+		{Name: "new", Kind: "step", After: []string{"kinds:new"}},
+		{Name: "old", Kind: "step", After: []string{"kinds:old"}},
+		{Name: "lent", Kind: "step", After: []string{"kinds:lent", "old"}, Join: "all"},
 		{Name: "tell", Kind: "step", After: []string{"rank", "pick:many"}},
 	}}
 }
@@ -188,12 +192,14 @@ var changeEdits = []changeEdit{
 		n.Outcomes = append([]string{"none"}, n.Outcomes...)
 		changeAppend(g, path, &changeNode{Name: "nothing", Kind: "step", After: []string{n.Name + ":none"}})
 	}, ""},
-	{"remove an outcome that is not taken", "way", "hold/spin/check", "", func(g *changeGraph, path string) {
+	{"remove an outcome that is not taken", "way", "hold/spin/check", "kinds", func(g *changeGraph, path string) {
 		in, i := g.find(path)
 		n := in.Nodes[i]
-		gone := n.Outcomes[len(n.Outcomes)-1]
-		if n.Takes == gone {
-			gone = n.Outcomes[0]
+		var gone string
+		for _, o := range n.Outcomes {
+			if !slices.Contains(strings.Split(n.Takes, "|"), o) {
+				gone = o
+			}
 		}
 		n.Outcomes = slices.DeleteFunc(n.Outcomes, func(o string) bool { return o == gone })
 		in.Nodes = slices.DeleteFunc(in.Nodes, func(m *changeNode) bool { return slices.Contains(m.After, n.Name+":"+gone) })
@@ -213,6 +219,23 @@ var changeEdits = []changeEdit{
 		n.Takes = "split"
 		n.Outcomes = append(n.Outcomes, n.Takes)
 		changeSwap(in, n.Name+":"+was, n.Name+":"+was+"|split")
+	}, ""},
+	{"choose one outcome less", "", "", "kinds", func(g *changeGraph, path string) {
+		n := g.node(path)
+		n.Outcomes, n.Takes = []string{"new", "old"}, "old"
+		in, i := g.find("lent")
+		in.Nodes = slices.Delete(in.Nodes, i, i+1)
+	}, ""},
+	{"choose one outcome more", "", "", "kinds", func(g *changeGraph, path string) {
+		n := g.node(path)
+		n.Outcomes = append(n.Outcomes, "lost")
+		changeAppend(g, path, &changeNode{Name: "lost", Kind: "step", After: []string{"kinds:lost"}})
+	}, ""},
+	{"make a route a choose", "", "hold/spin/check", "pick", func(g *changeGraph, path string) {
+		g.node(path).Kind = "choose"
+		if path == "pick" {
+			g.node("tell").Join = "any"
+		}
 	}, ""},
 	{"reorder outcomes", "way", "hold/spin/check", "pick", func(g *changeGraph, path string) {
 		slices.Reverse(g.node(path).Outcomes)

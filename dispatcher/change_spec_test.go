@@ -28,7 +28,7 @@ type changeNode struct {
 	After      []string // a, a:left, a:left|right, a! for its failure
 	Join       string   // all, any or what Build finds
 	Outcomes   []string
-	Takes      string // the outcome that its function chooses
+	Takes      string // the outcome that its function chooses; of a choose several: few|many
 	Broken     bool   // its function fails
 	Asks       bool
 	Word       bool // writes the cell Word
@@ -232,6 +232,13 @@ func changeAdd[S any, P changeState[S]](t testing.TB, b *dag.Builder[S], n *chan
 	case "route":
 		return changeRoute(dag.Route(b, n.Name, func(ctx context.Context, s *S) (way, error) {
 			return way(n.Takes), body(ctx, s)
+		}, ways(), after...), n.Policy)
+	case "choose":
+		return changeRoute(dag.Choose(b, n.Name, func(ctx context.Context, s *S) (all []way, err error) {
+			for o := range strings.SplitSeq(n.Takes, "|") {
+				all = append(all, way(o))
+			}
+			return all, body(ctx, s)
 		}, ways(), after...), n.Policy)
 	case "loop":
 		until := func(s *S) bool {

@@ -200,6 +200,19 @@ func (p phase) tells() string {
 	return "is open"
 }
 
+// chosen are the outcomes that the visit took.
+func (w *passage) chosen() []string {
+	switch o := w.task.Outcome; {
+	case o == "":
+		return nil
+	case w.was.Kind == dag.KindChoose:
+		all, _ := chosenIn(o) // checked when it was applied
+		return all
+	default:
+		return []string{o}
+	}
+}
+
 // fits reports whether a visit that has settled or is open is the same in the new graph.
 func (c *change) fits(w *passage, ways []passage, z *frozenFrame, p place) bool {
 	before := len(c.reasons)
@@ -217,8 +230,10 @@ func (c *change) fits(w *passage, ways []passage, z *frozenFrame, p place) bool 
 	if was != is && !forgot { // where it followed what is forgotten, check decides
 		c.against("%s, and it followed %s and follows %s", name, orNothing(was), orNothing(is))
 	}
-	if o := w.task.Outcome; o != "" && !slices.Contains(w.is.Outcomes, o) {
-		c.against("%s with outcome %q, which is no longer declared", name, o)
+	for _, o := range w.chosen() {
+		if !slices.Contains(w.is.Outcomes, o) {
+			c.against("%s with outcome %q, which is no longer declared", name, o)
+		}
 	}
 	if ph := w.task.Phase; (ph == lapsed || ph == failed) && !w.is.FailureFollowed {
 		c.against("%s, and nobody follows its failure any more", name)

@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -38,7 +39,7 @@ func cloneEdges(edges []edgeSpec) []edgeSpec {
 }
 
 // idler adds a node that writes nothing to g, or to a graph inside of it: at any place, and
-// behind any node before that or none.
+// behind any node before that or none. Not behind an Each, which tells what failed in it.
 func (g *graphSpec) idler(r *rand.Rand, name string) {
 	for _, i := range r.Perm(len(g.Nodes)) {
 		if body := g.Nodes[i].Body; body != nil && r.IntN(2) == 0 {
@@ -52,7 +53,7 @@ func (g *graphSpec) idler(r *rand.Rand, name string) {
 	}
 	shiftEdges(g.Ends, at)
 	n := &nodeSpec{Name: name, Kind: dag.KindStep}
-	if k := r.IntN(at + 1); k < at && g.Nodes[k].Kind != dag.KindFail {
+	if k := r.IntN(at + 1); k < at && g.Nodes[k].Kind != dag.KindFail && g.Nodes[k].Kind != dag.KindEach {
 		n.After = []edgeSpec{{Node: k}}
 	}
 	g.Nodes = slices.Insert(g.Nodes, at, n)
@@ -137,6 +138,9 @@ func (c *randomCase) growFromSnapshots(t *testing.T, served *atomic.Int32) {
 	store := &forgetful{served: served}
 	versions := c.grown(t, r)
 	for cuts := 0; ; cuts++ {
+		if cuts > 1000 {
+			t.Fatal("the run does not come to its end")
+		}
 		v := versions[min(cuts, len(versions)-1)]
 		ctx, cancel := context.WithCancel(t.Context())
 		events, last := 0, 50+r.IntN(200)
@@ -147,6 +151,10 @@ func (c *randomCase) growFromSnapshots(t *testing.T, served *atomic.Int32) {
 		}})
 		res, err := d.Run((&bench{run: runID}).context(ctx), runID, inputs)
 		cancel()
+		var changed *dispatcher.GraphChangedError
+		if errors.As(err, &changed) {
+			t.Fatalf("a node that changes nothing is refused: %v", err)
+		}
 		v.sameFromStart(t, store, r)
 		if res.Status == checkpoint.StatusCompleted || t.Failed() {
 			sameRest(t, fmt.Sprintf("after %d rests", cuts), res, err, c.want.rest())

@@ -84,6 +84,7 @@ var goStatements = map[string]int{
 	"dispatcher/stream.go":            1, // the run of a stream
 	"dispatcher/tenure.go":            3, // the owner, and who follows it
 	"dispatcher/visit.go":             1, // a body beside others
+	"supervisor/ticket.go":            2, // a run at work, and who follows one that ended its goroutine
 }
 
 func TestArrowsOfGoroutines(t *testing.T) {

@@ -36,6 +36,7 @@ var arrows = map[string][]string{
 	"checkpoint/badgerstore":    {"checkpoint", "checkpoint/internal/watch", "state", "…"},
 	"dispatcher":                {"checkpoint", "dag", "state", "github.com/google/uuid", "golang.org/x/sync/"},
 	"pawltest":                  {"checkpoint", "checkpoint/internal/watch", "checkpoint/memory", "dag", "dispatcher", "state", "…"},
+	"supervisor":                {"checkpoint", "dag", "dispatcher", "state", "github.com/google/uuid", "golang.org/x/sync/"},
 	"metrics":                   {"checkpoint", "dag", "dispatcher", "state", "…"},
 }
 

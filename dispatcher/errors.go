@@ -136,7 +136,7 @@ func (e *LimitError) Error() string {
 // run is read after a restart; in the call that met them they are a *state.ConflictError
 // and a [*LimitError].
 type FaultError struct {
-	Kind    string // conflict, limit, input, items, merge, check, hook, migration, observer
+	Kind    string // conflict, limit, input, items, merge, check, hook, migration, observer, call
 	Message string
 	Stack   []byte // of user code that panicked or called runtime.Goexit
 	Err     error  // what user code returned or panicked with; nil after a restart

@@ -1,0 +1,30 @@
+// Package supervisor runs many runs of many graphs in one process: so many at once, each in
+// its turn, and in a way that the process can end and begin again.
+//
+//	s, err := supervisor.New(store, supervisor.Options{Cap: 8}, orders, invoices)
+//	recovered, err := s.Recover(ctx)                             // what the last process left
+//	task, err := supervisor.Submit(ctx, s, orders, tenant, "order-7", input)
+//	res, err := task.Wait(ctx)                                   // or don't
+//	drained, err := s.Drain(ctx)                                 // when the process is to end
+//
+// A [Supervisor] holds dispatchers as [Runner] values, whatever their states are. A run that
+// is submitted waits in a queue until fewer than [Options].Cap runs are at work. The queue
+// is fair: its keys, which may be tenants, take turns, so nobody waits behind all the runs
+// of somebody else. A run that is submitted while it waits or is at work is joined, not run
+// twice.
+//
+// # Whose a run is
+//
+// A run that was submitted belongs to the supervisor. The context of a submission gives the
+// run its values, and neither its end nor its deadline; that of a Wait ends the waiting. To
+// end a run, cancel it by its id (dispatcher.Dispatcher.Cancel), or drain.
+//
+// # Ending and beginning
+//
+// [Supervisor.Drain] refuses what is new, lets what runs finish its nodes, and leaves the
+// runs in the store as they stand. [Supervisor.Recover] goes on with every run that was left
+// so, by a Drain or by a process that died. Runs that rest otherwise, interrupted, failed,
+// cancelled or timed out, are left to whoever resumes them.
+//
+// A Supervisor has a goroutine for each run at work and no other: there is nothing to close.
+package supervisor

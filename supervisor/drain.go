@@ -1,0 +1,150 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A Drain is what became of the runs that a supervisor had when it began to drain. The ids
+// are sorted.
+type Drain struct {
+	Finished []string // came to rest: completed, interrupted, failed, cancelled or timed out
+	Left     []string // were left in the store as they stood: Recover goes on with them
+	Stuck    []string // are at work still, or have left a node or a store call that does not return
+	Waiting  []string // were never begun; if they are not in the store, nobody knows of them
+}
+
+// An ending is a supervisor that drains.
+type ending struct {
+	vacant chan struct{} // closed when nobody is at work any more
+	Drain
+}
+
+// note says that the work on t is over.
+func (e *ending) note(t *ticket) {
+	switch {
+	case t.out.abandoned:
+		e.Stuck = append(e.Stuck, t.run)
+	case t.out.rested():
+		e.Finished = append(e.Finished, t.run)
+	default:
+		e.Left = append(e.Left, t.run)
+	}
+}
+
+// Drain ends the supervisor. What is submitted from now on is refused with ErrDraining, and
+// so is what waits. Of the runs at work nothing begins any more; what runs may finish. At
+// the latest Options.Grace before ctx's deadline, or half way to it if that is nearer, or
+// when ctx is done otherwise, the contexts of those that are still at work are cancelled
+// with the cause dispatcher.ErrDrain. Then Drain waits until the deadline, or for
+// Options.Grace, and reports what became of all. It returns as soon as nobody is at work.
+//
+// The error wraps ErrStuck if a run is still at work. What was left Drain again waits for.
+func (s *Supervisor) Drain(ctx context.Context) (Drain, error) {
+	began := time.Now()
+	e := s.refuse()
+	soft, hard := s.patience(ctx, began)
+	if !ended(e, soft, ctx.Done()) {
+		s.cancelAll()
+		if hard == nil || ctx.Err() != nil {
+			hard = time.After(s.options.Grace)
+		}
+		ended(e, hard, nil)
+	}
+	report := s.drained()
+	var err error
+	if n := len(report.Stuck); n > 0 {
+		err = fmt.Errorf("%w: %d: %q", ErrStuck, n, report.Stuck[:min(n, 8)])
+	}
+	s.tell(Event{Kind: Drained, Duration: time.Since(began), Err: err})
+	return report, err
+}
+
+// patience says when runs are cancelled, and when they are no longer waited for. Without a
+// deadline both are nil.
+func (s *Supervisor) patience(ctx context.Context, now time.Time) (soft, hard <-chan time.Time) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return nil, nil
+	}
+	left := deadline.Sub(now)
+	return time.After(max(left-s.options.Grace, left/2)), time.After(left)
+}
+
+// ended waits until nobody is at work. It returns false if time or done came first.
+func ended(e *ending, over <-chan time.Time, done <-chan struct{}) bool {
+	select {
+	case <-e.vacant:
+		return true
+	default:
+	}
+	select {
+	case <-e.vacant:
+		return true
+	case <-over:
+	case <-done:
+	}
+	return false
+}
+
+// refuse begins to drain, once, and refuses those that wait.
+func (s *Supervisor) refuse() *ending {
+	e, waiting := s.beginEnding()
+	for _, t := range waiting {
+		s.tell(Event{Kind: Dropped, Run: t.run, Graph: t.graph, Key: t.key})
+	}
+	return e
+}
+
+func (s *Supervisor) beginEnding() (e *ending, waiting []*ticket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending != nil {
+		return s.ending, nil
+	}
+	s.ending = &ending{vacant: make(chan struct{})}
+	close(s.drain)
+	for t := s.queue.pop(); t != nil; t = s.queue.pop() {
+		t.cancel(dispatcher.ErrDrain)
+		t.out = outcome{err: fmt.Errorf("%w: run %q has not begun", ErrDraining, t.run)}
+		delete(s.tickets, t.run)
+		close(t.done)
+		s.ending.Waiting = append(s.ending.Waiting, t.run)
+		waiting = append(waiting, t)
+	}
+	s.leftQueue()
+	if s.working == 0 {
+		close(s.ending.vacant)
+	}
+	return s.ending, waiting
+}
+
+// cancelAll cancels those that are at work.
+func (s *Supervisor) cancelAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tickets {
+		t.cancel(dispatcher.ErrDrain)
+	}
+}
+
+// drained reports what became of all.
+func (s *Supervisor) drained() Drain {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := Drain{
+		Finished: slices.Clone(s.ending.Finished), Left: slices.Clone(s.ending.Left),
+		Stuck: slices.Clone(s.ending.Stuck), Waiting: slices.Clone(s.ending.Waiting),
+	}
+	for run := range s.tickets {
+		d.Stuck = append(d.Stuck, run)
+	}
+	for _, ids := range [][]string{d.Finished, d.Left, d.Stuck, d.Waiting} {
+		slices.Sort(ids)
+	}
+	return d
+}

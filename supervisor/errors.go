@@ -1,0 +1,52 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrDraining: the supervisor takes no runs any more, or has not begun this one.
+	ErrDraining = errors.New("supervisor: draining")
+	// ErrQueueFull: too many runs wait already. See [QueueError].
+	ErrQueueFull = errors.New("supervisor: queue is full")
+	// ErrUnknownGraph: none of the supervisor's runners is of the run's graph.
+	ErrUnknownGraph = errors.New("supervisor: no runner of this graph")
+	// ErrStuck: a Drain has ended, and runs are still at work.
+	ErrStuck = errors.New("supervisor: runs did not end in time")
+)
+
+// A QueueError says why a run was not queued. errors.Is finds [ErrQueueFull].
+type QueueError struct {
+	Run, Key string
+	Waiting  int // runs that wait: of the key if PerKey, else all
+	PerKey   bool
+}
+
+func (e *QueueError) Error() string {
+	if e.PerKey {
+		return fmt.Sprintf("supervisor: run %q: queue is full: %d runs of %q wait", e.Run, e.Waiting, e.Key)
+	}
+	return fmt.Sprintf("supervisor: run %q: queue is full: %d runs wait", e.Run, e.Waiting)
+}
+
+func (e *QueueError) Unwrap() error { return ErrQueueFull }
+
+// An OptionError says what [New] can't accept.
+type OptionError struct {
+	Option, Reason string
+}
+
+func (e *OptionError) Error() string { return "supervisor: " + e.Option + " " + e.Reason }
+
+// A RunError says why a run could not be recovered. It is still in the store as it was.
+type RunError struct {
+	Run, Graph string
+	Err        error
+}
+
+func (e *RunError) Error() string {
+	return fmt.Sprintf("supervisor: run %q of graph %q was not recovered: %v", e.Run, e.Graph, e.Err)
+}
+
+func (e *RunError) Unwrap() error { return e.Err }

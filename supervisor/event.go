@@ -1,0 +1,67 @@
+package supervisor
+
+import (
+	"fmt"
+	"time"
+)
+
+// An EventKind says what became true.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	Queued    EventKind = iota + 1 // a run waits for its turn, however shortly
+	Joined                         // a run was submitted that waits or is at work already
+	Refused                        // a run was not taken: Err is ErrQueueFull or ErrDraining
+	Began                          // a run is at work: Waited
+	Ended                          // the work on a run is over: Duration, Err
+	Dropped                        // a run that waited will not begin: the supervisor drains
+	Drained                        // a Drain has ended: Duration, Err
+	Recovered                      // a run went on that had been left: of one that could not, Err says why
+)
+
+var eventNames = [...]string{
+	Queued: "queued", Joined: "joined", Refused: "refused", Began: "began", Ended: "ended",
+	Dropped: "dropped", Drained: "drained", Recovered: "recovered",
+}
+
+// String returns the kind's name.
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) && eventNames[k] != "" {
+		return eventNames[k]
+	}
+	return fmt.Sprintf("event %d", uint8(k))
+}
+
+// An Event is a thing that became true of a run in the supervisor; what becomes true inside
+// the run is told by its dispatcher.
+type Event struct {
+	Kind     EventKind
+	Run      string // "" if Kind is Drained
+	Graph    string
+	Key      string
+	Waited   time.Duration
+	Duration time.Duration
+	Err      error
+}
+
+// String tells the event on one line, without times.
+func (e Event) String() string {
+	s := "supervisor: " + e.Kind.String()
+	if e.Run != "" {
+		s = fmt.Sprintf("%s: %s of %s for %s", e.Run, e.Kind, e.Graph, e.Key)
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// tell gives an event to the observer. One that panics has seen it.
+func (s *Supervisor) tell(e Event) {
+	if s.options.Observe == nil {
+		return
+	}
+	defer func() { _ = recover() }()
+	s.options.Observe(e)
+}

@@ -1,0 +1,180 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A Recovery is what became of the runs that had been left running. The ids are sorted.
+type Recovery struct {
+	Rested []string    // went on, and rest now: completed, interrupted, failed, cancelled or timed out
+	Failed []*RunError // could not go on, and are there the next time
+	Left   []string    // are at work still, wait for their turn, or were left again by a Drain
+	Busy   []string    // are live: this process or another one works on them
+}
+
+// Recover goes on with every run in the store that was left running by a process that died or
+// drained, or was opened and never begun. They wait for their turns like any others, with the
+// label Options.Label as their key, and take at most half of the queue at once. Recover
+// returns when all of them rest.
+//
+// A run that can't go on is reported and left as it is: its graph has changed, no runner
+// knows it, or its log is damaged. So is one whose store fails. Runs that rest are not
+// touched. Recover may be called at any time and again.
+//
+// If ctx ends first its cause is returned beside what is known; runs that were queued are the
+// supervisor's and go on. The errors of listing runs are returned as well, and ErrDraining if
+// the supervisor drains.
+func (s *Supervisor) Recover(ctx context.Context) (Recovery, error) {
+	select {
+	case <-s.drain:
+		return Recovery{}, ErrDraining
+	default:
+	}
+	c := &recovery{s: s, seen: make(map[string]bool), most: max(s.options.Queue/2, s.options.Cap)}
+	err := c.all(ctx)
+	for _, t := range c.tickets {
+		if !c.await(ctx, t) {
+			c.Left = append(c.Left, t.run)
+		}
+	}
+	if err == nil && len(c.Left) > 0 && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	for _, ids := range [][]string{c.Rested, c.Left, c.Busy} {
+		slices.Sort(ids)
+	}
+	slices.SortFunc(c.Failed, func(a, b *RunError) int { return cmp.Compare(a.Run, b.Run) })
+	return c.Recovery, err
+}
+
+// A recovery is a Recover at work.
+type recovery struct {
+	s       *Supervisor
+	seen    map[string]bool // by run
+	tickets []*ticket       // that were queued and not waited for, oldest first
+	most    int             // of them
+	again   int             // how often the listing began from the beginning
+	Recovery
+}
+
+// all queues every run that was left.
+func (c *recovery) all(ctx context.Context) error {
+	f := checkpoint.Filter{Status: []checkpoint.Status{checkpoint.StatusRunning, checkpoint.StatusPending}}
+	for {
+		page, err := c.s.store.List(ctx, f)
+		for _, info := range page {
+			f.After = info.Run
+			if c.seen[info.Run] {
+				continue
+			}
+			c.seen[info.Run] = true
+			if err := c.one(ctx, info); err != nil {
+				return err
+			}
+		}
+		switch {
+		case c.behind(err, &f):
+		case err != nil:
+			return fmt.Errorf("supervisor: listing runs: %w", err)
+		case len(page) < f.Page():
+			return nil
+		}
+	}
+}
+
+// behind reports whether a listing that ended with err goes on: behind a damaged run, or,
+// because the run behind which it was to go on was deleted, from the beginning. It does not
+// begin again for ever.
+func (c *recovery) behind(err error, f *checkpoint.Filter) bool {
+	var damaged *checkpoint.CorruptError
+	switch {
+	case errors.As(err, &damaged) && f.After != damaged.Run:
+		if !c.seen[damaged.Run] {
+			c.seen[damaged.Run] = true
+			c.fail(checkpoint.Info{Run: damaged.Run}, err)
+		}
+		f.After = damaged.Run
+		return true
+	case errors.Is(err, checkpoint.ErrNotFound) && f.After != "" && c.again < 100:
+		c.again++
+		f.After = ""
+		return true
+	}
+	return false
+}
+
+// one queues a run, when there is room.
+func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
+	if info.Owner != "" {
+		c.Busy = append(c.Busy, info.Run)
+		return nil
+	}
+	for len(c.tickets) >= c.most {
+		if !c.await(ctx, c.tickets[0]) {
+			c.Left = append(c.Left, info.Run)
+			return context.Cause(ctx)
+		}
+		c.tickets = c.tickets[1:]
+	}
+	for {
+		room := c.s.room()
+		t, err := c.s.resume(ctx, info.Labels[c.s.options.Label], info, nil)
+		var refused *RunError
+		switch {
+		case err == nil:
+			c.tickets = append(c.tickets, t)
+			return nil
+		case errors.As(err, &refused):
+			c.fail(info, refused.Err)
+			return nil
+		case !errors.Is(err, ErrQueueFull):
+			c.Left = append(c.Left, info.Run)
+			return err
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			c.Left = append(c.Left, info.Run)
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// await waits for a run and sorts it. It returns false if ctx ended first.
+func (c *recovery) await(ctx context.Context, t *ticket) bool {
+	select {
+	case <-t.done:
+	default:
+		select {
+		case <-t.done:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	var rest *dispatcher.Rest
+	switch err := t.out.err; {
+	case t.out.rested():
+		c.Rested = append(c.Rested, t.run)
+		c.s.tell(Event{Kind: Recovered, Run: t.run, Graph: t.graph, Key: t.key})
+	case errors.Is(err, checkpoint.ErrNotFound): // it was deleted
+	case errors.Is(err, checkpoint.ErrBusy):
+		c.Busy = append(c.Busy, t.run)
+	case errors.As(err, &rest), errors.Is(err, ErrDraining):
+		c.Left = append(c.Left, t.run)
+	default:
+		c.fail(checkpoint.Info{Run: t.run, Graph: t.graph}, err)
+	}
+	return true
+}
+
+func (c *recovery) fail(info checkpoint.Info, err error) {
+	c.Failed = append(c.Failed, &RunError{Run: info.Run, Graph: info.Graph, Err: err})
+	c.s.tell(Event{Kind: Recovered, Run: info.Run, Graph: info.Graph, Key: info.Labels[c.s.options.Label], Err: err})
+}

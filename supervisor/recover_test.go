@@ -1,0 +1,280 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/supervisor"
+)
+
+// leave makes runs of d and leaves them running after their first step, as a process that
+// dies does.
+func leave(t *testing.T, d *dispatcher.Dispatcher[parcel], drain chan struct{}, runs ...string) {
+	t.Helper()
+	for _, run := range runs {
+		res, err := d.Run(t.Context(), run, nil, dispatcher.Drain(drain), dispatcher.Labels(map[string]string{"tenant": run[:1]}))
+		if !errors.Is(err, dispatcher.ErrDrain) {
+			t.Fatalf("run %q is %s, %v, and not left running", run, res.Status, err)
+		}
+	}
+}
+
+// left is a graph in which the first step of a run closes or finds closed what makes it drain.
+func left(t *testing.T, name string, steps int, store checkpoint.Store, runs ...string) {
+	t.Helper()
+	drain := make(chan struct{})
+	var once sync.Once
+	g := line(t, name, steps, func(context.Context, int) error { once.Do(func() { close(drain) }); return nil })
+	d := process(t, g, store, dispatcher.Options{})
+	leave(t, d, drain, runs...)
+}
+
+// failed lists the runs that could not be recovered, with what their errors are.
+func failed(r supervisor.Recovery) map[string]error {
+	all := map[string]error{}
+	for _, e := range r.Failed {
+		all[e.Run] = e.Err
+	}
+	return all
+}
+
+// Recover goes on with every run that was left running or never begun, of all pages, and
+// with no other; once more it finds nothing to do.
+func TestRecoverFindsEveryRunThatWasLeft(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	var want []string
+	for i := range 250 {
+		want = append(want, fmt.Sprintf("a-%03d", i))
+	}
+	left(t, "line", 3, &store, want...)
+	left(t, "other", 2, &store, "b-0")
+	begin := process(t, line(t, "line", 3, nil), &store, dispatcher.Options{InterruptBefore: []string{"step-1"}})
+	for _, run := range []string{"interrupted-0", "interrupted-1"} {
+		if _, err := begin.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+	}
+	bad := process(t, line(t, "line", 3, func(context.Context, int) error { return errLost }), &store, dispatcher.Options{})
+	if _, err := bad.Run(t.Context(), "failed", nil); !errors.Is(err, errLost) {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := begin.Run(gone, "cancelled", nil); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	before := statuses(t, &store)
+
+	lines := process(t, line(t, "line", 3, nil), &store, dispatcher.Options{})
+	others := process(t, line(t, "other", 2, nil), &store, dispatcher.Options{})
+	s := supervise(t, &store, supervisor.Options{Cap: 4, Queue: 10}, lines, others)
+	r, err := s.Recover(t.Context())
+	if want = append(want, "b-0"); err != nil || !slices.Equal(r.Rested, want) || len(r.Failed)+len(r.Left)+len(r.Busy) > 0 {
+		t.Errorf("Recover = %+v, %v", r, err)
+	}
+	after := statuses(t, &store)
+	for run, status := range before {
+		switch {
+		case slices.Contains(want, run) && after[run] != checkpoint.StatusCompleted:
+			t.Errorf("run %q is %s", run, after[run])
+		case !slices.Contains(want, run) && after[run] != status:
+			t.Errorf("run %q was %s and is %s", run, status, after[run])
+		}
+	}
+	if r, err := s.Recover(t.Context()); err != nil || len(r.Rested)+len(r.Failed)+len(r.Left)+len(r.Busy) > 0 {
+		t.Errorf("Recover again = %+v, %v", r, err)
+	}
+}
+
+// damaged is a store in which the logs of some runs are damaged: reading them fails, and so
+// does listing them, if the listing says so.
+type damaged struct {
+	checkpoint.Store
+	reads, lists []string
+}
+
+func (s damaged) Snapshot(ctx context.Context, run string, upTo uint64) (checkpoint.Snapshot, error) {
+	if slices.Contains(s.reads, run) {
+		return checkpoint.Snapshot{}, &checkpoint.CorruptError{Run: run, Seq: 2, Reason: "a test"}
+	}
+	return s.Store.Snapshot(ctx, run, upTo)
+}
+
+func (s damaged) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	page, err := s.Store.List(ctx, f)
+	for i, info := range page {
+		if slices.Contains(s.lists, info.Run) {
+			return page[:i], &checkpoint.CorruptError{Run: info.Run, Reason: "a test"}
+		}
+	}
+	return page, err
+}
+
+// A run that can't go on is reported with its reason, keeps nobody else from it, and is still
+// there the next time; then, with another program, it goes on.
+func TestRecoverReportsWhatItCannot(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	left(t, "line", 3, &store, "a-0", "changed", "damaged", "a-1", "unlisted", "a-2", "live")
+	left(t, "unknown", 3, &store, "unknown")
+	left(t, "renamed", 4, &store, "shorter")
+	if _, err := store.Acquire(t.Context(), "live", "another process"); err != nil {
+		t.Fatal(err)
+	}
+	hurt := damaged{&store, []string{"damaged"}, []string{"unlisted"}}
+	d := process(t, line(t, "line", 3, nil), hurt, dispatcher.Options{})
+	for range 2 {
+		s := supervise(t, hurt, supervisor.Options{}, d)
+		r, err := s.Recover(t.Context())
+		if err != nil || !slices.Equal(r.Busy, []string{"live"}) || len(r.Left) > 0 {
+			t.Errorf("Recover = %+v, %v", r, err)
+		}
+		got := failed(r)
+		if len(got) != 4 || !errors.Is(got["damaged"], checkpoint.ErrCorrupt) || !errors.Is(got["unlisted"], checkpoint.ErrCorrupt) ||
+			!errors.Is(got["unknown"], supervisor.ErrUnknownGraph) || !errors.Is(got["shorter"], supervisor.ErrUnknownGraph) {
+			t.Errorf("Recover could not: %v", got)
+		}
+	}
+	whole := supervise(t, &store, supervisor.Options{},
+		process(t, line(t, "line", 3, nil), &store, dispatcher.Options{}),
+		process(t, line(t, "unknown", 3, nil), &store, dispatcher.Options{}),
+		process(t, line(t, "renamed", 4, nil), &store, dispatcher.Options{}))
+	r, err := whole.Recover(t.Context())
+	if err != nil || !slices.Equal(r.Rested, []string{"damaged", "shorter", "unknown", "unlisted"}) || len(r.Failed) > 0 {
+		t.Errorf("Recover = %+v, %v", r, err)
+	}
+}
+
+// A run whose graph has another past is refused by its dispatcher, reported, and left.
+func TestRecoverOfAChangedGraph(t *testing.T) {
+	var store memory.Store
+	left(t, "line", 3, &store, "run")
+	b := dag.New[parcel]("line")
+	dag.Step(b, "another", func(context.Context, *parcel) error { return nil })
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := process(t, g, &store, dispatcher.Options{})
+	s := supervise(t, &store, supervisor.Options{}, changed)
+	for range 2 {
+		r, err := s.Recover(t.Context())
+		var refused *dispatcher.GraphChangedError
+		if err != nil || len(r.Failed) != 1 || !errors.As(r.Failed[0], &refused) || r.Failed[0].Graph != "line" {
+			t.Errorf("Recover = %+v, %v", r, err)
+		}
+	}
+	if all := statuses(t, &store); all["run"] != checkpoint.StatusRunning {
+		t.Errorf("the run is %s", all["run"])
+	}
+}
+
+// vanishing is a store in which the last run of each page is deleted behind the listing.
+type vanishing struct {
+	checkpoint.Store
+	left int
+}
+
+func (s *vanishing) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	page, err := s.Store.List(ctx, f)
+	if s.left--; s.left >= 0 && len(page) > 0 {
+		err = errors.Join(err, s.Delete(ctx, page[len(page)-1].Run))
+	}
+	return page, err
+}
+
+// Runs that are deleted while they are listed are no errors and hide no others.
+func TestRecoverWhileRunsVanish(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	var runs []string
+	for i := range 230 {
+		runs = append(runs, fmt.Sprintf("a-%03d", i))
+	}
+	left(t, "line", 2, &store, runs...)
+	d := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{})
+	s := supervise(t, &vanishing{&store, 2}, supervisor.Options{}, d)
+	r, err := s.Recover(t.Context())
+	if err != nil || len(r.Rested) < 228 || len(r.Failed) > 0 {
+		t.Errorf("Recover = %d rested, %v, %v", len(r.Rested), r.Failed, err)
+	}
+	for run, status := range statuses(t, &store) {
+		if status != checkpoint.StatusCompleted {
+			t.Errorf("run %q is %s", run, status)
+		}
+	}
+}
+
+var errListing = errors.New("the listing fails")
+
+type unlistable struct{ checkpoint.Store }
+
+func (unlistable) List(context.Context, checkpoint.Filter) ([]checkpoint.Info, error) {
+	return nil, errListing
+}
+
+// Errors of listing are returned; the end of the context is too, and then the runs go on.
+func TestRecoverEndsEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		left(t, "line", 2, &store, "a-0", "a-1", "a-2", "a-3", "a-4")
+		d := process(t, line(t, "line", 2, func(context.Context, int) error { lasts(time.Second); return nil }), &store, dispatcher.Options{})
+		if _, err := supervise(t, unlistable{&store}, supervisor.Options{}, d).Recover(t.Context()); !errors.Is(err, errListing) {
+			t.Errorf("Recover = %v", err)
+		}
+		s := supervise(t, &store, supervisor.Options{Cap: 1, Queue: 1}, d)
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		r, err := s.Recover(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || len(r.Rested) != 1 || len(r.Left) == 0 || len(r.Failed) > 0 {
+			t.Errorf("Recover = %+v, %v", r, err)
+		}
+		r, err = s.Recover(t.Context())
+		if err != nil || len(r.Failed)+len(r.Left) > 0 {
+			t.Errorf("Recover = %+v, %v", r, err)
+		}
+		for run, status := range statuses(t, &store) {
+			if status != checkpoint.StatusCompleted {
+				t.Errorf("run %q is %s", run, status)
+			}
+		}
+	})
+}
+
+// Runs are recovered in turns by their label, in their places in the queue, beside runs that
+// are submitted.
+func TestRecoverTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		left(t, "line", 2, &store, "b-0", "a-2", "a-1", "a-0") // newest first
+		var order diary
+		d := process(t, line(t, "line", 2, func(context.Context, int) error { lasts(time.Second); return nil }), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1, Label: "tenant", Observe: func(e supervisor.Event) {
+			if e.Kind == supervisor.Began {
+				order.note(e.Key + " " + e.Run)
+			}
+		}}, d)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.Recover(t.Context())
+			ended <- err
+		}()
+		synctest.Wait()
+		completes(t, submit(t, s, d, "c", "new"))
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		order.expect(t, "a a-0", "a a-1", "b b-0", "c new", "a a-2")
+	})
+}

@@ -1,0 +1,105 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A Runner goes on with runs of one graph. A *dispatcher.Dispatcher is one, whatever the
+// state of its graph is.
+type Runner interface {
+	// Graph returns the name of the graph.
+	Graph() string
+	// Continue brings a run that exists to its end, or as far as it can go, as
+	// dispatcher.Dispatcher.Continue does. It returns soon after ctx is done.
+	Continue(ctx context.Context, run string, options ...dispatcher.RunOption) (*dispatcher.Result[struct{}], error)
+}
+
+// Options configure a [Supervisor]. The zero Options work.
+type Options struct {
+	// Cap is how many runs may be at work at once. Zero means 64.
+	Cap int
+	// Queue is how many runs may wait for their turn. Zero means 10,000.
+	Queue int
+	// PerKey is how many runs of one key may wait, so that no key fills the queue. Zero
+	// means as many as Queue says.
+	PerKey int
+	// Label names the label of a run that is its key when it is recovered. Zero, and a run
+	// without that label, mean the name of its graph.
+	Label string
+	// Grace is how long Drain waits for runs whose contexts it has cancelled. It should be
+	// longer than the grace periods of the dispatchers. Zero means 6 seconds.
+	Grace time.Duration
+	// Observe sees the events of the supervisor, from many goroutines: it should be quick.
+	// Its panics are ignored. Nil means nobody does.
+	Observe func(Event)
+}
+
+// A Supervisor runs many runs of many graphs. Make one with [New]. It is safe for concurrent
+// use.
+type Supervisor struct {
+	store   checkpoint.Store
+	options Options
+	runners map[string]Runner // by graph
+	drain   chan struct{}     // closed when the supervisor drains
+
+	mu      sync.Mutex
+	queue   queue
+	tickets map[string]*ticket // by run: those that wait or are at work
+	working int                // how many are at work
+	moved   chan struct{}      // closed when a run leaves the queue; nil if nobody waits for that
+	ending  *ending            // nil until the supervisor drains
+}
+
+// New makes a supervisor of runs in a store, which is the one that the runners have. Recover
+// finds what was left of their graphs; others may be submitted too. It returns an
+// [*OptionError] for an option that can't be, or for two runners of one graph.
+func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, error) {
+	if store == nil {
+		return nil, &OptionError{"store", "is nil"}
+	}
+	for name, value := range map[string]int64{
+		"Cap": int64(o.Cap), "Queue": int64(o.Queue), "PerKey": int64(o.PerKey), "Grace": int64(o.Grace),
+	} {
+		if value < 0 {
+			return nil, &OptionError{name, "is negative"}
+		}
+	}
+	o.Cap = orDefault(o.Cap, 64)
+	o.Queue = orDefault(o.Queue, 10_000)
+	o.PerKey = orDefault(o.PerKey, o.Queue)
+	o.Grace = orDefault(o.Grace, 6*time.Second)
+	s := &Supervisor{
+		store: store, options: o, runners: make(map[string]Runner, len(runners)),
+		drain: make(chan struct{}), tickets: make(map[string]*ticket),
+	}
+	for _, r := range runners {
+		if r == nil {
+			return nil, &OptionError{"runners", "hold a nil"}
+		}
+		if s.runners[r.Graph()] != nil {
+			return nil, &OptionError{"runners", fmt.Sprintf("hold two of graph %q", r.Graph())}
+		}
+		s.runners[r.Graph()] = r
+	}
+	return s, nil
+}
+
+func orDefault[N int | time.Duration](n, def N) N {
+	if n == 0 {
+		return def
+	}
+	return n
+}
+
+// Load tells how many runs are at work and how many wait for their turn.
+func (s *Supervisor) Load() (working, waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.working, s.queue.size
+}

@@ -1,0 +1,379 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/supervisor"
+)
+
+// Never more than Cap runs are at work, all are run, and no goroutine is left. The dispatcher
+// of any graph is a Runner.
+func TestCap(t *testing.T) {
+	quiet(t)
+	const runs, most = 1000, 8
+	var at, peak atomic.Int64
+	var store memory.Store
+	g := line(t, "line", 3, func(_ context.Context, step int) error {
+		if step == 0 {
+			n := at.Add(1)
+			for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
+			}
+		}
+		runtime.Gosched()
+		if step == 2 {
+			at.Add(-1)
+		}
+		return nil
+	})
+	d := process(t, g, &store, dispatcher.Options{})
+	s := supervise(t, &store, supervisor.Options{Cap: most}, d)
+	var tasks [runs]*supervisor.Task[parcel]
+	var all sync.WaitGroup
+	for w := range 4 {
+		all.Go(func() {
+			for i := w; i < runs; i += 4 {
+				tasks[i] = submit(t, s, d, fmt.Sprint("tenant ", i%7), fmt.Sprint("run-", i))
+			}
+		})
+	}
+	all.Wait()
+	for _, task := range tasks {
+		completes(t, task)
+	}
+	if p := peak.Load(); p > most || p < 2 {
+		t.Errorf("%d runs were at work at once, the cap is %d", p, most)
+	}
+	if working, waiting := s.Load(); waiting != 0 || working > most {
+		t.Errorf("Load() = %d, %d", working, waiting)
+	}
+}
+
+// Keys take turns: who submits a thousand runs doesn't keep waiting who submits one.
+func TestKeysTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		var order diary
+		g := line(t, "line", 1, func(ctx context.Context, _ int) error {
+			order.note(dag.Key(ctx)[:2])
+			lasts(time.Second)
+			return nil
+		})
+		d := process(t, g, &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1}, d)
+		var tasks []*supervisor.Task[parcel]
+		for _, run := range []string{"a1", "a2", "a3", "a4", "a5", "b1", "b2", "b3", "c1"} {
+			tasks = append(tasks, submit(t, s, d, run[:1], run))
+			synctest.Wait()
+		}
+		lasts(3500 * time.Millisecond)
+		tasks = append(tasks, submit(t, s, d, "c", "c2"), submit(t, s, d, "", "d1"))
+		for _, task := range tasks {
+			completes(t, task)
+		}
+		order.expect(t, "a1", "a2", "b1", "c1", "a3", "b2", "c2", "d1", "a4", "b3", "a5")
+	})
+}
+
+// A tenant with 10,000 runs in the queue and one with a single run.
+func TestOneRunAmongTenThousand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		before := 0
+		var mu sync.Mutex
+		g := line(t, "line", 1, func(ctx context.Context, _ int) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.HasPrefix(dag.Key(ctx), "single/") && before > 8 {
+				t.Errorf("%d runs began before the single one", before)
+			}
+			before++
+			return nil
+		})
+		d := process(t, g, &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 4, Queue: 20_000, PerKey: 10_000}, d)
+		gate := make(chan struct{})
+		for i := range 4 { // all places are taken until the queue is full
+			_, err := supervisor.Go(t.Context(), s, d, "gate", fmt.Sprint("gate-", i),
+				func(context.Context, dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+					<-gate
+					return nil, errLost
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var last *supervisor.Task[parcel]
+		for i := range 10_000 {
+			last = submit(t, s, d, "large", fmt.Sprint("large-", i))
+		}
+		single := submit(t, s, d, "small", "single")
+		close(gate)
+		completes(t, single)
+		completes(t, last)
+	})
+}
+
+// A run that is submitted while it waits or works is run once, and all get its result. So do
+// those who know no state, or for whom it was continued.
+func TestSameRunTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		var ran atomic.Int64
+		g := line(t, "line", 2, func(context.Context, int) error {
+			ran.Add(1)
+			lasts(time.Second)
+			return nil
+		})
+		d := process(t, g, &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1}, d)
+		first, second := submit(t, s, d, "", "run"), submit(t, s, d, "other", "run")
+		behind, alike := submit(t, s, d, "", "next"), submit(t, s, d, "", "next")
+		one, err := first.Wait(t.Context())
+		two, err2 := second.Wait(t.Context())
+		if one != two || err != nil || err2 != nil {
+			t.Errorf("two results %p and %p, %v, %v", one, two, err, err2)
+		}
+		completes(t, behind)
+		completes(t, alike)
+		if n := ran.Load(); n != 4 {
+			t.Errorf("%d bodies ran, want 4", n)
+		}
+		// Both orders of one who has a state and one who has none.
+		bare, err := s.Continue(t.Context(), "", "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		completes(t, submit(t, s, d, "", "run"))
+		res, err := bare.Wait(t.Context())
+		if err != nil || res.Status != checkpoint.StatusCompleted {
+			t.Errorf("Continue = %s, %v", res.Status, err)
+		}
+		third := submit(t, s, d, "", "third")
+		lasts(time.Millisecond)
+		bare, err = s.Continue(t.Context(), "", "third")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := bare.Wait(t.Context()); err != nil || res.Status != checkpoint.StatusCompleted || res.Run != "third" {
+			t.Errorf("Continue beside Submit = %+v, %v", res, err)
+		}
+		completes(t, third)
+	})
+}
+
+// Too many runs are refused by name, and nothing has happened; so are too many of one key.
+func TestQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { lasts(time.Second); return nil }), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 2, Queue: 3, PerKey: 2}, d)
+		tasks := []*supervisor.Task[parcel]{
+			submit(t, s, d, "a", "1"), submit(t, s, d, "a", "2"), submit(t, s, d, "a", "3"), submit(t, s, d, "a", "4"),
+		}
+		_, err := supervisor.Submit(t.Context(), s, d, "a", "5", nil)
+		var full *supervisor.QueueError
+		if !errors.As(err, &full) || !errors.Is(err, supervisor.ErrQueueFull) || *full != (supervisor.QueueError{Run: "5", Key: "a", Waiting: 2, PerKey: true}) {
+			t.Errorf("a run beyond those of its key: %v", err)
+		}
+		tasks = append(tasks, submit(t, s, d, "b", "6"), submit(t, s, d, "b", "1"))
+		_, err = supervisor.Submit(t.Context(), s, d, "c", "7", nil)
+		if !errors.As(err, &full) || *full != (supervisor.QueueError{Run: "7", Key: "c", Waiting: 3}) {
+			t.Errorf("a run beyond all: %v", err)
+		}
+		for _, task := range tasks {
+			completes(t, task)
+		}
+		if all := statuses(t, &store); len(all) != 5 {
+			t.Errorf("the store has the runs %v", all)
+		}
+		completes(t, submit(t, s, d, "a", "5"))
+	})
+}
+
+// The context of a Wait ends the waiting and nothing else; that of a Submit gives its values.
+func TestWaitIsNotTheRun(t *testing.T) {
+	type key struct{}
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		d := process(t, line(t, "line", 1, func(ctx context.Context, _ int) error {
+			if ctx.Value(key{}) != "value" {
+				t.Error("the value of the submission is lost")
+			}
+			return heeds(ctx, time.Minute)
+		}), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1}, d)
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Second)
+		defer cancel()
+		var tasks []*supervisor.Task[parcel]
+		for _, run := range []string{"works", "waits"} {
+			task, err := supervisor.Submit(ctx, s, d, "", run, func(p *parcel) { p.Name.Set(run) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			tasks = append(tasks, task)
+		}
+		for _, task := range tasks {
+			if res, err := task.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || res == nil || res.Run != task.Run() || res.Status != "" {
+				t.Errorf("Wait = %+v, %v", res, err)
+			}
+		}
+		if _, err := supervisor.Submit(ctx, s, d, "", "late", nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Submit with a context that has ended = %v", err)
+		}
+		for _, task := range tasks {
+			completes(t, task)
+		}
+	})
+}
+
+// What a run rests as is told to who waits; a run that was interrupted is continued.
+func TestResultsAreTheDispatchers(t *testing.T) {
+	var store memory.Store
+	d := process(t, line(t, "line", 2, func(_ context.Context, step int) error {
+		if step == 1 {
+			return errLost
+		}
+		return nil
+	}), &store, dispatcher.Options{InterruptBefore: []string{"step-1"}})
+	s := supervise(t, &store, supervisor.Options{}, d)
+	res, err := submit(t, s, d, "", "run").Wait(t.Context())
+	if !errors.Is(err, dispatcher.ErrInterrupted) || len(res.Interrupts) != 1 || res.State.Name.Get() != "run" {
+		t.Fatalf("Wait = %+v, %v", res, err)
+	}
+	if err := d.Answer(t.Context(), "run", res.Interrupts[0].ID, dispatcher.Approve); err != nil {
+		t.Fatal(err)
+	}
+	bare, err := s.Continue(t.Context(), "", "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := bare.Wait(t.Context()); !errors.Is(err, errLost) || res.Status != checkpoint.StatusFailed || len(res.Failures) != 1 {
+		t.Errorf("Wait = %+v, %v", res, err)
+	}
+	task, err := supervisor.Go(t.Context(), s, d, "", "run",
+		func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+			return d.Resume(ctx, "run", drain, dispatcher.From(checkpoint.Cursor{Run: "run", Seq: 1}))
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := task.Wait(t.Context()); !errors.Is(err, dispatcher.ErrStaleCursor) {
+		t.Errorf("Wait = %v", err)
+	}
+	if _, err := s.Continue(t.Context(), "", "no run"); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("Continue of no run = %v", err)
+	}
+	if _, err := supervisor.Submit(t.Context(), s, d, "", "", nil); !errors.Is(err, checkpoint.ErrRunID) {
+		t.Errorf("Submit of no id = %v", err)
+	}
+}
+
+// A call that panics or ends its goroutine has failed, and the next one has its turn.
+func TestBrokenCalls(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+	s := supervise(t, &store, supervisor.Options{Cap: 1}, d)
+	gate := make(chan struct{})
+	var broken []*supervisor.Task[parcel]
+	for i, call := range []func(){func() { panic(errLost) }, runtime.Goexit, func() { panic("text") }} {
+		task, err := supervisor.Go(t.Context(), s, d, "", fmt.Sprint("broken-", i),
+			func(context.Context, dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+				<-gate
+				call()
+				return nil, nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken = append(broken, task)
+	}
+	last := submit(t, s, d, "", "last")
+	close(gate)
+	for i, task := range broken {
+		res, err := task.Wait(t.Context())
+		var fault *dispatcher.FaultError
+		if !errors.As(err, &fault) || fault.Kind != "call" || len(fault.Stack) == 0 || errors.Is(err, errLost) != (i == 0) || res == nil {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	completes(t, last)
+}
+
+// Options that can't be are refused by name.
+func TestOptionsAreChecked(t *testing.T) {
+	var store memory.Store
+	d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+	for name, make := range map[string]func() (*supervisor.Supervisor, error){
+		"Cap":     func() (*supervisor.Supervisor, error) { return supervisor.New(&store, supervisor.Options{Cap: -1}) },
+		"Queue":   func() (*supervisor.Supervisor, error) { return supervisor.New(&store, supervisor.Options{Queue: -1}) },
+		"PerKey":  func() (*supervisor.Supervisor, error) { return supervisor.New(&store, supervisor.Options{PerKey: -1}) },
+		"Grace":   func() (*supervisor.Supervisor, error) { return supervisor.New(&store, supervisor.Options{Grace: -1}) },
+		"store":   func() (*supervisor.Supervisor, error) { return supervisor.New(nil, supervisor.Options{}, d) },
+		"runners": func() (*supervisor.Supervisor, error) { return supervisor.New(&store, supervisor.Options{}, d, d) },
+	} {
+		var e *supervisor.OptionError
+		if s, err := make(); !errors.As(err, &e) || e.Option != name || s != nil {
+			t.Errorf("%s: New = %v, %v", name, s, err)
+		}
+	}
+	if _, err := supervisor.New(&store, supervisor.Options{}, nil); err == nil {
+		t.Error("New with a nil runner = nil")
+	}
+}
+
+// The observer sees what becomes of each run; its panics are its own affair.
+func TestObserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		var seen diary
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { lasts(time.Second); return nil }), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1, Queue: 1, Observe: func(e supervisor.Event) {
+			seen.note(e.String())
+			if e.Kind == supervisor.Began && e.Run == "b" && e.Waited != time.Second || e.Kind == supervisor.Ended && e.Duration != time.Second {
+				t.Errorf("%s: waited %v, took %v", e, e.Waited, e.Duration)
+			}
+			panic("the observer's")
+		}}, d)
+		a := submit(t, s, d, "k", "a")
+		synctest.Wait()
+		b := submit(t, s, d, "", "b")
+		submit(t, s, d, "", "b")
+		if _, err := supervisor.Submit(t.Context(), s, d, "", "c", nil); !errors.Is(err, supervisor.ErrQueueFull) {
+			t.Error(err)
+		}
+		completes(t, a)
+		completes(t, b)
+		synctest.Wait()
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		seen.expect(t, "a: queued of line for k", "a: began of line for k", "b: queued of line for line",
+			"b: joined of line for line", `c: refused of line for line: supervisor: run "c": queue is full: 1 runs wait`,
+			"a: ended of line for k", "b: began of line for line", "b: ended of line for line", "supervisor: drained")
+	})
+	var names []string
+	for k := supervisor.Queued; k <= supervisor.Recovered; k++ {
+		names = append(names, k.String())
+	}
+	if slices.Sort(names); len(slices.Compact(names)) != int(supervisor.Recovered) {
+		t.Errorf("the names of kinds are %q", names)
+	}
+	if got := supervisor.EventKind(99).String(); got != "event 99" {
+		t.Errorf("an unknown kind is %q", got)
+	}
+}

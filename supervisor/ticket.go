@@ -1,0 +1,190 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A ticket is one run that waits or is at work.
+type ticket struct {
+	run, graph, key string
+	came            time.Time
+	call            func() outcome          // the work; it ends soon after cancel
+	cancel          context.CancelCauseFunc // ends the context of call
+
+	done chan struct{} // closed when out is set
+	out  outcome
+}
+
+// An outcome is how the work on a run has ended.
+type outcome struct {
+	result    any // a *dispatcher.Result[S]; nil if the run did not begin
+	status    checkpoint.Status
+	abandoned bool // a node was, and has perhaps not returned
+	err       error
+}
+
+func outcomeOf[S any](res *dispatcher.Result[S], err error) outcome {
+	if res == nil {
+		return outcome{err: err}
+	}
+	return outcome{result: res, status: res.Status, abandoned: len(res.Abandoned) > 0, err: err}
+}
+
+// submit queues a run, or joins one that is there. ctx gives call its values.
+func (s *Supervisor) submit(
+	ctx context.Context, run, graph, key string, call func(context.Context) outcome,
+) (*ticket, error) {
+	if err := checkpoint.CheckRunID(run); err != nil {
+		return nil, fmt.Errorf("supervisor: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if key == "" {
+		key = graph
+	}
+	of, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	t := &ticket{
+		run: run, graph: graph, key: key, came: time.Now(), done: make(chan struct{}),
+		call: func() outcome { return call(of) }, cancel: cancel,
+	}
+	first, joined, err := s.admit(t)
+	if joined != nil {
+		s.tell(Event{Kind: Joined, Run: run, Graph: graph, Key: key})
+		return joined, nil
+	}
+	if err != nil {
+		s.tell(Event{Kind: Refused, Run: run, Graph: graph, Key: key, Err: err})
+		return nil, err
+	}
+	s.tell(Event{Kind: Queued, Run: run, Graph: graph, Key: key})
+	if first != nil {
+		go s.work(first) // ends when nobody waits for a turn; Drain waits for it
+	}
+	return t, nil
+}
+
+// admit queues t, and returns who is to be begun. If the run is there already, joined is its
+// ticket.
+func (s *Supervisor) admit(t *ticket) (first, joined *ticket, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending != nil {
+		return nil, nil, fmt.Errorf("%w: run %q", ErrDraining, t.run)
+	}
+	if joined = s.tickets[t.run]; joined != nil {
+		return nil, joined, nil
+	}
+	if s.working >= s.options.Cap {
+		if s.queue.size >= s.options.Queue {
+			return nil, nil, &QueueError{Run: t.run, Key: t.key, Waiting: s.queue.size}
+		}
+		if n := s.queue.of(t.key); n >= s.options.PerKey {
+			return nil, nil, &QueueError{Run: t.run, Key: t.key, Waiting: n, PerKey: true}
+		}
+	}
+	s.tickets[t.run] = t
+	s.queue.push(t)
+	return s.beginNext(), nil, nil
+}
+
+// beginNext takes whose turn it is out of the queue, if there is room. s.mu is held.
+func (s *Supervisor) beginNext() *ticket {
+	if s.working >= s.options.Cap {
+		return nil
+	}
+	t := s.queue.pop()
+	if t != nil {
+		s.working++
+		s.leftQueue()
+	}
+	return t
+}
+
+// leftQueue wakes those who wait for room in the queue. s.mu is held.
+func (s *Supervisor) leftQueue() {
+	if s.moved != nil {
+		close(s.moved)
+		s.moved = nil
+	}
+}
+
+// room is closed when a run next leaves the queue.
+func (s *Supervisor) room() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.moved == nil {
+		s.moved = make(chan struct{})
+	}
+	return s.moved
+}
+
+// work does the work on t, and then on those whose turn it is, until nobody waits.
+func (s *Supervisor) work(t *ticket) {
+	for t != nil {
+		t = s.turn(t)
+	}
+}
+
+// turn does the work on t, and returns who is next. A call that panics has failed; if it
+// ends the goroutine, another one goes on.
+func (s *Supervisor) turn(t *ticket) (next *ticket) {
+	began := time.Now()
+	s.tell(Event{Kind: Began, Run: t.run, Graph: t.graph, Key: t.key, Waited: began.Sub(t.came)})
+	returned := false
+	defer func() {
+		p := recover()
+		if !returned {
+			t.out = outcome{err: broken(p, debug.Stack())}
+		}
+		t.cancel(nil)
+		s.tell(Event{
+			Kind: Ended, Run: t.run, Graph: t.graph, Key: t.key, Duration: time.Since(began), Err: t.out.err,
+		})
+		if next = s.end(t); next != nil && !returned && p == nil {
+			go s.work(next) // as the goroutine that ends here
+		}
+	}()
+	t.out = t.call()
+	returned = true
+	return nil
+}
+
+// broken is the error of a call that panicked with p, or, if p is nil, ended its goroutine.
+func broken(p any, stack []byte) error {
+	e := &dispatcher.FaultError{Kind: "call", Message: "called runtime.Goexit", Stack: stack}
+	if p != nil {
+		e.Message = fmt.Sprintf("panic: %v", p)
+		e.Err, _ = p.(error)
+	}
+	return e
+}
+
+// end makes known that the work on t is over, and returns who is next.
+func (s *Supervisor) end(t *ticket) *ticket {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tickets, t.run)
+	s.working--
+	close(t.done)
+	if s.ending != nil {
+		s.ending.note(t)
+		if s.working == 0 {
+			close(s.ending.vacant)
+		}
+	}
+	return s.beginNext()
+}
+
+// rested reports whether an outcome is that of a run which rests, completed or not.
+func (o outcome) rested() bool {
+	var rest *dispatcher.Rest
+	return o.err == nil || errors.As(o.err, &rest) && rest.Status.Resting()
+}

@@ -124,3 +124,15 @@ func refit(view state.Image, schema *state.Schema) (state.Image, []string, error
 	next, err := schema.Parse(data)
 	return next, nil, err
 }
+
+// cellsOf describes the cells of a state or delta.
+func cellsOf(data json.RawMessage, schema *state.Schema) []state.CellInfo {
+	var used map[string]json.RawMessage
+	if json.Unmarshal(data, &used) != nil {
+		return nil
+	}
+	return slices.DeleteFunc(schema.Cells(), func(c state.CellInfo) bool {
+		_, ok := used[c.Name]
+		return !ok
+	})
+}

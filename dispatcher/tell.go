@@ -90,6 +90,7 @@ func (c *core) enqueue(ctx context.Context, id string, input func(any), options 
 	var t postedTurn
 	if !d.IsZero() {
 		t.Delta = d.AppendJSON(nil)
+		t.Cells = cellsOf(t.Delta, c.plan.Schema)
 	}
 	post := checkpoint.Post{ID: "turn:" + w.message, Kind: postTurn, Data: encode(t)}
 	err = c.store.Post(ctx, id, post)

@@ -16,11 +16,15 @@ type input struct {
 	write func(any)       // the caller's own; else nil
 	post  string          // id of the post
 	delta json.RawMessage // what was posted
+	cells []state.CellInfo
 }
 
 // A postedTurn is the Data of a post of kind turn.
 type postedTurn struct {
 	Delta json.RawMessage `json:"delta,omitempty"`
+	// Cells are those of Delta as they were in the graph of who posted it: the graph of who
+	// takes it may have others.
+	Cells []state.CellInfo `json:"cells,omitempty"`
 }
 
 // furtherTurn prepares a completed run for the turns that wait. The loop begins them.
@@ -124,7 +128,7 @@ func (r *run) postedInputs(h *tenure) (inputs []input, err error, owner bool) {
 		case p.Kind == postTurn && !r.m.seen[p.ID]:
 			var t postedTurn
 			_ = json.Unmarshal(p.Data, &t) // of one that can't be read nothing is left to apply
-			inputs = append(inputs, input{post: p.ID, delta: t.Delta})
+			inputs = append(inputs, input{post: p.ID, delta: t.Delta, cells: t.Cells})
 		}
 	}
 	return inputs, nil, true
@@ -175,6 +179,11 @@ func (r *run) take(x *fact, in input) (err error) {
 		in.write(draft.Value())
 		x.delta, err = r.delta(draft)
 	} else if len(in.delta) > 0 {
+		for _, cell := range in.cells {
+			if reason := cellChanged(cell.Name, in.cells, view.Schema().Cells()); reason != "" {
+				return errors.New(reason)
+			}
+		}
 		x.delta, err = view.Schema().ParseDelta(in.delta)
 	}
 	if err != nil {

@@ -313,3 +313,18 @@ func TestEffectLimits(t *testing.T) {
 		}
 	}
 }
+
+// A turn is another use of the graph: its visits have keys, and effects, of their own.
+func TestEffectsOfATurn(t *testing.T) {
+	var bank effectBank
+	var store memory.Store
+	g := effectNode(t, effectOnce(bank.pay), dag.Policy{})
+	d := process(t, g, &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	res, err = d.Turn(t.Context(), run, nil)
+	completes(t, res, err)
+	if got := asJSON(t, bank.counts()); got != `{"tale/2/pay#charge":1,"tale/pay#charge":1}` {
+		t.Errorf("done %s", got)
+	}
+}

@@ -96,7 +96,7 @@ var forgeries = map[string]struct {
 	"an entry of another graph":      {at(3, func(e *checkpoint.Entry) { e.Path = "elsewhere" }), 3},
 	"an entry twice":                 {at(4, func(e *checkpoint.Entry) { e.Kind, e.Path = checkpoint.Done, "a" }), 4},
 	"a delta of another state":       {at(3, func(e *checkpoint.Entry) { e.Delta = []byte(`{"Weather":{"set":1}}`) }), 3},
-	"a kind that nothing writes yet": {at(3, func(e *checkpoint.Entry) { e.Kind = checkpoint.EffectBegun }), 3},
+	"a kind that nothing writes yet": {at(3, func(e *checkpoint.Entry) { e.Kind = checkpoint.Trimmed }), 3},
 	"a superstep that can't be":      {at(4, func(e *checkpoint.Entry) { e.Kind, e.Path, e.Step = checkpoint.Superstep, "", 7 }), 4},
 }
 

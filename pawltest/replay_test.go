@@ -246,3 +246,41 @@ func TestReplayOfARunThatWasCutOff(t *testing.T) {
 		}
 	}
 }
+
+// Every turn of a run is tried, and its input is what it was.
+func TestReplayOfTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		g := versioned(t, today)
+		d, err := dispatcher.New(g, &store, dispatcher.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := d.Run(t.Context(), "order/7", input)
+		for turn := 1; ; turn++ {
+			if !errors.Is(err, dispatcher.ErrInterrupted) {
+				t.Fatal(err)
+			}
+			if err := d.Answer(t.Context(), "order/7", res.Interrupts[0].ID, true); err != nil {
+				t.Fatal(err)
+			}
+			if res, err = d.Run(t.Context(), "order/7", nil); err != nil {
+				t.Fatal(err)
+			}
+			if turn == 2 {
+				break
+			}
+			res, err = d.Turn(t.Context(), "order/7", func(o *Order) { o.Total.Set(0) })
+		}
+		file := written(t, &store)
+		pawltest.Replay(t, file, g)
+		var h heard
+		changed := today
+		changed.asks = "Really?"
+		pawltest.Replay(&h, file, versioned(t, changed))
+		h.expect(t, "visit pay asked with …")
+		if len(h.all) != 1 {
+			t.Errorf("told %q", h.all)
+		}
+	})
+}

@@ -264,7 +264,7 @@ func TestReplayOfTurns(t *testing.T) {
 			if err := d.Answer(t.Context(), "order/7", res.Interrupts[0].ID, true); err != nil {
 				t.Fatal(err)
 			}
-			if res, err = d.Run(t.Context(), "order/7", nil); err != nil {
+			if _, err = d.Run(t.Context(), "order/7", nil); err != nil {
 				t.Fatal(err)
 			}
 			if turn == 2 {

@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -60,6 +61,53 @@ func TestEachConflict(t *testing.T) {
 		}
 		w.expect(t, "review/2", "review/5", "well")
 		says(t, res.State, "item1", "item2", "item3", "item4", "item5", "item6", "item7", "well")
+	}
+}
+
+// An Each that failed in a Loop has what it finished kept, before the frame of the Loop is
+// merged. If that can't be merged, the items are still those of the state before: the run is
+// not refused, and ends as if nothing had happened.
+func TestEachKeptBesideAConflict(t *testing.T) {
+	t.Parallel()
+	var w witness
+	mended := false
+	writes := func(ctx context.Context, s *Tale) error {
+		if !mended {
+			s.Word.Set("mine")
+		}
+		return w.sees(nil)(ctx, s)
+	}
+	turn := dag.New[Tale]("turn")
+	dag.Step(turn, "one", writes)
+	dag.Step(turn, "other", writes)
+	dag.Each(turn, "review", func(s *Tale) []string {
+		return []string{fmt.Sprint("page ", s.Count.Get()), "bad", "c"}
+	}, func(ctx context.Context, s *Tale, item string) error {
+		w.note(ctx)
+		s.Count.Add(1)
+		s.Said.Append(item)
+		if item == "bad" {
+			return errors.New("torn page")
+		}
+		return nil
+	}).With(dag.Policy{Parallel: 1})
+	b := dag.New[Tale]("tale")
+	l := dag.Loop(b, "turn", frozen(t, turn), func(*Tale) bool { return true }, 2)
+	dag.Step(b, "rescue", w.sees(nil), l.Failed())
+	g, store := frozen(t, b), new(memory.Store)
+	res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	var conflict *state.ConflictError
+	if res.Status != checkpoint.StatusFailed || !errors.As(err, &conflict) {
+		t.Fatalf("the run is %s: %v, want a conflict", res.Status, err)
+	}
+	w.expect(t, "turn/1/one", "turn/1/other", "turn/1/review/1", "turn/1/review/2")
+	mended = true
+	res, err = process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	w.expect(t, "turn/1/one", "turn/1/other", "rescue")
+	says(t, res.State, "turn/1/one", "turn/1/other", "page 0", "rescue")
+	if res.State.Count.Get() != 1 {
+		t.Errorf("%d items are counted, want 1", res.State.Count.Get())
 	}
 }
 

@@ -156,6 +156,41 @@ func eachAnswers(t *testing.T, d *dispatcher.Dispatcher[Tale], every int, ended 
 	}
 }
 
+// A graph of an item that is held behind a visit leaves its place to the next item too.
+func TestEachHeldBehindAVisitLeavesItsPlace(t *testing.T) {
+	t.Parallel()
+	for _, o := range []dispatcher.Options{
+		{InterruptAfter: []string{"review/1/first"}}, {InterruptBefore: []string{"review/1/second"}},
+	} {
+		store := new(memory.Store)
+		g := eachHolders(t)
+		res, err := process(t, g, store, o).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "review/1/second")
+		if want := []string{"review/2", "review/3"}; !slices.Equal(res.Finished, want) {
+			t.Errorf("finished %q, want %q", res.Finished, want)
+		}
+		res, err = process(t, g, store, o).Resume(t.Context(), run)
+		completes(t, res, err)
+		if res.State.Count.Get() != 6 {
+			t.Errorf("%d visits are counted, want 6", res.State.Count.Get())
+		}
+	}
+}
+
+// eachHolders is a graph of one Each of three graphs of two visits, one after the other.
+func eachHolders(t testing.TB) *dag.Graph[Tale] {
+	count := func(_ context.Context, s *Tale) error {
+		s.Count.Add(1)
+		return nil
+	}
+	leaf := dag.New[Tale]("leaf")
+	dag.Step(leaf, "second", count, dag.Step(leaf, "first", count))
+	b := dag.New[Tale]("tale")
+	dag.EachGraph(b, "review", eachOf(3), frozen(t, leaf), func(*Tale, string, *Tale) {},
+		func(from *Tale, _ string, to *Tale) { to.Count.Add(from.Count.Get()) }).With(dag.Policy{Parallel: 1})
+	return frozen(t, b)
+}
+
 // Items begin in order, and one that was answered before those that have not begun.
 func TestEachBeginsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -295,6 +295,73 @@ func TestEachLimits(t *testing.T) {
 	}
 }
 
+// What an Each that failed keeps has limits too. Only what it keeps runs again, and not what
+// finished behind the item that failed.
+func TestEachLimitOfWhatIsKept(t *testing.T) {
+	t.Parallel()
+	var w witness
+	b := dag.New[Tale]("tale")
+	review := dag.Each(b, "review", eachList("a", "b", "bad", "c"), func(ctx context.Context, s *Tale, item string) error {
+		w.note(ctx)
+		s.Said.Append(item)
+		s.Notes.Put(item, strings.Repeat("x", 300))
+		if item == "bad" {
+			return errors.New("torn page")
+		}
+		return nil
+	})
+	dag.Step(b, "rescue", w.sees(nil), review.Failed())
+	g, store := frozen(t, b), new(memory.Store)
+	res, err := process(t, g, store, dispatcher.Options{Limits: dispatcher.Limits{StateBytes: 400}}).Run(t.Context(), run, nil)
+	var limit *dispatcher.LimitError
+	if res.Status != checkpoint.StatusFailed || !errors.As(err, &limit) {
+		t.Fatalf("the run is %s: %v, want a limit", res.Status, err)
+	}
+	w.took()
+	res, err = process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	w.expect(t, "review/1", "review/2", "rescue")
+	says(t, res.State, "a", "b", "rescue")
+}
+
+// Failures that were collected are forgotten if the Each is voided, and runs again.
+func TestEachCollectedAndVoided(t *testing.T) {
+	t.Parallel()
+	mended := false
+	var told []dag.Failure
+	b := dag.New[Tale]("tale")
+	review := dag.Each(b, "review", eachOf(3), func(_ context.Context, s *Tale, item string) error {
+		if mended {
+			return nil
+		}
+		if item != "item2" {
+			return errors.New("torn page")
+		}
+		s.Word.Set(item)
+		return nil
+	}).With(dag.Policy{Errors: dag.Collect})
+	dag.Step(b, "beside", func(_ context.Context, s *Tale) error {
+		s.Word.Set("beside")
+		return nil
+	})
+	dag.Step(b, "tell", func(ctx context.Context, _ *Tale) error {
+		told = dag.Failures(ctx)
+		return nil
+	}, review)
+	g, store := frozen(t, b), new(memory.Store)
+	res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	var conflict *state.ConflictError
+	if res.Status != checkpoint.StatusFailed || !errors.As(err, &conflict) || conflict.Visits != [2]string{"review", "beside"} {
+		t.Fatalf("the run is %s: %v, want a conflict", res.Status, err)
+	}
+	mended = true
+	res, err = process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if told != nil {
+		t.Errorf("told %+v, and nothing has failed", told)
+	}
+}
+
 // A cancel stops items as it stops any visit: what has finished is kept, what ignores its
 // context is abandoned by name, and its late result does not count.
 func TestEachCancelled(t *testing.T) {

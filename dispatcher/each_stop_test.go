@@ -248,3 +248,35 @@ func TestEachFailureWaitsForWhatAsks(t *testing.T) {
 		}
 	}
 }
+
+// What stands behind an item that failed, and had asked before that, has begun: answered, it
+// finishes, though it does not count.
+func TestEachFailureBeforeWhatAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		b := dag.New[Tale]("tale")
+		review := dag.Each(b, "review", eachList("bad", "ask", "c"), func(ctx context.Context, s *Tale, item string) error {
+			w.note(ctx)
+			s.Said.Append(item)
+			if item == "ask" {
+				_, err := dag.Ask[string](ctx, "why", "?")
+				return err
+			}
+			lasts(time.Second)
+			return errors.New("torn page")
+		}).With(dag.Policy{Parallel: 2})
+		dag.Step(b, "rescue", w.sees(nil), review.Failed())
+		g, store := frozen(t, b), new(memory.Store)
+		d := process(t, g, store, dispatcher.Options{})
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "review/1", "review/2", "review/3")
+		w.expect(t, "review/1", "review/2", "review/3")
+		if err := d.Answer(t.Context(), run, res.Interrupts[0].ID, "so"); err != nil {
+			t.Fatal(err)
+		}
+		res, err = process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		completes(t, res, err)
+		w.expect(t, "review/2", "rescue")
+		says(t, res.State, "rescue")
+	})
+}

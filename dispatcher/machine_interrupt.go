@@ -163,26 +163,18 @@ func (m *machine) renew(f *frame) {
 		f.failing--
 		m.proceed(f)
 	}
-	if f.items != nil && len(f.open) > 0 {
-		m.renewItems(f)
-		return
-	}
 	for _, i := range f.open {
 		t := &f.tasks[i]
 		switch {
 		case t.phase == inside && !t.node.FailureFollowed:
 			m.renew(t.inner)
 		case t.phase == failing:
-			m.renewVisit(t)
+			f.failing--
+			f.left++
+			t.odd.failure, t.odd.budget = nil, t.odd.attempts
+			m.restart(t)
 		}
 	}
-}
-
-func (m *machine) renewVisit(t *task) {
-	t.frame.failing--
-	t.frame.left++
-	t.odd.failure, t.odd.budget = nil, t.odd.attempts
-	m.restart(t)
 }
 
 // restart puts a visit that failed back to where it can go on: inside the frame it

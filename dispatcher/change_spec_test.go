@@ -39,19 +39,6 @@ type changeNode struct {
 	Policy     dag.Policy
 }
 
-func (g *changeGraph) clone() *changeGraph {
-	if g == nil {
-		return nil
-	}
-	c := &changeGraph{Name: g.Name, Ends: slices.Clone(g.Ends)}
-	for _, n := range g.Nodes {
-		m := *n
-		m.After, m.Outcomes, m.Body = slices.Clone(n.After), slices.Clone(n.Outcomes), n.Body.clone()
-		c.Nodes = append(c.Nodes, &m)
-	}
-	return c
-}
-
 // find returns the graph that holds the node of a path, and the node's place in it.
 func (g *changeGraph) find(path string) (*changeGraph, int) {
 	name, rest, more := strings.Cut(path, "/")

@@ -146,6 +146,12 @@ func (b *build) report(n *node, outcome, format string, args ...any) {
 	b.problems = append(b.problems, p)
 }
 
+// limit reports that more was asked for than there may be.
+func (b *build) limit(n *node, name string, is, most int, text string) {
+	b.report(n, "", "%s", text)
+	b.problems[len(b.problems)-1].(*Problem).Err = &LimitError{Limit: name, Max: most, Is: is}
+}
+
 func (b *build) checkGraph() {
 	if err := CheckName(b.name); err != nil {
 		b.report(nil, "", "the graph: %s", bare(err))
@@ -160,8 +166,8 @@ func (b *build) checkGraph() {
 		}
 	}
 	if size > MaxNodes {
-		b.report(nil, "", "the graph has %d nodes, nested graphs included; the limit is %d",
-			size, MaxNodes)
+		b.limit(nil, "nodes", size, MaxNodes,
+			fmt.Sprintf("the graph has %d nodes, nested graphs included; the limit is %d", size, MaxNodes))
 	}
 }
 

@@ -148,6 +148,10 @@ func TestNestingHasALimit(t *testing.T) {
 	if got := texts(t, err); !slices.Equal(got, want) {
 		t.Errorf("problems %q, want %q", got, want)
 	}
+	var limit *dag.LimitError
+	if !errors.As(err, &limit) || *limit != (dag.LimitError{Limit: "depth", Max: dag.MaxDepth, Is: dag.MaxDepth + 1}) {
+		t.Errorf("the limit is %+v", limit)
+	}
 }
 
 // The nodes of a nested graph count each time that it is nested.
@@ -166,6 +170,10 @@ func TestNodesHaveALimit(t *testing.T) {
 	want := []string{`the graph has 100001 nodes, nested graphs included; the limit is 100000`}
 	if got := texts(t, err); !slices.Equal(got, want) {
 		t.Errorf("problems %q, want %q", got, want)
+	}
+	var limit *dag.LimitError
+	if !errors.As(err, &limit) || *limit != (dag.LimitError{Limit: "nodes", Max: dag.MaxNodes, Is: dag.MaxNodes + 1}) {
+		t.Errorf("the limit is %+v", limit)
 	}
 }
 

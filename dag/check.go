@@ -2,6 +2,7 @@ package dag
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -52,7 +53,7 @@ func (b *build) checkKind(n *node) {
 		return
 	}
 	if depth := 1 + n.body.Depth; depth > MaxDepth {
-		b.report(n, "", "graphs are nested %d deep, the limit is %d", depth, MaxDepth)
+		b.limit(n, "depth", depth, MaxDepth, fmt.Sprintf("graphs are nested %d deep, the limit is %d", depth, MaxDepth))
 	}
 }
 

@@ -31,13 +31,24 @@ type Problem struct {
 	Node    string // the node at fault; "" if it is the graph, an End or a nameless node
 	Outcome string // the outcome that the problem is about, if it is about one
 	Text    string // what is wrong, and names both
-	Err     error  // what package state found wrong with the state type, else nil
+	Err     error  // what package state found wrong with the state type, or a *LimitError; else nil
 }
 
 func (p *Problem) Error() string { return "dag: " + p.Text }
 
 // Unwrap returns p.Err.
 func (p *Problem) Unwrap() error { return p.Err }
+
+// A LimitError says which limit a graph exceeds. Inside a [Problem].
+type LimitError struct {
+	Limit string // nodes or depth
+	Max   int
+	Is    int // what the graph has
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("dag: %d exceeds the limit %d of %s", e.Is, e.Max, e.Limit)
+}
 
 // bare is the message of a problem where the word "dag:" has been said already.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "dag: ") }

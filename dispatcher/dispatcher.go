@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
 )
 
 // Options configure a [Dispatcher]. The zero Options work.
@@ -50,7 +52,8 @@ type Options struct {
 	eager bool
 }
 
-// Limits bound what a run may use. A run that reaches one fails with a [*LimitError].
+// Limits bound what a run may use. A run that reaches one fails with a [*LimitError]. How deep
+// values may be nested is fixed: see state.MaxDepth.
 type Limits struct {
 	// Supersteps a run may end, of all its frames. Zero means 1,000,000.
 	Supersteps int
@@ -61,8 +64,30 @@ type Limits struct {
 	ValueBytes int
 	// VisitBytes is the size of all that one visit writes, encoded. Zero means 32 MiB.
 	VisitBytes int
+	// DecodeBytes is what a call may read of one run to know where it stands: its newest
+	// snapshot, and what the log holds behind it. Zero means 1 GiB.
+	DecodeBytes int
 	// Items is how many items one visit of an Each may have. Zero means 100,000.
 	Items int
+}
+
+// allow returns a [*LimitError] for JSON that a run may not keep as one value.
+func (l *Limits) allow(raw []byte, what string) error {
+	switch {
+	case len(raw) > l.ValueBytes:
+		return &LimitError{"value bytes", l.ValueBytes, what}
+	case state.TooDeep(raw):
+		return &LimitError{"depth", state.MaxDepth, what}
+	}
+	return nil
+}
+
+// decode takes the size of what is about to be decoded from what is left of DecodeBytes.
+func (l *Limits) decode(left *int, size int, what string, seq uint64) error {
+	if *left -= size; *left < 0 {
+		return &LimitError{"decode bytes", l.DecodeBytes, fmt.Sprint(what, " ", seq)}
+	}
+	return nil
 }
 
 // A Boundary is a moment at which a run may be interrupted.
@@ -122,6 +147,7 @@ func (c *core) configure() error {
 		{"Limits.StateBytes", int64(o.Limits.StateBytes)},
 		{"Limits.ValueBytes", int64(o.Limits.ValueBytes)},
 		{"Limits.VisitBytes", int64(o.Limits.VisitBytes)},
+		{"Limits.DecodeBytes", int64(o.Limits.DecodeBytes)},
 		{"Limits.Items", int64(o.Limits.Items)},
 	} {
 		if n.value < 0 {
@@ -143,6 +169,7 @@ func (c *core) configure() error {
 	o.Limits.StateBytes = orDefault(o.Limits.StateBytes, 256<<20)
 	o.Limits.ValueBytes = orDefault(o.Limits.ValueBytes, 16<<20)
 	o.Limits.VisitBytes = orDefault(o.Limits.VisitBytes, 32<<20)
+	o.Limits.DecodeBytes = orDefault(o.Limits.DecodeBytes, 1<<30)
 	o.Limits.Items = orDefault(o.Limits.Items, 100_000)
 	o.Grace = orDefault(o.Grace, 5*time.Second)
 	if o.Parallel > 0 {

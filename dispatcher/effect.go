@@ -68,7 +68,6 @@ func (v *visit) claim(call dag.EffectCall, digest string) (was, claim *effect, e
 
 // mayBegin reports why an effect can't begin now.
 func (v *visit) mayBegin(ctx context.Context, call dag.EffectCall) error {
-	limit := v.r.c.opts.Limits.ValueBytes
 	switch {
 	case v.r.c.store == nil:
 		return ErrNoStore
@@ -76,8 +75,9 @@ func (v *visit) mayBegin(ctx context.Context, call dag.EffectCall) error {
 		return dag.ErrVisitOver
 	case v.asks.Load() != nil:
 		return dag.ErrAsked
-	case len(call.Input) > limit:
-		return &LimitError{"value bytes", limit, "the input of effect " + call.Key}
+	}
+	if err := v.r.c.opts.Limits.allow(call.Input, "the input of effect "+call.Key); err != nil {
+		return err
 	}
 	return v.effectContext(ctx)
 }
@@ -144,8 +144,7 @@ func (a *effectAttempt) notDone(why error) error {
 // happened makes what the function returned durable.
 func (a *effectAttempt) happened(took time.Duration) (json.RawMessage, error) {
 	output, lost := a.call.Result()
-	if limit := a.v.r.c.opts.Limits.ValueBytes; lost == nil && len(output) > limit {
-		over := &LimitError{"value bytes", limit, "the output of effect " + a.call.Key}
+	if over := a.v.r.c.opts.Limits.allow(output, "the output of effect "+a.call.Key); lost == nil && over != nil {
 		lost = fmt.Errorf("%w: %w", dag.ErrOutputLost, over)
 	}
 	if lost != nil {

@@ -20,13 +20,14 @@ func (v *visit) notice(kind EventKind) Event {
 
 // Emit implements [dag.Visit].
 func (v *visit) Emit(name string, value json.RawMessage) error {
-	switch limit := v.r.c.opts.Limits.ValueBytes; {
+	switch {
 	case v.over.Load():
 		return fmt.Errorf("dispatcher: Emit(%q): %w", name, dag.ErrVisitOver)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("dispatcher: Emit: the name %q is not UTF-8", name)
-	case len(value) > limit:
-		return &LimitError{"value bytes", limit, "emitted " + name}
+	}
+	if err := v.r.c.opts.Limits.allow(value, "emitted "+name); err != nil {
+		return err
 	}
 	readers, observed := v.r.listeners(), v.r.c.opts.Observe != nil
 	if observed || len(readers) > 0 {

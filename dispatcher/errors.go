@@ -119,7 +119,7 @@ func (e *NodeError) As(target any) bool { return e.Err != nil && errors.As(e.Err
 
 // A LimitError says which limit a run has reached.
 type LimitError struct {
-	Limit string // supersteps, state bytes, visit bytes, value bytes, items
+	Limit string // supersteps, state bytes, visit bytes, value bytes, decode bytes, depth, items
 	Max   int
 	Where string // the frame, the cell, or the visit of an Each
 }

@@ -59,14 +59,14 @@ func (r *run) intercepted(t *task) Call {
 
 // possible turns a ruling that can't be followed into a denial.
 func (r *run) possible(t *task, u Ruling) Ruling {
-	limit := r.c.opts.Limits.ValueBytes
+	over := r.c.opts.Limits.allow(u.question, "")
 	switch {
 	case u.kind == unruled || u.kind > denies:
 		return Deny("it gave no ruling")
 	case u.kind == asks && r.c.store == nil:
 		return Deny("it asks for an approval, which needs a store")
-	case u.kind == asks && len(u.question) > limit:
-		return Deny("its question: " + plain(&LimitError{"value bytes", limit, ""}))
+	case u.kind == asks && over != nil:
+		return Deny("its question: " + plain(over))
 	case u.kind == instead && holds(t.node):
 		return Deny("it has a substitute for a node that runs no function")
 	}

@@ -21,7 +21,8 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 	if upTo == 0 {
 		upTo = info.Head.Seq
 	}
-	m, from, err := c.restore(ctx, id, upTo)
+	left := c.opts.Limits.DecodeBytes
+	m, from, err := c.restore(ctx, id, upTo, &left)
 	if err != nil {
 		return nil, checkpoint.Head{}, err
 	}
@@ -29,7 +30,11 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 		if err != nil {
 			return nil, checkpoint.Head{}, err
 		}
-		m.read += len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
+		size := len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
+		if err := c.opts.Limits.decode(&left, size, "entry", e.Seq); err != nil {
+			return nil, checkpoint.Head{}, err
+		}
+		m.read += size
 		x := said(e, nil)
 		x.live = false
 		if err := c.planned(ctx, m, id, &x); err != nil {
@@ -45,8 +50,8 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 	return m, info.Head, nil
 }
 
-// restore begins a replay: from a snapshot if there is one.
-func (c *core) restore(ctx context.Context, id string, upTo uint64) (*machine, uint64, error) {
+// restore begins a replay: from a snapshot if there is one. What that has is taken from left.
+func (c *core) restore(ctx context.Context, id string, upTo uint64, left *int) (*machine, uint64, error) {
 	m := newMachine(c.plan)
 	m.replaying = true
 	s, err := c.store.Snapshot(ctx, id, upTo)
@@ -54,6 +59,9 @@ func (c *core) restore(ctx context.Context, id string, upTo uint64) (*machine, u
 		return m, 0, nil
 	}
 	if err != nil {
+		return nil, 0, err
+	}
+	if err := c.opts.Limits.decode(left, len(s.Data), "the snapshot at entry", s.Head.Seq); err != nil {
 		return nil, 0, err
 	}
 	z, err := parseMachine(s.Data)

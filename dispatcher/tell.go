@@ -111,8 +111,7 @@ func (c *core) answerInterrupt(ctx context.Context, id, interrupt string, value 
 	if err != nil {
 		return &AnswerError{id, interrupt, plain(err), ErrAnswerType}
 	}
-	if limit := c.opts.Limits.ValueBytes; len(answer) > limit {
-		err := &LimitError{"value bytes", limit, "the answer"}
+	if err := c.opts.Limits.allow(answer, "the answer"); err != nil {
 		return &AnswerError{id, interrupt, plain(err), err}
 	}
 	m, _, err := c.load(ctx, id, 0)

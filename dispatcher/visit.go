@@ -189,8 +189,8 @@ func (v *visit) Ask(key string, q json.RawMessage, want state.Type) (json.RawMes
 	if !utf8.ValidString(key) {
 		return nil, fmt.Errorf("dispatcher: Ask: the key %q is not UTF-8", key)
 	}
-	if limit := v.r.c.opts.Limits.ValueBytes; len(q) > limit {
-		return nil, &LimitError{"value bytes", limit, "question " + key}
+	if err := v.r.c.opts.Limits.allow(q, "question "+key); err != nil {
+		return nil, err
 	}
 	if answer, ok := v.answers[key]; ok {
 		return slices.Clone(answer), nil

@@ -47,7 +47,7 @@ func Settings(v any, author string) RunOption {
 			return &OptionError{"Settings", "have an author whose name " + reason}
 		}
 		w.author, w.sets = author, true
-		w.settings, err = settled(v, w.limit)
+		w.settings, err = settled(v, w.limits)
 		return err
 	}}
 }
@@ -145,8 +145,8 @@ func badText(text string, most int) string {
 
 // wishes are what the options of a call say together.
 type wishes struct {
-	how   mode
-	limit int // of settings, in bytes
+	how    mode
+	limits Limits
 
 	from        *checkpoint.Cursor
 	sets        bool // Settings were given
@@ -161,7 +161,7 @@ type wishes struct {
 
 // wish reads the options of a call.
 func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
-	w := &wishes{how: how, limit: c.opts.Limits.ValueBytes}
+	w := &wishes{how: how, limits: c.opts.Limits}
 	var given []string
 	for _, o := range options {
 		if o.wish == nil {
@@ -183,7 +183,7 @@ func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
 
 // settled returns settings in the one form in which they are kept and compared: members
 // sorted, nothing that JSON does not need, nil for null.
-func settled(v any, limit int) (json.RawMessage, error) {
+func settled(v any, limits Limits) (json.RawMessage, error) {
 	raw, given := v.(json.RawMessage)
 	if !given {
 		var err error
@@ -194,8 +194,8 @@ func settled(v any, limit int) (json.RawMessage, error) {
 	if !utf8.Valid(raw) || !given && bytes.Contains(raw, []byte(`\ufffd`)) {
 		return nil, &OptionError{"Settings", "hold text that is not UTF-8"}
 	}
-	if len(raw) > limit {
-		return nil, &LimitError{"value bytes", limit, "the settings"}
+	if err := limits.allow(raw, "the settings"); err != nil {
+		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

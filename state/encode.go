@@ -76,7 +76,7 @@ func encode[T any](v *T) ([]byte, error) {
 		return nil, err
 	}
 	out := bytes.TrimSuffix(e.buf.Bytes(), []byte{'\n'})
-	s := scanner{b: out}
+	s := scanner{b: out, depth: maxDepth - MaxDepth}
 	if s.value(); s.err != nil {
 		return nil, s.err
 	}

@@ -10,6 +10,8 @@ var (
 	ErrOverflow = errors.New("state: a sum overflows")
 	// ErrUTF8: a string holds invalid UTF-8, which JSON can't bring back.
 	ErrUTF8 = errors.New("state: invalid UTF-8")
+	// ErrDepth: JSON is nested too deeply: a written value deeper than [MaxDepth].
+	ErrDepth = errors.New("state: JSON is nested too deeply")
 	// ErrSchema: an image and a delta belong to different schemas.
 	ErrSchema = errors.New("state: the delta belongs to another schema")
 )

@@ -9,12 +9,16 @@ import (
 	"unicode/utf8"
 )
 
+// MaxDepth is how deep arrays and objects may be nested in a value that is written: so deep
+// that no data of people meets it, and so far from maxDepth that what a log and a snapshot
+// put round a value never reaches that.
+const MaxDepth = 1000
+
 // maxDepth is how deep encoding/json reads nested values.
 const maxDepth = 10000
 
 var (
 	errSyntax   = errors.New("invalid JSON")
-	errDepth    = errors.New("JSON is nested too deeply")
 	errTrailing = errors.New("something follows the JSON value")
 )
 
@@ -66,7 +70,7 @@ func (s *scanner) open(c byte) {
 	s.expect(c)
 	s.fresh = true
 	if s.depth++; s.depth > maxDepth {
-		s.fail(errDepth)
+		s.fail(ErrDepth)
 	}
 }
 
@@ -290,4 +294,26 @@ func (s *scanner) escape() {
 	}
 	s.fffd = s.fffd || bytes.EqualFold(s.b[s.i:s.i+4], []byte("fffd"))
 	s.i += 4
+}
+
+// TooDeep reports whether JSON is nested deeper than [MaxDepth]. It does not check syntax.
+func TooDeep(raw []byte) bool {
+	depth := 0
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '[', '{':
+			if depth++; depth > MaxDepth {
+				return true
+			}
+		case ']', '}':
+			depth--
+		case '"':
+			for i++; i < len(raw) && raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return false
 }

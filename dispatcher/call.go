@@ -202,11 +202,7 @@ func (r *run) resumable(w *wishes) early {
 	m := r.m
 	rep, unfit := r.c.report(m, r.id, r.journal.head.Seq)
 	r.stood = rep
-	err := r.standsAt(w.from)
-	if err == nil {
-		err = w.fits(&m.told)
-	}
-	if err != nil {
+	if err := r.admits(w); err != nil {
 		return early{rep, r.c.refuse(r.id, err)}
 	}
 	was := m.status
@@ -287,6 +283,14 @@ func (r *run) armDelays() {
 		r.due[t] = time.Now().Add(max(0, min(left, t.odd.wait)))
 	}
 	r.wakeDue()
+}
+
+// admits reports why a call with these wishes can't go on with the run.
+func (r *run) admits(w *wishes) error {
+	if err := r.standsAt(w.from); err != nil {
+		return err
+	}
+	return w.fits(&r.m.told)
 }
 
 // standsAt checks the cursor that a Resume demands.

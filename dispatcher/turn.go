@@ -32,10 +32,7 @@ func (r *run) furtherTurn(w *wishes, own func(any)) early {
 	m := r.m
 	rep, _ := r.c.report(m, r.id, r.journal.head.Seq)
 	r.stood = rep
-	err := r.standsAt(w.from)
-	if err == nil {
-		err = w.fits(&m.told)
-	}
+	err := r.admits(w)
 	if err == nil && m.plan != r.c.plan {
 		err = r.adopt()
 	}

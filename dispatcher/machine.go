@@ -475,46 +475,6 @@ func (m *machine) proceed(f *frame) {
 	}
 }
 
-// void takes back what visits of an open superstep did. They run again after a resume.
-func (m *machine) void(x *fact) error {
-	var paths []string
-	if err := json.Unmarshal(x.Data, &paths); err != nil {
-		return err
-	}
-	for _, path := range paths {
-		t := m.find(path)
-		if t == nil || !t.keeps() {
-			return fmt.Errorf("visit %q has nothing that could be voided", path)
-		}
-		if t.phase == failing {
-			t.frame.failing--
-		}
-		if t.odd != nil {
-			t.odd.failure, t.odd.budget, t.odd.collected = nil, t.odd.attempts, nil
-		}
-		m.drop(t)
-		t.phase, t.outcome = ready, ""
-		t.frame.deltas[t.at] = state.Delta{}
-		t.frame.left++
-		m.revive(t.frame)
-	}
-	return nil
-}
-
-// revive lets the visit that holds f go on, if it had failed because f had: something in f
-// runs again. It will fail again, and so on up.
-func (m *machine) revive(f *frame) {
-	for t := f.holder; t != nil && t.phase == failing && t.inner == f; t = f.holder {
-		f = t.frame
-		t.phase, t.odd.failure = inside, nil
-		f.failing--
-		f.left++
-		if t.isItem() {
-			f.refind()
-		}
-	}
-}
-
 // fail brings the run to rest. Data tells if the run itself is at fault.
 func (m *machine) fail(x *fact) error {
 	var r checkpoint.Resting

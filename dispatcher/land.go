@@ -1,0 +1,179 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// land turns what a visit did into facts.
+func (r *run) land(v *visit) {
+	r.drop(v)
+	timedOut := v.stop != nil && v.failed != nil && context.Cause(v.Context) == ErrTimeout
+	v.close()
+	if r.err != nil {
+		return // the store has failed: nothing is kept
+	}
+	r.emitted = v.emitted(r.emitted)
+	if asks := v.asks.Load(); asks != nil && (v.failed == nil || v.failed.returned() || v.failed.kind == dag.FailedOutcome) {
+		r.asked(v, asks)
+		return
+	}
+	var d state.Delta
+	if v.failed == nil {
+		d, v.failed = r.written(v)
+		v.again = v.t.node.Policy.Retry == nil
+	}
+	if v.failed == nil {
+		x := r.blank()
+		x.Kind, x.Path, x.Step, x.Outcome = checkpoint.Done, v.path, v.t.frame.step, v.outcome
+		x.t, x.delta = v.t, d
+		if v.t.isItem() && r.c.store != nil {
+			r.lag.itemDone(d.Size(), v.took)
+		}
+		if v.took > 0 && (r.c.opts.Observe != nil || len(r.audience) > 0) {
+			x.more().took = v.took
+		}
+		if v.Attempt() > 1 {
+			x.Attempt = v.Attempt()
+		}
+		if v.round != nil {
+			v.round.landed(r, x)
+		}
+		r.apply()
+		return
+	}
+	if timedOut && v.failed.kind == dag.FailedError {
+		v.failed.kind = dag.FailedTimeout
+	}
+	if r.halted() && r.ctxDone() && v.failed.returned() {
+		r.m.ready = append(r.m.ready, v.t) // an error after the end is no attempt
+		return
+	}
+	r.attemptFailed(v)
+}
+
+// written returns what a visit wrote, or why that can't be kept.
+func (r *run) written(v *visit) (state.Delta, *userError) {
+	if n := v.t.node; n.Kind == dag.KindRoute && !slices.Contains(n.Outcomes, v.outcome) {
+		return state.Delta{}, undeclared(n, v.outcome)
+	}
+	d, err := r.delta(v.draft)
+	if err != nil {
+		return d, &userError{kind: dag.FailedState, err: err}
+	}
+	return d, nil
+}
+
+// delta returns what was written to a draft, within the limits.
+func (r *run) delta(draft state.Image) (state.Delta, error) {
+	d, size, err := r.c.delta(draft)
+	if err != nil {
+		return d, err
+	}
+	r.landing += size
+	if r.c.opts.Paranoid {
+		return draft.Schema().ParseDelta(d.AppendJSON(nil))
+	}
+	return d, nil
+}
+
+func (c *core) delta(draft state.Image) (d state.Delta, size int, err error) {
+	if d, err = draft.Delta(); err != nil {
+		return d, 0, err
+	}
+	limits := &c.opts.Limits
+	if cell, size := d.MaxValue(); size > limits.ValueBytes {
+		return d, size, &LimitError{"value bytes", limits.ValueBytes, "cell " + cell}
+	}
+	if size = d.Size(); size > limits.VisitBytes {
+		return d, size, &LimitError{"visit bytes", limits.VisitBytes, ""}
+	}
+	return d, size, nil
+}
+
+// asked makes a visit wait for the answers to what it asked, in the order of asking.
+func (r *run) asked(v *visit, last *question) {
+	var all []*question
+	for q := last; q != nil; q = q.before {
+		if !slices.ContainsFunc(all, func(p *question) bool { return p.key == q.key }) {
+			all = append(all, q)
+		}
+	}
+	slices.Reverse(all)
+	for _, q := range all {
+		r.interrupt(v.t, checkpoint.Interrupt{Kind: kindAsked, Key: q.key, Question: q.question, Want: encode(q.want)})
+	}
+}
+
+// attemptFailed states that an attempt failed, and whether and when there is another.
+func (r *run) attemptFailed(v *visit) {
+	t, p, u := v.t, v.t.node.Policy, v.failed
+	a := checkpoint.FailedAttempt{Kind: string(u.kind), Message: clip(u.Error()), Stack: clip(string(u.stack))}
+	made := v.Attempt()
+	var previous time.Duration
+	if t.odd != nil {
+		made -= t.odd.budget
+		previous = t.odd.wait
+	}
+	a.Final = made >= max(p.Attempts, 1) || !v.again
+	if !a.Final {
+		a.Wait = p.Backoff.Delay(v.Key(), v.Attempt(), previous)
+		a.NotBefore = r.c.opts.now().Add(a.Wait)
+		if r.due == nil {
+			r.due = map[*task]time.Time{}
+		}
+		r.due[t] = time.Now().Add(a.Wait)
+	}
+	e := &NodeError{Run: r.id, Path: v.path, Attempt: v.Attempt(), Kind: u.kind, Stack: u.stack, Err: u.err}
+	if u.kind == dag.FailedTimeout {
+		e.Budget = p.Timeout
+	}
+	if a.Final && !t.node.FailureFollowed {
+		r.blame(e)
+	}
+	r.fails(t, v.Attempt(), a, e, v.took)
+	r.wakeDue()
+}
+
+// fails states that an attempt of t failed, or what t holds did (attempt 0).
+func (r *run) fails(t *task, attempt int, a checkpoint.FailedAttempt, err error, took time.Duration) {
+	x := said(checkpoint.Entry{
+		Kind: checkpoint.AttemptFailed, Path: t.path(), Step: t.frame.step, Attempt: attempt, Data: encode(a),
+	}, t)
+	x.err, x.took = err, took
+	r.add(x)
+	if a.Final {
+		delete(r.substitutes, t)
+	}
+}
+
+// clip keeps texts of user code from filling the log.
+func clip(text string) string {
+	const most = 64 << 10
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// blame keeps why a visit failed for the result of this call.
+func (r *run) blame(e *NodeError) {
+	if r.errs == nil {
+		r.errs = map[string]error{}
+	}
+	r.errs[e.Path] = e
+}
+
+func (r *run) nodeError(f *dag.Failure) error {
+	if err := r.errs[f.Path]; err != nil {
+		return err
+	}
+	return &NodeError{Run: r.id, Path: f.Path, Attempt: f.Attempts, Kind: f.Kind, Err: errors.New(f.Message)}
+}

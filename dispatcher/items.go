@@ -20,7 +20,7 @@ func (r *run) enterItems(h *tenure, x *fact) (bool, *userError) {
 	if !ok || failed != nil {
 		return ok, failed
 	}
-	if limit := r.c.opts.Limits.Items; err == nil && e.Count > limit {
+	if limit := min(r.c.opts.Limits.Items, mostItems); err == nil && e.Count > limit {
 		err = &LimitError{"items", limit, t.path()}
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -41,6 +42,9 @@ func (m *machine) enterItems(x *fact) error {
 	var e checkpoint.Items
 	if err := json.Unmarshal(x.Data, &e); err != nil {
 		return err
+	}
+	if e.Count < 0 || e.Count > mostItems {
+		return fmt.Errorf("visit %q has %d items", x.t.path(), e.Count)
 	}
 	t := x.t
 	f := newItems(t, e)

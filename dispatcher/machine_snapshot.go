@@ -261,11 +261,14 @@ func (m *machine) thaw(z *frozenFrame, plan *dag.Plan, holder *task) (*frame, er
 	if f.items != nil {
 		f.refind()
 	}
-	return f, nil
+	return f, f.sound()
 }
 
 // thawBare makes a frame without its visits.
 func thawBare(z *frozenFrame, plan *dag.Plan, holder *task) (f *frame, err error) {
+	if err := z.fits(holder); err != nil {
+		return nil, err
+	}
 	if z.Items != nil {
 		f = newItems(holder, z.Items.Items)
 	} else {
@@ -273,9 +276,11 @@ func thawBare(z *frozenFrame, plan *dag.Plan, holder *task) (f *frame, err error
 		f.open = z.Open
 	}
 	f.iteration, f.step, f.base, f.next, f.refused = z.Iteration, z.Step, z.Base, z.Next, z.Refused
-	for _, i := range f.open {
-		if i < 0 || int(i) >= len(f.tasks) {
-			return nil, fmt.Errorf("frame %q has no node %d", f.path, i)
+	for _, list := range [][]int32{f.open, f.next} {
+		for k, i := range list {
+			if i < 0 || int(i) >= len(f.tasks) || k > 0 && i <= list[k-1] {
+				return nil, fmt.Errorf("frame %q has no nodes %v", f.path, list)
+			}
 		}
 	}
 	if z.Items != nil && z.Items.Open {

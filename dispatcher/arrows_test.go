@@ -37,7 +37,7 @@ var arrows = map[string][]string{
 	"dispatcher":                {"checkpoint", "dag", "state", "github.com/google/uuid", "golang.org/x/sync/"},
 	"pawltest":                  {"checkpoint", "checkpoint/internal/watch", "checkpoint/memory", "dag", "dispatcher", "state", "…"},
 	"supervisor":                {"checkpoint", "dag", "dispatcher", "state", "github.com/google/uuid", "golang.org/x/sync/"},
-	"metrics":                   {"checkpoint", "dag", "dispatcher", "state", "…"},
+	"metrics":                   {"checkpoint", "dag", "dispatcher", "state", "supervisor", "…"},
 }
 
 // onlyImporters names, of a module that one package is to hide, that package. A program

@@ -26,6 +26,12 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	}, labels)
 }
 
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: "pawl", Name: name, Help: help,
+	}, labels)
+}
+
 func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "pawl", Name: name, Help: help, Buckets: buckets,

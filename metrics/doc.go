@@ -3,8 +3,9 @@
 //	m, err := metrics.New(prometheus.DefaultRegisterer)
 //	store, err := badgerstore.Open(ctx, dir, badgerstore.Options{Observe: m.ObserveGroup})
 //	d, err := dispatcher.New(graph, store, dispatcher.Options{Observe: m.Observe})
+//	s, err := supervisor.New(store, supervisor.Options{Observe: m.ObserveSupervisor}, d)
 //
-// One [Metrics] serves any number of dispatchers and stores.
+// One [Metrics] serves any number of dispatchers, stores and supervisors.
 //
 // # Names
 //
@@ -17,17 +18,35 @@
 //	pawl_node_duration_seconds        histogram  graph, node           attempts of Steps and Routes
 //	pawl_attempts_total               counter    graph, node, outcome  the same: done, or how they failed
 //	pawl_interrupts_total             counter    graph, kind           visits that began to wait
+//	pawl_denials_total                counter    graph, node           visits that an interceptor denied
+//	pawl_effects_total                counter    graph, node, outcome  effects that ended
+//	pawl_emitted_total                counter    graph, node           values that nodes emitted, as far as they were kept
+//	pawl_notices_dropped_total        counter    graph                 emitted values that were not kept
+//	pawl_turns_total                  counter    graph                 turns that were begun
+//	pawl_settings_changed_total       counter    graph                 changes of the settings of runs
+//	pawl_migrations_total             counter    graph                 runs that went on with a changed graph
+//	pawl_warnings_total               counter    graph                 calls of OnEnd that went wrong
 //	pawl_append_duration_seconds      histogram  graph                 until a run's entries were durable
 //	pawl_append_bytes                 histogram  graph                 of the entries of one append, about
 //	pawl_group_appends                histogram                        appends that one write of a store joined
 //	pawl_group_bytes                  histogram                        keys and values of one write
 //	pawl_group_duration_seconds       histogram                        until a write was durable
 //	pawl_group_errors_total           counter                          writes that failed
+//	pawl_supervisor_working           gauge      graph                 runs at work
+//	pawl_supervisor_waiting           gauge      graph                 runs that wait for their turn
+//	pawl_supervisor_wait_seconds      histogram  graph                 until a run had its turn
+//	pawl_supervisor_joined_total      counter    graph                 submissions of runs that were there already
+//	pawl_supervisor_refused_total     counter    graph, reason         submissions that were refused
+//	pawl_supervisor_recovered_total   counter    graph, outcome        runs that had been left
+//	pawl_supervisor_drains_total      counter    outcome               drains that ended
 //
 // Every label has few values. graph is the name of a graph; node is a node path, which has
 // no iterations (compose-loop/validate), and "" for the frame of the run itself; status is
 // how a run came to rest, or running if the call left it behind: its dispatcher drained, or
-// its store failed; outcome is done or a dag.FailureKind; kind is before, after or asked.
+// its store failed; kind is before, after or asked; reason is full or draining. outcome is,
+// of an attempt, done or a dag.FailureKind; of an effect, kept or lost, if its output is not
+// kept because it did not happen or its output can't be; of a recovery, rested or failed; of
+// a drain, ended or stuck.
 //
 // # What is counted
 //

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -19,6 +20,11 @@ type Metrics struct {
 	attempts, interrupts     *prometheus.CounterVec
 	appends, appendBytes     *prometheus.HistogramVec
 
+	denials, effects                        *prometheus.CounterVec
+	emitted, dropped                        *prometheus.CounterVec
+	turns, settings                         *prometheus.CounterVec
+	migrations, warnings                    *prometheus.CounterVec
+	supervised                              supervised
 	groupAppends, groupBytes, groupDuration prometheus.Histogram
 	groupErrors                             prometheus.Counter
 }
@@ -52,6 +58,15 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "pawl", Name: "runs_in_flight", Help: "Calls that have not ended.",
 		}, []string{"graph"}),
+		denials:       counter("denials_total", "Visits that an interceptor denied.", "graph", "node"),
+		effects:       counter("effects_total", "Effects that ended.", "graph", "node", "outcome"),
+		emitted:       counter("emitted_total", "Values that nodes emitted, as far as they were kept.", "graph", "node"),
+		dropped:       counter("notices_dropped_total", "Emitted values that were not kept.", "graph"),
+		turns:         counter("turns_total", "Turns that were begun.", "graph"),
+		settings:      counter("settings_changed_total", "Changes of the settings of runs.", "graph"),
+		migrations:    counter("migrations_total", "Runs that went on with a changed graph.", "graph"),
+		warnings:      counter("warnings_total", "Calls of OnEnd that went wrong.", "graph"),
+		supervised:    newSupervised(),
 		groupAppends:  single("group_appends", "Appends that one write of a store joined.", joined),
 		groupBytes:    single("group_bytes", "Keys and values of one write of a store.", sizes),
 		groupDuration: single("group_duration_seconds", "Until a write of a store was durable.", durations),
@@ -59,11 +74,14 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 			Namespace: "pawl", Name: "group_errors_total", Help: "Writes of a store that failed.",
 		}),
 	}
-	if err := reg.Register(&collector{
+	all := collector{
 		m.started, m.resumed, m.rested, m.inFlight, m.supersteps, m.nodes, m.attempts,
-		m.interrupts, m.appends, m.appendBytes,
+		m.interrupts, m.denials, m.effects, m.emitted, m.dropped, m.turns, m.settings, m.migrations, m.warnings,
+		m.appends, m.appendBytes,
 		m.groupAppends, m.groupBytes, m.groupDuration, m.groupErrors,
-	}); err != nil {
+	}
+	all = append(all, m.supervised.collectors()...)
+	if err := reg.Register(&all); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	return m, nil
@@ -85,6 +103,28 @@ func (m *Metrics) Observe(e dispatcher.Event) {
 		m.attempt(e, "done")
 	case dispatcher.AttemptFailed:
 		m.attempt(e, string(e.Failure))
+		if denied(e) {
+			m.denials.WithLabelValues(e.Graph, e.Node).Inc()
+		}
+	case dispatcher.EffectEnded:
+		outcome := "kept"
+		if e.Cause != "" {
+			outcome = "lost"
+		}
+		m.effects.WithLabelValues(e.Graph, e.Node, outcome).Inc()
+	case dispatcher.Emitted:
+		m.emitted.WithLabelValues(e.Graph, e.Node).Inc()
+	case dispatcher.Lagged:
+		m.dropped.WithLabelValues(e.Graph).Add(float64(e.Dropped))
+	case dispatcher.TurnBegun:
+		m.turns.WithLabelValues(e.Graph).Inc()
+		m.inFlight.WithLabelValues(e.Graph).Inc() // of a run that was completed
+	case dispatcher.SettingsChanged:
+		m.settings.WithLabelValues(e.Graph).Inc()
+	case dispatcher.GraphMigrated:
+		m.migrations.WithLabelValues(e.Graph).Inc()
+	case dispatcher.Warned:
+		m.warnings.WithLabelValues(e.Graph).Inc()
 	case dispatcher.VisitInterrupted:
 		m.interrupts.WithLabelValues(e.Graph, e.Outcome).Inc()
 	case dispatcher.SuperstepEnded:
@@ -93,6 +133,13 @@ func (m *Metrics) Observe(e dispatcher.Event) {
 		m.appends.WithLabelValues(e.Graph).Observe(e.Duration.Seconds())
 		m.appendBytes.WithLabelValues(e.Graph).Observe(float64(e.Bytes))
 	}
+}
+
+// denied reports whether the event is of a visit that was denied itself, and not of one that
+// holds it.
+func denied(e dispatcher.Event) bool {
+	var n *dispatcher.NodeError
+	return e.Failure == dag.FailedDenied && (!errors.As(e.Err, &n) || n.Path == e.Path)
 }
 
 // attempt counts an attempt of user code. Loops and Embeds have none: what they take is

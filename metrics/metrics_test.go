@@ -18,6 +18,7 @@ import (
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/metrics"
+	"github.com/pawlgo/pawl/supervisor"
 )
 
 // A scrape is what a Prometheus server would see: the value of each series.
@@ -75,10 +76,30 @@ func everything(m *metrics.Metrics) {
 		{Kind: dispatcher.AttemptFailed, Path: "loop/3/a", Node: "loop/a", Attempt: 1, Failure: dag.FailedPanic},
 		{Kind: dispatcher.VisitInterrupted, Outcome: "asked"},
 		{Kind: dispatcher.SuperstepEnded, Path: "loop/2", Node: "loop", Step: 1, Duration: 2 * time.Millisecond},
+		{Kind: dispatcher.AttemptFailed, Path: "loop/4/a", Node: "loop/a", Failure: dag.FailedDenied, Err: &dispatcher.NodeError{Path: "loop/4/a"}},
+		{Kind: dispatcher.AttemptFailed, Path: "loop", Node: "loop", Failure: dag.FailedDenied, Err: &dispatcher.NodeError{Path: "loop/4/a"}},
+		{Kind: dispatcher.EffectEnded, Node: "loop/a", ID: "e"},
+		{Kind: dispatcher.EffectEnded, Node: "loop/a", ID: "f", Cause: "not done: rain"},
+		{Kind: dispatcher.Emitted, Node: "loop/a"},
+		{Kind: dispatcher.Lagged, Dropped: 7},
+		{Kind: dispatcher.TurnBegun},
+		{Kind: dispatcher.SettingsChanged},
+		{Kind: dispatcher.GraphMigrated},
+		{Kind: dispatcher.Warned},
 		{Kind: dispatcher.Appended, Entries: 2, Bytes: 300, Duration: 3 * time.Millisecond},
 	} {
 		e.Graph, e.Run = "g", "r"
 		m.Observe(e)
+	}
+	for _, e := range []supervisor.Event{
+		{Kind: supervisor.Queued}, {Kind: supervisor.Began, Waited: time.Second}, {Kind: supervisor.Ended},
+		{Kind: supervisor.Queued}, {Kind: supervisor.Began}, {Kind: supervisor.Queued}, {Kind: supervisor.Queued},
+		{Kind: supervisor.Dropped}, {Kind: supervisor.Joined}, {Kind: supervisor.Refused, Err: supervisor.ErrQueueFull},
+		{Kind: supervisor.Refused, Err: supervisor.ErrDraining}, {Kind: supervisor.Recovered},
+		{Kind: supervisor.Recovered, Err: errors.New("damaged")}, {Kind: supervisor.Drained, Err: supervisor.ErrStuck},
+	} {
+		e.Graph = "g"
+		m.ObserveSupervisor(e)
 	}
 	m.ObserveGroup(checkpoint.Group{Appends: 3, Bytes: 900, Duration: time.Millisecond})
 	m.ObserveGroup(checkpoint.Group{Appends: 1, Err: errors.New("disk")})
@@ -197,5 +218,16 @@ func TestValues(t *testing.T) {
 		`pawl_node_duration_seconds_count{graph="g",node="loop/a"}`:    2,
 		`pawl_attempts_total{graph="g",node="loop/a",outcome="done"}`:  1,
 		`pawl_attempts_total{graph="g",node="loop/a",outcome="panic"}`: 1,
+		`pawl_denials_total{graph="g",node="loop/a"}`:                  1,
+		`pawl_effects_total{graph="g",node="loop/a",outcome="kept"}`:   1,
+		`pawl_effects_total{graph="g",node="loop/a",outcome="lost"}`:   1,
+		`pawl_notices_dropped_total{graph="g"}`:                        7,
+		`pawl_supervisor_working{graph="g"}`:                           1,
+		`pawl_supervisor_waiting{graph="g"}`:                           1,
+		`pawl_supervisor_wait_seconds_sum{graph="g"}`:                  1,
+		`pawl_supervisor_refused_total{graph="g",reason="full"}`:       1,
+		`pawl_supervisor_refused_total{graph="g",reason="draining"}`:   1,
+		`pawl_supervisor_recovered_total{graph="g",outcome="failed"}`:  1,
+		`pawl_supervisor_drains_total{outcome="stuck"}`:                1,
 	})
 }

@@ -1,0 +1,69 @@
+package metrics
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlgo/pawl/supervisor"
+)
+
+// supervised is what is counted of supervisors.
+type supervised struct {
+	working, waiting                   *prometheus.GaugeVec
+	waits                              *prometheus.HistogramVec
+	joined, refused, recovered, drains *prometheus.CounterVec
+}
+
+func newSupervised() supervised {
+	return supervised{
+		working:   gauge("supervisor_working", "Runs at work.", "graph"),
+		waiting:   gauge("supervisor_waiting", "Runs that wait for their turn.", "graph"),
+		waits:     histogram("supervisor_wait_seconds", "Until a run had its turn.", durations, "graph"),
+		joined:    counter("supervisor_joined_total", "Submissions of runs that were there already.", "graph"),
+		refused:   counter("supervisor_refused_total", "Submissions that were refused.", "graph", "reason"),
+		recovered: counter("supervisor_recovered_total", "Runs that had been left.", "graph", "outcome"),
+		drains:    counter("supervisor_drains_total", "Drains that ended.", "outcome"),
+	}
+}
+
+func (s *supervised) collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.working, s.waiting, s.waits, s.joined, s.refused, s.recovered, s.drains}
+}
+
+// ObserveSupervisor counts an event of a supervisor. It is meant for
+// supervisor.Options.Observe.
+func (m *Metrics) ObserveSupervisor(e supervisor.Event) {
+	s := &m.supervised
+	switch e.Kind {
+	case supervisor.Queued:
+		s.waiting.WithLabelValues(e.Graph).Inc()
+	case supervisor.Joined:
+		s.joined.WithLabelValues(e.Graph).Inc()
+	case supervisor.Refused:
+		reason := "full"
+		if errors.Is(e.Err, supervisor.ErrDraining) {
+			reason = "draining"
+		}
+		s.refused.WithLabelValues(e.Graph, reason).Inc()
+	case supervisor.Began:
+		s.waiting.WithLabelValues(e.Graph).Dec()
+		s.working.WithLabelValues(e.Graph).Inc()
+		s.waits.WithLabelValues(e.Graph).Observe(e.Waited.Seconds())
+	case supervisor.Ended:
+		s.working.WithLabelValues(e.Graph).Dec()
+	case supervisor.Dropped:
+		s.waiting.WithLabelValues(e.Graph).Dec()
+	case supervisor.Recovered:
+		s.recovered.WithLabelValues(e.Graph, either(e.Err, "rested", "failed")).Inc()
+	case supervisor.Drained:
+		s.drains.WithLabelValues(either(e.Err, "ended", "stuck")).Inc()
+	}
+}
+
+func either(err error, well, ill string) string {
+	if err != nil {
+		return ill
+	}
+	return well
+}

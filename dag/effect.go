@@ -98,6 +98,9 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // question that has no answer ([ErrAsked]). Outside a run Effect calls fn.
 func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context.Context, In) (Out, error), options ...EffectOption) (Out, error) {
 	var out Out
+	if fn == nil {
+		return out, fmt.Errorf("dag: the function of effect %q is nil", key)
+	}
 	v := visitOf(ctx)
 	if v == nil {
 		return fn(ctx, in)

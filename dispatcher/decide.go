@@ -296,7 +296,7 @@ func (f *frame) merge(writes []state.Write) (state.Merged, error) {
 
 // park keeps a superstep that can't be merged until nothing runs any more.
 func (r *run) park(kind string, err error, voids []string) {
-	p := parked{voids: voids, fault: fault{kind: kind, message: fmt.Sprint(err)}, err: err}
+	p := parked{voids: voids, fault: fault{kind: kind, message: clip(fmt.Sprint(err))}, err: err}
 	var u *userError
 	if kind == "merge" || kind == "check" || kind == "hook" {
 		e := &FaultError{Kind: kind, Message: p.fault.message, Err: err}
@@ -424,7 +424,7 @@ func (r *run) undecided(d decision, u *userError) {
 	e := &NodeError{Run: r.id, Path: t.path(), Kind: u.kind, Stack: u.stack, Err: u.err}
 	r.blame(e)
 	r.fails(t, 0, checkpoint.FailedAttempt{
-		Kind: string(u.kind), Message: u.Error(), Stack: string(u.stack), Final: true,
+		Kind: string(u.kind), Message: clip(u.Error()), Stack: clip(string(u.stack)), Final: true,
 	}, e, 0)
 }
 

@@ -18,7 +18,8 @@ func (m *machine) void(x *fact) error {
 		if t == nil || !t.keeps() {
 			return fmt.Errorf("visit %q has nothing that could be voided", path)
 		}
-		if t.phase == failing {
+		was := t.phase
+		if was == failing {
 			t.frame.failing--
 		}
 		if t.odd != nil {
@@ -28,6 +29,9 @@ func (m *machine) void(x *fact) error {
 		t.phase, t.outcome = ready, ""
 		t.frame.deltas[t.at] = state.Delta{}
 		t.frame.left++
+		if was == failing && t.isItem() {
+			t.frame.refind()
+		}
 		m.revive(t.frame)
 	}
 	return nil

@@ -75,15 +75,55 @@ func (c *core) changed(id, stored string, reasons []string) *GraphChangedError {
 }
 
 // report reads a machine. Of a run of another graph the state is read with the dispatcher's
-// types; if it does not fit them the report has none, and the error says why.
+// types, or as a migration has it; if it does not fit them, or the graph is of another name,
+// the report has none, and the error says why.
 func (c *core) report(m *machine, id string, seq uint64) (*report, error) {
 	rep := m.report(id, seq)
 	if m.plan == c.plan || m.root == nil {
 		return rep, nil
 	}
+	if err := c.sameName(id, m.plan.Name, m.plan.Digest); err != nil {
+		return rep, err
+	}
 	var err error
-	rep.state, err = c.typed(m, m.root.view, id, seq)
+	if rep.state, err = c.typed(m, m.root.view, id, seq); err == nil {
+		return rep, nil
+	}
+	if next := c.carried(m); next != nil {
+		rep.state, err = next.root.view.Draft().Value(), nil
+	}
 	return rep, err
+}
+
+// sameName refuses a run of a graph of another name, unless a migration names that graph.
+func (c *core) sameName(id, name, digest string) error {
+	named := slices.ContainsFunc(c.opts.Migrations, func(m Migration) bool { return m.From == digest })
+	if name == c.plan.Name || named {
+		return nil
+	}
+	return c.changed(id, digest, []string{fmt.Sprintf("the graph was %q and is %q", name, c.plan.Name)})
+}
+
+// carried is the machine as a migration makes it, for reading only; nil if none does.
+func (c *core) carried(m *machine) *machine {
+	how := c.migration(m.plan)
+	if how == nil {
+		return nil
+	}
+	done, err := how.onto(m, c.plan)
+	if err != nil || done.reasons != nil {
+		return nil
+	}
+	z, err := parseMachine(done.machine)
+	if err != nil {
+		return nil
+	}
+	next := newMachine(c.plan)
+	next.replaying = true
+	if next.thawAll(z) != nil || next.root == nil {
+		return nil
+	}
+	return next
 }
 
 // typed is a copy of a state of the machine in the types of the dispatcher's own graph. If

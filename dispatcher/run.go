@@ -265,7 +265,7 @@ func (r *run) rest() {
 		if r.parent.Err() == context.DeadlineExceeded && !errors.As(cause, &byPost) {
 			x.Kind = checkpoint.TimedOut
 		}
-		resting.Cause = fmt.Sprint(cause)
+		resting.Cause = clip(fmt.Sprint(cause))
 		told = cause
 	case len(r.parked) > 0:
 		p := r.parked[0]
@@ -275,7 +275,7 @@ func (r *run) rest() {
 		told = p.err
 	case len(failures) > 0:
 		x.Kind = checkpoint.Failed
-		resting.Cause = failures[0].Path + ": " + failures[0].Message
+		resting.Cause = clip(failures[0].Path + ": " + failures[0].Message)
 		told = r.nodeError(failures[0])
 	case len(r.m.waits) > 0:
 		x.Kind = checkpoint.Waiting

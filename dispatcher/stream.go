@@ -42,9 +42,10 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 	}
 	of, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
-	go func() { // whichever way stream ends, it cancels it and waits for it
+	var ran early // read once ended is closed
+	go func() {   // whichever way stream ends, it cancels it and waits for it
 		defer close(ended)
-		rep, err = c.run(of, id, how, input, append(options[:len(options):len(options)], rd.ears.option()))
+		ran.rep, ran.err = c.run(of, id, how, input, append(options[:len(options):len(options)], rd.ears.option()))
 	}()
 	defer func() {
 		cancel(errLeft)
@@ -55,6 +56,7 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 		return nil, nil, true
 	}
 	<-ended // within the grace period, if ctx is done
+	rep, err = ran.rep, ran.err
 	if readErr != nil && ctx.Err() != nil {
 		rd.limit = c.opts.Grace
 		readErr = rd.read(context.WithoutCancel(ctx), ended)

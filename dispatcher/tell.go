@@ -70,6 +70,13 @@ func (c *core) enqueue(ctx context.Context, id string, input func(any), options 
 	if err := c.exists(ctx, id); err != nil {
 		return err
 	}
+	info, err := c.store.Stat(ctx, id)
+	if err == nil {
+		err = c.sameName(id, info.Graph, info.Digest)
+	}
+	if err != nil {
+		return c.refuse(id, err)
+	}
 	written := c.plan.Schema.New()
 	var d state.Delta
 	failed := protect(func() {
@@ -100,6 +107,16 @@ func (c *core) enqueue(ctx context.Context, id string, input func(any), options 
 	return c.refuse(id, err)
 }
 
+// unawaited says why nobody waits for the answer to an interrupt.
+func (c *core) unawaited(ctx context.Context, id, interrupt string) string {
+	for e, err := range c.store.Read(ctx, id, 1, 0) {
+		if err == nil && e.Kind == checkpoint.Answered && e.ID == interrupt {
+			return "it was answered already"
+		}
+	}
+	return "no such interrupt waits"
+}
+
 // answerInterrupt is Answer. Every answer is first posted, under an id made of the
 // interrupt's, so that of two different ones the store refuses the second; then whoever
 // has the lease, a live run or Answer itself, drains it into the log.
@@ -120,7 +137,7 @@ func (c *core) answerInterrupt(ctx context.Context, id, interrupt string, value 
 	}
 	p := m.waits[interrupt]
 	if p == nil {
-		return &AnswerError{id, interrupt, "no such interrupt waits", ErrNotAwaited}
+		return &AnswerError{id, interrupt, c.unawaited(ctx, id, interrupt), ErrNotAwaited}
 	}
 	if err := p.accepts(answer); err != nil {
 		return &AnswerError{id, interrupt, plain(err), ErrAnswerType}

@@ -150,7 +150,7 @@ func (r *run) beginTurn(h *tenure, in input) (begun, owner bool) {
 		r.undecided(decision{kind: takeInput}, failed)
 		return false, true
 	case err != nil:
-		r.refuseInput(&FaultError{Kind: "input", Message: fmt.Sprint(err), Err: err})
+		r.refuseInput(&FaultError{Kind: "input", Message: clip(fmt.Sprint(err)), Err: err})
 		return false, true
 	}
 	r.taking = nil

@@ -2,7 +2,7 @@
 // its turn, and in a way that the process can end and begin again.
 //
 //	s, err := supervisor.New(store, supervisor.Options{Cap: 8}, orders, invoices)
-//	recovered, err := s.Recover(ctx)                             // what the last process left
+//	go s.Recover(ctx)                                            // what the last process left
 //	task, err := supervisor.Submit(ctx, s, orders, tenant, "order-7", input)
 //	res, err := task.Wait(ctx)                                   // or don't
 //	drained, err := s.Drain(ctx)                                 // when the process is to end
@@ -17,7 +17,9 @@
 //
 // A run that was submitted belongs to the supervisor. The context of a submission gives the
 // run its values, and neither its end nor its deadline; that of a Wait ends the waiting. To
-// end a run, cancel it by its id (dispatcher.Dispatcher.Cancel), or drain.
+// end a run at work, cancel it by its id (dispatcher.Dispatcher.Cancel), or drain. One that
+// waits in the queue can't be withdrawn, but for a recovered one: if it was cancelled when
+// its turn comes it stays so.
 //
 // # Ending and beginning
 //

@@ -125,7 +125,7 @@ func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
 	}
 	for {
 		room := c.s.room()
-		t, err := c.s.resume(ctx, info.Labels[c.s.options.Label], info, nil)
+		t, err := c.s.resume(ctx, info.Labels[c.s.options.Label], info, nil, checkpoint.Status.Resting)
 		var refused *RunError
 		switch {
 		case err == nil:

@@ -20,27 +20,37 @@ type Task[S any] struct {
 // its end.
 //
 // If the run waits or is at work already, the task is the one that is there: input and
-// options are not looked at, and both callers get one result, which neither may change.
+// options are not looked at, and both callers get one result, which neither may change; if
+// it is there as a run of another graph, a [*RunError] wraps dispatcher.ErrBusy.
 // ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait; then nothing
 // has happened.
 func Submit[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string, input func(*S),
 	options ...dispatcher.RunOption,
 ) (*Task[S], error) {
-	return Go(ctx, s, d, key, run,
+	return enter(ctx, s, d, key, run, joins,
 		func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error) {
 			return d.Run(ctx, run, input, append(options[:len(options):len(options)], drain)...)
 		})
 }
 
 // Go is [Submit] for any call of d that works on the run: Start, Resume or Turn, say. call
-// has to pass on its context and the option drain, and to return when d has.
+// has to pass on its context and the option drain, and to return when d has. If the run
+// waits or is at work already Go is refused, because what call would have done is not what
+// is done there: a [*RunError] that wraps dispatcher.ErrBusy.
 func Go[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string,
 	call func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error),
 ) (*Task[S], error) {
+	return enter(ctx, s, d, key, run, alone, call)
+}
+
+func enter[S any](
+	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string, how joining,
+	call func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error),
+) (*Task[S], error) {
 	drain := dispatcher.Drain(s.drain)
-	t, err := s.submit(ctx, run, d.Graph(), key, func(ctx context.Context) outcome {
+	t, err := s.submit(ctx, run, d.Graph(), key, how, func(ctx context.Context) outcome {
 		return outcomeOf(call(ctx, drain))
 	})
 	if err != nil {
@@ -61,23 +71,28 @@ func (s *Supervisor) Continue(
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.resume(ctx, key, info, options)
+	t, err := s.resume(ctx, key, info, options, func(checkpoint.Status) bool { return false })
 	if err != nil {
 		return nil, err
 	}
 	return &Task[struct{}]{ticket: t}, nil
 }
 
-// resume has the runner of its graph go on with a run.
+// resume has the runner of its graph go on with a run, unless its status is another one when
+// it is its turn.
 func (s *Supervisor) resume(
 	ctx context.Context, key string, info checkpoint.Info, options []dispatcher.RunOption,
+	unless func(checkpoint.Status) bool,
 ) (*ticket, error) {
 	r := s.runners[info.Graph]
 	if r == nil {
 		return nil, &RunError{Run: info.Run, Graph: info.Graph, Err: ErrUnknownGraph}
 	}
 	all := append(options[:len(options):len(options)], dispatcher.Drain(s.drain))
-	return s.submit(ctx, info.Run, info.Graph, key, func(ctx context.Context) outcome {
+	return s.submit(ctx, info.Run, info.Graph, key, joins, func(ctx context.Context) outcome {
+		if now, err := s.store.Stat(ctx, info.Run); err == nil && unless(now.Status) {
+			return outcome{status: now.Status}
+		}
 		return outcomeOf(r.Continue(ctx, info.Run, all...))
 	})
 }

@@ -37,9 +37,17 @@ func outcomeOf[S any](res *dispatcher.Result[S], err error) outcome {
 	return outcome{result: res, status: res.Status, abandoned: len(res.Abandoned) > 0, err: err}
 }
 
+// Whether a submission joins one of the same run that is there, or is refused.
+type joining uint8
+
+const (
+	joins joining = iota + 1
+	alone
+)
+
 // submit queues a run, or joins one that is there. ctx gives call its values.
 func (s *Supervisor) submit(
-	ctx context.Context, run, graph, key string, call func(context.Context) outcome,
+	ctx context.Context, run, graph, key string, how joining, call func(context.Context) outcome,
 ) (*ticket, error) {
 	if err := checkpoint.CheckRunID(run); err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
@@ -55,7 +63,12 @@ func (s *Supervisor) submit(
 		run: run, graph: graph, key: key, came: time.Now(), done: make(chan struct{}),
 		call: func() outcome { return call(of) }, cancel: cancel,
 	}
-	first, joined, err := s.admit(t)
+	first, joined, err := s.admit(t, how)
+	defer func() { // whatever becomes of this goroutine in an observer
+		if first != nil {
+			go s.work(first) // ends when nobody waits for a turn; Drain waits for it
+		}
+	}()
 	if joined != nil {
 		s.tell(Event{Kind: Joined, Run: run, Graph: graph, Key: key})
 		return joined, nil
@@ -65,21 +78,21 @@ func (s *Supervisor) submit(
 		return nil, err
 	}
 	s.tell(Event{Kind: Queued, Run: run, Graph: graph, Key: key})
-	if first != nil {
-		go s.work(first) // ends when nobody waits for a turn; Drain waits for it
-	}
 	return t, nil
 }
 
 // admit queues t, and returns who is to be begun. If the run is there already, joined is its
 // ticket.
-func (s *Supervisor) admit(t *ticket) (first, joined *ticket, err error) {
+func (s *Supervisor) admit(t *ticket, how joining) (first, joined *ticket, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending != nil {
 		return nil, nil, fmt.Errorf("%w: run %q", ErrDraining, t.run)
 	}
 	if joined = s.tickets[t.run]; joined != nil {
+		if how == alone || joined.graph != t.graph {
+			return nil, nil, &RunError{Run: t.run, Graph: joined.graph, Err: dispatcher.ErrBusy}
+		}
 		return nil, joined, nil
 	}
 	if s.working >= s.options.Cap {
@@ -137,8 +150,12 @@ func (s *Supervisor) work(t *ticket) {
 // ends the goroutine, another one goes on.
 func (s *Supervisor) turn(t *ticket) (next *ticket) {
 	began := time.Now()
-	s.tell(Event{Kind: Began, Run: t.run, Graph: t.graph, Key: t.key, Waited: began.Sub(t.came)})
-	returned := false
+	returned, goesOn := false, false
+	defer func() {
+		if next = s.end(t); next != nil && !goesOn {
+			go s.work(next) // as the goroutine that ends here
+		}
+	}()
 	defer func() {
 		p := recover()
 		if !returned {
@@ -148,10 +165,9 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 		s.tell(Event{
 			Kind: Ended, Run: t.run, Graph: t.graph, Key: t.key, Duration: time.Since(began), Err: t.out.err,
 		})
-		if next = s.end(t); next != nil && !returned && p == nil {
-			go s.work(next) // as the goroutine that ends here
-		}
+		goesOn = returned || p != nil
 	}()
+	s.tell(Event{Kind: Began, Run: t.run, Graph: t.graph, Key: t.key, Waited: began.Sub(t.came)})
 	t.out = t.call()
 	returned = true
 	return nil

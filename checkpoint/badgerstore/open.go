@@ -38,6 +38,9 @@ func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, er
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	o = o.withDefaults(dir)
 	lock, id, err := claim(dir)
 	if err != nil {

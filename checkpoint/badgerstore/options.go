@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"fmt"
 	"path/filepath"
 
 	"github.com/dgraph-io/badger/v4"
@@ -23,7 +24,7 @@ type Options struct {
 	Observe func(checkpoint.Group)
 
 	// MemTableSize is how many bytes are collected in memory before they become a table.
-	// Zero means 64 MiB; the least is 4 MiB.
+	// Zero means 64 MiB; less than 4 MiB means 4 MiB.
 	MemTableSize int64
 
 	// FreeSpace is how many bytes have to be free on the device before a write, beside those
@@ -43,6 +44,19 @@ type Options struct {
 }
 
 const leastMemTable = 4 << 20
+
+// check says which option can't be.
+func (o Options) check() error {
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{{"MemTableSize", o.MemTableSize}, {"FreeSpace", o.FreeSpace}, {"Waiting", o.Waiting}} {
+		if n.value < 0 {
+			return fmt.Errorf("badgerstore: Options.%s is negative: %d", n.name, n.value)
+		}
+	}
+	return nil
+}
 
 func (o Options) withDefaults(dir string) Options {
 	if o.MemTableSize == 0 {

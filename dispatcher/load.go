@@ -91,6 +91,11 @@ func (c *core) read(ctx context.Context, id string, upTo uint64) (*report, error
 		seq = head.Seq
 	}
 	rep, err := c.report(m, id, seq)
+	if err != nil {
+		if next := c.carried(m); next != nil { // as the call that goes on will have it
+			rep.state, err = next.root.view.Draft().Value(), nil
+		}
+	}
 	return rep, c.refuse(id, err)
 }
 

@@ -75,8 +75,8 @@ func (c *core) changed(id, stored string, reasons []string) *GraphChangedError {
 }
 
 // report reads a machine. Of a run of another graph the state is read with the dispatcher's
-// types, or as a migration has it; if it does not fit them, or the graph is of another name,
-// the report has none, and the error says why.
+// types; if it does not fit them, or the graph is of another name, the report has none, and
+// the error says why.
 func (c *core) report(m *machine, id string, seq uint64) (*report, error) {
 	rep := m.report(id, seq)
 	if m.plan == c.plan || m.root == nil {
@@ -86,12 +86,7 @@ func (c *core) report(m *machine, id string, seq uint64) (*report, error) {
 		return rep, err
 	}
 	var err error
-	if rep.state, err = c.typed(m, m.root.view, id, seq); err == nil {
-		return rep, nil
-	}
-	if next := c.carried(m); next != nil {
-		rep.state, err = next.root.view.Draft().Value(), nil
-	}
+	rep.state, err = c.typed(m, m.root.view, id, seq)
 	return rep, err
 }
 

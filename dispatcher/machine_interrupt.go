@@ -86,6 +86,9 @@ func (m *machine) decided(p *pending, v Verdict) {
 	delete(m.waits, p.id)
 	t := p.t
 	rejected := &dag.Failure{Path: t.path(), Attempts: t.attempts(), Kind: dag.FailedRejected, Message: "rejected " + p.kind + " the visit"}
+	if m.status == checkpoint.StatusFailed {
+		m.fresh = append(m.fresh, rejected)
+	}
 	if p.kind == kindBefore {
 		m.decidedBefore(p, v, rejected)
 		return
@@ -145,6 +148,7 @@ func (m *machine) resume(x *fact, was checkpoint.Status) error {
 	if was == checkpoint.StatusFailed && !m.deadEnd() {
 		m.renew(m.root)
 	}
+	m.fresh = nil
 	if r.Ends {
 		for _, p := range m.pendings() {
 			if p.kind != kindAsked && p.ask.By == "" {
@@ -156,9 +160,10 @@ func (m *machine) resume(x *fact, was checkpoint.Status) error {
 }
 
 // renew gives every visit of f that failed, and whose failure nobody follows, another
-// chance; and so on inside the frames that its visits hold.
+// chance; and so on inside the frames that its visits hold. What a person has rejected since
+// the run failed is no reason why it did, and stays: it would never be seen to have failed.
 func (m *machine) renew(f *frame) {
-	if f.refused != nil {
+	if f.refused != nil && !slices.Contains(m.fresh, f.refused) {
 		f.refused = nil
 		f.failing--
 		m.proceed(f)
@@ -168,12 +173,15 @@ func (m *machine) renew(f *frame) {
 		switch {
 		case t.phase == inside && !t.node.FailureFollowed:
 			m.renew(t.inner)
-		case t.phase == failing:
+		case t.phase == failing && (t.inner != nil || !slices.Contains(m.fresh, t.odd.failure)):
 			f.failing--
 			f.left++
 			t.odd.failure, t.odd.budget = nil, t.odd.attempts
 			m.restart(t)
 		}
+	}
+	if m.fresh != nil && f.left == 0 && f.failing > 0 && f.holder != nil && f.holder.phase == inside {
+		m.check(f)
 	}
 }
 

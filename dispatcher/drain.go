@@ -44,5 +44,5 @@ func (r *run) cause() error {
 // atEnd reports whether nothing could run although nothing has told the run to stop but
 // that it is to drain: so it rests as it would have.
 func (r *run) atEnd() bool {
-	return !r.ctxDone() && r.m.root.begun() && len(r.m.ready) == 0 && len(r.due) == 0
+	return !r.ctxDone() && r.m.root.begun() && len(r.m.ready) == 0 && len(r.due) == 0 && !r.unasked
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -14,6 +15,7 @@ import (
 // not asked: the call that begins the visit does.
 func (r *run) gate(h *tenure, t *task) (bool, *userError) {
 	if r.halted() {
+		r.unasked = true
 		return true, nil
 	}
 	call := r.intercepted(t)
@@ -173,6 +175,9 @@ func (x *round) run(v *visit) *userError {
 	} else {
 		x.done.Instead = x.own.by
 		failed = v.substitute(x.own.body)
+	}
+	if n := v.t.node; failed == nil && n.Kind == dag.KindRoute && !slices.Contains(n.Outcomes, v.outcome) {
+		failed = undeclared(n, v.outcome) // no result that After could look at
 	}
 	for _, g := range x.after {
 		if failed != nil || v.asks.Load() != nil { // who waits for an answer has no result

@@ -195,8 +195,17 @@ func TestSubstitutesThatFail(t *testing.T) {
 	}
 	quiet(t)
 	var w witness
+	b := dag.New[Tale]("undeclared")
+	dag.End(b, dag.Route(b, "choose", w.routes(func(*Tale) way { return "up" }), []way{left, right}))
+	rescues := hookAfter(nil, func(dispatcher.Call, []string) dispatcher.Change {
+		t.Error("asked about an outcome that is not declared")
+		return dispatcher.Replace(saying("left", "left"))
+	})
+	res, err := process(t, frozen(t, b), new(memory.Store), rescues).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "choose")
+	w.took()
 	o := hookBefore([]string{"b"}, always(dispatcher.Instead(saying("left", "left"))))
-	res, err := process(t, line(t, &w, nil), new(memory.Store), o).Run(t.Context(), run, nil)
+	res, err = process(t, line(t, &w, nil), new(memory.Store), o).Run(t.Context(), run, nil)
 	rests(t, res, err, checkpoint.StatusFailed, "b") // a step has no outcomes
 	zero := hookAfter([]string{"b"}, func(dispatcher.Call, []string) dispatcher.Change { return dispatcher.Change{} })
 	res, err = process(t, line(t, &w, nil), new(memory.Store), zero).Run(t.Context(), run, nil)

@@ -89,6 +89,7 @@ type run struct {
 	starting    bool                 // Hooks.OnStart is being called
 	hooked      atomic.Int32         // hooksBegun, hooksOver
 	substitutes map[*task]substitute // what interceptors run in place of functions
+	unasked     bool                 // some visit could begin, if interceptors were asked
 
 	lines  []checkpoint.Entry // memory for the next append
 	bytes  []byte

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -39,13 +40,14 @@ func answerTo(path, key string) string { return fmt.Sprintf("%d ", chance(1000, 
 
 // asking is what the reference makes of the graph when everything is answered at once.
 func (c *randomCase) asking() *reference {
-	r := newReference(c.spec, fill(input, "input", ""))
+	r := newReference(c.spec, c.rules, fill(input, "input", ""))
 	r.answers = func(path string) (answers []string) {
 		for _, key := range c.questions(path) {
 			answers = append(answers, answerTo(path, key))
 		}
 		return answers
 	}
+	r.consults = true
 	return r.run()
 }
 
@@ -81,7 +83,11 @@ func (k *clerk) work(t *testing.T) {
 // answer answers i. That may fail if the store dies, and if it is answered already.
 func (k *clerk) answer(t *testing.T, i dispatcher.Interrupt) {
 	t.Helper()
-	err := k.d.Answer(t.Context(), runID, i.ID, answerTo(i.Path, i.Key))
+	var answer any = answerTo(i.Path, i.Key)
+	if i.By != "" {
+		answer = map[bool]dispatcher.Verdict{true: dispatcher.Approve, false: dispatcher.Reject}[approves(i.Path)]
+	}
+	err := k.d.Answer(t.Context(), runID, i.ID, answer)
 	if err != nil && !errors.Is(err, errDead) && !errors.Is(err, dispatcher.ErrNotAwaited) {
 		t.Errorf("%s: Answer returns %v", i, err)
 	}
@@ -140,7 +146,7 @@ func (c *randomCase) endAsking(t *testing.T) *dispatcher.Result[cells] {
 		if store.died() {
 			continue
 		}
-		if len(res.Interrupts) == 0 || !c.paused(restOf(res), interrupts(res)) {
+		if len(res.Interrupts) == 0 || !c.paused(restOf(res), interrupts(res)) || hopeless(res) {
 			c.answeredOnce(t, store)
 			return res
 		}
@@ -150,6 +156,14 @@ func (c *randomCase) endAsking(t *testing.T) *dispatcher.Result[cells] {
 	}
 	t.Fatal("the run does not come to its end")
 	return nil
+}
+
+// hopeless reports whether a run has failed and waits for nobody but those who say no: a
+// resume overrules some of them, and asks again.
+func hopeless(res *dispatcher.Result[cells]) bool {
+	return res.Status == checkpoint.StatusFailed && !slices.ContainsFunc(res.Interrupts, func(i dispatcher.Interrupt) bool {
+		return i.By == "" || approves(i.Path)
+	})
 }
 
 // answeredOnce reads in the log that no interrupt was answered twice.

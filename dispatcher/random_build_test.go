@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pawlgo/pawl/dag"
 )
@@ -18,7 +19,14 @@ type bench struct {
 	run       string
 	body      func(ctx context.Context, path string) error
 	questions func(path string) []string
+	spec      *graphSpec // if it is set, the width of every Each is watched
+
+	mu   sync.Mutex
+	busy map[string]map[string]int // of each Each: bodies that are at work, by item
+	wide []string                  // where there were too many
 }
+
+func benchOf(ctx context.Context) *bench { return ctx.Value(benchKey{}).(*bench) }
 
 type benchKey struct{}
 
@@ -30,8 +38,10 @@ var errPlanned = errors.New("this attempt fails")
 
 // work is the body of every visit of n. told is what it has been given beside the state.
 func work(ctx context.Context, n *nodeSpec, c *cells, told ...string) (string, error) {
-	b := ctx.Value(benchKey{}).(*bench)
+	b := benchOf(ctx)
 	path := benchPath(ctx, b.run)
+	b.watch(path, 1)
+	defer b.watch(path, -1)
 	if b.body != nil {
 		if err := b.body(ctx, path); err != nil {
 			return "", err
@@ -57,10 +67,7 @@ func work(ctx context.Context, n *nodeSpec, c *cells, told ...string) (string, e
 	for _, f := range dag.Failures(ctx) {
 		caught = append(caught, toldOf(f.Path, f.Attempts, f.Kind))
 	}
-	return n.act(path, slices.Concat(caught, told, answers), func(writes ...cellOp) string {
-		c.write(writes)
-		return c.look()
-	}), nil
+	return n.act(path, slices.Concat(caught, told, answers), c.draft), nil
 }
 
 // benchPath is the path of the visit that ctx belongs to: the key of a visit ends in it.

@@ -20,6 +20,7 @@ var features = []string{
 	"error", "panic", "goexit", "undeclared outcome", "retry that ends well",
 	"skipped", "parallel visits", "frames side by side", "second iteration",
 	"loop done", "loop exhausted", "failure handled", "failed loop keeps something",
+	"failed each keeps something", "items that are timing", "denied", "instead", "replaced", "asked before", "rejected",
 	"completed", "failed at a node", "failed at dag.Fail", "conflict", "conflict inside a frame",
 }
 
@@ -128,6 +129,7 @@ func happened(c *randomCase, seen map[string]bool) {
 			seen["loop "+t.outcome] = true
 		case t.phase == "failed" && t.Kind == dag.KindEach:
 			seen["items stopped"] = true
+			seen["failed each keeps something"] = seen["failed each keeps something"] || len(t.delta) > 0
 		case t.phase == "done" && t.Kind == dag.KindEach:
 			seen["items collected"] = seen["items collected"] || t.collected != nil
 			seen["no items"] = seen["no items"] || t.outcome == string(dag.Empty)
@@ -136,9 +138,12 @@ func happened(c *randomCase, seen map[string]bool) {
 			seen["several outcomes chosen"] = seen["several outcomes chosen"] || strings.Contains(t.outcome, " ")
 		}
 	}
+	seen["items that are timing"] = len(c.want.timing) > 0
+	seen["denied"] = strings.Contains(c.want.root.state.json(), "(denied)")
 	side := map[string]int{} // of each superstep: its visits, and its frames
 	for _, at := range c.want.done {
 		path, step, _ := strings.Cut(at, "@")
+		hooked(c, path, seen)
 		frame := path[:max(strings.LastIndex(path, "/"), 0)] + "@" + step
 		if side[frame]++; side[frame] == 2 {
 			seen["parallel visits"] = true

@@ -122,7 +122,7 @@ func (r *generator) single(g *graphSpec, some []int) edgeSpec {
 	e := edgeSpec{Node: some[r.IntN(len(some))]}
 	ways := g.Nodes[e.Node].ways()
 	switch {
-	case r.percent(12):
+	case r.percent(12), g.Nodes[e.Node].Kind == dag.KindEach && r.percent(25):
 		e.Failed = true
 	case len(ways) > 0 && r.percent(45):
 		first := r.IntN(len(ways))
@@ -218,15 +218,19 @@ func (g *graphSpec) followed(i int) (plain bool, outcomes []string) {
 }
 
 // faults makes n fail, more often if somebody follows that. Which items have run behind one
-// that fails, and so ends the Each, is timing: then they are visited one by one. And which
-// have behind one inside of which something can't be merged: then everything can.
+// that fails, and so ends the Each, is timing: where that can be seen for long, they are
+// visited one by one. And which have behind one that can't be merged, or inside of which
+// something can't: then everything can.
 func (r *generator) faults(n *nodeSpec, caught bool) {
 	defer func() {
-		if n.Kind == dag.KindEach && !n.Collect && (n.Fails < 0 || n.Body != nil) {
+		if n.Kind == dag.KindEach && !n.Collect && (n.Fails < 0 && !caught || n.Body != nil) {
 			n.Parallel = 1
 		}
 		if n.Kind == dag.KindEach && n.Body != nil && n.Parallel > 0 {
 			n.Body.calm()
+		}
+		if n.Kind == dag.KindEach && n.Fails < 0 && n.Parallel != 1 {
+			calm(n.Writes)
 		}
 	}()
 	if n.Body != nil {
@@ -253,6 +257,9 @@ func (r *generator) faults(n *nodeSpec, caught bool) {
 	}
 	if p := r.IntN(100); p < 2 || (caught || n.Kind == dag.KindEach) && p < 55 {
 		n.Fails = -1 // of an Each, only some items do
+	}
+	if caught && n.Kind == dag.KindEach && !n.Collect {
+		n.Fails, n.Items = -1, 6
 	}
 }
 
@@ -294,14 +301,18 @@ func (r *generator) writes(most int) []cellOp {
 func (g *graphSpec) calm() {
 	for _, n := range g.Nodes {
 		for _, ops := range [][]cellOp{n.Writes, n.In, n.Out} {
-			for i, w := range ops {
-				if w.Key != "" || w.Do != "add" && w.Do != "merge" {
-					ops[i] = cellOp{Cell: "L", Do: "append", Val: w.Val}
-				}
-			}
+			calm(ops)
 		}
 		if n.Body != nil {
 			n.Body.calm()
+		}
+	}
+}
+
+func calm(ops []cellOp) {
+	for i, w := range ops {
+		if w.Key != "" || w.Do != "add" && w.Do != "merge" {
+			ops[i] = cellOp{Cell: "L", Do: "append", Val: w.Val}
 		}
 	}
 }

@@ -90,7 +90,7 @@ func TestRandomGraphsInAnyOrder(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := &slow{turnstile: newTurnstile(c.seed + uint64(procs)<<32)}
 					d := c.newDispatcher(t, store, dispatcher.Options{Parallel: int(c.seed % 4)})
-					b := &bench{run: runID, body: func(_ context.Context, path string) error {
+					b := &bench{run: runID, spec: c.spec, body: func(_ context.Context, path string) error {
 						store.turnstile.pass(path)
 						return nil
 					}}
@@ -99,6 +99,7 @@ func TestRandomGraphsInAnyOrder(t *testing.T) {
 					store.turnstile.run(func() { res, err = d.Run(b.context(t.Context()), runID, inputs) })
 					sameRest(t, "held by a turnstile", res, err, c.want.rest())
 					c.sameCheckpoints(t, d)
+					b.narrow(t)
 				})
 				c.runsFreely(t)
 			})

@@ -63,7 +63,11 @@ func (n *nodeSpec) act(path string, told []string, draft func(...cellOp) string)
 	for _, failure := range told {
 		draft(cellOp{Cell: "L", Do: "append", Val: failure})
 	}
-	after := draft(fill(n.Writes, path, draft())...)
+	return n.outcome(path, draft(fill(n.Writes, path, draft())...))
+}
+
+// outcome is what a visit chooses that sees this.
+func (n *nodeSpec) outcome(path, after string) string {
 	switch {
 	case len(n.Outcomes) == 0:
 		return ""

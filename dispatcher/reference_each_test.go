@@ -34,6 +34,11 @@ func (r *reference) each(f *refFrame, t *refTask) int {
 	if v == 0 {
 		return 0
 	}
+	for _, item := range t.inner.open[t.inner.counted()+1:] {
+		if t.Parallel != 1 {
+			r.timing = append(r.timing, item.path)
+		}
+	}
 	kept, ok := r.merge(t.inner) // of the items before the first one that failed
 	if t.delta = kept; !ok {
 		return refStuck

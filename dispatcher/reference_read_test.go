@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-func newReference(g *graphSpec, input []cellOp) *reference {
+func newReference(g *graphSpec, rules func(path string) rule, input []cellOp) *reference {
 	root := newRefFrame(g, "", refState{}.with(input))
 	return &reference{
 		root: root, states: map[string]string{}, ready: map[string]string{},
-		answers: func(string) []string { return nil },
+		answers: func(string) []string { return nil }, rules: rules,
 	}
 }
 

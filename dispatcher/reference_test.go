@@ -16,7 +16,10 @@ type reference struct {
 	attempts, done []string          // of visits: path@superstep, with #attempt
 	asked          int               // calls of until, items, in and out
 	answers        func(path string) []string
-	fault, voided  bool // a superstep can't be merged; or once couldn't
+	rules          func(path string) rule
+	consults       bool     // persons are asked before visits
+	timing         []string // items of which it is timing whether they ran
+	fault, voided  bool     // a superstep can't be merged; or once couldn't
 	status         checkpoint.Status
 	pauses
 }
@@ -140,6 +143,8 @@ func (r *reference) visit(f *refFrame, t *refTask) (v int) {
 	switch {
 	case r.holds(t):
 		return refStuck
+	case r.refuses(t):
+		v = refFailed
 	case t.item != "" && t.Body == nil:
 		v = r.attempt(f, t)
 	case t.item != "", t.Kind == dag.KindEmbed:
@@ -166,16 +171,25 @@ func (r *reference) visit(f *refFrame, t *refTask) (v int) {
 }
 
 func (r *reference) attempt(f *refFrame, t *refTask) int {
+	rule := r.rules(t.path)
+	draft := func(ops ...cellOp) string {
+		t.delta = append(t.delta, ops...)
+		return f.state.with(t.delta).look()
+	}
 	for range max(t.Attempts, 1) {
 		t.attempts++
 		r.attempts = append(r.attempts, fmt.Sprintf("%s@%d#%d", t.path, f.step, t.attempts))
-		if !t.fails(t.path, t.attempts) {
-			t.outcome = t.act(t.path, append(f.tells(t), r.answers(t.path)...), func(ops ...cellOp) string {
-				t.delta = append(t.delta, ops...)
-				return f.state.with(t.delta).look()
-			})
-			return 0
+		switch {
+		case rule == ruleInstead:
+		case t.fails(t.path, t.attempts):
+			continue
+		default:
+			t.outcome = t.act(t.path, append(f.tells(t), r.answers(t.path)...), draft)
 		}
+		if rule == ruleInstead || rule == ruleReplace {
+			t.outcome = t.substitute(t.path, draft)
+		}
+		return 0
 	}
 	t.failure = toldOf(t.path, t.attempts, dag.FailureKind(t.How))
 	return refFailed

@@ -58,7 +58,7 @@ func TestRandomGraphsDrain(t *testing.T) {
 				continue
 			}
 			sameRest(t, fmt.Sprintf("%d calls", call), res, err, c.want.rest())
-			if attempts != len(c.want.attempts) {
+			if attempts != len(c.want.attempts) && len(c.want.timing) == 0 {
 				t.Errorf("%d bodies ran, the reference has %d", attempts, len(c.want.attempts))
 			}
 			return

@@ -138,6 +138,12 @@ var eventsTales = []eventsTale{
 			_, err := d.Resume(ctx, run, dispatcher.Settings(map[string]string{"model": "small"}, "Ada"))
 			return err
 		})},
+	{name: "turns", graph: eventsLine(nothing[Tale]), calls: eventsCalls(eventsRun, func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) error {
+		_, err := d.Turn(ctx, run, func(s *Tale) { s.Word.Set("again") })
+		return err
+	}, func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) error {
+		return d.Enqueue(ctx, run, func(s *Tale) { s.Word.Set("once more") })
+	}, eventsRun)},
 	{name: "interrupts", graph: eventsLine(nothing[Tale], nothing[Tale], func(ctx context.Context, _ *Tale) error {
 		_, err := dag.Ask[string](ctx, "name", map[string]string{"text": "Who?"})
 		return err

@@ -247,3 +247,30 @@ func TestRefusedCallsAreNotCounted(t *testing.T) {
 		t.Errorf("resumes counted: %v, want none", v)
 	}
 }
+
+// A turn is at work like the run that it goes on with.
+func TestTurnsAreInFlight(t *testing.T) {
+	b := dag.New[journey]("g")
+	reg, m := newMetrics(t)
+	during := func(_ context.Context, j *journey) error {
+		scraped(t, reg).check(t, scrape{`pawl_runs_in_flight{graph="g"}`: 1})
+		return walk(t.Context(), j)
+	}
+	dag.Step(b, "walk", during)
+	d, err := dispatcher.New(graphOf(t, b), new(memory.Store), dispatcher.Options{Observe: m.Observe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Run(t.Context(), "run", nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := d.Turn(t.Context(), "run", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scraped(t, reg).check(t, scrape{
+		`pawl_runs_in_flight{graph="g"}`: 0, `pawl_runs_started_total{graph="g"}`: 1,
+		`pawl_runs_rested_total{graph="g",status="completed"}`: 3,
+	})
+}

@@ -96,8 +96,6 @@ func (m *Metrics) Observe(e dispatcher.Event) {
 	case dispatcher.RunResumed:
 		m.resumed.WithLabelValues(e.Graph).Inc()
 		m.inFlight.WithLabelValues(e.Graph).Inc()
-	case dispatcher.TurnBegun:
-		m.inFlight.WithLabelValues(e.Graph).Inc()
 	case dispatcher.RunRested:
 		m.rested.WithLabelValues(e.Graph, string(e.Status)).Inc()
 		m.inFlight.WithLabelValues(e.Graph).Dec()

@@ -240,8 +240,8 @@ func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), op
 
 // Enqueue leaves input for a turn of a run, whatever its status, and returns when it is
 // durable. A live run begins the turn when it is completed, instead of ending; else the
-// next Run, Resume or Turn does. Turns are begun in the order of their posting, each with
-// one input. The input is called at once, with the empty state: what it writes is what is
+// next Run, Resume or Turn does. Turns are begun in the order of their posting, those of
+// one millisecond in that of their names, each with one input. The input is called at once, with the empty state: what it writes is what is
 // posted, so it can't depend on what it reads. [Message] gives it a name.
 //
 // Input that the state's Check or a limit refuses, when its turn is to begin, is drained
@@ -250,9 +250,9 @@ func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S),
 	return d.core.enqueue(ctx, run, erase(input), options)
 }
 
-// Cancel stops a run, from anywhere. A live one is told so, by a durable message, and
-// comes to rest as Cancelled; Cancel returns when the message is durable. One at rest
-// becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted
+// Cancel stops a run, from any code that has the store. A live one is told so, by a durable
+// message, and comes to rest as Cancelled; Cancel returns when the message is durable. One
+// at rest becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted
 // if the run is completed. The graph of the run may be another than the dispatcher's.
 func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error) error {
 	return d.core.cancelRun(ctx, run, cause)

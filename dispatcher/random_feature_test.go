@@ -26,6 +26,9 @@ var features = []string{
 
 func TestRandomGraphFeatures(t *testing.T) {
 	cases, refused := randomCases()
+	if len(cases) < 1000 { // some features are rare, and what is looked at runs nothing
+		cases, refused = casesFrom(1, 1000)
+	}
 	count := map[string]int{}
 	visits := 0
 	for _, c := range cases {

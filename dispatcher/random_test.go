@@ -35,6 +35,11 @@ var randomCases = sync.OnceValues(func() (cases []*randomCase, refused int) {
 	if asked, err := strconv.Atoi(os.Getenv("PAWL_RANDOM")); err == nil {
 		count, seed = asked, 1_000_000
 	}
+	return casesFrom(seed, count)
+})
+
+// casesFrom makes count cases of the graphs of seeds from a first one on.
+func casesFrom(seed uint64, count int) (cases []*randomCase, refused int) {
 	for ; len(cases) < count; seed++ {
 		r := newGenerator(seed)
 		switch c := newCase(seed, r, r.graph("random", 1)); {
@@ -45,7 +50,7 @@ var randomCases = sync.OnceValues(func() (cases []*randomCase, refused int) {
 		}
 	}
 	return cases, refused
-})
+}
 
 // longest is how many visits the run of a graph may have: each is killed and cancelled at all
 // its appends, which takes a time that grows with the square of their number.

@@ -46,7 +46,7 @@ type RunError struct {
 }
 
 func (e *RunError) Error() string {
-	return fmt.Sprintf("supervisor: run %q of graph %q was not recovered: %v", e.Run, e.Graph, e.Err)
+	return fmt.Sprintf("supervisor: run %q of graph %q: %v", e.Run, e.Graph, e.Err)
 }
 
 func (e *RunError) Unwrap() error { return e.Err }

@@ -1,0 +1,99 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/supervisor"
+)
+
+// Who submits a run that is there as one of another graph, or for a call of its own, is told
+// so, and not given the result of something else.
+func TestWhatCannotBeJoinedIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		hold := make(chan struct{})
+		body := func(context.Context, int) error { <-hold; return nil }
+		orders := process(t, line(t, "orders", 1, body), &store, dispatcher.Options{})
+		refunds := process(t, line(t, "refunds", 1, body), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{}, orders, refunds)
+		task := submit(t, s, orders, "", "7")
+
+		var refused *supervisor.RunError
+		_, err := supervisor.Submit(t.Context(), s, refunds, "", "7", nil)
+		if !errors.As(err, &refused) || refused.Graph != "orders" || !errors.Is(err, dispatcher.ErrBusy) {
+			t.Errorf("a run of another graph: Submit returns %v", err)
+		}
+		_, err = supervisor.Go(t.Context(), s, orders, "", "7",
+			func(context.Context, dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+				t.Error("the call was made beside another")
+				return nil, errLost
+			})
+		if !errors.Is(err, dispatcher.ErrBusy) {
+			t.Errorf("a call of its own: Go returns %v", err)
+		}
+		close(hold)
+		completes(t, task)
+	})
+}
+
+// A run that a person cancels while it waits to be recovered stays cancelled.
+func TestCancelledWhileItWaitsForRecovery(t *testing.T) {
+	var store memory.Store
+	left(t, "line", 3, &store, "a")
+	synctest.Test(t, func(t *testing.T) {
+		d := process(t, line(t, "line", 3, nil), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1}, d)
+		gate := make(chan struct{})
+		_, err := supervisor.Go(t.Context(), s, d, "", "gate",
+			func(context.Context, dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+				<-gate
+				return nil, errLost
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recovered := make(chan error)
+		go func() { // ends when the test receives from recovered
+			_, err := s.Recover(t.Context())
+			recovered <- err
+		}()
+		synctest.Wait()
+		if err := d.Cancel(t.Context(), "a", errLost); err != nil {
+			t.Fatal(err)
+		}
+		close(gate)
+		if err := <-recovered; err != nil {
+			t.Fatal(err)
+		}
+		if info, err := store.Stat(t.Context(), "a"); err != nil || info.Status != checkpoint.StatusCancelled {
+			t.Errorf("the run is %s, %v", info.Status, err)
+		}
+	})
+}
+
+// An observer that ends the goroutine it is told on takes no place with it.
+func TestObserverThatEndsItsGoroutine(t *testing.T) {
+	for _, kind := range []supervisor.EventKind{supervisor.Began, supervisor.Ended} {
+		synctest.Test(t, func(t *testing.T) {
+			var store memory.Store
+			var ended atomic.Bool
+			d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+			s := supervise(t, &store, supervisor.Options{Cap: 1, Observe: func(e supervisor.Event) {
+				if e.Kind == kind && !ended.Swap(true) {
+					runtime.Goexit()
+				}
+			}}, d)
+			first, second := submit(t, s, d, "", "first"), submit(t, s, d, "", "second")
+			<-first.Done()
+			completes(t, second)
+		})
+	}
+}

@@ -28,8 +28,8 @@ var (
 	ErrVersion = errors.New("checkpoint: unknown format version")
 	// ErrFull: there is no room left on the device. Nothing was changed.
 	ErrFull = errors.New("checkpoint: store is full")
-	// ErrLocked: another process, or this one, has the store open.
-	ErrLocked = errors.New("checkpoint: store is locked")
+	// ErrLocked: another process has the store open, or this one by another Store.
+	ErrLocked = errors.New("checkpoint: store is locked by another process")
 	// ErrClosed: the store was closed, or has stopped after a failed write.
 	ErrClosed = errors.New("checkpoint: store is closed")
 	// ErrTooLarge: an append is larger than the store can make atomic.

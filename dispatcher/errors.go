@@ -180,12 +180,12 @@ type GraphChangedError struct {
 }
 
 func (e *GraphChangedError) Error() string {
-	tried := ""
+	tried, todo := "", ": use the graph that made it, or a Migration"
 	if e.Migration != "" {
-		tried = fmt.Sprintf(", and migration %q does not fit", e.Migration)
+		tried, todo = fmt.Sprintf(", and migration %q does not fit", e.Migration), ""
 	}
-	return fmt.Sprintf("dispatcher: run %q: its graph has changed from %s to %s%s: %s",
-		e.Run, short(e.Stored), short(e.Current), tried, strings.Join(e.Changes, "; "))
+	return fmt.Sprintf("dispatcher: run %q: its graph has changed from %s to %s%s: %s%s",
+		e.Run, short(e.Stored), short(e.Current), tried, strings.Join(e.Changes, "; "), todo)
 }
 
 func short(digest string) string {

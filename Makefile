@@ -10,7 +10,7 @@ race:
 
 crash: # programs and stores are killed 200 times each, not 25 and 10 times
 	PAWL_CRASHES=200 PAWL_KILLS=200 go test -count=1 -timeout 60m -run 'Crash|Kill' \
-		./checkpoint/badgerstore ./examples/archivist
+		./checkpoint/badgerstore ./examples/agent ./examples/archivist
 
 FUZZTIME ?= 1m
 fuzz: # every fuzz target in turn

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 )
 
 // An Archiver is a Store that hands out the sealed appends of a run, and takes them in.
@@ -16,35 +17,70 @@ type Archiver interface {
 	// or the loop ends. Whoever takes them checks them.
 	Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, error]
 
-	// Restore makes the run of the lease, which must not exist, out of the sealed appends
-	// and the messages of another store. All of it happens or nothing: until Restore returns
+	// Restore makes the run of the lease, which must not exist, out of what another store
+	// has of it. All of it happens or nothing: until Restore returns
 	// nil there is no such run, and then it is durable; the lease ends with it. The
 	// envelopes are valid until the next one is taken.
 	// ErrExists if the run exists, ErrFenced and ErrCommitUnknown as for Append, ErrCorrupt
-	// if the envelopes do not form a log; an error among them is returned as it is.
-	Restore(ctx context.Context, l Lease, posts []Post, envelopes iter.Seq2[[]byte, error]) (Info, error)
+	// if the envelopes do not form a log, or the bases are not those that it refers to; an
+	// error among the envelopes is returned as it is.
+	Restore(ctx context.Context, l Lease, a Archive) (Info, error)
+}
+
+// An Archive is all of a run but its id: what [Archiver.Restore] makes it of.
+type Archive struct {
+	Envelopes iter.Seq2[[]byte, error] // its sealed appends, in order
+	Posts     []Post                   // messages that have not been drained
+	Bases     [][]byte                 // machines that it refers to, each once; see [Info.Bases]
+}
+
+// Complete returns the error of an archive with which a run can't be restored whose appends
+// were added to g, all of them. It is for stores.
+func (a Archive) Complete(g *Log) error {
+	if err := g.Whole(); err != nil {
+		return Corrupt(g.info.Run, g.info.First, err)
+	}
+	digests := make([]string, 0, len(a.Bases))
+	for _, base := range a.Bases {
+		digests = append(digests, BaseDigest(base))
+	}
+	slices.Sort(digests)
+	if !slices.Equal(digests, g.info.Bases()) {
+		return Corrupt(g.info.Run, 0, damage("the bases are not those that the log refers to"))
+	}
+	for _, p := range a.Posts {
+		if err := p.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Sealed returns what is known of the run once the envelope in data follows i.Head. The
 // error is that of [Unseal], or wraps ErrCorrupt and says why it can't follow.
 func (i Info) Sealed(data []byte) (Info, error) {
+	i, _, err := i.sealed(data)
+	return i, err
+}
+
+func (i Info) sealed(data []byte) (Info, *Trimming, error) {
 	e, err := i.follow(data)
 	if err != nil {
-		return Info{}, err
+		return Info{}, nil, err
 	}
 	entries := make([]Entry, 0, e.Count)
 	for entry, err := range e.Entries() {
 		if err != nil {
-			return Info{}, err
+			return Info{}, nil, err
 		}
 		entries = append(entries, entry)
 	}
-	next, err := i.Appended(e.At, e.Head(), entries)
+	next, trimming, err := i.appended(e.At, e.Head(), entries)
 	if err != nil {
-		return Info{}, damage(err.Error())
+		return Info{}, nil, damage(err.Error())
 	}
 	next.Epoch = e.Epoch
-	return next, nil
+	return next, trimming, nil
 }
 
 // follow unseals the envelope that has to follow i.Head.

@@ -12,12 +12,16 @@ type Span struct {
 	Run      string
 	From, To uint64 // sequence numbers, both included
 	Head     Head
+	First    uint64 // the oldest entry that is kept; 0 means 1
 }
 
-// Between returns s for a Read of from and to: it begins at 1 at the earliest, and ends at
-// the head if to is 0 or beyond it.
+// Between returns s for a Read of from and to: it begins at the oldest entry if from is 0, and
+// ends at the head if to is 0 or beyond it.
 func (s Span) Between(from, to uint64) Span {
-	s.From, s.To = max(from, 1), to
+	s.From, s.To = from, to
+	if from == 0 {
+		s.From = max(s.First, 1)
+	}
 	if to == 0 || to > s.Head.Seq {
 		s.To = s.Head.Seq
 	}
@@ -27,9 +31,13 @@ func (s Span) Between(from, to uint64) Span {
 // Entries yields the entries of the span out of appends, the stored envelopes in order,
 // of which the first holds the entry From. It is the checking half of [Store.Read]: an
 // envelope that is damaged, of another place, or not there ends the loop with an error
-// that names the run and the entry. Each envelope has to be valid until the next one.
+// that names the run and the entry; a span that begins before First is a [TrimmedError]. Each envelope has to be valid until the next one.
 func (s Span) Entries(appends iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		if s.From < s.First {
+			yield(Entry{}, &TrimmedError{Run: s.Run, First: s.First})
+			return
+		}
 		if s.From > s.To {
 			return
 		}

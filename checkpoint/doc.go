@@ -18,6 +18,12 @@
 // and never [ErrNotFound]. The format is version 0 and may still change before the first
 // release; a version that is not known is refused and left untouched.
 //
+// # Runs that begin at a machine
+//
+// A fork goes on from a machine that is not in its log, and so does a run that was trimmed. Such
+// a machine is a base: the store keeps it by its digest, once for all runs that refer to it. To a
+// store it is bytes. [Verify] tells whether what is stored of a run is whole, its bases included.
+//
 // # One run as a file
 //
 // [Export] writes a run as lines of JSON that can be verified, and [Import] makes it in

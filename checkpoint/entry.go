@@ -12,13 +12,13 @@ type Kind uint8
 const (
 	Opened          Kind = iota + 1 // the run exists: Data is an [Opening], Delta its input
 	Entered                         // a frame began, with what it was given (Delta); of an Each Data is [Items]
-	Done                            // a visit finished: Outcome, Delta; if the result is not its own, Data is a [Substitution]
+	Done                            // a visit finished: Outcome, Delta; if there is more to say, Data is a [Substitution]
 	AttemptFailed                   // an attempt failed: Attempt, Data is a [FailedAttempt]
 	EffectBegun                     // an effect of a visit begins: ID, Data is a [BegunEffect]
 	EffectEnded                     // it has ended: ID, Data is an [EndedEffect]
 	Interrupted                     // a visit waits: ID, Data is an [Interrupt]
-	Answered                        // an interrupt was answered: ID, Data is the answer
-	Edited                          // reserved
+	Answered                        // an interrupt was answered: ID, Data is an [Answer]
+	Edited                          // somebody changed the state of a frame: Delta, Outer; Data is an [Edit]
 	Voided                          // visits of an open superstep don't count: Data is a list of paths
 	Superstep                       // a superstep ended: Step; Delta and Outer are merged Folds
 	Resumed                         // the run goes on under a new lease: Data is a [Resumption]
@@ -30,8 +30,10 @@ const (
 	SettingsChanged                 // nodes read others from now on: Data is a [Setting]
 	Noted                           // an optional layer's, or a post that changed nothing
 	Migrated                        // the run goes on with another graph: Data is a [Migration]
-	Trimmed                         // reserved
+	Trimmed                         // what lies before is gone: Data is a [Trimming]
 	Waiting                         // the run rests, interrupted: nothing else can run
+	Tagged                          // a checkpoint was given a name: Data is a [Tag]
+	Rewound                         // the run goes on from an earlier checkpoint: Data is a [Rewinding]
 )
 
 // An Entry is one fact in a run's log. Which fields mean something depends on Kind.
@@ -65,6 +67,8 @@ type Opening struct {
 	// this one. A run that was opened by a dispatcher has one.
 	Correlation string   `json:"correlation,omitempty"`
 	Settings    *Setting `json:"settings,omitempty"` // nil: none
+	// Origin is where a fork begins; nil if the run is none.
+	Origin *Origin `json:"origin,omitempty"`
 }
 
 // A Turn is the Data of a [TurnBegun] entry.
@@ -128,41 +132,40 @@ type FailedAttempt struct {
 	By string `json:"by,omitempty"`
 }
 
-// A Substitution is the Data of a [Done] entry whose result interceptors gave or changed.
+// A Dependency is something outside the run that a visit has used, as it said itself.
+type Dependency struct {
+	Name       string        `json:"name"`
+	Captured   time.Time     `json:"captured"`
+	StaleAfter time.Duration `json:"stale_after"`        // nanoseconds
+	OnStale    string        `json:"on_stale,omitempty"` // revalidate, invalidate; "" is only a warning
+}
+
+// A Substitution is the Data of a [Done] entry whose result interceptors gave or changed, or
+// that depends on something outside.
 type Substitution struct {
-	Instead  string   `json:"instead,omitempty"`  // who ran something in place of the node's function
-	Replaced []string `json:"replaced,omitempty"` // who then changed the result, in this order
-}
-
-// A BegunEffect is the Data of an [EffectBegun] entry, which is durable before the effect is.
-// An effect that was begun more often than it ended may have happened: it is in doubt.
-type BegunEffect struct {
-	Input  json.RawMessage `json:"input"`
-	Digest string          `json:"digest"`           // SHA-256 of Input, in hexadecimal
-	Output json.RawMessage `json:"output,omitempty"` // a state.Type: what it returns
-	// Replayable: it may be done again under the same idempotency key.
-	Replayable bool      `json:"replayable,omitempty"`
-	At         time.Time `json:"at"`
-}
-
-// An EndedEffect is the Data of an [EffectEnded] entry. One of Output, NotDone and Lost is
-// set.
-type EndedEffect struct {
-	Output  json.RawMessage `json:"output,omitempty"`
-	NotDone string          `json:"not_done,omitempty"` // it did not happen, and this is why
-	Lost    string          `json:"lost,omitempty"`     // it happened, and why its output can't be kept
-	Took    time.Duration   `json:"took,omitempty"`     // nanoseconds
+	Depends  []Dependency `json:"depends,omitempty"`  // in the order of their names
+	Instead  string       `json:"instead,omitempty"`  // who ran something in place of the node's function
+	Replaced []string     `json:"replaced,omitempty"` // who then changed the result, in this order
 }
 
 // An Interrupt is the Data of an [Interrupted] entry.
 type Interrupt struct {
-	Kind     string          `json:"kind"` // before, after or asked
+	Kind     string          `json:"kind"` // before, after, asked, effect or doubt
 	Key      string          `json:"key,omitempty"`
 	Question json.RawMessage `json:"question,omitempty"`
 	Want     json.RawMessage `json:"want,omitempty"` // a state.Type: what an answer must be
-	// By names the interceptor that asks before a visit. It needs an answer: such an
-	// interrupt does not end with a resume.
+	// Until is the instant from which on an answer to a question comes too late, Wait how long
+	// that was when it was asked: after a restart the wait is never longer. Zero means never.
+	// Default is the answer then; without it the question expires.
+	Until   time.Time       `json:"until,omitzero"`
+	Wait    time.Duration   `json:"wait,omitempty"` // nanoseconds
+	Default json.RawMessage `json:"default,omitempty"`
+	// By names the interceptor that asks before a visit, or is "gate" if gates want an
+	// approval: of the visit, or, of kind effect, of the effect of this key. It needs an answer:
+	// such an interrupt does not end with a resume.
 	By string `json:"by,omitempty"`
+	// Reason is why gates want an approval.
+	Reason string `json:"reason,omitempty"`
 }
 
 // A Resumption is the Data of a [Resumed] entry.
@@ -186,7 +189,7 @@ type Status string
 
 // The statuses of a run.
 const (
-	StatusPending     Status = "pending"     // opened, never run
+	StatusPending     Status = "pending"     // opened or rewound, and not run since
 	StatusRunning     Status = "running"     // at work, or left behind by an owner that died
 	StatusCompleted   Status = "completed"   // every visit has settled
 	StatusInterrupted Status = "interrupted" // waits for an answer or a resume
@@ -207,7 +210,7 @@ func (s Status) Resting() bool {
 // After returns the status of a run whose status was s once it has an entry of kind k.
 func (s Status) After(k Kind) Status {
 	switch k {
-	case Opened:
+	case Opened, Rewound:
 		return StatusPending
 	case Completed:
 		return StatusCompleted
@@ -219,7 +222,7 @@ func (s Status) After(k Kind) Status {
 		return StatusTimedOut
 	case Failed:
 		return StatusFailed
-	case Answered, Edited, Noted, SettingsChanged, Trimmed, Migrated, EffectBegun, EffectEnded:
+	case Answered, Edited, Noted, SettingsChanged, Trimmed, Tagged, Migrated, EffectBegun, EffectEnded:
 		return s // may be written while the run rests
 	}
 	return StatusRunning

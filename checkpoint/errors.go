@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// ErrNotFound: there is no such run, snapshot or graph.
+	// ErrNotFound: there is no such run, snapshot, graph or base.
 	ErrNotFound = errors.New("checkpoint: not found")
 	// ErrRunID: a run id is empty, too long, not UTF-8, or holds control characters.
 	ErrRunID = errors.New("checkpoint: bad run id")
@@ -29,13 +29,15 @@ var (
 	// ErrFull: there is no room left on the device. Nothing was changed.
 	ErrFull = errors.New("checkpoint: store is full")
 	// ErrLocked: another process has the store open, or this one by another Store.
-	ErrLocked = errors.New("checkpoint: store is locked by another process")
+	ErrLocked = errors.New("checkpoint: store is locked")
 	// ErrClosed: the store was closed, or has stopped after a failed write.
 	ErrClosed = errors.New("checkpoint: store is closed")
 	// ErrTooLarge: an append is larger than the store can make atomic.
 	ErrTooLarge = errors.New("checkpoint: append is too large")
 	// ErrUnsupported: this store does not have the verb.
 	ErrUnsupported = errors.New("checkpoint: not supported by this store")
+	// ErrTrimmed: what was asked for lies before the first entry that is kept. See [TrimmedError].
+	ErrTrimmed = errors.New("checkpoint: run was trimmed")
 	// ErrCursor: a text is no cursor, or names nothing.
 	ErrCursor = errors.New("checkpoint: bad cursor")
 )

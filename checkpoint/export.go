@@ -13,15 +13,20 @@ import (
 )
 
 // Export writes a run to w as one file that [Import] can verify: its log as it stands, the
-// graphs that the log names, and the messages that nobody has drained. The file is lines of
+// graphs and the bases that the log names, and the messages that nobody has drained. The file is
+// lines of
 // JSON and can be read with the usual tools. It holds no snapshots: they are made again. The
 // same log gives the same bytes.
 //
 // A run that is live may be exported: the file holds its log up to some append. If the store
-// is no [Archiver] the log is sealed anew, and the digests in the file are not the store's.
-// Export returns the store's errors, [ErrCorrupt] among them, and those of w; what has been
-// written then is no export, and Import refuses it.
+// is no [Archiver] the log is sealed anew, and the digests in the file are not the store's; a
+// run that was trimmed is ErrUnsupported then. Export returns the store's errors, [ErrCorrupt]
+// among them, ErrTrimmed if the run is trimmed meanwhile, and those of w; what has been written
+// then is no export, and Import refuses it.
 func Export(ctx context.Context, s Store, run string, w io.Writer) error {
+	if err := needs(ctx, "Export", s, "writer", w); err != nil {
+		return err
+	}
 	// Before the log is read, so that no message is missing that it has not drained.
 	posts, err := s.Posts(ctx, run)
 	if err != nil {
@@ -31,25 +36,22 @@ func Export(ctx context.Context, s Store, run string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	x := exporter{s: s, info: Info{Run: run}, w: bufio.NewWriter(w), sum: newLineSum(), graphs: map[string]bool{}}
-	header := headerLine{
-		Pawl: exportName, Format: exportFormat, Run: run, Graph: info.Graph, Digest: info.Digest,
-		Labels: info.Labels, Correlation: info.Correlation, Status: info.Status, Entries: info.Head.Seq,
-	}
+	x := exporter{s: s, log: NewLog(run), w: bufio.NewWriter(w), sum: newLineSum(), graphs: map[string]bool{}}
+	header := headerOf(info)
 	envelopes := reseal(s.Read(ctx, run, 1, info.Head.Seq))
 	if a, ok := s.(Archiver); ok {
 		envelopes = a.Envelopes(ctx, run)
 		header.Head = hex.EncodeToString(info.Head.Digest[:])
+	} else if info.First > 1 {
+		return fmt.Errorf("%w: exporting run %q, which was trimmed: its appends can't be sealed anew",
+			ErrUnsupported, run)
 	}
 	if err := x.line(lineOf(header, nil), false); err != nil {
 		return err
 	}
-	drained, err := x.log(ctx, envelopes, info.Head.Seq)
+	drained, err := x.all(ctx, envelopes, header, info.Bases())
 	if err != nil {
-		return Corrupt(run, x.info.Head.Seq+1, err)
-	}
-	if what := header.differs(x.info); what != "" {
-		return Corrupt(run, 0, damage("the log has another "+what))
+		return x.stillThere(ctx, info, err)
 	}
 	if err := x.posts(posts, drained); err != nil {
 		return err
@@ -57,10 +59,58 @@ func Export(ctx context.Context, s Store, run string, w io.Writer) error {
 	return x.w.Flush()
 }
 
+func headerOf(i Info) headerLine {
+	h := headerLine{
+		Pawl: exportName, Format: exportFormat, Run: i.Run, Graph: i.Graph, Digest: i.Digest,
+		Labels: i.Labels, Correlation: i.Correlation, Status: i.Status, Entries: i.Head.Seq,
+	}
+	if i.First > 1 {
+		h.Oldest = i.First
+	}
+	return h
+}
+
+// all writes the bases and the log, and compares what it tells with the header.
+func (x *exporter) all(
+	ctx context.Context, envelopes iter.Seq2[[]byte, error], header headerLine, bases []string,
+) (map[string]bool, error) {
+	for _, digest := range bases {
+		base, err := x.s.Base(ctx, header.Run, digest)
+		if err != nil {
+			return nil, err
+		}
+		x.end.Bases++
+		if err := x.line(lineOf(baseLine{Base: digest}, base), false); err != nil {
+			return nil, err
+		}
+	}
+	drained, err := x.appends(ctx, envelopes, header.Entries)
+	if err == nil {
+		err = x.log.Whole()
+	}
+	if err != nil {
+		return nil, Corrupt(header.Run, x.log.Info().Head.Seq+1, err)
+	}
+	if what := header.differs(x.log.Info()); what != "" {
+		return nil, Corrupt(header.Run, 0, damage("the log has another "+what))
+	}
+	return drained, nil
+}
+
+// stillThere returns err, or if the run has been trimmed since it was looked at, which explains
+// it, a [TrimmedError].
+func (x *exporter) stillThere(ctx context.Context, before Info, err error) error {
+	if now, serr := x.s.Stat(ctx, before.Run); serr == nil && now.First != before.First {
+		return fmt.Errorf("%w; it was while it was exported: export it again",
+			&TrimmedError{Run: before.Run, First: now.First})
+	}
+	return err
+}
+
 // An exporter writes the lines of one run.
 type exporter struct {
 	s      Store
-	info   Info // of the run up to the last line
+	log    *Log // up to the last line
 	w      *bufio.Writer
 	sum    lineSum
 	graphs map[string]bool // by digest: those that the log has named
@@ -90,15 +140,17 @@ func (h headerLine) differs(i Info) string {
 		return "status"
 	case h.Entries != i.Head.Seq:
 		return "number of entries"
+	case max(h.Oldest, 1) != i.First:
+		return "oldest entry"
 	case h.Head != "" && h.Head != hex.EncodeToString(i.Head.Digest[:]):
 		return "head"
 	}
 	return ""
 }
 
-// log writes the appends up to the entry last. It returns the ids of the messages that they
+// appends writes the appends up to the entry last. It returns the ids of the messages that they
 // drain.
-func (x *exporter) log(
+func (x *exporter) appends(
 	ctx context.Context, envelopes iter.Seq2[[]byte, error], last uint64,
 ) (map[string]bool, error) {
 	drained := map[string]bool{}
@@ -106,27 +158,24 @@ func (x *exporter) log(
 		if err != nil {
 			return nil, err
 		}
-		next, err := x.info.Sealed(data)
-		if err != nil {
+		if err := x.log.Add(data); err != nil {
 			return nil, err
 		}
-		if err := x.envelope(ctx, data, drained, next); err != nil {
+		if err := x.envelope(ctx, data, drained); err != nil {
 			return nil, err
 		}
-		if x.info = next; next.Head.Seq >= last {
+		if x.log.Info().Head.Seq >= last {
 			break
 		}
 	}
-	if x.info.Head.Seq != last {
+	if x.log.Info().Head.Seq != last {
 		return nil, damage("the entry is missing")
 	}
 	return drained, nil
 }
 
-// envelope writes one append, whose end is next, and before it the graphs that it names.
-func (x *exporter) envelope(
-	ctx context.Context, data []byte, drained map[string]bool, next Info,
-) error {
+// envelope writes the append that was added last, and before it the graphs that it names.
+func (x *exporter) envelope(ctx context.Context, data []byte, drained map[string]bool) error {
 	e, err := Unseal(data)
 	if err != nil {
 		return err
@@ -152,9 +201,12 @@ func (x *exporter) envelope(
 	if !ok {
 		return damage("the append is of an impossible time")
 	}
-	line := lineOf(appendLine{
-		First: e.First, At: at, Epoch: e.Epoch, Digest: hex.EncodeToString(next.Head.Digest[:]),
-	}, nil)
+	head := x.log.Info().Head
+	body := appendLine{First: e.First, At: at, Epoch: e.Epoch, Digest: hex.EncodeToString(head.Digest[:])}
+	if x.end.Appends == 0 && e.First > 1 {
+		body.Previous = hex.EncodeToString(e.Previous[:])
+	}
+	line := lineOf(body, nil)
 	x.end.Appends++
 	return x.line(appendTexts(line, texts), false)
 }
@@ -180,15 +232,15 @@ func (x *exporter) posts(posts []Post, drained map[string]bool) error {
 		}
 		at, ok := timeText(p.At)
 		if !ok {
-			return fmt.Errorf("checkpoint: run %q: post %q is of an impossible time", x.info.Run, p.ID)
+			return fmt.Errorf("checkpoint: run %q: post %q is of an impossible time", x.log.Info().Run, p.ID)
 		}
 		x.end.Posts++
 		if err := x.line(lineOf(postLine{Post: p.ID, Kind: p.Kind, At: at}, p.Data), false); err != nil {
 			return err
 		}
 	}
-	x.end.End, x.end.Entries = exportName, x.info.Head.Seq
-	x.end.Head = hex.EncodeToString(x.info.Head.Digest[:])
+	head := x.log.Info().Head
+	x.end.End, x.end.Entries, x.end.Head = exportName, head.Seq, hex.EncodeToString(head.Digest[:])
 	return x.line(lineOf(x.end, nil), true)
 }
 

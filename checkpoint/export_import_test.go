@@ -88,7 +88,7 @@ func superRestore(t testing.TB, s *memory.Store, run string, posts []checkpoint.
 			}
 		}
 	}
-	if _, err := s.Restore(t.Context(), l, posts, all); err != nil {
+	if _, err := s.Restore(t.Context(), l, checkpoint.Archive{Envelopes: all, Posts: posts}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,11 +15,12 @@ import (
 )
 
 // A run is exported as lines of JSON. The first is a header, the last an end. Between them
-// stand the appends of the log in order, before an append the graphs that it is the first
-// to name, and behind the last one the messages that nobody has drained:
+// stand the bases that the log refers to, the appends in order, before an append the graphs that
+// it is the first to name, and behind the last one the messages that nobody has drained:
 //
 //	{"pawl":"run","format":0,"run":"inquiry-42","graph":"archivist","digest":"sha256:…",
 //	  "labels":{"tenant":"abbey"},"status":"completed","entries":17,"head":"…","sum":"…"}
+//	{"base":"…","json":{…},"sum":"…"}
 //	{"graph":"sha256:…","json":{…},"sum":"…"}
 //	{"first":1,"at":"2026-11-21T09:30:00.000Z","epoch":1,"digest":"…","entries":[{…},{…}],"sum":"…"}
 //	{"post":"…","kind":"answer","at":"…","json":{…},"sum":"…"}
@@ -48,9 +49,17 @@ type headerLine struct {
 	Correlation string `json:"correlation,omitempty"`
 	Status      Status `json:"status"`
 	Entries     uint64 `json:"entries"`
+	// Oldest is the first entry of a log that was trimmed.
+	Oldest uint64 `json:"oldest,omitempty"`
 	// Head is the digest of the last append. A store that is no Archiver has none to give:
 	// its log is sealed anew, and only the end line tells.
 	Head string `json:"head,omitempty"`
+}
+
+type baseLine struct {
+	Base string          `json:"base"`
+	JSON json.RawMessage `json:"json,omitempty"`
+	Text []byte          `json:"text,omitempty"`
 }
 
 type graphLine struct {
@@ -60,12 +69,15 @@ type graphLine struct {
 }
 
 type appendLine struct {
-	First   uint64            `json:"first"`
-	At      string            `json:"at"`
-	Epoch   uint64            `json:"epoch"`
-	Digest  string            `json:"digest"`
-	Entries []json.RawMessage `json:"entries,omitempty"`
-	Texts   [][]byte          `json:"texts,omitempty"`
+	First  uint64 `json:"first"`
+	At     string `json:"at"`
+	Epoch  uint64 `json:"epoch"`
+	Digest string `json:"digest"`
+	// Previous is the digest of the append before this one, if it is the first of a log that
+	// was trimmed.
+	Previous string            `json:"previous,omitempty"`
+	Entries  []json.RawMessage `json:"entries,omitempty"`
+	Texts    [][]byte          `json:"texts,omitempty"`
 }
 
 type postLine struct {
@@ -82,6 +94,7 @@ type endLine struct {
 	Entries uint64 `json:"entries"`
 	Graphs  int    `json:"graphs"`
 	Posts   int    `json:"posts"`
+	Bases   int    `json:"bases,omitempty"`
 	Head    string `json:"head"`
 }
 

@@ -25,8 +25,16 @@ type ImportError struct {
 	Err    error
 }
 
+// Error says what to do.
 func (e *ImportError) Error() string {
-	return fmt.Sprintf("checkpoint: import: line %d: %s", e.Line, e.Reason)
+	todo := "export the run again"
+	switch {
+	case errors.Is(e.Err, ErrVersion):
+		todo = "import it with the version of the program that wrote it, or a later one"
+	case errors.Is(e.Err, ErrTooLarge):
+		todo = "allow longer lines with ImportOptions.LineBytes"
+	}
+	return fmt.Sprintf("checkpoint: import: line %d: %s: %s", e.Line, e.Reason, todo)
 }
 
 func (e *ImportError) Unwrap() error { return e.Err }
@@ -48,6 +56,9 @@ const importOwner = "an import"
 //
 // A reader that is no [io.Seeker] is copied to a temporary file, for it is read twice.
 func Import(ctx context.Context, s Store, r io.Reader, o ImportOptions) (Info, error) {
+	if err := needs(ctx, "Import", s, "reader", r); err != nil {
+		return Info{}, err
+	}
 	if o.LineBytes < 0 {
 		return Info{}, errors.New("checkpoint: ImportOptions.LineBytes is negative")
 	}
@@ -82,24 +93,59 @@ func Import(ctx context.Context, s Store, r io.Reader, o ImportOptions) (Info, e
 func load(
 	ctx context.Context, s Store, file *importer, envelopes iter.Seq2[[]byte, error],
 ) (Info, error) {
-	run := file.info.Run
-	if err := absent(ctx, s, run); err != nil {
+	info := file.log.Info()
+	if err := absent(ctx, s, info.Run); err != nil {
 		return Info{}, err // though somebody holds its lease
 	}
-	l, err := s.Acquire(ctx, run, importOwner)
+	a, archiver := s.(Archiver)
+	switch {
+	case !archiver && info.First > 1:
+		return Info{}, fmt.Errorf("%w: importing run %q, which was trimmed: its appends can't be made anew",
+			ErrUnsupported, info.Run)
+	case !archiver && len(file.bases) > 0:
+		return loadFork(ctx, s, file, envelopes)
+	}
+	l, err := s.Acquire(ctx, info.Run, importOwner)
 	if err != nil {
 		return Info{}, err
 	}
 	began := false
-	if err = absent(ctx, s, run); err == nil {
-		if a, ok := s.(Archiver); ok {
-			info, err := a.Restore(ctx, l, file.posts, envelopes)
+	if err = absent(ctx, s, info.Run); err == nil {
+		if archiver {
+			info, err := a.Restore(ctx, l, Archive{Envelopes: envelopes, Posts: file.posts, Bases: file.bases})
 			_ = s.Release(context.WithoutCancel(ctx), l)
 			return info, err
 		}
-		began, err = appendAll(ctx, s, l, file.posts, envelopes)
+		if began, err = appendAll(ctx, s, l, envelopes); err == nil {
+			err = postAll(ctx, s, info.Run, file.posts)
+		}
 	}
 	_ = s.Release(context.WithoutCancel(ctx), l)
+	return loaded(ctx, s, info.Run, began, err)
+}
+
+// loadFork makes a run that begins at a base, in one append.
+func loadFork(
+	ctx context.Context, s Store, file *importer, envelopes iter.Seq2[[]byte, error],
+) (Info, error) {
+	f := ForkedRun{Run: file.log.Info().Run}
+	for data, err := range envelopes {
+		if err != nil {
+			return Info{}, err
+		}
+		if f.Entries, err = entriesOf(data, f.Entries); err != nil {
+			return Info{}, err
+		}
+	}
+	if err := s.Fork(ctx, Fork{Base: file.bases[0], Runs: []ForkedRun{f}}); err != nil {
+		return Info{}, err
+	}
+	return loaded(ctx, s, f.Run, true, postAll(ctx, s, f.Run, file.posts))
+}
+
+// loaded ends an import into a store that is no Archiver. If it has failed, and the run may
+// exist, it deletes the run.
+func loaded(ctx context.Context, s Store, run string, began bool, err error) (Info, error) {
 	if err == nil {
 		return s.Stat(ctx, run)
 	}
@@ -126,10 +172,9 @@ func absent(ctx context.Context, s Store, run string) error {
 // togetherBytes is how much an import puts into one append of a store that is no Archiver.
 const togetherBytes = 16 << 20
 
-// appendAll appends the entries of a run, few times, and posts its messages. It reports
-// whether the run may exist.
+// appendAll appends the entries of a run, few times. It reports whether the run may exist.
 func appendAll(
-	ctx context.Context, s Store, l Lease, posts []Post, envelopes iter.Seq2[[]byte, error],
+	ctx context.Context, s Store, l Lease, envelopes iter.Seq2[[]byte, error],
 ) (began bool, err error) {
 	var head Head
 	var group []Entry
@@ -152,27 +197,36 @@ func appendAll(
 				return began, err
 			}
 		}
-		e, err := Unseal(data)
-		if err != nil {
+		if group, err = entriesOf(data, group); err != nil {
 			return began, err
-		}
-		for entry, err := range e.Entries() {
-			if err != nil {
-				return began, err
-			}
-			group = append(group, entry.owned())
 		}
 		size += len(data)
 	}
-	if err := flush(); err != nil {
-		return began, err
+	return began, flush()
+}
+
+// entriesOf adds the entries of an envelope to entries, in memory of their own.
+func entriesOf(data []byte, entries []Entry) ([]Entry, error) {
+	e, err := Unseal(data)
+	if err != nil {
+		return entries, err
 	}
+	for entry, err := range e.Entries() {
+		if err != nil {
+			return entries, err
+		}
+		entries = append(entries, entry.owned())
+	}
+	return entries, nil
+}
+
+func postAll(ctx context.Context, s Store, run string, posts []Post) error {
 	for _, p := range posts {
-		if err := s.Post(ctx, l.Run, p); err != nil {
-			return began, err
+		if err := s.Post(ctx, run, p); err != nil {
+			return err
 		}
 	}
-	return began, nil
+	return nil
 }
 
 // twice returns a reader of r that can be read from where it stands more than once, and what

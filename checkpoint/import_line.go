@@ -26,10 +26,11 @@ type importer struct {
 	number int    // of the line that was read last
 	line   []byte // it
 	header headerLine
-	info   Info // of the run up to that line
+	log    *Log // of the run up to that line
 	named  map[string]bool
 	seen   endLine
 	posts  []Post
+	bases  [][]byte
 	sealed []byte
 }
 
@@ -91,6 +92,8 @@ func (m *importer) next() (envelope []byte, ended bool, err error) {
 		err = damage("it is no end of an export")
 	case kind == "pawl":
 		err = m.begin(body)
+	case kind == "base" && m.seen.Appends == 0 && m.seen.Graphs == 0:
+		err = m.takeBase(body)
 	case kind == "graph" && len(m.posts) == 0:
 		err = m.takeGraph(body)
 	case kind == "first" && len(m.posts) == 0:
@@ -194,10 +197,30 @@ func (m *importer) begin(body []byte) error {
 	if err := decodeLine(body, &m.header); err != nil {
 		return err
 	}
-	m.info.Run = m.header.Run
+	m.log = NewLog(m.header.Run)
 	if err := CheckRunID(m.header.Run); err != nil {
 		return damage(err.Error())
 	}
+	return nil
+}
+
+func (m *importer) takeBase(body []byte) error {
+	var l baseLine
+	if err := decodeLine(body, &l); err != nil {
+		return err
+	}
+	base, err := eitherOf(l.JSON, l.Text)
+	if err != nil {
+		return err
+	}
+	if BaseDigest(base) != l.Base {
+		return damage(fmt.Sprintf("the base is not the one of digest %.80q", l.Base))
+	}
+	if n := len(m.bases); n > 0 && BaseDigest(m.bases[n-1]) >= l.Base {
+		return damage("the bases are not in order")
+	}
+	m.bases = append(m.bases, base)
+	m.seen.Bases++
 	return nil
 }
 
@@ -248,20 +271,35 @@ func (m *importer) takeAppend(body []byte) ([]byte, error) {
 	if len(a.Texts) > 0 && len(a.Entries) > 0 || len(texts) == 0 {
 		return nil, damage("its entries can't be read")
 	}
-	m.sealed = sealTexts(m.sealed[:0], m.info.Head, at, a.Epoch, texts)
-	next, err := m.info.Sealed(m.sealed)
+	after, err := m.after(a)
 	if err != nil {
+		return nil, err
+	}
+	m.sealed = sealTexts(m.sealed[:0], after, at, a.Epoch, texts)
+	if err := m.log.Add(m.sealed); err != nil {
 		return nil, err
 	}
 	if err := validEntries(m.sealed); err != nil {
 		return nil, err
 	}
-	if a.First != m.info.Head.Seq+1 || a.Digest != hex.EncodeToString(next.Head.Digest[:]) {
+	if head := m.log.Info().Head; a.First != after.Seq+1 || a.Digest != hex.EncodeToString(head.Digest[:]) {
 		return nil, damage("its entries are not those of its digest")
 	}
-	m.info = next
 	m.seen.Appends++
 	return m.sealed, nil
+}
+
+// after returns the position that an append follows. In the line of the first one of a log that
+// was trimmed it stands itself, for nothing is there to take it from.
+func (m *importer) after(a appendLine) (Head, error) {
+	if head := m.log.Info().Head; head.Seq > 0 || a.Previous == "" {
+		return head, nil
+	}
+	previous, err := hex.DecodeString(a.Previous)
+	if err != nil || len(previous) != len(Digest{}) || a.First < 2 {
+		return Head{}, damage("what it follows can't be read")
+	}
+	return Head{Seq: a.First - 1, Digest: Digest(previous)}, nil
 }
 
 // validEntries checks what Seal trusts its callers with.
@@ -313,12 +351,16 @@ func (m *importer) takeEnd(body []byte) error {
 	if err := decodeLine(body, &e); err != nil {
 		return err
 	}
-	m.seen.End, m.seen.Entries = exportName, m.info.Head.Seq
-	m.seen.Head = hex.EncodeToString(m.info.Head.Digest[:])
-	if e != m.seen || m.info.Head.Seq == 0 {
+	info := m.log.Info()
+	m.seen.End, m.seen.Entries = exportName, info.Head.Seq
+	m.seen.Head = hex.EncodeToString(info.Head.Digest[:])
+	if e != m.seen || info.Head.Seq == 0 {
 		return damage("the file is not the one that it ends")
 	}
-	if what := m.header.differs(m.info); what != "" {
+	if err := (Archive{Bases: m.bases}).Complete(m.log); err != nil {
+		return err
+	}
+	if what := m.header.differs(info); what != "" {
 		return &ImportError{Line: 1, Reason: "the log has another " + what, Err: ErrCorrupt}
 	}
 	if m.want != nil && !bytes.Equal(m.want, m.sum.all.Sum(nil)) {

@@ -8,14 +8,21 @@ import (
 )
 
 // Appended returns what is known of the run once entries, appended at that time, end at
-// head. It is an error if an Opened entry's Data is no [Opening], or a Migrated one's no
-// [Migration]. Entries are not kept.
+// head. It is an error if an Opened entry's Data is no [Opening], a Migrated one's no
+// [Migration], or a Trimmed one's no [Trimming]. Entries are not kept.
 func (i Info) Appended(at time.Time, head Head, entries []Entry) (Info, error) {
+	i, _, err := i.appended(at, head, entries)
+	return i, err
+}
+
+// appended is Appended, and returns the last trimming among the entries, nil if there is none.
+func (i Info) appended(at time.Time, head Head, entries []Entry) (Info, *Trimming, error) {
+	var trimming *Trimming
 	at = time.UnixMilli(at.UnixMilli()).UTC()
 	first := i.Head.Seq == 0
 	status := i.Status
 	if first {
-		i.Created, i.Turn, status = at, 1, StatusPending
+		i.Created, i.Turn, i.First, status = at, 1, 1, StatusPending
 	}
 	for k := range entries {
 		e := &entries[k]
@@ -30,22 +37,38 @@ func (i Info) Appended(at time.Time, head Head, entries []Entry) (Info, error) {
 		case Opened:
 			var o Opening
 			if err := json.Unmarshal(e.Data, &o); err != nil {
-				return Info{}, fmt.Errorf("checkpoint: the data of %s is no opening: %w", e.Kind, err)
+				return Info{}, nil, fmt.Errorf("checkpoint: the data of %s is no opening: %w", e.Kind, err)
 			}
 			i.Graph, i.Digest, i.Labels, i.Correlation = o.Graph, o.Digest, o.Labels, o.Correlation
+			if i.Origin = o.Origin; o.Origin != nil {
+				i.Base, i.Turn = o.Origin.Base, max(o.Origin.Turn, 1)
+			}
 		case Migrated:
 			var m Migration
 			if err := json.Unmarshal(e.Data, &m); err != nil {
-				return Info{}, fmt.Errorf("checkpoint: the data of %s is no migration: %w", e.Kind, err)
+				return Info{}, nil, fmt.Errorf("checkpoint: the data of %s is no migration: %w", e.Kind, err)
 			}
 			i.Graph, i.Digest = m.Graph, m.To
+		case Trimmed:
+			var t Trimming
+			if err := json.Unmarshal(e.Data, &t); err != nil {
+				return Info{}, nil, fmt.Errorf("checkpoint: the data of %s is no trimming: %w", e.Kind, err)
+			}
+			i, trimming = i.trimmed(&t), &t
+			status = i.Status
+		case Rewound:
+			var r Rewinding
+			if err := json.Unmarshal(e.Data, &r); err != nil {
+				return Info{}, nil, fmt.Errorf("checkpoint: the data of %s is no rewinding: %w", e.Kind, err)
+			}
+			i.Graph, i.Digest, i.Turn = r.Graph, r.Digest, r.Turn
 		}
 	}
 	if first || status != i.Status {
 		i.Status, i.Updated = status, at
 	}
 	i.Head = head
-	return i, nil
+	return i, trimming, nil
 }
 
 // Matches reports whether f selects the run. It does not look at After and Limit.

@@ -26,6 +26,8 @@ var kindNames = [...]string{
 	Migrated:        "migrated",
 	Trimmed:         "trimmed",
 	Waiting:         "waiting",
+	Tagged:          "tagged",
+	Rewound:         "rewound",
 }
 
 var kindsByName = func() map[string]Kind {

@@ -14,10 +14,10 @@ func TestKindsAreStoredByName(t *testing.T) {
 		"opened", "entered", "done", "attempt_failed", "effect_begun", "effect_ended",
 		"interrupted", "answered", "edited", "voided", "superstep", "resumed", "cancelled",
 		"timed_out", "failed", "completed", "turn_begun", "settings_changed", "noted", "migrated",
-		"trimmed", "waiting",
+		"trimmed", "waiting", "tagged", "rewound",
 	}
-	if got := len(names); got != int(checkpoint.Waiting) {
-		t.Fatalf("there are %d names for %d kinds", got, checkpoint.Waiting)
+	if got := len(names); got != int(checkpoint.Rewound) {
+		t.Fatalf("there are %d names for %d kinds", got, checkpoint.Rewound)
 	}
 	word := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 	for i, name := range names {
@@ -37,7 +37,7 @@ func TestKindsAreStoredByName(t *testing.T) {
 }
 
 func TestUnknownKindsAreRefused(t *testing.T) {
-	for _, k := range []checkpoint.Kind{0, checkpoint.Waiting + 1, 255} {
+	for _, k := range []checkpoint.Kind{0, checkpoint.Rewound + 1, 255} {
 		if text, err := k.MarshalText(); err == nil {
 			t.Errorf("kind %d is stored as %s", uint8(k), text)
 		}

@@ -40,16 +40,23 @@ type Info struct {
 	Correlation string
 	Turn        int // the one that was begun last, counted from 1
 	Head        Head
-	Epoch       uint64    // of the last lease
-	Owner       string    // who holds the lease now, "" if nobody
-	Created     time.Time // of the first append
-	Updated     time.Time // of the last change of status
+	// First is the oldest entry that can be read: 1, unless the run was trimmed.
+	First uint64
+	// Base is the digest of the machine that the log goes on from: that of a fork's origin,
+	// or of what was trimmed; "" if the log begins with nothing. See [Store.Base].
+	Base    string
+	Pins    []Pin     // checkpoints before First that can still be read
+	Origin  *Origin   // nil if the run is no fork
+	Epoch   uint64    // of the last lease
+	Owner   string    // who holds the lease now, "" if nobody
+	Created time.Time // of the first append
+	Updated time.Time // of the last change of status
 }
 
 // A Post is a durable message to a run from someone without its lease.
 type Post struct {
 	ID   string // unique in the run; posting the same message again changes nothing
-	Kind string // cancel, answer or turn
+	Kind string // cancel, answer, turn or tag
 	Data json.RawMessage
 	At   time.Time // set by the store
 }
@@ -102,12 +109,13 @@ type Store interface {
 	// ErrConflict if the head is not after, ErrFenced if the lease is no longer the run's,
 	// ErrFull if there is no room; then nothing has changed. ErrCommitUnknown if it can't
 	// be known what happened: nobody may assume either. Append ignores Seq and At of
-	// entries.
+	// entries. What Fork and Trim write it refuses with an *ArgumentError.
 	Append(ctx context.Context, l Lease, after Head, entries []Entry) (Head, error)
 
 	// Read yields the entries from sequence number from to sequence number to, both
-	// included, in order; a to of 0, or beyond the head, means the head when the loop
-	// begins. It checks what it reads: numbers without gaps, checksums, and the chain of
+	// included, in order; a from of 0 means the oldest that is there, a to of 0, or beyond the
+	// head, means the head when the loop begins. ErrTrimmed (a *TrimmedError that says where the
+	// log begins) if from lies before that. It checks what it reads: numbers without gaps, checksums, and the chain of
 	// digests within the range. The range may begin and end inside an append. Entries are
 	// only lent: their memory is valid until the next one is yielded or the loop ends.
 	Read(ctx context.Context, run string, from, to uint64) iter.Seq2[Entry, error]
@@ -140,13 +148,31 @@ type Store interface {
 	PutGraph(ctx context.Context, digest string, graph []byte) error
 	Graph(ctx context.Context, digest string) ([]byte, error)
 
-	// Delete removes a run that nobody holds, with all that belongs to it. ErrBusy if the
-	// lease is held.
+	// Delete removes a run that nobody holds, with all that belongs to it, and the bases that
+	// no other run refers to. Runs that were forked from it stay. ErrBusy if the lease is held.
 	Delete(ctx context.Context, run string) error
 
-	// Fork and Trim may refuse with ErrUnsupported.
-	Fork(ctx context.Context, run string, at uint64, into string) error
-	Trim(ctx context.Context, l Lease, before uint64) error
+	// Fork makes new runs that begin at one machine: all of them come to be, durably, or none
+	// does. The machine is kept once, by its digest, for all runs that refer to it, also those
+	// of other Forks; the last Delete or Trim that drops a reference deletes it. Nobody has
+	// the leases of the new runs.
+	// ErrExists if there is a run of one of the ids, ErrBusy if somebody holds the lease of
+	// one that does not exist yet, ErrFull, ErrTooLarge and ErrCommitUnknown as for Append; an
+	// *ArgumentError if the Fork is none (see [Fork.Check]); ErrUnsupported if the store can't.
+	Fork(ctx context.Context, f Fork) error
+
+	// Base returns a machine that the run refers to, by its digest (see [Info.Bases]), having
+	// checked that it is the one. ErrNotFound if the run does not refer to it.
+	Base(ctx context.Context, run, digest string) ([]byte, error)
+
+	// Trim appends the entry, whose kind is Trimmed, to the run of the lease, whose head is now
+	// after, and drops what lies before [Trimming.First], snapshots included: both or neither,
+	// for readers too. A loop over Read that has begun goes on to its end. The bases are those
+	// that the Trimming names and the run does not have yet; the run refers to those it names
+	// and no others. The store sets Trimming.Previous and Trimming.Known.
+	// The errors are those of Append; an *ArgumentError if nothing would be dropped, or a base
+	// is missing (see [Info.Trimming]); ErrUnsupported if the store can't.
+	Trim(ctx context.Context, l Lease, after Head, entry Entry, bases ...[]byte) (Head, error)
 }
 
 // A Watcher is a Store that can tell when a message is posted to a run. Without it a

@@ -23,6 +23,9 @@ const (
 // What is done to the Builder afterwards doesn't change the Graph, and Build may be
 // called again.
 func (b *Builder[S]) Build() (*Graph[S], error) {
+	if b == nil {
+		return nil, &BuildError{Problems: []error{&Problem{Text: "the Builder is nil: make one with New"}}}
+	}
 	schema, err := schemaOf[S]()
 	c := newBuild(b.name, b.nodes, b.ends)
 	c.checkGraph()

@@ -5,7 +5,8 @@ import "context"
 // A Builder collects the nodes of one graph. Make one with [New].
 //
 // The functions that add nodes ([Step], [Route], [Choose], [Loop], [Embed], [Each],
-// [EachGraph], [End], [Fail]) never fail: Build reports every problem at once. A Builder is not safe for concurrent use.
+// [EachGraph], [End], [Fail]) never fail: Build reports every problem at once. They panic for a
+// nil Builder, which could not report it. A Builder is not safe for concurrent use.
 type Builder[S any] struct {
 	name  string
 	nodes []*node
@@ -125,12 +126,14 @@ func Fail[S any](b *Builder[S], name string, after ...Edge[S]) {
 
 // add appends n, which follows after, and returns its index.
 func (b *Builder[S]) add(n *node, after []Edge[S]) int {
+	needBuilder(b != nil, n.kind)
 	b.connect(n, after)
 	b.nodes = append(b.nodes, n)
 	return len(b.nodes) - 1
 }
 
 func (b *Builder[S]) end(edges []Edge[S]) {
+	needBuilder(b != nil, kindEnd)
 	n := &node{kind: kindEnd}
 	b.connect(n, edges)
 	b.ends = append(b.ends, n)

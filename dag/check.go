@@ -103,6 +103,7 @@ func (b *build) checkPolicy(n *node) {
 			{"Timeout", p.Timeout != 0},
 			{"Backoff", p.Backoff != Backoff{}},
 			{"Retry", p.Retry != nil},
+			{"Access", p.Access != 0},
 		} {
 			if field.set {
 				b.report(n, "", "Policy.%s belongs to the nodes of its graph, not to itself",
@@ -110,6 +111,9 @@ func (b *build) checkPolicy(n *node) {
 			}
 		}
 		return
+	}
+	if p.Access > Writes {
+		b.report(n, "", "Policy.Access is neither Reads nor Writes: %d", p.Access)
 	}
 	if p.Attempts < 0 {
 		b.report(n, "", "Policy.Attempts is negative: %d", p.Attempts)

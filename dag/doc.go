@@ -18,6 +18,9 @@
 // its failure edge taken. It runs if all those edges were taken; edges of which every
 // two exclude each other count as one. Where some may be taken and others not, the
 // graph says which it means with [All] or [Any], and Build names the node that doesn't.
+// Build looks through nodes that join others: of branches over several routes it sees that
+// only one can be taken, as long as a node can be reached in eight ways at most that differ
+// in more than one route. Behind that it asks for the word, and [Any] is the one.
 // A node that does not run is skipped, and settles as skipped.
 //
 // # Ends

@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 )
 
 // EachOutcome is how an [Each] or [EachGraph] ended: [Done] or Empty.
@@ -59,6 +61,10 @@ func EachGraph[S, I, T any](b *Builder[S], name string, items func(*S) []I, g *G
 
 func newEach[S, I any](name string, items func(*S) []I, item *PlanNode) *node {
 	n := &node{name: name, kind: KindEach, outcomes: []string{Done, string(Empty)}, item: item}
+	if unsupported := new(json.UnsupportedTypeError); errors.As(jsonOf[I](), &unsupported) {
+		n.faults = append(n.faults, fmt.Sprintf("has items that JSON can't say: %s holds %s; "+
+			"name each by a key and look up the rest in the node", reflect.TypeFor[I](), unsupported.Type))
+	}
 	if items != nil {
 		n.items = func(s any) (any, int, string, error) {
 			all := items(s.(*S))
@@ -67,6 +73,12 @@ func newEach[S, I any](name string, items func(*S) []I, item *PlanNode) *node {
 		}
 	}
 	return n
+}
+
+// jsonOf returns why the zero T can't be said in JSON: of a func or a chan its type is why.
+func jsonOf[T any]() error {
+	_, err := json.Marshal(new(T))
+	return err
 }
 
 // itemNode is what every item of an Each visits.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/state"
 )
@@ -17,18 +16,32 @@ type EffectCall struct {
 	Input      json.RawMessage // what the node does it with
 	Output     state.Type      // of what it returns
 	Replayable bool
-	Run        func() error                    // does it
+	Access     Access
+	Doubt      Doubt
+	Reversible bool
+	Operation  string                          // what it is called on the other side
+	Touches    []string                        // what it changes there
+	Run        func(id string) error           // does it, under this idempotency key; "" is that of the visit
 	Result     func() (json.RawMessage, error) // encodes what a Run without an error returned
 }
 
-// An EffectOption says how an effect may be treated. See [Replayable].
-type EffectOption struct {
-	replayable bool
+// An EffectOption says what an effect is, and how it may be treated: [Replayable], [InDoubt],
+// [Reads], [Writes], [Operation], [Touches], [Reversible].
+type EffectOption interface {
+	// declare makes the option a part of the call. An error refuses the effect: nothing is done.
+	declare(*EffectCall) error
 }
 
 // Replayable says that an effect may be done again under the same key without harm: it is
 // idempotent, or the other side knows the key. It is never in doubt.
-var Replayable = EffectOption{replayable: true}
+var Replayable EffectOption = replayable{}
+
+type replayable struct{}
+
+func (replayable) declare(call *EffectCall) error {
+	call.Replayable = true
+	return nil
+}
 
 // NotDone, wrapped by the error of an effect's function, says that the effect did not
 // happen and did not begin: the other side has refused it, for example. Then it may be
@@ -38,6 +51,11 @@ var NotDone error = notDone{}
 type notDone struct{}
 
 func (notDone) Error() string { return "dag: the effect did not happen" }
+
+type denied struct{}
+
+func (denied) Error() string { return "dag: the effect was rejected, and did not happen" }
+func (denied) Unwrap() error { return NotDone }
 
 var (
 	// ErrInDoubt: an effect was begun, and nobody knows whether it happened. The error is
@@ -50,17 +68,21 @@ var (
 	ErrOutputLost = errors.New("dag: the output of the effect can't be kept")
 	// ErrAsked: the visit waits for the answer to a question, so no effect begins in it.
 	ErrAsked = errors.New("dag: the visit waits for an answer, and no effect begins")
+	// ErrDenied: a person rejected the effect, which needed an approval. It wraps [NotDone]:
+	// nothing was done. A visit that fails with it has failed for good.
+	ErrDenied error = denied{}
 )
 
 // An InDoubtError tells of an effect that was begun, and nobody knows whether it happened:
 // the process died in it, or its function returned an error that does not wrap [NotDone].
-// The visit fails with it for good, unless the node handles it: then the node says what
-// happened.
+// What follows is what the effect declares with [InDoubt]. Of [DoubtTells] the visit fails
+// with it for good, unless the node handles it: then the node says what happened.
 type InDoubtError struct {
 	Key   string    // as given to Effect
 	Path  string    // of the visit
 	ID    string    // the idempotency key that the other side was given
 	Begun time.Time // the last time
+	Doubt Doubt     // what the effect declares
 	Err   error     // what the function returned; nil in later attempts
 }
 
@@ -71,7 +93,15 @@ func (e *InDoubtError) Error() string {
 	if e.Err != nil {
 		text += fmt.Sprintf(" (%v)", e.Err)
 	}
-	return text + "; ask the other side for " + e.ID + ", or declare the effect dag.Replayable if doing it again does no harm"
+	text += "; ask the other side for " + e.ID + ", and say with Resolve what happened"
+	switch e.Doubt {
+	case DoubtAsks:
+		return text + ": the visit waits for it, so return this error"
+	case DoubtFails:
+		return text + ": the visit fails until somebody does"
+	}
+	return text + "; or declare the effect dag.Replayable, if doing it again does no harm, " +
+		"or handle the error in the node, which errors.As finds as a *dag.InDoubtError"
 }
 
 // Is reports whether target is [ErrInDoubt].
@@ -89,19 +119,31 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // and process, and unique. The other side should be given it.
 //
 // If fn returns an error, or the process dies in it, nobody knows whether it happened: the
-// effect is in doubt ([*InDoubtError]), and is not done again. Unless the error wraps
-// [NotDone]: then the next attempt does it again. Or it is [Replayable]: then it is done
-// again under the same key. The same key with another input is [ErrInputChanged].
+// effect is in doubt ([*InDoubtError]), and is not done again until somebody has said what
+// happened. [InDoubt] declares what comes of the visit meanwhile: the node is told, a person
+// is asked, or the visit fails. Unless the error wraps [NotDone]: then the next attempt does
+// it again. Or the effect is [Replayable]: then it is done again under the same key. The same
+// key with another input is [ErrInputChanged].
+//
+// [Operation], [Touches], [Reversible], [Reads] and [Writes] declare what the effect is. They
+// are kept with it, for whoever has to approve it, or to say what came of it.
 //
 // Effect is safe for concurrent use, under different keys. What it returns was decoded
 // from what was kept. Nothing begins once ctx is done, or when the visit has asked a
-// question that has no answer ([ErrAsked]). Outside a run Effect calls fn.
+// question that has no answer ([ErrAsked]).
+//
+// Outside a run Effect calls fn, so that a node can be tested alone. Nothing else tells a
+// run from a test than ctx: a node that gives Effect another context than its own, or one
+// made from it, has an effect that nothing protects.
 func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context.Context, In) (Out, error), options ...EffectOption) (Out, error) {
 	var out Out
 	if fn == nil {
 		return out, fmt.Errorf("dag: the function of effect %q is nil", key)
 	}
-	v := visitOf(ctx)
+	v, err := within(ctx, "Effect")
+	if err != nil {
+		return out, err
+	}
 	if v == nil {
 		return fn(ctx, in)
 	}
@@ -109,12 +151,14 @@ func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context
 	if err != nil {
 		return out, err
 	}
-	for _, o := range options {
-		call.Replayable = call.Replayable || o.replayable
+	if err := call.declare(options); err != nil {
+		return out, err
 	}
-	inside := context.WithValue(ctx, VisitKey{}, Visit(effectVisit{v, v.Key() + "#" + key}))
-	call.Run = func() (err error) {
-		out, err = fn(inside, in)
+	call.Run = func(id string) (err error) {
+		if id == "" {
+			id = v.Key() + "#" + key
+		}
+		out, err = fn(context.WithValue(ctx, VisitKey{}, Visit(effectVisit{v, id})), in)
 		return err
 	}
 	call.Result = func() (json.RawMessage, error) {
@@ -138,8 +182,8 @@ func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context
 // newEffectCall refuses what can't be kept before anything is done.
 func newEffectCall[In, Out any](key string, in In) (EffectCall, error) {
 	call := EffectCall{Key: key}
-	if key == "" || !utf8.ValidString(key) {
-		return call, fmt.Errorf("dag: the key %q of an effect is empty or not UTF-8", key)
+	if err := named("key", "an effect", key); err != nil {
+		return call, err
 	}
 	if _, err := state.TypeOf[In](); err != nil {
 		return call, fmt.Errorf("dag: input of effect %q: %w", key, err)
@@ -154,6 +198,19 @@ func newEffectCall[In, Out any](key string, in In) (EffectCall, error) {
 	return call, nil
 }
 
+// declare makes the options a part of the call.
+func (c *EffectCall) declare(options []EffectOption) error {
+	for _, o := range options {
+		if o == nil {
+			return fmt.Errorf("dag: effect %q is given an option that is nil", c.Key)
+		}
+		if err := o.declare(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // An effectVisit is the visit as the function of an effect sees it.
 type effectVisit struct {
 	Visit
@@ -163,8 +220,8 @@ type effectVisit struct {
 func (v effectVisit) Key() string { return v.key }
 
 // Ask is refused: what fn has done so far would have to be done again with the answer.
-func (v effectVisit) Ask(key string, _ json.RawMessage, _ state.Type) (json.RawMessage, error) {
-	return nil, fmt.Errorf("dag: Ask(%q) inside an effect: ask before it begins", key)
+func (v effectVisit) Ask(call AskCall) (json.RawMessage, error) {
+	return nil, fmt.Errorf("dag: Ask(%q) inside an effect: ask before it begins", call.Key)
 }
 
 // Effect is refused: whether it happened would be in doubt with the one around it.

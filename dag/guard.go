@@ -12,25 +12,53 @@ import (
 //     is to finish well. Where the failure is followed the domain has "failed" in it too.
 //     Each outcome of a Choose is a variable more, chosen or not: they don't exclude each
 //     other. The variables of a node are numbered behind those of the nodes before it.
-//  2. A guard says under which values of the variables a node may run, as one set of
+//  2. A term list says under which values of the variables a node may run, as one set of
 //     values for each variable: all of them at once have to hold. A variable whose set is
-//     its whole domain is left out, so the guard without variables means always.
+//     its whole domain is left out, so the empty list means always. A guard is one such
+//     list, or a few of them, of which one has to hold.
 //  3. The guard of an edge is the guard of the node that it leaves, and of that node the
 //     outcomes named, those that are not "failed", or "failed". An outcome of a Choose that
 //     is named is chosen and the node not "failed"; of several the guard is the union.
-//  4. The guard of All is the intersection: per variable. If a set becomes empty, it can
-//     never be taken.
-//  5. The guard of Any is the union. Guards that differ in one variable only, or in none,
-//     are united first, until no pair does: that union is exact. Any other union is the
-//     hull, per variable the union of the sets: it may promise too much, and is inexact.
-//     What is made from an inexact guard is inexact.
-//  6. Two guards exclude each other if their sets of some variable are disjoint. An
-//     inexact guard is too wide, never too narrow, so this holds for it too.
+//  4. The guard of All is the intersection: per variable, of every list with every other. A
+//     list in which a set becomes empty is dropped; if none is left, it can never be taken.
+//  5. The guard of Any is the union. Lists that differ in one variable only, or in none,
+//     are united first, until no pair does: that union is exact. What is left apart then
+//     stays apart, up to a few lists; more become their hull, per variable the union of the
+//     sets, which may promise too much. A guard of several lists, a hull, and what is made
+//     from them are inexact.
+//  6. Two guards exclude each other if every list of one has, with every list of the
+//     other, a variable whose sets are disjoint. An inexact guard is too wide or as wide
+//     as it should be, never too narrow, so this holds for it too.
 //  7. Two guards are the same if both are exact and their sets are equal. Nothing inexact
 //     is the same as anything.
 type guard struct {
 	terms *term
+	more  []*term // the other lists, in place of any of which terms may hold
 	exact bool
+}
+
+// mostLists bounds the lists of a guard, and so what Build costs.
+const mostLists = 8
+
+// lists yields all lists of g.
+func (g guard) lists(yield func(*term) bool) {
+	if !yield(g.terms) {
+		return
+	}
+	for _, t := range g.more {
+		if !yield(t) {
+			return
+		}
+	}
+}
+
+// narrowed returns g with one more restriction of a variable behind all of g's.
+func (g guard) narrowed(variable int, in set) guard {
+	narrow := guard{terms: &term{variable, in, g.terms}, exact: g.exact}
+	for _, t := range g.more {
+		narrow.more = append(narrow.more, &term{variable, in, t})
+	}
+	return narrow
 }
 
 // A term restricts one variable. Terms are lists, which guards share: a node adds at most
@@ -46,12 +74,37 @@ type term struct {
 // always is the guard of a node that follows nothing.
 var always = guard{exact: true}
 
-// meet returns the intersection of g and h. If that is empty, it returns false and the
+// meet returns the intersection of g and h. If that is empty, it returns false and a
 // variable whose sets are disjoint.
-func meet(g, h guard) (both guard, empty int, ok bool) {
+func meet(g, h guard, domains []int) (both guard, empty int, ok bool) {
+	if g.more == nil && h.more == nil {
+		both.exact = g.exact && h.exact
+		both.terms, empty, ok = meetLists(g.terms, h.terms)
+		return both, empty, ok
+	}
+	exact := g.exact && h.exact
+	var all []guard
+	for a := range g.lists {
+		for b := range h.lists {
+			terms, variable, some := meetLists(a, b)
+			if !some {
+				empty = variable
+				continue
+			}
+			all = append(all, guard{terms: terms, exact: exact})
+		}
+	}
+	if all == nil {
+		return guard{}, empty, false
+	}
+	return union(all, domains), 0, true
+}
+
+// meetLists is meet of two lists.
+func meetLists(g, h *term) (both *term, empty int, ok bool) {
 	var own []term
 	var shared *term
-	for a, b := range pairs(g.terms, h.terms) {
+	for a, b := range pairs(g, h) {
 		if a == b {
 			shared = a
 			break
@@ -62,17 +115,29 @@ func meet(g, h guard) (both guard, empty int, ok bool) {
 		case b == nil:
 			own = append(own, *a)
 		case !a.in.meets(b.in):
-			return guard{}, a.variable, false
+			return nil, a.variable, false
 		default:
 			own = append(own, term{variable: a.variable, in: a.in.and(b.in)})
 		}
 	}
-	return guard{link(own, shared), g.exact && h.exact}, 0, true
+	return link(own, shared), 0, true
 }
 
 // excludes reports whether g and h can't both hold.
 func excludes(g, h guard) bool {
-	for a, b := range pairs(g.terms, h.terms) {
+	for a := range g.lists {
+		for b := range h.lists {
+			if !disjoint(a, b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// disjoint reports whether two lists can't both hold.
+func disjoint(g, h *term) bool {
+	for a, b := range pairs(g, h) {
 		if a == b {
 			return false
 		}
@@ -85,13 +150,13 @@ func excludes(g, h guard) bool {
 
 // same reports whether g and h are known to hold together or not at all.
 func same(g, h guard) bool {
-	return g.exact && h.exact && differences(g, h, 1) == 0
+	return g.exact && h.exact && differences(g.terms, h.terms, 1) == 0
 }
 
 // differences counts the variables about which g and h don't say the same, up to most.
-func differences(g, h guard, most int) int {
+func differences(g, h *term, most int) int {
 	n := 0
-	for a, b := range pairs(g.terms, h.terms) {
+	for a, b := range pairs(g, h) {
 		if a == b || n == most {
 			break
 		}
@@ -105,30 +170,46 @@ func differences(g, h guard, most int) int {
 // union returns the union of guards, of which there is at least one. domains gives for
 // each variable the number of its values.
 func union(guards []guard, domains []int) guard {
-	var apart []guard // every two of them differ in more than one variable
+	var apart []guard // of one list each; every two of them differ in more than one variable
 	for _, g := range guards {
-		for i := 0; i < len(apart); i++ {
-			if differences(apart[i], g, 2) < 2 {
-				exact := apart[i].exact && g.exact
-				g = hull(apart[i], g, domains)
-				g.exact = exact
-				apart = slices.Delete(apart, i, i+1)
-				i = -1 // what became wider may be united with more
-			}
+		for terms := range g.lists {
+			apart = unite(apart, guard{terms: terms, exact: g.exact}, domains)
 		}
-		apart = append(apart, g)
+	}
+	if len(apart) == 1 {
+		return apart[0]
 	}
 	all := apart[0]
 	for _, g := range apart[1:] {
-		all = hull(all, g, domains)
+		if len(apart) > mostLists {
+			all = hull(all.terms, g.terms, domains)
+			continue
+		}
+		all.more, all.exact = append(all.more, g.terms), false
 	}
 	return all
 }
 
-// hull returns the narrowest guard that holds where g or h does, and calls it inexact.
-func hull(g, h guard, domains []int) guard {
+// unite adds g, of one list, to guards that stand apart, united with those that differ from
+// it in one variable at most.
+func unite(apart []guard, g guard, domains []int) []guard {
+	for i := 0; i < len(apart); i++ {
+		if differences(apart[i].terms, g.terms, 2) < 2 {
+			exact := apart[i].exact && g.exact
+			g = hull(apart[i].terms, g.terms, domains)
+			g.exact = exact
+			apart = slices.Delete(apart, i, i+1)
+			i = -1 // what became wider may be united with more
+		}
+	}
+	return append(apart, g)
+}
+
+// hull returns the narrowest guard of one list that holds where g or h does, and calls it
+// inexact.
+func hull(g, h *term, domains []int) guard {
 	var own []term
-	for a, b := range pairs(g.terms, h.terms) {
+	for a, b := range pairs(g, h) {
 		if a == b {
 			return guard{terms: link(own, a)}
 		}

@@ -58,12 +58,16 @@ func (w *world) taken(e Expr) bool {
 
 // holds reports whether g holds in w.
 func (w *world) holds(g guard) bool {
-	for t := g.terms; t != nil; t = t.next {
-		if !t.in.has(w.values[t.variable]) {
-			return false
+list:
+	for terms := range g.lists {
+		for t := terms; t != nil; t = t.next {
+			if !t.in.has(w.values[t.variable]) {
+				continue list
+			}
 		}
+		return true
 	}
-	return true
+	return false
 }
 
 // worlds yields every world of b, if there are not too many.

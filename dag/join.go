@@ -71,7 +71,7 @@ func (b *build) guardOf(n *node, e Expr) (guard, bool) {
 	}
 	all := guards[0]
 	for i, g := range guards[1:] {
-		both, variable, ok := meet(all, g)
+		both, variable, ok := meet(all, g, b.domains)
 		if !ok {
 			verb := "run"
 			if n.kind == kindEnd {
@@ -119,7 +119,7 @@ func (b *build) guardOfEdge(e Expr) (guard, bool) {
 		return g, true
 	}
 	// What g restricts stands before the node, so the new term comes first.
-	return guard{&term{b.first[e.Node], taken, g.terms}, g.exact}, true
+	return g.narrowed(b.first[e.Node], taken), true
 }
 
 // guardOfChoice returns the guard of an edge that names outcomes of a Choose.
@@ -133,7 +133,7 @@ func (b *build) guardOfChoice(e Expr) (guard, bool) {
 		}
 		chosen := newSet(2)
 		chosen.add(1)
-		guards = append(guards, guard{&term{b.first[e.Node] + 1 + i, chosen, well.terms}, well.exact})
+		guards = append(guards, well.narrowed(b.first[e.Node]+1+i, chosen))
 	}
 	return union(guards, b.domains), true
 }

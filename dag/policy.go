@@ -23,6 +23,9 @@ type Policy struct {
 	// Errors says what comes of an [Each] or [EachGraph] one of whose items has failed. Zero
 	// means [Stop]. Other nodes have none.
 	Errors Errors
+	// Access is what the function does to the world outside the run, its effects apart: they
+	// declare their own. Zero declares nothing, and counts as [Writes].
+	Access Access
 }
 
 // Errors says what comes of an [Each] one of whose items has failed for good.

@@ -238,6 +238,11 @@ var refusals = []refusal{
 	}, []string{
 		`node "join": joins edges of which some may be taken and others not ("p", "q"): write dag.All or dag.Any`,
 	}},
+	{"items can be said in JSON", func(t *testing.T, b *dag.Builder[Notes]) {
+		dag.Each(b, "each", func(*Notes) []func() { return nil }, func(context.Context, *Notes, func()) error { return nil })
+	}, []string{
+		`node "each": has items that JSON can't say: func() holds func(); name each by a key and look up the rest in the node`,
+	}},
 	{"a node can run", func(t *testing.T, b *dag.Builder[Notes]) {
 		r := dag.Route(b, "classify", choose, ways)
 		left := dag.Step(b, "left", step, r.On(Left))

@@ -16,9 +16,9 @@ import (
 // returns the zero T and nil.
 func Settings[T any](ctx context.Context) (T, error) {
 	var settings T
-	v := visitOf(ctx)
+	v, err := within(ctx, "Settings")
 	if v == nil {
-		return settings, nil
+		return settings, err
 	}
 	raw := v.Settings()
 	if len(raw) == 0 {

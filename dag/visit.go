@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-
-	"github.com/pawlgo/pawl/state"
 )
 
 // A Visit is what the context of a running node carries. Dispatchers implement it, and
@@ -21,9 +19,11 @@ type Visit interface {
 	// Settings returns the run's settings as they were when the attempt began, as JSON that
 	// the caller may not change. Nothing means that there are none.
 	Settings() json.RawMessage
-	// Ask returns the answer to the question of this key, or the error that the node
-	// has to return because there is none yet. want is the type of the answer.
-	Ask(key string, question json.RawMessage, want state.Type) (json.RawMessage, error)
+	// Ask returns the answer to a question; an error that is ErrExpired or ErrSkipped if it
+	// ended without one; or the error that the node has to return because it has not ended yet.
+	Ask(call AskCall) (json.RawMessage, error)
+	// Reply tells how the question of this key ended, if it has.
+	Reply(key string) (AnswerInfo, bool)
 	// Emit shows a value to whoever looks at the run now. It keeps value, and is safe for
 	// concurrent use. ErrVisitOver once the attempt has ended.
 	Emit(name string, value json.RawMessage) error
@@ -36,6 +36,7 @@ type Visit interface {
 type VisitKey struct{}
 
 func visitOf(ctx context.Context) Visit {
+	need(ctx != nil, "Key, Attempt or Failures", "context", "pass on the one that the node was given")
 	v, _ := ctx.Value(VisitKey{}).(Visit)
 	return v
 }
@@ -59,9 +60,11 @@ const (
 	FailedOutcome  FailureKind = "outcome"  // a Route chose an outcome it did not declare
 	FailedState    FailureKind = "state"    // a value that it wrote cannot be stored
 	FailedRejected FailureKind = "rejected" // a person rejected its interrupt
-	FailedDenied   FailureKind = "denied"   // an interceptor did not let it begin, or be kept
+	FailedDenied   FailureKind = "denied"   // an interceptor did not let it begin or be kept; or ErrDenied
 	FailedEnd      FailureKind = "end"      // a dag.Fail was reached
 	FailedInDoubt  FailureKind = "in_doubt" // its function returned an InDoubtError
+	FailedExpired  FailureKind = "expired"  // its function returned ErrExpired
+	FailedSkipped  FailureKind = "skipped"  // its function returned ErrSkipped
 )
 
 // Key returns the idempotency key of the visit that ctx belongs to: the same for every
@@ -92,39 +95,6 @@ func Failures(ctx context.Context) []Failure {
 	return nil
 }
 
-// ErrNoVisit is returned by [Ask] for a context that belongs to no visit.
-var ErrNoVisit = errors.New("dag: the context belongs to no visit of a run")
-
-// Ask returns a person's answer to question. If there is none yet it returns an error
-// that the node should return at once: whatever the node returns, the visit waits,
-// interrupted, what it wrote is dropped, and once the question is answered the node runs
-// again from its first line. Keys tell several questions of one visit apart. question
-// may be anything that JSON can say; an answer that does not fit A is refused when it is
-// given.
-func Ask[A any](ctx context.Context, key string, question any) (A, error) {
-	var answer A
-	v := visitOf(ctx)
-	if v == nil {
-		return answer, fmt.Errorf("%w: Ask(%q)", ErrNoVisit, key)
-	}
-	q, err := json.Marshal(question)
-	if err != nil {
-		return answer, fmt.Errorf("dag: question %q: %w", key, err)
-	}
-	want, err := state.TypeOf[A]()
-	if err != nil {
-		return answer, fmt.Errorf("dag: answer to %q: %w", key, err)
-	}
-	raw, err := v.Ask(key, q, want)
-	if err != nil {
-		return answer, err
-	}
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		return answer, fmt.Errorf("dag: answer to %q: %w", key, err)
-	}
-	return answer, nil
-}
-
 // ErrVisitOver is returned by what a node calls, or what it has left behind, when the
 // attempt that the context belongs to has ended. Nothing has happened.
 var ErrVisitOver = errors.New("dag: the attempt of the visit has ended")
@@ -133,11 +103,15 @@ var ErrVisitOver = errors.New("dag: the attempt of the visit has ended")
 // the run at the moment: readers of its events at once, observers when the node returns. It
 // is not part of the run: it is not durable and never told again, and who does not take it
 // in time misses it, so it never waits for anybody. It is safe for concurrent use. value may
-// be anything that JSON can say. Outside a run Emit does nothing and returns nil.
+// be anything that JSON can say, and name can't be empty. Outside a run Emit does nothing and
+// returns nil.
 func Emit(ctx context.Context, name string, value any) error {
-	v := visitOf(ctx)
+	v, err := within(ctx, "Emit")
 	if v == nil {
-		return nil
+		return err
+	}
+	if err := named("name", "an emitted value", name); err != nil {
+		return err
 	}
 	raw, err := json.Marshal(value)
 	if err != nil {

@@ -43,6 +43,7 @@ type scripted struct {
 	answers  map[string]string
 	asked    []string
 	wanted   []state.Type
+	calls    []dag.AskCall
 	failures []dag.Failure
 	emitted  []string
 	refuses  error
@@ -58,13 +59,19 @@ func (v *scripted) Failures() []dag.Failure { return v.failures }
 
 func (v *scripted) Settings() json.RawMessage { return json.RawMessage(v.settings) }
 
-func (v *scripted) Ask(key string, question json.RawMessage, want state.Type) (json.RawMessage, error) {
-	v.asked = append(v.asked, key+": "+string(question))
-	v.wanted = append(v.wanted, want)
-	if a, ok := v.answers[key]; ok {
+func (v *scripted) Ask(call dag.AskCall) (json.RawMessage, error) {
+	v.asked = append(v.asked, call.Key+": "+string(call.Question))
+	v.wanted = append(v.wanted, call.Want)
+	v.calls = append(v.calls, call)
+	if a, ok := v.answers[call.Key]; ok {
 		return json.RawMessage(a), nil
 	}
 	return nil, errWaits
+}
+
+func (v *scripted) Reply(key string) (dag.AnswerInfo, bool) {
+	_, ok := v.answers[key]
+	return dag.AnswerInfo{How: dag.AnswerGiven}, ok
 }
 
 func (v *scripted) Emit(name string, value json.RawMessage) error {
@@ -78,7 +85,7 @@ func (v *scripted) Effect(_ context.Context, call dag.EffectCall) (json.RawMessa
 	if v.refuses != nil {
 		return nil, v.refuses
 	}
-	if err := call.Run(); err != nil {
+	if err := call.Run(""); err != nil {
 		return nil, err
 	}
 	return call.Result()

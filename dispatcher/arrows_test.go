@@ -38,6 +38,9 @@ var arrows = map[string][]string{
 	"pawltest":                  {"checkpoint", "checkpoint/internal/watch", "checkpoint/memory", "dag", "dispatcher", "state", "…"},
 	"supervisor":                {"checkpoint", "dag", "dispatcher", "state", "github.com/google/uuid", "golang.org/x/sync/"},
 	"metrics":                   {"checkpoint", "dag", "dispatcher", "state", "supervisor", "…"},
+	"examples/payments": {"checkpoint", "checkpoint/badgerstore", "checkpoint/internal/watch", "dag", "dispatcher",
+		"examples/payments/bank", "state", "…"},
+	"examples/payments/bank": nil,
 }
 
 // onlyImporters names, of a module that one package is to hide, that package. A program

@@ -20,6 +20,7 @@ const (
 	modeContinue
 	modeTurn
 	modeEnqueue
+	modeAct // changes a run and runs nothing
 )
 
 // old reports whether the call is for runs that exist.
@@ -27,6 +28,9 @@ func (m mode) old() bool { return m == modeResume || m == modeContinue || m == m
 
 // run is Run, Start, Resume, Continue and Turn.
 func (c *core) run(ctx context.Context, id string, how mode, input func(any), options []RunOption) (*report, error) {
+	if err := c.called(ctx); err != nil {
+		return nil, err
+	}
 	if err := checkpoint.CheckRunID(id); err != nil {
 		return nil, fmt.Errorf("dispatcher: %w", err)
 	}
@@ -55,6 +59,11 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	rep, err := r.conclude(rested)
 	abandoned := r.finishing(rep, err, rested)
 	r.letGo()
+	if rep != nil && r.atRest {
+		if warning := c.retain(ctx, id); warning != "" {
+			rep.Warnings = append(rep.Warnings, warning)
+		}
+	}
 	if rep != nil {
 		rep.Abandoned = abandoned
 		if r.stuck != errAtHome { // else nothing of r is ours
@@ -70,7 +79,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 	r.wishes = w
 	if w.how.old() {
 		if _, err := c.store.Stat(ctx, r.id); err != nil {
-			return early{err: err}
+			return early{err: missing(err)}
 		}
 	}
 	lease, err := c.acquire(ctx, r.id)
@@ -86,12 +95,13 @@ func (r *run) find(w *wishes, input func(any)) early {
 		return early{err: err}
 	case w.how == modeStart:
 		rep, _ := c.report(m, r.id, head.Seq) // whatever its state is, the run exists
-		return early{rep, c.refuse(r.id, ErrExists)}
+		return early{rep, c.refuse(r.id, fmt.Errorf("%w: Run goes on with it", ErrExists))}
 	}
 	posts, err := c.store.Posts(ctx, r.id)
 	if err != nil {
 		return early{err: err}
 	}
+	r.found = posts
 	waits := false
 	for _, p := range posts {
 		switch {
@@ -156,10 +166,13 @@ func (c *core) vets() bool {
 	return len(c.before) > 0 || len(c.after) > 0 || c.opts.InterruptIf != nil
 }
 
+// asksBefore reports whether anybody is asked whether a visit may begin.
+func (c *core) asksBefore() bool { return len(c.interceptors) > 0 || c.gates.vetting() }
+
 // open makes the facts of a new run. The user's input function is called here.
 func (r *run) open(w *wishes, input func(any)) error {
 	r.m = newMachine(r.c.plan)
-	r.m.vets, r.m.gates = r.c.vets(), len(r.c.interceptors) > 0
+	r.m.vets, r.m.gates = r.c.vets(), r.c.asksBefore()
 	schema := r.c.plan.Schema
 	x := said(checkpoint.Entry{Kind: checkpoint.Opened}, nil)
 	first := schema.New()
@@ -171,7 +184,7 @@ func (r *run) open(w *wishes, input func(any)) error {
 		err = r.input(&x, first)
 	})
 	if failed != nil {
-		return &FaultError{Kind: "input", Message: failed.Error(), Stack: failed.stack, Err: failed.err}
+		return &FaultError{Kind: "input", Message: failed.tells(), Stack: failed.stack, Err: failed.err}
 	}
 	if err != nil {
 		return &FaultError{Kind: "input", Message: fmt.Sprint(err), Err: err}
@@ -208,11 +221,16 @@ func (r *run) resumable(w *wishes) early {
 	was := m.status
 	switch {
 	case w.how == modeTurn:
-		return early{rep, r.c.refuse(r.id, fmt.Errorf("%w: it is %s", ErrNotCompleted, was))}
+		return early{rep, r.c.refuse(r.id, fmt.Errorf("%w: it is %s: bring it to its end with Resume, or leave the input with Enqueue", ErrNotCompleted, was))}
 	case was == checkpoint.StatusCompleted && w.how != modeResume:
 		return early{rep, r.c.refuse(r.id, unfit)}
 	case was == checkpoint.StatusCompleted:
-		return early{rep, r.c.refuse(r.id, ErrCompleted)}
+		return early{rep, r.c.refuse(r.id, fmt.Errorf("%w: Turn gives it new input, Fork tries another way", ErrCompleted))}
+	}
+	if w.manual {
+		if err := m.doubts(r.id); err != nil {
+			return early{rep, err}
+		}
 	}
 	if m.plan != r.c.plan {
 		if err := r.adopt(); err != nil {
@@ -229,17 +247,26 @@ func (r *run) resumable(w *wishes) early {
 	if err := r.c.recompute(m.root); err != nil {
 		return early{rep, r.c.refuse(r.id, err)}
 	}
-	m.vets, m.gates = r.c.vets(), len(r.c.interceptors) > 0
+	voids, err := r.freshen()
+	if err != nil {
+		return early{rep, r.c.refuse(r.id, err)}
+	}
+	m.vets, m.gates = r.c.vets(), r.c.asksBefore()
+	r.takeAnswers(r.found) // before a resume ends what somebody has rejected
 	r.add(said(checkpoint.Entry{
 		Kind: checkpoint.Resumed,
 		Data: encode(checkpoint.Resumption{Owner: r.c.owner, Ends: w.how == modeResume}),
 	}, nil))
+	if len(voids) > 0 {
+		r.add(said(checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(voids)}, nil))
+	}
 	m.rescan() // behind the resume, as a replay would: the first items get the places
 	changes := w.changes(&m.told)
 	if changes {
 		r.add(said(w.change(), nil))
 	}
-	if was == checkpoint.StatusInterrupted && !changes && !r.journal.posts && m.waitsOnly() {
+	r.armExpiries()
+	if was == checkpoint.StatusInterrupted && !changes && !r.journal.posts && m.waitsOnly() && len(r.overdue()) == 0 {
 		return early{rep, r.rested(rep)} // everything that waits still does
 	}
 	if !m.root.begun() && !r.halted() {
@@ -302,7 +329,7 @@ func (r *run) standsAt(from *checkpoint.Cursor) error {
 	case from.Run != r.id:
 		return fmt.Errorf("%w: %s is of another run", checkpoint.ErrCursor, from)
 	case from.Seq == 0 || from.Seq > head:
-		return fmt.Errorf("%w: %s is behind the end of the log, which has %d entries", checkpoint.ErrCursor, from, head)
+		return fmt.Errorf("%w: %s is not in the log, which ends at %d", checkpoint.ErrCursor, from, head)
 	case from.Seq < head:
 		return fmt.Errorf("%w: %s, the head is %d", ErrStaleCursor, from, head)
 	}

@@ -232,7 +232,7 @@ func TestCallsFramesThatAreNone(t *testing.T) {
 	}
 	res, err := d.Run(ctx, run, nil)
 	rests(t, res, err, checkpoint.StatusInterrupted, "each/2/abyss/sink")
-	for _, address := range []string{"end", "nobody", "each/3", "each/2/abyss/sink", "dive/swim/9", "2/dive", "1/", "/", "dive@9", "x@1", "99", "@", "0"} {
+	for _, address := range []string{"end", "nobody", "each/3", "each/2/abyss/sink", "dive/swim/9", "2/dive", "1/", "/", "dive@9", "x@1", "99", "@"} {
 		res, err := dispatcher.StateOf[Dive](ctx, d, run, address)
 		if !errors.Is(err, checkpoint.ErrCursor) || !strings.Contains(err.Error(), fmt.Sprintf("%q", address)) {
 			t.Errorf("%q: %v, want ErrCursor that names it", address, err)
@@ -241,7 +241,7 @@ func TestCallsFramesThatAreNone(t *testing.T) {
 			t.Errorf("%q: the result has no state", address)
 		}
 	}
-	for _, address := range []string{"", "each", "each/2/abyss", "dive/abyss@1"} {
+	for _, address := range []string{"", "0", "each", "each/2/abyss", "dive/abyss@1"} {
 		if _, err := dispatcher.StateOf[Dive](ctx, d, run, address); !errors.Is(err, dispatcher.ErrNested) || !strings.Contains(err.Error(), "Dive") {
 			t.Errorf("%q in the wrong type: %v, want ErrNested", address, err)
 		}

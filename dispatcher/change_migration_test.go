@@ -337,6 +337,7 @@ func TestMigrationsThatCantBe(t *testing.T) {
 		{[]dispatcher.Migration{{}}, "Migrations[0] has no name"},
 		{[]dispatcher.Migration{{Name: "a"}, {Name: "b"}, {Name: "a"}}, `Migrations[2] has the name "a"`},
 		{[]dispatcher.Migration{{Name: "a", From: g.Digest()}}, "comes from the graph that it goes to"},
+		{[]dispatcher.Migration{{Name: "a", From: "abc"}}, "which is no digest of a graph"},
 		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"x": "nowhere"}}}, `graph spin has no node "nowhere"`},
 		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"x": "loop/nowhere"}}}, `has no node "nowhere"`},
 		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"x": "loop/draft"}}}, "stays in the graph that it is in"},

@@ -102,10 +102,13 @@ func (r *run) boundary(h *tenure, t *task, after bool) (stop, ok bool, err *user
 	return stop, ok, err
 }
 
-func (r *run) interrupt(t *task, i checkpoint.Interrupt) {
+// interrupt makes t wait, and returns the id of the interrupt.
+func (r *run) interrupt(t *task, i checkpoint.Interrupt) string {
+	id := uuid.NewString()
 	r.add(said(checkpoint.Entry{
-		Kind: checkpoint.Interrupted, Path: t.path(), Step: t.frame.step, ID: uuid.NewString(), Data: encode(i),
+		Kind: checkpoint.Interrupted, Path: t.path(), Step: t.frame.step, ID: id, Data: encode(i),
 	}, t))
+	return id
 }
 
 // enter opens the frame of a visit that holds one. What an Embed's in wrote is its input.
@@ -403,7 +406,7 @@ func (r *run) salvage(h *tenure, f *frame) (made, ok bool) {
 func (r *run) undecided(d decision, u *userError) {
 	t := d.t
 	if d.kind == takeInput {
-		r.refuseInput(&FaultError{Kind: "input", Message: u.Error(), Stack: u.stack, Err: u.err})
+		r.refuseInput(&FaultError{Kind: "input", Message: u.tells(), Stack: u.stack, Err: u.err})
 		return
 	}
 	if d.kind == merge && d.f.tried { // the hook behind the superstep ended the goroutine

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"sync"
 	"time"
 
@@ -34,6 +35,17 @@ type Options struct {
 	Observe func(Event)
 	// Hooks are asked where runs begin and end, and round visits.
 	Hooks Hooks
+	// Gates say what a person has to approve. Zero means nothing.
+	Gates Gates
+	// StaleAfter is how long a run may rest before Result.Warnings tells a resume of it how old
+	// it is. Zero means 24 hours.
+	StaleAfter time.Duration
+	// Revalidate is asked at a resume about a dependency that is stale and that says
+	// dag.Revalidate. An error refuses the resume. Nil means that such a resume is refused.
+	Revalidate func(context.Context, dag.Dependency) error
+	// Retention trims each run when a call returns with it at rest or completed, as Trim does.
+	// What goes wrong with it is one of Result.Warnings. Zero means that nothing is trimmed.
+	Retention Retention
 	// Limits bound what a run may use. Zero fields mean the defaults.
 	Limits Limits
 	// Grace is how long a call may take to return once its context is done. Nodes that
@@ -119,14 +131,19 @@ type core struct {
 	hub    hub
 
 	interceptors []*interceptor
+	gates        *gates // nil: nothing needs an approval
 }
 
 // New joins a graph and a store. With a nil store runs leave no log: only Start works,
 // and options that need a log are refused. It returns an [*OptionError] for an option
-// that can't be: a negative number, or an interrupt that names no node of the graph.
+// that can't be: a negative number, a store that is a nil pointer, or an interrupt or a gate
+// that names no node of the graph.
 func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher[S], error) {
 	if g == nil || g.Plan() == nil {
 		return nil, &OptionError{"graph", "is nil or the zero Graph: make it with Build"}
+	}
+	if v := reflect.ValueOf(store); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, &OptionError{"store", fmt.Sprintf("is a nil %T: open one, or give nil itself for runs without a log", store)}
 	}
 	c := &core{plan: g.Plan(), store: store, opts: o, owner: uuid.NewString()}
 	if err := c.configure(); err != nil {
@@ -143,6 +160,7 @@ func (c *core) configure() error {
 	}{
 		{"Grace", int64(o.Grace)},
 		{"Parallel", int64(o.Parallel)},
+		{"StaleAfter", int64(o.StaleAfter)},
 		{"Limits.Supersteps", int64(o.Limits.Supersteps)},
 		{"Limits.StateBytes", int64(o.Limits.StateBytes)},
 		{"Limits.ValueBytes", int64(o.Limits.ValueBytes)},
@@ -157,14 +175,14 @@ func (c *core) configure() error {
 	if c.store == nil && (len(o.InterruptBefore) > 0 || len(o.InterruptAfter) > 0 || o.InterruptIf != nil) {
 		return &OptionError{"InterruptBefore", "interrupts need a store"}
 	}
-	errs := []error{checkMigrations(c.plan, o.Migrations)}
+	errs := []error{o.Retention.check("Retention"), checkMigrations(c.plan, o.Migrations)}
 	for _, name := range o.InterruptBefore {
 		errs = append(errs, c.before.add("InterruptBefore", c.plan, name))
 	}
 	for _, name := range o.InterruptAfter {
 		errs = append(errs, c.after.add("InterruptAfter", c.plan, name))
 	}
-	errs = append(errs, c.configureHooks())
+	errs = append(errs, c.configureHooks(), c.configureGates())
 	o.Limits.Supersteps = orDefault(o.Limits.Supersteps, 1_000_000)
 	o.Limits.StateBytes = orDefault(o.Limits.StateBytes, 256<<20)
 	o.Limits.ValueBytes = orDefault(o.Limits.ValueBytes, 16<<20)
@@ -172,6 +190,7 @@ func (c *core) configure() error {
 	o.Limits.DecodeBytes = orDefault(o.Limits.DecodeBytes, 1<<30)
 	o.Limits.Items = orDefault(o.Limits.Items, 100_000)
 	o.Grace = orDefault(o.Grace, 5*time.Second)
+	o.StaleAfter = orDefault(o.StaleAfter, 24*time.Hour)
 	if o.Parallel > 0 {
 		c.slots = make(chan struct{}, o.Parallel)
 	}
@@ -196,13 +215,13 @@ func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 // with one that is at rest or was left running; it returns the result of one that is
 // completed. It ends no interrupt: only Resume and Answer do. ErrBusy if the run is live.
 func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
-	r, err := d.core.run(ctx, run, modeRun, erase(input), options)
+	r, err := d.inside().run(ctx, run, modeRun, erase(input), options)
 	return typed[S](r), err
 }
 
 // Start begins a run that must not exist yet; ErrExists if it does.
 func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
-	r, err := d.core.run(ctx, run, modeStart, erase(input), options)
+	r, err := d.inside().run(ctx, run, modeStart, erase(input), options)
 	return typed[S](r), err
 }
 
@@ -212,7 +231,7 @@ func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), o
 // was made by another graph and its past is not the same in this one. A run that failed at
 // a dag.Fail returns the same failure.
 func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOption) (*Result[S], error) {
-	r, err := d.core.run(ctx, run, modeResume, nil, options)
+	r, err := d.inside().run(ctx, run, modeResume, nil, options)
 	return typed[S](r), err
 }
 
@@ -220,7 +239,7 @@ func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOp
 // what goes on with runs of many graphs can hold their dispatchers as one interface; the
 // Result has no state.
 func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...RunOption) (*Result[struct{}], error) {
-	r, err := d.core.run(ctx, run, modeContinue, nil, options)
+	r, err := d.inside().run(ctx, run, modeContinue, nil, options)
 	return typed[struct{}](r), err
 }
 
@@ -234,7 +253,7 @@ func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...Run
 // ErrNotCompleted if the run rests, ErrBusy if it is live, ErrNotFound if there is none. A
 // turn that rests is resumed as any run.
 func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
-	r, err := d.core.run(ctx, run, modeTurn, erase(input), options)
+	r, err := d.inside().run(ctx, run, modeTurn, erase(input), options)
 	return typed[S](r), err
 }
 
@@ -247,7 +266,7 @@ func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), op
 // Input that the state's Check or a limit refuses, when its turn is to begin, is drained
 // from the queue by an entry that says so, and is one of Result.Warnings.
 func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S), options ...RunOption) error {
-	return d.core.enqueue(ctx, run, erase(input), options)
+	return d.inside().enqueue(ctx, run, erase(input), options)
 }
 
 // Cancel stops a run, from any code that has the store. A live one is told so, by a durable
@@ -255,32 +274,69 @@ func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S),
 // at rest becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted
 // if the run is completed. The graph of the run may be another than the dispatcher's.
 func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error) error {
-	return d.core.cancelRun(ctx, run, cause)
+	return d.inside().cancelRun(ctx, run, cause)
 }
 
-// Answer ends the interrupt of this id. For one that a node asked, value is the answer,
-// anything that JSON can say and that fits the type the node asked for; for one before
-// or after a visit it is [Approve] or [Reject]. The run goes on with the next Run or
-// Resume, or at once if it is live. An [*AnswerError] says why an answer was refused;
-// then nothing has changed. Answer returns when the answer is durable.
-func (d *Dispatcher[S]) Answer(ctx context.Context, run, interrupt string, value any) error {
-	return d.core.answerInterrupt(ctx, run, interrupt, value)
+// Answer ends the interrupt of this id, or, if the id is "", the only one that waits for a
+// person: a question, an approval that a gate or an interceptor wants, an effect in doubt; not a
+// pause before or after a visit, which Resume ends. For one that a node asked, value is the
+// answer, anything that JSON can say and that fits the type the node asked for; for an effect in
+// doubt it is a [Resolution]; for any other it is [Approve] or [Reject]. A Reject of a visit that
+// has not begun ends whatever else waits before it. The run goes on with the next Run or Resume,
+// or at once if it is live: Answer never waits for it, and is never ErrBusy.
+//
+// Answer returns when the answer is durable. An error that is no refusal may leave it posted: who
+// then gives the same value to the same id, as the same author, makes it the same answer, and not
+// a second one, as long as it waits to be drained into the log. Whoever drives the run does that
+// soon, and of a run that nobody drives a call of Answer itself, before it returns.
+//
+// Of several answers to one interrupt exactly one counts. Once it is in the log every further
+// one is refused, the same one too. An [*AnswerError] says why an answer was refused, and of an
+// interrupt that was answered by whom and when; then nothing has changed. [Author] says who
+// gives it.
+func (d *Dispatcher[S]) Answer(ctx context.Context, run, interrupt string, value any, options ...RunOption) error {
+	return d.inside().give(ctx, run, checkpoint.AnswerGiven, map[string]any{interrupt: value}, options)
+}
+
+// Open looks at a run before somebody goes on with it: where it stands, what it waits for, and
+// how far the effects of its open superstep are, with advice on those that are in doubt. It
+// runs nothing, takes no lease and changes nothing. What was written by another graph than the
+// dispatcher's can be opened too.
+func (d *Dispatcher[S]) Open(ctx context.Context, run string) (*Opened, error) {
+	return d.inside().open(ctx, run)
+}
+
+// Resolve says what came of an effect that is in doubt: it began, and its process died or its
+// function returned an error, so that nobody knows whether it happened. Look at the other
+// side for its idempotency key ([OpenEffect].ID, dag.InDoubtError.ID), then say [Happened],
+// with what the function would have returned, or [NotHappened]. The visit is found by its path,
+// the effect by its key. If the visit waits to be told (dag.DoubtAsks) this answers it.
+//
+// Resolve runs nothing: the next Run or Resume goes on with the visit, or a live run at once.
+// A [*ResolutionError] says why it was refused, and nothing has changed: ErrNotInDoubt, also
+// for the effect of a visit that is at work; ErrAnswerType if the output is of another type
+// than the function's. Resolve returns when what was said is durable; each doubt is resolved
+// at most once. [Author] says who does it.
+func (d *Dispatcher[S]) Resolve(ctx context.Context, run, visit, key string, r Resolution, options ...RunOption) error {
+	return d.inside().resolve(ctx, run, visit, key, r, options)
 }
 
 // State reads a run without running it: its last closed superstep, its cursor, and what
 // it waits for. Like At, History, Cancel and Answer it calls the store on the caller's
 // goroutine, and ends with ctx if the store heeds it.
 func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], error) {
-	r, err := d.core.read(ctx, run, 0)
+	r, err := d.inside().read(ctx, run, 0)
 	return typed[S](r), err
 }
 
 // At reads a run as it stood at a checkpoint: "run@seq" or "path@superstep" as
-// [Checkpoint] prints them, or a superstep number of the top frame. Of a frame inside a
-// later turn the path begins with the turn: "2/compose-loop/1@3". checkpoint.ErrCursor if
-// it names no checkpoint of the run, or, of a run that is called like a frame, two.
+// [Checkpoint] prints them, a superstep number of the top frame, "0" for the state as the run
+// was opened, or "tag:NAME"; "" is the last checkpoint, read as one of the run's own frame. Of a
+// frame inside a later turn the path begins with the turn: "2/compose-loop/1@3".
+// checkpoint.ErrCursor if it names no checkpoint of the run, or, of a run that is called like a
+// frame, two.
 func (d *Dispatcher[S]) At(ctx context.Context, run, address string) (*Result[S], error) {
-	r, err := d.core.at(ctx, run, address)
+	r, err := d.inside().at(ctx, run, address)
 	return typed[S](r), err
 }
 
@@ -290,11 +346,11 @@ func (d *Dispatcher[S]) At(ctx context.Context, run, address string) (*Result[S]
 // stands for every iteration, "compose-loop/2" for the second. What is inside a frame is
 // another one. A frame that the graph does not have is checkpoint.ErrCursor.
 func (d *Dispatcher[S]) History(ctx context.Context, run string, frames ...string) iter.Seq2[Checkpoint, error] {
-	return d.core.history(ctx, run, frames)
+	return d.inside().history(ctx, run, frames)
 }
 
 // Graph returns the name of the graph that d runs.
-func (d *Dispatcher[S]) Graph() string { return d.core.plan.Name }
+func (d *Dispatcher[S]) Graph() string { return d.named().plan.Name }
 
 func erase[S any](input func(*S)) func(any) {
 	if input == nil {

@@ -42,6 +42,40 @@
 // followed fails the visit before its function has begun. After one it says [Keep] or
 // [Replace]. Whatever is not the node's own doing is in the log, with who it was.
 //
+// # Questions
+//
+// What a node asks ([dag.Ask]) is an interrupt with an id. [Dispatcher.Answer] ends one,
+// [Dispatcher.Answers] several at once, all or none, and [Dispatcher.Skip] one without an
+// answer: from any process, while the run is live or at rest. Each ends once; an answer that
+// was accepted is the one that the node gets. A question that expires ends by itself, at its
+// instant while the run is live, and else with the next call that goes on: a run that only
+// waits for people rests, and nothing of it runs.
+//
+// # Gates
+//
+// [Options.Gates] say which visits and which effects a person has to approve: by what they
+// were declared to do, by name, or by a function. What waits for an approval is an interrupt
+// that Approve or Reject answers, in any process; it has not begun, and an approval is spent
+// once.
+//
+// # Effects in doubt
+//
+// An effect that began and did not end is in doubt: it may have happened, so it is not done
+// again, unless it is dag.Replayable. What comes of its visit is what it declares with
+// dag.InDoubt: its node is told, a person is asked by an interrupt, or the visit fails. Then
+// [Dispatcher.Open] tells what is in doubt and under which key the other side knows it;
+// somebody looks there; [Dispatcher.Resolve] says [Happened], with what it returned, or
+// [NotHappened]; and the next Run or Resume goes on. [Manual] has a call refuse to go on
+// before. The log keeps who said what.
+//
+// # Forks and rewinding
+//
+// A checkpoint is a place to go on from. [Dispatcher.Fork] makes other runs that begin there, which
+// take what effects returned behind it instead of doing them again; [Dispatcher.Rewind] lets the
+// run itself go back, in its own log, under other idempotency keys. [Dispatcher.Lineage] tells where
+// a run comes from, [Dispatcher.Blame] who wrote each cell. [Dispatcher.Trim] and
+// [Options.Retention] drop the past that nobody needs.
+//
 // # Changed graphs
 //
 // A run that another graph has made can always be read, cancelled and answered. It goes on

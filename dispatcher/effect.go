@@ -31,11 +31,14 @@ func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessag
 	}
 	a := effectAttempt{v: v, call: call, is: was}
 	defer func() { v.known().CompareAndSwap(call.Key, claim, a.is) }() // fn may panic
+	if output, done, err := a.reuse(ctx, digest); done {
+		return output, err
+	}
 	if err := a.begin(ctx, digest); err != nil {
 		return nil, v.effectError(call, err)
 	}
 	began := time.Now()
-	if err := call.Run(); err != nil {
+	if err := call.Run(effectID(v.r.id, int(v.turn), v.path, call.Key, a.is)); err != nil {
 		return nil, a.failed(err)
 	}
 	return a.happened(time.Since(began))
@@ -68,13 +71,23 @@ func (v *visit) claim(call dag.EffectCall, digest string) (was, claim *effect, e
 
 // mayBegin reports why an effect can't begin now.
 func (v *visit) mayBegin(ctx context.Context, call dag.EffectCall) error {
+	err := v.couldBegin(ctx, call)
+	if err == nil && v.asks.Load() != nil {
+		err = dag.ErrAsked
+	}
+	return err
+}
+
+// couldBegin reports why an effect can't begin now, even if the visit waited for nobody.
+func (v *visit) couldBegin(ctx context.Context, call dag.EffectCall) error {
 	switch {
 	case v.r.c.store == nil:
 		return ErrNoStore
 	case v.over.Load():
 		return dag.ErrVisitOver
-	case v.asks.Load() != nil:
-		return dag.ErrAsked
+	}
+	if doubt := v.fails.Load(); doubt != nil { // nothing that the visit does counts
+		return doubt
 	}
 	if err := v.r.c.opts.Limits.allow(call.Input, "the input of effect "+call.Key); err != nil {
 		return err
@@ -100,18 +113,34 @@ type effectAttempt struct {
 
 // begin makes it durable that the effect begins, unless it can't begin now.
 func (a *effectAttempt) begin(ctx context.Context, digest string) error {
+	if err := a.v.couldBegin(ctx, a.call); err != nil {
+		return err
+	}
+	approval, err := a.approved() // several effects may be asked about at once
+	if err != nil {
+		return err
+	}
 	if err := a.v.mayBegin(ctx, a.call); err != nil {
 		return err
 	}
-	e := &effect{digest: digest, state: effectBegun, begun: a.v.r.c.opts.now().UTC()}
-	err := a.v.record(checkpoint.EffectBegun, a.call.Key, encode(checkpoint.BegunEffect{
-		Input: a.call.Input, Digest: e.digest, Output: encode(a.call.Output),
-		Replayable: a.call.Replayable, At: e.begun,
+	e := &effect{
+		digest: digest, state: effectBegun, begun: a.v.r.c.opts.now().UTC(),
+		approval: approval, generation: int(a.v.generation),
+	}
+	if a.is.state == effectBegun { // the other side may have done it, and knows it by that key
+		e.generation = a.is.generation
+	}
+	err = a.v.record(checkpoint.EffectBegun, a.call.Key, encode(checkpoint.BegunEffect{
+		Input: a.call.Input, Digest: e.digest, Output: encode(a.call.Output), At: e.begun,
+		Approval: approval, DeclaredEffect: declared(&a.call),
 	}))
 	if err != nil {
 		return err
 	}
 	a.is = e
+	if a.v.grants != nil {
+		a.v.grants.Delete(a.call.Key) // it is spent
+	}
 	if err := a.v.effectContext(ctx); err != nil { // the store took its time, and nothing has begun
 		return a.notDone(err)
 	}
@@ -165,13 +194,9 @@ func (a *effectAttempt) end(end checkpoint.EndedEffect, is effect) error {
 	if err := a.v.record(checkpoint.EffectEnded, a.call.Key, encode(end)); err != nil {
 		return a.v.effectError(a.call, err)
 	}
-	is.digest, is.begun = a.is.digest, a.is.begun
+	is.digest, is.begun, is.approval, is.generation = a.is.digest, a.is.begun, a.is.approval, a.is.generation
 	a.is = &is
 	return nil
-}
-
-func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) error {
-	return &dag.InDoubtError{Key: call.Key, Path: v.path, ID: v.Key() + "#" + call.Key, Begun: e.begun, Err: err}
 }
 
 // effectError says which effect err is about, unless it does so itself.

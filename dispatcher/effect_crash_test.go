@@ -41,11 +41,11 @@ func (b *effectBank) counts() map[string]int {
 
 // effectful is a graph with effects everywhere: in a row, from goroutines, in attempts that
 // fail, refused at first, beside others and inside loops of embedded graphs. Effects named
-// again… are replayable.
-func effectful(t testing.TB, bank *effectBank) *dag.Graph[Tale] {
+// again… are replayable; all have the options given.
+func effectful(t testing.TB, bank *effectBank, all ...dag.EffectOption) *dag.Graph[Tale] {
 	t.Helper()
 	do := func(ctx context.Context, s *Tale, key string, cents int) error {
-		var options []dag.EffectOption
+		options := slices.Clone(all)
 		if strings.HasPrefix(key, "again") {
 			options = append(options, dag.Replayable)
 		}

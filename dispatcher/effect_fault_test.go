@@ -355,7 +355,7 @@ func TestEventsOfEffects(t *testing.T) {
 	}
 	want := []string{
 		"tale@3: effect begun first#one", "tale@4: effect ended first#one",
-		"tale@5: effect begun first#again", "tale@6: effect ended first#again",
+		"tale@5: effect begun first#again (replayable)", "tale@6: effect ended first#again",
 		"tale@7: effect begun first#two", "tale@8: effect ended first#two",
 	}
 	if !slices.Equal(told, want) {

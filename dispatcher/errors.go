@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,13 +106,31 @@ func (e *NodeError) Error() string {
 }
 
 // Is reports whether Err is target, or whether target is ErrTimeout and the attempt
-// timed out, or dag.ErrInDoubt and an effect is in doubt.
+// timed out, or dag.ErrInDoubt and an effect is in doubt, or dag.ErrExpired or dag.ErrSkipped
+// and a question ended so.
 func (e *NodeError) Is(target error) bool {
 	if target == context.Canceled || target == context.DeadlineExceeded {
 		return false
 	}
-	return target == ErrTimeout && e.Kind == dag.FailedTimeout ||
-		target == dag.ErrInDoubt && e.Kind == dag.FailedInDoubt || errors.Is(e.Err, target)
+	switch e.Kind { // after a restart it is all that is left of the error
+	case dag.FailedTimeout:
+		if target == ErrTimeout {
+			return true
+		}
+	case dag.FailedInDoubt:
+		if target == dag.ErrInDoubt {
+			return true
+		}
+	case dag.FailedExpired:
+		if target == dag.ErrExpired {
+			return true
+		}
+	case dag.FailedSkipped:
+		if target == dag.ErrSkipped {
+			return true
+		}
+	}
+	return errors.Is(e.Err, target)
 }
 
 // As finds what Err holds.
@@ -136,7 +155,7 @@ func (e *LimitError) Error() string {
 // run is read after a restart; in the call that met them they are a *state.ConflictError
 // and a [*LimitError].
 type FaultError struct {
-	Kind    string // conflict, limit, input, items, merge, check, hook, migration, observer, call
+	Kind    string // conflict, limit, input, edit, revalidate, items, merge, check, hook, migration, observer, call
 	Message string
 	Stack   []byte // of user code that panicked or called runtime.Goexit
 	Err     error  // what user code returned or panicked with; nil after a restart
@@ -150,7 +169,7 @@ func (e *FaultError) Error() string { return "dispatcher: " + e.Kind + ": " + e.
 type AnswerError struct {
 	Run, Interrupt string
 	Reason         string
-	Err            error // ErrNotAwaited, ErrAnswerType or a *LimitError
+	Err            error // ErrNotAwaited, ErrAmbiguous, ErrAnswerType, dag.ErrExpired or a *LimitError
 }
 
 func (e *AnswerError) Error() string {
@@ -161,8 +180,10 @@ func (e *AnswerError) Unwrap() error { return e.Err }
 
 var (
 	// ErrNotAwaited: nobody waits for this answer: the interrupt is unknown, another
-	// run's, or answered.
+	// run's, or has ended.
 	ErrNotAwaited = errors.New("dispatcher: answer is not awaited")
+	// ErrAmbiguous: the answer does not say which of several interrupts it is for.
+	ErrAmbiguous = errors.New("dispatcher: answer is for one of several interrupts")
 	// ErrAnswerType: the answer is not of the type that was asked for.
 	ErrAnswerType = errors.New("dispatcher: answer is of the wrong type")
 )
@@ -183,10 +204,15 @@ func (e *GraphChangedError) Error() string {
 	tried, todo := "", ": use the graph that made it, or a Migration"
 	if e.Migration != "" {
 		tried, todo = fmt.Sprintf(", and migration %q does not fit", e.Migration), ""
+	} else if slices.ContainsFunc(e.Changes, func(s string) bool { return strings.HasPrefix(s, otherName) }) {
+		todo = ": use the graph that made it, or a Migration whose From is " + e.Stored
 	}
 	return fmt.Sprintf("dispatcher: run %q: its graph has changed from %s to %s%s: %s%s",
 		e.Run, short(e.Stored), short(e.Current), tried, strings.Join(e.Changes, "; "), todo)
 }
+
+// otherName is what a change begins with that is one of the graph's name.
+const otherName = "the graph was "
 
 func short(digest string) string {
 	if len(digest) > 19 {

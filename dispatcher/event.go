@@ -17,8 +17,9 @@ import (
 // are for whoever looks at the moment, and are never told again.
 //
 // An event of an entry is the same for an observer of the live run and for a reader of the
-// log, but for four fields: Err and Duration are whole only for an observer, At is the
-// observer's own clock, and Delta and State are for readers who ask for them.
+// log, but for some fields: Err and Duration are whole only for an observer (but that of
+// EffectEnded, which the entry tells), At is the observer's own clock, and Delta and State are
+// for readers who ask for them.
 type Event struct {
 	Kind  EventKind
 	Run   string
@@ -38,20 +39,26 @@ type Event struct {
 	Attempt int    // 0 if the visit runs no function of its own
 	Outcome string
 	ID      string // of an interrupt, of an effect
-	Name    string // Emitted: of the value; VisitInterrupted: key of the question, or who asks before the visit
+	// Name is, of Emitted, that of the value; of VisitInterrupted the key of the question, or who
+	// asks before the visit; of EffectBegun the operation; the address from which the run goes
+	// on, of RunRewound, and of RunStarted if the run is a fork.
+	Name string
+	// Effect is what the node says of an effect that begins (EffectBegun). It must not be changed.
+	Effect *checkpoint.DeclaredEffect
 
+	By      string            // who did it, if somebody has said so
 	Status  checkpoint.Status // RunRested
 	Failure dag.FailureKind   // AttemptFailed
 	Final   bool              // AttemptFailed: the visit has failed
-	Cause   string            // AttemptFailed, RunRested, EffectEnded: why, as the log tells it
+	Cause   string            // AttemptFailed, RunRested, EffectEnded, StateEdited, RunRewound, RunStarted: why, as the log tells it
 	Err     error             // AttemptFailed, RunRested: the same; for an observer of the live run the error itself
 
 	// Value is what Emit was given, the question of an interrupt, the answer, what an effect
-	// was given or has returned, the paths of the visits that were voided, which interceptors
-	// gave a visit its result; of other kinds the Data of the entry, if it has any that
+	// was given or has returned, the paths of the visits that were voided (by an edit too),
+	// which interceptors gave a visit its result; of other kinds the Data of the entry, if it has any that
 	// no other field tells.
 	Value json.RawMessage
-	Delta json.RawMessage // VisitDone: what the visit wrote
+	Delta json.RawMessage // VisitDone, StateEdited: what was written
 	State json.RawMessage // SuperstepEnded of the run's own frame: the state then
 
 	Entries  int // Appended
@@ -77,6 +84,9 @@ func (e Event) String() string {
 		b.WriteString(" " + e.Path)
 	}
 	e.writeDetail(&b)
+	if e.By != "" {
+		b.WriteString(" by " + e.By)
+	}
 	if e.Attempt > 1 {
 		fmt.Fprintf(&b, " attempt %d", e.Attempt)
 	}
@@ -106,13 +116,34 @@ func (e *Event) writeDetail(b *strings.Builder) {
 		if e.Name != "" {
 			fmt.Fprintf(b, " %s %s", e.Name, brief(e.Value))
 		}
+	case RunStarted:
+		if e.Name != "" {
+			b.WriteString(" as a fork of " + e.Name)
+		}
+	case RunRewound:
+		b.WriteString(" to " + e.Name)
 	case Emitted:
 		fmt.Fprintf(b, " %s %s", e.Name, brief(e.Value))
 	case EffectBegun, EffectEnded:
 		b.WriteString("#" + e.ID)
-	case InterruptAnswered, VisitsVoided, Noted, SettingsChanged:
+		if e.Outcome != "" {
+			b.WriteString(" (" + e.Outcome + ")")
+		}
+		e.writeDeclared(b)
+	case InterruptAnswered:
+		if e.Outcome != checkpoint.AnswerGiven {
+			b.WriteString(" (" + e.Outcome + ")")
+		}
 		if len(e.Value) > 0 {
 			fmt.Fprintf(b, " %s", brief(e.Value))
+		}
+	case VisitsVoided, Noted, SettingsChanged:
+		if len(e.Value) > 0 {
+			fmt.Fprintf(b, " %s", brief(e.Value))
+		}
+	case StateEdited:
+		if len(e.Value) > 0 {
+			fmt.Fprintf(b, " (voids %s)", brief(e.Value))
 		}
 	case RunRested:
 		b.WriteString(" " + string(e.Status))
@@ -120,6 +151,29 @@ func (e *Event) writeDetail(b *strings.Builder) {
 		fmt.Fprintf(b, " by %d", e.Dropped)
 	case Appended:
 		fmt.Fprintf(b, " %d", e.Entries)
+	}
+}
+
+// writeDeclared tells what a node says of an effect.
+func (e *Event) writeDeclared(b *strings.Builder) {
+	d := e.Effect
+	if d == nil {
+		return
+	}
+	var words []string
+	for _, w := range []struct {
+		said bool
+		word string
+	}{
+		{d.Operation != "", d.Operation}, {d.Access != "", d.Access}, {len(d.Touches) > 0, "touches " + strings.Join(d.Touches, ", ")},
+		{d.Replayable, "replayable"}, {d.Reversible, "reversible"}, {d.Doubt != "", "in doubt it " + d.Doubt},
+	} {
+		if w.said {
+			words = append(words, w.word)
+		}
+	}
+	if words != nil {
+		fmt.Fprintf(b, " (%s)", strings.Join(words, "; "))
 	}
 }
 

@@ -43,6 +43,9 @@ func (a *about) after(e *checkpoint.Entry) *about {
 			if o.Graph != "" { // a run without a log has none
 				next.graph = o.Graph
 			}
+			if o.Origin != nil {
+				next.turn = o.Origin.Turn
+			}
 		}
 		return &next
 	case checkpoint.Migrated:
@@ -50,6 +53,13 @@ func (a *about) after(e *checkpoint.Entry) *about {
 		var d checkpoint.Migration
 		if json.Unmarshal(e.Data, &d) == nil {
 			next.graph = d.Graph
+		}
+		return &next
+	case checkpoint.Rewound:
+		next := *a
+		var d checkpoint.Rewinding
+		if json.Unmarshal(e.Data, &d) == nil && d.Turn > 0 {
+			next.graph, next.turn = d.Graph, d.Turn
 		}
 		return &next
 	case checkpoint.TurnBegun:
@@ -71,7 +81,14 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 	v.Path, v.Node, v.Step, v.Attempt = e.Path, nodePath(e.Path), e.Step, e.Attempt
 	v.Outcome, v.ID, v.At = e.Outcome, e.ID, e.At
 	switch e.Kind {
-	case checkpoint.Opened, checkpoint.Entered, checkpoint.Superstep, checkpoint.Resumed:
+	case checkpoint.Entered, checkpoint.Superstep, checkpoint.Resumed:
+	case checkpoint.Opened:
+		var o checkpoint.Opening
+		if json.Unmarshal(e.Data, &o) == nil && o.Origin != nil {
+			v.Value = encode(o.Origin)
+			v.Name = Ancestor{Run: o.Origin.Run, Seq: o.Origin.Seq}.Address()
+			v.By, v.Cause = o.Origin.Author, o.Origin.Reason
+		}
 	case checkpoint.Done:
 		v.Value = e.Data
 		if n := a.c.nodeOf(e.Path); v.Attempt == 0 && n != nil && !holds(n) {
@@ -86,6 +103,11 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 		if json.Unmarshal(e.Data, &i) == nil {
 			v.Outcome, v.Name, v.Value = i.Kind, cmp.Or(i.Key, i.By), i.Question
 		}
+	case checkpoint.Answered:
+		var n checkpoint.Answer
+		if json.Unmarshal(e.Data, &n) == nil {
+			v.Outcome, v.Value, v.By = n.How, n.Value, n.By
+		}
 	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed, checkpoint.Completed, checkpoint.Waiting:
 		v.rested(e)
 	case checkpoint.Migrated:
@@ -93,6 +115,32 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 		if json.Unmarshal(e.Data, &m) == nil {
 			m.Machine = json.RawMessage("null") // as large as the state, and of no use here
 			v.Value = encode(m)
+		}
+	case checkpoint.Edited:
+		var d checkpoint.Edit
+		if json.Unmarshal(e.Data, &d) == nil {
+			v.By, v.Cause = d.Author, d.Reason
+			if len(d.Voids) > 0 {
+				v.Value = encode(d.Voids)
+			}
+		}
+	case checkpoint.Trimmed:
+		var t checkpoint.Trimming
+		if json.Unmarshal(e.Data, &t) == nil {
+			v.Value, v.By = encode(t.First), t.Author
+		}
+	case checkpoint.Tagged:
+		var t checkpoint.Tag
+		if json.Unmarshal(e.Data, &t) == nil {
+			v.Name, v.Value, v.By = t.Name, encode(t.Seq), t.Author
+		}
+	case checkpoint.Rewound:
+		var w checkpoint.Rewinding
+		if json.Unmarshal(e.Data, &w) == nil {
+			w.Machine = json.RawMessage("null")
+			v.Value = encode(w)
+			v.Name = Ancestor{Run: v.Run, Seq: w.To}.Address()
+			v.By, v.Cause = w.Author, w.Reason
 		}
 	default:
 		v.Value = e.Data
@@ -124,18 +172,21 @@ func (v *Event) failed(e *checkpoint.Entry, c *core) {
 }
 
 func (v *Event) effect(e *checkpoint.Entry) {
-	var x struct { // what a begun and an ended effect tell
-		checkpoint.EndedEffect
-		Input json.RawMessage `json:"input"`
+	if e.Kind == checkpoint.EffectBegun {
+		var b checkpoint.BegunEffect
+		if json.Unmarshal(e.Data, &b) == nil {
+			v.Value, v.Name, v.Effect = b.Input, b.Operation, &b.DeclaredEffect
+		}
+		return
 	}
+	var x checkpoint.EndedEffect
 	if json.Unmarshal(e.Data, &x) != nil {
 		return
 	}
-	v.Value = x.Input
-	if e.Kind == checkpoint.EffectBegun {
-		return
+	v.Value, v.Duration, v.By = x.Output, x.Took, x.By
+	if x.Resolved {
+		v.Outcome = "resolved"
 	}
-	v.Value = x.Output
 	if x.NotDone != "" {
 		v.Cause = "not done: " + x.NotDone
 	} else if x.Lost != "" {

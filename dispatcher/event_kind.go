@@ -15,11 +15,11 @@ const (
 	RunStarted        EventKind = iota + 1 // the run was opened
 	RunResumed                             // a call goes on with it
 	FrameEntered                           // Path: of the frame
-	VisitStarted                           // an attempt began; a live notice
+	VisitStarted                           // an attempt begins, unless its observer ends the run; a live notice
 	VisitDone                              // Outcome; Duration of the attempt
 	AttemptFailed                          // Failure, Final, Cause; Duration of the attempt
-	VisitInterrupted                       // Outcome: before, after or asked; ID
-	InterruptAnswered                      // ID, Value
+	VisitInterrupted                       // Outcome: before, after, asked or effect; ID
+	InterruptAnswered                      // ID, Outcome (answered, skipped, expired or default), Value, By
 	VisitsVoided                           // what they did does not count; Value: their paths
 	SuperstepEnded                         // Path: of the frame; Step; Duration since it began
 	RunRested                              // Status, and Cause
@@ -30,11 +30,13 @@ const (
 	SettingsChanged                        // Value
 	EffectBegun                            // an effect of a visit: ID
 	EffectEnded                            // an effect of a visit: ID
-	StateEdited                            // a person changed the state
+	StateEdited                            // a person changed the state: By, Cause
 	Noted                                  // an optional layer's entry, or a post that changed nothing: Value
 	GraphMigrated                          // the run goes on with another graph
 	LogTrimmed                             // what lies before is gone
 	Warned                                 // Hooks.OnEnd went wrong, and nothing changes: Cause; a live notice
+	CheckpointTagged                       // a checkpoint was given a name: Name, Value
+	RunRewound                             // the run goes on from an earlier checkpoint: Value
 )
 
 var eventNames = [...]string{
@@ -46,6 +48,7 @@ var eventNames = [...]string{
 	SettingsChanged: "settings changed", EffectBegun: "effect begun", EffectEnded: "effect ended",
 	StateEdited: "state edited", Noted: "noted", GraphMigrated: "graph migrated",
 	LogTrimmed: "log trimmed", Warned: "warned",
+	CheckpointTagged: "checkpoint tagged", RunRewound: "run rewound",
 }
 
 // String returns the kind's name.
@@ -80,7 +83,7 @@ func (c Channel) String() string {
 func (k EventKind) Channel() Channel {
 	switch k {
 	case RunStarted, RunResumed, RunRested, VisitInterrupted, InterruptAnswered,
-		TurnBegun, SettingsChanged, StateEdited, GraphMigrated, Lagged, Warned:
+		TurnBegun, SettingsChanged, StateEdited, GraphMigrated, RunRewound, Lagged, Warned:
 		return Control
 	case FrameEntered, VisitStarted, VisitDone, SuperstepEnded, EffectBegun, EffectEnded, Emitted:
 		return Progress
@@ -100,7 +103,8 @@ var eventKinds = [...]EventKind{
 	checkpoint.Completed: RunRested, checkpoint.TurnBegun: TurnBegun,
 	checkpoint.SettingsChanged: SettingsChanged, checkpoint.Noted: Noted,
 	checkpoint.Migrated: GraphMigrated, checkpoint.Trimmed: LogTrimmed,
-	checkpoint.Waiting: RunRested,
+	checkpoint.Waiting: RunRested, checkpoint.Tagged: CheckpointTagged,
+	checkpoint.Rewound: RunRewound,
 }
 
 // eventKind is the kind of event that an entry of kind k is, 0 if there is none.

@@ -153,7 +153,7 @@ func follows(t *testing.T, events []dispatcher.Event, log []checkpoint.Entry, wh
 
 // A reader that begins at any moment, and goes away and comes back with its number as often
 // as you like, sees 1…n once, while the run is at work and over restarts of it.
-func TestReaderSeesEachEntryOnce(t *testing.T) {
+func TestLife50ReaderSeesEachEntryOnce(t *testing.T) {
 	stores := map[string]struct {
 		open  func(t *testing.T) func() checkpoint.Store // which opens it again
 		every int                                        // moment
@@ -357,7 +357,7 @@ func TestEventsRefused(t *testing.T) {
 	res, err := d.Run(ctx, run, nil)
 	completes(t, res, err)
 	err = only(d, ctx, dispatcher.Listen{Since: 6})
-	if !errors.Is(err, checkpoint.ErrCursor) || !strings.Contains(err.Error(), "entry 6 is behind the end of the log, which has 5") {
+	if !errors.Is(err, checkpoint.ErrCursor) || !strings.Contains(err.Error(), "there is no entry 6: the log ends at 5") {
 		t.Errorf("an entry that is not there: %v", err)
 	}
 	done, cancel := context.WithCancelCause(ctx)

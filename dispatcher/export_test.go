@@ -43,9 +43,7 @@ func Replayed[S any](ctx context.Context, d *Dispatcher[S], run string, upTo uin
 		if err != nil {
 			return nil, err
 		}
-		x := said(e, nil)
-		x.live = false
-		if err := m.apply(&x); err != nil {
+		if err := d.core.replay(ctx, m, run, e); err != nil {
 			return nil, err
 		}
 	}

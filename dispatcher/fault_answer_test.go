@@ -128,7 +128,7 @@ func TestAnswerRefused(t *testing.T) {
 			}
 			refused(t, by.Answer(t.Context(), run, id, 7), dispatcher.ErrAnswerType)
 			refused(t, by.Answer(t.Context(), run, "unknown", "this"), dispatcher.ErrNotAwaited)
-			refused(t, by.Answer(t.Context(), run, "", "this"), dispatcher.ErrNotAwaited)
+			refused(t, by.Answer(t.Context(), run, "other", "this"), dispatcher.ErrNotAwaited)
 			if err := by.Answer(t.Context(), "nobody", id, "this"); !errors.Is(err, dispatcher.ErrNotFound) {
 				t.Errorf("an answer to a run that is missing returned %v", err)
 			}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/state"
 )
@@ -100,16 +101,18 @@ type task struct {
 
 // An odd is what most visits never have.
 type odd struct {
-	attempts  int           // failed ones, since the run was opened
-	budget    int           // of these, before the budget was renewed
-	notBefore int64         // delayed: nanoseconds since 1970
-	wait      time.Duration // delayed: how long the wait was when it was decided
-	woken     bool          // ready: it was delayed until a moment ago, as no entry tells
-	failure   *dag.Failure  // failing, lapsed, failed
-	passed    bool          // an interrupt before it was taken
-	approved  approvals     // of what interceptors asked before it
-	asks      []*pending    // held, asking: what has not ended
-	answers   map[string][]byte
+	attempts  int              // failed ones, since the run was opened
+	budget    int              // of these, before the budget was renewed
+	notBefore int64            // delayed: nanoseconds since 1970
+	wait      time.Duration    // delayed: how long the wait was when it was decided
+	woken     bool             // ready: it was delayed until a moment ago, as no entry tells
+	failure   *dag.Failure     // failing, lapsed, failed
+	passed    bool             // an interrupt before it was taken
+	approved  approvals        // of what interceptors and gates asked before it
+	grants    map[string]grant // by key: of effects that have not begun since
+	entered   bool             // an effect in it was asked about, so it has begun
+	asks      []*pending       // held, asking: what has not ended
+	answers   map[string]checkpoint.Answer
 	collected []dag.Failure // of an Each that is done: of its items
 }
 
@@ -126,6 +129,14 @@ func newFrame(plan *dag.Plan, path string, holder *task) *frame {
 
 // begun reports whether a first superstep has begun.
 func (f *frame) begun() bool { return f.step > f.base }
+
+// ended is the last superstep that has ended.
+func (f *frame) ended() int {
+	if len(f.open) > 0 {
+		return f.step - 1
+	}
+	return f.step
+}
 
 // given makes the input of a frame its state. Outer holds the Folds that it merged.
 func (f *frame) given(x *fact) error {
@@ -346,5 +357,5 @@ func (t *task) attempts() int {
 
 // begun reports whether the moment before the visit has passed.
 func (t *task) begun() bool {
-	return t.odd != nil && (t.odd.passed || t.odd.attempts > 0 || t.odd.answers != nil)
+	return t.odd != nil && (t.odd.passed || t.odd.attempts > 0 || t.odd.answers != nil || t.odd.entered)
 }

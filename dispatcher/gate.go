@@ -46,7 +46,36 @@ func (r *run) gate(h *tenure, t *task) (bool, *userError) {
 	for i := range rulings {
 		rulings[i] = r.possible(t, rulings[i])
 	}
-	r.rule(t, weigh(asked, rulings, approved))
+	s := weigh(asked, rulings, approved)
+	if s.kind != denies && r.c.gates.vetting() {
+		if ok, failed := r.gateVisit(h, t, &s); !ok || failed != nil {
+			return ok, failed
+		}
+	}
+	r.rule(t, s)
+	return true, nil
+}
+
+// gateVisit adds to what was said about a visit that gates want an approval of it.
+func (r *run) gateVisit(h *tenure, t *task, s *sentence) (ok bool, failed *userError) {
+	a := Action{Run: r.id, Path: t.path(), Node: t.nodePath(), Access: t.node.Policy.Access}
+	reason := ""
+	if r.c.gates.If == nil {
+		reason = r.c.gates.visit(a, t.isItem(), holds(t.node))
+	} else {
+		ok, failed = r.ask(h, "Gates.If for "+a.Path, func() {
+			reason = r.c.gates.visit(a, t.isItem(), holds(t.node))
+		})
+		if !ok || failed != nil {
+			return ok, failed
+		}
+	}
+	question := encode(a)
+	if reason == "" || t.approved().has(byGate, question) {
+		return true, nil
+	}
+	s.asks = append(s.asks, checkpoint.Interrupt{Kind: kindBefore, By: byGate, Question: question, Reason: reason})
+	s.kind = asks
 	return true, nil
 }
 
@@ -180,7 +209,7 @@ func (x *round) run(v *visit) *userError {
 		failed = undeclared(n, v.outcome) // no result that After could look at
 	}
 	for _, g := range x.after {
-		if failed != nil || v.asks.Load() != nil { // who waits for an answer has no result
+		if failed != nil || v.asks.Load() != nil || v.fails.Load() != nil { // who waits for an answer has no result
 			break
 		}
 		c := x.call

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"reflect"
@@ -21,20 +22,12 @@ func (c *core) history(ctx context.Context, id string, frames []string) iter.Seq
 			return
 		}
 		some := make([]bool, len(frames))
-		turn := 1
-		for e, err := range c.store.Read(ctx, id, 1, 0) {
+		for p, err := range c.past(ctx, id) {
 			if err != nil {
 				yield(Checkpoint{}, c.refuse(id, err))
 				return
 			}
-			if e.Kind == checkpoint.TurnBegun {
-				turn++
-			}
-			if e.Kind != checkpoint.Superstep || e.Outcome == outcomeFailed || !selected(e.Path, frames, some) {
-				continue
-			}
-			p := Checkpoint{Run: id, Seq: e.Seq, Turn: turn, Path: strings.Clone(e.Path), Superstep: e.Step, At: e.At}
-			if !yield(p, nil) {
+			if p.Cause == CauseSuperstep && selected(p.Path, frames, some) && !yield(p.Checkpoint, nil) {
 				return
 			}
 		}
@@ -91,15 +84,27 @@ func (c *core) at(ctx context.Context, id, address string) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if address == "" {
+		point.Path = "" // the frame in which it is may be of another type, and nobody has named it
+	}
 	m, _, err := c.load(ctx, id, point.Seq)
 	if err != nil {
 		return nil, c.refuse(id, err)
 	}
 	rep, err := c.report(m, id, point.Seq)
-	if err != nil || point.Path == "" {
-		return rep, c.refuse(id, err)
+	if err == nil && point.Path != "" {
+		err = c.nested(m, rep, point)
 	}
-	return rep, c.nested(m, rep, point)
+	var changed *GraphChangedError
+	if errors.As(err, &changed) {
+		if s := c.carriedState(m, point.Path); s != nil { // as State reads it
+			rep.state, err = s, nil
+			if point.Path != "" {
+				rep.Superstep, rep.Frame = point.Superstep, point.Path
+			}
+		}
+	}
+	return rep, c.refuse(id, err)
 }
 
 // nested makes a report tell of a frame inside the run, while its superstep is the last.
@@ -124,17 +129,32 @@ func sameType(a, b state.Image) bool {
 	return x == y && (x != nil || reflect.DeepEqual(a.Schema().Cells(), b.Schema().Cells()))
 }
 
-// locate finds the checkpoint of an address. What stands before the @ is the id of the run,
+// locate finds the checkpoint of an address, "" for the last one that was not abandoned. What stands before the @ is the id of the run,
 // or the path of a frame, behind the number of its turn; without a turn it is of the first.
 // If both are meant, and are two checkpoints, nobody can tell which, and it is refused: with
 // the turn before it, or as a number alone, each of them has an address of its own.
 func (c *core) locate(ctx context.Context, id, address string) (Checkpoint, error) {
+	if err := c.exists(ctx, id); err != nil {
+		return Checkpoint{}, err
+	}
+	if address == "" {
+		return c.last(ctx, id)
+	}
 	before, number := "", address
 	if i := strings.LastIndexByte(address, '@'); i >= 0 {
 		before, number = address[:i], address[i+1:]
+	} else if name, ok := strings.CutPrefix(address, tagAddress); ok {
+		tags, err := c.tags(ctx, id)
+		if err != nil {
+			return Checkpoint{}, c.refuse(id, err)
+		}
+		if tags[name] == 0 {
+			return Checkpoint{}, c.refuse(id, fmt.Errorf("%w: the run has no tag %q", checkpoint.ErrCursor, name))
+		}
+		before, number = id, strconv.FormatUint(tags[name], 10)
 	}
 	n, err := strconv.ParseUint(number, 10, 63)
-	if err != nil || n == 0 {
+	if err != nil || n == 0 && before != "" {
 		return Checkpoint{}, notThere(id, address)
 	}
 	path, turn := before, 1
@@ -145,15 +165,21 @@ func (c *core) locate(ctx context.Context, id, address string) (Checkpoint, erro
 		}
 	}
 	var bySeq, byPath Checkpoint
-	for p, err := range c.history(ctx, id, nil) {
+	for p, err := range c.past(ctx, id) {
 		if err != nil {
-			return Checkpoint{}, err
+			return Checkpoint{}, c.refuse(id, err)
 		}
 		if before == id && p.Seq == n {
-			bySeq = p
+			bySeq = p.Checkpoint
 		}
-		if p.Path == path && p.Superstep == int(n) && turn > 0 && (p.Turn == turn || before == "") {
-			byPath = p // a loop that was voided and entered again counts the last time
+		if n == 0 && p.Cause == CauseOpened && path == "" { // of a fork the superstep is another one
+			byPath = p.Checkpoint
+		}
+		if p.Path != path || p.Superstep != int(n) || turn == 0 || p.Turn != turn && before != "" {
+			continue
+		}
+		if p.Cause == CauseSuperstep && !p.Abandoned {
+			byPath = p.Checkpoint // a loop that was voided and entered again counts the last time
 		}
 	}
 	switch {

@@ -83,8 +83,14 @@ type Substitute func(ctx context.Context, state any) (outcomes []string, err err
 func Continue() Ruling { return Ruling{kind: continues} }
 
 // Deny fails the visit with the kind [dag.FailedDenied]. It is not tried again, unless a
-// Failed run is resumed: then the interceptors are asked anew.
-func Deny(reason string) Ruling { return Ruling{kind: denies, reason: reason} }
+// Failed run is resumed: then the interceptors are asked anew. The reason is what people read
+// of it; "" is kept as "denied without a reason".
+func Deny(reason string) Ruling {
+	if reason == "" {
+		reason = "denied without a reason"
+	}
+	return Ruling{kind: denies, reason: reason}
+}
 
 // Ask has a person decide first: the visit is interrupted before it begins, with question,
 // which may be anything that JSON can say. [Approve] or [Reject] answers; a Resume alone

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -184,13 +183,8 @@ const (
 	postCancel = "cancel"
 	postAnswer = "answer"
 	postTurn   = "turn"
+	postTag    = "tag"
 )
-
-// A posted answer is the Data of a post of kind answer.
-type postedAnswer struct {
-	Interrupt string          `json:"interrupt"`
-	Answer    json.RawMessage `json:"answer"`
-}
 
 // A postedCancel is the cause of a run's context when a post has cancelled it.
 type postedCancel struct{ error }
@@ -230,8 +224,11 @@ func (r *run) takePosts(h *tenure) bool {
 		r.breakOff(h, err)
 		return false
 	}
+	r.takeAnswers(posts)
 	for _, p := range posts {
-		r.takePost(p)
+		if p.Kind != postAnswer {
+			r.takePost(p)
+		}
 	}
 	return true
 }
@@ -239,7 +236,11 @@ func (r *run) takePosts(h *tenure) bool {
 func (r *run) takePost(p checkpoint.Post) {
 	switch {
 	case r.m.seen[p.ID], slices.Contains(r.moot, p.ID): // drained, or of an earlier call
+		r.note(p.ID, p.Kind)
+		return
 	case p.Kind == postTurn: // nextTurn takes it
+		return
+	case p.Kind == postResolution && r.flies(p): // it may just be happening: poll comes back to it
 		return
 	case p.Kind == postCancel:
 		if !slices.Contains(r.drains, p.ID) {
@@ -248,16 +249,26 @@ func (r *run) takePost(p checkpoint.Post) {
 			r.halting = true
 		}
 		return
-	case p.Kind == postAnswer:
-		var a postedAnswer
-		if err := json.Unmarshal(p.Data, &a); err == nil {
-			if w := r.m.waits[a.Interrupt]; w != nil && w.accepts(a.Answer) == nil {
-				r.add(said(checkpoint.Entry{Kind: checkpoint.Answered, ID: a.Interrupt, Post: p.ID, Data: a.Answer}, nil))
-				return
-			}
+	}
+	e := r.m.drained(p)
+	r.add(said(e, r.m.find(e.Path)))
+}
+
+// drained is the entry that a post becomes, if it is neither a cancel nor input nor an answer.
+func (m *machine) drained(p checkpoint.Post) checkpoint.Entry {
+	switch {
+	case m.seen[p.ID]:
+	case p.Kind == postTag:
+		var t checkpoint.Tag
+		if err := json.Unmarshal(p.Data, &t); err == nil && m.tags[t.Name] == 0 {
+			return checkpoint.Entry{Kind: checkpoint.Tagged, Post: p.ID, Data: p.Data}
+		}
+	case p.Kind == postResolution:
+		if e, ok := m.resolvedBy(p); ok {
+			return e
 		}
 	}
-	r.note(p.ID, p.Kind)
+	return noted(p.ID, p.Kind)
 }
 
 // note drains a post that changes nothing.
@@ -267,20 +278,4 @@ func (r *run) note(id, kind string) {
 
 func noted(id, kind string) checkpoint.Entry {
 	return checkpoint.Entry{Kind: checkpoint.Noted, Post: id, Data: encode("a post of kind " + kind + " changed nothing")}
-}
-
-// accepts reports why an answer can't end the interrupt.
-func (p *pending) accepts(answer json.RawMessage) error {
-	if p.kind != kindAsked {
-		var v Verdict
-		if err := json.Unmarshal(answer, &v); err != nil || v != Approve && v != Reject {
-			return fmt.Errorf("%s is neither %q nor %q", answer, Approve, Reject)
-		}
-		return nil
-	}
-	want, err := p.want()
-	if err != nil {
-		return err
-	}
-	return want.Accepts(answer)
 }

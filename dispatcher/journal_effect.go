@@ -8,13 +8,13 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// An effectEntry is an entry that a node appends while it runs. The machine, which belongs
+// An effectEntry is an entry, or two in one append, that a node appends while it runs. The machine, which belongs
 // to the owner of the run, is told of it when the owner next appends: until then nothing in
 // it depends on the entry, since the visit has not ended.
 type effectEntry struct {
-	v    *visit
-	line checkpoint.Entry
-	size int
+	v     *visit
+	lines []checkpoint.Entry
+	size  int
 
 	next     *effectEntry // staged before it
 	settled  bool         // the rest is set
@@ -25,10 +25,21 @@ type effectEntry struct {
 // record appends an entry of an effect of the visit, and returns when it is durable.
 // Entries of effects that come together share an append.
 func (v *visit) record(kind checkpoint.Kind, key string, data json.RawMessage) error {
-	e := &effectEntry{v: v, line: checkpoint.Entry{
+	return v.recordAll(v.effectLine(kind, key, data))
+}
+
+func (v *visit) effectLine(kind checkpoint.Kind, key string, data json.RawMessage) checkpoint.Entry {
+	return checkpoint.Entry{
 		Kind: kind, Path: v.path, Step: int(v.step), Attempt: v.Attempt(), ID: key, Data: data,
-	}}
-	e.size = len(data) + len(v.path) + entryOverhead
+	}
+}
+
+// recordAll is record for several entries, of which all become durable or none does.
+func (v *visit) recordAll(lines ...checkpoint.Entry) error {
+	e := &effectEntry{v: v, lines: lines}
+	for i := range lines {
+		e.size += len(lines[i].Data) + len(v.path) + entryOverhead
+	}
 	j := &v.r.journal
 	for {
 		e.next = j.staged.Load()
@@ -74,7 +85,7 @@ func (r *run) appendEffects() {
 		case j.err != nil:
 			e.err, e.settled = j.err, true
 		default:
-			group, lines, size = append(group, e), append(lines, e.line), size+e.size
+			group, lines, size = append(group, e), append(lines, e.lines...), size+e.size
 		}
 	}
 	j.queue = append(j.queue[:0], j.queue[taken:]...)
@@ -83,8 +94,12 @@ func (r *run) appendEffects() {
 	}
 	began := time.Now()
 	head, err := r.c.store.Append(r.stored, j.lease, j.tip, lines)
-	for i, e := range group {
-		e.line.Seq = j.tip.Seq + uint64(i) + 1
+	seq := j.tip.Seq
+	for _, e := range group {
+		for i := range e.lines {
+			seq++
+			e.lines[i].Seq = seq
+		}
 		e.err, e.settled = err, true
 	}
 	j.fresh.Store(true)
@@ -95,18 +110,17 @@ func (r *run) appendEffects() {
 	}
 	j.tip, j.news = head, append(j.news, group...)
 	r.durable.Store(head.Seq)
-	r.tellAppended(group, size, began)
+	r.tellAppended(group[0], lines, size, began)
 }
 
 // tellAppended tells readers that the log has grown. The observer is told by the owner.
-func (r *run) tellAppended(group []*effectEntry, size int, began time.Time) {
+func (r *run) tellAppended(first *effectEntry, lines []checkpoint.Entry, size int, began time.Time) {
 	readers := r.listeners()
 	if r.c.opts.Observe == nil && len(readers) == 0 {
 		return
 	}
-	first := group[0]
-	e := r.about.Load().event(Appended, group[len(group)-1].line.Seq)
-	e.Live, e.Entries, e.Bytes, e.At = true, len(group), size, time.Now()
+	e := r.about.Load().event(Appended, r.durable.Load())
+	e.Live, e.Entries, e.Bytes, e.At = true, len(lines), size, time.Now()
 	e.Duration = e.At.Sub(began)
 	first.appended = &e
 	offer(readers, &e)
@@ -140,8 +154,11 @@ func (r *run) append(entries []checkpoint.Entry) (news []*effectEntry, head chec
 func (r *run) hear(news []*effectEntry) {
 	for _, e := range news {
 		r.journal.since += e.size
-		if int(e.v.root) == r.m.root.step && len(r.m.root.open) > 0 {
-			x := said(e.line, e.v.t)
+		if int(e.v.root) != r.m.root.step || len(r.m.root.open) == 0 {
+			continue
+		}
+		for _, line := range e.lines {
+			x := said(line, e.v.t)
 			r.mustFit(&x)
 		}
 	}
@@ -154,6 +171,8 @@ func (r *run) tellHeard() {
 		if e.appended != nil {
 			r.c.observe(*e.appended)
 		}
-		r.c.observe(r.about.Load().tell(&e.line))
+		for i := range e.lines {
+			r.c.observe(r.about.Load().tell(&e.lines[i]))
+		}
 	}
 }

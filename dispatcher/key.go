@@ -5,13 +5,17 @@ import (
 	"strings"
 )
 
-// keyOf is what the keys of a run's visits in a turn begin with: the run's id, and from the
-// second turn on the number of the turn. A slash in the id is %2F there and a percent sign
-// %25, so that no visit of a run has the key of another run's; most ids hold neither, and
-// are what they are. No path begins with a number, so no visit has the key of another turn.
-func keyOf(run string, turn int) string {
-	if strings.ContainsAny(run, "/%") {
+// keyOf is what the keys of a run's visits in a turn begin with: the run's id, behind it how
+// often it was rewound, if it was, and from the second turn on the number of the turn. In the
+// id a slash is %2F there, a tilde %7E and a percent sign %25, so that no visit of a run has
+// the key of another run's; most ids hold none of them, and are what they are. No path begins
+// with a number, so no visit has the key of another turn.
+func keyOf(run string, turn, generation int) string {
+	if strings.ContainsAny(run, "/~%") {
 		run = keyEscapes.Replace(run)
+	}
+	if generation > 0 {
+		run += "~" + strconv.Itoa(generation)
 	}
 	if turn > 1 {
 		run += "/" + strconv.Itoa(turn)
@@ -19,4 +23,4 @@ func keyOf(run string, turn int) string {
 	return run + "/"
 }
 
-var keyEscapes = strings.NewReplacer("/", "%2F", "%", "%25")
+var keyEscapes = strings.NewReplacer("/", "%2F", "~", "%7E", "%", "%25")

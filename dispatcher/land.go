@@ -25,6 +25,7 @@ func (r *run) land(v *visit) {
 		r.asked(v, asks)
 		return
 	}
+	v.doubted()
 	var d state.Delta
 	if v.failed == nil {
 		d, v.failed = r.written(v)
@@ -46,6 +47,7 @@ func (r *run) land(v *visit) {
 		if v.round != nil {
 			v.round.landed(r, x)
 		}
+		v.depended(x)
 		r.apply()
 		return
 	}
@@ -96,20 +98,6 @@ func (c *core) delta(draft state.Image) (d state.Delta, size int, err error) {
 		return d, size, &LimitError{"visit bytes", limits.VisitBytes, ""}
 	}
 	return d, size, nil
-}
-
-// asked makes a visit wait for the answers to what it asked, in the order of asking.
-func (r *run) asked(v *visit, last *question) {
-	var all []*question
-	for q := last; q != nil; q = q.before {
-		if !slices.ContainsFunc(all, func(p *question) bool { return p.key == q.key }) {
-			all = append(all, q)
-		}
-	}
-	slices.Reverse(all)
-	for _, q := range all {
-		r.interrupt(v.t, checkpoint.Interrupt{Kind: kindAsked, Key: q.key, Question: q.question, Want: encode(q.want)})
-	}
 }
 
 // attemptFailed states that an attempt failed, and whether and when there is another.

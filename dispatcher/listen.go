@@ -29,7 +29,7 @@ type Listen struct {
 	// States adds the state to each SuperstepEnded of the run's own frame: to a Stream as
 	// Item.State, to Events as JSON. The reader folds the log for it. False means none.
 	States bool
-	// Deltas adds what the visit wrote to each VisitDone. False means none.
+	// Deltas adds what was written to each VisitDone and StateEdited. False means none.
 	Deltas bool
 }
 
@@ -147,7 +147,7 @@ func (rd *reader) begin(ctx context.Context) error {
 	case rd.seq == Now:
 		rd.seq = head
 	case rd.seq > head:
-		return fmt.Errorf("%w: entry %d is behind the end of the log, which has %d",
+		return fmt.Errorf("%w: there is no entry %d: the log ends at %d",
 			checkpoint.ErrCursor, rd.seq, head)
 	}
 	if err := rd.beginTurn(ctx, head); err != nil {
@@ -165,22 +165,25 @@ func (rd *reader) begin(ctx context.Context) error {
 	return nil
 }
 
-// beginTurn finds in which turn the reader begins: the entries behind that tell how many
-// began later.
+// beginTurn finds in which turn the reader begins: the first entry behind that which changes
+// the turn tells.
 func (rd *reader) beginTurn(ctx context.Context, head uint64) error {
-	if rd.seq == head || rd.about.turn <= 1 {
-		return nil
-	}
-	if rd.seq == 0 {
-		rd.about.turn = 1
+	if rd.seq == head || rd.seq == 0 { // the entry that opened the run tells
 		return nil
 	}
 	for e, err := range rd.c.store.Read(ctx, rd.run, rd.seq+1, head) {
 		if err != nil {
 			return err
 		}
-		if e.Kind == checkpoint.TurnBegun {
-			rd.about.turn--
+		var t checkpoint.Turn
+		var w checkpoint.Rewinding
+		switch {
+		case e.Kind == checkpoint.TurnBegun && json.Unmarshal(e.Data, &t) == nil:
+			rd.about.turn = t.Number - 1
+			return nil
+		case e.Kind == checkpoint.Rewound && json.Unmarshal(e.Data, &w) == nil:
+			rd.about.turn = w.Left
+			return nil
 		}
 	}
 	return nil
@@ -324,7 +327,7 @@ func (rd *reader) telling(ctx context.Context, e *checkpoint.Entry) (t *telling,
 	own := *e // the memory of entries is lent
 	own.Data = slices.Clone(e.Data)
 	t = &telling{Event: rd.about.tell(&own)}
-	if rd.listen.Deltas && e.Kind == checkpoint.Done {
+	if rd.listen.Deltas && (e.Kind == checkpoint.Done || e.Kind == checkpoint.Edited) {
 		t.Delta = slices.Clone(e.Delta)
 	}
 	if rd.m != nil && ofTheRun(e.Kind, e.Path, e.Outcome) {

@@ -23,8 +23,14 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 	}
 	left := c.opts.Limits.DecodeBytes
 	m, from, err := c.restore(ctx, id, upTo, &left)
+	if err == nil && from == 0 && info.First > 1 {
+		from, err = c.behind(ctx, m, &info, upTo)
+	}
 	if err != nil {
 		return nil, checkpoint.Head{}, err
+	}
+	if from == upTo {
+		return m, info.Head, nil
 	}
 	for e, err := range c.store.Read(ctx, id, from+1, upTo) {
 		if err != nil {
@@ -35,19 +41,28 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 			return nil, checkpoint.Head{}, err
 		}
 		m.read += size
-		x := said(e, nil)
-		x.live = false
-		if err := c.planned(ctx, m, id, &x); err != nil {
+		if err := c.replay(ctx, m, id, e); err != nil {
 			return nil, checkpoint.Head{}, err
-		}
-		if err := m.apply(&x); err != nil {
-			return nil, checkpoint.Head{}, &checkpoint.CorruptError{Run: id, Seq: e.Seq, Reason: err.Error()}
 		}
 	}
 	if m.root == nil {
 		return nil, checkpoint.Head{}, &checkpoint.CorruptError{Run: id, Seq: 1, Reason: "the log does not begin with opened"}
 	}
+	m.since = info.Updated
 	return m, info.Head, nil
+}
+
+// replay applies an entry of the log to a machine.
+func (c *core) replay(ctx context.Context, m *machine, id string, e checkpoint.Entry) error {
+	x := said(e, nil)
+	x.live = false
+	if err := c.planned(ctx, m, id, &x); err != nil {
+		return err
+	}
+	if err := m.apply(&x); err != nil {
+		return &checkpoint.CorruptError{Run: id, Seq: e.Seq, Reason: err.Error()}
+	}
+	return nil
 }
 
 // restore begins a replay: from a snapshot if there is one. What that has is taken from left.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -30,16 +31,23 @@ type machine struct {
 	// effects are those of visits whose superstep of the run's own frame has not ended, by
 	// path and key; nil if there are none.
 	effects map[string]map[string]*effect
-	steps   int // supersteps ended in this turn, of all frames
-	read    int // bytes of entries that were replayed
+	steps   int       // supersteps ended in this turn, of all frames
+	since   time.Time // when the status changed last, as the store tells; zero if it was not asked
+	read    int       // bytes of entries that were replayed
 	told    told
-	turn    int // counted from 1
-	index   map[*dag.Plan]map[string]int
+	tags    map[string]uint64     // names of checkpoints: the numbers of their entries
+	depends map[string]dependence // of visits that are done in this turn, by path
+	turn    int                   // counted from 1
+	// generation counts how often the run was rewound, lineage tells from where it has gone on.
+	generation int
+	lineage    []ancestor
+	shelf      *shelf // of a fork; nil if its effects are done as in any other run
+	index      map[*dag.Plan]map[string]int
 
 	// vets: somebody has to be asked before a visit begins. Without it visits are offered
 	// as they become ready.
 	vets bool
-	// gates: the same of interceptors, who are asked once in each call.
+	// gates: the same of interceptors and gates, who are asked once in each call.
 	gates bool
 	// replaying: facts come from the log. Nothing is offered until rescan.
 	replaying bool
@@ -89,6 +97,8 @@ const (
 	kindBefore = "before"
 	kindAfter  = "after"
 	kindAsked  = "asked"
+	kindEffect = "effect" // an effect inside the visit needs an approval
+	kindDoubt  = "doubt"  // nobody knows what came of an effect inside the visit
 )
 
 func newMachine(plan *dag.Plan) *machine {
@@ -159,8 +169,14 @@ func (m *machine) follow(x *fact, before checkpoint.Status) error {
 		return m.set(x)
 	case checkpoint.Migrated:
 		return m.migrate(x)
+	case checkpoint.Tagged:
+		return m.tag(x)
+	case checkpoint.Rewound:
+		return m.rewind(x)
+	case checkpoint.Edited:
+		return m.edit(x)
 	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Completed,
-		checkpoint.Waiting, checkpoint.Noted:
+		checkpoint.Waiting, checkpoint.Noted, checkpoint.Trimmed:
 		return nil
 	}
 	return fmt.Errorf("entries of kind %s are not known to this version", x.Kind)
@@ -175,7 +191,7 @@ func (m *machine) resolve(x *fact) (err error) {
 		if x.t, err = m.holder(x.Path); x.t != nil && x.t.node.Body != nil {
 			schema = x.t.node.Body.Schema
 		}
-	case checkpoint.Superstep:
+	case checkpoint.Superstep, checkpoint.Edited:
 		if x.f = m.frameAt(x.Path); x.f == nil {
 			return fmt.Errorf("no frame %q is open", x.Path)
 		}
@@ -199,6 +215,9 @@ func (m *machine) resolve(x *fact) (err error) {
 func (m *machine) open(x *fact) error {
 	if m.root != nil {
 		return fmt.Errorf("the run is opened twice")
+	}
+	if x.opening != nil && x.opening.Origin != nil {
+		return m.originate(x)
 	}
 	m.root = newFrame(m.plan, "", nil)
 	m.root.view = m.plan.Schema.New()
@@ -322,6 +341,11 @@ func (m *machine) done(x *fact) error {
 	if t.node.Kind == dag.KindEach {
 		t.collect()
 	}
+	if len(x.Data) > 0 {
+		if err := m.depend(x); err != nil {
+			return err
+		}
+	}
 	m.drop(t)
 	t.frame.left--
 	if t.isItem() {
@@ -371,6 +395,7 @@ func (m *machine) attemptFailed(x *fact) error {
 // fell records that a visit has failed for good.
 func (m *machine) fell(t *task, failure *dag.Failure) {
 	t.rare().failure = failure
+	t.odd.lapse()
 	t.frame.left--
 	if t.node.FailureFollowed {
 		t.phase = lapsed
@@ -431,8 +456,14 @@ func (m *machine) superstep(x *fact) error {
 	for _, i := range f.open {
 		t := &f.tasks[i]
 		t.phase = t.phase.settle()
+		if f.holder == nil && t.odd != nil {
+			t.odd.grants = nil // inside it, effects may still be heard of
+		}
 		if f.items == nil {
 			f.settle(int(i))
+		}
+		if f.holder == nil && m.shelf != nil {
+			m.shelf.settled(m.turn, t.node.Name)
 		}
 	}
 	f.open = f.open[:0]

@@ -16,6 +16,20 @@ type effect struct {
 	output []byte // effectEnded
 	why    string // effectNotDone, effectLost
 	begun  time.Time
+	// approval is the interrupt that approved of it when it was last begun; "" is none.
+	approval string
+	// generation of the run in which it began: its key is of that one. It stays while nobody
+	// knows whether the effect happened, however often it begins again.
+	generation int
+
+	// What follows is for people, and for resolutions. Attempts leave it out.
+	attempt  int
+	want     json.RawMessage // type of the output
+	input    json.RawMessage // effectBegun: later on only the log has it
+	took     time.Duration
+	resolved bool   // somebody has said what happened
+	by       string // who that was
+	checkpoint.DeclaredEffect
 }
 
 type effectState uint8
@@ -37,14 +51,30 @@ func (m *machine) effectBegun(x *fact) error {
 	if err := json.Unmarshal(x.Data, &b); err != nil {
 		return err
 	}
-	if e := m.effects[x.Path][x.ID]; e != nil && (e.state == effectEnded || e.state == effectLost) {
+	was := m.effects[x.Path][x.ID]
+	if was != nil && (was.state == effectEnded || was.state == effectLost) {
 		return fmt.Errorf("effect %q of visit %q has ended and can't begin", x.ID, x.Path)
 	}
-	m.setEffect(x, &effect{digest: b.Digest, state: effectBegun, begun: b.At})
+	if err := x.t.spend(x.ID, b.Approval, was); err != nil {
+		return err
+	}
+	m.setEffect(x, was.begin(&b, x.Attempt, m.generation))
 	return nil
 }
 
-// effectEnded records what came of an effect.
+// begin is what becomes of an effect, which may be nil, that begins in a generation of the run.
+func (was *effect) begin(b *checkpoint.BegunEffect, attempt, generation int) *effect {
+	if was != nil && was.state == effectBegun {
+		generation = was.generation
+	}
+	return &effect{
+		digest: b.Digest, state: effectBegun, begun: b.At, approval: b.Approval, generation: generation,
+		attempt: attempt, want: slices.Clone(b.Output), input: slices.Clone(b.Input), DeclaredEffect: b.DeclaredEffect,
+	}
+}
+
+// effectEnded records what came of an effect, or what somebody says came of it. Then the visit
+// waits for it no more.
 func (m *machine) effectEnded(x *fact) error {
 	var end checkpoint.EndedEffect
 	if err := json.Unmarshal(x.Data, &end); err != nil {
@@ -54,7 +84,17 @@ func (m *machine) effectEnded(x *fact) error {
 	if begun == nil || begun.state != effectBegun {
 		return fmt.Errorf("effect %q of visit %q has not begun and can't end", x.ID, x.Path)
 	}
-	e := *begun
+	m.setEffect(x, begun.end(&end))
+	if end.Resolved {
+		m.resolved(x.t, x.ID)
+	}
+	return nil
+}
+
+// end is what becomes of an effect that was begun.
+func (was *effect) end(end *checkpoint.EndedEffect) *effect {
+	e := *was
+	e.input, e.took, e.resolved, e.by = nil, end.Took, end.Resolved, end.By
 	switch {
 	case end.NotDone != "":
 		e.state, e.why = effectNotDone, end.NotDone
@@ -63,8 +103,7 @@ func (m *machine) effectEnded(x *fact) error {
 	default:
 		e.state, e.output = effectEnded, slices.Clone(end.Output)
 	}
-	m.setEffect(x, &e)
-	return nil
+	return &e
 }
 
 func (m *machine) setEffect(x *fact, e *effect) {
@@ -86,6 +125,30 @@ type frozenEffect struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	Why    string          `json:"why,omitempty"`
 	Begun  time.Time       `json:"begun"`
+	// Approval is the id of the interrupt that approved of it when it was last begun.
+	Approval   string          `json:"approval,omitempty"`
+	Generation int             `json:"generation,omitempty"`
+	Attempt    int             `json:"attempt,omitempty"`
+	Want       json.RawMessage `json:"want,omitempty"`
+	Input      json.RawMessage `json:"input,omitempty"`
+	Took       time.Duration   `json:"took,omitempty"`
+	Resolved   bool            `json:"resolved,omitempty"`
+	By         string          `json:"by,omitempty"`
+	checkpoint.DeclaredEffect
+}
+
+func (e *effect) freeze() frozenEffect {
+	return frozenEffect{
+		e.digest, e.state, e.output, e.why, e.begun, e.approval, e.generation,
+		e.attempt, e.want, e.input, e.took, e.resolved, e.by, e.DeclaredEffect,
+	}
+}
+
+func (z *frozenEffect) thaw() *effect {
+	return &effect{
+		z.Digest, z.State, z.Output, z.Why, z.Begun, z.Approval, z.Generation,
+		z.Attempt, z.Want, z.Input, z.Took, z.Resolved, z.By, z.DeclaredEffect,
+	}
 }
 
 func (m *machine) freezeEffects() map[string]map[string]frozenEffect {
@@ -96,7 +159,7 @@ func (m *machine) freezeEffects() map[string]map[string]frozenEffect {
 		}
 		z[path] = make(map[string]frozenEffect, len(of))
 		for key, e := range of {
-			z[path][key] = frozenEffect{e.digest, e.state, e.output, e.why, e.begun}
+			z[path][key] = e.freeze()
 		}
 	}
 	return z
@@ -105,7 +168,7 @@ func (m *machine) freezeEffects() map[string]map[string]frozenEffect {
 func (m *machine) thawEffects(z map[string]map[string]frozenEffect) {
 	for path, of := range z {
 		for key, e := range of {
-			m.setEffect(&fact{Path: path, extra: &extra{ID: key}}, &effect{e.Digest, e.State, e.Output, e.Why, e.Begun})
+			m.setEffect(&fact{Path: path, extra: &extra{ID: key}}, e.thaw())
 		}
 	}
 }

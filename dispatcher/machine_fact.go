@@ -39,7 +39,8 @@ type extra struct {
 	took    time.Duration       // by a live visit; never stored
 	state   any                 // at the end of a superstep, for who reads along without a log; never stored
 	opening *checkpoint.Opening // of Data
-	plan    *dag.Plan           // Migrated: the graph that the run goes on with
+	plan    *dag.Plan           // Migrated, Rewound: the graph that the run goes on with
+	origin  *frozenMachine      // Opened: of a fork, what it goes on from
 }
 
 // plainFact is the extra of facts that have none. It is never written to.

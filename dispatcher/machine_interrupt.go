@@ -32,7 +32,8 @@ func (m *machine) interrupt(x *fact) error {
 		t.rare().asks = append(t.odd.asks, p)
 	case p.kind == kindAfter && t.phase == finished:
 		t.frame.after = append(t.frame.after, p)
-	case p.kind == kindAsked && (t.phase == ready || t.phase == asking || t.phase == delayed):
+	case (p.kind == kindAsked || p.kind == kindEffect || m.doubted(x, p)) &&
+		(t.phase == ready || t.phase == asking || t.phase == delayed):
 		t.phase = asking
 		t.rare().asks = append(t.odd.asks, p)
 	default:
@@ -51,28 +52,42 @@ func (m *machine) answer(x *fact) error {
 	if p == nil {
 		return fmt.Errorf("no interrupt %q waits for an answer", x.ID)
 	}
+	var a checkpoint.Answer
+	if err := json.Unmarshal(x.Data, &a); err != nil {
+		return err
+	}
+	if !a.Known() {
+		return fmt.Errorf("interrupt %q was answered in a way that is not known: %q", x.ID, a.How)
+	}
+	if p.kind == kindDoubt {
+		return fmt.Errorf("interrupt %q ends with effect %q, and is not answered", x.ID, p.key)
+	}
 	if p.kind == kindAsked {
 		delete(m.waits, p.id)
-		m.supply(p, x.Data)
+		m.supply(p, a)
 		return nil
 	}
 	var v Verdict
-	if err := json.Unmarshal(x.Data, &v); err != nil {
+	if err := json.Unmarshal(a.Value, &v); err != nil {
 		return err
+	}
+	if p.kind == kindEffect {
+		m.grant(p, v, a.By)
+		return nil
 	}
 	m.decided(p, v)
 	return nil
 }
 
 // supply gives a visit an answer that it asked for. With the last one it may run again.
-func (m *machine) supply(p *pending, answer []byte) {
+func (m *machine) supply(p *pending, answer checkpoint.Answer) {
 	t := p.t
 	o := t.rare()
 	answers := maps.Clone(o.answers) // visits hold the one before
 	if answers == nil {
-		answers = map[string][]byte{}
+		answers = map[string]checkpoint.Answer{}
 	}
-	answers[p.key] = slices.Clone(answer)
+	answers[p.key] = answer
 	o.answers = answers
 	o.asks = slices.DeleteFunc(o.asks, func(q *pending) bool { return q == p })
 	if len(o.asks) == 0 {
@@ -151,7 +166,7 @@ func (m *machine) resume(x *fact, was checkpoint.Status) error {
 	m.fresh = nil
 	if r.Ends {
 		for _, p := range m.pendings() {
-			if p.kind != kindAsked && p.ask.By == "" {
+			if (p.kind == kindBefore || p.kind == kindAfter) && p.ask.By == "" {
 				m.decided(p, Approve)
 			}
 		}
@@ -176,13 +191,30 @@ func (m *machine) renew(f *frame) {
 		case t.phase == failing && (t.inner != nil || !slices.Contains(m.fresh, t.odd.failure)):
 			f.failing--
 			f.left++
+			t.unanswer()
 			t.odd.failure, t.odd.budget = nil, t.odd.attempts
+			t.odd.reconsider()
 			m.restart(t)
 		}
 	}
 	if m.fresh != nil && f.left == 0 && f.failing > 0 && f.holder != nil && f.holder.phase == inside {
 		m.check(f)
 	}
+}
+
+// unanswer has a visit ask again what it failed without: a question that has expired, or was
+// skipped. Its other answers stay.
+func (t *task) unanswer() {
+	kind := t.odd.failure.Kind
+	if t.inner != nil || kind != dag.FailedExpired && kind != dag.FailedSkipped {
+		return
+	}
+	answers := maps.Clone(t.odd.answers) // visits hold the one before
+	maps.DeleteFunc(answers, func(_ string, a checkpoint.Answer) bool { return a.How == string(kind) })
+	if len(answers) == 0 {
+		answers = nil
+	}
+	t.odd.answers = answers
 }
 
 // restart puts a visit that failed back to where it can go on: inside the frame it

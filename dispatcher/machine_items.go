@@ -120,7 +120,7 @@ func (t *task) unbegun() bool {
 	case delayed, inside, asking:
 		return false
 	case ready:
-		return t.odd == nil || t.odd.attempts == 0 && t.odd.answers == nil
+		return t.odd == nil || t.odd.attempts == 0 && t.odd.answers == nil && !t.odd.entered
 	}
 	return t.phase == held
 }

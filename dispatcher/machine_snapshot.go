@@ -23,11 +23,17 @@ type frozenMachine struct {
 	Seen   []string          `json:"seen,omitempty"`
 	Root   *frozenFrame      `json:"root"`
 
-	Labels      map[string]string `json:"labels,omitempty"`
-	Correlation string            `json:"correlation,omitempty"`
-	Settings    json.RawMessage   `json:"settings,omitempty"`
+	Labels      map[string]string     `json:"labels,omitempty"`
+	Correlation string                `json:"correlation,omitempty"`
+	Settings    json.RawMessage       `json:"settings,omitempty"`
+	Tags        map[string]uint64     `json:"tags,omitempty"`
+	Depends     map[string]dependence `json:"depends,omitempty"`
 	// Effects by path and key.
 	Effects map[string]map[string]frozenEffect `json:"effects,omitempty"`
+
+	Generation int          `json:"generation,omitempty"`
+	Lineage    []ancestor   `json:"lineage,omitempty"`
+	Shelf      *frozenShelf `json:"shelf,omitempty"`
 }
 
 type frozenFault struct {
@@ -62,21 +68,23 @@ type frozenItems struct {
 }
 
 type frozenTask struct {
-	Node      int                        `json:"node"`
-	Phase     phase                      `json:"phase"`
-	Outcome   string                     `json:"outcome,omitempty"`
-	Delta     json.RawMessage            `json:"delta,omitempty"`
-	Inner     *frozenFrame               `json:"inner,omitempty"`
-	Attempts  int                        `json:"attempts,omitempty"`
-	Budget    int                        `json:"budget,omitempty"`
-	NotBefore int64                      `json:"not_before,omitempty"`
-	Wait      time.Duration              `json:"wait,omitempty"`
-	Failure   *dag.Failure               `json:"failure,omitempty"`
-	Passed    bool                       `json:"passed,omitempty"`
-	Approved  approvals                  `json:"approved,omitempty"`
-	Asks      []frozenPending            `json:"asks,omitempty"`
-	Answers   map[string]json.RawMessage `json:"answers,omitempty"`
-	Collected []dag.Failure              `json:"collected,omitempty"`
+	Node      int                          `json:"node"`
+	Phase     phase                        `json:"phase"`
+	Outcome   string                       `json:"outcome,omitempty"`
+	Delta     json.RawMessage              `json:"delta,omitempty"`
+	Inner     *frozenFrame                 `json:"inner,omitempty"`
+	Attempts  int                          `json:"attempts,omitempty"`
+	Budget    int                          `json:"budget,omitempty"`
+	NotBefore int64                        `json:"not_before,omitempty"`
+	Wait      time.Duration                `json:"wait,omitempty"`
+	Failure   *dag.Failure                 `json:"failure,omitempty"`
+	Passed    bool                         `json:"passed,omitempty"`
+	Grants    map[string]grant             `json:"grants,omitempty"`
+	Entered   bool                         `json:"entered,omitempty"`
+	Approved  approvals                    `json:"approved,omitempty"`
+	Asks      []frozenPending              `json:"asks,omitempty"`
+	Answers   map[string]checkpoint.Answer `json:"answers,omitempty"`
+	Collected []dag.Failure                `json:"collected,omitempty"`
 }
 
 type frozenPending struct {
@@ -95,7 +103,8 @@ func (m *machine) frozen() *frozenMachine {
 		Seen: slices.Sorted(maps.Keys(m.seen)), Root: m.root.freeze(),
 	}
 	z.Labels, z.Correlation, z.Settings = m.told.labels, m.told.correlation, m.told.settings
-	z.Effects = m.freezeEffects()
+	z.Tags, z.Depends, z.Effects = m.tags, m.depends, m.freezeEffects()
+	z.Generation, z.Lineage, z.Shelf = m.generation, m.lineage, m.shelf.freeze()
 	if m.fault != nil {
 		z.Fault = &frozenFault{m.fault.kind, m.fault.message, m.fault.stack}
 	}
@@ -167,12 +176,7 @@ func (t *task) freeze(i int) frozenTask {
 		z.Attempts, z.Budget, z.NotBefore, z.Wait = o.attempts, o.budget, o.notBefore, o.wait
 		z.Failure, z.Passed, z.Approved, z.Asks = o.failure, o.passed, o.approved, t.frame.freezePendings(o.asks)
 		z.Collected = o.collected
-		for k, v := range o.answers {
-			if z.Answers == nil {
-				z.Answers = map[string]json.RawMessage{}
-			}
-			z.Answers[k] = v
-		}
+		z.Answers, z.Grants, z.Entered = o.answers, o.freezeGrants(), o.entered
 	}
 	return z
 }
@@ -209,6 +213,7 @@ func (m *machine) thawAll(z *frozenMachine) error {
 	m.turn = z.Turn
 	m.status, m.steps, m.fault, m.seen, m.waits = z.Status, z.Steps, nil, nil, nil
 	m.told = told{z.Labels, z.Correlation, z.Settings}
+	m.tags, m.depends = maps.Clone(z.Tags), maps.Clone(z.Depends)
 	if z.Fault != nil {
 		m.fault = &fault{z.Fault.Kind, z.Fault.Message, z.Fault.Stack}
 	}
@@ -218,7 +223,9 @@ func (m *machine) thawAll(z *frozenMachine) error {
 		}
 		m.seen[id] = true
 	}
+	m.effects = nil
 	m.thawEffects(z.Effects)
+	m.generation, m.lineage, m.shelf = z.Generation, z.Lineage, z.Shelf.thaw()
 	root, err := m.thaw(z.Root, m.plan, nil)
 	m.root = root
 	return err
@@ -350,19 +357,14 @@ func (m *machine) thawTask(z *frozenTask, f *frame) error {
 			return err
 		}
 	}
-	if z.Attempts > 0 || z.Failure != nil || z.Passed || z.Asks != nil || z.Answers != nil || z.Collected != nil {
+	if z.Attempts > 0 || z.Failure != nil || z.Passed || z.Asks != nil || z.Answers != nil || z.Entered || z.Collected != nil {
 		o := t.rare()
 		o.attempts, o.budget, o.notBefore, o.wait = z.Attempts, z.Budget, z.NotBefore, z.Wait
 		o.failure, o.passed, o.approved, o.collected = z.Failure, z.Passed, z.Approved, z.Collected
 		if o.asks, err = m.thawPendings(z.Asks, f); err != nil {
 			return err
 		}
-		for k, v := range z.Answers {
-			if o.answers == nil {
-				o.answers = map[string][]byte{}
-			}
-			o.answers[k] = v
-		}
+		o.answers, o.grants, o.entered = z.Answers, z.Grants, z.Entered
 	}
 	if z.Inner != nil {
 		if t.node.Body == nil && z.Inner.Items == nil || (t.node.Kind == dag.KindEach) != (z.Inner.Items != nil) {

@@ -23,6 +23,9 @@ func (m *machine) beginTurn(x *fact, was checkpoint.Status) error {
 	f := newFrame(m.plan, "", nil)
 	f.view, f.spare = last.view, last.spare
 	f.step, f.base = last.step, last.step
-	m.root, m.turn, m.steps, m.fault = f, t.Number, 0, nil
+	m.root, m.turn, m.steps, m.fault, m.depends = f, t.Number, 0, nil, nil
+	if m.shelf != nil {
+		m.shelf.begun(m.turn)
+	}
 	return f.given(x)
 }

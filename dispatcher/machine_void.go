@@ -18,23 +18,34 @@ func (m *machine) void(x *fact) error {
 		if t == nil || !t.keeps() {
 			return fmt.Errorf("visit %q has nothing that could be voided", path)
 		}
-		was := t.phase
-		if was == failing {
-			t.frame.failing--
-		}
-		if t.odd != nil {
-			t.odd.failure, t.odd.budget, t.odd.collected = nil, t.odd.attempts, nil
-		}
-		m.drop(t)
-		t.phase, t.outcome = ready, ""
-		t.frame.deltas[t.at] = state.Delta{}
-		t.frame.left++
-		if was == failing && t.isItem() {
-			t.frame.refind()
-		}
-		m.revive(t.frame)
+		m.takeBack(t)
 	}
 	return nil
+}
+
+// takeBack takes back what one visit did. If it is at work on a frame that it holds, that is
+// gone; if it has ended, its superstep waits for it again.
+func (m *machine) takeBack(t *task) {
+	was := t.phase
+	if was == failing {
+		t.frame.failing--
+	}
+	if t.odd != nil {
+		t.odd.failure, t.odd.budget, t.odd.collected = nil, t.odd.attempts, nil
+		t.odd.lapse()
+	}
+	m.drop(t)
+	m.independ(t.path())
+	t.phase, t.outcome = ready, ""
+	t.frame.deltas[t.at] = state.Delta{}
+	if was == inside {
+		return
+	}
+	t.frame.left++
+	if was == failing && t.isItem() {
+		t.frame.refind()
+	}
+	m.revive(t.frame)
 }
 
 // revive lets the visit that holds f go on, if it had failed because f had: something in f

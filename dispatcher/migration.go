@@ -2,6 +2,9 @@ package dispatcher
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -48,6 +51,9 @@ func checkMigrations(plan *dag.Plan, all []Migration) error {
 			return &OptionError{option, "has no name"}
 		case names[m.Name]:
 			return &OptionError{option, fmt.Sprintf("has the name %q, as one before it", m.Name)}
+		case m.From != "" && !isDigest(m.From):
+			return &OptionError{option, fmt.Sprintf("%q comes from %q, which is no digest of a graph: "+
+				"Graph.Digest and GraphChangedError have it", m.Name, m.From)}
 		case m.From == plan.Digest:
 			return &OptionError{option, fmt.Sprintf("%q comes from the graph that it goes to", m.Name)}
 		}
@@ -57,6 +63,13 @@ func checkMigrations(plan *dag.Plan, all []Migration) error {
 		}
 	}
 	return nil
+}
+
+// isDigest reports whether s has the form of a graph's digest.
+func isDigest(s string) bool {
+	sum, ok := strings.CutPrefix(s, "sha256:")
+	b, err := hex.DecodeString(sum)
+	return ok && err == nil && len(b) == sha256.Size && s == strings.ToLower(s)
 }
 
 func (m *Migration) checkNodes(plan *dag.Plan) error {
@@ -101,36 +114,63 @@ func (c *core) migration(from *dag.Plan) *Migration {
 	return nil
 }
 
-// adopt brings the run to the dispatcher's graph, or says why that can't be. It is the fact
-// that every later replay goes on from.
+// adopt brings the run to the dispatcher's graph, or says why that can't be.
 func (r *run) adopt() error {
-	c, from := r.c, r.m.plan
+	e, err := r.c.adoption(r.stored, r.id, r.m)
+	if err != nil {
+		return err
+	}
+	x := said(e, nil)
+	x.more().plan = r.c.plan
+	r.add(x)
+	return nil
+}
+
+// adoption is the entry that brings a run to the dispatcher's graph, and that every later
+// replay goes on from.
+func (c *core) adoption(ctx context.Context, id string, was *machine) (checkpoint.Entry, error) {
+	d, err := c.carry(id, was)
+	if err != nil {
+		return checkpoint.Entry{}, err
+	}
+	if err := c.store.PutGraph(ctx, c.plan.Digest, c.plan.JSON); err != nil {
+		return checkpoint.Entry{}, err
+	}
+	return checkpoint.Entry{Kind: checkpoint.Migrated, Data: encode(d)}, nil
+}
+
+// carries returns why the dispatcher's graph could not go on with a run, nil if it can.
+func (c *core) carries(id string, m *machine) error {
+	if m.plan == c.plan {
+		return nil
+	}
+	_, err := c.carry(id, m)
+	return err
+}
+
+// carry takes a run to the dispatcher's graph, or says why that can't be.
+func (c *core) carry(id string, was *machine) (checkpoint.Migration, error) {
+	from := was.plan
 	d := checkpoint.Migration{Graph: c.plan.Name, From: from.Digest, To: c.plan.Digest}
 	var plain change
-	d.Machine = plain.onto(r.m, c.plan)
+	d.Machine = plain.onto(was, c.plan)
 	if reasons := plain.reasons; reasons != nil {
 		m := c.migration(from)
 		if m == nil {
-			return c.changed(r.id, from.Digest, reasons)
+			return d, c.changed(id, from.Digest, reasons)
 		}
-		next, err := m.onto(r.m, c.plan)
+		next, err := m.onto(was, c.plan)
 		if err != nil {
-			return err
+			return d, err
 		}
 		if next.reasons != nil {
-			e := c.changed(r.id, from.Digest, next.reasons)
+			e := c.changed(id, from.Digest, next.reasons)
 			e.Migration = m.Name
-			return e
+			return d, e
 		}
 		d.Name, d.Machine = m.Name, next.machine
 	}
-	if err := c.store.PutGraph(r.stored, c.plan.Digest, c.plan.JSON); err != nil {
-		return err
-	}
-	x := said(checkpoint.Entry{Kind: checkpoint.Migrated, Data: encode(d)}, nil)
-	x.more().plan = c.plan
-	r.add(x)
-	return nil
+	return d, nil
 }
 
 // A migrated is what a migration made of a machine, or why it could not.

@@ -23,7 +23,7 @@ import (
 // and of what is inside it; the rest tells of the run at that position. [ErrNested] if T is
 // not the type of the frame's state, checkpoint.ErrCursor if there is no such frame.
 func StateOf[T, S any](ctx context.Context, d *Dispatcher[S], run, address string) (*Result[T], error) {
-	r, err := d.core.stateOf(ctx, run, address, reflect.TypeFor[*T]())
+	r, err := d.inside().stateOf(ctx, run, address, reflect.TypeFor[*T]())
 	return typed[T](r), err
 }
 
@@ -41,20 +41,9 @@ func (c *core) stateOf(ctx context.Context, id, address string, want reflect.Typ
 	}
 	rep := m.report(id, point.Seq)
 	rep.state = nil
-	view := f.view.Draft()
-	if m.plan != c.plan {
-		schema := schemaAt(c.plan, point.Path)
-		if schema == nil {
-			return rep, c.refuse(id, c.changed(id, m.plan.Digest, []string{fmt.Sprintf("frame %q is not in the graph", point.Path)}))
-		}
-		next, reasons, err := refit(view, schema)
-		switch {
-		case err != nil:
-			return rep, c.refuse(id, &checkpoint.CorruptError{Run: id, Seq: point.Seq, Reason: err.Error()})
-		case reasons != nil:
-			return rep, c.refuse(id, c.changed(id, m.plan.Digest, reasons))
-		}
-		view = next
+	view, err := c.viewOf(m, f, point)
+	if err != nil {
+		return rep, c.refuse(id, err)
 	}
 	if is := reflect.TypeOf(view.Value()); is != want {
 		return rep, c.refuse(id, fmt.Errorf("%w: that of frame %q is %v, not %v", ErrNested, point.Path, is.Elem(), want.Elem()))

@@ -49,6 +49,17 @@ func (c *core) planned(ctx context.Context, m *machine, id string, x *fact) erro
 			return &checkpoint.CorruptError{Run: id, Seq: 1, Reason: err.Error()}
 		}
 		x.more().opening, digest = o, o.Digest
+		if o.Origin != nil {
+			if err := c.originOf(ctx, id, x); err != nil {
+				return err
+			}
+		}
+	case checkpoint.Rewound:
+		var d checkpoint.Rewinding
+		if err := json.Unmarshal(x.Data, &d); err != nil {
+			return &checkpoint.CorruptError{Run: id, Reason: err.Error()}
+		}
+		digest = d.Digest
 	case checkpoint.Migrated:
 		var d checkpoint.Migration
 		if err := json.Unmarshal(x.Data, &d); err != nil {
@@ -96,7 +107,7 @@ func (c *core) sameName(id, name, digest string) error {
 	if name == c.plan.Name || named {
 		return nil
 	}
-	return c.changed(id, digest, []string{fmt.Sprintf("the graph was %q and is %q", name, c.plan.Name)})
+	return c.changed(id, digest, []string{fmt.Sprintf(otherName+"%q and is %q", name, c.plan.Name)})
 }
 
 // carried is the machine as a migration makes it, for reading only; nil if none does.
@@ -119,6 +130,21 @@ func (c *core) carried(m *machine) *machine {
 		return nil
 	}
 	return next
+}
+
+// carriedState is the state of a frame as a migration makes it, nil if none does or the frame
+// has a state of another type than the run.
+func (c *core) carriedState(m *machine, path string) any {
+	next := c.carried(m)
+	if next == nil {
+		return nil
+	}
+	names := change{names: c.migration(m.plan).Nodes}
+	f := next.frameAt(names.renamed(path))
+	if f == nil || !sameType(f.view, next.root.view) {
+		return nil
+	}
+	return f.view.Draft().Value()
 }
 
 // typed is a copy of a state of the machine in the types of the dispatcher's own graph. If

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -21,7 +22,7 @@ func (b *bench) ask(ctx context.Context, path string) (answers []string, err err
 		return nil, nil
 	}
 	for _, key := range b.questions(path) {
-		answer, missing := dag.Ask[string](ctx, key, "what do you say?")
+		answer, missing := dag.Ask[string](ctx, key, "what do you say?", expires(path, key)...)
 		answers = append(answers, answer)
 		err = errors.Join(err, missing)
 	}
@@ -34,6 +35,15 @@ func (c *randomCase) questions(path string) (keys []string) {
 		keys = append(keys, fmt.Sprintf("question %d", i))
 	}
 	return keys
+}
+
+// expires lets some questions expire, so early that they may be over while the process is dead,
+// while the run rests, or while somebody answers. The default is what would be answered.
+func expires(path, key string) []dag.AskOption {
+	if n := chance(6, "expires", path, key); n < 2 {
+		return []dag.AskOption{dag.Within([...]time.Duration{1, time.Millisecond}[n]), dag.OrDefault(answerTo(path, key))}
+	}
+	return nil
 }
 
 func answerTo(path, key string) string { return fmt.Sprintf("%d ", chance(1000, path, key)) }
@@ -84,23 +94,29 @@ func (k *clerk) work(t *testing.T) {
 func (k *clerk) answer(t *testing.T, i dispatcher.Interrupt) {
 	t.Helper()
 	var answer any = answerTo(i.Path, i.Key)
-	if i.By != "" {
+	switch {
+	case i.Kind == "effect":
+		answer = map[bool]dispatcher.Verdict{true: dispatcher.Approve, false: dispatcher.Reject}[approves(i.Path+"#"+i.Key)]
+	case i.By != "":
 		answer = map[bool]dispatcher.Verdict{true: dispatcher.Approve, false: dispatcher.Reject}[approves(i.Path)]
 	}
 	err := k.d.Answer(t.Context(), runID, i.ID, answer)
-	if err != nil && !errors.Is(err, errDead) && !errors.Is(err, dispatcher.ErrNotAwaited) {
+	if err != nil && !errors.Is(err, errDead) && !errors.Is(err, dispatcher.ErrNotAwaited) && !errors.Is(err, dag.ErrExpired) {
 		t.Errorf("%s: Answer returns %v", i, err)
 	}
 }
 
-// Rules 8 and promise P13: whenever answers come, and whenever the process dies, a run ends
-// as if they had been there at once, and each question is answered once.
+// Rules 8 and promise P13: whenever answers and approvals come, and whenever the process dies, a
+// run ends as if they had been there at once, and each question is answered once. Effects, be
+// they approved or rejected, change nothing of what these graphs come to.
 func TestRandomGraphsAsk(t *testing.T) {
 	t.Parallel()
-	var compared atomic.Int64
+	var compared, approved atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		eachCase(t, func(t *testing.T, c *randomCase) {
-			want, res, err := c.asking(), c.endAsking(t), error(nil)
+			want := c.asking()
+			res, approvals := c.endAsking(t)
+			approved.Add(int64(approvals))
 			if want.status != checkpoint.StatusCompleted { // what ran before it failed is timing
 				if res.Status != want.status {
 					t.Errorf("the run is %v, the reference is %v", restOf(res), want.rest())
@@ -108,25 +124,29 @@ func TestRandomGraphsAsk(t *testing.T) {
 				return
 			}
 			compared.Add(1)
-			sameRest(t, "asked and answered", res, err, want.rest())
+			sameRest(t, "asked and answered", res, nil, want.rest())
 		})
 	})
 	cases, _ := randomCases()
 	if n := compared.Load(); n < int64(len(cases)/3) {
 		t.Errorf("only %d runs were completed", n)
 	}
+	if n := approved.Load(); n < int64(len(cases)) {
+		t.Errorf("only %d approvals of effects were spent", n)
+	}
 }
 
 // endAsking brings a run to its end, over deaths of the store and answers.
-func (c *randomCase) endAsking(t *testing.T) *dispatcher.Result[cells] {
+func (c *randomCase) endAsking(t *testing.T) (res *dispatcher.Result[cells], approvals int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(c.seed, 7))
 	store := new(mortal)
-	b := &bench{run: runID, questions: c.questions, body: func(_ context.Context, path string) error {
+	effects := new(effectBank).gatedBody(t, c)
+	b := &bench{run: runID, questions: c.questions, body: func(ctx context.Context, path string) error {
 		if store.isDone(path) {
 			t.Errorf("visit %s runs again, and its entry is durable", path)
 		}
-		return nil
+		return effects(ctx, path)
 	}}
 	ctx := b.context(t.Context())
 	for call := range 1000 {
@@ -134,13 +154,13 @@ func (c *randomCase) endAsking(t *testing.T) *dispatcher.Result[cells] {
 			t.Fatal(err)
 		}
 		k := &clerk{Rand: r, asked: make(chan string, 10_000), done: make(chan struct{})}
-		k.d = c.newDispatcher(t, store, dispatcher.Options{Paranoid: call%2 == 0, Observe: func(e dispatcher.Event) {
+		k.d = c.newDispatcher(t, store, dispatcher.Options{Gates: c.gates(), Paranoid: call%2 == 0, Observe: func(e dispatcher.Event) {
 			if e.Kind == dispatcher.VisitInterrupted {
 				k.hear(e.ID)
 			}
 		}})
 		go k.work(t) // ends when all that was asked is told
-		res, _ := k.d.Run(ctx, runID, inputs)
+		res, _ = k.d.Run(ctx, runID, inputs)
 		close(k.asked)
 		<-k.done
 		if store.died() {
@@ -148,21 +168,21 @@ func (c *randomCase) endAsking(t *testing.T) *dispatcher.Result[cells] {
 		}
 		if len(res.Interrupts) == 0 || !c.paused(restOf(res), interrupts(res)) || hopeless(res) {
 			c.answeredOnce(t, store)
-			return res
+			return res, c.approvedFirst(t, store)
 		}
 		for _, i := range r.Perm(len(res.Interrupts))[r.IntN(len(res.Interrupts)):] {
 			k.answer(t, res.Interrupts[i])
 		}
 	}
 	t.Fatal("the run does not come to its end")
-	return nil
+	return nil, 0
 }
 
 // hopeless reports whether a run has failed and waits for nobody but those who say no: a
 // resume overrules some of them, and asks again.
 func hopeless(res *dispatcher.Result[cells]) bool {
 	return res.Status == checkpoint.StatusFailed && !slices.ContainsFunc(res.Interrupts, func(i dispatcher.Interrupt) bool {
-		return i.By == "" || approves(i.Path)
+		return i.By == "" || i.Kind == "effect" || approves(i.Path)
 	})
 }
 

@@ -87,11 +87,11 @@ func (c *randomCase) interceptors() []dispatcher.Interceptor {
 		in, i := c.spec.place(call.Path)
 		return strings.Fields(in.Nodes[i].substitute(call.Path, cellsOf(s).draft))
 	}
-	gate := func(ctx context.Context, call dispatcher.Call) dispatcher.Ruling {
+	guard := func(ctx context.Context, call dispatcher.Call) dispatcher.Ruling {
 		switch r := c.rules(call.Path); {
 		case r == ruleDeny:
 			return dispatcher.Deny("denied")
-		case r == ruleAsk && benchOf(ctx).questions != nil:
+		case r == ruleAsk && benchOf(ctx).questions != nil && !c.gated(call.Path):
 			return dispatcher.Ask("before " + call.Path)
 		}
 		return dispatcher.Continue()
@@ -116,7 +116,7 @@ func (c *randomCase) interceptors() []dispatcher.Interceptor {
 		}
 		return dispatcher.Replace(func(_ context.Context, s any) ([]string, error) { return substitute(call, s), nil })
 	}
-	return []dispatcher.Interceptor{{Name: "gate", Before: gate}, {Name: "swap", Before: swap, After: change}}
+	return []dispatcher.Interceptor{{Name: "guard", Before: guard}, {Name: "swap", Before: swap, After: change}}
 }
 
 func cellsOf(s any) *cells {

@@ -31,7 +31,8 @@ type Result[S any] struct {
 	Superstep int
 	// Turn is the one that the run is in, counted from 1.
 	Turn int
-	// Interrupts wait for an answer or a resume.
+	// Interrupts wait for an answer or a resume. A run whose questions are all answered while it
+	// is at rest stays Interrupted and has none, until Run or Resume goes on with it.
 	Interrupts []Interrupt
 	// Finished lists visits of open supersteps that are done: they are not run again.
 	Finished []string
@@ -46,7 +47,8 @@ type Result[S any] struct {
 	// Labels and Correlation are what the run was opened with.
 	Labels      map[string]string
 	Correlation string
-	// Warnings tell what went wrong and is no failure of the run: in Hooks.OnEnd, and with
+	// Warnings tell what went wrong and is no failure of the run: in Hooks.OnEnd, how old a run
+	// and what it depends on is that goes on (Options.StaleAfter, dag.Depends), and with
 	// queued input that was refused.
 	Warnings []string
 }
@@ -55,20 +57,34 @@ type Result[S any] struct {
 type Interrupt struct {
 	ID   string
 	Path string // of the visit
-	Kind string // before, after or asked
-	// Key and Question are what an asked one was asked with, Want the type of its answer.
+	Kind string // before, after, asked, effect or doubt
+	// Key and Question are what an asked one was asked with, Want the type of its answer. Of
+	// kind effect Key is that of the effect. Of doubt too: then Question is a
+	// checkpoint.DoubtQuestion, and Want the type of its output: a [Resolution] answers it.
 	Key      string
 	Question json.RawMessage
 	Want     state.Type
 	// By names the interceptor that asks, before the visit, Question; [Approve] or [Reject]
-	// answers it.
-	By string
+	// answers it. It is "gate" if [Gates] want an approval: then Question is an [Action], and
+	// Reason says why.
+	By     string
+	Reason string
+	// Until is the instant from which on an answer comes too late, Default the answer then;
+	// zero and nil if the question waits for ever, or has none.
+	Until   time.Time
+	Default json.RawMessage
 }
 
 // String tells the interrupt on one line: decide asks: "How much?", or: before respond.
 func (i Interrupt) String() string {
+	if i.Kind == kindEffect {
+		return fmt.Sprintf("%s asks before %s#%s: %s", i.By, i.Path, i.Key, i.Question)
+	}
 	if i.By != "" {
 		return fmt.Sprintf("%s asks before %s: %s", i.By, i.Path, i.Question)
+	}
+	if i.Kind == kindDoubt {
+		return fmt.Sprintf("%s waits to be told what came of effect %q: %s", i.Path, i.Key, i.Question)
 	}
 	if i.Kind == kindAsked {
 		return fmt.Sprintf("%s asks: %s", i.Path, i.Question)
@@ -76,15 +92,31 @@ func (i Interrupt) String() string {
 	return i.Kind + " " + i.Path
 }
 
-// A Checkpoint is the end of a superstep.
+// A Checkpoint is the end of a superstep, or another position in the log of a run at which
+// the state of a frame became another one: Cause says which.
 type Checkpoint struct {
 	Run       string
 	Seq       uint64 // position in the run's log
 	Turn      int    // counted from 1
 	Path      string // of the frame; "" is the run's own
-	Superstep int
+	Superstep int    // the last one that had ended
 	At        time.Time
+	Cause     Cause
+	// Abandoned: the run was rewound to before it. It is found by its Address alone.
+	Abandoned bool
 }
+
+// A Cause is why the state of a frame became another one.
+type Cause string
+
+// The causes of checkpoints.
+const (
+	CauseSuperstep Cause = "superstep" // one ended
+	CauseOpened    Cause = "opened"    // the run was opened with its input
+	CauseTurn      Cause = "turn"      // a completed run was given new input
+	CauseEdited    Cause = "edited"    // somebody changed the state
+	CauseRewound   Cause = "rewound"   // the run went back to an earlier checkpoint
+)
 
 // Address is the checkpoint's unique address, run@seq.
 func (c Checkpoint) Address() string { return c.Run + "@" + strconv.FormatUint(c.Seq, 10) }
@@ -146,7 +178,7 @@ func (m *machine) report(run string, seq uint64) *report {
 func interruptsOf(pendings []*pending) []Interrupt {
 	var all []Interrupt
 	for _, p := range pendings {
-		i := Interrupt{ID: p.id, Path: p.t.path(), Kind: p.kind, Key: p.key, Question: p.ask.Question, By: p.ask.By}
+		i := Interrupt{ID: p.id, Path: p.t.path(), Kind: p.kind, Key: p.key, Question: p.ask.Question, By: p.ask.By, Reason: p.ask.Reason, Until: p.ask.Until, Default: p.ask.Default}
 		if len(p.ask.Want) > 0 {
 			_ = json.Unmarshal(p.ask.Want, &i.Want) // checked when it was applied
 		}

@@ -38,6 +38,7 @@ type run struct {
 	landed   atomic.Pointer[visit] // those that have returned, the last one first
 	results  chan struct{}         // has room for one: somebody has landed
 	due      map[*task]time.Time   // of visits that wait between attempts
+	expires  map[string]time.Time  // when questions are over, by interrupt
 	errs     map[string]error      // why visits failed in this call, by path
 	parked   []parked              // supersteps that can't be merged
 	halting  bool                  // the context is done, or the run drains: nothing new begins
@@ -50,9 +51,10 @@ type run struct {
 	landing  int                   // bytes that visits wrote which landed together
 	moot     []string              // ids of cancels that were posted before the run came to rest
 
-	wishes   *wishes   // of the call
-	fresh    func(any) // the input of Turn, until a turn has begun with it; else nil
-	taking   *input    // a turn is to begin with it: user code runs
+	wishes   *wishes           // of the call
+	found    []checkpoint.Post // when the lease was taken
+	fresh    func(any)         // the input of Turn, until a turn has begun with it; else nil
+	taking   *input            // a turn is to begin with it: user code runs
 	warnings []string
 
 	strays   strays
@@ -167,7 +169,7 @@ func (e early) now() bool { return e.rep != nil || e.err != nil }
 
 func (r *run) loop(h *tenure) {
 	for {
-		if !r.takePosts(h) || !r.decide(h) {
+		if !r.expire(h) || !r.takePosts(h) || !r.decide(h) {
 			return
 		}
 		resting := r.idle()
@@ -227,7 +229,7 @@ func (r *run) idle() bool {
 		r.park("limit", &LimitError{Limit: "supersteps", Max: r.c.opts.Limits.Supersteps}, nil)
 		return true
 	}
-	return len(r.m.ready) == 0 && len(r.due) == 0
+	return len(r.m.ready) == 0 && len(r.due) == 0 && len(r.overdue()) == 0
 }
 
 func (r *run) limited() bool { return r.m.steps >= r.c.opts.Limits.Supersteps }
@@ -309,14 +311,15 @@ func (r *run) voidAll() {
 	}
 }
 
-// launch begins what may run. A visit that is alone runs on the owner's goroutine; then
-// more is true. owner is false if the ownership was taken meanwhile.
+// launch begins what may run. A visit that is alone, while nothing else waits for an answer or
+// an instant, runs on the owner's goroutine; then more is true. owner is false if the ownership
+// was taken meanwhile.
 func (r *run) launch(h *tenure) (more, owner bool) {
 	if r.halting || r.limited() {
 		return false, true
 	}
 	tasks := r.m.take()
-	alone := len(tasks) == 1 && len(r.flight) == 0 && len(r.due) == 0
+	alone := len(tasks) == 1 && len(r.flight) == 0 && len(r.due) == 0 && len(r.m.waits) == 0
 	r.facts = slices.Grow(r.facts, len(tasks)+1)
 	for i, t := range tasks {
 		if r.halted() || !r.takeSlot() {

@@ -11,19 +11,26 @@ import (
 	"unicode"
 )
 
-// A SecretError says that settings, labels or a correlation id hold what looks like a
-// secret. They are kept in the log as they are, are shown by tools and sent with events,
+// A SecretError says that settings, labels, a correlation id or a tag hold what looks like
+// a secret. They are kept in the log as they are, are shown by tools and sent with events,
 // so they are refused; nothing has changed. The check is a net and no proof: it knows
 // names that say what they hold (password, api_key, access token…) and the forms of common
 // keys and tokens. Name where a secret is found, and have the node fetch it.
 type SecretError struct {
-	In     string // settings, labels or correlation
+	In     string // settings, labels, correlation or tag
 	Path   string // in it, as jq writes it: .llm.api_key, .models[2]
 	Reason string // never quotes the value
 }
 
 func (e *SecretError) Error() string {
-	return fmt.Sprintf("dispatcher: %s hold what looks like a secret at %s: %s", e.In, e.Path, e.Reason)
+	verb, at := "hold", " at "+e.Path
+	if e.In == "tag" || e.In == "correlation" {
+		verb = "holds"
+	}
+	if e.Path == "." { // it is all of it
+		at = ""
+	}
+	return fmt.Sprintf("dispatcher: %s %s what looks like a secret%s: %s", e.In, verb, at, e.Reason)
 }
 
 // secretIn finds the first secret in a value that JSON was decoded to: in the order of

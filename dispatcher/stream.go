@@ -23,6 +23,9 @@ var errLeft = errors.New("dispatcher: the reader of the stream has left")
 // stream makes a call and tells what becomes true meanwhile. left is true if whoever is told
 // had enough before the end.
 func (c *core) stream(ctx context.Context, id string, how mode, input func(any), l Listen, options []RunOption, tell func(*telling) bool) (rep *report, err error, left bool) {
+	if err := c.called(ctx); err != nil {
+		return nil, err, false
+	}
 	rd := c.newReader(id, l, tell)
 	rd.early = how == modeRun
 	if c.store == nil && how == modeRun {
@@ -94,7 +97,7 @@ func (d *Dispatcher[S]) StreamTurn(ctx context.Context, run string, input func(*
 
 func (d *Dispatcher[S]) items(ctx context.Context, run string, how mode, input func(*S), listen Listen, options []RunOption) iter.Seq2[Item[S], error] {
 	return func(yield func(Item[S], error) bool) {
-		rep, err, left := d.core.stream(ctx, run, how, erase(input), listen, options, func(t *telling) bool {
+		rep, err, left := d.inside().stream(ctx, run, how, erase(input), listen, options, func(t *telling) bool {
 			item := Item[S]{Event: t.Event}
 			item.State, _ = t.state.(*S)
 			return yield(item, nil)
@@ -116,5 +119,5 @@ func (d *Dispatcher[S]) items(ctx context.Context, run string, how mode, input f
 // deleted meanwhile; checkpoint.ErrCursor if the log ends before listen.Since; the cause of
 // ctx once that is done. Events calls the store in the loop's own goroutine.
 func (d *Dispatcher[S]) Events(ctx context.Context, run string, listen Listen) iter.Seq2[Event, error] {
-	return d.core.events(ctx, run, listen)
+	return d.inside().events(ctx, run, listen)
 }

@@ -45,7 +45,7 @@ func (r *run) furtherTurn(w *wishes, own func(any)) early {
 			r.fresh = func(any) {}
 		}
 	}
-	m.vets, m.gates = r.c.vets(), len(r.c.interceptors) > 0
+	m.vets, m.gates = r.c.vets(), r.c.asksBefore()
 	m.rescan()
 	return early{}
 }
@@ -65,7 +65,7 @@ func (r *run) nextTurn(h *tenure) (begun, owner bool) {
 		return false, true
 	}
 	posted, err, owner := r.postedInputs(h)
-	if !owner {
+	if !owner || len(r.facts) > 0 && !r.flush(h) { // tags came with them
 		return false, false
 	}
 	for _, in := range posted {
@@ -122,6 +122,8 @@ func (r *run) postedInputs(h *tenure) (inputs []input, err error, owner bool) {
 		case p.Kind == postCancel && !slices.Contains(r.moot, p.ID):
 			r.cancel(postedCause(p))
 			r.halting = true
+		case p.Kind == postTag:
+			r.takePost(p)
 		case p.Kind == postTurn && !r.m.seen[p.ID]:
 			var t postedTurn
 			_ = json.Unmarshal(p.Data, &t) // of one that can't be read nothing is left to apply

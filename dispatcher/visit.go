@@ -11,8 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/state"
 )
@@ -28,10 +28,12 @@ type visit struct {
 	step    int32
 	root    int32 // superstep of the run's own frame
 	attempt int32
-	draft   state.Image
+	// generation of the run: how often it was rewound.
+	generation int32
+	draft      state.Image
 	// What the node may ask for is taken when the attempt begins: a goroutine that it
 	// leaves behind reads nothing that the owner writes.
-	answers  map[string][]byte
+	answers  map[string]checkpoint.Answer
 	failures []dag.Failure
 	settings json.RawMessage
 	began    time.Time          // zero if nobody wants to know how long it took
@@ -41,10 +43,14 @@ type visit struct {
 	at       int32  // its place in flight
 	next     *visit // landed before it
 
-	asks    atomic.Pointer[question] // the last one asked
-	emits   atomic.Pointer[emission] // the last one kept for the observer
-	effects atomic.Pointer[sync.Map] // what is known of its effects; nil if nothing
-	round   *round                   // of interceptors; nil if none stands round it
+	asks    atomic.Pointer[question]         // the last one asked
+	depends atomic.Pointer[dependency]       // the last one told
+	fails   atomic.Pointer[dag.InDoubtError] // the first effect in doubt that lets the visit fail
+	emits   atomic.Pointer[emission]         // the last one kept for the observer
+	effects atomic.Pointer[sync.Map]         // what is known of its effects; nil if nothing
+	reuse   *reuse                           // of a fork: what its effects need not do; nil if they do everything
+	grants  *sync.Map                        // what was decided about its effects, and is not spent; nil if nothing
+	round   *round                           // of interceptors; nil if none stands round it
 	outcome string
 	failed  *userError
 	over    atomic.Bool // the body has returned, or was abandoned
@@ -58,14 +64,6 @@ const (
 	visitAbandoned
 )
 
-// A question was asked and has no answer yet.
-type question struct {
-	key      string
-	question json.RawMessage
-	want     state.Type
-	before   *question
-}
-
 // A userError is how user code failed.
 type userError struct {
 	kind  dag.FailureKind
@@ -77,9 +75,23 @@ type userError struct {
 func (e *userError) Error() string { return fmt.Sprint(e.err) }
 func (e *userError) Unwrap() error { return e.err }
 
+// tells is the text, and that it is one of a panic.
+func (e *userError) tells() string {
+	if e.kind == dag.FailedPanic {
+		return "panic: " + e.Error()
+	}
+	return e.Error()
+}
+
 // returned reports whether the body returned an error, and did not break.
 func (e *userError) returned() bool {
-	return e.kind == dag.FailedError || e.kind == dag.FailedInDoubt
+	switch e.kind {
+	case dag.FailedError, dag.FailedInDoubt, dag.FailedExpired, dag.FailedSkipped:
+		return true
+	case dag.FailedDenied:
+		return errors.Is(e.err, dag.ErrDenied)
+	}
+	return false
 }
 
 const failedGoexit = dag.FailedGoexit
@@ -95,15 +107,17 @@ func (r *run) newVisit(t *task) *visit {
 	v := &visit{
 		Context: r.ctx, r: r, t: t, path: t.path(), turn: int32(r.m.turn), step: int32(t.frame.step),
 		root: int32(r.m.root.step), attempt: int32(t.attempts() + 1),
-		draft: t.frame.view.Draft(), failures: t.failuresBefore(), settings: r.m.told.settings,
+		generation: int32(r.m.generation),
+		draft:      t.frame.view.Draft(), failures: t.failuresBefore(), settings: r.m.told.settings,
 	}
 	if t.odd != nil {
-		v.answers = t.odd.answers
+		v.answers, v.grants = t.odd.answers, t.odd.granted()
 	}
 	if len(r.m.effects) > 0 {
 		v.learn(r.m.effects[v.path])
 	}
-	if r.m.gates {
+	v.reuse = r.m.reuse(v.path)
+	if len(r.c.interceptors) > 0 {
 		v.round = r.round(t)
 	}
 	if limit := t.node.Policy.Timeout; limit > 0 {
@@ -115,20 +129,28 @@ func (r *run) newVisit(t *task) *visit {
 	return v
 }
 
-// announce tells that an attempt begins, and gives it its slot. It reports whether the
-// owner still owns the run.
-func (r *run) announce(h *tenure, v *visit) bool {
+// announce tells that an attempt begins, and gives it its slot. Nobody is told of one whose
+// context has ended, and readers not of one that the observer ends. begins is false for those:
+// they are ready still. owner reports whether the owner still owns the run.
+func (r *run) announce(h *tenure, v *visit) (begins, owner bool) {
 	readers := r.listeners()
-	if r.c.opts.Observe != nil || len(readers) > 0 {
+	begins = !r.halted()
+	if begins && (r.c.opts.Observe != nil || len(readers) > 0) {
 		e := v.notice(VisitStarted)
 		v.began = e.At
-		offer(readers, &e)
 		if !r.observed(h, &e) {
-			return false
+			return false, false
+		}
+		if begins = !r.halted(); begins {
+			offer(readers, &e)
 		}
 	}
 	r.slot = false
-	return true
+	if !begins {
+		v.close()
+		r.m.ready = append(r.m.ready, v.t)
+	}
+	return begins, true
 }
 
 // Value finds the visit itself under [dag.VisitKey].
@@ -139,7 +161,7 @@ func (v *visit) Value(key any) any {
 	return v.Context.Value(key)
 }
 
-func (v *visit) Key() string  { return keyOf(v.r.id, int(v.turn)) + v.path }
+func (v *visit) Key() string  { return keyOf(v.r.id, int(v.turn), int(v.generation)) + v.path }
 func (v *visit) Attempt() int { return int(v.attempt) }
 
 func (v *visit) Settings() json.RawMessage { return v.settings }
@@ -178,28 +200,6 @@ func (f *frame) followed(e *dag.Expr, nodes []int) []int {
 		nodes = f.followed(&e.Of[i], nodes)
 	}
 	return nodes
-}
-
-func (v *visit) Ask(key string, q json.RawMessage, want state.Type) (json.RawMessage, error) {
-	if v.r.c.store == nil {
-		return nil, fmt.Errorf("dispatcher: Ask(%q): %w", key, ErrNoStore)
-	}
-	if !utf8.ValidString(key) {
-		return nil, fmt.Errorf("dispatcher: Ask: the key %q is not UTF-8", key)
-	}
-	if err := v.r.c.opts.Limits.allow(q, "question "+key); err != nil {
-		return nil, err
-	}
-	if answer, ok := v.answers[key]; ok {
-		return slices.Clone(answer), nil
-	}
-	ask := &question{key: key, question: q, want: want}
-	for {
-		ask.before = v.asks.Load()
-		if v.asks.CompareAndSwap(ask.before, ask) {
-			return nil, errAsked
-		}
-	}
 }
 
 // call runs the body. If that ends the goroutine, call does not return.
@@ -256,10 +256,18 @@ func (v *visit) body() (failed *userError) {
 
 // returnedError is how a function failed that returned err.
 func returnedError(err error) *userError {
-	if errors.Is(err, dag.ErrInDoubt) {
-		return &userError{kind: dag.FailedInDoubt, err: err}
+	kind := dag.FailedError
+	switch {
+	case errors.Is(err, dag.ErrInDoubt):
+		kind = dag.FailedInDoubt
+	case errors.Is(err, dag.ErrExpired):
+		kind = dag.FailedExpired
+	case errors.Is(err, dag.ErrSkipped):
+		kind = dag.FailedSkipped
+	case errors.Is(err, dag.ErrDenied):
+		kind = dag.FailedDenied
 	}
-	return &userError{kind: dag.FailedError, err: err}
+	return &userError{kind: kind, err: err}
 }
 
 // retries reports whether another attempt may help, which Policy.Retry is asked about errors
@@ -267,9 +275,12 @@ func returnedError(err error) *userError {
 func (v *visit) retries() bool {
 	retry := v.t.node.Policy.Retry
 	switch v.failed.kind {
-	case dag.FailedInDoubt, dag.FailedDenied: // another attempt would find the same
+	case dag.FailedInDoubt, dag.FailedDenied, dag.FailedExpired, dag.FailedSkipped: // another attempt would find the same
 		return false
 	case dag.FailedError:
+		if errors.Is(v.failed.err, dag.ErrEffectRefused) { // nor would it be done then
+			return false
+		}
 		return retry == nil || retry(v.failed.err)
 	}
 	return retry == nil
@@ -286,13 +297,8 @@ func panicked(p any) *userError {
 // inline runs a visit on the owner's goroutine. It reports whether that still owns the run.
 func (r *run) inline(h *tenure, t *task) bool {
 	v := r.newVisit(t)
-	if !r.announce(h, v) {
-		return false
-	}
-	if r.halted() { // the observer did that
-		v.close()
-		r.m.ready = append(r.m.ready, t)
-		return true
+	if begins, owner := r.announce(h, v); !begins {
+		return owner
 	}
 	h.visit = v
 	if !h.leave(inNode, "") {
@@ -313,8 +319,8 @@ func (r *run) inline(h *tenure, t *task) bool {
 // it landed, or has abandoned it. It reports whether the owner still owns the run.
 func (r *run) spawn(h *tenure, t *task) bool {
 	v := r.newVisit(t)
-	if !r.announce(h, v) {
-		return false
+	if begins, owner := r.announce(h, v); !begins {
+		return owner
 	}
 	v.at = int32(len(r.flight))
 	r.flight = append(r.flight, v)

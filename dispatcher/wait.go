@@ -112,6 +112,9 @@ func (r *run) push(v *visit) {
 // wakes is when the owner has to look after something, if nothing happens before.
 func (r *run) wakes() (at time.Time, ok bool) {
 	at, ok = r.earliest()
+	if over, expires := r.nextExpiry(); expires && (!ok || over.Before(at)) {
+		at, ok = over, true
+	}
 	if end := r.lag.since.Add(r.lag.unit); len(r.facts) > 0 && (!ok || end.Before(at)) {
 		return end, true
 	}

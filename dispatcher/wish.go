@@ -13,8 +13,9 @@ import (
 )
 
 // A RunOption is one more wish of a call that runs something: [From], [Settings], [Labels],
-// [Correlation], [Drain] or [Message]. Each may be given once. A call refuses a bad one, with
-// an [*OptionError], a [*SecretError] or a [*LimitError], before anything happens. The zero
+// [Correlation], [Drain] or [Message]; or of one that changes a run and runs nothing: [Author].
+// Each may be given once. A call refuses a bad one, with an [*OptionError], a [*SecretError] or
+// a [*LimitError], before anything happens. The zero
 // RunOption wishes nothing.
 type RunOption struct {
 	name string
@@ -155,6 +156,8 @@ type wishes struct {
 	labels      map[string]string
 	correlation string
 	message     string
+	by          string // Author
+	manual      bool
 	ears        *listener // of the Stream that the call belongs to
 	drain       <-chan struct{}
 }
@@ -171,8 +174,15 @@ func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
 			return nil, &OptionError{o.name, "is given twice"}
 		}
 		given = append(given, o.name)
-		if (how == modeEnqueue) != (o.name == "Message") {
-			return nil, &OptionError{o.name, "is not for this call"}
+		switch {
+		case how == modeEnqueue && o.name != "Message":
+			return nil, &OptionError{o.name, "is not for Enqueue, which takes Message alone: give it to the call that runs"}
+		case how == modeAct && o.name != "Author":
+			return nil, &OptionError{o.name, "is not for a call that runs nothing, which takes Author alone"}
+		case how != modeAct && o.name == "Author":
+			return nil, &OptionError{o.name, "is for calls that change a run and run nothing"}
+		case how != modeEnqueue && o.name == "Message":
+			return nil, &OptionError{o.name, "is for Enqueue alone: it names input that is posted"}
 		}
 		if err := o.wish(w); err != nil {
 			return nil, err

@@ -39,7 +39,8 @@ var (
 )
 
 // New makes Metrics and registers them with reg, all or none. It returns an error if reg has
-// metrics of these names: of another Metrics, for example.
+// metrics of these names. It wraps a prometheus.AlreadyRegisteredError if they are those of
+// another Metrics: one serves a whole process.
 func New(reg prometheus.Registerer) (*Metrics, error) {
 	if reg == nil {
 		return nil, errors.New("metrics: the registerer is nil")
@@ -58,7 +59,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "pawl", Name: "runs_in_flight", Help: "Calls that have not ended.",
 		}, []string{"graph"}),
-		denials:       counter("denials_total", "Visits that an interceptor denied.", "graph", "node"),
+		denials:       counter("denials_total", "Visits that were denied: by an interceptor, or because an effect was rejected.", "graph", "node"),
 		effects:       counter("effects_total", "Effects that ended.", "graph", "node", "outcome"),
 		emitted:       counter("emitted_total", "Values that nodes emitted, as far as they were kept.", "graph", "node"),
 		dropped:       counter("notices_dropped_total", "Emitted values that were not kept.", "graph"),
@@ -82,9 +83,19 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 	}
 	all = append(all, m.supervised.collectors()...)
 	if err := reg.Register(&all); err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
+		return nil, refused(err)
 	}
 	return m, nil
+}
+
+// refused says what to do about an error of a registry.
+func refused(err error) error {
+	var already prometheus.AlreadyRegisteredError
+	if errors.As(err, &already) {
+		return fmt.Errorf("metrics: already registered with this registerer: "+
+			"share the one Metrics, or wrap the registerer with a label or prefix for each: %w", err)
+	}
+	return fmt.Errorf("metrics: the registerer refuses them: %w", err)
 }
 
 // Observe counts an event. It is meant for dispatcher.Options.Observe.
@@ -108,7 +119,10 @@ func (m *Metrics) Observe(e dispatcher.Event) {
 		}
 	case dispatcher.EffectEnded:
 		outcome := "kept"
-		if e.Cause != "" {
+		switch {
+		case e.Outcome == "resolved":
+			outcome = "resolved"
+		case e.Cause != "":
 			outcome = "lost"
 		}
 		m.effects.WithLabelValues(e.Graph, e.Node, outcome).Inc()

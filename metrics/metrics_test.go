@@ -80,6 +80,7 @@ func everything(m *metrics.Metrics) {
 		{Kind: dispatcher.AttemptFailed, Path: "loop", Node: "loop", Failure: dag.FailedDenied, Err: &dispatcher.NodeError{Path: "loop/4/a"}},
 		{Kind: dispatcher.EffectEnded, Node: "loop/a", ID: "e"},
 		{Kind: dispatcher.EffectEnded, Node: "loop/a", ID: "f", Cause: "not done: rain"},
+		{Kind: dispatcher.EffectEnded, Node: "loop/a", ID: "g", Outcome: "resolved", By: "Ada", Cause: "not done: no such charge"},
 		{Kind: dispatcher.Emitted, Node: "loop/a"},
 		{Kind: dispatcher.Lagged, Dropped: 7},
 		{Kind: dispatcher.TurnBegun},
@@ -159,6 +160,8 @@ func TestTwoOnOneRegistry(t *testing.T) {
 	var already prometheus.AlreadyRegisteredError
 	if !errors.As(err, &already) || !strings.HasPrefix(err.Error(), "metrics: ") {
 		t.Errorf("New on a registry that has one = %v, want an AlreadyRegisteredError of ours", err)
+	} else if !strings.Contains(err.Error(), "already registered") || !strings.Contains(err.Error(), "share the one Metrics") {
+		t.Errorf("New on a registry that has one does not say what to do: %v", err)
 	}
 	everything(m)
 	scraped(t, reg).check(t, scrape{`pawl_runs_started_total{graph="g"}`: 1})
@@ -205,29 +208,30 @@ func TestValues(t *testing.T) {
 	reg, m := newMetrics(t)
 	everything(m)
 	scraped(t, reg).check(t, scrape{
-		`pawl_group_appends_sum`:                                       3,
-		`pawl_group_appends_count`:                                     1,
-		`pawl_group_bytes_sum`:                                         900,
-		`pawl_group_duration_seconds_bucket{le="0.00064"}`:             0,
-		`pawl_group_duration_seconds_bucket{le="0.00256"}`:             1,
-		`pawl_group_errors_total`:                                      1,
-		`pawl_append_bytes_sum{graph="g"}`:                             300,
-		`pawl_append_duration_seconds_sum{graph="g"}`:                  0.003,
-		`pawl_superstep_duration_seconds_sum{graph="g",node="loop"}`:   0.002,
-		`pawl_node_duration_seconds_sum{graph="g",node="loop/a"}`:      0.001,
-		`pawl_node_duration_seconds_count{graph="g",node="loop/a"}`:    2,
-		`pawl_attempts_total{graph="g",node="loop/a",outcome="done"}`:  1,
-		`pawl_attempts_total{graph="g",node="loop/a",outcome="panic"}`: 1,
-		`pawl_denials_total{graph="g",node="loop/a"}`:                  1,
-		`pawl_effects_total{graph="g",node="loop/a",outcome="kept"}`:   1,
-		`pawl_effects_total{graph="g",node="loop/a",outcome="lost"}`:   1,
-		`pawl_notices_dropped_total{graph="g"}`:                        7,
-		`pawl_supervisor_working{graph="g"}`:                           1,
-		`pawl_supervisor_waiting{graph="g"}`:                           1,
-		`pawl_supervisor_wait_seconds_sum{graph="g"}`:                  1,
-		`pawl_supervisor_refused_total{graph="g",reason="full"}`:       1,
-		`pawl_supervisor_refused_total{graph="g",reason="draining"}`:   1,
-		`pawl_supervisor_recovered_total{graph="g",outcome="failed"}`:  1,
-		`pawl_supervisor_drains_total{outcome="stuck"}`:                1,
+		`pawl_group_appends_sum`:                                         3,
+		`pawl_group_appends_count`:                                       1,
+		`pawl_group_bytes_sum`:                                           900,
+		`pawl_group_duration_seconds_bucket{le="0.00064"}`:               0,
+		`pawl_group_duration_seconds_bucket{le="0.00256"}`:               1,
+		`pawl_group_errors_total`:                                        1,
+		`pawl_append_bytes_sum{graph="g"}`:                               300,
+		`pawl_append_duration_seconds_sum{graph="g"}`:                    0.003,
+		`pawl_superstep_duration_seconds_sum{graph="g",node="loop"}`:     0.002,
+		`pawl_node_duration_seconds_sum{graph="g",node="loop/a"}`:        0.001,
+		`pawl_node_duration_seconds_count{graph="g",node="loop/a"}`:      2,
+		`pawl_attempts_total{graph="g",node="loop/a",outcome="done"}`:    1,
+		`pawl_attempts_total{graph="g",node="loop/a",outcome="panic"}`:   1,
+		`pawl_denials_total{graph="g",node="loop/a"}`:                    1,
+		`pawl_effects_total{graph="g",node="loop/a",outcome="kept"}`:     1,
+		`pawl_effects_total{graph="g",node="loop/a",outcome="lost"}`:     1,
+		`pawl_effects_total{graph="g",node="loop/a",outcome="resolved"}`: 1,
+		`pawl_notices_dropped_total{graph="g"}`:                          7,
+		`pawl_supervisor_working{graph="g"}`:                             1,
+		`pawl_supervisor_waiting{graph="g"}`:                             1,
+		`pawl_supervisor_wait_seconds_sum{graph="g"}`:                    1,
+		`pawl_supervisor_refused_total{graph="g",reason="full"}`:         1,
+		`pawl_supervisor_refused_total{graph="g",reason="draining"}`:     1,
+		`pawl_supervisor_recovered_total{graph="g",outcome="failed"}`:    1,
+		`pawl_supervisor_drains_total{outcome="stuck"}`:                  1,
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -19,12 +20,18 @@ type audit struct {
 	base memory.Store // embedded, a method of it that is new would be passed on unseen
 	log  []checkpoint.Entry
 	head checkpoint.Head
+	// machine is what the log of a fork goes on from; nil if the run is none.
+	machine []byte
+	// names are, for each entry, what a migration calls nodes, by the node paths that the log
+	// has there: "" is a node that is forgotten.
+	names []map[string]string
 
 	mu    sync.Mutex
-	want  []expected // what has still to come
-	ends  bool       // the log ends interrupts before and after visits here
-	loose bool       // an attempt failed here, which does not run again: not all may come
-	found []string   // differences
+	want  []expected                 // what has still to come
+	ends  bool                       // the log ends interrupts before and after visits here
+	loose bool                       // an attempt failed here, which does not run again: not all may come
+	found []string                   // differences
+	posts map[string]checkpoint.Post // by questions that are asked anew, and expire
 }
 
 // errEnough ends a call from which nothing more is wanted.
@@ -40,15 +47,17 @@ type expected struct {
 func (s *audit) begin(cut, end int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.want, s.found, s.ends, s.loose = nil, nil, false, false
-	for _, e := range s.log[cut:end] {
+	s.want, s.found, s.ends, s.loose, s.posts = nil, nil, false, false, nil
+	for i := cut; i < end; i++ {
+		e := s.log[i]
 		if e.Kind == checkpoint.Resumed {
 			var r checkpoint.Resumption
 			decode(e.Data, &r)
 			s.ends = r.Ends
 		}
 		s.loose = s.loose || e.Kind == checkpoint.AttemptFailed
-		if computed(&e) {
+		name, there := s.called(i)
+		if e.Path = name; there && computed(&e) {
 			s.want = append(s.want, expected{e})
 		}
 	}
@@ -93,18 +102,47 @@ func (s *audit) grow(ctx context.Context, run string, entries []checkpoint.Entry
 	if len(entries) == 0 {
 		return nil
 	}
-	l, err := s.base.Acquire(ctx, run, "pawltest")
-	if err != nil {
-		return err
-	}
 	bare := slices.Clone(entries)
 	for i := range bare {
 		bare[i].Post = "" // there are no posts here that they could drain
+		if bare[i].Kind == checkpoint.Interrupted {
+			bare[i].Data = timeless(bare[i].Data)
+		}
+	}
+	if s.head.Seq == 0 && s.machine != nil {
+		return s.fork(ctx, run, bare)
+	}
+	l, err := s.base.Acquire(ctx, run, "pawltest")
+	if err != nil {
+		return err
 	}
 	if s.head, err = s.base.Append(ctx, l, s.head, bare); err != nil {
 		return err
 	}
 	return s.base.Release(ctx, l)
+}
+
+// fork begins the log of a run that is a fork.
+func (s *audit) fork(ctx context.Context, run string, entries []checkpoint.Entry) error {
+	err := s.base.Fork(ctx, checkpoint.Fork{Base: s.machine, Runs: []checkpoint.ForkedRun{{Run: run, Entries: entries}}})
+	if err != nil {
+		return err
+	}
+	info, err := s.base.Stat(ctx, run)
+	s.head = info.Head
+	return err
+}
+
+// timeless makes a question wait for ever: how it ended is in the log.
+func timeless(data json.RawMessage) json.RawMessage {
+	var i checkpoint.Interrupt
+	decode(data, &i)
+	i.Until, i.Wait = time.Time{}, 0
+	text, err := json.Marshal(i)
+	if err != nil {
+		panic("pawltest: an interrupt can't be told: " + err.Error())
+	}
+	return text
 }
 
 // Append compares entries with the log. When nothing more is wanted, or an effect begins
@@ -113,6 +151,7 @@ func (s *audit) Append(_ context.Context, _ checkpoint.Lease, after checkpoint.H
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range entries {
+		delete(s.posts, entries[i].Post)
 		if err := s.compare(&entries[i]); err != nil {
 			return checkpoint.Head{}, err
 		}
@@ -149,11 +188,27 @@ func (s *audit) compare(e *checkpoint.Entry) error {
 	return nil
 }
 
-// knows reports whether the log has the beginning of an effect.
+// knows reports whether the log has the beginning of an effect, or that a person was asked
+// whether it may begin: no gates stand here.
 func (s *audit) knows(e *checkpoint.Entry) bool {
-	return slices.ContainsFunc(s.log, func(b checkpoint.Entry) bool {
-		return b.Kind == e.Kind && b.Path == e.Path && b.ID == e.ID
-	})
+	for i := range s.log {
+		b := &s.log[i]
+		if b.Kind == e.Kind && b.ID == e.ID || gates(b, e.ID) {
+			if name, there := s.called(i); there && name == e.Path {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// gates reports whether an entry asks for the approval of the effect of this key.
+func gates(e *checkpoint.Entry, key string) bool {
+	var i checkpoint.Interrupt
+	if e.Kind == checkpoint.Interrupted {
+		decode(e.Data, &i)
+	}
+	return i.Kind == "effect" && i.Key == key
 }
 
 func (w *expected) lands() bool { return lands(&w.Entry) }
@@ -225,8 +280,12 @@ func (w *expected) differences(e *checkpoint.Entry) []string {
 	}
 	all = append(all, cells(subject, verb, w.Delta, e.Delta)...)
 	all = append(all, cells(subject, verb, w.Outer, e.Outer)...)
-	if string(w.Data) != string(e.Data) {
-		all = append(all, fmt.Sprintf("%s with %s, and now with %s", w.says(), orNothing(string(w.Data)), orNothing(string(e.Data))))
+	was, is := string(w.Data), string(e.Data)
+	if e.Kind == checkpoint.Interrupted { // when a question is over follows from when it is asked
+		was, is = string(timeless(w.Data)), string(timeless(e.Data))
+	}
+	if was != is {
+		all = append(all, fmt.Sprintf("%s with %s, and now with %s", w.says(), orNothing(was), orNothing(is)))
 	}
 	return all
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -32,9 +35,26 @@ func (s *audit) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Inf
 	return s.base.List(ctx, f)
 }
 
-func (s *audit) Post(context.Context, string, checkpoint.Post) error { return nil }
+func (s *audit) Post(_ context.Context, _ string, p checkpoint.Post) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.posts == nil {
+		s.posts = map[string]checkpoint.Post{}
+	}
+	p.At = time.Now().UTC()
+	s.posts[p.ID] = p
+	return nil
+}
 
-func (s *audit) Posts(context.Context, string) ([]checkpoint.Post, error) { return nil, nil }
+func (s *audit) Posts(context.Context, string) ([]checkpoint.Post, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []checkpoint.Post
+	for _, id := range slices.Sorted(maps.Keys(s.posts)) {
+		all = append(all, s.posts[id])
+	}
+	return all, nil
+}
 
 func (s *audit) PutSnapshot(context.Context, checkpoint.Lease, checkpoint.Snapshot) error { return nil }
 
@@ -52,10 +72,16 @@ func (s *audit) Graph(ctx context.Context, digest string) ([]byte, error) {
 
 func (s *audit) Delete(context.Context, string) error { return checkpoint.ErrUnsupported }
 
-func (s *audit) Fork(context.Context, string, uint64, string) error { return checkpoint.ErrUnsupported }
+func (s *audit) Fork(context.Context, checkpoint.Fork) error { return checkpoint.ErrUnsupported }
 
-func (s *audit) Trim(context.Context, checkpoint.Lease, uint64) error {
-	return checkpoint.ErrUnsupported
+func (s *audit) Base(ctx context.Context, run, digest string) ([]byte, error) {
+	return s.base.Base(ctx, run, digest)
+}
+
+func (s *audit) Trim(
+	context.Context, checkpoint.Lease, checkpoint.Head, checkpoint.Entry, ...[]byte,
+) (checkpoint.Head, error) {
+	return checkpoint.Head{}, checkpoint.ErrUnsupported
 }
 
 var _ checkpoint.Store = (*audit)(nil)

@@ -2,9 +2,13 @@ package pawltest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -25,19 +29,18 @@ const runID = "pawltest"
 // is lost. With [World] it tells which nodes did something twice outside an effect. With
 // [Rebuild] what nodes keep in variables is lost in a crash. An effect that was under way
 // when the process crashed, and that is not replayable, is in doubt: what comes of such a
-// run is not compared.
+// run is not compared, unless [Doubts] says what happened.
 //
-// All bodies run one after the other. Waits between attempts are real: in a bubble of
-// testing/synctest they take no time.
+// All bodies run one after the other. Waits between attempts, and for questions to expire, are
+// real: in a bubble of testing/synctest they take no time.
 func Crash[S any](t T, g *dag.Graph[S], input func(*S), options ...Option) {
 	t.Helper()
-	c := &crasher[S]{t: t, ctx: contextOf(t), graph: g, input: input, told: map[string]bool{}}
-	for _, o := range options {
-		if o.set != nil {
-			o.set(&c.aids)
-		}
+	c := &crasher[S]{t: t, ctx: contextOf(t), graph: g, input: input, told: map[string]bool{}, asked: map[string]bool{}}
+	err := c.take(options)
+	if err == nil {
+		err = c.try()
 	}
-	if err := c.try(); err != nil {
+	if err != nil {
 		t.Errorf("pawltest: %v", err)
 	}
 }
@@ -50,12 +53,18 @@ type crasher[S any] struct {
 	graph *dag.Graph[S]
 	input func(*S)
 	told  map[string]bool // findings, so that each is told once
+	asked map[string]bool // keys of Answers that were asked for
 }
 
 func (c *crasher[S]) try() error {
 	c.t.Helper()
-	if c.graph == nil && c.rebuild == nil {
+	switch {
+	case c.graph == nil && c.rebuild == nil:
 		return errors.New("there is no graph")
+	case slices.Contains(c.given, "Migrations"):
+		return errors.New("Migrations are for Replay: Crash begins runs of its own")
+	case slices.Contains(c.given, "SinceChange"):
+		return errors.New("SinceChange is for Replay: Crash begins runs of its own")
 	}
 	calm, err := c.trial(0, false)
 	if err != nil {
@@ -90,7 +99,18 @@ func (c *crasher[S]) try() error {
 			}
 		}
 	}
+	c.unasked()
 	return nil
+}
+
+// unasked tells which answers nobody wanted: a key that is not what the graph calls it.
+func (c *crasher[S]) unasked() {
+	c.t.Helper()
+	for _, key := range slices.Sorted(maps.Keys(c.answers)) {
+		if !c.asked[key] {
+			c.tell("answer "+key, "Answers have %q, and no visit asks that", key)
+		}
+	}
 }
 
 // compare tells what a crash has changed.
@@ -175,9 +195,15 @@ func (c *crasher[S]) trial(k int, written bool) (*trial, error) {
 			}
 			g = build()
 		}
-		d, err := dispatcher.New(g, run.store, dispatcher.Options{Parallel: 1, Paranoid: true, Observe: w.observe, Hooks: w.hooks()})
+		d, err := dispatcher.New(g, run.store, dispatcher.Options{Parallel: 1, Paranoid: true, Observe: w.observe, Hooks: w.hooks(), Gates: c.gates})
 		if err != nil {
 			return nil, err
+		}
+		if run.store.crash.doubt && c.settle != nil {
+			if err := c.resolve(d); err != nil {
+				return nil, err
+			}
+			run.store.crash.doubt = false
 		}
 		res, err := c.drive(d)
 		if run.store.died() {
@@ -209,6 +235,22 @@ func (c *crasher[S]) ended(g *dag.Graph[S], store checkpoint.Store, res *dispatc
 	return a, nil
 }
 
+// answer is what a person says to an interrupt.
+func (c *crasher[S]) answer(i dispatcher.Interrupt) (any, error) {
+	if i.By == "" {
+		if answer, ok := c.answers[i.Key]; ok {
+			c.asked[i.Key] = true
+			return answer, nil
+		}
+		return nil, fmt.Errorf("visit %s asks %q, and Answers have nothing for it", i.Path, i.Key)
+	}
+	var a dispatcher.Action
+	if err := json.Unmarshal(i.Question, &a); err != nil || c.decide == nil {
+		return nil, fmt.Errorf("%s, and Approvals have nobody who decides", i)
+	}
+	return c.decide(a), nil
+}
+
 // drive runs the graph, and answers what it asks.
 func (c *crasher[S]) drive(d *dispatcher.Dispatcher[S]) (*dispatcher.Result[S], error) {
 	for {
@@ -217,13 +259,56 @@ func (c *crasher[S]) drive(d *dispatcher.Dispatcher[S]) (*dispatcher.Result[S], 
 			return res, err
 		}
 		for _, i := range res.Interrupts {
-			answer, ok := c.answers[i.Key]
-			if !ok {
-				return res, fmt.Errorf("visit %s asks %q, and Answers have nothing for it: %w", i.Path, i.Key, err)
+			if i.Kind == "doubt" && c.settle != nil {
+				if err := c.resolve(d); err != nil {
+					return res, err
+				}
+				break // of all of them
 			}
-			if err := d.Answer(c.ctx, runID, i.ID, answer); err != nil {
+			answer, missing := c.answer(i)
+			if missing != nil {
+				return res, fmt.Errorf("%w: %w", missing, err)
+			}
+			if err := c.help(d, i, answer); err != nil {
 				return res, err
 			}
 		}
+	}
+}
+
+// resolve says of each effect in doubt what the other side tells.
+func (c *crasher[S]) resolve(d *dispatcher.Dispatcher[S]) error {
+	opened, err := d.Open(c.ctx, runID)
+	if err != nil {
+		return err
+	}
+	for _, e := range opened.InDoubt() {
+		if err := d.Resolve(c.ctx, runID, e.Path, e.Key, c.settle(e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// help ends a question as Answers say.
+func (c *crasher[S]) help(d *dispatcher.Dispatcher[S], i dispatcher.Interrupt, answer any) error {
+	end, ends := answer.(error)
+	switch {
+	case !ends:
+		return d.Answer(c.ctx, runID, i.ID, answer)
+	case errors.Is(end, dag.ErrSkipped):
+		return d.Skip(c.ctx, runID, i.ID)
+	case !errors.Is(end, dag.ErrExpired):
+		return fmt.Errorf("visit %s asks %q, which can't end with %w, but with dag.ErrSkipped or dag.ErrExpired", i.Path, i.Key, end)
+	case i.Until.IsZero():
+		return fmt.Errorf("visit %s asks %q, which is to expire, and never does", i.Path, i.Key)
+	}
+	timer := time.NewTimer(time.Until(i.Until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
 	}
 }

@@ -18,7 +18,8 @@
 // often a body ran fails it with "state differs after the crash at entry 7".
 //
 // [Replay] makes a regression test of a run that was exported, by checkpoint.Export: every
-// visit in it runs again with the state that it saw, and has to write what the log says.
+// visit in it runs again with the state that it saw, and has to write what the log says. What
+// it can't try, because the run came to another graph later, it tells.
 //
 // Both need nothing but the graph: no store on disk, no process that is killed. To test one
 // node alone, see package dagtest.

@@ -23,12 +23,32 @@ import (
 // Folds) has to be the same too. Replay tells t what differs, by visit and cell.
 //
 // A graph that has changed is read as a resume would read it: what follows from the change
-// is tried, and a changed past is told with what stands in its way. Not tried are attempts
-// that failed, what an interceptor has decided, and a visit that went on although an effect
-// of it has no output. Nothing is written to the file.
-func Replay[S any](t T, file string, g *dag.Graph[S]) {
+// is tried, and a changed past is told with what stands in its way. What was done before a
+// change of graph that is in the log is tried in the same way, as if the run had come to g
+// there already. Where it could not have, Replay tells t which visits it can't try, unless
+// [SinceChange] leaves them out.
+//
+// Not tried are attempts that failed, what an interceptor has decided, and a visit that went
+// on although an effect of it has no output. Nothing is written to the file.
+//
+// A fork is tried from where it began; a run that was trimmed can't be tried.
+//
+// [Migrations] and [SinceChange] are the only options: a past that migrations bring to the
+// graph is tried as well. A visit that they rename has to do under its new name what it did;
+// one that they forget is not tried.
+func Replay[S any](t T, file string, g *dag.Graph[S], options ...Option) {
 	t.Helper()
 	r := &replayer[S]{t: t, ctx: contextOf(t), graph: g}
+	if err := r.take(options); err != nil {
+		t.Errorf("pawltest: %v", err)
+		return
+	}
+	for _, name := range r.given {
+		if name != "Migrations" && name != "SinceChange" {
+			t.Errorf("pawltest: Replay takes Migrations and SinceChange alone: the log has all else, and %s is not for it", name)
+			return
+		}
+	}
 	if err := r.read(file); err != nil {
 		t.Errorf("pawltest: %v", err)
 		return
@@ -40,14 +60,19 @@ func Replay[S any](t T, file string, g *dag.Graph[S]) {
 
 // A replayer is one call of Replay.
 type replayer[S any] struct {
+	aids
 	t     T
 	ctx   context.Context
 	graph *dag.Graph[S]
-	run   string
+	id    string // of the run
 	log   []checkpoint.Entry
 	ends  []int // of the appends: how many entries the log has with each
 	store *audit
 	told  map[string]bool
+	// changed is the index of the last entry by which the run came to another graph, 0 if
+	// there is none. What lies before is an earlier graph's.
+	changed int
+	untried untried
 }
 
 // read imports the file, which verifies it.
@@ -65,7 +90,16 @@ func (r *replayer[S]) read(file string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	r.run, r.told = info.Run, map[string]bool{}
+	var machine []byte
+	switch {
+	case info.First > 1:
+		return fmt.Errorf("%s: run %q was trimmed: what is gone can't be tried; export runs before they are trimmed", file, info.Run)
+	case info.Base != "":
+		if machine, err = past.Base(r.ctx, info.Run, info.Base); err != nil {
+			return err
+		}
+	}
+	r.id, r.told = info.Run, map[string]bool{}
 	for data, err := range past.Envelopes(r.ctx, info.Run) {
 		if err != nil {
 			return err
@@ -82,24 +116,19 @@ func (r *replayer[S]) read(file string) error {
 		}
 		r.ends = append(r.ends, len(r.log))
 	}
-	r.store = &audit{log: r.log}
-	return r.graphs(&past)
+	r.store = &audit{log: r.log, machine: machine}
+	if err := r.graphs(&past); err != nil {
+		return err
+	}
+	r.follow()
+	return nil
 }
 
 // graphs copies the graphs that the log names.
 func (r *replayer[S]) graphs(past *memory.Store) error {
-	for _, e := range r.log {
-		var digest string
-		switch e.Kind {
-		case checkpoint.Opened:
-			var o checkpoint.Opening
-			decode(e.Data, &o)
-			digest = o.Digest
-		case checkpoint.Migrated:
-			var m checkpoint.Migration
-			decode(e.Data, &m)
-			digest = m.To
-		default:
+	for i := range r.log {
+		_, digest, ok := graphAt(&r.log[i])
+		if !ok {
 			continue
 		}
 		graph, err := past.Graph(r.ctx, digest)
@@ -113,40 +142,60 @@ func (r *replayer[S]) graphs(past *memory.Store) error {
 	return nil
 }
 
+// follow finds out which graph the run had where, and has the store look for visits under
+// the names that migrations give them.
+func (r *replayer[S]) follow() {
+	var names map[string]string
+	for i := range r.log {
+		if name, digest, ok := graphAt(&r.log[i]); ok {
+			names = namesIn(r.moves, name, digest, r.graph.Name(), r.graph.Digest())
+		}
+		r.store.names = append(r.store.names, names)
+		if r.log[i].Kind == checkpoint.Migrated {
+			r.changed = i
+		}
+	}
+}
+
 // try goes through the log append by append: what an append says is what has to come of a
 // run that stands before it.
 func (r *replayer[S]) try() error {
 	d, err := dispatcher.New(r.graph, r.store, dispatcher.Options{
-		Parallel: 1, Paranoid: true,
+		Parallel: 1, Paranoid: true, Migrations: r.moves,
 		InterruptIf: func(b dispatcher.Boundary) bool { return !b.After && !r.store.concerns(b.Path) },
 	})
 	if err != nil {
 		return err
 	}
-	first := 0
-	for i := range r.log {
-		if r.log[i].Kind == checkpoint.Migrated { // what lies before is another graph's
-			first = i
-		}
-	}
 	from := 0
 	for _, end := range r.ends {
-		cut := from
-		if k := r.log[from].Kind; k == checkpoint.Opened || k == checkpoint.TurnBegun {
-			cut++ // input was given, not computed
-		}
-		if err := r.store.grow(r.ctx, r.run, r.log[from:cut]); err != nil {
+		cut := r.cut(from, end)
+		if err := r.store.grow(r.ctx, r.id, r.log[from:cut]); err != nil {
 			return err
 		}
-		if from >= first && !r.again(d, cut, end) {
-			return nil
+		if !r.again(d, cut, end) {
+			break
 		}
-		if err := r.store.grow(r.ctx, r.run, r.log[cut:end]); err != nil {
+		if err := r.store.grow(r.ctx, r.id, r.log[cut:end]); err != nil {
 			return err
 		}
 		from = end
 	}
+	r.tellUntried()
 	return nil
+}
+
+// cut is where in an append begins what was computed: input is given, and a change of graph
+// holds what the run was made into.
+func (r *replayer[S]) cut(from, end int) int {
+	cut := from
+	for i := from; i < end; i++ {
+		switch k := r.log[i].Kind; {
+		case k == checkpoint.Migrated, i == cut && (k == checkpoint.Opened || k == checkpoint.TurnBegun):
+			cut = i + 1
+		}
+	}
+	return cut
 }
 
 // again lets the run go on as far as the log's entries from cut to end do. It reports
@@ -157,18 +206,25 @@ func (r *replayer[S]) again(d *dispatcher.Dispatcher[S], cut, end int) bool {
 	if len(r.store.want) == 0 {
 		return true
 	}
+	if r.recent && cut <= r.changed {
+		r.untried.add(r.store.want, nil)
+		return true
+	}
+	wanted := slices.Clone(r.store.want)
 	var err error
 	if r.store.ends {
-		_, err = d.Resume(r.ctx, r.run)
+		_, err = d.Resume(r.ctx, r.id)
 	} else {
-		_, err = d.Run(r.ctx, r.run, nil)
+		_, err = d.Run(r.ctx, r.id, nil)
 	}
 	missing, found := r.store.end()
 	var changed *dispatcher.GraphChangedError
 	var rest *dispatcher.Rest
 	switch {
+	case errors.As(err, &changed) && cut <= r.changed:
+		r.untried.add(wanted, r.stands(changed.Changes, cut))
 	case errors.As(err, &changed):
-		r.tell("the past has changed: %s", strings.Join(changed.Changes, "; "))
+		r.tell("the past has changed: %s", strings.Join(r.stands(changed.Changes, cut), "; "))
 		return false
 	case len(found) > 0:
 		for _, f := range found {
@@ -190,5 +246,5 @@ func (r *replayer[S]) tell(format string, args ...any) {
 		return
 	}
 	r.told[text] = true
-	r.t.Errorf("pawltest: run %q: %s", r.run, text)
+	r.t.Errorf("pawltest: run %q: %s", r.id, text)
 }

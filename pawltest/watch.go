@@ -32,7 +32,7 @@ type execution struct {
 	node    string
 	changed []string // what it did to the world outside its effects
 	kept    bool     // what it came to is durable
-	asked   bool     // it has asked a question, so it runs again
+	asked   bool     // it waits for an answer or an approval, so it runs again
 	lost    bool     // its process died before that
 }
 
@@ -148,7 +148,7 @@ func lands(e *checkpoint.Entry) bool {
 	case checkpoint.Interrupted:
 		var i checkpoint.Interrupt
 		decode(e.Data, &i)
-		return i.Kind == "asked"
+		return i.Kind == "asked" || i.Kind == "effect"
 	}
 	return false
 }

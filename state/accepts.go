@@ -230,12 +230,26 @@ func scalar(kind string, raw []byte) error {
 		err = fmt.Errorf("want %s", kind)
 	case strings.HasPrefix(kind, "float"):
 		_, err = strconv.ParseFloat(string(raw), wordSize[kind])
+		err = numberFault(err, kind, "want a number")
 	case strings.HasPrefix(kind, "uint"):
 		_, err = strconv.ParseUint(string(raw), 10, wordSize[kind])
+		err = numberFault(err, kind, "want a whole number that is not negative")
 	case strings.HasPrefix(kind, "int"):
 		_, err = strconv.ParseInt(string(raw), 10, wordSize[kind])
+		err = numberFault(err, kind, "want a whole number")
 	default:
 		err = errType
 	}
 	return err
+}
+
+// numberFault says in the words of this package why a text is no number of a kind.
+func numberFault(err error, kind, want string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, strconv.ErrRange):
+		return fmt.Errorf("it is out of the range of %s", kind)
+	}
+	return errors.New(want)
 }

@@ -65,7 +65,7 @@ func parseKey[K comparable](s string, k *K) error {
 	case *int:
 		n, err := strconv.Atoi(s)
 		*p = n
-		return err
+		return numberFault(err, "int", fmt.Sprintf("%q is no whole number", s))
 	}
 	v := reflect.ValueOf(k).Elem()
 	if v.Kind() == reflect.String {
@@ -85,11 +85,11 @@ func parseKey[K comparable](s string, k *K) error {
 	case v.CanInt():
 		n, err := strconv.ParseInt(s, 10, v.Type().Bits())
 		v.SetInt(n)
-		return err
+		return numberFault(err, v.Type().String(), fmt.Sprintf("%q is no whole number", s))
 	case v.CanUint():
 		n, err := strconv.ParseUint(s, 10, v.Type().Bits())
 		v.SetUint(n)
-		return err
+		return numberFault(err, v.Type().String(), fmt.Sprintf("%q is no whole number that is not negative", s))
 	}
 	return fmt.Errorf("a %s is no key", v.Type())
 }

@@ -74,7 +74,7 @@ func (r *reader) number(c *cell) uint64 {
 	}
 	n, err := c.num.parse(raw)
 	if err != nil {
-		r.fail(err)
+		r.fail(c.num.fault(err))
 	}
 	return n
 }

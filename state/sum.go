@@ -70,6 +70,17 @@ func (k num) parse(raw []byte) (uint64, error) {
 	return uint64(n), err
 }
 
+// fault says in the words of this package what parse returned.
+func (k num) fault(err error) error {
+	switch k {
+	case numFloat:
+		return numberFault(err, "float64", "want a number")
+	case num32:
+		return numberFault(err, "int32", "want a whole number")
+	}
+	return numberFault(err, "int64", "want a whole number")
+}
+
 // sumCell is the core of Sum. Numbers have no memory to share, so a copy is free.
 type sumCell struct {
 	w    *mark

@@ -2,7 +2,7 @@
 // its turn, and in a way that the process can end and begin again.
 //
 //	s, err := supervisor.New(store, supervisor.Options{Cap: 8}, orders, invoices)
-//	go s.Recover(ctx)                                            // what the last process left
+//	go recoverAll(ctx, s)                                        // calls s.Recover: what the last process left
 //	task, err := supervisor.Submit(ctx, s, orders, tenant, "order-7", input)
 //	res, err := task.Wait(ctx)                                   // or don't
 //	drained, err := s.Drain(ctx)                                 // when the process is to end
@@ -18,8 +18,8 @@
 // A run that was submitted belongs to the supervisor. The context of a submission gives the
 // run its values, and neither its end nor its deadline; that of a Wait ends the waiting. To
 // end a run at work, cancel it by its id (dispatcher.Dispatcher.Cancel), or drain. One that
-// waits in the queue can't be withdrawn, but for a recovered one: if it was cancelled when
-// its turn comes it stays so.
+// waits in the queue is withdrawn by [Task.Withdraw], which leaves the store as it was. A
+// recovered run that was cancelled when its turn comes stays so.
 //
 // # Ending and beginning
 //
@@ -27,6 +27,13 @@
 // runs in the store as they stand. [Supervisor.Recover] goes on with every run that was left
 // so, by a Drain or by a process that died. Runs that rest otherwise, interrupted, failed,
 // cancelled or timed out, are left to whoever resumes them.
+//
+// Recover returns only when all that it recovered has come to rest, which may take as long as
+// the longest of those runs. A service therefore starts it in a goroutine of its own, takes
+// new work at once (the old and the new share Cap and the queue's turns), and waits for that
+// goroutine after it has drained. A Drain ends it: runs that it brought back and that were
+// not at rest by then are in [Recovery].Left, they stand in the store as they are, and the
+// next process's Recover goes on with them. The example of a service shows the whole.
 //
 // A Supervisor has a goroutine for each run at work and no other: there is nothing to close.
 package supervisor

@@ -45,6 +45,9 @@ func (e *ending) note(t *ticket) {
 //
 // The error wraps ErrStuck if a run is still at work. What was left Drain again waits for.
 func (s *Supervisor) Drain(ctx context.Context) (Drain, error) {
+	if err := present(ctx, s); err != nil {
+		return Drain{}, err
+	}
 	began := time.Now()
 	e := s.refuse()
 	soft, hard := s.patience(ctx, began)

@@ -12,6 +12,10 @@ var (
 	ErrQueueFull = errors.New("supervisor: queue is full")
 	// ErrUnknownGraph: none of the supervisor's runners is of the run's graph.
 	ErrUnknownGraph = errors.New("supervisor: no runner of this graph")
+	// ErrOtherStore: the dispatcher has no store, or another one than the supervisor.
+	ErrOtherStore = errors.New("supervisor: the dispatcher has another store: make both with the same one")
+	// ErrWithdrawn: the run was withdrawn before it had its turn. See [Task.Withdraw].
+	ErrWithdrawn = errors.New("supervisor: withdrawn")
 	// ErrStuck: a Drain has ended, and runs are still at work.
 	ErrStuck = errors.New("supervisor: runs did not end in time")
 )
@@ -32,7 +36,7 @@ func (e *QueueError) Error() string {
 
 func (e *QueueError) Unwrap() error { return ErrQueueFull }
 
-// An OptionError says what [New] can't accept.
+// An OptionError says what [New], or another call, can't accept: a nil dispatcher, say.
 type OptionError struct {
 	Option, Reason string
 }

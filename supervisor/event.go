@@ -15,7 +15,7 @@ const (
 	Refused                        // a run was not taken: Err is ErrQueueFull or ErrDraining
 	Began                          // a run is at work: Waited
 	Ended                          // the work on a run is over: Duration, Err
-	Dropped                        // a run that waited will not begin: the supervisor drains
+	Dropped                        // a run that waited will not begin: the supervisor drains, or, with Err, it was withdrawn
 	Drained                        // a Drain has ended: Duration, Err
 	Recovered                      // a run went on that had been left: of one that could not, Err says why
 )

@@ -1,5 +1,7 @@
 package supervisor
 
+import "slices"
+
 // A queue holds runs that wait, in the order of their coming for each key. Keys take turns:
 // pop takes the oldest run of the key that has waited longest since its last turn.
 //
@@ -39,6 +41,24 @@ func (q *queue) pop() *ticket {
 	}
 	q.size--
 	return t
+}
+
+// remove takes out t, and reports whether it waited.
+func (q *queue) remove(t *ticket) bool {
+	of := q.waits[t.key]
+	i := slices.Index(of, t)
+	if i < 0 {
+		return false
+	}
+	if of = slices.Delete(of, i, i+1); len(of) == 0 {
+		delete(q.waits, t.key)
+		turn := slices.Index(q.turns, t.key)
+		q.turns = slices.Delete(q.turns, turn, turn+1)
+	} else {
+		q.waits[t.key] = of
+	}
+	q.size--
+	return true
 }
 
 // of returns how many runs of the key wait.

@@ -15,7 +15,7 @@ import (
 type Recovery struct {
 	Rested []string    // went on, and rest now: completed, interrupted, failed, cancelled or timed out
 	Failed []*RunError // could not go on, and are there the next time
-	Left   []string    // are at work still, wait for their turn, or were left again by a Drain
+	Left   []string    // are at work still, wait for their turn, were withdrawn, or were left again by a Drain
 	Busy   []string    // are live: this process or another one works on them
 }
 
@@ -32,6 +32,9 @@ type Recovery struct {
 // supervisor's and go on. The errors of listing runs are returned as well, and ErrDraining if
 // the supervisor drains.
 func (s *Supervisor) Recover(ctx context.Context) (Recovery, error) {
+	if err := present(ctx, s); err != nil {
+		return Recovery{}, err
+	}
 	select {
 	case <-s.drain:
 		return Recovery{}, ErrDraining
@@ -166,7 +169,7 @@ func (c *recovery) await(ctx context.Context, t *ticket) bool {
 	case errors.Is(err, checkpoint.ErrNotFound): // it was deleted
 	case errors.Is(err, checkpoint.ErrBusy):
 		c.Busy = append(c.Busy, t.run)
-	case errors.As(err, &rest), errors.Is(err, ErrDraining):
+	case errors.As(err, &rest), errors.Is(err, ErrDraining), errors.Is(err, ErrWithdrawn):
 		c.Left = append(c.Left, t.run)
 	default:
 		c.fail(checkpoint.Info{Run: t.run, Graph: t.graph}, err)

@@ -203,8 +203,9 @@ func TestRecoverWhileRunsVanish(t *testing.T) {
 		runs = append(runs, fmt.Sprintf("a-%03d", i))
 	}
 	left(t, "line", 2, &store, runs...)
-	d := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{})
-	s := supervise(t, &vanishing{&store, 2}, supervisor.Options{}, d)
+	shrinks := &vanishing{&store, 2}
+	d := process(t, line(t, "line", 2, nil), shrinks, dispatcher.Options{})
+	s := supervise(t, shrinks, supervisor.Options{}, d)
 	r, err := s.Recover(t.Context())
 	if err != nil || len(r.Rested) < 228 || len(r.Failed) > 0 {
 		t.Errorf("Recover = %d rested, %v, %v", len(r.Rested), r.Failed, err)
@@ -229,8 +230,9 @@ func TestRecoverEndsEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
 		left(t, "line", 2, &store, "a-0", "a-1", "a-2", "a-3", "a-4")
-		d := process(t, line(t, "line", 2, func(context.Context, int) error { lasts(time.Second); return nil }), &store, dispatcher.Options{})
-		if _, err := supervise(t, unlistable{&store}, supervisor.Options{}, d).Recover(t.Context()); !errors.Is(err, errListing) {
+		g := line(t, "line", 2, func(context.Context, int) error { lasts(time.Second); return nil })
+		d, blind := process(t, g, &store, dispatcher.Options{}), process(t, g, unlistable{&store}, dispatcher.Options{})
+		if _, err := supervise(t, unlistable{&store}, supervisor.Options{}, blind).Recover(t.Context()); !errors.Is(err, errListing) {
 			t.Errorf("Recover = %v", err)
 		}
 		s := supervise(t, &store, supervisor.Options{Cap: 1, Queue: 1}, d)

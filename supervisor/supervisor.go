@@ -58,9 +58,11 @@ type Supervisor struct {
 
 // New makes a supervisor of runs in a store, which is the one that the runners have. Recover
 // finds what was left of their graphs; others may be submitted too. It returns an
-// [*OptionError] for an option that can't be, or for two runners of one graph.
+// [*OptionError] for an option that can't be, for two runners of one graph, or for a runner
+// that has no store or another one. A Runner that is no dispatcher is believed, unless it has
+// a method Store as dispatchers do.
 func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, error) {
-	if store == nil {
+	if isNil(store) {
 		return nil, &OptionError{"store", "is nil"}
 	}
 	for name, value := range map[string]int64{
@@ -79,8 +81,12 @@ func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, err
 		drain: make(chan struct{}), tickets: make(map[string]*ticket),
 	}
 	for _, r := range runners {
-		if r == nil {
+		if isNil(r) {
 			return nil, &OptionError{"runners", "hold a nil"}
+		}
+		if elsewhere(r, store) {
+			return nil, &OptionError{"runners", fmt.Sprintf(
+				"hold one of graph %q without the supervisor's store: make both with the same store", r.Graph())}
 		}
 		if s.runners[r.Graph()] != nil {
 			return nil, &OptionError{"runners", fmt.Sprintf("hold two of graph %q", r.Graph())}

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -10,6 +11,7 @@ import (
 
 // A Task is a run that was submitted.
 type Task[S any] struct {
+	s      *Supervisor
 	ticket *ticket
 	read   func(context.Context) (*dispatcher.Result[S], error)
 }
@@ -22,8 +24,9 @@ type Task[S any] struct {
 // If the run waits or is at work already, the task is the one that is there: input and
 // options are not looked at, and both callers get one result, which neither may change; if
 // it is there as a run of another graph, a [*RunError] wraps dispatcher.ErrBusy.
-// ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait; then nothing
-// has happened.
+// ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError]
+// that wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of
+// ctx, s and d is nil; then nothing has happened.
 func Submit[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string, input func(*S),
 	options ...dispatcher.RunOption,
@@ -38,10 +41,16 @@ func Submit[S any](
 // has to pass on its context and the option drain, and to return when d has. If the run
 // waits or is at work already Go is refused, because what call would have done is not what
 // is done there: a [*RunError] that wraps dispatcher.ErrBusy.
+//
+// A nil call is an [*OptionError]; so is, for who waits, that call returned a nil result and
+// a nil error.
 func Go[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string,
 	call func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error),
 ) (*Task[S], error) {
+	if call == nil {
+		return nil, &OptionError{"call", "is nil"}
+	}
 	return enter(ctx, s, d, key, run, alone, call)
 }
 
@@ -49,15 +58,28 @@ func enter[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string, how joining,
 	call func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error),
 ) (*Task[S], error) {
+	if err := present(ctx, s); err != nil {
+		return nil, err
+	}
+	if d == nil {
+		return nil, &OptionError{"dispatcher", "is nil: make it with dispatcher.New"}
+	}
+	if elsewhere(d, s.store) {
+		return nil, &RunError{Run: run, Graph: d.Graph(), Err: ErrOtherStore}
+	}
 	drain := dispatcher.Drain(s.drain)
 	t, err := s.submit(ctx, run, d.Graph(), key, how, func(ctx context.Context) outcome {
-		return outcomeOf(call(ctx, drain))
+		res, err := call(ctx, drain)
+		if res == nil && err == nil {
+			err = &OptionError{"call", "returned neither a result nor an error: return what the dispatcher does"}
+		}
+		return outcomeOf(res, err)
 	})
 	if err != nil {
 		return nil, err
 	}
 	read := func(ctx context.Context) (*dispatcher.Result[S], error) { return d.State(ctx, run) }
-	return &Task[S]{t, read}, nil
+	return &Task[S]{s, t, read}, nil
 }
 
 // Continue goes on with a run that exists when it is its turn, whatever its graph is: after
@@ -67,6 +89,12 @@ func enter[S any](
 func (s *Supervisor) Continue(
 	ctx context.Context, key, run string, options ...dispatcher.RunOption,
 ) (*Task[struct{}], error) {
+	if err := present(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := checkpoint.CheckRunID(run); err != nil {
+		return nil, fmt.Errorf("supervisor: %w", err)
+	}
 	info, err := s.store.Stat(ctx, run)
 	if err != nil {
 		return nil, err
@@ -75,7 +103,7 @@ func (s *Supervisor) Continue(
 	if err != nil {
 		return nil, err
 	}
-	return &Task[struct{}]{ticket: t}, nil
+	return &Task[struct{}]{s: s, ticket: t}, nil
 }
 
 // resume has the runner of its graph go on with a run, unless its status is another one when
@@ -104,10 +132,17 @@ func (t *Task[S]) Run() string { return t.ticket.run }
 func (t *Task[S]) Done() <-chan struct{} { return t.ticket.done }
 
 // Wait waits until the work on the run is over, and returns what the call of the dispatcher
-// has; ErrDraining if the run did not begin. If ctx ends first Wait returns its cause, and
-// the run goes on, or goes on waiting: it is the supervisor's. The Result is never nil.
+// has; ErrDraining or ErrWithdrawn if the run did not begin. If ctx ends first Wait returns
+// its cause, and the run goes on, or goes on waiting: it is the supervisor's. The Result is
+// never nil.
+//
+// A task that joined one of another state type, as a Continue may, has all of its result but
+// State, which is read anew: it may be of later, if somebody went on with the run meanwhile.
 func (t *Task[S]) Wait(ctx context.Context) (*dispatcher.Result[S], error) {
 	none := &dispatcher.Result[S]{Run: t.ticket.run, State: new(S)}
+	if ctx == nil {
+		return none, present(ctx, t.s)
+	}
 	select {
 	case <-t.ticket.done:
 	default:
@@ -121,14 +156,28 @@ func (t *Task[S]) Wait(ctx context.Context) (*dispatcher.Result[S], error) {
 	if res, ok := out.result.(*dispatcher.Result[S]); ok {
 		return res, out.err
 	}
-	if out.result == nil || t.read == nil {
+	if out.result == nil {
 		none.Status = out.status
 		return none, out.err
 	}
 	// The work was submitted by somebody who had no state, or another.
-	res, err := t.read(ctx)
-	if res == nil {
-		res = none
+	res := withState(&out.plain, none.State)
+	if t.read == nil {
+		return res, out.err
+	}
+	now, err := t.read(ctx)
+	if now != nil && now.State != nil {
+		res.State = now.State
 	}
 	return res, errors.Join(out.err, err)
+}
+
+// withState is a result with another state.
+func withState[S, T any](r *dispatcher.Result[T], s *S) *dispatcher.Result[S] {
+	return &dispatcher.Result[S]{
+		Run: r.Run, Status: r.Status, State: s, Frame: r.Frame, Cursor: r.Cursor, Superstep: r.Superstep,
+		Turn: r.Turn, Interrupts: r.Interrupts, Finished: r.Finished, Failures: r.Failures,
+		Abandoned: r.Abandoned, Settings: r.Settings, Labels: r.Labels, Correlation: r.Correlation,
+		Warnings: r.Warnings,
+	}
 }

@@ -24,7 +24,8 @@ type ticket struct {
 
 // An outcome is how the work on a run has ended.
 type outcome struct {
-	result    any // a *dispatcher.Result[S]; nil if the run did not begin
+	result    any                         // a *dispatcher.Result[S]; nil if the run did not begin
+	plain     dispatcher.Result[struct{}] // result without its state
 	status    checkpoint.Status
 	abandoned bool // a node was, and has perhaps not returned
 	err       error
@@ -34,7 +35,10 @@ func outcomeOf[S any](res *dispatcher.Result[S], err error) outcome {
 	if res == nil {
 		return outcome{err: err}
 	}
-	return outcome{result: res, status: res.Status, abandoned: len(res.Abandoned) > 0, err: err}
+	return outcome{
+		result: res, plain: *withState(res, &struct{}{}), status: res.Status,
+		abandoned: len(res.Abandoned) > 0, err: err,
+	}
 }
 
 // Whether a submission joins one of the same run that is there, or is refused.

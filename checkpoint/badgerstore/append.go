@@ -112,6 +112,9 @@ func (s *Store) Append(
 		return checkpoint.Head{}, err
 	}
 	info, err := before.Appended(now, head, entries)
+	if err == nil {
+		err = checkpoint.CheckAppended(before, info, entries)
+	}
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
@@ -169,7 +172,9 @@ func (q *request) describe(
 ) error {
 	first := before.Head.Seq == 0
 	named := slices.ContainsFunc(entries, func(e checkpoint.Entry) bool {
-		return e.Kind == checkpoint.Opened || e.Kind == checkpoint.Migrated || e.Kind == checkpoint.TurnBegun
+		return e.Kind == checkpoint.Opened || e.Kind == checkpoint.Migrated ||
+			e.Kind == checkpoint.TurnBegun || e.Kind == checkpoint.Trimmed ||
+			e.Kind == checkpoint.Rewound
 	})
 	if first || named || q.info.Status != before.Status {
 		key := runKey(rowKey, num)

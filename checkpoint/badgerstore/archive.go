@@ -2,11 +2,9 @@ package badgerstore
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -22,7 +20,7 @@ func (s *Store) Envelopes(ctx context.Context, id string) iter.Seq2[[]byte, erro
 			return
 		}
 		defer v.close()
-		for data, err := range v.appends(ctx, f.num, 1) {
+		for data, err := range v.appends(ctx, f.num, f.info.First) {
 			if err != nil {
 				yield(nil, checkpoint.Corrupt(id, 0, err))
 				return
@@ -39,8 +37,7 @@ func (s *Store) Envelopes(ctx context.Context, id string) iter.Seq2[[]byte, erro
 // transaction takes the mark away and gives the number its row and its id. What a Restore
 // that failed has left, the next Open removes if Restore itself can't.
 func (s *Store) Restore(
-	ctx context.Context, l checkpoint.Lease, posts []checkpoint.Post,
-	envelopes iter.Seq2[[]byte, error],
+	ctx context.Context, l checkpoint.Lease, a checkpoint.Archive,
 ) (checkpoint.Info, error) {
 	r, err := s.enterHeld(ctx, l)
 	if err != nil {
@@ -51,12 +48,15 @@ func (s *Store) Restore(
 	if err != nil {
 		return checkpoint.Info{}, err
 	}
-	err = x.log(ctx, envelopes)
+	err = x.appends(ctx, a.Envelopes)
 	if err == nil {
-		err = x.messages(ctx, posts)
+		err = a.Complete(x.log)
 	}
 	if err == nil {
-		err = x.end(ctx)
+		err = x.messages(ctx, a.Posts)
+	}
+	if err == nil {
+		err = x.end(ctx, a.Bases)
 	}
 	if err != nil {
 		x.undo(ctx, err)
@@ -64,9 +64,7 @@ func (s *Store) Restore(
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := r.info
-	info.Labels = maps.Clone(info.Labels)
-	return info, nil
+	return r.info.Own(), nil
 }
 
 // A restoration is a run that is being restored.
@@ -75,17 +73,10 @@ type restoration struct {
 	r     *run
 	lease checkpoint.Lease
 	num   uint64
-	next  []byte // a number that no run has had yet, encoded
-	info  checkpoint.Info
-	first uint64   // entry of the last append
-	part  *request // keys that are not yet written
+	log   *checkpoint.Log
+	first uint64 // entry of the last append
+	parts packer
 }
-
-// What a piece of a log that is restored may have before it is written.
-const (
-	partBytes = 128 << 10
-	partKeys  = 256
-)
 
 // beginRestore gives the run a number, and marks it as that of a deleted run.
 func (s *Store) beginRestore(
@@ -94,101 +85,88 @@ func (s *Store) beginRestore(
 	s.mu.Lock()
 	exists := r.exists()
 	s.lastRun++
-	x := &restoration{s: s, r: r, lease: l, num: s.lastRun, info: checkpoint.Info{Run: l.Run}}
+	x := &restoration{s: s, r: r, lease: l, num: s.lastRun, log: checkpoint.NewLog(l.Run)}
 	s.mu.Unlock()
 	if exists {
 		return nil, fmt.Errorf("%w: run %q", checkpoint.ErrExists, l.Run)
 	}
-	x.next = binary.BigEndian.AppendUint64(nil, x.num+1)
-	x.part = x.request()
+	x.parts = packer{s: s, fresh: x.request}
 	mark := runKey(deletedKey, x.num)
-	x.part.set(mark, frame(mark, []byte(l.Run)))
-	return x, x.write(ctx)
+	if err := x.parts.set(ctx, mark, frame(mark, []byte(l.Run))); err != nil {
+		return nil, err
+	}
+	return x, x.parts.write(ctx)
 }
 
-// request returns a request under the lease, which sets a key whatever else it does.
+// request returns a request under the lease.
 func (x *restoration) request() *request {
-	q := newRequest()
+	q := numbering()
 	q.rule, q.run, q.lease = held, x.r, x.lease
-	q.set(nextKey, frame(nextKey, x.next))
 	return q
 }
 
-// write submits what has been gathered.
-func (x *restoration) write(ctx context.Context) error {
-	q := x.part
-	x.part = x.request()
-	return x.s.submitBulk(ctx, q)
-}
-
-// room writes what has been gathered, if a value of that size can't join it.
-func (x *restoration) room(ctx context.Context, size int) error {
-	if x.part.keys() > 1 && (x.part.bytes+size > partBytes || x.part.keys() >= partKeys) {
-		return x.write(ctx)
-	}
-	return nil
-}
-
-func (x *restoration) log(ctx context.Context, envelopes iter.Seq2[[]byte, error]) error {
+func (x *restoration) appends(ctx context.Context, envelopes iter.Seq2[[]byte, error]) error {
 	for data, err := range envelopes {
 		if err != nil {
 			return err
 		}
-		next, err := x.info.Sealed(data)
-		if err != nil {
-			return checkpoint.Corrupt(x.info.Run, x.info.Head.Seq+1, err)
+		before := x.log.Info().Head.Seq
+		if err := x.log.Add(data); err != nil {
+			return checkpoint.Corrupt(x.lease.Run, before+1, err)
 		}
 		if len(data) > MaxAppend {
 			return fmt.Errorf("%w: run %q: %d bytes, the limit is %d",
-				checkpoint.ErrTooLarge, x.info.Run, len(data), MaxAppend)
+				checkpoint.ErrTooLarge, x.lease.Run, len(data), MaxAppend)
 		}
-		x.first = x.info.Head.Seq + 1
-		key := seqKey(logKey, x.num, x.first)
-		if err := x.room(ctx, len(data)); err != nil {
+		e, err := checkpoint.Unseal(data)
+		if err != nil {
 			return err
 		}
-		if len(data) <= inlineMost {
-			x.part.set(key, append([]byte(nil), data...))
-		} else if err := x.s.putBlob(ctx, x.part, key, nil, data); err != nil {
+		x.first = e.First
+		if err := x.parts.append(ctx, seqKey(logKey, x.num, x.first), data); err != nil {
 			return err
 		}
-		x.info = next
-	}
-	if x.info.Head.Seq == 0 {
-		return checkpoint.Corrupt(x.info.Run, 1, checkpoint.Damage("there is no append"))
 	}
 	return nil
 }
 
 func (x *restoration) messages(ctx context.Context, posts []checkpoint.Post) error {
 	for _, p := range posts {
-		if err := p.Check(); err != nil {
-			return err
-		}
-		data := encodePost(p)
-		if err := x.room(ctx, len(data)); err != nil {
-			return err
-		}
-		if err := x.s.putBlob(ctx, x.part, append(runKey(postKey, x.num), p.ID...), nil, data); err != nil {
+		key := append(runKey(postKey, x.num), p.ID...)
+		if err := x.parts.blob(ctx, key, encodePost(p)); err != nil {
 			return err
 		}
 	}
-	return x.write(ctx)
+	return x.parts.write(ctx)
 }
 
 // end makes the run exist.
-func (x *restoration) end(ctx context.Context) error {
+func (x *restoration) end(ctx context.Context, bases [][]byte) error {
+	for {
+		if err := x.tryEnd(ctx, bases); !errors.Is(err, errBaseMoved) {
+			return err
+		}
+	}
+}
+
+func (x *restoration) tryEnd(ctx context.Context, bases [][]byte) (err error) {
+	info := x.log.Info()
+	h := hold{s: x.s}
+	defer func() { h.end(ctx, err) }()
 	q := newRequest()
-	q.rule, q.run, q.lease, q.info, q.restored = atHead, x.r, x.lease, x.info, x.num
+	q.rule, q.run, q.lease, q.info, q.restored = atHead, x.r, x.lease, info, x.num
+	if err := h.replace(ctx, q, nil, info.Bases(), bases); err != nil {
+		return err
+	}
 	key := runKey(rowKey, x.num)
-	w := row{info: x.info, first: x.first}
+	w := row{info: info, first: x.first}
 	value := w.encode(key)
 	if len(value) > inlineMost {
 		return fmt.Errorf("%w: run %q: %d bytes of names and labels, the limit is %d",
-			checkpoint.ErrTooLarge, x.info.Run, len(value), inlineMost)
+			checkpoint.ErrTooLarge, info.Run, len(value), inlineMost)
 	}
 	q.set(key, value)
-	name := nameKey(idKey, x.info.Run)
+	name := nameKey(idKey, info.Run)
 	q.set(name, frame(name, key[1:]))
 	q.delete(runKey(deletedKey, x.num))
 	return x.s.submit(ctx, q)

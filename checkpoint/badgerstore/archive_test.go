@@ -111,11 +111,11 @@ func TestImportThatFailsLeavesNoKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Restore(t.Context(), l, nil, func(yield func([]byte, error) bool) {
+	_, err = s.Restore(t.Context(), l, checkpoint.Archive{Envelopes: func(yield func([]byte, error) bool) {
 		if yield(envelope, nil) {
 			yield(envelope, nil)
 		}
-	})
+	}})
 	if !errors.Is(err, checkpoint.ErrCorrupt) {
 		t.Fatalf("Restore = %v", err)
 	}

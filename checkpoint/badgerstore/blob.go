@@ -35,19 +35,41 @@ func (s *Store) putBlob(ctx context.Context, q *request, key, about, data []byte
 		q.set(key, frame(key, about, []byte{inline}, data))
 		return nil
 	}
-	a := attempt{opened: s.opened, number: s.attempts.Add(1)}
+	a := s.newAttempt()
+	err := s.putChunks(ctx, key, a, data, func(part *request) {
+		part.rule, part.run, part.lease = min(q.rule, held), q.run, q.lease
+	})
+	if err != nil {
+		return err
+	}
+	q.set(key, frame(key, about, chunkedEnd(data, a)))
+	return nil
+}
+
+func (s *Store) newAttempt() attempt {
+	return attempt{opened: s.opened, number: s.attempts.Add(1)}
+}
+
+// putChunks writes the chunks of data, each with what prepare adds to its request.
+func (s *Store) putChunks(
+	ctx context.Context, key []byte, a attempt, data []byte, prepare func(part *request),
+) error {
 	for i := 0; i*chunkSize < len(data); i++ {
 		part := newRequest()
-		part.rule, part.run, part.lease = min(q.rule, held), q.run, q.lease
+		prepare(part)
 		part.set(chunkOf(key, a, i), data[i*chunkSize:min((i+1)*chunkSize, len(data))])
 		if err := s.submitBulk(ctx, part); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// chunkedEnd is what a blob has in place of data that is in chunks.
+func chunkedEnd(data []byte, a attempt) []byte {
 	end := binary.BigEndian.AppendUint64([]byte{chunked}, uint64(len(data)))
 	end = binary.BigEndian.AppendUint32(end, crc32.Checksum(data, castagnoli))
-	q.set(key, frame(key, about, a.append(end)))
-	return nil
+	return a.append(end)
 }
 
 // blob reads the blob in value, and what is about it, which has the given length. The

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -139,8 +140,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err == nil && !ok {
 		var owner [20]byte
 		n, _ := f.ReadAt(owner[:], 0)
-		err = fmt.Errorf("%w: %s is open in process %s",
-			checkpoint.ErrLocked, dir, strings.TrimSpace(string(owner[:n])))
+		err = locked(dir, strings.TrimSpace(string(owner[:n])))
 	}
 	if err == nil {
 		_ = f.Truncate(0)
@@ -154,4 +154,13 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("checkpoint: locking the store: %w", err)
 	}
 	return f, nil
+}
+
+// locked is the error of a directory that is open in the process of this number.
+func locked(dir, process string) error {
+	if process == strconv.Itoa(os.Getpid()) {
+		return fmt.Errorf("%w by this process (%s), which has %s open in another Store: share that one, or close it",
+			checkpoint.ErrLocked, process, dir)
+	}
+	return fmt.Errorf("%w by another process: %s is open in process %s", checkpoint.ErrLocked, dir, process)
 }

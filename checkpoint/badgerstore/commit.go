@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -72,6 +73,7 @@ func (s *Store) admit(g *group) {
 				g.appends--
 			}
 			q.settle()
+			q.unlease()
 			q.done <- err
 			continue
 		}
@@ -95,11 +97,25 @@ func (s *Store) admits(q *request) error {
 	case q.rule == atHead && q.run.tail != q.after:
 		return conflict(q.lease.Run, q.run.tail, q.after)
 	}
+	for _, f := range q.forks {
+		if f.run.exists() || !f.run.heldBy(f.lease) {
+			return fenced(f.lease)
+		}
+	}
+	if err := q.counts(); err != nil {
+		return err
+	}
 	if q.rule == atHead {
 		q.run.tail = q.info.Head
 	}
 	if q.run != nil {
 		q.run.inFlight++
+	}
+	for _, f := range q.forks {
+		f.run.inFlight++
+	}
+	if q.numbers {
+		q.set(nextKey, frame(nextKey, binary.BigEndian.AppendUint64(nil, s.lastRun+1)))
 	}
 	return nil
 }
@@ -138,6 +154,16 @@ func (s *Store) settle(g *group, durable bool) {
 	defer s.mu.Unlock()
 	for _, q := range g.requests {
 		q.settle()
+		s.counted(q, durable)
+		for i := range q.forks {
+			q.forks[i].run.inFlight--
+			if durable {
+				q.forks[i].made()
+			}
+		}
+		if !durable {
+			q.unlease()
+		}
 		if q.run == nil {
 			continue
 		}
@@ -180,6 +206,9 @@ func (s *Store) tell(g *group) {
 			s.board.Tell(q.run.id)
 		case q.rule == atHead, q.gone:
 			s.logs.Tell(q.run.id)
+		}
+		for _, f := range q.forks {
+			s.logs.Tell(f.run.id)
 		}
 	}
 }

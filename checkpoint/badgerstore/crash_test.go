@@ -47,6 +47,16 @@ func child(dir, mode string) error {
 	}
 	var say sync.Mutex
 	errs := make(chan error)
+	if round, ok := strings.CutPrefix(mode, "forks "); ok {
+		first, err := strconv.Atoi(round) // ids are not used again
+		if err != nil {
+			return err
+		}
+		for w := range 3 {
+			go func() { errs <- forkstoreChild(ctx, s, first*3+w, &say) }() // ends with the process
+		}
+		return <-errs
+	}
 	for r := range 8 {
 		go func() { errs <- work(ctx, s, fmt.Sprintf("run-%d", r), &say) }() // ends with the process
 	}

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -27,37 +28,35 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	if err := s.settled(ctx, r); err != nil {
 		return err
 	}
-	l, num, next, err := s.leaseToDelete(r)
+	l, num, bases, err := s.leaseToDelete(r)
 	if err != nil {
 		return err
 	}
-	q := newRequest()
+	q := numbering()
 	q.rule, q.run, q.lease, q.gone = held, r, l, true
 	q.delete(nameKey(idKey, id))
 	q.delete(runKey(rowKey, num))
 	mark := runKey(deletedKey, num)
 	q.set(mark, frame(mark, []byte(id)))
-	q.set(nextKey, frame(nextKey, next))
-	err = s.submit(ctx, q)
+	h := hold{s: s}
+	if err = h.drop(ctx, q, bases); err == nil {
+		err = s.submit(ctx, q)
+	}
 	s.endDelete(r, l, err)
+	h.end(ctx, err)
 	if err != nil {
 		return err
 	}
 	// It is deleted, whatever comes now.
-	_ = s.sweep(ctx, num, func(remove [][]byte) error {
-		q := newRequest()
-		for _, key := range remove {
-			q.delete(key)
-		}
-		q.set(nextKey, frame(nextKey, next))
-		return s.submitBulk(ctx, q)
-	})
+	_ = s.sweep(ctx, num, s.remover(ctx))
 	return nil
 }
 
 // leaseToDelete takes the lease of a run that exists and nobody holds. It also returns the
-// run's number, and the one that no run has had yet, encoded.
-func (s *Store) leaseToDelete(r *run) (l checkpoint.Lease, num uint64, next []byte, err error) {
+// run's number, and the bases that it refers to.
+func (s *Store) leaseToDelete(
+	r *run,
+) (l checkpoint.Lease, num uint64, bases []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !r.exists() {
@@ -66,7 +65,7 @@ func (s *Store) leaseToDelete(r *run) (l checkpoint.Lease, num uint64, next []by
 	if l, err = s.acquireLocked(r, deleteOwner); err != nil {
 		return l, 0, nil, err
 	}
-	return l, r.num, binary.BigEndian.AppendUint64(nil, s.lastRun+1), nil
+	return l, r.num, r.info.Bases(), nil
 }
 
 // endDelete gives back the lease of a deletion, unless its outcome is not known: then the
@@ -90,24 +89,30 @@ func (s *Store) sweep(
 		append([]byte{chunkKey}, runKey(postKey, num)...),
 		append([]byte{chunkKey}, runKey(snapshotKey, num)...),
 	} {
-		for {
-			keys, err := s.firstKeys(ctx, prefix)
-			if err != nil {
-				return err
-			}
-			if len(keys) == 0 {
-				break
-			}
-			if err := remove(keys); err != nil {
-				return err
-			}
+		if err := s.sweepPrefix(ctx, prefix, nil, remove); err != nil {
+			return err
 		}
 	}
-	return remove([][]byte{runKey(deletedKey, num)})
+	return remove([][]byte{runKey(trimmedKey, num), runKey(deletedKey, num)})
 }
 
-// firstKeys returns at most deleteMost keys with that prefix.
-func (s *Store) firstKeys(ctx context.Context, prefix []byte) ([][]byte, error) {
+// sweepPrefix removes the keys with that prefix, up to end if it is not nil.
+func (s *Store) sweepPrefix(
+	ctx context.Context, prefix, end []byte, remove func(keys [][]byte) error,
+) error {
+	for {
+		keys, err := s.firstKeys(ctx, prefix, end)
+		if err != nil || len(keys) == 0 {
+			return err
+		}
+		if err := remove(keys); err != nil {
+			return err
+		}
+	}
+}
+
+// firstKeys returns at most deleteMost keys with that prefix, before end if it is not nil.
+func (s *Store) firstKeys(ctx context.Context, prefix, end []byte) ([][]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -120,34 +125,56 @@ func (s *Store) firstKeys(ctx context.Context, prefix []byte) ([][]byte, error) 
 	defer it.Close()
 	var keys [][]byte
 	for it.Rewind(); it.Valid() && len(keys) < deleteMost; it.Next() {
+		if end != nil && bytes.Compare(it.Item().Key(), end) >= 0 {
+			break
+		}
 		keys = append(keys, it.Item().KeyCopy(nil))
 	}
 	return keys, nil
 }
 
-// sweepAll ends the deletions that an earlier process left unfinished. It runs before the
-// committer does, and commits by itself.
+// sweepAll ends what an earlier process left unfinished: the removal of deleted runs, of the past
+// of trimmed ones, and of pieces of bases. It runs before the committer does, and commits by
+// itself.
 func (s *Store) sweepAll(ctx context.Context) error {
-	for {
-		keys, err := s.firstKeys(ctx, []byte{deletedKey})
-		if err != nil || len(keys) == 0 {
-			return err
-		}
-		next := frame(nextKey, binary.BigEndian.AppendUint64(nil, s.lastRun+1))
-		for _, key := range keys {
-			err := s.sweep(ctx, runOf(key), func(remove [][]byte) error {
-				return s.commitAlone(func(txn *badger.Txn) error {
-					for _, key := range remove {
-						if err := txn.Delete(key); err != nil {
-							return err
-						}
-					}
-					return txn.Set(nextKey, next)
-				})
-			})
+	next := frame(nextKey, binary.BigEndian.AppendUint64(nil, s.lastRun+1))
+	remove := func(keys [][]byte) error {
+		return s.commitAlone(func(txn *badger.Txn) error {
+			for _, key := range keys {
+				if err := txn.Delete(key); err != nil {
+					return err
+				}
+			}
+			return txn.Set(nextKey, next)
+		})
+	}
+	for kind, finish := range map[byte]func(mark []byte) error{
+		deletedKey: func(mark []byte) error { return s.sweep(ctx, runOf(mark), remove) },
+		trimmedKey: func(mark []byte) error {
+			v := s.openingView()
+			value, err := get(v.txn, mark)
+			v.close()
+			if err != nil || value == nil { // it went with a deleted run
+				return err
+			}
+			return s.sweepTrimmed(ctx, mark, value, remove)
+		},
+		piecesKey: func(mark []byte) error { return s.sweepPieces(ctx, mark, remove) },
+	} {
+		for {
+			marks, err := s.firstKeys(ctx, []byte{kind}, nil)
 			if err != nil {
 				return err
 			}
+			if len(marks) == 0 {
+				break
+			}
+			for _, mark := range marks {
+				if err := finish(mark); err != nil {
+					return err
+				}
+			}
 		}
 	}
+	return nil
 }

@@ -88,3 +88,14 @@ func (s *Store) Put(ctx context.Context, key, value []byte) error {
 	q.set(key, value)
 	return s.submit(ctx, q)
 }
+
+// NumberOf returns the number of a run that exists.
+func NumberOf(t *testing.T, s *Store, run string) uint64 {
+	t.Helper()
+	v, num, err := s.lookNumber(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.close()
+	return num
+}

@@ -13,6 +13,10 @@ import "encoding/binary"
 //	g <digest>                      a graph: a blob
 //	c <key of a blob> <attempt u64 u32> <piece u32>   a piece of a value too large for one key
 //	d <run u64>                     a deleted run whose keys are still being removed
+//	t <run u64>                     a trimmed run whose keys are still being removed: see trimmer
+//	b <digest>                      a base: a blob
+//	n <digest>                      the number of runs that refer to it
+//	u <digest> <attempt>            a base whose pieces are being written or removed
 //	m store                         id and format of the store
 //	m next                          a number above that of every run there ever was
 //
@@ -27,6 +31,10 @@ const (
 	graphKey    = 'g'
 	chunkKey    = 'c'
 	deletedKey  = 'd'
+	trimmedKey  = 't'
+	baseKey     = 'b'
+	countKey    = 'n'
+	piecesKey   = 'u'
 	metaKey     = 'm'
 )
 
@@ -75,6 +83,9 @@ func chunkOf(key []byte, a attempt, i int) []byte {
 	b = a.append(append(append(b, chunkKey), key...))
 	return binary.BigEndian.AppendUint32(b, uint32(i))
 }
+
+// piecesKeyOf returns the mark of pieces of the base of that digest.
+func piecesKeyOf(digest string, a attempt) []byte { return a.append(nameKey(piecesKey, digest)) }
 
 // seqOf returns the number at the end of a key of an append or a snapshot.
 func seqOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[9:17]) }

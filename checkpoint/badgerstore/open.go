@@ -35,6 +35,14 @@ func OpenUnsynced(ctx context.Context, dir string, o Options) (*Store, error) {
 }
 
 func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, err error) {
+	switch {
+	case ctx == nil:
+		return nil, &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "context",
+			Reason: "is nil: use context.Background() if nothing is to end the call"}
+	case dir == "":
+		return nil, &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "directory",
+			Reason: "is empty: name the one that the store is in, or is to be in"}
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -104,7 +112,7 @@ func openDatabase(
 		case err == nil:
 			return db, g, nil
 		case strings.Contains(err.Error(), "Cannot acquire directory lock"):
-			return nil, g, fmt.Errorf("%w: %s", checkpoint.ErrLocked, dir)
+			return nil, g, fmt.Errorf("%w by another process: %s", checkpoint.ErrLocked, dir)
 		case try == 1: // guard puts back what it set aside
 		case ofSystem(err):
 			return nil, g, fmt.Errorf("checkpoint: opening the database: %w", err)

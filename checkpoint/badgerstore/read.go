@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -21,7 +20,7 @@ func (s *Store) Read(
 			return
 		}
 		defer v.close()
-		span := checkpoint.Span{Run: id, Head: f.info.Head}.Between(from, to)
+		span := checkpoint.Span{Run: id, Head: f.info.Head, First: f.info.First}.Between(from, to)
 		for entry, err := range span.Entries(v.appends(ctx, f.num, span.From)) {
 			if !yield(entry, err) {
 				return
@@ -37,8 +36,7 @@ func (s *Store) Stat(ctx context.Context, id string) (checkpoint.Info, error) {
 		return checkpoint.Info{}, err
 	}
 	v.close()
-	f.info.Labels = maps.Clone(f.info.Labels)
-	return f.info, nil
+	return f.info.Own(), nil
 }
 
 // List implements [checkpoint.Store]. If a run is damaged it returns, with the error, the
@@ -110,7 +108,5 @@ func (s *Store) remembered(id string, num uint64) (checkpoint.Info, bool) {
 	if r == nil || !r.ready() || r.num != num || !r.exists() {
 		return checkpoint.Info{}, false
 	}
-	info := r.info
-	info.Labels = maps.Clone(info.Labels)
-	return info, true
+	return r.info.Own(), true
 }

@@ -34,6 +34,10 @@ type request struct {
 	// all of its log and ends its lease. It is 0 if the request does not.
 	restored uint64
 
+	forks   []forked // runs that exist once the request is durable
+	refs    []ref    // of bases
+	numbers bool     // the number of the next run is written as well
+
 	record  badger.Entry    // of an append, if its Key is set
 	sets    []*badger.Entry // further ones
 	deletes [][]byte
@@ -176,15 +180,39 @@ func (s *Store) doubt(q *request) bool {
 	if !q.state.CompareAndSwap(taken, doubted) {
 		return false
 	}
-	if q.run != nil {
-		q.run.doubts++
-	}
+	q.doubted(1)
 	return true
+}
+
+// doubted adds to the doubts about what q is about.
+func (q *request) doubted(n int) {
+	if q.run != nil {
+		q.run.doubts += n
+	}
+	for _, f := range q.forks {
+		f.run.doubts += n
+	}
+	for _, r := range q.refs {
+		r.base.doubts += n
+	}
+}
+
+// unlease gives back the leases of a Fork that has failed and that its caller has given up. The
+// store's mutex is held.
+func (q *request) unlease() {
+	if q.state.Load() != doubted {
+		return
+	}
+	for _, f := range q.forks {
+		if f.run.heldBy(f.lease) {
+			f.run.info.Owner = ""
+		}
+	}
 }
 
 // settle ends the doubt about q, if there is any. The store's mutex is held.
 func (q *request) settle() {
-	if !q.state.CompareAndSwap(taken, settled) && q.run != nil {
-		q.run.doubts--
+	if !q.state.CompareAndSwap(taken, settled) {
+		q.doubted(-1)
 	}
 }

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -9,7 +10,8 @@ import (
 )
 
 // A row is what is kept of a run beside its log. It is written with the run's first append
-// and with every append that changes its status, in the same transaction.
+// and with every append that changes its status, or what Info tells beside its head, in the same
+// transaction.
 type row struct {
 	info checkpoint.Info // without Epoch and Owner; Head is that of the append in first
 	// first is the first entry of the append that the row was written with. The log holds
@@ -36,6 +38,9 @@ func (w *row) encode(key []byte) []byte {
 	}
 	b.string(i.Correlation)
 	b.uint(uint64(i.Turn))
+	if i.First > 1 || i.Base != "" || i.Origin != nil {
+		b.beginning(i)
+	}
 	return frame(key, b.b)
 }
 
@@ -64,9 +69,48 @@ func decodeRow(key, value []byte) (row, error) {
 		}
 	}
 	i.Correlation = r.string()
-	i.Turn = int(r.uint())
+	i.Turn, i.First = int(r.uint()), 1
+	if len(r.b) > 0 {
+		r.beginning(i)
+	}
 	if !r.end() || w.first == 0 || w.first > i.Head.Seq {
 		return row{}, checkpoint.Damage("the row of a run can't be read")
 	}
 	return w, nil
+}
+
+// beginning writes what a row says of a run that begins at a base, or has an origin.
+func (w *writer) beginning(i *checkpoint.Info) {
+	w.uint(i.First)
+	w.string(i.Base)
+	w.uint(uint64(len(i.Pins)))
+	for _, p := range i.Pins {
+		w.uint(p.Seq)
+		w.string(p.Base)
+	}
+	if i.Origin != nil {
+		origin, err := json.Marshal(i.Origin)
+		if err != nil {
+			panic("badgerstore: an origin is made of strings and numbers: " + err.Error())
+		}
+		w.b = append(w.b, origin...)
+	}
+}
+
+func (r *reader) beginning(i *checkpoint.Info) {
+	i.First = r.uint()
+	i.Base = r.string()
+	for range r.count() {
+		i.Pins = append(i.Pins, checkpoint.Pin{Seq: r.uint(), Base: r.string()})
+	}
+	if len(r.b) > 0 {
+		i.Origin = new(checkpoint.Origin)
+		if json.Unmarshal(r.b, i.Origin) != nil {
+			r.fail()
+		}
+		r.b = nil
+	}
+	if i.First == 0 || i.First == 1 && i.Base == "" && i.Origin == nil {
+		r.fail() // it would not have been written
+	}
 }

@@ -14,17 +14,26 @@ func someRow() row {
 	at := time.UnixMilli(1_795_262_400_000).UTC()
 	return row{first: 7, info: checkpoint.Info{
 		Run: "run ü", Status: checkpoint.StatusInterrupted, Graph: "graph", Digest: "digest",
-		Labels: map[string]string{"a": "1", "": "empty", "b": ""}, Correlation: "order 7", Turn: 3,
+		Labels: map[string]string{"a": "1", "": "empty", "b": ""}, Correlation: "order 7", Turn: 3, First: 1,
 		Head:    checkpoint.Head{Seq: 9, Digest: checkpoint.Digest{1, 2, 31: 3}},
 		Created: at, Updated: at.Add(time.Hour),
 	}}
 }
 
+// forkstoreRow is the row of a fork that was trimmed.
+func forkstoreRow() row {
+	w := someRow()
+	w.info.First, w.info.Base = 5, "base"
+	w.info.Pins = []checkpoint.Pin{{Seq: 3, Base: "pinned"}, {Seq: 4, Base: "base"}}
+	w.info.Origin = &checkpoint.Origin{Run: "parent", Seq: 300, Base: "another", Turn: 2}
+	return w
+}
+
 func TestRowRoundTrip(t *testing.T) {
 	key := runKey(rowKey, 5)
 	for _, want := range []row{
-		someRow(),
-		{first: 1, info: checkpoint.Info{Head: checkpoint.Head{Seq: 1}, Created: time.UnixMilli(0).UTC(), Updated: time.UnixMilli(0).UTC()}},
+		someRow(), forkstoreRow(),
+		{first: 1, info: checkpoint.Info{First: 1, Head: checkpoint.Head{Seq: 1}, Created: time.UnixMilli(0).UTC(), Updated: time.UnixMilli(0).UTC()}},
 	} {
 		value := want.encode(key)
 		got, err := decodeRow(key, value)
@@ -49,6 +58,8 @@ func TestRowRoundTrip(t *testing.T) {
 func FuzzRow(f *testing.F) {
 	key := runKey(rowKey, 5)
 	w := someRow()
+	f.Add(w.encode(key)[frameHead:])
+	w = forkstoreRow()
 	f.Add(w.encode(key)[frameHead:])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, payload []byte) {

@@ -26,6 +26,7 @@ type run struct {
 	loadErr  error
 	posting  turn // of Post
 	snapping turn // of PutSnapshot
+	trimming turn
 	users    int  // calls that need the run to stay
 	inFlight int  // requests that are being written
 	doubts   int  // requests of which a caller does not know the outcome
@@ -68,7 +69,7 @@ func (s *Store) enter(ctx context.Context) error {
 }
 
 func (s *Store) enterLocked() error {
-	if s.closing || s.failed != nil {
+	if s.closing || s.failed != nil || s.runs == nil { // the zero Store was never open
 		return s.closedError()
 	}
 	s.calls++

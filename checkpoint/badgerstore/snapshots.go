@@ -85,7 +85,7 @@ func (s *Store) aroundSnapshot(
 
 // passed returns ErrConflict unless the run has ended an append at that position.
 func (v *view) passed(f found, at checkpoint.Head) error {
-	if at.Seq > 0 && at.Seq < f.info.Head.Seq {
+	if at.Seq >= f.info.First && at.Seq < f.info.Head.Seq {
 		e, err := v.envelope(f.num, at.Seq)
 		if err != nil {
 			return checkpoint.Corrupt(f.info.Run, at.Seq, err)
@@ -120,7 +120,7 @@ func (s *Store) Snapshot(
 	}
 	defer v.close()
 	key := v.lastKey(snapshotKey, f.num, upTo)
-	if key == nil {
+	if key == nil || seqOf(key) < f.info.First { // one that a Trim has dropped may still be there
 		return checkpoint.Snapshot{}, fmt.Errorf("%w: snapshot of run %q",
 			checkpoint.ErrNotFound, id)
 	}

@@ -1,7 +1,6 @@
 package badgerstore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -62,10 +61,11 @@ type Store struct {
 	durable    uint64         // number of the last transaction that is durable: what readers see
 	readers    map[uint64]int // transactions that readers look at, and how many do
 	runs       map[string]*run
-	idle       []*run        // oldest first; some may be in use again
-	leastEpoch uint64        // every new lease is above
-	lastRun    uint64        // the highest number of a run
-	woken      chan struct{} // closed when a request is settled, nil if nobody waits
+	bases      map[string]*base // that are kept, as far as they were asked for
+	idle       []*run           // oldest first; some may be in use again
+	leastEpoch uint64           // every new lease is above
+	lastRun    uint64           // the highest number of a run
+	woken      chan struct{}    // closed when a request is settled, nil if nobody waits
 }
 
 // newStore returns the store over an open database whose newest transaction is ts.
@@ -86,6 +86,7 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 		durable:  ts,
 		readers:  make(map[uint64]int),
 		runs:     make(map[string]*run),
+		bases:    make(map[string]*base),
 		commitAt: func(txn *badger.Txn, ts uint64) error { return txn.CommitAt(ts, nil) },
 	}
 }
@@ -101,6 +102,10 @@ func (s *Store) Close() error {
 func (s *Store) close() error {
 	s.mu.Lock()
 	s.closing = true
+	if s.runs == nil { // it was never open
+		s.mu.Unlock()
+		return nil
+	}
 	if s.calls == 0 {
 		close(s.vacant)
 	}
@@ -145,14 +150,4 @@ func (s *Store) Watch(run string) (posted <-chan struct{}, stop func()) {
 // Follow implements [checkpoint.Follower].
 func (s *Store) Follow(run string) (grown <-chan struct{}, stop func()) {
 	return s.logs.Watch(run)
-}
-
-// Fork is not supported yet.
-func (s *Store) Fork(context.Context, string, uint64, string) error {
-	return checkpoint.ErrUnsupported
-}
-
-// Trim is not supported yet.
-func (s *Store) Trim(context.Context, checkpoint.Lease, uint64) error {
-	return checkpoint.ErrUnsupported
 }

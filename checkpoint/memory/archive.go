@@ -14,7 +14,7 @@ var _ checkpoint.Archiver = (*Store)(nil)
 // Envelopes implements [checkpoint.Archiver].
 func (s *Store) Envelopes(ctx context.Context, id string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		_, appends, err := s.span(ctx, id, 1, 0)
+		_, appends, err := s.span(ctx, id, 0, 0)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -29,10 +29,9 @@ func (s *Store) Envelopes(ctx context.Context, id string) iter.Seq2[[]byte, erro
 
 // Restore implements [checkpoint.Archiver].
 func (s *Store) Restore(
-	ctx context.Context, l checkpoint.Lease, posts []checkpoint.Post,
-	envelopes iter.Seq2[[]byte, error],
+	ctx context.Context, l checkpoint.Lease, a checkpoint.Archive,
 ) (checkpoint.Info, error) {
-	made, err := restored(ctx, l.Run, posts, envelopes)
+	made, err := restored(ctx, l.Run, a)
 	if err != nil {
 		return checkpoint.Info{}, err
 	}
@@ -51,34 +50,36 @@ func (s *Store) Restore(
 	made.number = s.made
 	made.info.Epoch = max(made.info.Epoch, r.info.Epoch)
 	*r = *made
-	return r.known(), nil
+	s.refer(nil, r.info.Bases(), a.Bases...)
+	return r.info.Own(), nil
 }
 
 // restored makes a run that belongs to no store.
-func restored(
-	ctx context.Context, id string, posts []checkpoint.Post, envelopes iter.Seq2[[]byte, error],
-) (*run, error) {
-	r := &run{info: checkpoint.Info{Run: id}}
-	for data, err := range envelopes {
+func restored(ctx context.Context, id string, a checkpoint.Archive) (*run, error) {
+	r := new(run)
+	log := checkpoint.NewLog(id)
+	for data, err := range a.Envelopes {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return nil, err
 		}
-		first := r.info.Head.Seq + 1
-		if r.info, err = r.info.Sealed(data); err != nil {
-			return nil, checkpoint.Corrupt(id, first, err)
+		before := log.Info().Head.Seq
+		if err := log.Add(data); err != nil {
+			return nil, checkpoint.Corrupt(id, before+1, err)
 		}
-		r.appends = append(r.appends, envelope{first: first, data: slices.Clone(data)})
-	}
-	if !r.exists() {
-		return nil, checkpoint.Corrupt(id, 1, checkpoint.Damage("there is no append"))
-	}
-	for _, p := range posts {
-		if err := p.Check(); err != nil {
+		e, err := checkpoint.Unseal(data)
+		if err != nil {
 			return nil, err
 		}
+		r.appends = append(r.appends, envelope{first: e.First, data: slices.Clone(data)})
+	}
+	if err := a.Complete(log); err != nil {
+		return nil, err
+	}
+	r.info = log.Info()
+	for _, p := range a.Posts {
 		if r.posts == nil {
 			r.posts = make(map[string]checkpoint.Post)
 		}

@@ -43,7 +43,7 @@ func (s *Store) span(
 	if err != nil {
 		return checkpoint.Span{}, nil, err
 	}
-	span := checkpoint.Span{Run: id, Head: r.info.Head}.Between(from, to)
+	span := checkpoint.Span{Run: id, Head: r.info.Head, First: r.info.First}.Between(from, to)
 	return span, r.appends[r.holding(span.From):], nil
 }
 
@@ -160,7 +160,7 @@ func (s *Store) PutSnapshot(
 
 // passed reports whether at was ever the head of the run.
 func (r *run) passed(at checkpoint.Head) bool {
-	if at.Seq == 0 || at.Seq > r.info.Head.Seq {
+	if at.Seq < max(r.info.First, 1) || at.Seq > r.info.Head.Seq {
 		return false
 	}
 	e, err := checkpoint.Unseal(r.appends[r.holding(at.Seq)].data)
@@ -201,6 +201,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	if r.info.Owner != "" {
 		return &checkpoint.BusyError{Run: id, Owner: r.info.Owner}
 	}
+	s.refer(r.info.Bases(), nil)
 	*r = run{info: checkpoint.Info{Run: id, Epoch: r.info.Epoch}}
 	s.logs.Tell(id)
 	return nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +28,7 @@ type Store struct {
 	runs   map[string]*run
 	made   uint64 // runs ever made; a run's number is its place in that order
 	graphs map[string][]byte
+	bases  map[string]*base // by digest
 }
 
 // A run is one log and what belongs to it. One that was only acquired, or was deleted, has
@@ -54,7 +54,7 @@ func (r *run) exists() bool { return r != nil && len(r.appends) > 0 }
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed, s.runs, s.graphs = true, nil, nil
+	s.closed, s.runs, s.graphs, s.bases = true, nil, nil, nil
 	s.logs.TellAll()
 	return nil
 }
@@ -168,22 +168,30 @@ func (s *Store) Append(
 			checkpoint.ErrConflict, l.Run, r.info.Head.Seq, after.Seq)
 	}
 	info, err := r.info.Appended(now, head, entries)
+	if err == nil {
+		err = checkpoint.CheckAppended(r.info, info, entries)
+	}
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
+	s.grow(r, info, envelope{first: after.Seq + 1, data: data}, entries)
+	return head, nil
+}
+
+// grow adds an append to a run, of which info is then known.
+func (s *Store) grow(r *run, info checkpoint.Info, e envelope, entries []checkpoint.Entry) {
 	if !r.exists() {
 		s.made++
 		r.number = s.made
 	}
 	r.info = info
-	r.appends = append(r.appends, envelope{first: after.Seq + 1, data: data})
+	r.appends = append(r.appends, e)
 	for i := range entries {
 		if entries[i].Post != "" {
 			delete(r.posts, entries[i].Post)
 		}
 	}
-	s.logs.Tell(l.Run)
-	return head, nil
+	s.logs.Tell(info.Run)
 }
 
 // Stat implements [checkpoint.Store].
@@ -196,14 +204,7 @@ func (s *Store) Stat(ctx context.Context, id string) (checkpoint.Info, error) {
 	if err != nil {
 		return checkpoint.Info{}, err
 	}
-	return r.known(), nil
-}
-
-// known returns the run's Info for a caller to keep.
-func (r *run) known() checkpoint.Info {
-	info := r.info
-	info.Labels = maps.Clone(info.Labels)
-	return info
+	return r.info.Own(), nil
 }
 
 // List implements [checkpoint.Store].
@@ -228,17 +229,7 @@ func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Inf
 	}
 	page := make([]checkpoint.Info, 0, min(len(selected), f.Page()))
 	for _, r := range selected[:cap(page)] {
-		page = append(page, r.known())
+		page = append(page, r.info.Own())
 	}
 	return page, nil
-}
-
-// Fork is not supported yet.
-func (s *Store) Fork(context.Context, string, uint64, string) error {
-	return checkpoint.ErrUnsupported
-}
-
-// Trim is not supported yet.
-func (s *Store) Trim(context.Context, checkpoint.Lease, uint64) error {
-	return checkpoint.ErrUnsupported
 }

@@ -26,6 +26,10 @@ func archiver(t *testing.T, s checkpoint.Store) checkpoint.Archiver {
 	return a
 }
 
+func archive(envelopes iter.Seq2[[]byte, error], posts ...checkpoint.Post) checkpoint.Archive {
+	return checkpoint.Archive{Envelopes: envelopes, Posts: posts}
+}
+
 // old is when the appends of archived were made.
 var old = time.Date(2020, 2, 3, 4, 5, 6, 7e6, time.UTC)
 
@@ -108,7 +112,7 @@ func restoreIsExact(t *testing.T, s checkpoint.Store) {
 	envelopes, head := archived(t, 3<<20)
 	message := checkpoint.Post{ID: "m", Kind: "answer", Data: encode("yes"), At: old}
 	l := owned(t, s, "run")
-	info, err := a.Restore(t.Context(), l, []checkpoint.Post{message}, lent(envelopes))
+	info, err := a.Restore(t.Context(), l, archive(lent(envelopes), message))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +192,7 @@ func restoreIsAllOrNothing(t *testing.T, s checkpoint.Store) {
 		{"a reader that fails late", failing(4), nil, broken},
 		{"a bad message", lent(envelopes), []checkpoint.Post{{ID: ""}}, checkpoint.ErrPostID},
 	} {
-		_, err := a.Restore(t.Context(), l, c.posts, c.envelopes)
+		_, err := a.Restore(t.Context(), l, archive(c.envelopes, c.posts...))
 		wantErr(t, err, c.want, "Restore of %s", c.name)
 		_, err = s.Stat(t.Context(), "run")
 		wantErr(t, err, checkpoint.ErrNotFound, "Stat after a Restore of %s", c.name)
@@ -197,7 +201,7 @@ func restoreIsAllOrNothing(t *testing.T, s checkpoint.Store) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := a.Restore(ctx, l, nil, func(yield func([]byte, error) bool) {
+	_, err := a.Restore(ctx, l, archive(func(yield func([]byte, error) bool) {
 		for i, e := range envelopes {
 			if i == 3 {
 				cancel()
@@ -206,14 +210,14 @@ func restoreIsAllOrNothing(t *testing.T, s checkpoint.Store) {
 				return
 			}
 		}
-	})
+	}))
 	wantErr(t, err, context.Canceled, "Restore that is cancelled")
-	_, err = a.Restore(t.Context(), checkpoint.Lease{Run: "run", Epoch: 99, Owner: "nobody"}, nil, lent(envelopes))
+	_, err = a.Restore(t.Context(), checkpoint.Lease{Run: "run", Epoch: 99, Owner: "nobody"}, archive(lent(envelopes)))
 	wantErr(t, err, checkpoint.ErrFenced, "Restore without the lease")
-	if info, err := a.Restore(t.Context(), l, nil, lent(envelopes)); err != nil || info.Head != head {
+	if info, err := a.Restore(t.Context(), l, archive(lent(envelopes))); err != nil || info.Head != head {
 		t.Fatalf("Restore = %+v, %v", info, err)
 	}
-	_, err = a.Restore(t.Context(), owned(t, s, "run"), nil, lent(envelopes))
+	_, err = a.Restore(t.Context(), owned(t, s, "run"), archive(lent(envelopes)))
 	wantErr(t, err, checkpoint.ErrExists, "Restore of a run that exists")
 }
 
@@ -225,17 +229,17 @@ func restoredIsThereAgain(
 	envelopes, head := archived(t, 3<<20)
 	message := checkpoint.Post{ID: "m", Kind: "answer", At: old}
 	a := archiver(t, s)
-	_, err := a.Restore(t.Context(), owned(t, s, "run"), []checkpoint.Post{message}, lent(envelopes))
+	_, err := a.Restore(t.Context(), owned(t, s, "run"), archive(lent(envelopes), message))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = a.Restore(ctx, owned(t, s, "half"), nil, func(yield func([]byte, error) bool) {
+	_, err = a.Restore(ctx, owned(t, s, "half"), archive(func(yield func([]byte, error) bool) {
 		if yield(bytes.Clone(envelopes[0]), nil) && yield(bytes.Clone(envelopes[1]), nil) {
 			cancel()
 			yield(bytes.Clone(envelopes[2]), nil)
 		}
-	})
+	}))
 	wantErr(t, err, context.Canceled, "Restore that is cancelled")
 	cancel()
 	for range 2 {

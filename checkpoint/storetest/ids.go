@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,7 +99,7 @@ func nothingIsFoundOfNoRun(t *testing.T, s checkpoint.Store) {
 			if err != nil {
 				t.Errorf("%s = %v", name, err)
 			}
-		case "Renew", "Append", "PutSnapshot":
+		case "Renew", "Append", "PutSnapshot", "Trim":
 			wantErr(t, err, checkpoint.ErrFenced, "%s", name)
 		default:
 			wantErr(t, err, checkpoint.ErrNotFound, "%s", name)
@@ -108,9 +107,5 @@ func nothingIsFoundOfNoRun(t *testing.T, s checkpoint.Store) {
 	}
 	if got := ids(t, s, checkpoint.Filter{}); !slices.Equal(got, []string{"another run"}) {
 		t.Errorf("List = %v", got)
-	}
-	err := s.Fork(t.Context(), "another run", 1, "fork")
-	if err != nil && !errors.Is(err, checkpoint.ErrUnsupported) {
-		t.Errorf("Fork = %v, want nil or ErrUnsupported", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"slices"
 	"testing"
 
@@ -76,6 +77,15 @@ var cases = []struct {
 	{"EnvelopesAreTheLog", envelopesAreTheLog},
 	{"RestoreIsExact", restoreIsExact},
 	{"RestoreIsAllOrNothing", restoreIsAllOrNothing},
+	{"ForkIsARun", forkIsARun},
+	{"ForkIsAllOrNothing", forkIsAllOrNothing},
+	{"BaseLivesWithItsRuns", baseLivesWithItsRuns},
+	{"ForksAtOnce", forksAtOnce},
+	{"TrimDropsThePast", trimDropsThePast},
+	{"TrimIsAllOrNothing", trimIsAllOrNothing},
+	{"TrimAgainAndAgain", trimAgainAndAgain},
+	{"ReadGoesOnWhileTrimmed", readGoesOnWhileTrimmed},
+	{"RestoreOfForksAndTrimmed", restoreOfForksAndTrimmed},
 	{"DeleteRemovesEverything", deleteRemovesEverything},
 	{"DeleteLeavesOthersAlone", deleteLeavesOthersAlone},
 	{"RunIDsThatAreHard", runIDsThatAreHard},
@@ -96,6 +106,7 @@ var durableCases = []struct {
 	{"DeletedStaysDeleted", deletedStaysDeleted},
 	{"OrderSurvives", orderSurvives},
 	{"RestoredIsThereAgain", restoredIsThereAgain},
+	{"ForksAreThereAgain", forksAreThereAgain},
 }
 
 // owned returns the lease of a run that nobody holds.
@@ -227,7 +238,10 @@ func every(ctx context.Context, s checkpoint.Store, run string) map[string]error
 	_, errs["Posts"] = s.Posts(ctx, run)
 	errs["PutSnapshot"] = s.PutSnapshot(ctx, l, checkpoint.Snapshot{})
 	_, errs["Snapshot"] = s.Snapshot(ctx, run, 0)
+	_, errs["Base"] = s.Base(ctx, run, "digest")
+	_, errs["Trim"] = s.Trim(ctx, l, checkpoint.Head{}, trimming(2, small(1)), small(1))
 	errs["Delete"] = s.Delete(ctx, run)
+	maps.DeleteFunc(errs, func(_ string, err error) bool { return errors.Is(err, checkpoint.ErrUnsupported) })
 	return errs
 }
 

@@ -18,6 +18,13 @@ type Effect struct {
 	Output json.RawMessage // nil if there is an error
 	Err    error           // what dag.Effect returned
 	Ran    bool            // its function was called
+	// What the node declares of it.
+	Operation  string
+	Touches    []string
+	Access     dag.Access
+	Doubt      dag.Doubt
+	Replayable bool
+	Reversible bool
 }
 
 // Effects returns the effects that the node asked for so far, in the order in which they
@@ -38,7 +45,11 @@ type kept struct {
 }
 
 func (s visit) Effect(_ context.Context, call dag.EffectCall) (json.RawMessage, error) {
-	e := Effect{Key: call.Key, Input: slices.Clone(call.Input)}
+	e := Effect{
+		Key: call.Key, Input: slices.Clone(call.Input),
+		Operation: call.Operation, Touches: slices.Clone(call.Touches), Access: call.Access,
+		Doubt: call.Doubt, Replayable: call.Replayable, Reversible: call.Reversible,
+	}
 	e.Output, e.Ran, e.Err = s.effect(call)
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
@@ -81,7 +92,7 @@ func (s visit) effect(call dag.EffectCall) (output json.RawMessage, ran bool, er
 		k.output = output
 		return output, false, nil
 	}
-	if err = call.Run(); err != nil {
+	if err = call.Run(""); err != nil {
 		ended = true
 		return nil, true, s.failed(call, err)
 	}
@@ -109,8 +120,9 @@ func (s visit) claim(call dag.EffectCall) (k *kept, output json.RawMessage, err 
 		return nil, was.output, nil
 	case was != nil && !was.notDone && !call.Replayable:
 		return nil, nil, s.inDoubt(call, nil)
-	case slices.ContainsFunc(s.v.asked, func(q Question) bool { return !q.Answered }):
-		return nil, nil, fmt.Errorf("dagtest: effect %q: %w", call.Key, dag.ErrAsked)
+	}
+	if err := s.gate(call, was); err != nil {
+		return nil, nil, fmt.Errorf("dagtest: effect %q: %w", call.Key, err)
 	}
 	k = &kept{input: slices.Clone(call.Input), underWay: true}
 	s.v.kept[call.Key] = k
@@ -126,5 +138,13 @@ func (s visit) failed(call dag.EffectCall, err error) error {
 }
 
 func (s visit) inDoubt(call dag.EffectCall, err error) error {
-	return &dag.InDoubtError{Key: call.Key, Path: "node", ID: s.Key() + "#" + call.Key, Err: err}
+	doubt := &dag.InDoubtError{Key: call.Key, Path: "node", ID: s.Key() + "#" + call.Key, Doubt: call.Doubt, Err: err}
+	if call.Doubt != dag.DoubtTells {
+		s.v.doubt.CompareAndSwap(nil, doubt)
+	}
+	return doubt
 }
+
+// Doubted returns the first effect in doubt that decides what comes of the visit, whatever the
+// node returns: by dag.DoubtAsks it waits for a person, by dag.DoubtFails it fails. Nil is none.
+func (v *Visit) Doubted() *dag.InDoubtError { return v.doubt.Load() }

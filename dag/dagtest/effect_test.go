@@ -134,3 +134,31 @@ func TestEmitted(t *testing.T) {
 		t.Errorf("emitted %v", got)
 	}
 }
+
+// What an effect declares is remembered, and decides what comes of the visit when it is in
+// doubt: nothing more begins in it.
+func TestDoubted(t *testing.T) {
+	for _, test := range []struct {
+		doubt dag.Doubt
+		next  error // of another effect
+	}{{dag.DoubtTells, nil}, {dag.DoubtAsks, dag.ErrAsked}, {dag.DoubtFails, dag.ErrInDoubt}} {
+		v := &dagtest.Visit{Script: map[string]any{"charge": errors.New("reset")}}
+		ctx, ran := dagtest.Context(t.Context(), v), 0
+		_, err := charge(ctx, 5, &ran, nil, dag.InDoubt(test.doubt), dag.Operation("bank.pay"), dag.Touches("card"), dag.Writes, dag.Reversible)
+		var doubt *dag.InDoubtError
+		if !errors.As(err, &doubt) || doubt.Doubt != test.doubt {
+			t.Errorf("%s: %v", test.doubt, err)
+		}
+		if d := v.Doubted(); (d == nil) != (test.doubt == dag.DoubtTells) || d != nil && d.Key != "charge" {
+			t.Errorf("%s: the visit is doubted by %v", test.doubt, d)
+		}
+		e := v.Effects()[0]
+		if e.Operation != "bank.pay" || len(e.Touches) != 1 || e.Access != dag.Writes || !e.Reversible || e.Replayable || e.Doubt != test.doubt {
+			t.Errorf("%s: remembered %+v", test.doubt, e)
+		}
+		_, err = dag.Effect(ctx, "mail", 1, func(context.Context, int) (string, error) { return "", nil })
+		if !errors.Is(err, test.next) || test.next == nil && err != nil {
+			t.Errorf("%s: another effect: %v", test.doubt, err)
+		}
+	}
+}

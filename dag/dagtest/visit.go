@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/state"
@@ -23,7 +24,9 @@ type Visit struct {
 	// Failures is what dag.Failures returns.
 	Failures []dag.Failure
 	// Answers are the answers that were given, by the key of the question: values that
-	// JSON can say, or a json.RawMessage. A question that has none is unanswered.
+	// JSON can say, a json.RawMessage, or an [Answer] of a person. dag.ErrSkipped says that
+	// somebody has skipped the question, dag.ErrExpired that nobody answered it in time, which
+	// is for one that expires. A question that has none is unanswered.
 	Answers map[string]any
 	// Settings are what dag.Settings decodes: a value that JSON can say, or a
 	// json.RawMessage. Nil means that the run has none.
@@ -33,12 +36,19 @@ type Visit struct {
 	// function returns, and dag.ErrInDoubt says that an earlier attempt has begun it. The
 	// function is not called then. That of an effect that has none is.
 	Script map[string]any
+	// Approvals say which effects need a person's approval, by key, and what came of it. An
+	// effect that is not in it, or that Script has happen or begin before, needs none.
+	Approvals map[string]Approval
 
-	mu      sync.Mutex
-	asked   []Question
-	emitted []Emission
-	effects []Effect
-	kept    map[string]*kept // by key
+	mu       sync.Mutex
+	asked    []Question
+	defaults map[string]bool // keys of questions that ended with their default
+	emitted  []Emission
+	effects  []Effect
+	kept     map[string]*kept // by key
+
+	unapproved bool // an effect waits for its approval
+	doubt      atomic.Pointer[dag.InDoubtError]
 }
 
 // A Question is one call of dag.Ask.
@@ -46,7 +56,11 @@ type Question struct {
 	Key      string
 	Question json.RawMessage
 	Want     state.Type // what an answer has to be
-	Answered bool
+	Answered bool       // it has ended, with an answer or without one
+	// Within, Until and Default are what dag.Within, dag.Until and dag.OrDefault said.
+	Within  time.Duration
+	Until   time.Time
+	Default json.RawMessage
 }
 
 // An Emission is a value that the node has shown.
@@ -54,10 +68,6 @@ type Emission struct {
 	Name  string
 	Value json.RawMessage
 }
-
-// ErrUnanswered is what dag.Ask returns if the script has no answer. A node has to return
-// it: in a run the visit waits then, whatever the node returns.
-var ErrUnanswered = errors.New("dagtest: the question has no answer")
 
 // Context returns a context as a node gets it in a run, in the attempt that v scripts. Nil
 // is the zero Visit. It panics if v.Settings can't be said in JSON.
@@ -107,24 +117,6 @@ func (s visit) Attempt() int            { return max(s.v.Attempt, 1) }
 func (s visit) Failures() []dag.Failure { return slices.Clone(s.v.Failures) }
 
 func (s visit) Settings() json.RawMessage { return s.settings }
-
-func (s visit) Ask(key string, question json.RawMessage, want state.Type) (json.RawMessage, error) {
-	answer, given := s.v.Answers[key]
-	s.v.mu.Lock()
-	s.v.asked = append(s.v.asked, Question{key, question, want, given})
-	s.v.mu.Unlock()
-	if !given {
-		return nil, fmt.Errorf("%w: %q", ErrUnanswered, key)
-	}
-	raw, err := encode(answer)
-	if err == nil {
-		err = want.Accepts(raw)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("dagtest: answer to %q: %w", key, err)
-	}
-	return raw, nil
-}
 
 func (s visit) Emit(name string, value json.RawMessage) error {
 	s.v.mu.Lock()

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Every file in mutants is a bug to plant: a line that says what it is, and a patch. Each is
-# applied to a copy of the module, and the random graphs have to find it there. Without any
-# bug they have to find nothing.
+# applied to a copy of the module, and the random graphs have to find it there, or the tests
+# that a line "tests: REGEXP" names. Without any bug the random graphs have to find nothing.
 #
 # An argument is the name of the one mutant to try; PAWL_RANDOM is how many graphs to try
 # it with.
@@ -20,9 +20,9 @@ fresh() {
 	(cd "$root" && tar -cf - go.mod go.sum state dag checkpoint dispatcher) | tar -xf - -C "$copy/pawl"
 }
 
-# graphs runs the random graphs in the copy, for as long as none of them fails.
+# graphs runs the random graphs in the copy, or the tests named, for as long as none fails.
 graphs() {
-	(cd "$copy/pawl" && go test -count=1 -failfast -timeout 10m -run '^TestRandom' ./dispatcher) >"$copy/out" 2>&1
+	(cd "$copy/pawl" && go test -count=1 -failfast -timeout 4m -run "${1:-^TestRandom}" ./dispatcher) >"$copy/out" 2>&1
 }
 
 fresh
@@ -39,11 +39,11 @@ for patch in "$here"/mutants/${1:-*}.patch; do
 	fresh
 	(cd "$copy/pawl" && git apply "$patch")
 	(cd "$copy/pawl" && go vet ./dispatcher) # a mutant that doesn't compile proves nothing
-	if graphs; then
+	if graphs "$(sed -n 's/^tests: //p' "$patch")"; then
 		lived=$((lived + 1))
 		verdict="LIVES"
 	else
-		verdict="found by $(sed -n 's/^ *--- FAIL: \(TestRandom[^ /]*\).*/\1/p; s/^\(panic: .*\)/a \1/p' "$copy/out" | sort -u | head -n 1)"
+		verdict="found by $(sed -n 's/^ *--- FAIL: \(Test[^ /]*\).*/\1/p; s/^\(panic: .*\)/a \1/p' "$copy/out" | sort -u | head -n 1)"
 	fi
 	printf '%-24s %s\n\t%s\n' "$name" "$(head -n 1 "$patch")" "$verdict"
 done

@@ -3,17 +3,33 @@ package docs
 import (
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// lastScenario is the highest number in docs/scenarios.md.
-const lastScenario = 44
+// scenarios are the parts of docs/scenarios.md: the heading, how the tests of its numbers are
+// called, and the numbers.
+var scenarios = []struct {
+	heading, test string
+	numbers       []int
+}{
+	{"## Graphs and their runs", "TestScenario", upTo(44)},
+	{"## What runs live through", "TestLife", []int{1, 2, 4, 5, 6, 8, 37, 38, 40, 41, 42, 44, 45, 46, 48, 49, 50}},
+}
+
+func upTo(n int) (all []int) {
+	for i := range n {
+		all = append(all, i+1)
+	}
+	return all
+}
 
 var (
 	scenarioRow  = regexp.MustCompile(`^\| (\d+) \| [^|]+ \| (.+) \|$`)
-	scenarioTest = regexp.MustCompile("^`TestScenario(\\d\\d)`$")
-	declaration  = regexp.MustCompile(`(?m)^func TestScenario(\d\d)\w*\(`)
+	scenarioTest = regexp.MustCompile("^`(Test[A-Z][a-z]+)(\\d\\d)`$")
+	declaration  = regexp.MustCompile(`(?m)^func (Test(?:Scenario|Life)\d\d)\w*\(`)
 )
 
 // Every number of docs/scenarios.md has a test that bears it, or a sentence that says why
@@ -25,28 +41,44 @@ func TestScenariosHaveTests(t *testing.T) {
 			tested[m[1]] = true
 		}
 	}
-	rows := 0
-	for line := range strings.Lines(read(t, "docs/scenarios.md")) {
-		row := scenarioRow.FindStringSubmatch(strings.TrimSpace(line))
-		if row == nil {
-			continue
+	text := read(t, "docs/scenarios.md")
+	for _, part := range scenarios {
+		_, rows, found := strings.Cut(text, "\n"+part.heading+"\n")
+		if !found {
+			t.Fatalf("there is no part %q", part.heading)
 		}
-		rows++
-		number := fmt.Sprintf("%02d", rows)
-		if want := fmt.Sprint(rows); row[1] != want {
-			t.Fatalf("row %s stands where %s should", row[1], want)
+		rows, _, _ = strings.Cut(rows, "\n## ")
+		var numbers []int
+		for line := range strings.Lines(rows) {
+			row := scenarioRow.FindStringSubmatch(strings.TrimSpace(line))
+			if row == nil {
+				continue
+			}
+			n, _ := strconv.Atoi(row[1])
+			numbers = append(numbers, n)
+			name := fmt.Sprintf("%s%02d", part.test, n)
+			checkScenario(t, name, row[2], tested[name])
+			delete(tested, name)
 		}
-		test := scenarioTest.FindStringSubmatch(row[2])
-		switch {
-		case test == nil && tested[number]:
-			t.Errorf("scenario %d has a test, and the table says: %s", rows, row[2])
-		case test == nil && !strings.HasPrefix(row[2], "Can't be written") && !strings.HasPrefix(row[2], "Not yet"):
-			t.Errorf("scenario %d names neither a test nor a reason: %s", rows, row[2])
-		case test != nil && (test[1] != number || !tested[number]):
-			t.Errorf("scenario %d: no test bears the number of %s", rows, row[2])
+		if !slices.Equal(numbers, part.numbers) {
+			t.Errorf("%s has the rows %v, want %v", part.heading, numbers, part.numbers)
 		}
 	}
-	if rows != lastScenario {
-		t.Errorf("%d rows, want %d", rows, lastScenario)
+	for name := range tested {
+		t.Errorf("%s bears a number that has no row", name)
+	}
+}
+
+// checkScenario checks what a row says shows its number, of which there is a test or not.
+func checkScenario(t *testing.T, name, shown string, tested bool) {
+	t.Helper()
+	test := scenarioTest.FindStringSubmatch(shown)
+	switch {
+	case test == nil && tested:
+		t.Errorf("there is %s, and the table says: %s", name, shown)
+	case test == nil && !strings.HasPrefix(shown, "Can't be written") && !strings.HasPrefix(shown, "Not yet"):
+		t.Errorf("%s: the row names neither a test nor a reason: %s", name, shown)
+	case test != nil && (test[1]+test[2] != name || !tested):
+		t.Errorf("%s: no test bears the number of %s", name, shown)
 	}
 }

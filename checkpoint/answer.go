@@ -1,0 +1,35 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// An Answer is the Data of an [Answered] entry: how an interrupt ended that waited for one.
+type Answer struct {
+	// Value is the answer: of an asked interrupt what the node gets, of any other "approve" or
+	// "reject". There is none if the question was skipped, or expired without a default.
+	Value json.RawMessage `json:"value,omitempty"`
+	How   string          `json:"how"`          // answered, skipped, expired or default
+	By    string          `json:"by,omitempty"` // who did it, if somebody has said so
+	At    time.Time       `json:"at"`           // when it was given, which is not later than the entry
+}
+
+// How an interrupt was answered.
+const (
+	AnswerGiven   = "answered" // somebody gave the value
+	AnswerSkipped = "skipped"  // somebody said that there will be none
+	AnswerExpired = "expired"  // nobody did in time, and the question has no default
+	AnswerDefault = "default"  // nobody did in time, and the value is the question's default
+)
+
+// Known reports whether the answer is one that this version knows.
+func (a *Answer) Known() bool {
+	switch a.How {
+	case AnswerGiven, AnswerDefault:
+		return len(a.Value) > 0
+	case AnswerSkipped, AnswerExpired:
+		return len(a.Value) == 0
+	}
+	return false
+}

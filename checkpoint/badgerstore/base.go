@@ -1,0 +1,335 @@
+package badgerstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A base is what is kept in memory of a machine that runs begin at, while who refers to it
+// changes. All of it is guarded by the store's mutex.
+//
+// How many runs refer to a base stands beside it under a key of its own, and both are written
+// and removed with what makes a run refer to it, or no longer: the committer counts, so that of
+// two deletions in one transaction one is the last. The pieces of a large base are marked while
+// they are written, and again when they are to be removed: what nobody has finished, the next
+// Open removes.
+type base struct {
+	digest string
+	count  uint64 // runs that refer to it; what the committer has admitted counts
+	pieces attempt
+	large  bool // it is in pieces
+
+	loaded   chan struct{} // closed once the above is known, or loadErr
+	loadErr  error
+	making   turn
+	users    int // calls that change who refers to it
+	inFlight int
+	doubts   int
+}
+
+// A ref is a change of the number of runs that refer to a base.
+type ref struct {
+	base  *base
+	by    int
+	makes bool // the request writes the base, which is not there before
+	large bool // in these pieces:
+	in    attempt
+	done  int // by how much the count was changed
+}
+
+// errBaseMoved: a base has come or gone since the request was made. The call makes it anew.
+var errBaseMoved = errors.New("badgerstore: a base has come or gone")
+
+// baseInline is the largest base that is kept in one piece: it shares a transaction with all
+// runs of a Fork.
+const baseInline = 64 << 10
+
+// pinBase returns what is known of the base of that digest, whether it is kept or not. It is
+// called by calls that have entered, and ended by leaveBase.
+func (s *Store) pinBase(ctx context.Context, digest string) (*base, error) {
+	s.mu.Lock()
+	b := s.bases[digest]
+	first := b == nil
+	if first {
+		b = &base{digest: digest, loaded: make(chan struct{})}
+		s.bases[digest] = b
+	}
+	b.users++
+	s.mu.Unlock()
+	if first {
+		s.loadBase(b)
+	}
+	select {
+	case <-b.loaded:
+	case <-ctx.Done():
+		s.leaveBase(b)
+		return nil, ctx.Err()
+	}
+	if b.loadErr != nil {
+		s.leaveBase(b)
+		return nil, b.loadErr
+	}
+	return b, nil
+}
+
+func (s *Store) leaveBase(b *base) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.users--
+	s.forget(b)
+}
+
+// forget forgets a base that is not kept and that nobody uses. The store's mutex is held.
+func (s *Store) forget(b *base) {
+	if b.users+b.inFlight+b.doubts == 0 && (b.count == 0 || b.loadErr != nil) && s.bases[b.digest] == b {
+		delete(s.bases, b.digest)
+	}
+}
+
+// loadBase finds what the disk knows of b, which nobody else uses yet.
+func (s *Store) loadBase(b *base) {
+	s.mu.Lock()
+	s.calls++
+	v := s.viewLocked()
+	s.mu.Unlock()
+	count, err := v.count(b.digest)
+	var a attempt
+	large := false
+	if err == nil && count > 0 {
+		a, large, err = v.piecesOf(nameKey(baseKey, b.digest))
+	}
+	v.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer close(b.loaded)
+	b.count, b.pieces, b.large = count, a, large
+	if err != nil {
+		b.loadErr = fmt.Errorf("checkpoint: base %s: %w", b.digest, err)
+	}
+}
+
+// count returns how many runs refer to the base.
+func (v *view) count(digest string) (uint64, error) {
+	key := nameKey(countKey, digest)
+	value, err := get(v.txn, key)
+	if err != nil || value == nil {
+		return 0, err
+	}
+	payload, err := unframe(key, value)
+	if err == nil && len(payload) != 8 {
+		err = checkpoint.Damage("the number of its runs can't be read")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return binary.BigEndian.Uint64(payload), nil
+}
+
+// piecesOf tells which pieces a blob is in, if it is in any.
+func (v *view) piecesOf(key []byte) (a attempt, large bool, err error) {
+	value, err := get(v.txn, key)
+	if err != nil {
+		return a, false, err
+	}
+	payload, err := unframe(key, value)
+	if err != nil || len(payload) == 0 || payload[0] != chunked || len(payload) != 25 {
+		return a, false, err
+	}
+	return decodeAttempt(payload[13:]), true, nil
+}
+
+// Base implements [checkpoint.Store].
+func (s *Store) Base(ctx context.Context, id, digest string) ([]byte, error) {
+	v, f, err := s.look(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	if !slices.Contains(f.info.Bases(), digest) {
+		return nil, fmt.Errorf("%w: base %.80q of run %q", checkpoint.ErrNotFound, digest, id)
+	}
+	key := nameKey(baseKey, digest)
+	value, err := get(v.txn, key)
+	if err != nil {
+		return nil, err
+	}
+	if value == nil {
+		return nil, checkpoint.Corrupt(id, 0, checkpoint.Damage("base "+digest+" is missing"))
+	}
+	_, data, err := v.blob(key, value, 0)
+	if err == nil && checkpoint.BaseDigest(data) != digest {
+		err = checkpoint.Damage("it is another one")
+	}
+	if err != nil {
+		return nil, checkpoint.Corrupt(id, 0, fmt.Errorf("base %s: %w", digest, err))
+	}
+	return data, nil
+}
+
+// A hold is the bases that a request changes something about, until its outcome is known.
+type hold struct {
+	s      *Store
+	bases  []*base
+	making []*base
+	marks  [][]byte // of pieces that were written
+}
+
+// refer adds to q that n more runs refer to the base, having written its pieces if it is not
+// kept yet. Only one call at a time writes a base.
+func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte, n int) error {
+	b, err := h.s.pinBase(ctx, digest)
+	if err != nil {
+		return err
+	}
+	h.bases = append(h.bases, b)
+	kept := func() bool {
+		h.s.mu.Lock()
+		defer h.s.mu.Unlock()
+		return b.count > 0
+	}
+	if kept() {
+		q.refs = append(q.refs, ref{base: b, by: n})
+		return nil
+	}
+	if data == nil {
+		return checkpoint.Damage("base " + digest + " is missing")
+	}
+	if len(data) > MaxSnapshot {
+		return fmt.Errorf("%w: a base of %d bytes, the limit is %d",
+			checkpoint.ErrTooLarge, len(data), MaxSnapshot)
+	}
+	if err := h.s.beginTurn(ctx, &b.making); err != nil {
+		return err
+	}
+	h.making = append(h.making, b)
+	if kept() {
+		q.refs = append(q.refs, ref{base: b, by: n})
+		return nil
+	}
+	change := ref{base: b, by: n, makes: true}
+	key := nameKey(baseKey, digest)
+	if len(data) <= baseInline {
+		q.set(key, frame(key, []byte{inline}, data))
+	} else {
+		change.large, change.in = true, h.s.newAttempt()
+		mark := piecesKeyOf(digest, change.in)
+		h.marks = append(h.marks, mark)
+		err := h.s.putChunks(ctx, key, change.in, data, func(part *request) {
+			part.set(mark, frame(mark))
+		})
+		if err != nil {
+			return err
+		}
+		q.set(key, frame(key, chunkedEnd(data, change.in)))
+		q.delete(mark)
+	}
+	q.refs = append(q.refs, change)
+	return nil
+}
+
+// drop adds to q that a run does not refer to the bases any more.
+func (h *hold) drop(ctx context.Context, q *request, digests []string) error {
+	for _, digest := range digests {
+		b, err := h.s.pinBase(ctx, digest)
+		if err != nil {
+			return err
+		}
+		h.bases = append(h.bases, b)
+		q.refs = append(q.refs, ref{base: b, by: -1})
+	}
+	return nil
+}
+
+// end ends the hold once the outcome of the request is known. What was written for nothing, and
+// bases that nobody refers to any more, are removed.
+func (h *hold) end(ctx context.Context, err error) {
+	s := h.s
+	for _, b := range h.making {
+		s.endTurn(&b.making)
+	}
+	marks := h.marks
+	if err == nil {
+		marks = s.gone(h.bases)
+	} else if errors.Is(err, checkpoint.ErrCommitUnknown) {
+		marks = nil
+	}
+	for _, mark := range marks {
+		_ = s.sweepPieces(ctx, mark, s.remover(ctx)) // what it can't finish, the next Open does
+	}
+	for _, b := range h.bases {
+		s.leaveBase(b)
+	}
+}
+
+// gone returns the marks of the pieces of those bases that are not kept any more. There may be
+// none by that mark.
+func (s *Store) gone(bases []*base) [][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var marks [][]byte
+	for _, b := range bases {
+		if b.count == 0 && b.large && b.inFlight == 0 {
+			marks = append(marks, piecesKeyOf(b.digest, b.pieces))
+		}
+	}
+	return marks
+}
+
+// counts changes what q changes of the bases' counts, and adds the keys that say so. It returns
+// errBaseMoved, and changes nothing, if a base is not as q takes it to be. The store's mutex is
+// held.
+func (q *request) counts() error {
+	for _, r := range q.refs {
+		if r.by > 0 && r.makes != (r.base.count == 0) {
+			return errBaseMoved
+		}
+	}
+	for i := range q.refs {
+		r := &q.refs[i]
+		b := r.base
+		r.done = max(r.by, -int(b.count)) // a damaged store may count too few
+		b.inFlight++
+		if b.count += uint64(r.done); b.count > 0 {
+			key := nameKey(countKey, b.digest)
+			q.set(key, frame(key, binary.BigEndian.AppendUint64(nil, b.count)))
+			if r.makes {
+				b.large, b.pieces = r.large, r.in
+			}
+			continue
+		}
+		q.delete(nameKey(countKey, b.digest))
+		q.delete(nameKey(baseKey, b.digest))
+		if b.large {
+			mark := piecesKeyOf(b.digest, b.pieces)
+			q.set(mark, frame(mark))
+		}
+	}
+	return nil
+}
+
+// counted ends what counts began. The store's mutex is held.
+func (s *Store) counted(q *request, durable bool) {
+	for _, r := range q.refs {
+		r.base.inFlight--
+		if !durable {
+			r.base.count -= uint64(r.done)
+		}
+		s.forget(r.base)
+	}
+}
+
+// sweepPieces removes the pieces of a base that a mark names, and last the mark.
+func (s *Store) sweepPieces(
+	ctx context.Context, mark []byte, remove func(keys [][]byte) error,
+) error {
+	prefix := append([]byte{chunkKey, baseKey}, mark[1:]...)
+	if err := s.sweepPrefix(ctx, prefix, nil, remove); err != nil {
+		return err
+	}
+	return remove([][]byte{mark})
+}

@@ -1,0 +1,202 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// forkOwner holds the leases of runs while they are forked.
+const forkOwner = "a fork"
+
+// forkTogether is how many bytes of logs a Fork writes in the transaction that makes the runs.
+const forkTogether = 256 << 10
+
+// A forked is a run that comes to be with a request.
+type forked struct {
+	run   *run
+	lease checkpoint.Lease
+	info  checkpoint.Info
+	num   uint64
+	log   []byte // its first append
+}
+
+// Fork implements [checkpoint.Store]. The base, if the store does not have it, and large logs are
+// written in pieces that share the transactions of others; the last one makes all runs and counts
+// them. It holds some hundred bytes for each of them, and the labels: a Fork of more runs than that
+// transaction can hold, which is above ten thousand with the zero Options, is ErrTooLarge.
+func (s *Store) Fork(ctx context.Context, f checkpoint.Fork) error {
+	digest, err := f.Check()
+	if err != nil {
+		return err
+	}
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.exit()
+	for {
+		if err := s.tryFork(ctx, f, digest); !errors.Is(err, errBaseMoved) {
+			return err
+		}
+	}
+}
+
+func (s *Store) tryFork(ctx context.Context, f checkpoint.Fork, digest string) (err error) {
+	runs, err := s.leaseForks(ctx, f.Runs)
+	defer func() { s.endForks(runs, err) }()
+	if err != nil {
+		return err
+	}
+	size := 0
+	for i := range runs {
+		if err := runs[i].seal(f.Runs[i].Entries); err != nil {
+			return err
+		}
+		size += len(runs[i].log)
+	}
+	h := hold{s: s}
+	defer func() { h.end(ctx, err) }()
+	q := newRequest()
+	if err := h.refer(ctx, q, digest, f.Base, len(runs)); err != nil {
+		return err
+	}
+	if size > forkTogether {
+		defer func() { s.unmark(ctx, runs, err) }()
+		if err := s.putLogs(ctx, runs); err != nil {
+			return err
+		}
+	}
+	for i := range runs {
+		if err := runs[i].describe(q, size <= forkTogether); err != nil {
+			return err
+		}
+	}
+	q.forks = runs
+	return s.submit(ctx, q)
+}
+
+// leaseForks takes the leases of runs that do not exist, and gives the runs numbers. What it
+// returns has to be ended by endForks, whatever the error.
+func (s *Store) leaseForks(
+	ctx context.Context, forks []checkpoint.ForkedRun,
+) (runs []forked, err error) {
+	for _, f := range forks {
+		r, err := s.pin(ctx, f.Run)
+		if err != nil {
+			return runs, err
+		}
+		runs = append(runs, forked{run: r})
+		if err := s.settled(ctx, r); err != nil {
+			return runs, err
+		}
+		if err := s.leaseFork(&runs[len(runs)-1]); err != nil {
+			return runs, err
+		}
+	}
+	return runs, nil
+}
+
+func (s *Store) leaseFork(f *forked) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.run.exists() {
+		return fmt.Errorf("%w: run %q", checkpoint.ErrExists, f.run.id)
+	}
+	if f.lease, err = s.acquireLocked(f.run, forkOwner); err != nil {
+		return err
+	}
+	s.lastRun++
+	f.num = s.lastRun
+	return nil
+}
+
+// endForks gives back the leases of runs that did not come to be, unless it is not known whether
+// they did: then the committer does, or the store has stopped.
+func (s *Store) endForks(runs []forked, err error) {
+	for _, f := range runs {
+		s.mu.Lock()
+		if f.lease.Epoch > 0 && f.run.heldBy(f.lease) && !errors.Is(err, checkpoint.ErrCommitUnknown) {
+			f.run.info.Owner = ""
+		}
+		s.mu.Unlock()
+		s.leave(f.run)
+	}
+}
+
+// seal makes the first append of the run.
+func (f *forked) seal(entries []checkpoint.Entry) error {
+	now := time.Now()
+	data, head, err := checkpoint.Seal(nil, checkpoint.Head{}, now, f.lease.Epoch, entries)
+	if err != nil {
+		return fmt.Errorf("checkpoint: run %q: %w", f.run.id, err)
+	}
+	if len(data) > MaxAppend {
+		return fmt.Errorf("%w: run %q: %d bytes, the limit is %d",
+			checkpoint.ErrTooLarge, f.run.id, len(data), MaxAppend)
+	}
+	f.log = data
+	f.info, err = checkpoint.Info{Run: f.run.id, Epoch: f.lease.Epoch}.Appended(now, head, entries)
+	return err
+}
+
+// describe adds to q what makes the run exist, and its log, or, if that is written, that its
+// number is not that of a deleted run any more.
+func (f *forked) describe(q *request, log bool) error {
+	key := runKey(rowKey, f.num)
+	w := row{info: f.info, first: 1}
+	value := w.encode(key)
+	if len(value) > inlineMost {
+		return fmt.Errorf("%w: run %q: %d bytes of names and labels, the limit is %d",
+			checkpoint.ErrTooLarge, f.run.id, len(value), inlineMost)
+	}
+	q.set(key, value)
+	name := nameKey(idKey, f.run.id)
+	q.set(name, frame(name, key[1:]))
+	if log {
+		q.set(seqKey(logKey, f.num, 1), f.log)
+	} else {
+		q.delete(runKey(deletedKey, f.num))
+	}
+	return nil
+}
+
+// putLogs writes the logs of the runs, under numbers that are marked as those of deleted runs.
+func (s *Store) putLogs(ctx context.Context, runs []forked) error {
+	p := packer{s: s, fresh: numbering}
+	for i := range runs {
+		mark := runKey(deletedKey, runs[i].num)
+		if err := p.set(ctx, mark, frame(mark, []byte(runs[i].run.id))); err != nil {
+			return err
+		}
+	}
+	if err := p.write(ctx); err != nil { // no log is there before its mark
+		return err
+	}
+	for i := range runs {
+		if err := p.append(ctx, seqKey(logKey, runs[i].num, 1), runs[i].log); err != nil {
+			return err
+		}
+	}
+	return p.write(ctx)
+}
+
+// unmark removes the logs of a Fork that has failed.
+func (s *Store) unmark(ctx context.Context, runs []forked, err error) {
+	if err == nil || errors.Is(err, checkpoint.ErrCommitUnknown) {
+		return
+	}
+	for i := range runs {
+		if s.sweep(ctx, runs[i].num, s.remover(ctx)) != nil {
+			return // the next Open does it
+		}
+	}
+}
+
+// made makes known that the run exists. The store's mutex is held.
+func (f *forked) made() {
+	r := f.run
+	r.info, r.num, r.tail, r.durableEpoch = f.info, f.num, f.info.Head, f.lease.Epoch
+}

@@ -1,0 +1,182 @@
+package badgerstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// Trim implements [checkpoint.Store]. One transaction appends the entry and makes the run begin
+// later for who reads. The keys of what was dropped are removed after that; what Trim can't
+// finish, the next Open does.
+func (s *Store) Trim(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entry checkpoint.Entry,
+	bases ...[]byte,
+) (checkpoint.Head, error) {
+	r, before, num, err := s.enterAppend(ctx, l, after)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	defer s.leave(r)
+	t, err := before.Trimming(entry, bases)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	// One at a time, for each removes what it has dropped and then its mark.
+	if err := s.beginTurn(ctx, &r.trimming); err != nil {
+		return checkpoint.Head{}, err
+	}
+	defer s.endTurn(&r.trimming)
+	x := trimmer{s: s, run: r, lease: l, before: before, num: num, first: t.First}
+	previous, err := x.locate(ctx)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	x.entry = t.Entry(before, entry, previous)
+	for {
+		head, err := x.try(ctx, bases)
+		if errors.Is(err, errBaseMoved) {
+			continue
+		}
+		if err == nil {
+			// It is trimmed, whatever comes now.
+			_ = s.sweepTrimmed(ctx, x.mark(), x.markValue(), s.remover(ctx))
+		}
+		return head, err
+	}
+}
+
+// A trimmer trims one run.
+type trimmer struct {
+	s      *Store
+	run    *run
+	lease  checkpoint.Lease
+	before checkpoint.Info
+	num    uint64
+	first  uint64 // the oldest entry that stays
+	from   uint64 // first entry of the append that holds it
+	entry  checkpoint.Entry
+}
+
+// locate finds the append that holds the oldest entry that stays, and returns the digest of the
+// one before it.
+func (x *trimmer) locate(ctx context.Context) (checkpoint.Digest, error) {
+	if x.first > x.before.Head.Seq {
+		x.from = x.first
+		return x.before.Head.Digest, nil
+	}
+	v, err := x.s.view(ctx)
+	if err != nil {
+		return checkpoint.Digest{}, err
+	}
+	defer v.close()
+	e, err := v.envelope(x.num, x.first)
+	if err != nil {
+		return checkpoint.Digest{}, checkpoint.Corrupt(x.before.Run, x.first, err)
+	}
+	x.from = e.First
+	return e.Previous, nil
+}
+
+func (x *trimmer) try(ctx context.Context, bases [][]byte) (_ checkpoint.Head, err error) {
+	now, entries := time.Now(), []checkpoint.Entry{x.entry}
+	data, head, err := checkpoint.Seal(nil, x.before.Head, now, x.lease.Epoch, entries)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	info, err := x.before.Appended(now, head, entries)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	if len(data) > inlineMost {
+		return checkpoint.Head{}, fmt.Errorf("%w: run %q: %d bytes of labels and pins, the limit is %d",
+			checkpoint.ErrTooLarge, x.lease.Run, len(data), inlineMost)
+	}
+	h := hold{s: x.s}
+	defer func() { h.end(ctx, err) }()
+	q := newRequest()
+	q.rule, q.run, q.lease, q.after, q.info = atHead, x.run, x.lease, x.before.Head, info
+	if err := h.replace(ctx, q, x.before.Bases(), info.Bases(), bases); err != nil {
+		return checkpoint.Head{}, err
+	}
+	q.set(seqKey(logKey, x.num, x.before.Head.Seq+1), data)
+	q.set(x.mark(), x.markValue())
+	if err := q.describe(x.before, x.num, entries); err != nil {
+		return checkpoint.Head{}, err
+	}
+	if err := x.s.submit(ctx, q); err != nil {
+		return checkpoint.Head{}, err
+	}
+	return head, nil
+}
+
+// replace adds to q that a run refers to the bases of after, and no longer to those of before.
+func (h *hold) replace(
+	ctx context.Context, q *request, before, after []string, bases [][]byte,
+) error {
+	given := make(map[string][]byte, len(bases))
+	for _, base := range bases {
+		given[checkpoint.BaseDigest(base)] = base
+	}
+	old := make(map[string]bool, len(before))
+	for _, digest := range before {
+		old[digest] = true
+	}
+	for _, digest := range after { // in order: who holds two turns has taken the lesser first
+		if old[digest] {
+			delete(old, digest)
+			continue
+		}
+		if err := h.refer(ctx, q, digest, given[digest], 1); err != nil {
+			return err
+		}
+	}
+	for _, digest := range before {
+		if old[digest] {
+			if err := h.drop(ctx, q, []string{digest}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// The mark of a run that was trimmed says from which append and from which entry on its keys
+// stay, until the others are removed.
+func (x *trimmer) mark() []byte { return runKey(trimmedKey, x.num) }
+
+func (x *trimmer) markValue() []byte {
+	stay := binary.BigEndian.AppendUint64(nil, x.from)
+	return frame(x.mark(), binary.BigEndian.AppendUint64(stay, x.first))
+}
+
+// sweepTrimmed removes the keys that a mark of a trimmed run says are dropped, and last the mark.
+func (s *Store) sweepTrimmed(
+	ctx context.Context, mark, value []byte, remove func(keys [][]byte) error,
+) error {
+	payload, err := unframe(mark, value)
+	if err == nil && len(payload) != 16 {
+		err = checkpoint.Damage("it can't be read")
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: the mark of a trimmed run: %w", err)
+	}
+	num := runOf(mark)
+	for kind, first := range map[byte]uint64{
+		logKey: binary.BigEndian.Uint64(payload), snapshotKey: binary.BigEndian.Uint64(payload[8:]),
+	} {
+		prefix, end := runKey(kind, num), seqKey(kind, num, first)
+		if err := s.sweepPrefix(ctx, prefix, end, remove); err != nil {
+			return err
+		}
+		prefix, end = append([]byte{chunkKey}, prefix...), append([]byte{chunkKey}, end...)
+		if err := s.sweepPrefix(ctx, prefix, end, remove); err != nil {
+			return err
+		}
+	}
+	return remove([][]byte{mark})
+}

@@ -1,0 +1,122 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// BaseDigest returns the name of a base, the SHA-256 of it in hexadecimal.
+func BaseDigest(base []byte) string {
+	sum := sha256.Sum256(base)
+	return hex.EncodeToString(sum[:])
+}
+
+// A Fork is new runs that all begin at the same machine, their base. See [Store.Fork].
+type Fork struct {
+	Base []byte // the machine, encoded; a store does not look into it
+	Runs []ForkedRun
+}
+
+// A ForkedRun is one run of a [Fork]: its id and its first append.
+type ForkedRun struct {
+	Run string
+	// Entries begin with an [Opened] one, whose [Opening] has an Origin that names the base.
+	Entries []Entry
+}
+
+// Check returns an error unless f can be made of it, and otherwise the digest of the base. It is
+// for stores, which know then that ids are valid and different, and that every run's first
+// append is that of a fork of this base.
+func (f Fork) Check() (digest string, err error) {
+	switch {
+	case len(f.Base) == 0:
+		return "", &ArgumentError{"Fork", "base", "is empty: give the machine that the runs begin at"}
+	case len(f.Runs) == 0:
+		return "", &ArgumentError{"Fork", "list of runs", "is empty: name at least one"}
+	}
+	digest = BaseDigest(f.Base)
+	ids := make(map[string]bool, len(f.Runs))
+	for i := range f.Runs {
+		r := &f.Runs[i]
+		if err := CheckRunID(r.Run); err != nil {
+			return "", err
+		}
+		if ids[r.Run] {
+			return "", &ArgumentError{"Fork", "list of runs", fmt.Sprintf("names %q twice: give each an id of its own", r.Run)}
+		}
+		ids[r.Run] = true
+		if what := r.fault(digest); what != "" {
+			return "", &ArgumentError{"Fork", fmt.Sprintf("list of entries of run %q", r.Run), what}
+		}
+	}
+	return digest, nil
+}
+
+// fault says why the entries can't be those of a fork of that base, "" if they can.
+func (r *ForkedRun) fault(digest string) string {
+	if len(r.Entries) == 0 || r.Entries[0].Kind != Opened {
+		return "does not begin with an opened one"
+	}
+	var o Opening
+	if err := json.Unmarshal(r.Entries[0].Data, &o); err != nil {
+		return "begins with data that is no opening: " + err.Error()
+	}
+	if o.Origin == nil || o.Origin.Base != digest {
+		return "does not name the base as its origin: digest " + digest
+	}
+	for _, e := range r.Entries[1:] {
+		if e.Kind == Opened || e.Kind == Trimmed {
+			return fmt.Sprintf("has a further %s one", e.Kind)
+		}
+	}
+	return ""
+}
+
+// Bases returns the digests of the bases that the run needs, each once, in order.
+func (i Info) Bases() []string {
+	var digests []string
+	if i.Base != "" {
+		digests = append(digests, i.Base)
+	}
+	for _, p := range i.Pins {
+		digests = append(digests, p.Base)
+	}
+	slices.Sort(digests)
+	return slices.Compact(digests)
+}
+
+// Own returns i with maps and slices of its own.
+func (i Info) Own() Info {
+	i.Labels, i.Pins = maps.Clone(i.Labels), slices.Clone(i.Pins)
+	if i.Origin != nil {
+		origin := *i.Origin
+		i.Origin = &origin
+	}
+	return i
+}
+
+// CheckAppended returns an error if entries, by which a run came from before to after, are not
+// for [Store.Append]: an append neither begins a fork nor trims. It is for stores.
+func CheckAppended(before, after Info, entries []Entry) error {
+	for i := range entries {
+		if entries[i].Kind == Trimmed {
+			return &ArgumentError{"Append", "entry of kind trimmed", "would drop entries: use Store.Trim"}
+		}
+	}
+	if before.Base != after.Base || before.Origin != after.Origin {
+		return &ArgumentError{"Append", "opened entry", "has an origin: a fork is made by Store.Fork"}
+	}
+	return nil
+}
+
+// is reports whether two origins say the same.
+func (o *Origin) is(other *Origin) bool {
+	if o == nil || other == nil {
+		return o == other
+	}
+	return *o == *other
+}

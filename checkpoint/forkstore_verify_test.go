@@ -1,0 +1,272 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+)
+
+var forkstoreBase = []byte(`{"state":{"books":["a","b"]}}`)
+
+// forkstoreRuns returns a store with a run "whole" of five appends, a fork of it that has gone on, and
+// a run that was trimmed twice and has a pinned checkpoint.
+func forkstoreRuns(t *testing.T) *memory.Store {
+	t.Helper()
+	s := new(memory.Store)
+	forkstoreGrow(t, s, "whole", 5)
+	opening, err := json.Marshal(checkpoint.Opening{
+		Graph: "g", Digest: "d", Labels: map[string]string{"tenant": "abbey"},
+		Origin: &checkpoint.Origin{Run: "whole", Seq: 3, Base: checkpoint.BaseDigest(forkstoreBase)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Fork(t.Context(), checkpoint.Fork{Base: forkstoreBase, Runs: []checkpoint.ForkedRun{
+		{Run: "fork", Entries: []checkpoint.Entry{{Kind: checkpoint.Opened, Data: opening}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forkstoreGrow(t, s, "fork", 4)
+	forkstoreGrow(t, s, "trimmed", 9)
+	pin := []byte("a machine that is\nno line of JSON")
+	forkstoreTrim(t, s, "trimmed", 4, []byte(`{"at":3}`), checkpoint.Pin{Seq: 2, Base: checkpoint.BaseDigest(pin)}, pin)
+	forkstoreTrim(t, s, "trimmed", 6, []byte(`{"at":5}`), checkpoint.Pin{Seq: 2, Base: checkpoint.BaseDigest(pin)}, nil)
+	if err := s.Post(t.Context(), "trimmed", checkpoint.Post{ID: "m", Kind: "answer"}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// forkstoreGrow appends to a run that nobody holds, two entries at a time, and takes a snapshot.
+func forkstoreGrow(t *testing.T, s checkpoint.Store, run string, appends int) {
+	t.Helper()
+	l, err := s.Acquire(t.Context(), run, "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head checkpoint.Head
+	if info, err := s.Stat(t.Context(), run); err == nil {
+		head = info.Head
+	}
+	for i := range appends {
+		entries := []checkpoint.Entry{{Kind: checkpoint.Done, Path: "a", Delta: fmt.Appendf(nil, "%d", i)}, {Kind: checkpoint.Done}}
+		if head.Seq == 0 {
+			entries[0] = checkpoint.Entry{Kind: checkpoint.Opened, Data: json.RawMessage(`{"graph":"g","digest":"d"}`)}
+		}
+		if head, err = s.Append(t.Context(), l, head, entries); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.PutSnapshot(t.Context(), l, checkpoint.Snapshot{Head: head, Data: []byte("state")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func forkstoreTrim(t *testing.T, s checkpoint.Store, run string, first uint64, base []byte, pin checkpoint.Pin, pinned []byte) {
+	t.Helper()
+	l, err := s.Acquire(t.Context(), run, "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.Stat(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(checkpoint.Trimming{
+		First: first, Base: checkpoint.BaseDigest(base), Pins: []checkpoint.Pin{pin},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bases := [][]byte{base}
+	if pinned != nil {
+		bases = append(bases, pinned)
+	}
+	_, err = s.Trim(t.Context(), l, info.Head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: data}, bases...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// forkstoreDamaged is a store in which something was changed.
+type forkstoreDamaged struct {
+	*memory.Store
+	envelopes func([][]byte) [][]byte
+	base      func([]byte) ([]byte, error)
+	info      func(*checkpoint.Info)
+	snapshot  error
+	graph     string
+}
+
+func (s forkstoreDamaged) Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, error] {
+	if s.envelopes == nil {
+		return s.Store.Envelopes(ctx, run)
+	}
+	var all [][]byte
+	for data, err := range s.Store.Envelopes(ctx, run) {
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, bytes.Clone(data))
+	}
+	all = s.envelopes(all)
+	return func(yield func([]byte, error) bool) {
+		for _, data := range all {
+			if !yield(data, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s forkstoreDamaged) Base(ctx context.Context, run, digest string) ([]byte, error) {
+	base, err := s.Store.Base(ctx, run, digest)
+	if s.base != nil && err == nil {
+		return s.base(base)
+	}
+	return base, err
+}
+
+func (s forkstoreDamaged) Stat(ctx context.Context, run string) (checkpoint.Info, error) {
+	info, err := s.Store.Stat(ctx, run)
+	if s.info != nil && err == nil {
+		s.info(&info)
+	}
+	return info, err
+}
+
+func (s forkstoreDamaged) Snapshot(ctx context.Context, run string, upTo uint64) (checkpoint.Snapshot, error) {
+	if s.snapshot != nil {
+		return checkpoint.Snapshot{}, s.snapshot
+	}
+	return s.Store.Snapshot(ctx, run, upTo)
+}
+
+func (s forkstoreDamaged) Graph(ctx context.Context, digest string) ([]byte, error) {
+	if s.graph != "" {
+		return []byte(s.graph), nil
+	}
+	return s.Store.Graph(ctx, digest)
+}
+
+// forkstoreFindings returns what Verify finds, as part and entry.
+func forkstoreFindings(t *testing.T, s checkpoint.Store, run string) (found []string, err error) {
+	t.Helper()
+	for f, err := range checkpoint.Verify(t.Context(), s, run) {
+		if err != nil {
+			return found, err
+		}
+		if f.Run != run || f.Reason == "" || !strings.Contains(f.String(), string(f.Part)) {
+			t.Errorf("finding %+v, %q", f, f)
+		}
+		found = append(found, fmt.Sprintf("%s %d", f.Part, f.Seq))
+	}
+	return found, nil
+}
+
+// Verify finds nothing in runs that are whole, and all that is wrong with others: the damage of one
+// append does not hide that of the next.
+func TestForkstoreVerify(t *testing.T) {
+	s := forkstoreRuns(t)
+	for _, run := range []string{"whole", "fork", "trimmed"} {
+		for _, s := range []checkpoint.Store{s, struct{ checkpoint.Store }{s}} {
+			if found, err := forkstoreFindings(t, s, run); len(found) > 0 || err != nil {
+				t.Errorf("Verify(%q) finds %v, %v", run, found, err)
+			}
+		}
+	}
+	flip := func(at ...int) func([][]byte) [][]byte {
+		return func(all [][]byte) [][]byte {
+			for _, i := range at {
+				all[i][len(all[i])-3] ^= 1
+			}
+			return all
+		}
+	}
+	for name, c := range map[string]struct {
+		run   string
+		store forkstoreDamaged
+		want  string
+	}{
+		"a byte":                      {"whole", forkstoreDamaged{envelopes: flip(1)}, "[log 3]"},
+		"a byte of the last append":   {"whole", forkstoreDamaged{envelopes: flip(4)}, "[log 9]"},
+		"bytes of two appends":        {"whole", forkstoreDamaged{envelopes: flip(1, 3)}, "[log 3 log 7]"},
+		"an append that is missing":   {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return slices.Delete(a, 1, 2) }}, "[log 3]"},
+		"the first one missing":       {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[1:] }}, "[log 10]"},
+		"the last one missing":        {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[:4] }}, "[log 9]"},
+		"no append":                   {"whole", forkstoreDamaged{envelopes: func([][]byte) [][]byte { return nil }}, "[log 1]"},
+		"a trimmed log cut further":   {"trimmed", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[1:] }}, "[log 20]"},
+		"a base":                      {"fork", forkstoreDamaged{base: func(b []byte) ([]byte, error) { return append(b, ' '), nil }}, "[base 0]"},
+		"bases that are missing":      {"trimmed", forkstoreDamaged{base: func([]byte) ([]byte, error) { return nil, checkpoint.ErrNotFound }}, "[base 0 base 0]"},
+		"a base that can't be read":   {"fork", forkstoreDamaged{base: func([]byte) ([]byte, error) { return nil, checkpoint.Damage("chunk 3") }}, "[base 0]"},
+		"the status":                  {"fork", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Status = checkpoint.StatusFailed }}, "[info 0]"},
+		"the oldest entry":            {"whole", forkstoreDamaged{info: func(i *checkpoint.Info) { i.First = 3 }}, "[info 0]"},
+		"the turn":                    {"whole", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Turn = 3 }}, "[info 0]"},
+		"the base that is named":      {"fork", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Base = "" }}, "[info 0]"},
+		"a snapshot":                  {"whole", forkstoreDamaged{snapshot: checkpoint.Corrupt("whole", 4, checkpoint.Damage("it"))}, "[snapshot 4]"},
+		"a graph of another digest":   {"whole", forkstoreDamaged{graph: "{}", info: func(*checkpoint.Info) {}}, "[]"}, // "d" says nothing
+		"a base, and a byte of a log": {"fork", forkstoreDamaged{envelopes: flip(2), base: func(b []byte) ([]byte, error) { return b[1:], nil }}, "[log 4 base 0]"},
+	} {
+		c.store.Store = s
+		found, err := forkstoreFindings(t, c.store, c.run)
+		if fmt.Sprint(found) != c.want || err != nil {
+			t.Errorf("with %s Verify finds %v, %v, want %s", name, found, err, c.want)
+		}
+	}
+	for range checkpoint.Verify(t.Context(), forkstoreDamaged{Store: s, envelopes: flip(1, 3)}, "whole") {
+		break // a loop can be left
+	}
+}
+
+// What is not about stored data ends the loop with an error.
+func TestForkstoreVerifyErrors(t *testing.T) {
+	s := forkstoreRuns(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var bad *checkpoint.ArgumentError
+	var none context.Context
+	for name, c := range map[string]struct {
+		loop iter.Seq2[checkpoint.Finding, error]
+		is   func(error) bool
+	}{
+		"no context":       {checkpoint.Verify(none, s, "whole"), func(err error) bool { return errors.As(err, &bad) }},
+		"no store":         {checkpoint.Verify(t.Context(), nil, "whole"), func(err error) bool { return errors.As(err, &bad) }},
+		"no run":           {checkpoint.Verify(t.Context(), s, "none"), func(err error) bool { return errors.Is(err, checkpoint.ErrNotFound) }},
+		"a bad id":         {checkpoint.Verify(t.Context(), s, ""), func(err error) bool { return errors.Is(err, checkpoint.ErrRunID) }},
+		"an ended context": {checkpoint.Verify(ctx, s, "whole"), func(err error) bool { return errors.Is(err, context.Canceled) }},
+		"an unknown version": {checkpoint.Verify(t.Context(), forkstoreDamaged{Store: s, envelopes: func(a [][]byte) [][]byte {
+			a[1][4] = 9
+			return a
+		}}, "whole"), func(err error) bool { return errors.Is(err, checkpoint.ErrVersion) }},
+		"a run that is trimmed meanwhile": {checkpoint.Verify(t.Context(), forkstoreDamaged{Store: s, envelopes: func(a [][]byte) [][]byte {
+			forkstoreTrim(t, s, "whole", 5, []byte("{}"), checkpoint.Pin{Seq: 1, Base: checkpoint.BaseDigest([]byte("{}"))}, nil)
+			return a[2:]
+		}}, "whole"), func(err error) bool { return errors.Is(err, checkpoint.ErrTrimmed) }},
+	} {
+		n := 0
+		for f, err := range c.loop {
+			if n++; !c.is(err) {
+				t.Errorf("with %s Verify yields %v, %v", name, f, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("with %s Verify yields %d times", name, n)
+		}
+	}
+}

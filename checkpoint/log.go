@@ -1,0 +1,61 @@
+package checkpoint
+
+import "encoding/hex"
+
+// A Log follows the sealed appends of a run, from the first that is kept, and learns from them
+// what is known of the run. It is for stores that take in runs of others, and for who verifies.
+// Its zero value knows nothing; [NewLog] makes one.
+type Log struct {
+	info     Info
+	start    Head   // the position before the first append
+	last     uint64 // entry of the first append
+	trimming *Trimming
+}
+
+// NewLog returns the log of that run, which has no appends yet.
+func NewLog(run string) *Log { return &Log{info: Info{Run: run}} }
+
+// Info is what is known of the run. It is all there is to know once [Log.Whole] returns nil.
+func (g *Log) Info() Info { return g.info }
+
+// Add adds the next append. The error is that of [Info.Sealed], and then nothing was added.
+func (g *Log) Add(data []byte) error {
+	from := g.info
+	if from.Head.Seq == 0 {
+		e, err := Unseal(data)
+		if err != nil {
+			return err
+		}
+		if e.First > 1 { // whether a trimming says so is for Whole to find out
+			from.Head = Head{Seq: e.First - 1, Digest: e.Previous}
+		}
+		g.start, g.last = from.Head, e.Last()
+	}
+	info, trimming, err := from.sealed(data)
+	if err != nil {
+		return err
+	}
+	g.info = info
+	if trimming != nil {
+		g.trimming = trimming
+	}
+	return nil
+}
+
+// Whole returns an error unless the log begins where it has to: at its first entry, or where the
+// newest trimming says. The error wraps ErrCorrupt.
+func (g *Log) Whole() error {
+	switch {
+	case g.info.Head.Seq == 0:
+		return damage("there is no append")
+	case g.info.First == 0:
+		return damage("the beginning of the log is missing")
+	case g.trimming == nil:
+		return nil
+	case g.info.First <= g.start.Seq || g.info.First > g.last:
+		return damage("the log does not begin where it was trimmed")
+	case g.start.Seq > 0 && g.trimming.Previous != hex.EncodeToString(g.start.Digest[:]):
+		return damage("the log does not follow what was trimmed")
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+package checkpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+)
+
+// A Finding is something that is wrong with a run as it is stored.
+type Finding struct {
+	Run    string
+	Part   Part
+	Seq    uint64 // of the first entry that it is about; 0 if it is not about the log
+	Reason string
+}
+
+// String tells the run, the part and the reason.
+func (f Finding) String() string {
+	if f.Seq == 0 {
+		return fmt.Sprintf("run %q: %s: %s", f.Run, f.Part, f.Reason)
+	}
+	return fmt.Sprintf("run %q: %s: entry %d: %s", f.Run, f.Part, f.Seq, f.Reason)
+}
+
+// A Part is what of a stored run a [Finding] is about.
+type Part string
+
+// The parts of a run.
+const (
+	PartLog      Part = "log"      // the chain of appends: digests, checksums, numbers without gaps
+	PartInfo     Part = "info"     // what the store says of the run beside its log
+	PartBase     Part = "base"     // a machine that the log refers to
+	PartSnapshot Part = "snapshot" // the newest one
+	PartGraph    Part = "graph"    // the JSON of a graph that the log names
+	PartPosts    Part = "posts"    // messages that have not been drained
+)
+
+// Verify reads all that the store has of a run, and yields what is wrong with it: nothing if it is
+// whole. It changes nothing and takes no lease; of a run that is live it verifies the log as it
+// stands when the loop begins, and if it is trimmed meanwhile the loop ends with ErrTrimmed. Of the log of a store that is no [Archiver] it finds the first damage
+// only. A graph that the store does not have is no damage: a run can be read without.
+//
+// The error that a loop may end with is not about what is stored: ErrNotFound, ErrClosed, ctx's, a
+// version that this program does not know, or [*ArgumentError].
+func Verify(ctx context.Context, s Store, run string) iter.Seq2[Finding, error] {
+	return func(yield func(Finding, error) bool) {
+		if err := needs(ctx, "Verify", s, "store", s); err != nil {
+			yield(Finding{}, err)
+			return
+		}
+		v := verifier{s: s, run: run, yield: yield, graphs: map[string]bool{}}
+		var err error
+		if v.info, err = s.Stat(ctx, run); v.damaged(PartInfo, err) {
+			return
+		}
+		v.moved = func() error {
+			now, err := s.Stat(ctx, run)
+			if err == nil && now.First != v.info.First {
+				return &TrimmedError{Run: run, First: now.First}
+			}
+			return nil
+		}
+		_ = v.log(ctx) && v.bases(ctx) && v.beside(ctx)
+	}
+}
+
+// A verifier looks at one run. Its methods return false when the loop is over.
+type verifier struct {
+	s      Store
+	run    string
+	yield  func(Finding, error) bool
+	graphs map[string]bool
+	info   Info
+	// moved returns an error if the run has been trimmed since: then what is found is no damage.
+	moved func() error
+}
+
+func (v *verifier) found(part Part, seq uint64, reason string) bool {
+	if v.moved != nil {
+		if err := v.moved(); err != nil {
+			v.yield(Finding{}, err)
+			return false
+		}
+	}
+	return v.yield(Finding{Run: v.run, Part: part, Seq: seq, Reason: reason}, nil)
+}
+
+// damaged reports err, if there is one, and whether it ends what can be said of this part.
+func (v *verifier) damaged(part Part, err error) bool {
+	var known *CorruptError
+	switch {
+	case err == nil:
+		return false
+	case errors.As(err, &known):
+		v.found(part, known.Seq, known.Reason)
+	case errors.Is(err, ErrCorrupt):
+		v.found(part, 0, err.Error())
+	default:
+		v.yield(Finding{}, err)
+	}
+	return true
+}
+
+// look is damaged for a part behind which others can still be looked at.
+func (v *verifier) look(part Part, err error) bool {
+	if errors.Is(err, ErrCorrupt) {
+		var known *CorruptError
+		if errors.As(err, &known) {
+			return v.found(part, known.Seq, known.Reason)
+		}
+		return v.found(part, 0, err.Error())
+	}
+	return !v.damaged(part, err)
+}
+
+func (v *verifier) log(ctx context.Context) bool {
+	a, ok := v.s.(Archiver)
+	if !ok {
+		for e, err := range v.s.Read(ctx, v.run, 0, v.info.Head.Seq) {
+			if err != nil {
+				return v.look(PartLog, err)
+			}
+			graphsNamed(&e, v.graphs)
+		}
+		return true
+	}
+	g, whole, next := NewLog(v.run), true, v.info.First
+	told := uint64(0) // the entry of the last finding
+	for data, err := range a.Envelopes(ctx, v.run) {
+		if err != nil {
+			return v.look(PartLog, err)
+		}
+		if err := v.add(g, data); err != nil {
+			if errors.Is(err, ErrVersion) {
+				return !v.damaged(PartLog, err)
+			}
+			whole, told = false, next
+			if !v.found(PartLog, next, err.Error()) {
+				return false
+			}
+			g = v.behind(data)
+		}
+		if at := g.Info().Head; at.Seq > 0 {
+			next = at.Seq + 1
+		}
+		if next > v.info.Head.Seq { // what is appended meanwhile is not looked at
+			break
+		}
+	}
+	if next <= v.info.Head.Seq && next != told {
+		return v.found(PartLog, next, "the entry is missing")
+	}
+	return !whole || v.compare(g) // of a log with damage not everything is known
+}
+
+// add adds an append to the log, and notes the graphs that its entries name. Data of an entry
+// that is no JSON is damage, though nobody needs it to find the next one.
+func (v *verifier) add(g *Log, data []byte) error {
+	if err := g.Add(data); err != nil {
+		return err
+	}
+	e, err := Unseal(data)
+	if err != nil {
+		return err
+	}
+	for entry, err := range e.Entries() {
+		if err != nil {
+			return err
+		}
+		for _, raw := range []json.RawMessage{entry.Delta, entry.Outer, entry.Data} {
+			if len(raw) > 0 && !json.Valid(raw) {
+				return damage(fmt.Sprintf("entry %d holds what is no JSON", entry.Seq))
+			}
+		}
+		graphsNamed(&entry, v.graphs)
+	}
+	return nil
+}
+
+// behind returns a log that goes on behind a damaged append: at its end if it can be read, and
+// else wherever the next one begins.
+func (v *verifier) behind(data []byte) *Log {
+	g := NewLog(v.run)
+	_ = g.Add(data) // if it can't be read nothing is known
+	return g
+}
+
+// compare compares what the whole log tells with what the store says.
+func (v *verifier) compare(g *Log) bool {
+	info := v.info
+	if err := g.Whole(); err != nil {
+		return v.found(PartLog, g.Info().Head.Seq, err.Error())
+	}
+	header := headerOf(g.Info())
+	if what := header.differs(info); what != "" {
+		return v.found(PartInfo, 0, "the log has another "+what)
+	}
+	if got := g.Info(); got.Head != info.Head || got.Turn != info.Turn || !got.Created.Equal(info.Created) ||
+		!slices.Equal(got.Bases(), info.Bases()) || !slices.Equal(got.Pins, info.Pins) || !got.Origin.is(info.Origin) {
+		return v.found(PartInfo, 0, "the log has another head, turn, time of creation, base, pin or origin")
+	}
+	return true
+}
+
+func (v *verifier) bases(ctx context.Context) bool {
+	for _, digest := range v.info.Bases() {
+		base, err := v.s.Base(ctx, v.run, digest)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			if !v.found(PartBase, 0, "base "+digest+" is missing") {
+				return false
+			}
+		case err != nil:
+			if !v.look(PartBase, err) {
+				return false
+			}
+		case BaseDigest(base) != digest:
+			if !v.found(PartBase, 0, "the base is not the one of digest "+digest) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// beside looks at what belongs to the run and is no part of its log.
+func (v *verifier) beside(ctx context.Context) bool {
+	if _, err := v.s.Snapshot(ctx, v.run, 0); !errors.Is(err, ErrNotFound) && !v.look(PartSnapshot, err) {
+		return false
+	}
+	for digest := range v.graphs {
+		graph, err := v.s.Graph(ctx, digest)
+		if err == nil {
+			err = checkGraph(digest, graph)
+		}
+		if !errors.Is(err, ErrNotFound) && !v.look(PartGraph, err) {
+			return false
+		}
+	}
+	_, err := v.s.Posts(ctx, v.run)
+	return v.look(PartPosts, err)
+}

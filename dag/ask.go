@@ -1,0 +1,178 @@
+package dag
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlgo/pawl/state"
+)
+
+// An AskCall is what [Ask] asks of the [Visit] that its context belongs to.
+type AskCall struct {
+	Key      string // tells the questions of one visit apart
+	Question json.RawMessage
+	Want     state.Type // what an answer has to be
+	// Within and Until say when an answer comes too late: so long after the visit has begun
+	// to wait, or at this instant. At most one is set; none means never.
+	Within time.Duration
+	Until  time.Time
+	// Default is the answer then. None means that the question expires without one.
+	Default json.RawMessage
+}
+
+// Expires reports whether an answer may come too late.
+func (c *AskCall) Expires() bool { return c.Within > 0 || !c.Until.IsZero() }
+
+// An AskOption says how a question may end without a person. See [Within], [Until] and
+// [OrDefault]. The zero AskOption says nothing.
+type AskOption struct {
+	name string
+	set  func(*AskCall) error
+}
+
+// Within lets a question expire when nobody has answered it for d, counted from the moment
+// in which the visit begins to wait. A stop of the process does not stretch that time. d has
+// to be more than nothing.
+func Within(d time.Duration) AskOption {
+	return AskOption{"Within", func(c *AskCall) error {
+		if d <= 0 {
+			return fmt.Errorf("%s is no time to answer in", d)
+		}
+		c.Within = d
+		return nil
+	}}
+}
+
+// Until lets a question expire at an instant: an answer that is given then, or later, is
+// refused.
+func Until(t time.Time) AskOption {
+	return AskOption{"Until", func(c *AskCall) error {
+		if t.IsZero() || t.Year() > 9999 {
+			return fmt.Errorf("%s is no instant that can be waited for", t)
+		}
+		c.Until = t.UTC().Round(0)
+		return nil
+	}}
+}
+
+// OrDefault is what [Ask] returns of a question that has expired, instead of [ErrExpired].
+// It has to be an answer that a person could have given, and it is marked as the default:
+// [Reply] tells. It needs [Within] or [Until].
+func OrDefault(answer any) AskOption {
+	return AskOption{"OrDefault", func(c *AskCall) error {
+		raw, err := json.Marshal(answer)
+		if err == nil {
+			err = c.Want.Accepts(raw)
+		}
+		c.Default = raw
+		return err
+	}}
+}
+
+// take reads the options of a call.
+func (c *AskCall) take(options []AskOption) error {
+	given := map[string]bool{}
+	for _, o := range options {
+		if o.set == nil {
+			continue
+		}
+		if given[o.name] {
+			return fmt.Errorf("%s is given twice", o.name)
+		}
+		given[o.name] = true
+		if err := o.set(c); err != nil {
+			return fmt.Errorf("%s: %w", o.name, err)
+		}
+	}
+	switch {
+	case given["Within"] && given["Until"]:
+		return errors.New("it has Within and Until: give one of them")
+	case given["OrDefault"] && !c.Expires():
+		return errors.New("it has a default and never expires: give it Within or Until")
+	}
+	return nil
+}
+
+var (
+	// ErrNoVisit is returned by [Ask] for a context that belongs to no visit.
+	ErrNoVisit = errors.New("dag: the context belongs to no visit of a run")
+	// ErrExpired is returned by [Ask] of a question that nobody has answered in time, and that
+	// has no default.
+	ErrExpired = errors.New("dag: the question has expired")
+	// ErrSkipped is returned by [Ask] of a question of which somebody has said that there
+	// will be no answer.
+	ErrSkipped = errors.New("dag: the question was skipped")
+)
+
+// Ask returns a person's answer to question. If there is none yet it returns an error
+// that the node should return at once: whatever the node returns, the visit waits,
+// interrupted, what it wrote is dropped, and once the question is answered the node runs
+// again from its first line. Keys, which can't be empty, tell several questions of one visit
+// apart. question may be anything that JSON can say; an answer that does not fit A is refused
+// when it is given.
+//
+// A question waits for ever, unless it is given [Within] or [Until]. Then Ask returns what
+// [OrDefault] says, or [ErrExpired]; and [ErrSkipped] if somebody has skipped the question.
+// These two errors are final: a node turns them into an outcome, handles them, or returns
+// them. Then the visit fails, with the kind [FailedExpired] or [FailedSkipped], without another
+// attempt, and its failure can be followed; a resume asks again.
+func Ask[A any](ctx context.Context, key string, question any, options ...AskOption) (A, error) {
+	var answer A
+	v, err := within(ctx, "Ask")
+	if err != nil {
+		return answer, err
+	}
+	if v == nil {
+		return answer, fmt.Errorf("%w: Ask(%q)", ErrNoVisit, key)
+	}
+	call := AskCall{Key: key}
+	if err := named("key", "a question", key); err != nil {
+		return answer, err
+	}
+	if call.Question, err = json.Marshal(question); err != nil {
+		return answer, fmt.Errorf("dag: question %q: %w", key, err)
+	}
+	if call.Want, err = state.TypeOf[A](); err != nil {
+		return answer, fmt.Errorf("dag: answer to %q: %w", key, err)
+	}
+	if err := call.take(options); err != nil {
+		return answer, fmt.Errorf("dag: question %q: %w", key, err)
+	}
+	raw, err := v.Ask(call)
+	if err != nil {
+		return answer, err
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return answer, fmt.Errorf("dag: answer to %q: %w", key, err)
+	}
+	return answer, nil
+}
+
+// A How says how a question ended.
+type How string
+
+const (
+	AnswerGiven   How = "answered" // somebody gave the answer
+	AnswerSkipped How = "skipped"  // somebody skipped the question: Ask returns ErrSkipped
+	AnswerExpired How = "expired"  // nobody did in time: Ask returns ErrExpired
+	AnswerDefault How = "default"  // nobody did in time: Ask returns the default
+)
+
+// An AnswerInfo tells how a question ended.
+type AnswerInfo struct {
+	How How
+	By  string    // who answered or skipped it, if they said so
+	At  time.Time // when
+}
+
+// Reply tells how the visit's question of this key ended; ok is false if it has not, or was
+// never asked. It is the same in every attempt and process. Outside a run there are none.
+func Reply(ctx context.Context, key string) (info AnswerInfo, ok bool) {
+	if v := visitOf(ctx); v != nil {
+		return v.Reply(key)
+	}
+	return AnswerInfo{}, false
+}

@@ -1,0 +1,61 @@
+package dag_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// An order is paid if it is small, or large and approved, and refused otherwise: of the two
+// only one can be, although paying can be reached in two ways, over two routes.
+func TestBranchesOverTwoRoutesExcludeEachOther(t *testing.T) {
+	b := dag.New[Notes]("order")
+	size := dag.Route(b, "size", choose, ways)
+	approval := dag.Route(b, "approval", choose, ways, size.On(Right))
+	pay := dag.Step(b, "pay", step, size.On(Left), approval.On(Left))
+	refuse := dag.Step(b, "refuse", step, approval.On(Right))
+	dag.Step(b, "report", step, pay, refuse)
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range g.Plan().Nodes {
+		if n.Name == "report" && n.Follows.Op != dag.OpAny {
+			t.Errorf("report follows with %v, want any", n.Follows.Op)
+		}
+	}
+}
+
+// What can be reached in more ways than Build keeps apart needs a word, and builds with it.
+func TestBranchesInTooManyWaysNeedAWord(t *testing.T) {
+	for ways, lists := range map[int]bool{8: true, 9: false} {
+		for _, word := range []bool{false, true} {
+			b := dag.New[Notes]("deep")
+			var exits []dag.Edge[Notes]
+			var at []dag.Edge[Notes]
+			for i := range ways {
+				r := dag.Route(b, fmt.Sprint("r", i), choose, []Way{Left, Right}, at...)
+				side := dag.Route(b, fmt.Sprint("s", i), choose, []Way{Left, Right}, r.On(Left))
+				exits = append(exits, side.On(Left))
+				dag.End[Notes](b, side.On(Right))
+				at = []dag.Edge[Notes]{r.On(Right)}
+			}
+			out := dag.Step(b, "out", step, exits...)
+			rest := dag.Step(b, "rest", step, at...)
+			if word {
+				dag.Step(b, "both", step, dag.Any[Notes](out, rest))
+			} else {
+				dag.Step(b, "both", step, out, rest)
+			}
+			_, err := b.Build()
+			if want := lists || word; (err == nil) != want {
+				t.Errorf("%d ways, word %v: %v", ways, word, err)
+			}
+			if err != nil && !strings.Contains(err.Error(), "write dag.All or dag.Any") {
+				t.Error(err)
+			}
+		}
+	}
+}

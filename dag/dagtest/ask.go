@@ -1,0 +1,96 @@
+package dagtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// ErrUnanswered is what dag.Ask returns if the script has no answer. A node has to return
+// it: in a run the visit waits then, whatever the node returns.
+var ErrUnanswered = errors.New("dagtest: the question has no answer")
+
+// An Answer is one of Visit.Answers of which the script says more than its value.
+type Answer struct {
+	Value any       // that JSON can say, or a json.RawMessage
+	By    string    // who gave it
+	At    time.Time // when
+}
+
+// Ask implements dag.Visit.
+func (s visit) Ask(call dag.AskCall) (json.RawMessage, error) {
+	info, ended := s.Reply(call.Key)
+	s.v.mu.Lock()
+	s.v.asked = append(s.v.asked, Question{
+		Key: call.Key, Question: call.Question, Want: call.Want, Answered: ended,
+		Within: call.Within, Until: call.Until, Default: call.Default,
+	})
+	s.v.mu.Unlock()
+	answer := s.v.Answers[call.Key]
+	switch {
+	case !ended:
+		return nil, fmt.Errorf("%w: %q", ErrUnanswered, call.Key)
+	case info.How == dag.AnswerSkipped:
+		return nil, fmt.Errorf("%w: %q", dag.ErrSkipped, call.Key)
+	case info.How == dag.AnswerExpired && !call.Expires():
+		return nil, fmt.Errorf("dagtest: question %q is to have expired, and it never does", call.Key)
+	case info.How == dag.AnswerExpired && call.Default == nil:
+		return nil, fmt.Errorf("%w: %q", dag.ErrExpired, call.Key)
+	case info.How == dag.AnswerExpired, info.How == dag.AnswerDefault:
+		s.v.defaulted(call.Key)
+		return call.Default, nil
+	}
+	switch a := answer.(type) {
+	case Answer:
+		answer = a.Value
+	case error:
+		return nil, fmt.Errorf("dagtest: question %q can't end with %w, but with dag.ErrSkipped or dag.ErrExpired", call.Key, a)
+	}
+	raw, err := encode(answer)
+	if err == nil {
+		err = call.Want.Accepts(raw)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dagtest: answer to %q: %w", call.Key, err)
+	}
+	return raw, nil
+}
+
+// Reply implements dag.Visit.
+func (s visit) Reply(key string) (dag.AnswerInfo, bool) {
+	answer, ended := s.v.Answers[key]
+	if !ended {
+		return dag.AnswerInfo{}, false
+	}
+	info := dag.AnswerInfo{How: dag.AnswerGiven}
+	switch a := answer.(type) {
+	case Answer:
+		info.By, info.At = a.By, a.At
+	case error:
+		switch {
+		case errors.Is(a, dag.ErrSkipped):
+			info.How = dag.AnswerSkipped
+		case errors.Is(a, dag.ErrExpired):
+			info.How = dag.AnswerExpired
+		}
+	}
+	s.v.mu.Lock()
+	defer s.v.mu.Unlock()
+	if s.v.defaults[key] {
+		info.How = dag.AnswerDefault
+	}
+	return info, true
+}
+
+// defaulted remembers that a question ended with its default.
+func (v *Visit) defaulted(key string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.defaults == nil {
+		v.defaults = map[string]bool{}
+	}
+	v.defaults[key] = true
+}

@@ -1,0 +1,130 @@
+package dag
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Doubt says what comes of a visit in which an effect is in doubt: the process died in it,
+// or its function returned an error that does not wrap [NotDone]. Whatever it says, such an
+// effect is not done again until somebody knows what happened: the node, or a person, who
+// looks at the other side and says so to the dispatcher. See [InDoubt].
+//
+// A visit that fails in doubt takes its failure edge, as any failure does. What follows there
+// must not take for granted that the effect did not happen: a refund behind a transfer that
+// was made pays twice. Either let a person decide, with DoubtAsks, or look for a kind of
+// FailedInDoubt among [Failures].
+type Doubt uint8
+
+const (
+	// DoubtTells: Effect returns an [*InDoubtError], and the node decides. If it returns the
+	// error the visit fails for good; if it handles the error, it has said what happened.
+	DoubtTells Doubt = iota
+	// DoubtAsks: the visit waits for a person, whatever the node returns, and what it wrote
+	// is dropped, as with [Ask]. Once somebody has said what happened it runs again from its
+	// first line, and Effect returns the output, or does what did not happen.
+	DoubtAsks
+	// DoubtFails: the visit fails for good, whatever the node returns. A resume meets the
+	// doubt again, unless somebody has said what happened.
+	DoubtFails
+)
+
+var doubtNames = [...]string{DoubtTells: "tells", DoubtAsks: "asks", DoubtFails: "fails"}
+
+// String returns tells, asks, fails, or doubt(n) for one that is not known.
+func (d Doubt) String() string {
+	if int(d) < len(doubtNames) {
+		return doubtNames[d]
+	}
+	return fmt.Sprintf("doubt(%d)", uint8(d))
+}
+
+// MarshalText returns what String does; a Doubt that is not known is an error.
+func (d Doubt) MarshalText() ([]byte, error) {
+	if int(d) >= len(doubtNames) {
+		return nil, fmt.Errorf("dag: unknown %s: it is DoubtTells, DoubtAsks or DoubtFails", d)
+	}
+	return []byte(d.String()), nil
+}
+
+// UnmarshalText reads what MarshalText writes; any other text is an error.
+func (d *Doubt) UnmarshalText(text []byte) error {
+	i := slices.Index(doubtNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("dag: unknown doubt %.40q: it is tells, asks or fails", text)
+	}
+	*d = Doubt(i)
+	return nil
+}
+
+// InDoubt says what comes of the visit if the effect is in doubt. Without it that is
+// [DoubtTells]. It says nothing to one that is [Replayable], which is done again instead.
+func InDoubt(d Doubt) EffectOption { return inDoubt(d) }
+
+type inDoubt Doubt
+
+func (d inDoubt) declare(call *EffectCall) error {
+	if int(d) >= len(doubtNames) {
+		return fmt.Errorf("dag: effect %q is given %s: it is DoubtTells, DoubtAsks or DoubtFails", call.Key, Doubt(d))
+	}
+	call.Doubt = Doubt(d)
+	return nil
+}
+
+// Operation names what the effect does on the other side, for people and policies:
+// "stripe.charge". It is kept with the effect, and is part of nothing else.
+func Operation(name string) EffectOption { return operation(name) }
+
+type operation string
+
+func (o operation) declare(call *EffectCall) error {
+	if err := plainName(string(o)); err != nil {
+		return fmt.Errorf("dag: the operation of effect %q %w", call.Key, err)
+	}
+	call.Operation = string(o)
+	return nil
+}
+
+// Touches names what the effect changes outside, for people and policies: "account 7",
+// "mailbox". It may be given more than once. It is kept with the effect, and is part of
+// nothing else.
+func Touches(names ...string) EffectOption { return touches(names) }
+
+type touches []string
+
+func (t touches) declare(call *EffectCall) error {
+	for _, name := range t {
+		if err := plainName(name); err != nil {
+			return fmt.Errorf("dag: something that effect %q touches has a name that %w", call.Key, err)
+		}
+	}
+	call.Touches = append(call.Touches, t...)
+	return nil
+}
+
+// Reversible says that what the effect does can be undone on the other side. Nothing undoes
+// it by itself: whoever has to decide is told.
+var Reversible EffectOption = reversible{}
+
+type reversible struct{}
+
+func (reversible) declare(call *EffectCall) error {
+	call.Reversible = true
+	return nil
+}
+
+// plainName says what is wrong with a name that people and tools are to read.
+func plainName(name string) error {
+	const most = 1024
+	switch {
+	case name == "":
+		return fmt.Errorf("is empty: give it a name")
+	case len(name) > most:
+		return fmt.Errorf("has %d bytes, and may have %d", len(name), most)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return fmt.Errorf("is not UTF-8 or holds a control character")
+	}
+	return nil
+}

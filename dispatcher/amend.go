@@ -1,0 +1,76 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// amend changes a run that nobody is at work on, whether it rests, is completed or was left
+// behind: it takes the lease for a moment, reads the log, asks entries what is to be said,
+// and says it in one append. Nothing to say is nothing appended. ErrBusy means that the run
+// is live, ErrStillRunning that a node which this process abandoned holds it still.
+//
+// What is returned are entries and not facts, so that they reach m by the one way by which
+// they will reach every machine after it: what a replay could not read is never appended.
+// The error of entries is returned as it is; whatever fails, nothing has changed, unless it
+// is ErrCommitUnknown.
+func (c *core) amend(
+	ctx context.Context, id string, entries func(*machine, checkpoint.Head) ([]checkpoint.Entry, error),
+) error {
+	return c.amending(ctx, id, func(a *amendment) error {
+		said, err := entries(a.m, a.head)
+		for i := 0; i < len(said) && err == nil; i++ {
+			err = a.say(ctx, id, said[i])
+		}
+		return err
+	})
+}
+
+// amending is amend for who wants to see where each entry leads before the next one, or
+// before all of them are appended.
+func (c *core) amending(ctx context.Context, id string, f func(*amendment) error) error {
+	if _, ok := c.strays.Load(id); ok {
+		return ErrStillRunning
+	}
+	if _, err := c.store.Stat(ctx, id); err != nil {
+		return err // a lease could be had of a run that does not exist
+	}
+	lease, err := c.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer c.release(lease)
+	m, head, err := c.load(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	a := &amendment{c: c, m: m, head: head}
+	if err := f(a); err != nil || len(a.entries) == 0 {
+		return err
+	}
+	_, err = c.store.Append(ctx, lease, head, a.entries)
+	c.hub.grown(id)
+	return err
+}
+
+// An amendment is what is to be said of a run, and where that leads.
+type amendment struct {
+	c       *core
+	m       *machine // the run as it is when all that was said so far has been appended
+	head    checkpoint.Head
+	entries []checkpoint.Entry
+}
+
+// say adds an entry, which m has heard then.
+func (a *amendment) say(ctx context.Context, id string, e checkpoint.Entry) error {
+	a.entries = append(a.entries, e)
+	e.Seq = a.head.Seq + uint64(len(a.entries))
+	return a.c.replay(ctx, a.m, id, e)
+}
+
+// busy reports whether an amendment could not be made because somebody is at work on the run.
+func busy(err error) bool {
+	return errors.Is(err, checkpoint.ErrBusy) || errors.Is(err, ErrStillRunning)
+}

@@ -1,0 +1,237 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A giving is one call of Answer, Answers or Skip.
+type giving struct {
+	c     *core
+	ctx   context.Context
+	run   string
+	by    string
+	how   string
+	given map[string]json.RawMessage // by interrupt; of one that is skipped nothing
+}
+
+// give ends interrupts of a run.
+func (c *core) give(ctx context.Context, id, how string, values map[string]any, options []RunOption) error {
+	if err := c.exists(ctx, id); err != nil {
+		return err
+	}
+	by, err := c.author(options)
+	if err != nil {
+		return c.refuse(id, err)
+	}
+	g := &giving{c: c, ctx: ctx, run: id, by: by, how: how, given: map[string]json.RawMessage{}}
+	for interrupt, value := range values {
+		if how == checkpoint.AnswerSkipped {
+			g.given[interrupt] = nil
+			continue
+		}
+		raw, err := marshal(value)
+		if err != nil {
+			return &AnswerError{id, interrupt, plain(err), ErrAnswerType}
+		}
+		if err := c.opts.Limits.allow(raw, "the answer"); err != nil {
+			return &AnswerError{id, interrupt, plain(err), err}
+		}
+		g.given[interrupt] = raw
+	}
+	for {
+		if settled, err := g.try(); settled || err != nil {
+			return err
+		}
+	}
+}
+
+// try posts the replies under the next number, unless they have to be refused. It reports
+// false if somebody else was faster, and has posted something under that number.
+func (g *giving) try() (settled bool, err error) {
+	c, ctx := g.c, g.ctx
+	posts, err := c.store.Posts(ctx, g.run) // before the log: what is drained between is in both
+	if err != nil {
+		return false, c.refuse(g.run, err)
+	}
+	m, head, err := c.load(ctx, g.run, 0)
+	if err != nil {
+		return false, c.refuse(g.run, err)
+	}
+	q := m.queued(posts)
+	a, err := g.replies(q)
+	if err != nil {
+		return false, err
+	}
+	var post checkpoint.Post
+	if k := slices.IndexFunc(q.said, a.says); k >= 0 {
+		post = q.posts[k] // the same call was made before, and its outcome may not be known
+	} else {
+		post = a.post(lastNumber(posts, m.numbered()) + 1)
+		if err := c.store.Post(ctx, g.run, post); conflict(err) {
+			return false, nil
+		} else if err != nil {
+			return false, c.refuse(g.run, err)
+		}
+	}
+	counted, err := c.drain(ctx, g.run, post.ID)
+	switch {
+	case err == nil && counted:
+		return true, nil
+	case err != nil && !elsewhere(err):
+		return false, c.refuse(g.run, err)
+	}
+	return g.counts(a, post, head.Seq)
+}
+
+// counts looks whether the post has come to what it says, or will, and not one that somebody
+// else has posted before under the same number, of which the log did not tell yet.
+func (g *giving) counts(a *postedAnswers, post checkpoint.Post, seen uint64) (bool, error) {
+	rest := a.Replies
+	for e, err := range g.c.store.Read(g.ctx, g.run, seen+1, 0) {
+		if errors.Is(err, checkpoint.ErrTrimmed) { // what became of it is gone already
+			err = fmt.Errorf("%w: %w", checkpoint.ErrCommitUnknown, err)
+		}
+		if err != nil {
+			return false, g.c.refuse(g.run, err)
+		}
+		if e.Post != post.ID {
+			continue
+		}
+		if len(rest) == 0 || !rest[0].counted(&e, a.By) {
+			return false, nil
+		}
+		if rest = rest[1:]; len(rest) == 0 {
+			return true, nil
+		}
+	}
+	return true, nil
+}
+
+// counted reports whether an entry is what the reply of somebody has come to.
+func (x *reply) counted(e *checkpoint.Entry, by string) bool {
+	if e.Kind == checkpoint.EffectEnded {
+		return x.resolved(e, by)
+	}
+	var is checkpoint.Answer
+	return e.Kind == checkpoint.Answered && json.Unmarshal(e.Data, &is) == nil &&
+		e.ID == x.Interrupt && is.How == x.How && is.By == by && string(is.Value) == string(x.Value)
+}
+
+// drain makes what was posted to a run that nobody is at work on entries of it: answers, and
+// tags. It reports whether the post of this id is an answer that counts.
+func (c *core) drain(ctx context.Context, id, post string) (counted bool, err error) {
+	err = c.amend(ctx, id, func(m *machine, _ checkpoint.Head) ([]checkpoint.Entry, error) {
+		posts, err := c.store.Posts(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		q := m.queued(posts)
+		counted = slices.ContainsFunc(q.posts, func(p checkpoint.Post) bool { return p.ID == post })
+		for _, p := range posts {
+			if p.Kind == postTag {
+				q.line = append(q.line, m.drained(p))
+			}
+		}
+		return q.line, nil
+	})
+	return counted, err
+}
+
+// elsewhere reports whether an answer could not be drained because somebody else has the run, who
+// will do it.
+func elsewhere(err error) bool {
+	return busy(err) || conflict(err) || errors.Is(err, checkpoint.ErrFenced)
+}
+
+// replies are what the call is to post, if all of it can count.
+func (g *giving) replies(q *queue) (*postedAnswers, error) {
+	a := &postedAnswers{By: g.by}
+	for _, interrupt := range slices.Sorted(maps.Keys(g.given)) {
+		x := reply{interrupt, g.how, g.given[interrupt]}
+		if interrupt == "" {
+			only, err := g.only(q)
+			if err != nil {
+				return nil, err
+			}
+			x.Interrupt = only
+		}
+		a.Replies = append(a.Replies, x)
+	}
+	if slices.ContainsFunc(q.said, a.says) {
+		return a, nil
+	}
+	for _, x := range a.Replies {
+		if err := g.check(q, x); err != nil {
+			return nil, err
+		}
+	}
+	return a, g.siblings(q, a)
+}
+
+// siblings says which reply can't count beside the rejection of the same visit. That holds in
+// either order: the ids of interrupts, by which replies are ordered, mean nothing to the caller.
+func (g *giving) siblings(q *queue, a *postedAnswers) error {
+	for _, x := range a.Replies {
+		ends := q.m.waits[x.Interrupt].endsWith(x)
+		for _, y := range a.Replies {
+			if y.Interrupt != x.Interrupt && slices.Contains(ends, y.Interrupt) {
+				return &AnswerError{g.run, y.Interrupt, fmt.Sprintf(
+					"the rejection of %s, given with it, ends it as well: give that one alone", x.Interrupt), ErrNotAwaited}
+			}
+		}
+	}
+	return nil
+}
+
+// check says why a reply can't count.
+func (g *giving) check(q *queue, x reply) error {
+	p := q.m.waits[x.Interrupt]
+	if p == nil {
+		return g.c.unawaited(g.ctx, g.run, x.Interrupt)
+	}
+	if before := q.ends[x.Interrupt]; before != nil {
+		k := slices.IndexFunc(before.Replies, func(y reply) bool { return y.Interrupt == x.Interrupt })
+		if k < 0 {
+			return &AnswerError{g.run, x.Interrupt, "its visit was rejected" + whoAndWhen(before.By, q.at(before)), ErrNotAwaited}
+		}
+		return ended(g.run, x.Interrupt, checkpoint.Answer{How: before.Replies[k].How, By: before.By, At: q.at(before)})
+	}
+	if p.late(g.c.opts.now()) {
+		return ended(g.run, x.Interrupt, checkpoint.Answer{How: checkpoint.AnswerExpired})
+	}
+	if err := p.accepts(x); err != nil {
+		return &AnswerError{g.run, x.Interrupt, plain(err), ErrAnswerType}
+	}
+	return nil
+}
+
+// Answers ends several interrupts of a run at once: all of them, by one durable message, or
+// none. The values are by the ids of the interrupts, as for [Dispatcher.Answer]; interrupts
+// that are not named go on waiting, but for those of a visit that is rejected before it begins:
+// a [Reject] ends all of them, and another answer beside it is ErrNotAwaited. An [*AnswerError]
+// names one that was refused, and no answers at all are refused; then nothing has changed.
+// [Author] says who gives them.
+func (d *Dispatcher[S]) Answers(ctx context.Context, run string, values map[string]any, options ...RunOption) error {
+	c := d.inside()
+	if _, nameless := values[""]; nameless || len(values) == 0 {
+		if err := c.exists(ctx, run); err != nil {
+			return err
+		}
+		return &AnswerError{run, "", "name the interrupt of each answer, and give one at least", ErrNotAwaited}
+	}
+	return c.give(ctx, run, checkpoint.AnswerGiven, values, options)
+}
+
+// Skip ends a question without an answer: dag.Ask returns dag.ErrSkipped in the visit that
+// asked it. The empty id is that of the only question that waits. It is else as
+// [Dispatcher.Answer]: an interrupt before or after a visit is no question, and is ErrAnswerType.
+func (d *Dispatcher[S]) Skip(ctx context.Context, run, interrupt string, options ...RunOption) error {
+	return d.inside().give(ctx, run, checkpoint.AnswerSkipped, map[string]any{interrupt: nil}, options)
+}

@@ -1,0 +1,225 @@
+package dispatcher
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// Answers reach a run in one order, whoever gives them, and whether somebody is at work on it
+// or not: each is posted under the number behind the last one.
+//
+//  1. A store has one message of a number: of two who post, one has to look again.
+//  2. Who posts a number has seen what stands before it, in the log or among the posts, and
+//     that nothing in it ends the same interrupts.
+//  3. Who has the lease drains them by their numbers.
+//
+// So an answer that was posted counts, and who gave it knows that at once, although the run
+// may be at work on something else for hours.
+
+// A reply is how one interrupt is to end.
+type reply struct {
+	Interrupt string          `json:"interrupt"`
+	How       string          `json:"how"` // a checkpoint.Answer's
+	Value     json.RawMessage `json:"value,omitempty"`
+}
+
+// A postedAnswers is the Data of a post of kind answer. All of its replies count, or none does.
+type postedAnswers struct {
+	Replies []reply `json:"replies"`
+	By      string  `json:"by,omitempty"`
+}
+
+const answerPrefix = "answer:"
+
+// post is the message of this number. Ids are ordered as numbers are.
+func (a *postedAnswers) post(number uint64) checkpoint.Post {
+	return checkpoint.Post{ID: fmt.Sprintf("%s%012d", answerPrefix, number), Kind: postAnswer, Data: encode(a)}
+}
+
+// says reports whether two posts are to end the same interrupts in the same way.
+func (a *postedAnswers) says(b *postedAnswers) bool {
+	return a.By == b.By && slices.EqualFunc(a.Replies, b.Replies, func(x, y reply) bool {
+		return x.Interrupt == y.Interrupt && x.How == y.How && bytes.Equal(x.Value, y.Value)
+	})
+}
+
+// entries are those that drain the post.
+func (a *postedAnswers) entries(m *machine, p checkpoint.Post) []checkpoint.Entry {
+	var all []checkpoint.Entry
+	for _, x := range a.Replies {
+		if w := m.waits[x.Interrupt]; w.kind == kindDoubt {
+			all = append(all, m.answerDoubt(w, x.Value, a.By, p.ID))
+			continue
+		}
+		all = append(all, checkpoint.Entry{
+			Kind: checkpoint.Answered, ID: x.Interrupt, Post: p.ID,
+			Data: encode(checkpoint.Answer{Value: x.Value, How: x.How, By: a.By, At: p.At}),
+		})
+	}
+	return all
+}
+
+func parseAnswers(p checkpoint.Post) (*postedAnswers, error) {
+	a := &postedAnswers{}
+	err := json.Unmarshal(p.Data, a)
+	if err == nil && len(a.Replies) == 0 {
+		err = errors.New("it answers nothing")
+	}
+	return a, err
+}
+
+// numberOf is the number of a post, 0 if it has none.
+func numberOf(id string) uint64 {
+	digits, ok := strings.CutPrefix(id, answerPrefix)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// numbered is the number of the last answer that was drained.
+func (m *machine) numbered() (last uint64) {
+	for id := range m.seen {
+		last = max(last, numberOf(id))
+	}
+	return last
+}
+
+// lastNumber is that of the last one that is drained or waits to be.
+func lastNumber(posts []checkpoint.Post, drained uint64) uint64 {
+	for _, p := range posts {
+		drained = max(drained, numberOf(p.ID))
+	}
+	return drained
+}
+
+// A queue is what the answers that wait to be drained will come to, in their order.
+type queue struct {
+	m     *machine
+	posts []checkpoint.Post         // those that count
+	said  []*postedAnswers          // by them
+	ends  map[string]*postedAnswers // by interrupt
+	line  []checkpoint.Entry        // what drains them, and those that don't count
+}
+
+// queued looks through posts.
+func (m *machine) queued(posts []checkpoint.Post) *queue {
+	q := &queue{m: m, ends: map[string]*postedAnswers{}}
+	for _, p := range posts {
+		if p.Kind != postAnswer {
+			continue
+		}
+		a, err := parseAnswers(p)
+		if err != nil || m.seen[p.ID] || q.contradicts(a) {
+			q.line = append(q.line, noted(p.ID, p.Kind))
+			continue
+		}
+		q.posts, q.said = append(q.posts, p), append(q.said, a)
+		for _, x := range a.Replies {
+			for _, id := range m.waits[x.Interrupt].endsWith(x) {
+				if q.ends[id] == nil { // what was approved before a rejection was approved
+					q.ends[id] = a
+				}
+			}
+		}
+		q.line = append(q.line, a.entries(m, p)...)
+	}
+	return q
+}
+
+// contradicts reports whether one of the replies can't count: nobody waits for it any more, be
+// it for what was posted before or for another reply of the same post.
+func (q *queue) contradicts(a *postedAnswers) bool {
+	gone := map[string]bool{}
+	for _, x := range a.Replies {
+		p := q.m.waits[x.Interrupt]
+		if p == nil || gone[x.Interrupt] || q.ends[x.Interrupt] != nil || p.accepts(x) != nil {
+			return true
+		}
+		for _, id := range p.endsWith(x) {
+			gone[id] = true
+		}
+	}
+	return false
+}
+
+// endsWith lists the interrupts that end with a reply to p: p, and if it rejects a visit before
+// that begins, whatever else waits before the visit.
+func (p *pending) endsWith(x reply) []string {
+	ids := []string{p.id}
+	if !p.rejects(x) {
+		return ids
+	}
+	for _, q := range p.t.odd.asks {
+		if q != p {
+			ids = append(ids, q.id)
+		}
+	}
+	return ids
+}
+
+// rejects reports whether a reply to p keeps its visit from beginning. The rejection of an
+// effect, or after a visit, ends nothing but its own interrupt.
+func (p *pending) rejects(x reply) bool {
+	var v Verdict
+	return p.kind == kindBefore && json.Unmarshal(x.Value, &v) == nil && v == Reject
+}
+
+// accepts reports why a reply can't end the interrupt.
+func (p *pending) accepts(x reply) error {
+	switch {
+	case x.How == checkpoint.AnswerExpired || x.How == checkpoint.AnswerDefault:
+		if p.ask.Until.IsZero() {
+			return errors.New("it never expires")
+		}
+		return nil
+	case x.How == checkpoint.AnswerSkipped:
+		if p.kind != kindAsked {
+			return errors.New("it is no question, and can't be skipped: answer it")
+		}
+		return nil
+	case x.How != checkpoint.AnswerGiven:
+		return fmt.Errorf("%q is no way to answer", x.How)
+	case p.kind == kindDoubt:
+		s, err := parseResolution(x.Value)
+		if err != nil {
+			return err
+		}
+		return acceptsResolution(p.ask.Want, s)
+	case p.kind != kindAsked:
+		var v Verdict
+		if err := json.Unmarshal(x.Value, &v); err != nil || v != Approve && v != Reject {
+			return fmt.Errorf("%s is neither %q nor %q", x.Value, Approve, Reject)
+		}
+		return nil
+	}
+	want, err := p.want()
+	if err != nil {
+		return err
+	}
+	return want.Accepts(x.Value)
+}
+
+// takeAnswers drains what was posted to the run that the caller owns, unless a fact that is
+// not durable yet does so.
+func (r *run) takeAnswers(posts []checkpoint.Post) {
+	posts = slices.DeleteFunc(slices.Clone(posts), func(p checkpoint.Post) bool {
+		return slices.ContainsFunc(r.facts, func(x fact) bool { return x.Post == p.ID })
+	})
+	for _, e := range r.m.queued(posts).line {
+		r.add(said(e, r.m.find(e.Path)))
+	}
+}
+
+func conflict(err error) bool { return errors.Is(err, checkpoint.ErrConflict) }

@@ -1,0 +1,202 @@
+package dispatcher
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// A question was asked and has no answer yet.
+type question struct {
+	dag.AskCall
+	effect *checkpoint.Interrupt // no question of the node's, but about an effect in it
+	before *question
+}
+
+// Ask implements [dag.Visit].
+func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
+	if v.r.c.store == nil {
+		return nil, fmt.Errorf("dispatcher: Ask(%q): %w", call.Key, ErrNoStore)
+	}
+	if v.over.Load() {
+		return nil, fmt.Errorf("dispatcher: Ask(%q): %w", call.Key, dag.ErrVisitOver)
+	}
+	if !utf8.ValidString(call.Key) {
+		return nil, fmt.Errorf("dispatcher: Ask: the key %q is not UTF-8", call.Key)
+	}
+	for what, value := range map[string]json.RawMessage{"question ": call.Question, "the default of question ": call.Default} {
+		if err := v.r.c.opts.Limits.allow(value, what+call.Key); err != nil {
+			return nil, err
+		}
+	}
+	if answer, ok := v.answers[call.Key]; ok {
+		return answered(call.Key, answer)
+	}
+	v.put(&question{AskCall: call})
+	return nil, errAsked
+}
+
+// put adds to what the visit waits for.
+func (v *visit) put(ask *question) {
+	for {
+		ask.before = v.asks.Load()
+		if v.asks.CompareAndSwap(ask.before, ask) {
+			return
+		}
+	}
+}
+
+// same reports whether two questions of a visit are one.
+func (q *question) same(p *question) bool {
+	return q.Key == p.Key && (q.effect == nil) == (p.effect == nil) && (q.effect == nil || q.effect.Kind == p.effect.Kind)
+}
+
+// answered is what a question comes to that has ended.
+func answered(key string, a checkpoint.Answer) (json.RawMessage, error) {
+	switch a.How {
+	case checkpoint.AnswerSkipped:
+		return nil, fmt.Errorf("dispatcher: %w: %q", dag.ErrSkipped, key)
+	case checkpoint.AnswerExpired:
+		return nil, fmt.Errorf("dispatcher: %w: %q", dag.ErrExpired, key)
+	}
+	return slices.Clone(a.Value), nil
+}
+
+// Reply implements [dag.Visit].
+func (v *visit) Reply(key string) (dag.AnswerInfo, bool) {
+	a, ok := v.answers[key]
+	return dag.AnswerInfo{How: dag.How(a.How), By: a.By, At: a.At}, ok
+}
+
+// asked makes a visit wait for the answers to what it asked, and to be told what came of its
+// effects, in the order of asking.
+func (r *run) asked(v *visit, last *question) {
+	var all []*question
+	for q := last; q != nil; q = q.before {
+		if !slices.ContainsFunc(all, func(p *question) bool { return p.same(q) }) {
+			all = append(all, q)
+		}
+	}
+	slices.Reverse(all)
+	for _, q := range all {
+		if q.effect != nil {
+			r.interrupt(v.t, *q.effect)
+			continue
+		}
+		i := checkpoint.Interrupt{
+			Kind: kindAsked, Key: q.Key, Question: q.Question, Want: encode(q.Want), Default: q.Default,
+		}
+		if q.Expires() {
+			now := r.c.opts.now().UTC()
+			i.Until, i.Wait = q.Until, max(0, q.Until.Sub(now))
+			if q.Within > 0 {
+				i.Until, i.Wait = now.Add(q.Within), q.Within
+			}
+		}
+		id := r.interrupt(v.t, i)
+		r.expiresAfter(id, i.Wait, i.Until)
+	}
+}
+
+// expiresAfter remembers when a question is over that expires, on the clock that does not jump.
+func (r *run) expiresAfter(id string, wait time.Duration, until time.Time) {
+	if until.IsZero() {
+		return
+	}
+	if r.expires == nil {
+		r.expires = map[string]time.Time{}
+	}
+	r.expires[id] = time.Now().Add(max(0, wait))
+}
+
+// armExpiries lets questions go on waiting: until the instant that was stored, and never longer
+// than the wait was, whatever the wall clock did meanwhile.
+func (r *run) armExpiries() {
+	now := r.c.opts.now()
+	for _, p := range r.m.pendings() {
+		r.expiresAfter(p.id, min(p.ask.Until.Sub(now), p.ask.Wait), p.ask.Until)
+	}
+}
+
+// overdue lists the questions whose time is over, in the order of the cursor.
+func (r *run) overdue() (over []*pending) {
+	if len(r.expires) == 0 {
+		return nil
+	}
+	now := time.Now()
+	for _, p := range r.m.pendings() {
+		if at, ok := r.expires[p.id]; ok && !at.After(now) {
+			over = append(over, p)
+		}
+	}
+	return over
+}
+
+// nextExpiry is when the first question is over.
+func (r *run) nextExpiry() (at time.Time, ok bool) {
+	for id, t := range r.expires {
+		if r.m.waits[id] == nil { // it has ended, or its visit is gone
+			delete(r.expires, id)
+			continue
+		}
+		if !ok || t.Before(at) {
+			at, ok = t, true
+		}
+	}
+	return at, ok
+}
+
+// expire ends the questions whose time is over, as a person would: it posts what they come to,
+// under the next number. So the answer that somebody may give at the same moment either stands
+// before it, and counts, or is refused. It reports whether the caller still owns the run.
+func (r *run) expire(h *tenure) bool {
+	if r.halting {
+		return true
+	}
+	over := r.overdue()
+	if len(over) == 0 {
+		return true
+	}
+	var p postedAnswers
+	for _, q := range over {
+		p.Replies = append(p.Replies, q.expired())
+	}
+	drained := r.m.numbered()
+	if !h.leave(inCall, "ending questions that have expired") {
+		return false
+	}
+	posts, err := r.c.store.Posts(r.stored, r.id)
+	if err == nil && lastNumber(posts, drained) == drained {
+		err = r.c.store.Post(r.stored, r.id, p.post(drained+1))
+	}
+	if !h.back(inCall) {
+		return false
+	}
+	if err != nil && !conflict(err) { // else there is an answer to take, and then we look again
+		if r.ctx.Err() != nil {
+			return true
+		}
+		r.breakOff(h, err)
+		return false
+	}
+	r.journal.posts = true
+	return true
+}
+
+// expired is how a question ends that nobody has answered in time.
+func (p *pending) expired() reply {
+	if len(p.ask.Default) > 0 {
+		return reply{p.id, checkpoint.AnswerDefault, p.ask.Default}
+	}
+	return reply{Interrupt: p.id, How: checkpoint.AnswerExpired}
+}
+
+// late reports whether it is too late to answer a question.
+func (p *pending) late(now time.Time) bool {
+	return !p.ask.Until.IsZero() && !now.Before(p.ask.Until)
+}

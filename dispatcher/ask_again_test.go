@@ -1,0 +1,105 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// Who does not know whether an answer was accepted gives it again: the same one by the same
+// author is accepted, and is in the log once. Another one is refused.
+func TestAskAnswerGivenAgain(t *testing.T) {
+	for _, live := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			var inner memory.Store
+			free := make(chan struct{})
+			g := asking(t, &w, free)
+			over := beginRun(t, process(t, g, unwatched{&inner}, dispatcher.Options{}))
+			synctest.Wait()
+			if !live {
+				close(free)
+				<-over
+			}
+			id := asked(t, process(t, g, &inner, dispatcher.Options{}))
+			unknown := &tampered{Store: &inner, after: func(c call, err error) error {
+				if c.method == "Post" && err == nil {
+					return fmt.Errorf("%w: the line is dead", checkpoint.ErrCommitUnknown)
+				}
+				return err
+			}}
+			by := process(t, g, unknown, dispatcher.Options{})
+			if err := by.Answer(t.Context(), run, id, "this", dispatcher.Author("Ada")); !errors.Is(err, checkpoint.ErrCommitUnknown) {
+				t.Errorf("the first answer returned %v", err)
+			}
+			d := process(t, g, &inner, dispatcher.Options{})
+			refused(t, d.Answer(t.Context(), run, id, "that", dispatcher.Author("Ada")), dispatcher.ErrNotAwaited)
+			refused(t, d.Answer(t.Context(), run, id, "this", dispatcher.Author("Eve")), dispatcher.ErrNotAwaited)
+			refused(t, d.Skip(t.Context(), run, id, dispatcher.Author("Ada")), dispatcher.ErrNotAwaited)
+			if err := d.Answer(t.Context(), run, id, "this", dispatcher.Author("Ada")); err != nil {
+				t.Errorf("the same answer, given again, returned %v", err)
+			}
+			if live {
+				close(free)
+				<-over
+			}
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			all := askAnswers(t, &inner, run)
+			if len(all) != 1 || all[id].By != "Ada" || res.State.Word.Get() != "this" {
+				t.Errorf("the log says %+v, and the node got %q", all, res.State.Word.Get())
+			}
+		})
+	}
+}
+
+// A message that would end an interrupt a second time, or that can't be read, is drained, and
+// changes nothing: whoever left it.
+func TestAskMessagesThatDoNotCount(t *testing.T) {
+	for _, live := range []bool{true, false} {
+		var w witness
+		var store memory.Store
+		g := asking(t, &w, closedChan())
+		d := process(t, g, &store, dispatcher.Options{})
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+		id := res.Interrupts[0].ID
+		reply := func(interrupt, how, value string) string {
+			return fmt.Sprintf(`{"interrupt":%q,"how":%q,"value":%s}`, interrupt, how, value)
+		}
+		counts := reply(id, "answered", `"this"`)
+		for number, data := range []string{
+			`"nothing"`, `{}`, `{"replies":[]}`,
+			`{"replies":[` + reply("unknown", "answered", `"that"`) + `]}`,
+			`{"replies":[` + reply(id, "guessed", `"that"`) + `]}`,
+			`{"replies":[` + reply(id, "answered", `7`) + `]}`,
+			`{"replies":[` + reply(id, "default", `"that"`) + `]}`,
+			`{"replies":[` + counts + `,` + counts + `]}`,
+			`{"replies":[` + counts + `]}`,
+			`{"replies":[` + reply(id, "answered", `"that"`) + `]}`,
+		} {
+			p := checkpoint.Post{ID: fmt.Sprintf("answer:%012d", number+1), Kind: "answer", Data: []byte(data)}
+			if err := store.Post(context.Background(), run, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !live { // who answers drains all of it, and finds that it comes too late
+			refused(t, d.Answer(t.Context(), run, id, "or"), dispatcher.ErrNotAwaited)
+		}
+		res, err = d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		log := readLog(t, &store)
+		if all := askAnswers(t, &store, run); len(all) != 1 || res.State.Word.Get() != "this" || len(kinds(log, checkpoint.Noted)) != 9 {
+			t.Errorf("the log says %+v, and notes %v", all, kinds(log, checkpoint.Noted))
+		}
+		if posts, err := store.Posts(t.Context(), run); len(posts) > 0 || err != nil {
+			t.Errorf("the posts %v are left, %v", posts, err)
+		}
+	}
+}

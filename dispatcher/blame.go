@@ -1,0 +1,244 @@
+package dispatcher
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A Blame tells who wrote a cell.
+type Blame struct {
+	Cell string
+	// Writers are those whose writes the value is made of, oldest first: whoever wrote the
+	// whole cell last, and those who have added to it since. An empty cell that somebody has
+	// emptied has writers too.
+	Writers []Writer
+}
+
+// A Writer is who wrote to a cell.
+type Writer struct {
+	Kind WriterKind
+	Run  string // in whose log it is told: the run, or one that it was forked from
+	Seq  uint64 // of the entry
+	Turn int
+	// Path is that of the visit: compose-loop/2/draft is the second iteration. What was written
+	// inside a Loop or Each is written by the visits there; what an Embed gives out, by itself.
+	Path    string
+	Attempt int    // of the visit
+	By      string // of an edit, who did it
+	At      time.Time
+}
+
+// A WriterKind says by what a cell was written.
+type WriterKind string
+
+// Kinds of writers.
+const (
+	WroteInput     WriterKind = "input"     // with which the run was opened, or a frame inside it
+	WroteTurn      WriterKind = "turn"      // the input of a later turn
+	WroteVisit     WriterKind = "visit"     // a node
+	WroteEdit      WriterKind = "edit"      // a person
+	WroteMigration WriterKind = "migration" // a Migration, for another graph
+	WroteBefore    WriterKind = "before"    // somebody of whom only entries tell that are gone
+)
+
+// String tells the writer on one line: draft in attempt 2, edit by ann, at inquiry-42@17.
+func (w Writer) String() string {
+	var b bytes.Buffer
+	b.WriteString(string(w.Kind))
+	if w.Path != "" {
+		b.WriteString(" " + w.Path)
+	}
+	if w.Attempt > 1 {
+		fmt.Fprintf(&b, " attempt %d", w.Attempt)
+	}
+	if w.By != "" {
+		b.WriteString(" by " + w.By)
+	}
+	fmt.Fprintf(&b, " at %s@%d", w.Run, w.Seq)
+	return b.String()
+}
+
+// Blame tells who wrote the cells of a run at a checkpoint: which visit, in which iteration and
+// attempt, which input or edit. The address is one as At takes it; "" is the last checkpoint. Of a
+// checkpoint of a frame inside the run the cells are those of that frame. Cells are named as in
+// the state's JSON, those of nested structs with dots; none named means every cell that somebody
+// wrote to. Of a fork it goes on in the runs that it comes from, as long as they are there.
+//
+// It reads the whole log, of whatever graph the run is: cells are those of that graph. An [*OptionError] names a cell that the state does not have;
+// checkpoint.ErrCursor if the address names no checkpoint of the run.
+func (d *Dispatcher[S]) Blame(ctx context.Context, run, address string, cells ...string) ([]Blame, error) {
+	return d.inside().blame(ctx, run, address, cells)
+}
+
+func (c *core) blame(ctx context.Context, id, address string, cells []string) ([]Blame, error) {
+	if err := c.exists(ctx, id); err != nil {
+		return nil, err
+	}
+	point, err := c.locate(ctx, id, address)
+	if err != nil {
+		return nil, err
+	}
+	b, m, err := c.blaming(ctx, id, point.Seq)
+	if err != nil {
+		return nil, c.refuse(id, err)
+	}
+	f := m.frameAt(point.Path)
+	if f == nil || b.frames[f.held()] == nil {
+		return nil, c.refuse(id, fmt.Errorf("%w: frame %q is not open at %s", checkpoint.ErrCursor, point.Path, point))
+	}
+	wrote := b.frames[f.held()].state
+	var names []string
+	for _, cell := range f.view.Schema().Cells() {
+		names = append(names, cell.Name)
+	}
+	if len(cells) == 0 {
+		cells = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return len(wrote[name].by) == 0 })
+	}
+	var all []Blame
+	for _, name := range cells {
+		if !slices.Contains(names, name) {
+			return nil, c.refuse(id, &OptionError{fmt.Sprintf("cell %.40q", name), "is none of the state: name one as its JSON does"})
+		}
+		all = append(all, Blame{name, slices.Clone(wrote[name].by)})
+	}
+	return all, nil
+}
+
+// blaming replays a run up to an entry, without what was abandoned on the way.
+func (c *core) blaming(ctx context.Context, id string, upTo uint64) (*blaming, *machine, error) {
+	b, m := newBlaming(id), newMachine(c.plan)
+	m.replaying = true
+	spans, err := c.spans(ctx, id, upTo)
+	if err != nil {
+		return nil, nil, err
+	}
+	left := c.opts.Limits.DecodeBytes
+	info, err := c.store.Stat(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info.First > 1 {
+		at, err := c.behind(ctx, m, &info, min(upTo, info.First-1))
+		if err == nil {
+			err = b.unknown(m, Writer{Kind: WroteBefore, Run: id, Seq: at, Turn: m.turn})
+		}
+		if err != nil || at == upTo {
+			return b, m, err
+		}
+	}
+	for _, s := range spans {
+		if s.to < info.First {
+			return nil, nil, &checkpoint.TrimmedError{Run: id, First: info.First}
+		}
+		s.from = max(s.from, info.First)
+		m.generation = s.generation
+		for e, err := range c.store.Read(ctx, id, s.from, s.to) {
+			if err == nil {
+				size := len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
+				err = c.opts.Limits.decode(&left, size, "entry", e.Seq)
+			}
+			if err == nil {
+				err = c.blameEntry(ctx, b, m, &e)
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	if m.root == nil {
+		return nil, nil, &checkpoint.CorruptError{Run: id, Seq: 1, Reason: "the log does not begin with opened"}
+	}
+	return b, m, nil
+}
+
+// blameEntry follows one entry.
+func (c *core) blameEntry(ctx context.Context, b *blaming, m *machine, e *checkpoint.Entry) error {
+	own := *e // writers keep its texts
+	var was json.RawMessage
+	if e.Kind == checkpoint.Migrated && m.root != nil {
+		was = m.root.view.AppendJSON(nil)
+	}
+	err := b.before(m, &own)
+	if err != nil {
+		err = &checkpoint.CorruptError{Run: b.run, Seq: e.Seq, Reason: err.Error()}
+	}
+	if err == nil {
+		err = c.replay(ctx, m, b.run, *e)
+	}
+	switch {
+	case err != nil:
+		return err
+	case e.Kind == checkpoint.Opened && len(m.lineage) > 0:
+		return c.blameOrigin(ctx, b, m, e)
+	case was != nil:
+		return b.changed(was, m.root.view.AppendJSON(nil), &own)
+	}
+	return nil
+}
+
+// blameOrigin goes on in the run that a fork comes from. If that is gone, or another one bears
+// its name, nobody knows.
+func (c *core) blameOrigin(ctx context.Context, b *blaming, m *machine, e *checkpoint.Entry) error {
+	from := m.lineage[len(m.lineage)-1]
+	was, at, err := c.blaming(ctx, from.Run, from.Seq)
+	var limit *LimitError
+	if errors.As(err, &limit) || ctx.Err() != nil {
+		return err
+	}
+	if err != nil || at.plan.Digest != m.plan.Digest || !bytes.Equal(at.root.view.AppendJSON(nil), m.root.view.AppendJSON(nil)) {
+		return b.unknown(m, Writer{Kind: WroteBefore, Run: from.Run, Seq: from.Seq, Turn: m.turn, At: e.At})
+	}
+	b.frames, b.visits, b.turn = was.frames, was.visits, m.turn
+	return nil
+}
+
+// A span is a part of a log.
+type span struct {
+	from, to   uint64
+	generation int // before it
+}
+
+// spans are the parts of a log that led to an entry: without what was abandoned before it.
+func (c *core) spans(ctx context.Context, id string, upTo uint64) ([]span, error) {
+	var rewound []span
+	for e, err := range c.store.Read(ctx, id, 0, upTo) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Kind != checkpoint.Rewound {
+			continue
+		}
+		var d checkpoint.Rewinding
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			return nil, &checkpoint.CorruptError{Run: id, Seq: e.Seq, Reason: err.Error()}
+		}
+		rewound = append(rewound, span{from: e.Seq, to: d.To, generation: len(rewound)})
+	}
+	return spansOf(rewound, upTo), nil
+}
+
+// spansOf are the parts of a log that led to an entry. Of a rewinding, from is its entry and to is
+// where it goes back to.
+func spansOf(rewound []span, upTo uint64) (spans []span) {
+	for to := upTo; ; {
+		for len(rewound) > 0 && rewound[len(rewound)-1].from > to {
+			rewound = rewound[:len(rewound)-1]
+		}
+		if len(rewound) == 0 {
+			spans = append(spans, span{from: 1, to: to})
+			break
+		}
+		last := rewound[len(rewound)-1]
+		spans = append(spans, span{last.from, to, last.generation})
+		to = last.to
+	}
+	slices.Reverse(spans)
+	return spans
+}

@@ -1,0 +1,112 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// blameText is one line for each cell.
+func blameText(t *testing.T, d *dispatcher.Dispatcher[Tale], id, at string, cells ...string) []string {
+	t.Helper()
+	blames, err := d.Blame(t.Context(), id, at, cells...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, b := range blames {
+		lines = append(lines, fmt.Sprint(b.Cell, ": ", b.Writers))
+	}
+	return lines
+}
+
+// blameGraph writes a word in a loop, in the second attempt of a visit.
+func blameGraph(t testing.TB) *dag.Graph[Tale] {
+	body := dag.New[Tale]("body")
+	dag.Step(body, "draft", func(ctx context.Context, s *Tale) error {
+		if dag.Attempt(ctx) == 1 {
+			return errors.New("not yet")
+		}
+		s.Word.Set(visitPath(ctx))
+		s.Count.Add(1)
+		return nil
+	}).With(dag.Policy{Attempts: 2})
+	b := dag.New[Tale]("blame")
+	loop := dag.Loop(b, "loop", frozen(t, body), func(s *Tale) bool { return s.Count.Get() == 2 }, 3)
+	dag.Step(b, "notes", func(_ context.Context, s *Tale) error {
+		s.Notes.Put("k", "v")
+		return nil
+	}, loop)
+	return frozen(t, b)
+}
+
+// A cell is blamed on whoever wrote all of it last, and on those who have added to it since: on
+// the iteration and the attempt, and on no visit that holds them.
+func TestBlameNamesVisitIterationAndAttempt(t *testing.T) {
+	var store memory.Store
+	d := process(t, blameGraph(t), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, func(s *Tale) { s.Word.Set("in"); s.Tags.Add("t") })
+	completes(t, res, err)
+	want := []string{
+		"Count: [visit loop/1/draft attempt 2 at tale@5 visit loop/2/draft attempt 2 at tale@9]",
+		"Word: [visit loop/2/draft attempt 2 at tale@9]",
+		"Notes: [visit notes at tale@13]",
+		"Tags: [input at tale@1]",
+	}
+	if got := blameText(t, d, run, ""); !slices.Equal(got, want) {
+		t.Errorf("to blame are\n%q, want\n%q", got, want)
+	}
+	if got := blameText(t, d, run, "loop/1@1", "Word", "Said"); !slices.Equal(got, []string{
+		"Word: [visit loop/1/draft attempt 2 at tale@5]", "Said: []",
+	}) {
+		t.Errorf("inside the loop to blame are %q", got)
+	}
+	unchanged(t, &store, run, func() {
+		var o *dispatcher.OptionError
+		if _, err := d.Blame(t.Context(), run, "", "Wrd"); !errors.As(err, &o) {
+			t.Errorf("of no cell the blame is %v", err)
+		}
+		if _, err := d.Blame(t.Context(), run, "17"); !errors.Is(err, checkpoint.ErrCursor) {
+			t.Errorf("of no checkpoint the blame is %v", err)
+		}
+	})
+}
+
+// Blame of a fork goes on in the run that it comes from. When that is gone, or another has its
+// name, nobody is blamed by name.
+func TestBlameGoesOnInTheOrigin(t *testing.T) {
+	var store memory.Store
+	d := process(t, blameGraph(t), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	forkOne(t, d, "1", "fork", dispatcher.ReuseOrRefuse)
+	res, err = d.Run(t.Context(), "fork", nil)
+	completes(t, res, err)
+	rest := []string{"Notes: [visit notes at fork@3]"}
+	there := []string{
+		"Count: [visit loop/1/draft attempt 2 at tale@5 visit loop/2/draft attempt 2 at tale@9]",
+		"Word: [visit loop/2/draft attempt 2 at tale@9]",
+	}
+	if got, want := blameText(t, d, "fork", ""), append(there, rest...); !slices.Equal(got, want) {
+		t.Errorf("to blame are %q, want %q", got, want)
+	}
+	if err := store.Delete(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	gone := append([]string{"Count: [before at tale@12]", "Word: [before at tale@12]"}, rest...)
+	if got := blameText(t, d, "fork", ""); !slices.Equal(got, gone) {
+		t.Errorf("without the origin to blame are %q, want %q", got, gone)
+	}
+	res, err = d.Run(t.Context(), run, func(s *Tale) { s.Word.Set("another"); s.Count.Set(1) })
+	completes(t, res, err)
+	if got := blameText(t, d, "fork", ""); !slices.Equal(got, gone) {
+		t.Errorf("beside another origin to blame are %q, want %q", got, gone)
+	}
+}

@@ -1,0 +1,101 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
+)
+
+// A StateDiff is how the state of a run differs between two checkpoints.
+type StateDiff[S any] struct {
+	From, To Checkpoint
+	// Before and After are the two states. They are the caller's, who may change them.
+	Before, After *S
+	// Difference says by cell what has changed, and as text with String.
+	state.Difference
+}
+
+// Diff compares the states of a run at two checkpoints, which are addresses as [Dispatcher.At]
+// takes them. "" is the state of the run's own frame as it stands now: somebody may have edited
+// it since the last checkpoint. The frames need not be the same: two iterations of a Loop
+// can be compared. If the state of one is not of type S the error is [ErrNested].
+func (d *Dispatcher[S]) Diff(ctx context.Context, run, from, to string) (*StateDiff[S], error) {
+	c, want := d.inside(), reflect.TypeFor[*S]()
+	a, before, err := c.viewAt(ctx, run, from, want)
+	if err != nil {
+		return nil, err
+	}
+	b, after, err := c.viewAt(ctx, run, to, want)
+	if err != nil {
+		return nil, err
+	}
+	diff := &StateDiff[S]{From: a, To: b}
+	if diff.Difference, err = state.Diff(before, after); err != nil {
+		return nil, c.refuse(run, err)
+	}
+	diff.Before, diff.After = before.Value().(*S), after.Value().(*S)
+	return diff, nil
+}
+
+// viewAt is the state at an address, or as it stands now, if it is of the type.
+func (c *core) viewAt(ctx context.Context, id, address string, want reflect.Type) (Checkpoint, state.Image, error) {
+	if err := c.exists(ctx, id); err != nil {
+		return Checkpoint{}, state.Image{}, err
+	}
+	point, m, err := c.positioned(ctx, id, address)
+	if err != nil {
+		return point, state.Image{}, c.refuse(id, err)
+	}
+	f := m.frameAt(point.Path)
+	if f == nil {
+		return point, state.Image{}, c.refuse(id, fmt.Errorf("%w: frame %q is not open at %s", checkpoint.ErrCursor, point.Path, point))
+	}
+	view, err := c.viewOf(m, f, point)
+	if err != nil {
+		return point, view, c.refuse(id, err)
+	}
+	if is := reflect.TypeOf(view.Value()); is != want {
+		return point, view, c.refuse(id, fmt.Errorf("%w: that of frame %q is %v, not %v", ErrNested, point.Path, is.Elem(), want.Elem()))
+	}
+	return point, view, nil
+}
+
+// positioned replays a run up to an address, "" for the head.
+func (c *core) positioned(ctx context.Context, id, address string) (Checkpoint, *machine, error) {
+	var point Checkpoint
+	var err error
+	if address != "" {
+		if point, err = c.locate(ctx, id, address); err != nil {
+			return point, nil, err
+		}
+	}
+	m, head, err := c.load(ctx, id, point.Seq)
+	if err != nil || address != "" {
+		return point, m, err
+	}
+	rep := m.report(id, head.Seq)
+	return Checkpoint{Run: id, Seq: head.Seq, Turn: rep.Turn, Superstep: rep.Superstep}, m, nil
+}
+
+// viewOf is a copy of the state of a frame, in the type that the dispatcher's graph has for it.
+func (c *core) viewOf(m *machine, f *frame, point Checkpoint) (state.Image, error) {
+	view := f.view.Draft()
+	if m.plan == c.plan {
+		return view, nil
+	}
+	schema := schemaAt(c.plan, point.Path)
+	if schema == nil {
+		return view, c.changed(point.Run, m.plan.Digest, []string{fmt.Sprintf("frame %q is not in the graph", point.Path)})
+	}
+	next, reasons, err := refit(view, schema)
+	switch {
+	case err != nil:
+		return view, &checkpoint.CorruptError{Run: point.Run, Seq: point.Seq, Reason: err.Error()}
+	case reasons != nil:
+		return view, c.changed(point.Run, m.plan.Digest, reasons)
+	}
+	return next, nil
+}

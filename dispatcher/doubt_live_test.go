@@ -1,0 +1,181 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// doubtBeside is a graph in which a visit with an effect works beside one that takes an hour.
+func doubtBeside(t *testing.T, pay part) *dag.Graph[Tale] {
+	t.Helper()
+	b := dag.New[Tale]("beside")
+	dag.Step(b, "pay", pay)
+	dag.Step(b, "slow", func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Hour) })
+	return frozen(t, b)
+}
+
+// A live run is told what came of an effect by a message: its visit goes on at once if it
+// waits for that, and with the resume if it has failed. A person needs no lease.
+func TestDoubtOfALiveRun(t *testing.T) {
+	for _, doubt := range []dag.Doubt{dag.DoubtAsks, dag.DoubtFails} {
+		synctest.Test(t, func(t *testing.T) {
+			side, store := doubtSide{fails: 1}, new(memory.Store)
+			g := doubtBeside(t, side.pay(dag.InDoubt(doubt)))
+			d := process(t, g, store, dispatcher.Options{})
+			ended := beginRun(t, d)
+			elsewhere := process(t, g, store, dispatcher.Options{})
+			o, err := elsewhere.Open(t.Context(), run)
+			if err != nil || o.Owner == "" || len(o.InDoubt()) != 1 {
+				t.Fatalf("%s: opened %+v: %v", doubt, o, err)
+			}
+			if err := elsewhere.Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("receipt by hand"), dispatcher.Author("Ada")); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			log := readLog(t, store)
+			if doubt == dag.DoubtAsks {
+				if last := log[len(log)-1]; side.ran != 2 || last.Kind != checkpoint.Done || last.Path != "pay" {
+					t.Errorf("%s: the node ran %d times, and the log ends with %s %s", doubt, side.ran, last.Kind, last.Path)
+				}
+			} else if last := log[len(log)-1]; side.ran != 1 || last.Kind != checkpoint.EffectEnded || last.Post == "" {
+				t.Errorf("%s: the node ran %d times, and the log ends with %s", doubt, side.ran, last.Kind)
+			}
+			unchanged(t, store, run, func() {
+				if err := elsewhere.Resolve(t.Context(), run, "pay", "charge", dispatcher.NotHappened("x")); !errors.Is(err, dispatcher.ErrNotInDoubt) {
+					t.Errorf("%s: resolved twice: %v", doubt, err)
+				}
+			})
+			e := <-ended
+			if doubt == dag.DoubtFails {
+				rests(t, e.res, e.err, checkpoint.StatusFailed, "pay")
+				e.res, e.err = d.Resume(t.Context(), run)
+			}
+			if completes(t, e.res, e.err); e.res.State.Word.Get() != "receipt by hand" || side.calls != 1 {
+				t.Errorf("%s: the state has %q, and the effect was done %d times", doubt, e.res.State.Word.Get(), side.calls)
+			}
+		})
+	}
+}
+
+// While its visit is at work nobody can say what came of an effect: it may just be happening.
+func TestDoubtOfAVisitAtWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memory.Store)
+		g := doubtBeside(t, effectOnce(func(ctx context.Context, _ int) (string, error) {
+			return "receipt", heeds(ctx, time.Minute)
+		}))
+		d := process(t, g, store, dispatcher.Options{})
+		ended := beginRun(t, d)
+		unchanged(t, store, run, func() {
+			err := d.Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("x"))
+			var refused *dispatcher.ResolutionError
+			if !errors.Is(err, dispatcher.ErrNotInDoubt) || !errors.As(err, &refused) || refused.Reason != "its visit may be at work: somebody has the run" {
+				t.Errorf("resolved: %v", err)
+			}
+		})
+		o, err := d.Open(t.Context(), run)
+		if err != nil || len(o.Effects) != 1 || o.Effects[0].Advice != "The run is live: it may just be happening. Look again when the run rests." {
+			t.Errorf("opened %+v: %v", o, err)
+		}
+		e := <-ended
+		completes(t, e.res, e.err)
+	})
+}
+
+// What is posted when the owner of the run has just gone is taken by the next one, before the
+// visit runs.
+func TestDoubtResolvedForTheNextOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		side, inner := doubtSide{fails: 1}, new(memory.Store)
+		deaf := &deafStore{Store: inner}
+		g := doubtBeside(t, side.pay(dag.InDoubt(dag.DoubtFails)))
+		ended := beginRun(t, process(t, g, deaf, dispatcher.Options{}))
+		deaf.deaf.Store(true)
+		if err := process(t, g, inner, dispatcher.Options{}).Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("by hand")); err != nil {
+			t.Fatal(err)
+		}
+		e := <-ended
+		rests(t, e.res, e.err, checkpoint.StatusFailed, "pay")
+		if posts, err := inner.Posts(t.Context(), run); err != nil || len(posts) != 1 {
+			t.Fatalf("%d posts wait: %v", len(posts), err)
+		}
+		res, err := process(t, g, inner, dispatcher.Options{}).Resume(t.Context(), run)
+		if completes(t, res, err); res.State.Word.Get() != "by hand" || side.calls != 1 {
+			t.Errorf("the state has %q, and the effect was done %d times", res.State.Word.Get(), side.calls)
+		}
+	})
+}
+
+// A deafStore tells its process of no posts, once it is deaf.
+type deafStore struct {
+	checkpoint.Store
+	deaf atomic.Bool
+}
+
+func (s *deafStore) Posts(ctx context.Context, run string) ([]checkpoint.Post, error) {
+	if s.deaf.Load() {
+		return nil, nil
+	}
+	return s.Store.Posts(ctx, run)
+}
+
+// Of many people who say what happened one is heard: each doubt is resolved once, at rest and
+// live, whether or not a visit waits for it.
+func TestDoubtResolvedByMany(t *testing.T) {
+	for _, doubt := range []dag.Doubt{dag.DoubtTells, dag.DoubtAsks} {
+		for _, live := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				side, store := doubtSide{fails: 1}, new(memory.Store)
+				g := doubtBeside(t, side.pay(dag.InDoubt(doubt)))
+				d := process(t, g, store, dispatcher.Options{})
+				ended := beginRun(t, d)
+				if !live {
+					lasts(2 * time.Hour)
+					e := <-ended
+					ended = nil
+					if e.err == nil {
+						t.Fatal("the run is completed")
+					}
+				}
+				var heard atomic.Int32
+				var all sync.WaitGroup
+				for i := range 16 {
+					all.Go(func() {
+						err := process(t, g, store, dispatcher.Options{}).Resolve(t.Context(), run, "pay", "charge",
+							dispatcher.Happened(fmt.Sprint("receipt ", i)), dispatcher.Author(fmt.Sprint("person ", i)))
+						switch {
+						case err == nil:
+							heard.Add(1)
+						case !errors.Is(err, dispatcher.ErrNotInDoubt):
+							t.Errorf("%s, live=%t: %v", doubt, live, err)
+						}
+					})
+				}
+				all.Wait()
+				if ended != nil {
+					<-ended
+				}
+				ends := 0
+				for _, e := range readLog(t, store) {
+					if e.Kind == checkpoint.EffectEnded {
+						ends++
+					}
+				}
+				if heard.Load() != 1 || ends != 1 {
+					t.Errorf("%s, live=%t: %d were heard, and the effect ends %d times", doubt, live, heard.Load(), ends)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package dispatcher
+
+import (
+	"fmt"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// declared is what the log keeps of what a node says of an effect.
+func declared(call *dag.EffectCall) checkpoint.DeclaredEffect {
+	d := checkpoint.DeclaredEffect{
+		Operation: call.Operation, Touches: call.Touches,
+		Replayable: call.Replayable, Reversible: call.Reversible,
+	}
+	if call.Access.Declared() {
+		d.Access = call.Access.String()
+	}
+	if call.Doubt != dag.DoubtTells {
+		d.Doubt = call.Doubt.String()
+	}
+	return d
+}
+
+// effectID is the idempotency key of an effect: that under which it began.
+func effectID(run string, turn int, path, key string, e *effect) string {
+	return keyOf(run, turn, e.generation) + path + "#" + key
+}
+
+// inDoubt says that nobody knows what came of an effect, and sees to it that what the effect
+// declares for that comes of the visit.
+func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) error {
+	doubt := &dag.InDoubtError{
+		Key: call.Key, Path: v.path, ID: effectID(v.r.id, int(v.turn), v.path, call.Key, e),
+		Begun: e.begun, Doubt: call.Doubt, Err: err,
+	}
+	switch call.Doubt {
+	case dag.DoubtAsks:
+		q := checkpoint.DoubtQuestion{ID: doubt.ID, Input: call.Input, Begun: e.begun, DeclaredEffect: declared(&call)}
+		if err != nil {
+			q.Error = clip(fmt.Sprint(err))
+		}
+		v.put(&question{AskCall: dag.AskCall{Key: call.Key}, effect: &checkpoint.Interrupt{
+			Kind: kindDoubt, Key: call.Key, Question: encode(q), Want: encode(call.Output),
+		}})
+	case dag.DoubtFails:
+		v.fails.CompareAndSwap(nil, doubt)
+	}
+	return doubt
+}
+
+// doubted makes a visit fail in which an effect is in doubt that lets it fail. What broke
+// stays what it is; no other attempt is made.
+func (v *visit) doubted() {
+	doubt := v.fails.Load()
+	if doubt == nil {
+		return
+	}
+	if v.failed == nil || v.failed.returned() || v.failed.kind == dag.FailedOutcome {
+		v.failed = &userError{kind: dag.FailedInDoubt, err: doubt}
+	}
+	v.again = false
+}

@@ -1,0 +1,190 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// ForkOptions say how a run is forked. The zero ForkOptions make one fork, under a fresh id,
+// in which no effect happens.
+type ForkOptions[S any] struct {
+	// Into are the ids of the forks. Nil means N fresh ones.
+	Into []string
+	// N is how many forks there are to be. Zero means as many as Into names, or one.
+	N int
+	// Edit changes the state with which each fork begins, as [Dispatcher.Edit] changes that of
+	// the run's own frame. Nil means that it stays what it was.
+	Edit func(*S)
+	// Effects says what effects do in the forks. Zero means [ReuseOrRefuse].
+	Effects EffectsOfFork
+	// Reason is kept in the logs of the forks. It has at most 1024 bytes. Empty means that
+	// nobody says why.
+	Reason string
+}
+
+// Fork makes new runs that begin at a checkpoint of this one, and returns their ids: all of them
+// or none, durably. The address is one as At takes it; "" is the last checkpoint, which any run
+// has, also one that is live. The run that is forked does not change, and knows nothing of its
+// forks; from here on they share nothing, so that each is run, forked, and deleted by itself.
+//
+// A fork is Pending and goes on, when it is run, from where the run stood then: what had finished
+// is not run again, also in a superstep that was open. What was under way begins anew: nothing
+// that waits or failed is inherited, no attempts, approvals, answers or posts. Labels,
+// correlation, settings and the turn are. Its keys are its own.
+//
+// By [ForkOptions].Effects a fork tries something out. An effect ([dag.Effect]) that the run did
+// behind the checkpoint, in the same visit, under the same key and with the same input, returns in
+// the fork what it returned there, and its function does not run; any other is refused
+// (dag.ErrEffectRefused), or done. So a fork without an edit comes to what the run has come to
+// without doing anything outside, and one with an edit does, or meets, what the edit makes
+// different and nothing else.
+//
+// Of the options [Author] says who does it. ErrExists if there is a run of one of the ids;
+// checkpoint.ErrCursor if the address names no checkpoint of the run; a [*GraphChangedError] if the
+// dispatcher's graph could not go on with the fork; what [Dispatcher.Edit] returns if the edit
+// can't be; checkpoint.ErrUnsupported if the store can't fork. An error means
+// that there is no fork, unless it is ErrCommitUnknown.
+func (d *Dispatcher[S]) Fork(ctx context.Context, run, address string, o ForkOptions[S], options ...RunOption) ([]string, error) {
+	w := forkWish{into: o.Into, n: o.N, edit: erase(o.Edit), state: reflect.TypeFor[*S](), how: o.Effects, reason: o.Reason}
+	return d.inside().fork(ctx, run, address, w, options)
+}
+
+// forkWish is ForkOptions without its type parameter.
+type forkWish struct {
+	into   []string
+	n      int
+	edit   func(any)
+	state  reflect.Type // what edit writes to
+	how    EffectsOfFork
+	reason string
+	by     string
+}
+
+// mostForks is how many runs one call may make: they become durable together.
+const mostForks = 100_000
+
+// ids returns the ids of the forks.
+func (w *forkWish) ids() ([]string, error) {
+	switch {
+	case w.n < 0:
+		return nil, &OptionError{"N", "is negative"}
+	case max(w.n, len(w.into)) > mostForks:
+		return nil, &OptionError{"N", fmt.Sprintf("is %d, and may be %d", max(w.n, len(w.into)), mostForks)}
+	case w.n > 0 && len(w.into) > 0 && w.n != len(w.into):
+		return nil, &OptionError{"N", fmt.Sprintf("is %d, and Into names %d", w.n, len(w.into))}
+	case w.how > Live:
+		return nil, &OptionError{"Effects", fmt.Sprintf("is %d, and none of ReuseOrRefuse, ReuseOrLive and Live", w.how)}
+	}
+	if len(w.into) == 0 {
+		ids := make([]string, max(w.n, 1))
+		for i := range ids {
+			ids[i] = NewRunID()
+		}
+		return ids, nil
+	}
+	named := make(map[string]bool, len(w.into))
+	for _, id := range w.into {
+		if err := checkpoint.CheckRunID(id); err != nil {
+			return nil, &OptionError{"Into", fmt.Sprintf("names %.40q: %s", id, plain(err))}
+		}
+		if named[id] {
+			return nil, &OptionError{"Into", fmt.Sprintf("names %.40q twice", id)}
+		}
+		named[id] = true
+	}
+	return slices.Clone(w.into), nil
+}
+
+func (c *core) fork(ctx context.Context, id, address string, w forkWish, options []RunOption) ([]string, error) {
+	if err := c.exists(ctx, id); err != nil {
+		return nil, err
+	}
+	by, err := c.author(options)
+	if err == nil {
+		err = checkReason(w.reason)
+	}
+	var ids []string
+	if err == nil {
+		ids, err = w.ids()
+	}
+	if err != nil {
+		return nil, c.refuse(id, err)
+	}
+	w.by = by
+	point, err := c.locate(ctx, id, address)
+	if err != nil {
+		return nil, err
+	}
+	base, entries, err := c.forked(ctx, id, point.Seq, &w)
+	if err != nil {
+		return nil, c.refuse(id, err)
+	}
+	f := checkpoint.Fork{Base: base}
+	for _, into := range ids {
+		f.Runs = append(f.Runs, checkpoint.ForkedRun{Run: into, Entries: entries})
+	}
+	if err := c.store.Fork(ctx, f); err != nil {
+		return nil, c.refuse(id, err)
+	}
+	for _, into := range ids {
+		c.hub.grown(into)
+	}
+	return ids, nil
+}
+
+// forked makes the machine that forks of a run at an entry go on from, and what their logs begin
+// with, having looked whether a replay can read it.
+func (c *core) forked(ctx context.Context, id string, at uint64, w *forkWish) ([]byte, []checkpoint.Entry, error) {
+	m, head, err := c.load(ctx, id, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := c.shelve(ctx, id, m, w.how, at, head.Seq)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.fork(ancestor{Run: id, Seq: at}, s)
+	if err := c.carries(id, m); err != nil {
+		return nil, nil, err
+	}
+	base := m.encode()
+	o := &checkpoint.Opening{
+		Graph: m.plan.Name, Digest: m.plan.Digest, Labels: m.told.labels, Correlation: m.told.correlation,
+		Origin: &checkpoint.Origin{
+			Run: id, Seq: at, Base: checkpoint.BaseDigest(base), Turn: m.turn, Step: m.root.ended(), Author: w.by, Reason: w.reason,
+		},
+	}
+	if m.told.settings != nil {
+		o.Settings = &checkpoint.Setting{Value: m.told.settings}
+	}
+	entries := []checkpoint.Entry{{Kind: checkpoint.Opened, Data: encode(o)}}
+	x := said(entries[0], nil)
+	x.live = false
+	x.more().opening = o
+	if x.more().origin, err = parseMachine(base); err != nil {
+		return nil, nil, err
+	}
+	next := newMachine(m.plan)
+	next.replaying = true
+	if err := next.apply(&x); err != nil {
+		return nil, nil, err
+	}
+	edited, err := c.editFork(ctx, id, next, w)
+	return base, append(entries, edited...), err
+}
+
+// editFork returns what the logs of forks say of the edit that they begin with. m is that of
+// a fork.
+func (c *core) editFork(ctx context.Context, id string, m *machine, w *forkWish) ([]checkpoint.Entry, error) {
+	if w.edit == nil {
+		return nil, nil
+	}
+	a := &amendment{c: c, m: m, head: checkpoint.Head{Seq: 1}}
+	e := &editing{c: c, id: id, write: w.edit, want: w.state, said: checkpoint.Edit{Author: w.by, Reason: w.reason}}
+	err := e.amend(ctx, a)
+	return a.entries, err
+}

@@ -1,0 +1,75 @@
+package dispatcher
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// approved returns the approval under which an effect begins, "" if it needs none. If it
+// needs one that it does not have, a person is asked for it when the visit has returned, and
+// nothing begins.
+func (a *effectAttempt) approved() (approval string, err error) {
+	v, key := a.v, a.call.Key
+	if a.is.state == effectBegun && a.is.approval != "" {
+		return a.is.approval, nil // nobody knows how what was approved ended: it goes on
+	}
+	if v.grants == nil && v.r.c.gates == nil {
+		return "", nil
+	}
+	action := Action{
+		Run: v.r.id, Path: v.path, Node: nodePath(v.path),
+		Effect: key, Operation: a.call.Operation, Access: a.call.Access, Input: a.call.Input,
+	}
+	asked := encode(action)
+	if g, ok := v.granted(key); ok && bytes.Equal(g.Question, asked) {
+		if !g.Rejected {
+			return g.ID, nil
+		}
+		if g.By != "" {
+			return "", fmt.Errorf("%w: by %s", dag.ErrDenied, g.By)
+		}
+		return "", dag.ErrDenied
+	}
+	if v.r.c.gates == nil {
+		return "", nil
+	}
+	reason := v.r.c.gates.effect(action)
+	if reason == "" {
+		return "", nil
+	}
+	if err := v.r.c.opts.Limits.allow(asked, "the question whether effect "+key+" may begin"); err != nil {
+		return "", err
+	}
+	v.put(&question{AskCall: dag.AskCall{Key: key}, effect: &checkpoint.Interrupt{
+		Kind: kindEffect, Key: key, Question: asked, By: byGate, Reason: reason,
+	}})
+	return "", fmt.Errorf("it needs an approval: return this error: %w", dag.ErrAsked)
+}
+
+// granted returns what was decided about an effect.
+func (v *visit) granted(key string) (grant, bool) {
+	if v.grants == nil {
+		return grant{}, false
+	}
+	g, ok := v.grants.Load(key)
+	if !ok {
+		return grant{}, false
+	}
+	return g.(grant), true
+}
+
+// granted is what an attempt is told of what was decided; nil is nothing.
+func (o *odd) granted() *sync.Map {
+	if len(o.grants) == 0 {
+		return nil
+	}
+	all := new(sync.Map)
+	for key, g := range o.grants {
+		all.Store(key, g)
+	}
+	return all
+}

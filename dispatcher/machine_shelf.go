@@ -1,0 +1,153 @@
+package dispatcher
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// An EffectsOfFork says what an effect does in a fork. See [ForkOptions].
+type EffectsOfFork uint8
+
+// What an effect does in a fork: with the same input it returns what the origin's did, unless
+// all of them are to be live; and otherwise…
+const (
+	ReuseOrRefuse EffectsOfFork = iota // …it is refused: dag.ErrEffectRefused. Nothing happens outside
+	ReuseOrLive                        // …it is done, under the fork's own key
+	Live                               // every effect is done, under the fork's own key
+)
+
+// A shelf holds what effects have returned in the run that a fork comes from, behind the
+// checkpoint where the fork begins. It never grows. What a visit of the run's own frame could
+// use, or a visit inside it, is dropped when the visit has settled: none of them runs again.
+type shelf struct {
+	how EffectsOfFork
+	// effects are by the visit of the run's own frame, the path of the visit, both with the
+	// turn before them, and the key. The inner maps never change: attempts hold them.
+	effects map[string]map[string]map[string][]shelved
+}
+
+// A shelved is what an effect has returned for an input.
+type shelved struct {
+	Digest string          `json:"digest"` // of its input
+	Output json.RawMessage `json:"output"`
+	Run    string          `json:"run"` // which did it
+}
+
+// onShelf is what a visit is called on a shelf.
+func onShelf(turn int, path string) string {
+	if turn > 1 {
+		return strconv.Itoa(turn) + "/" + path
+	}
+	return path
+}
+
+// rootOf is the visit of the run's own frame that holds a visit, as they are called on a shelf.
+func rootOf(name string) string {
+	first, rest, more := strings.Cut(name, "/")
+	if !more || !isIteration(first) {
+		return first
+	}
+	second, _, _ := strings.Cut(rest, "/")
+	return first + "/" + second
+}
+
+// put adds what an effect has returned. Of several with one input the last one counts.
+func (s *shelf) put(name, key string, e shelved) {
+	root := rootOf(name)
+	if s.effects == nil {
+		s.effects = map[string]map[string]map[string][]shelved{}
+	}
+	if s.effects[root] == nil {
+		s.effects[root] = map[string]map[string][]shelved{}
+	}
+	if s.effects[root][name] == nil {
+		s.effects[root][name] = map[string][]shelved{}
+	}
+	of := s.effects[root][name]
+	for i := range of[key] {
+		if of[key][i].Digest == e.Digest {
+			of[key][i] = e
+			return
+		}
+	}
+	of[key] = append(of[key], e)
+}
+
+// of returns what there is for a visit, by key.
+func (s *shelf) of(name string) map[string][]shelved { return s.effects[rootOf(name)][name] }
+
+// settled drops what nobody can use any more: a visit of the run's own frame has settled.
+func (s *shelf) settled(turn int, name string) { delete(s.effects, onShelf(turn, name)) }
+
+// begun drops what was for turns before this one.
+func (s *shelf) begun(turn int) {
+	for root := range s.effects {
+		first, _, later := strings.Cut(root, "/")
+		if n, err := strconv.Atoi(first); !later || err != nil || n < turn {
+			delete(s.effects, root)
+		}
+	}
+}
+
+// each tells what is on a shelf.
+func (s *shelf) each(tell func(name, key string, e shelved)) {
+	for _, root := range s.effects {
+		for name, of := range root {
+			for key, all := range of {
+				for _, e := range all {
+					tell(name, key, e)
+				}
+			}
+		}
+	}
+}
+
+// A frozenShelf is a shelf in a snapshot.
+type frozenShelf struct {
+	How     EffectsOfFork                   `json:"how,omitempty"`
+	Effects map[string]map[string][]shelved `json:"effects,omitempty"` // by visit and key
+}
+
+func (s *shelf) freeze() *frozenShelf {
+	if s == nil {
+		return nil
+	}
+	z := &frozenShelf{How: s.how}
+	for _, root := range s.effects {
+		for name, of := range root {
+			if z.Effects == nil {
+				z.Effects = map[string]map[string][]shelved{}
+			}
+			z.Effects[name] = of
+		}
+	}
+	return z
+}
+
+func (z *frozenShelf) thaw() *shelf {
+	if z == nil {
+		return nil
+	}
+	s := &shelf{how: z.How}
+	for name, of := range z.Effects {
+		for key, all := range of {
+			for _, e := range all {
+				s.put(name, key, e)
+			}
+		}
+	}
+	return s
+}
+
+// renamed is the shelf under the paths of a new graph.
+func (z *frozenShelf) renamed(c *change) *frozenShelf {
+	if z == nil || len(c.names) == 0 {
+		return z
+	}
+	next := &frozenShelf{How: z.How, Effects: make(map[string]map[string][]shelved, len(z.Effects))}
+	for name, of := range z.Effects {
+		next.Effects[c.renamed(name)] = of
+	}
+	return next
+}

@@ -1,0 +1,32 @@
+package dispatcher
+
+import "context"
+
+// inside is the core of d, nil if d is nil or was not made by New: each call refuses that by
+// called before it does anything.
+func (d *Dispatcher[S]) inside() *core {
+	if d == nil {
+		return nil
+	}
+	return d.core
+}
+
+// named is inside, for a call that has no error to return.
+func (d *Dispatcher[S]) named() *core {
+	c := d.inside()
+	if c == nil {
+		panic("dispatcher: Graph: the Dispatcher is nil: make one with New")
+	}
+	return c
+}
+
+// called refuses what no call can do without.
+func (c *core) called(ctx context.Context) error {
+	switch {
+	case c == nil:
+		return &OptionError{"Dispatcher", "is nil: make one with New"}
+	case ctx == nil:
+		return &OptionError{"context", "is nil: use context.Background() if nothing is to end the call"}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
+)
+
+// An Opened is a run that was looked at and not touched: where it stands, what it waits for,
+// and what came of the effects of the superstep that is open. See Dispatcher.Open.
+type Opened struct {
+	Run        string
+	Status     checkpoint.Status
+	Owner      string // who is at work on it, "" if nobody is
+	Turn       int    // counted from 1
+	Cursor     checkpoint.Cursor
+	Interrupts []Interrupt
+	// Effects are those of visits of the open superstep of the run's own frame, and of all
+	// inside it, in the order in which they began, and behind them those that have not.
+	Effects []OpenEffect
+}
+
+// InDoubt lists the effects of which nobody knows what came.
+func (o *Opened) InDoubt() []OpenEffect {
+	var doubts []OpenEffect
+	for _, e := range o.Effects {
+		if e.InDoubt {
+			doubts = append(doubts, e)
+		}
+	}
+	return doubts
+}
+
+// An EffectPhase says how far an effect is.
+type EffectPhase string
+
+// The phases of effects.
+const (
+	PhaseNotBegun EffectPhase = "not begun"           // a person has rejected it
+	PhaseAwaiting EffectPhase = "awaiting approval"   // a person is asked whether it may begin
+	PhaseApproved EffectPhase = "approved, not begun" // it may begin once
+	PhaseBegun    EffectPhase = "begun"               // in doubt, or done again if it is replayable
+	PhaseEnded    EffectPhase = "ended"               // its output is kept
+	PhaseNotDone  EffectPhase = "not done"            // it did not happen
+	PhaseLost     EffectPhase = "lost"                // it happened, and its output can't be kept
+)
+
+var effectPhases = [...]EffectPhase{
+	effectBegun: PhaseBegun, effectEnded: PhaseEnded, effectNotDone: PhaseNotDone, effectLost: PhaseLost,
+}
+
+// An OpenEffect is what is known of an effect.
+type OpenEffect struct {
+	Path  string // of the visit
+	Key   string // as given to dag.Effect
+	ID    string // the idempotency key that the other side was given
+	Phase EffectPhase
+	// InDoubt: nobody knows whether it happened, and it is not done again by itself.
+	InDoubt bool
+	Advice  string // what to do about it
+	// Declared is what the node says of it.
+	Declared checkpoint.DeclaredEffect
+	Attempt  int             // of the visit, in which it began the last time
+	Digest   string          // of Input
+	Input    json.RawMessage // nil if the log does not have it any more
+	Want     state.Type      // of its output
+	Output   json.RawMessage // of one that has ended
+	Why      string          // of one that is not done, or lost
+	Begun    time.Time       // the last time
+	Took     time.Duration   // of one that has ended
+	// Resolved: it was in doubt, and somebody has said what happened: By, if that is known.
+	Resolved bool
+	By       string
+	// Interrupt is the id of the one in which its visit waits to be told what happened, or for
+	// an approval; "" if it does not.
+	Interrupt string
+}
+
+// String tells the effect on one line: pay#charge (stripe.charge) is begun.
+func (e OpenEffect) String() string {
+	name := e.Path + "#" + e.Key
+	if e.Declared.Operation != "" {
+		name += " (" + e.Declared.Operation + ")"
+	}
+	text := fmt.Sprintf("%s is %s", name, e.Phase)
+	if e.Phase == PhaseEnded {
+		text = name + " has ended"
+	}
+	if e.InDoubt {
+		text += ", in doubt"
+	}
+	if e.By != "" {
+		text += ", says " + e.By
+	}
+	return text
+}
+
+// open is Open.
+func (c *core) open(ctx context.Context, id string) (*Opened, error) {
+	if err := c.exists(ctx, id); err != nil {
+		return nil, err
+	}
+	m, head, err := c.load(ctx, id, 0)
+	if err != nil {
+		return nil, c.refuse(id, err)
+	}
+	info, err := c.store.Stat(ctx, id)
+	if err != nil {
+		return nil, c.refuse(id, err)
+	}
+	o := &Opened{
+		Run: id, Status: m.status, Owner: info.Owner, Turn: m.turn, Effects: m.openEffects(id),
+		Cursor:     checkpoint.Cursor{Run: id, Seq: head.Seq, Visits: m.cursor()},
+		Interrupts: interruptsOf(m.pendings()),
+	}
+	if err := c.readInputs(ctx, id, info.First, o.Effects); err != nil {
+		return nil, c.refuse(id, err)
+	}
+	for i := range o.Effects {
+		o.Effects[i].Advice = o.Effects[i].advice(m, o.Owner != "")
+	}
+	return o, nil
+}
+
+// readInputs reads from the log what effects were given that have ended: the machine keeps it
+// of those alone that have not. What was trimmed is gone.
+func (c *core) readInputs(ctx context.Context, id string, first uint64, all []OpenEffect) error {
+	missing := map[string]json.RawMessage{} // by digest
+	for i := range all {
+		if all[i].Input == nil {
+			missing[all[i].Digest] = nil
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	for e, err := range c.store.Read(ctx, id, max(first, 1), 0) {
+		if err != nil {
+			return err
+		}
+		var b checkpoint.BegunEffect
+		if e.Kind != checkpoint.EffectBegun || json.Unmarshal(e.Data, &b) != nil {
+			continue
+		}
+		if _, wanted := missing[b.Digest]; wanted {
+			missing[b.Digest] = slices.Clone(b.Input)
+		}
+	}
+	for i := range all {
+		if all[i].Input == nil {
+			all[i].Input = missing[all[i].Digest]
+		}
+	}
+	return nil
+}

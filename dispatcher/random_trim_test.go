@@ -1,0 +1,44 @@
+package dispatcher_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A run that is trimmed at every rest, and whose processes die after a few appends, comes to the
+// end that it has undisturbed, and runs nothing again that was durable.
+func TestRandomGraphsTrimmed(t *testing.T) {
+	t.Parallel()
+	n := 0
+	eachCase(t, func(t *testing.T, c *randomCase) {
+		if n++; n%20 != 3 {
+			return
+		}
+		r := rand.New(rand.NewPCG(c.seed, 11))
+		d := drive{c: c, store: new(mortal), opts: dispatcher.Options{Retention: dispatcher.Retention{Last: 1 + r.IntN(2)}}}
+		d.next = func(call int) (int, bool) {
+			if call%2 == 1 {
+				return 0, false
+			}
+			return 2 + r.IntN(6) + call, r.IntN(2) == 0
+		}
+		res, err := d.end(t)
+		sameRest(t, fmt.Sprintf("%d calls", d.calls), res, err, c.want.rest())
+		trimVerified(t, d.store, runID)
+		if err := d.store.revive(t.Context(), 0, false); err != nil {
+			t.Fatal(err)
+		}
+		p := c.newDispatcher(t, d.store, dispatcher.Options{})
+		if err := p.Trim(t.Context(), runID, dispatcher.Retention{Last: 1}); err != nil {
+			t.Fatal(err)
+		}
+		then, err := p.State(t.Context(), runID)
+		if err != nil || restOf(then) != c.want.rest() || len(trimSteps(t, p, runID)) > 1 {
+			t.Errorf("the trimmed run is %v, %v", restOf(then), err)
+		}
+		trimVerified(t, d.store, runID)
+	})
+}

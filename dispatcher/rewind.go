@@ -1,0 +1,114 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// RewindOptions say how a run is rewound. The zero RewindOptions work.
+type RewindOptions struct {
+	// Reason is kept in the log. It has at most 1024 bytes. Empty means that nobody says why.
+	Reason string
+}
+
+// Rewind lets a run go on from an earlier checkpoint of its own, under its name and in its
+// log: what became of it since is abandoned and stays readable, by "run@seq". The address is
+// one as At takes it; "" is the last checkpoint. The run then is Pending: the next Run,
+// Resume or Continue goes on with it. What was under way at the checkpoint begins anew, as in
+// a [Dispatcher.Fork]; numbers of entries go on.
+//
+// What is done again is done again: visits have other idempotency keys than those that were
+// abandoned, so the other side of an effect does not take them for the same. Effects that had
+// begun before the checkpoint in visits which had not finished there stay what they are: they
+// keep what they returned, also if they ended later, or are in doubt, or are done again, under the
+// key that they had. While an effect that began later has not ended, a rewind would forget to ask what came of it: dag.ErrInDoubt.
+//
+// The run may have any status, also Completed, and must not be live: ErrBusy. It returns when
+// the entry is durable. Of the options [Author] says who does it. checkpoint.ErrCursor if the
+// address names no checkpoint of the run; a [*GraphChangedError] if the dispatcher's graph could
+// not go on from there.
+func (d *Dispatcher[S]) Rewind(ctx context.Context, run, address string, o RewindOptions, options ...RunOption) error {
+	return d.inside().rewind(ctx, run, address, o, options)
+}
+
+func (c *core) rewind(ctx context.Context, id, address string, o RewindOptions, options []RunOption) error {
+	if err := c.exists(ctx, id); err != nil {
+		return err
+	}
+	by, err := c.author(options)
+	if err == nil {
+		err = checkReason(o.Reason)
+	}
+	if err != nil {
+		return c.refuse(id, err)
+	}
+	point, err := c.locate(ctx, id, address)
+	if err != nil {
+		return err
+	}
+	return c.refuse(id, c.amend(ctx, id, func(now *machine, head checkpoint.Head) ([]checkpoint.Entry, error) {
+		m, _, err := c.load(ctx, id, point.Seq)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.settleEffects(ctx, id, m, point.Seq, head.Seq); err != nil {
+			return nil, err
+		}
+		if err := m.forgets(now); err != nil {
+			return nil, err
+		}
+		m.rewound(ancestor{Run: id, Seq: point.Seq, Rewound: true}, now)
+		if err := c.carries(id, m); err != nil {
+			return nil, err
+		}
+		return []checkpoint.Entry{{Kind: checkpoint.Rewound, Data: encode(checkpoint.Rewinding{
+			To: point.Seq, Turn: m.turn, Left: now.turn, Graph: m.plan.Name, Digest: m.plan.Digest,
+			Author: by, Reason: o.Reason, Machine: m.encode(),
+		})}}, nil
+	}))
+}
+
+func checkReason(reason string) error {
+	if what := badText(reason, maxLabel); what != "" {
+		return &OptionError{"Reason", what}
+	}
+	return nil
+}
+
+// last is the last checkpoint that was not abandoned.
+func (c *core) last(ctx context.Context, id string) (Checkpoint, error) {
+	var last Checkpoint
+	for p, err := range c.past(ctx, id) {
+		if err != nil {
+			return Checkpoint{}, c.refuse(id, err)
+		}
+		if !p.Abandoned {
+			last = p.Checkpoint
+		}
+	}
+	if last.Seq == 0 {
+		return last, notThere(id, "")
+	}
+	return last, nil
+}
+
+// forgets returns an error that names an effect that was begun and has not ended, if m, to which
+// the run is to go back, knows nothing of it.
+func (m *machine) forgets(now *machine) error {
+	for _, path := range slices.Sorted(maps.Keys(now.effects)) {
+		for _, key := range slices.Sorted(maps.Keys(now.effects[path])) {
+			was, is := m.effects[path][key], now.effects[path][key]
+			if is.state != effectBegun || m.turn == now.turn && was.under(is.generation) {
+				continue
+			}
+			return fmt.Errorf("%w: effect %q of visit %s was begun and has not ended, and the rewound run would not know it: "+
+				"let the run go on until it has ended, or Resolve it", dag.ErrInDoubt, key, path)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A settling tells a machine that was replayed up to an entry what came, behind it, of the
+// effects that it knows and that had not ended. It reads the log to its head, since what was
+// abandoned in it has happened all the same: the other side knows an effect by its key, which
+// is that of a visit in a generation of the run.
+type settling struct {
+	m          *machine
+	generation int // of the run, at the entry
+	open       []*unsettled
+}
+
+// An unsettled effect is one of m that has not ended, as far as it was followed.
+type unsettled struct {
+	path, key string
+	// generations in which it has begun. One that begins under its path and key while it is not
+	// followed does so in another generation, so it can't be taken for this one.
+	generations []int
+	// followed is whether the effect of this path and key is this one, here in the log.
+	followed bool
+}
+
+// settleEffects tells a machine that was replayed up to an entry how the effects ended that
+// had not ended there.
+func (c *core) settleEffects(ctx context.Context, id string, m *machine, from, to uint64) error {
+	s := &settling{m: m, generation: m.generation}
+	for path, of := range m.effects {
+		for key, e := range of {
+			if e.state == effectBegun || e.state == effectNotDone {
+				s.open = append(s.open, &unsettled{path, key, []int{e.generation}, true})
+			}
+		}
+	}
+	if len(s.open) == 0 || from == to {
+		return nil
+	}
+	for e, err := range c.store.Read(ctx, id, from+1, to) {
+		if err != nil {
+			return err
+		}
+		if err := s.hear(&e); err != nil {
+			return &checkpoint.CorruptError{Run: id, Seq: e.Seq, Reason: err.Error()}
+		}
+	}
+	return nil
+}
+
+// hear follows the log by an entry. Whether the visit of an effect is open does not matter: it
+// may have finished where m stands, and may run again when a frame around it is voided.
+func (s *settling) hear(e *checkpoint.Entry) error {
+	switch e.Kind {
+	case checkpoint.TurnBegun: // the same path is another visit from here on
+		for _, u := range s.open {
+			u.followed = false
+		}
+	case checkpoint.Rewound:
+		return s.rewound(e)
+	case checkpoint.EffectBegun, checkpoint.EffectEnded:
+		for _, u := range s.open {
+			if u.followed && u.path == e.Path && u.key == e.ID {
+				return s.settle(u, e)
+			}
+		}
+	}
+	return nil
+}
+
+// rewound finds which of the effects the run knows where it goes on.
+func (s *settling) rewound(e *checkpoint.Entry) error {
+	var d checkpoint.Rewinding
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return err
+	}
+	z, err := parseMachine(d.Machine)
+	if err != nil {
+		return err
+	}
+	s.generation = z.Generation
+	for _, u := range s.open {
+		is, known := z.Effects[u.path][u.key]
+		u.followed = known && z.Turn == s.m.turn && slices.Contains(u.generations, is.Generation)
+	}
+	return nil
+}
+
+// settle takes over an entry of an effect. Under which approval it began does not matter: the
+// visit begins anew, and has none that is not spent.
+func (s *settling) settle(u *unsettled, e *checkpoint.Entry) error {
+	is := s.m.effects[u.path][u.key]
+	switch {
+	case e.Kind == checkpoint.EffectBegun && is.state != effectEnded && is.state != effectLost:
+		var b checkpoint.BegunEffect
+		if err := json.Unmarshal(e.Data, &b); err != nil {
+			return err
+		}
+		is = is.begin(&b, e.Attempt, s.generation)
+		u.generations = append(u.generations, is.generation)
+	case e.Kind == checkpoint.EffectEnded && is.state == effectBegun:
+		var end checkpoint.EndedEffect
+		if err := json.Unmarshal(e.Data, &end); err != nil {
+			return err
+		}
+		is = is.end(&end)
+	}
+	s.m.setEffect(&fact{Path: u.path, extra: &extra{ID: u.key}}, is)
+	return nil
+}
+
+// under reports whether the effect, which may be nil, was begun in a generation of the run and
+// is not known to have ended.
+func (was *effect) under(generation int) bool {
+	return was != nil && was.state == effectBegun && was.generation == generation
+}

@@ -1,0 +1,161 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// rewindBeside is a loop of two iterations beside a node "pay". With the options that first
+// returns the loop waits until ready is closed, and pay is told when it is done: so "loop/1@1"
+// is a checkpoint in the midst of pay.
+func rewindBeside(t testing.TB, pay func(ctx context.Context, looped <-chan struct{}) error) (
+	g *dag.Graph[Tale], first func(dispatcher.Options, <-chan struct{}) dispatcher.Options,
+) {
+	t.Helper()
+	var w witness
+	body := dag.New[Tale]("body")
+	dag.Step(body, "in", w.sees(nil))
+	b := dag.New[Tale]("beside")
+	looped := make(chan struct{})
+	dag.Loop(b, "loop", frozen(t, body), func(s *Tale) bool { return s.Said.Len() >= 2 }, 3)
+	dag.Step(b, "pay", func(ctx context.Context, _ *Tale) error { return pay(ctx, looped) })
+	return frozen(t, b), func(o dispatcher.Options, ready <-chan struct{}) dispatcher.Options {
+		o.Observe = func(e dispatcher.Event) {
+			if e.Kind == dispatcher.VisitStarted && e.Path == "loop/1/in" {
+				<-ready
+			}
+			if e.Kind == dispatcher.VisitDone && e.Path == "loop" {
+				close(looped)
+			}
+		}
+		return o
+	}
+}
+
+// Promise P4: an effect that was begun, and of which nobody knows whether it happened, begins
+// again under the key that it had, also behind a rewind: the other side knows it by that one. If
+// it was approved it goes on under its approval, for that one key.
+func TestRewoundReplayableEffectKeepsItsKey(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var keys []string
+		begun := make(chan struct{})
+		g, first := rewindBeside(t, func(ctx context.Context, looped <-chan struct{}) error {
+			_, err := dag.Effect(ctx, "pay", 1, func(ctx context.Context, _ int) (int, error) {
+				keys = append(keys, dag.Key(ctx))
+				if len(keys) == 1 {
+					close(begun)
+					<-looped
+				}
+				if len(keys) < 4 {
+					return 0, errors.New("no reply")
+				}
+				return 1, nil
+			}, dag.Replayable)
+			return err
+		})
+		res, err := callsDispatcher(t, g, store, first(o, begun)).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "pay")
+		d := callsDispatcher(t, g, store, o)
+		for n := range 3 {
+			if err := d.Rewind(t.Context(), run, "loop/1@1", dispatcher.RewindOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Run(t.Context(), run, nil)
+			if n < 2 {
+				rests(t, res, err, checkpoint.StatusFailed, "pay")
+				sameMachine(t, d, run)
+				continue
+			}
+			completes(t, res, err)
+		}
+		if want := slices.Repeat([]string{"tale/pay#pay"}, 4); !slices.Equal(keys, want) {
+			t.Errorf("the effect was done under %q, want %q", keys, want)
+		}
+		sameMachine(t, d, run)
+	})
+}
+
+// An effect that did not happen before the checkpoint, and did in a later attempt behind it, has
+// happened for the rewound run.
+func TestRewoundRunKnowsALaterAttempt(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var tries, bank atomic.Int32
+		refused := make(chan struct{})
+		g, first := rewindBeside(t, func(ctx context.Context, looped <-chan struct{}) error {
+			_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) {
+				if tries.Add(1) == 1 {
+					return 0, dag.NotDone
+				}
+				return int(bank.Add(1)), nil
+			})
+			if tries.Load() == 1 {
+				close(refused)
+				<-looped
+			}
+			return err
+		})
+		d := callsDispatcher(t, g, store, first(o, refused))
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "pay")
+		d = callsDispatcher(t, g, store, o)
+		res, err = d.Resume(t.Context(), run)
+		completes(t, res, err)
+		for range 2 {
+			if err := d.Rewind(t.Context(), run, "loop/1@1", dispatcher.RewindOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			res, err = d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+		}
+		if n := bank.Load(); n != 1 {
+			t.Errorf("the effect happened %d times", n)
+		}
+		sameMachine(t, d, run)
+	})
+}
+
+// What somebody has said of an effect that was in doubt at the checkpoint stays said, also if
+// that was behind another rewind to it.
+func TestRewoundRunKnowsAResolution(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var bank atomic.Int32
+		begun := make(chan struct{})
+		g, first := rewindBeside(t, func(ctx context.Context, looped <-chan struct{}) error {
+			_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) {
+				bank.Add(1)
+				close(begun)
+				<-looped
+				return 0, errors.New("no reply")
+			})
+			return err
+		})
+		d := callsDispatcher(t, g, store, first(o, begun))
+		if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dag.ErrInDoubt) {
+			t.Fatalf("the run came to %v", err)
+		}
+		d = callsDispatcher(t, g, store, o)
+		for n := range 3 {
+			if err := d.Rewind(t.Context(), run, "loop/1@1", dispatcher.RewindOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if n == 0 {
+				if err := d.Resolve(t.Context(), run, "pay", "pay", dispatcher.Happened(1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+		}
+		if n := bank.Load(); n != 1 {
+			t.Errorf("the effect happened %d times", n)
+		}
+		sameMachine(t, d, run)
+	})
+}

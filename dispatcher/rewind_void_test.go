@@ -1,0 +1,79 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// An effect of a visit that had finished at the checkpoint can end behind it, when the superstep
+// around it was voided and ran again. A rewind takes that as it is, though the frame of the
+// visit is gone at the checkpoint.
+func TestRewoundPastAVoidedFrame(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		tries, iterations := 0, 0
+		body := dag.New[Tale]("body")
+		dag.Step(body, "in", func(ctx context.Context, s *Tale) error {
+			s.Said.Append("in")
+			s.Word.Set("loop")
+			if iterations++; s.Said.Len() > 1 {
+				return nil
+			}
+			_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) {
+				if tries++; tries == 1 {
+					return 0, errors.New("no reply")
+				}
+				return tries, nil
+			}, dag.Replayable)
+			if tries == 1 {
+				return nil // the node goes on without it
+			}
+			return err
+		})
+		b := dag.New[Tale]("voided")
+		dag.Loop(b, "loop", frozen(t, body), func(s *Tale) bool { return s.Said.Len() >= 2 }, 3)
+		conflicts := true
+		dag.Step(b, "other", func(_ context.Context, s *Tale) error {
+			if conflicts {
+				s.Word.Set("other")
+			}
+			return nil
+		})
+		d := callsDispatcher(t, frozen(t, b), store, o)
+		if _, err := d.Run(t.Context(), run, nil); err == nil {
+			t.Fatal("the run completed in spite of the conflict")
+		}
+		conflicts = false
+		res, err := d.Resume(t.Context(), run)
+		completes(t, res, err)
+		if tries != 2 || iterations != 4 {
+			t.Fatalf("the effect was tried %d times in %d iterations", tries, iterations)
+		}
+		first := uint64(0)
+		for p, err := range d.History(t.Context(), run) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Path == "loop/2" && (first == 0 || p.Seq < first) {
+				first = p.Seq
+			}
+		}
+		at := dispatcher.Checkpoint{Run: run, Seq: first}.Address()
+		if err := d.Rewind(t.Context(), run, at, dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Run(t.Context(), run, nil)
+		if err != nil { // the other node had finished at the checkpoint: the conflict is there again
+			res, err = d.Resume(t.Context(), run)
+		}
+		completes(t, res, err)
+		if tries != 2 {
+			t.Errorf("the effect was tried %d times", tries)
+		}
+		sameMachine(t, d, run)
+	})
+}

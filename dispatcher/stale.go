@@ -1,0 +1,150 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// A StaleError says that a run can't go on because something that a visit of it has used is
+// stale. Nothing has changed.
+type StaleError struct {
+	Run        string
+	Path       string // of the visit
+	Dependency dag.Dependency
+	Age        time.Duration // of what was captured
+	// Rewind is the address of a checkpoint before the visit, from which the run can go on by
+	// Rewind or Fork; "" if Options.Revalidate has refused the dependency.
+	Rewind string
+	Err    error // of Options.Revalidate; else nil
+}
+
+func (e *StaleError) Error() string {
+	text := fmt.Sprintf("dispatcher: run %q: visit %s depends on %q, which was captured %v ago and can be trusted for %v",
+		e.Run, e.Path, e.Dependency.Name, e.Age.Round(time.Millisecond), e.Dependency.StaleAfter)
+	if e.Err != nil {
+		return text + ": " + plain(e.Err)
+	}
+	return text + fmt.Sprintf(", and what it led to is merged: rewind to checkpoint %q", e.Rewind)
+}
+
+func (e *StaleError) Unwrap() error { return e.Err }
+
+// freshen looks at how old the run is that is about to go on, and what it depends on. It
+// returns visits to be voided, and warns of what is ignored.
+func (r *run) freshen() (voids []string, err error) {
+	now := r.c.opts.now()
+	if err := r.warnOfAge(now); err != nil {
+		return nil, err
+	}
+	for _, d := range r.m.dependents() {
+		age := now.Sub(d.Captured)
+		if age <= d.StaleAfter {
+			continue
+		}
+		stale := &StaleError{Run: r.id, Path: d.path, Age: age, Dependency: dag.Dependency{
+			Name: d.Name, Captured: d.Captured, StaleAfter: d.StaleAfter, OnStale: dag.OnStale(d.OnStale),
+		}}
+		switch dag.OnStale(d.OnStale) {
+		case dag.Revalidate:
+			if stale.Err = r.c.revalidate(r.ctx, stale.Dependency); stale.Err != nil {
+				return nil, stale
+			}
+		case dag.Invalidate:
+			if t := r.m.find(d.path); t == nil || t.phase != finished || !t.keeps() {
+				stale.Rewind = strconv.Itoa(max(d.step-1, 0))
+				return nil, stale
+			}
+			if !slices.Contains(voids, d.path) {
+				voids = append(voids, d.path)
+			}
+		default:
+			r.warnings = append(r.warnings, fmt.Sprintf("visit %s depends on %q, which was captured %v ago and can be trusted for %v",
+				d.path, d.Name, age.Round(time.Millisecond), d.StaleAfter))
+		}
+	}
+	return voids, nil
+}
+
+// warnOfAge warns of a run that has rested for long, or was left behind long ago: of that the
+// last entry tells.
+func (r *run) warnOfAge(now time.Time) error {
+	limit, since := r.c.opts.StaleAfter, r.m.since
+	if since.IsZero() || now.Sub(since) <= limit {
+		return nil
+	}
+	if head := r.journal.head.Seq; !r.m.status.Resting() {
+		for e, err := range r.c.store.Read(r.stored, r.id, head, head) {
+			if err != nil {
+				return err
+			}
+			since = e.At
+		}
+	}
+	if age := now.Sub(since); age > limit {
+		r.warnings = append(r.warnings, fmt.Sprintf("the run has rested for %v, longer than %v: what it knows may be out of date",
+			age.Round(time.Millisecond), limit))
+	}
+	return nil
+}
+
+// revalidate asks the program.
+func (c *core) revalidate(ctx context.Context, d dag.Dependency) (err error) {
+	if c.opts.Revalidate == nil {
+		return &OptionError{"Revalidate", "is nil, and a dependency is to be revalidated"}
+	}
+	if u := protect(func() { err = c.opts.Revalidate(ctx, d) }); u != nil {
+		return &FaultError{Kind: "revalidate", Message: u.Error(), Stack: u.stack, Err: u.err}
+	}
+	return err
+}
+
+// A dependency is one that a visit has told, on top of those before it.
+type dependency struct {
+	checkpoint.Dependency
+	before *dependency
+}
+
+// Depends implements [dag.Depender].
+func (v *visit) Depends(d dag.Dependency) error {
+	if v.over.Load() {
+		return fmt.Errorf("dispatcher: Depends(%q): %w", d.Name, dag.ErrVisitOver)
+	}
+	if d.Captured.IsZero() {
+		d.Captured = v.r.c.opts.now()
+	}
+	last := &dependency{Dependency: checkpoint.Dependency{
+		Name: d.Name, Captured: d.Captured, StaleAfter: d.StaleAfter, OnStale: string(d.OnStale),
+	}}
+	for {
+		last.before = v.depends.Load()
+		if v.depends.CompareAndSwap(last.before, last) {
+			return nil
+		}
+	}
+}
+
+// depended completes the entry of a visit that is done with what it depends on.
+func (v *visit) depended(done *fact) {
+	last := v.depends.Load()
+	if last == nil {
+		return
+	}
+	var s checkpoint.Substitution
+	if v.round != nil {
+		s = v.round.done
+	}
+	for d := last; d != nil; d = d.before {
+		if !slices.ContainsFunc(s.Depends, func(x checkpoint.Dependency) bool { return x.Name == d.Name }) {
+			s.Depends = append(s.Depends, d.Dependency)
+		}
+	}
+	slices.SortFunc(s.Depends, func(a, b checkpoint.Dependency) int { return strings.Compare(a.Name, b.Name) })
+	done.more().Data = encode(s)
+}

@@ -1,0 +1,135 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// Tag gives a checkpoint of a run a name, by which [Dispatcher.At] and all else that takes
+// an address finds it: "tag:NAME". The address is one as At takes it; "" is the last checkpoint.
+// The run may be in any status, and live: Tag returns when the name is durable and found. The
+// graph of the run may be another than the dispatcher's.
+//
+// A name stays where it was given, so that nothing is lost to a name that is used again:
+// giving it to another checkpoint is a [*TagError], to the same one changes nothing. It has
+// 1 to 128 bytes of UTF-8 without control characters and without an @. Of the options
+// [Author] says who gives it.
+func (d *Dispatcher[S]) Tag(ctx context.Context, run, address, name string, options ...RunOption) error {
+	return d.inside().tag(ctx, run, address, name, options)
+}
+
+// A TagError says that a name is given to another checkpoint of the run. Nothing has changed.
+type TagError struct {
+	Run  string
+	Name string
+	Seq  uint64 // where the name is
+}
+
+func (e *TagError) Error() string {
+	return fmt.Sprintf("dispatcher: run %q: the tag %q is given to %s@%d and stays there: use another name",
+		e.Run, e.Name, e.Run, e.Seq)
+}
+
+// maxTag is how many bytes a tag may have.
+const maxTag = 128
+
+// tagAddress is what an address begins with that is a tag. No other address does and has no @.
+const tagAddress = "tag:"
+
+func checkTag(name string) error {
+	reason := badText(name, maxTag)
+	switch {
+	case name == "":
+		reason = "is empty"
+	case strings.ContainsRune(name, '@'):
+		reason = "holds an @, as no name does that is part of an address"
+	}
+	if reason != "" {
+		return &OptionError{fmt.Sprintf("tag %.40q", name), reason}
+	}
+	if reason := secretForm(name); reason != "" {
+		return &SecretError{"tag", ".", reason}
+	}
+	return nil
+}
+
+// tag is Tag. The name is posted first, under an id made of it, so that of two different
+// checkpoints that are given it at once the store refuses the second. Then whoever has the
+// lease, a live run or Tag itself, drains it into the log.
+func (c *core) tag(ctx context.Context, id, address, name string, options []RunOption) error {
+	if err := c.exists(ctx, id); err != nil {
+		return err
+	}
+	by, err := c.author(options)
+	if err == nil {
+		err = checkTag(name)
+	}
+	if err != nil {
+		return c.refuse(id, err)
+	}
+	point, err := c.locate(ctx, id, address)
+	if err != nil {
+		return err
+	}
+	if done, err := c.hasTag(ctx, id, name, point.Seq); done || err != nil {
+		return err
+	}
+	post := checkpoint.Post{
+		ID: "tag:" + name, Kind: postTag,
+		Data: encode(checkpoint.Tag{Name: name, Seq: point.Seq, Author: by}),
+	}
+	err = c.store.Post(ctx, id, post)
+	if err == nil {
+		_, err = c.drain(ctx, id, post.ID)
+	}
+	if err != nil && !busy(err) && !errors.Is(err, checkpoint.ErrConflict) {
+		return c.refuse(id, err)
+	}
+	done, err := c.hasTag(ctx, id, name, point.Seq) // of somebody else, meanwhile
+	if err == nil && !done {
+		err = c.refuse(id, checkpoint.ErrConflict)
+	}
+	return err
+}
+
+// hasTag reports whether a name is given to the entry seq; if it is to another, by an error.
+func (c *core) hasTag(ctx context.Context, id, name string, seq uint64) (bool, error) {
+	tags, err := c.tags(ctx, id)
+	if err != nil {
+		return false, c.refuse(id, err)
+	}
+	at, ok := tags[name]
+	if ok && at != seq {
+		return false, &TagError{id, name, at}
+	}
+	return ok, nil
+}
+
+// tags are the names that checkpoints of a run have: those of its log, and those that were
+// posted and not drained yet. Those are read first, so that none is missed that is drained
+// meanwhile.
+func (c *core) tags(ctx context.Context, id string) (map[string]uint64, error) {
+	posts, err := c.store.Posts(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	tags := map[string]uint64{}
+	for _, p := range posts {
+		var t checkpoint.Tag
+		if p.Kind == postTag && json.Unmarshal(p.Data, &t) == nil {
+			tags[t.Name] = t.Seq
+		}
+	}
+	m, _, err := c.load(ctx, id, 0)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(tags, m.tags)
+	return tags, nil
+}

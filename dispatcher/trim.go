@@ -1,0 +1,198 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A Retention says what of a run's past is kept when it is trimmed. What any of its fields keeps stays,
+// and so does the last checkpoint with all that follows it. The zero
+// Retention keeps everything.
+type Retention struct {
+	// Last is how many checkpoints stay, counted from the last one. Zero means that their number
+	// keeps none but the last.
+	Last int
+	// Age is how old a checkpoint may be that stays. Zero means that its age keeps none.
+	Age time.Duration
+	// Tagged checkpoints stay readable by At, Fork, Rewind and Diff, however old they are: the
+	// state of the whole run, and not the entries round it. Zero means that they go like others.
+	Tagged bool
+}
+
+func (k *Retention) check(option string) error {
+	switch {
+	case k.Last < 0:
+		return &OptionError{option + ".Last", "is negative"}
+	case k.Age < 0:
+		return &OptionError{option + ".Age", "is negative"}
+	}
+	return nil
+}
+
+// Trim drops the past of a run that nobody is at work on, but for what keep says: the entries
+// before the oldest checkpoint that stays. A machine that the store keeps takes their place, and
+// an entry says so, so that the log can still be verified and the run goes on as before. What was
+// dropped is checkpoint.ErrTrimmed for events and checkpoint.ErrCursor as an address; Blame names
+// nobody for it. Forks of the run keep all that they need.
+//
+// It returns when that is durable; if nothing is to be dropped it does nothing. ErrBusy if the run
+// is live; checkpoint.ErrUnsupported if the store can't trim. A zero Retention is refused:
+// to keep nothing but the last checkpoint, say Last: 1. Of the options [Author] says who does it.
+func (d *Dispatcher[S]) Trim(ctx context.Context, run string, keep Retention, options ...RunOption) error {
+	return d.inside().trim(ctx, run, keep, options)
+}
+
+func (c *core) trim(ctx context.Context, id string, keep Retention, options []RunOption) error {
+	if err := c.exists(ctx, id); err != nil {
+		return err
+	}
+	by, err := c.author(options)
+	if err == nil {
+		err = keep.check("Retention")
+	}
+	if err == nil && keep == (Retention{}) {
+		err = &OptionError{"Retention", "keeps everything: say at least Last: 1"}
+	}
+	if err != nil {
+		return c.refuse(id, err)
+	}
+	return c.refuse(id, c.trimmed(ctx, id, keep, by))
+}
+
+// trimmed trims a run that nobody is at work on.
+func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string) error {
+	if _, ok := c.strays.Load(id); ok {
+		return ErrStillRunning
+	}
+	lease, err := c.acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer c.release(lease)
+	info, err := c.store.Stat(ctx, id)
+	if err != nil {
+		return err
+	}
+	t, bases, err := c.trimming(ctx, &info, keep)
+	if err != nil || t.First == 0 {
+		return err
+	}
+	t.Author = by
+	_, err = c.store.Trim(ctx, lease, info.Head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: encode(t)}, bases...)
+	c.hub.grown(id)
+	return err
+}
+
+// trimming says what is dropped, and makes the machines that take its place. If nothing is, First
+// is 0.
+func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retention) (t checkpoint.Trimming, bases [][]byte, err error) {
+	cut, err := c.cut(ctx, info.Run, keep)
+	if err != nil || cut <= max(info.First, 1) {
+		return t, nil, err
+	}
+	m, _, err := c.load(ctx, info.Run, cut-1)
+	if err != nil {
+		return t, nil, err
+	}
+	base := m.encode()
+	t = checkpoint.Trimming{First: cut, Base: checkpoint.BaseDigest(base)}
+	bases = [][]byte{base}
+	if !keep.Tagged {
+		return t, bases, nil
+	}
+	tags, err := c.tags(ctx, info.Run)
+	if err != nil {
+		return t, nil, err
+	}
+	seqs := slices.Compact(slices.Sorted(maps.Values(tags)))
+	for _, seq := range seqs {
+		if seq >= cut {
+			break
+		}
+		i := slices.IndexFunc(info.Pins, func(p checkpoint.Pin) bool { return p.Seq == seq })
+		if i >= 0 {
+			t.Pins = append(t.Pins, info.Pins[i])
+			continue
+		}
+		m, _, err := c.load(ctx, info.Run, seq)
+		if errors.Is(err, checkpoint.ErrTrimmed) {
+			continue // by somebody who did not keep it
+		}
+		if err != nil {
+			return t, nil, err
+		}
+		base := m.encode()
+		p := checkpoint.Pin{Seq: seq, Base: checkpoint.BaseDigest(base)}
+		if !slices.ContainsFunc(bases, func(b []byte) bool { return checkpoint.BaseDigest(b) == p.Base }) {
+			bases = append(bases, base)
+		}
+		t.Pins = append(t.Pins, p)
+	}
+	return t, bases, nil
+}
+
+// cut finds the oldest checkpoint that stays, and all behind it: 0 if there is none.
+func (c *core) cut(ctx context.Context, id string, keep Retention) (uint64, error) {
+	var all []Past
+	for p, err := range c.past(ctx, id) {
+		if err != nil {
+			return 0, err
+		}
+		if p.Cause == CauseSuperstep && !p.pinned {
+			all = append(all, p)
+		}
+	}
+	if len(all) == 0 {
+		return 0, nil
+	}
+	from := max(len(all)-max(keep.Last, 1), 0)
+	if keep.Age > 0 {
+		oldest := c.opts.now().Add(-keep.Age)
+		if i := slices.IndexFunc(all, func(p Past) bool { return !p.At.Before(oldest) }); i >= 0 {
+			from = min(from, i)
+		}
+	}
+	return all[from].Seq, nil
+}
+
+// retain trims a run that has come to rest, as Options.Retention says. It returns what is to be
+// told if that did not work: the run is none the worse for it.
+func (c *core) retain(ctx context.Context, id string) string {
+	if c.opts.Retention == (Retention{}) || ctx.Err() != nil {
+		return ""
+	}
+	if err := c.trimmed(ctx, id, c.opts.Retention, ""); err != nil && !busy(err) {
+		return fmt.Sprintf("the past was not trimmed: %s", plain(err))
+	}
+	return ""
+}
+
+// behind begins a replay of what is left of a trimmed run: with the machine that its past led to,
+// or, of a checkpoint that was kept for its name, with that one.
+func (c *core) behind(ctx context.Context, m *machine, info *checkpoint.Info, upTo uint64) (uint64, error) {
+	digest, at := info.Base, info.First-1
+	if upTo < at {
+		i := slices.IndexFunc(info.Pins, func(p checkpoint.Pin) bool { return p.Seq == upTo })
+		if i < 0 {
+			return 0, &checkpoint.TrimmedError{Run: info.Run, First: info.First}
+		}
+		digest, at = info.Pins[i].Base, upTo
+	}
+	z, err := c.base(ctx, info.Run, digest)
+	if err == nil {
+		m.plan, err = c.planOf(ctx, info.Run, z.Graph)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if err := m.thawAll(z); err != nil {
+		return 0, &checkpoint.CorruptError{Run: info.Run, Seq: at, Reason: "base: " + err.Error()}
+	}
+	return at, nil
+}

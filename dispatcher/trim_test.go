@@ -1,0 +1,182 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// trimSteps lists which supersteps of a run are there.
+func trimSteps[S any](t *testing.T, d *dispatcher.Dispatcher[S], id string) []int {
+	t.Helper()
+	var steps []int
+	for p, err := range d.History(t.Context(), id) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, p.Superstep)
+	}
+	return steps
+}
+
+func trimVerified(t *testing.T, store checkpoint.Store, id string) {
+	t.Helper()
+	for f, err := range checkpoint.Verify(t.Context(), store, id) {
+		t.Errorf("%s: %v, %v", id, f, err)
+	}
+}
+
+// A trimmed run goes on as if nothing had happened. What was dropped is refused by name, what was
+// kept for its name is read, and forks have all that they need.
+func TestTrimmedRunGoesOn(t *testing.T) {
+	t.Parallel()
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var w witness
+		o.InterruptBefore = []string{"e"}
+		d := callsDispatcher(t, rewindLine(t, &w, "a", "b", "c", "d", "e"), store, o)
+		res, err := d.Run(t.Context(), run, nil, dispatcher.Labels(map[string]string{"team": "red"}))
+		rests(t, res, err, checkpoint.StatusInterrupted, "e")
+		if err := d.Tag(t.Context(), run, "2", "good"); err != nil {
+			t.Fatal(err)
+		}
+		forkOne(t, d, "1", "fork", dispatcher.ReuseOrLive)
+		if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1, Tagged: true}, dispatcher.Author("ann")); err != nil {
+			t.Fatal(err)
+		}
+		info, err := store.Stat(t.Context(), run)
+		if err != nil || info.First <= 1 || info.Status != checkpoint.StatusInterrupted {
+			t.Errorf("the log begins at %d, and the run is %s, %v", info.First, info.Status, err)
+		}
+		if got := trimSteps(t, d, run); !slices.Equal(got, []int{2, 4}) {
+			t.Errorf("the supersteps %v are there", got)
+		}
+		if then, err := d.At(t.Context(), run, "tag:good"); err != nil || then.Superstep != 2 {
+			t.Errorf("what was kept is of superstep %d, %v", then.Superstep, err)
+		}
+		for _, at := range []string{"1", "3", run + "@4"} {
+			if _, err := d.At(t.Context(), run, at); !errors.Is(err, checkpoint.ErrCursor) {
+				t.Errorf("%s is %v", at, err)
+			}
+		}
+		for _, err := range d.Events(t.Context(), run, dispatcher.Listen{Since: 2}) {
+			if !errors.Is(err, checkpoint.ErrTrimmed) {
+				t.Errorf("events of what was dropped are %v", err)
+			}
+		}
+		trimVerified(t, store, run)
+		unchanged(t, trimReads{store}, run, func() { // there is nothing more to drop
+			if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 7}); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := d.Fork(t.Context(), run, "tag:good", dispatcher.ForkOptions[Tale]{Into: []string{"kept"}}); err != nil {
+			t.Fatal(err)
+		}
+		w.took()
+		d = callsDispatcher(t, rewindLine(t, &w, "a", "b", "c", "d", "e"), store, dispatcher.Options{Paranoid: o.Paranoid})
+		for id, want := range map[string][]string{run: {"e"}, "fork": {"b", "c", "d", "e"}, "kept": {"c", "d", "e"}} {
+			res, err := d.Resume(t.Context(), id)
+			completes(t, res, err)
+			w.expect(t, want...)
+			says(t, res.State, "a", "b", "c", "d", "e")
+			if res.Labels["team"] != "red" {
+				t.Errorf("%s has the labels %v", id, res.Labels)
+			}
+			trimVerified(t, store, id)
+		}
+		if got, want := blameText(t, d, run, "", "Said"), "Said: [before at tale@9 visit d at tale@10 visit e at tale@17]"; len(got) != 1 || got[0][:22] != want[:22] {
+			t.Errorf("to blame are %q", got)
+		}
+		if err := d.Rewind(t.Context(), run, "tag:good", dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		w.expect(t, "c", "d", "e")
+	})
+}
+
+// trimReads is a store whose logs are read from where they begin.
+type trimReads struct{ checkpoint.Store }
+
+func (s trimReads) Read(ctx context.Context, run string, _, to uint64) iter.Seq2[checkpoint.Entry, error] {
+	return s.Store.Read(ctx, run, 0, to)
+}
+
+// Every run that comes to rest is trimmed as its dispatcher says: by number and age.
+func TestRetentionTrimsAtRest(t *testing.T) {
+	t.Parallel()
+	var store memory.Store
+	body := dag.New[Tale]("body")
+	dag.Step(body, "in", func(_ context.Context, s *Tale) error { s.Count.Add(1); return nil })
+	b := dag.New[Tale]("long")
+	dag.Loop(b, "loop", frozen(t, body), func(s *Tale) bool { return s.Count.Get() == 20 }, 30)
+	g := frozen(t, b)
+	keep := dispatcher.Retention{Last: 3}
+	d := process(t, g, &store, dispatcher.Options{Retention: keep})
+	for turn := range 3 {
+		res, err := d.Run(t.Context(), run, nil)
+		if turn > 0 {
+			res, err = d.Turn(t.Context(), run, func(s *Tale) { s.Count.Set(0) })
+		}
+		completes(t, res, err)
+		if len(res.Warnings) > 0 {
+			t.Errorf("the warnings are %q", res.Warnings)
+		}
+		if got := len(trimSteps(t, d, run)); got != 3 {
+			t.Errorf("%d checkpoints are there", got)
+		}
+		trimVerified(t, &store, run)
+	}
+	now := time.Now()
+	old := dispatcher.WithNow(dispatcher.Options{Retention: dispatcher.Retention{Age: time.Hour}}, func() time.Time { return now.Add(2 * time.Hour) })
+	young := dispatcher.Options{Retention: dispatcher.Retention{Age: time.Hour}}
+	for id, o := range map[string]dispatcher.Options{"old": old, "young": young} {
+		d := process(t, g, &store, o)
+		res, err := d.Run(t.Context(), id, nil)
+		completes(t, res, err)
+		if got, want := len(trimSteps(t, d, id)), map[string]int{"old": 1, "young": 21}[id]; got != want {
+			t.Errorf("%s: %d checkpoints are there, want %d", id, got, want)
+		}
+	}
+}
+
+// A trim that is refused changes nothing.
+func TestTrimRefused(t *testing.T) {
+	t.Parallel()
+	var store memory.Store
+	var w witness
+	d := process(t, rewindLine(t, &w, "a", "b"), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	var o *dispatcher.OptionError
+	for _, keep := range []dispatcher.Retention{{}, {Last: -1}, {Age: -1}} {
+		unchanged(t, &store, run, func() {
+			if err := d.Trim(t.Context(), run, keep); !errors.As(err, &o) {
+				t.Errorf("%+v: the trim returned %v", keep, err)
+			}
+		})
+		if _, err := dispatcher.New(rewindLine(t, &w, "a"), &store, dispatcher.Options{Retention: keep}); keep != (dispatcher.Retention{}) && !errors.As(err, &o) {
+			t.Errorf("%+v: New returned %v", keep, err)
+		}
+	}
+	if err := d.Trim(t.Context(), "nobody", dispatcher.Retention{Last: 1}); !errors.Is(err, dispatcher.ErrNotFound) {
+		t.Errorf("the trim of no run returned %v", err)
+	}
+	if _, err := store.Acquire(t.Context(), run, "somebody"); err != nil {
+		t.Fatal(err)
+	}
+	unchanged(t, &store, run, func() {
+		if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); !errors.Is(err, dispatcher.ErrBusy) {
+			t.Errorf("the trim of a live run returned %v", err)
+		}
+	})
+}

@@ -1,0 +1,67 @@
+package pawltest_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
+)
+
+// edgesGraph is a loop whose inner node, and another behind it, have these names.
+func edgesGraph(t *testing.T, inner, last string, price int) *dag.Graph[Order] {
+	t.Helper()
+	body := dag.New[Order]("body")
+	dag.Step(body, inner, func(_ context.Context, o *Order) error {
+		o.Total.Add(price)
+		return nil
+	})
+	round, err := body.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := dag.New[Order]("edges")
+	loop := dag.Loop(b, "rounds", round, func(*Order) bool { return false }, 2)
+	dag.Step(b, last, func(_ context.Context, o *Order) error {
+		o.Receipt.Set("paid")
+		return nil
+	}, loop)
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// A run of an earlier version is replayed through the migrations of the program: under new
+// names visits have to write what they wrote.
+func TestEdgesReplayWithMigrations(t *testing.T) {
+	file := export(t, edgesGraph(t, "price", "pay", 100), dispatcher.Options{})
+	move := pawltest.Migrations(dispatcher.Migration{
+		Name: "words", Nodes: map[string]string{"rounds/price": "rounds/cost", "pay": "settle"},
+	})
+	var without, with, other heard
+	pawltest.Replay(&without, file, edgesGraph(t, "cost", "settle", 100))
+	if len(without.all) == 0 {
+		t.Error("without the migration the replay tells nothing")
+	}
+	pawltest.Replay(&with, file, edgesGraph(t, "cost", "settle", 100), move)
+	if len(with.all) > 0 {
+		t.Errorf("with the migration the replay tells %q", with.all)
+	}
+	pawltest.Replay(&other, file, edgesGraph(t, "cost", "settle", 110), move)
+	if len(other.all) == 0 {
+		t.Error("another price under the new name is not told")
+	}
+}
+
+// An option that a call can't use is told, and nothing is tried.
+func TestEdgesOptionsThatAreNotForTheCall(t *testing.T) {
+	g := edgesGraph(t, "price", "pay", 100)
+	var replay, crash heard
+	pawltest.Replay(&replay, "no file", g, pawltest.World(func() any { return nil }))
+	replay.expect(t, "pawltest: Replay takes Migrations and SinceChange alone")
+	pawltest.Crash(&crash, g, nil, pawltest.Migrations(dispatcher.Migration{Name: "m"}))
+	crash.expect(t, "pawltest: Migrations are for Replay")
+}

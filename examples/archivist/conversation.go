@@ -37,6 +37,12 @@ func (s *session) answerQuestion(d *dialog) (*dispatcher.Result[Inquiry], error)
 
 // begin is the line that the whole program is for, in its lenient and its strict form.
 func (s *session) begin() (*dispatcher.Result[Inquiry], error) {
+	if s.fork != "" {
+		if err := s.branch(); err != nil {
+			return nil, err
+		}
+		return s.goOn()
+	}
 	if s.resume {
 		return s.goOn()
 	}

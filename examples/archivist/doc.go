@@ -27,7 +27,8 @@
 // [dispatcher.Dispatcher], [dispatcher.Options], [dispatcher.RunOption], [dispatcher.Result] and
 // [dispatcher.Rest]. The command line also uses [dispatcher.Event], [dispatcher.Listen],
 // [dispatcher.Item], [dispatcher.Interrupt], [dispatcher.Boundary], [dispatcher.Checkpoint],
-// [checkpoint.Store] and [checkpoint.Filter].
+// [dispatcher.ForkOptions], [dispatcher.StateDiff], [dispatcher.Blame], [checkpoint.Store] and
+// [checkpoint.Filter].
 //
 // # Flags
 //
@@ -42,6 +43,10 @@
 //	-cancel-at PATH   cancel the run just before a visit, such as compose-loop/2/validate
 //	-deadline D       let the run time out after D
 //	-history          list the checkpoints of -run, or of the newest run
+//	-fork CHECKPOINT  begin a new run at a checkpoint of -run, or of the newest run, such as 3, 0 or
+//	                  RUN@SEQ as -history prints it; with another question, or the same
+//	-diff A B         tell what differs between two checkpoints of -run, or of the newest run
+//	-blame CELL       tell which visits wrote a cell of -run, or of the newest run, such as Answer
 //	-graph FORMAT     print the graph as mermaid, dot or json
 //	-corpus FILE      answer from another catalogue, one book in JSON per line
 //	-approve          ask a person before the answer goes out; at a terminal it is asked there,

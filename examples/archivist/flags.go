@@ -34,6 +34,9 @@ type config struct {
 	cancelAt    string
 	deadline    *time.Duration
 	history     bool
+	fork        string // a checkpoint
+	diff        [2]string
+	blame       string // a cell
 	graph       string
 	corpus      string
 	addr        string // of the metrics
@@ -65,7 +68,7 @@ func parse(args []string) (*config, error) {
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for _, name := range []string{"store", "run", "cancel-at", "graph", "corpus", "metrics", "model"} {
+	for _, name := range []string{"store", "run", "cancel-at", "graph", "corpus", "metrics", "model", "fork", "diff", "blame"} {
 		if given[name] && fs.Lookup(name).Value.String() == "" {
 			return nil, usagef("-%s is empty", name)
 		}
@@ -73,7 +76,9 @@ func parse(args []string) (*config, error) {
 	if fs.NArg() > 1 {
 		return nil, usagef("one question is answered at a time: put it in quotes, behind the flags")
 	}
-	c.question = fs.Arg(0)
+	if c.question = fs.Arg(0); c.diff[0] != "" {
+		c.diff[1], c.question = c.question, ""
+	}
 	return c, c.check()
 }
 
@@ -92,6 +97,9 @@ func (c *config) flags() *flag.FlagSet {
 	fs.StringVar(&c.cancelAt, "cancel-at", "", "cancel the run just before the visit of this `PATH`")
 	fs.Func("deadline", "let the run time out after `D`", duration(&c.deadline))
 	fs.BoolVar(&c.history, "history", false, "list the checkpoints of -run, or of the newest run")
+	fs.StringVar(&c.fork, "fork", "", "begin a new run at a `CHECKPOINT` of -run, or of the newest run, with another question")
+	fs.StringVar(&c.diff[0], "diff", "", "tell what differs between two checkpoints of -run, or of the newest run: -diff `A` B")
+	fs.StringVar(&c.blame, "blame", "", "tell who wrote a `CELL` of -run, or of the newest run")
 	fs.StringVar(&c.graph, "graph", "", "print the graph in a `FORMAT`: mermaid, dot or json")
 	fs.StringVar(&c.corpus, "corpus", "", "answer from the catalogue in `FILE`, one book in JSON per line")
 	fs.BoolVar(&c.online, "online", false, "ask Open Library too, over the network")
@@ -154,7 +162,8 @@ func (c *config) checkMode() error {
 	for _, m := range []struct {
 		name string
 		on   bool
-	}{{"-resume", c.resume}, {"-history", c.history}, {"-graph", c.graph != ""}} {
+	}{{"-resume", c.resume}, {"-history", c.history}, {"-graph", c.graph != ""},
+		{"-diff", c.diff[0] != ""}, {"-blame", c.blame != ""}, {"-fork", c.fork != ""}} {
 		if m.on {
 			modes = append(modes, m.name)
 		}
@@ -162,7 +171,9 @@ func (c *config) checkMode() error {
 	switch {
 	case len(modes) > 1:
 		return usagef("%s can't be combined", strings.Join(modes, " and "))
-	case len(modes) == 1 && c.question != "":
+	case c.diff[0] != "" && c.diff[1] == "":
+		return usagef("-diff takes two checkpoints: -diff A B")
+	case len(modes) == 1 && c.fork == "" && c.question != "":
 		return usagef("%s takes no question", modes[0])
 	case c.answer != nil && !c.resume:
 		return usagef("-answer needs -resume")

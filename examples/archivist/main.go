@@ -38,9 +38,14 @@ func (c *config) do(stdin, stdout, stderr *os.File) error {
 	if err != nil {
 		return err
 	}
-	if c.history {
+	switch {
+	case c.history:
 		err = s.list(stdout)
-	} else {
+	case c.diff[0] != "":
+		err = s.compare(stdout)
+	case c.blame != "":
+		err = s.accuse(stdout)
+	default:
 		err = s.work(stdin, stdout, stderr)
 	}
 	if closing := s.close(); closing != nil && exitStatus(err) != 1 {

@@ -26,6 +26,7 @@ type session struct {
 	recorder *recorder
 	progress *progress
 	exporter *exporter // nil without -metrics
+	origin   string    // with -fork: the run that was forked
 	closers  []func() error
 }
 
@@ -73,7 +74,7 @@ func (s *session) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.resume || s.history {
+	if s.resume || s.ofThePast() {
 		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("there are no runs in %s", dir) // and no store is made of it
 		}
@@ -158,15 +159,8 @@ func (s *session) work(stdin, stdout, stderr *os.File) error {
 
 // list is -history.
 func (s *session) list(stdout io.Writer) error {
-	ctx := context.Background()
-	if s.run == "" {
-		id, err := s.newest()
-		if err != nil {
-			return err
-		}
-		if s.run = id; id == "" {
-			return errors.New("there are no runs yet")
-		}
+	if err := s.choose(); err != nil {
+		return err
 	}
-	return writeHistory(stdout, s.run, s.dispatcher.History(ctx, s.run), s.json)
+	return writeHistory(stdout, s.run, s.dispatcher.History(context.Background(), s.run), s.json)
 }

@@ -37,6 +37,9 @@ func (s *session) tell(w io.Writer, r *report, res *dispatcher.Result[Inquiry]) 
 		for _, text := range r.Warnings {
 			say("warning: %s", printable(text))
 		}
+		if s.origin != "" {
+			say("this is a fork of run %s at %s", printable(s.origin), printable(s.fork))
+		}
 		if before := res.State.Before.Get(); before != "" {
 			say("this was asked before, in run %s", printable(before))
 		}

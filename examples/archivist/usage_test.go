@@ -35,6 +35,16 @@ var wrongUsage = []struct {
 	{[]string{"-resume", "-history"}, "can't be combined"},
 	{[]string{"-resume", "x"}, "takes no question"},
 	{[]string{"-history", "x"}, "takes no question"},
+	{[]string{"-fork", ""}, "-fork is empty"},
+	{[]string{"-fork", "1", "-resume"}, "can't be combined"},
+	{[]string{"-fork", "1", "two", "questions"}, "quotes"},
+	{[]string{"-fork", "1", "\xff"}, "UTF-8"},
+	{[]string{"-diff", "", "2"}, "-diff is empty"},
+	{[]string{"-diff", "1"}, "-diff A B"},
+	{[]string{"-diff", "1", ""}, "-diff A B"},
+	{[]string{"-diff", "1", "-blame", "Answer"}, "can't be combined"},
+	{[]string{"-blame", ""}, "-blame is empty"},
+	{[]string{"-blame", "Answer", "x"}, "takes no question"},
 	{[]string{"-answer", "x"}, "needs -resume"},
 	{[]string{"-answer", "x", "y"}, "needs -resume"},
 	{[]string{"-answer", strings.Repeat("x", longest+1), "-resume"}, "limit"},
@@ -78,7 +88,7 @@ func TestLongestQuestion(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	o := archivist(t, "-help").exits(t, 0)
-	const flags = "store run resume answer json slow cancel-after cancel-at deadline history graph corpus online approve books model metrics"
+	const flags = "store run resume answer json slow cancel-after cancel-at deadline history fork diff blame graph corpus online approve books model metrics"
 	for flag := range strings.FieldsSeq(flags) {
 		if !strings.Contains(o.stdout, "  -"+flag) {
 			t.Errorf("-help does not tell of -%s", flag)

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// A Notebook keeps notes in the files of a directory, one JSON object in a line. It knows the key
+// of each note, so one that is written again is kept once.
+type Notebook struct {
+	dir string
+	mu  sync.Mutex // a file is read and written by one at a time
+}
+
+// A note is one line of a file.
+type note struct {
+	Key  string `json:"key"`
+	Text string `json:"text"`
+}
+
+func (n *Notebook) tool() Tool {
+	return Tool{
+		Name:  "note",
+		About: "Writes a note into a file that people read.",
+		Inputs: []Input{
+			{"file", "the name of the file, such as alps.txt"},
+			{"text", "what to write"},
+		},
+		Access:     dag.Writes,
+		Confidence: 1,
+		Use: func(_ context.Context, key string, inputs map[string]string) (string, error) {
+			return n.write(inputs["file"], note{key, inputs["text"]})
+		},
+	}
+}
+
+// write adds a note to a file of the directory. The file is replaced as a whole: after a crash it
+// has all of the note or nothing.
+func (n *Notebook) write(file string, add note) (string, error) {
+	if strings.ContainsAny(file, `/\`) || strings.HasPrefix(file, ".") {
+		return "", refuse("%q is no name of a file in the notebook", file)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := os.MkdirAll(n.dir, 0o700); err != nil {
+		return "", err
+	}
+	// The name is a model's: a root lets no name, and no link, lead out of the directory.
+	root, err := os.OpenRoot(n.dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	old, err := root.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(old)); lines.Scan(); {
+		var n note
+		if json.Unmarshal(lines.Bytes(), &n) == nil && n.Key == add.Key {
+			return "noted in " + file, nil
+		}
+	}
+	line, err := json.Marshal(add)
+	if err != nil {
+		return "", err
+	}
+	if err := root.WriteFile("."+file+".new", append(append(old, line...), '\n'), 0o600); err != nil {
+		return "", err
+	}
+	return "noted in " + file, root.Rename("."+file+".new", file)
+}

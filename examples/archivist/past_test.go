@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+const dune = "What is Dune about?"
+
+// runs counts the runs of a store.
+func runs(t *testing.T, dir string) int {
+	t.Helper()
+	store := openStore(t, dir)
+	defer store.Close()
+	all, err := store.List(t.Context(), checkpoint.Filter{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// A fork begins at the checkpoint, with the other question, under an id of its own, and comes to
+// what that question would have come to. The run that was forked does not change.
+func TestForkWithAnotherQuestion(t *testing.T) {
+	store := t.TempDir()
+	first := ask(t, store, "-run", "maze").exits(t, 0).report(t)
+	for at, beginning := range map[string]string{"0": "ask", "1": "recall"} {
+		o := archivist(t, "-store", store, "-run", "maze", "-json", "-fork", at, dune).exits(t, 0)
+		r := o.report(t)
+		if r.Run == "maze" || len(r.Citations) == 0 || r.Citations[0].Title != "Dune" {
+			t.Errorf("forked at %s: run %q cites %v", at, r.Run, r.Citations)
+		}
+		if o := archivist(t, "-store", store, "-run", r.Run, "-blame", "Query").exits(t, 0); !strings.Contains(o.stdout, "edit the command line") {
+			t.Errorf("forked at %s: the question was written by\n%s", at, o.stdout)
+		}
+		if len(r.Nodes) == 0 || r.Nodes[0].Path != beginning {
+			t.Errorf("forked at %s: it begins with %v, want %s", at, r.Nodes, beginning)
+		}
+	}
+	if again := ask(t, store, "-run", "maze").exits(t, 0).report(t); again.Answer != first.Answer || len(again.Nodes) > 0 {
+		t.Errorf("the run that was forked answers\n%s\nafter %v", again.Answer, again.Nodes)
+	}
+	if n := runs(t, store); n != 3 {
+		t.Errorf("there are %d runs, want 3", n)
+	}
+}
+
+// Without another question a fork comes to the same answer, from any checkpoint, and runs only what
+// follows it; by default it is one of the newest run. It can be stopped and resumed as any run.
+func TestForkWithTheSameQuestion(t *testing.T) {
+	store := t.TempDir()
+	first := ask(t, store).exits(t, 0).report(t)
+	r := archivist(t, "-store", store, "-json", "-fork", "compose-loop/1@2", "-cancel-at", "respond").exits(t, 3).report(t)
+	if got, want := paths(r.Nodes), []string{"compose-loop/2/compose", "compose-loop/2/validate"}; !slices.Equal(got, want) {
+		t.Errorf("the fork ran %q, want %q", got, want)
+	}
+	r = archivist(t, "-store", store, "-json", "-run", r.Run, "-resume").exits(t, 0).report(t)
+	if r.Answer != first.Answer {
+		t.Errorf("the fork answers\n%s\nwant\n%s", r.Answer, first.Answer)
+	}
+	if o := archivist(t, "-store", store, "-run", first.Run, "-fork", "6").exits(t, 0); !strings.Contains(o.stderr, "this is a fork of run "+first.Run+" at 6") {
+		t.Errorf("nothing tells of the fork:\n%s", o.stderr)
+	}
+}
+
+// Where there is no such checkpoint there is no fork.
+func TestForkRefused(t *testing.T) {
+	store := t.TempDir()
+	archivist(t, "-store", store, "-fork", "1").complains(t, 1, "no runs")
+	ask(t, store, "-run", "maze").exits(t, 0)
+	for _, at := range []string{"99", "nowhere@1", "maze@9999", "other@3"} {
+		archivist(t, "-store", store, "-fork", at, dune).complains(t, 1, at)
+	}
+	archivist(t, "-store", store, "-run", "other", "-fork", "1", dune).complains(t, 1, "other")
+	if n := runs(t, store); n != 1 {
+		t.Errorf("there are %d runs, want 1", n)
+	}
+}
+
+// Who wrote a cell is told by visit, in its iteration, oldest first.
+func TestBlame(t *testing.T) {
+	store := t.TempDir()
+	archivist(t, "-store", filepath.Join(store, "absent"), "-blame", "Answer").complains(t, 1, "no runs")
+	ask(t, store, "-run", "maze").exits(t, 0)
+	for cell, want := range map[string][]string{
+		"Answer":    {"visit respond"},
+		"Draft":     {"visit compose-loop/2/compose"},
+		"Attempts":  {"visit compose-loop/1/compose", "visit compose-loop/2/compose"},
+		"Query":     {"input "},
+		"Shortlist": {"visit search"},
+		"Verdict":   nil,
+	} {
+		o := archivist(t, "-store", store, "-json", "-blame", cell).exits(t, 0)
+		var found accusation
+		if err := json.Unmarshal([]byte(o.stdout), &found); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range found.Writers {
+			got = append(got, w.Kind+" "+w.Path)
+			if !strings.HasPrefix(w.Address, "maze@") || w.At.IsZero() {
+				t.Errorf("%s was written %+v", cell, w)
+			}
+		}
+		if found.Run != "maze" || found.Cell != cell || !slices.Equal(got, want) {
+			t.Errorf("%s of run %q was written by %q, want %q", cell, found.Run, got, want)
+		}
+	}
+	if o := archivist(t, "-store", store, "-run", "maze", "-blame", "Answer").exits(t, 0); !regexp.MustCompile(`^maze@\d+  visit respond  \d{4}-.*\n$`).MatchString(o.stdout) {
+		t.Errorf("-blame Answer prints\n%s", o.stdout)
+	}
+	archivist(t, "-store", store, "-blame", "Price").complains(t, 1, "Price")
+	archivist(t, "-store", store, "-run", "other", "-blame", "Answer").complains(t, 1, "other")
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/examples/payments/bank"
+)
+
+func TestPaymentsWrongUsage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args  []string
+		words string
+	}{
+		{nil, "SUM FROM TO"},
+		{[]string{"12", "ada"}, "SUM FROM TO"},
+		{[]string{"12", "ada", "ada"}, "somebody else"},
+		{[]string{"12", "", "ada"}, "somebody else"},
+		{[]string{"0", "ada", "grace"}, "not a sum"},
+		{[]string{"12.5", "ada", "grace"}, "not a sum"},
+		{[]string{"-run", "", "12", "ada", "grace"}, "-run is empty"},
+		{[]string{"-run", strings.Repeat("x", 2000), "12", "ada", "grace"}, "id"},
+		{[]string{"-nonsense"}, "nonsense"},
+		{[]string{"-resume", "-open"}, "can't be combined"},
+		{[]string{"-resume", "12", "ada", "grace"}, "takes no payment"},
+		{[]string{"-resolve", "perhaps"}, "happened:NUMBER"},
+		{[]string{"-resolve", "not-happened"}, "not-happened:REASON"},
+		{[]string{"-resolve", "happened"}, "happened:NUMBER"},
+		{[]string{"-reject", "-approve"}, "can't be combined"},
+		{[]string{"-fault", "transfer:explode", "12", "ada", "grace"}, "explode"},
+		{[]string{"-fault", "transfer:refuse", "-open"}, "-fault"},
+	} {
+		store := filepath.Join(t.TempDir(), "store")
+		_, err := parse(append([]string{"-store", store}, c.args...))
+		if line := complaint(err); exitStatus(err) != 2 || !strings.Contains(line, c.words) {
+			t.Errorf("payments %.80q: exit status %d, %q, want 2 and %q", c.args, exitStatus(err), line, c.words)
+		}
+	}
+}
+
+func TestPaymentsCommandPays(t *testing.T) {
+	t.Parallel()
+	c := newCounter(t, nil)
+	o := c.do(t, "-run", "p", "120.00", "ada", "grace").exits(t, 0)
+	if want := "120.00 was paid to grace (T-3)\n"; o.stdout != want {
+		t.Errorf("printed %q, want %q", o.stdout, want)
+	}
+	for _, step := range []string{"reserve", "charge", "transfer", "notify"} {
+		if !strings.Contains(o.stderr, "  "+step) {
+			t.Errorf("no line tells of %s:\n%s", step, o.stderr)
+		}
+	}
+	// The same line again does nothing, and another payment of the same name is refused.
+	again := c.do(t, "-run", "p", "120", "ada", "grace").exits(t, 0)
+	if again.stdout != o.stdout {
+		t.Errorf("the second time it printed %q", again.stdout)
+	}
+	c.do(t, "-run", "p", "121", "ada", "grace").complains(t, 2, "120.00 from ada to grace")
+	c.do(t, "-run", "p", "-resume").complains(t, 1, `"p"`, "completed")
+	c.do(t, "-resume").complains(t, 1, "every payment is completed")
+	settled(t, c.bank.Statement(), orderOf(small), true)
+}
+
+func TestPaymentsLargeSumsWaitForAPerson(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		decide string
+		paid   bool
+		says   string
+	}{
+		{"-approve", true, "was paid to grace"},
+		{"-reject", false, "it was not approved; nothing had been taken"},
+	} {
+		at := newCounter(t, nil)
+		at.do(t, "-run", "p", "1000.01", "ada", "grace").exits(t, 3)
+		items := decoded[[]item](t, at.do(t, "-open", "-json").exits(t, 0))
+		if len(items) != 1 || len(items[0].Waits) != 1 || items[0].Waits[0].Question != "may 1000.01 be charged?" {
+			t.Errorf("-open lists %+v", items)
+		}
+		at.do(t, "-run", "p", "-resume").exits(t, 3)
+		at.do(t, "-run", "p", "-resolve", "not-happened:no").complains(t, 1, "nothing is in doubt")
+		if s := at.bank.Statement(); s.Balances["ada"] != 0 || s.Held != 100_001 {
+			t.Errorf("before it is approved %v has moved, and %d is held", s.Balances, s.Held)
+		}
+		o := at.do(t, c.decide, "-by", "eve").exits(t, 0)
+		if !strings.Contains(o.stdout, c.says) {
+			t.Errorf("%q printed %q, want %q", c.decide, o.stdout, c.says)
+		}
+		settled(t, at.bank.Statement(), orderOf(large), c.paid)
+	}
+}
+
+// What was charged for a transfer that the bank refuses goes back.
+func TestPaymentsRefusedTransferIsRefunded(t *testing.T) {
+	t.Parallel()
+	c := newCounter(t, nil)
+	o := c.do(t, "-run", "p", "-fault", "transfer:refuse", "120", "ada", "grace").exits(t, 0)
+	if !strings.Contains(o.stdout, "transfer is refused") || !strings.Contains(o.stdout, "120.00 went back to you") {
+		t.Errorf("printed %q", o.stdout)
+	}
+	settled(t, c.bank.Statement(), orderOf(small), false)
+}
+
+// The program serves the bank that it pays with.
+func TestPaymentsServe(t *testing.T) {
+	t.Parallel()
+	c := newCounter(t, nil)
+	cmd := c.command(t, "-serve", "127.0.0.1:0")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.url = strings.TrimSpace(line[strings.Index(line, "http://"):])
+	c.do(t, "-fault", "transfer:lose-reply", "120", "ada", "grace").exits(t, 3)
+	s := decoded[bank.Statement](t, c.do(t, "-statement").exits(t, 0))
+	if len(s.Transfers) != 1 {
+		t.Errorf("the statement has the transfers %v", s.Transfers)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("interrupted, the bank ends with %v", err)
+	}
+	c.do(t, "-statement").complains(t, 1, "unavailable")
+}

@@ -77,13 +77,13 @@ func (s source) impure(n ast.Node) string {
 var goStatements = map[string]int{
 	"checkpoint/badgerstore/open.go":  1, // the committer
 	"checkpoint/badgerstore/store.go": 1, // Badger's own Close
-	"dispatcher/call.go":              1, // gives a lease back that strays have kept
+	"dispatcher/conclude.go":          1, // gives a lease back that strays have kept
 	"dispatcher/hooks.go":             1, // Hooks.OnEnd
 	"dispatcher/journal.go":           2, // the reader of posts, the writer of a snapshot
 	"dispatcher/observe.go":           1, // tells that a call leaves its run running
 	"dispatcher/stream.go":            1, // the run of a stream
 	"dispatcher/tenure.go":            3, // the owner, and who follows it
-	"dispatcher/visit.go":             1, // a body beside others
+	"dispatcher/flight.go":            1, // a body beside others
 	"supervisor/ticket.go":            2, // a run at work, and who follows one that ended its goroutine
 }
 

@@ -2,113 +2,16 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"reflect"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
-	"github.com/pawlgo/pawl/state"
 )
-
-// Options configure a [Dispatcher]. The zero Options work.
-type Options struct {
-	// InterruptBefore and InterruptAfter name visits before or after which a run pauses:
-	// by node path ("compose-loop/validate", in every iteration) or by visit path
-	// ("compose-loop/2/validate", in that one; "review/17", one item). Nil means none.
-	InterruptBefore []string
-	InterruptAfter  []string
-	// InterruptIf is asked about every visit, before it begins and after its superstep
-	// has ended, unless a name above says it already. Nil means no.
-	InterruptIf func(Boundary) bool
-	// Migrations say how runs go on whose past this graph does not have: the first one
-	// that is for the graph of the run. Nil means that such runs are refused.
-	Migrations []Migration
-	// Observe sees the events of all runs, in order for each run, from the goroutine that
-	// runs it: it should be quick. What a node emits it sees when the node has returned;
-	// who wants that at once reads a Stream. Its panics are ignored. Nil means nobody does.
-	Observe func(Event)
-	// Hooks are asked where runs begin and end, and round visits.
-	Hooks Hooks
-	// Gates say what a person has to approve. Zero means nothing.
-	Gates Gates
-	// StaleAfter is how long a run may rest before Result.Warnings tells a resume of it how old
-	// it is. Zero means 24 hours.
-	StaleAfter time.Duration
-	// Revalidate is asked at a resume about a dependency that is stale and that says
-	// dag.Revalidate. An error refuses the resume. Nil means that such a resume is refused.
-	Revalidate func(context.Context, dag.Dependency) error
-	// Retention trims each run when a call returns with it at rest or completed, as Trim does.
-	// What goes wrong with it is one of Result.Warnings. Zero means that nothing is trimmed.
-	Retention Retention
-	// Limits bound what a run may use. Zero fields mean the defaults.
-	Limits Limits
-	// Grace is how long a call may take to return once its context is done. Nodes that
-	// have not returned shortly before its end are abandoned. Less than 20 ms are not kept
-	// exactly. Zero means 5 seconds.
-	Grace time.Duration
-	// Parallel is how many bodies of nodes may run at once, over all runs of the
-	// dispatcher. Zero means as many as there are.
-	Parallel int
-	// Paranoid folds every delta from its encoded bytes, as a recovery would, instead of
-	// from memory. It costs time and is meant for tests.
-	Paranoid bool
-
-	now func() time.Time // of instants that are stored; nil means time.Now
-	// eager writes a snapshot behind every append, and lets nothing wait to share one: for tests.
-	eager bool
-}
-
-// Limits bound what a run may use. A run that reaches one fails with a [*LimitError]. How deep
-// values may be nested is fixed: see state.MaxDepth.
-type Limits struct {
-	// Supersteps a run may end, of all its frames. Zero means 1,000,000.
-	Supersteps int
-	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB.
-	StateBytes int
-	// ValueBytes is the size of one encoded value, of a question and of an answer. Zero
-	// means 16 MiB.
-	ValueBytes int
-	// VisitBytes is the size of all that one visit writes, encoded. Zero means 32 MiB.
-	VisitBytes int
-	// DecodeBytes is what a call may read of one run to know where it stands: its newest
-	// snapshot, and what the log holds behind it. Zero means 1 GiB.
-	DecodeBytes int
-	// Items is how many items one visit of an Each may have. Zero means 100,000.
-	Items int
-}
-
-// allow returns a [*LimitError] for JSON that a run may not keep as one value.
-func (l *Limits) allow(raw []byte, what string) error {
-	switch {
-	case len(raw) > l.ValueBytes:
-		return &LimitError{"value bytes", l.ValueBytes, what}
-	case state.TooDeep(raw):
-		return &LimitError{"depth", state.MaxDepth, what}
-	}
-	return nil
-}
-
-// decode takes the size of what is about to be decoded from what is left of DecodeBytes.
-func (l *Limits) decode(left *int, size int, what string, seq uint64) error {
-	if *left -= size; *left < 0 {
-		return &LimitError{"decode bytes", l.DecodeBytes, fmt.Sprint(what, " ", seq)}
-	}
-	return nil
-}
-
-// A Boundary is a moment at which a run may be interrupted.
-type Boundary struct {
-	Run   string
-	Path  string // of the visit: compose-loop/2/validate
-	Node  string // its node path: compose-loop/validate
-	After bool   // after the visit; else before it
-}
 
 // A Dispatcher runs one graph over one store. It holds no goroutines and needs no Close;
 // it is safe for concurrent use.
@@ -150,61 +53,6 @@ func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher
 		return nil, err
 	}
 	return &Dispatcher[S]{c}, nil
-}
-
-func (c *core) configure() error {
-	o := &c.opts
-	for _, n := range []struct {
-		name  string
-		value int64
-	}{
-		{"Grace", int64(o.Grace)},
-		{"Parallel", int64(o.Parallel)},
-		{"StaleAfter", int64(o.StaleAfter)},
-		{"Limits.Supersteps", int64(o.Limits.Supersteps)},
-		{"Limits.StateBytes", int64(o.Limits.StateBytes)},
-		{"Limits.ValueBytes", int64(o.Limits.ValueBytes)},
-		{"Limits.VisitBytes", int64(o.Limits.VisitBytes)},
-		{"Limits.DecodeBytes", int64(o.Limits.DecodeBytes)},
-		{"Limits.Items", int64(o.Limits.Items)},
-	} {
-		if n.value < 0 {
-			return &OptionError{n.name, "is negative"}
-		}
-	}
-	if c.store == nil && (len(o.InterruptBefore) > 0 || len(o.InterruptAfter) > 0 || o.InterruptIf != nil) {
-		return &OptionError{"InterruptBefore", "interrupts need a store"}
-	}
-	errs := []error{o.Retention.check("Retention"), checkMigrations(c.plan, o.Migrations)}
-	for _, name := range o.InterruptBefore {
-		errs = append(errs, c.before.add("InterruptBefore", c.plan, name))
-	}
-	for _, name := range o.InterruptAfter {
-		errs = append(errs, c.after.add("InterruptAfter", c.plan, name))
-	}
-	errs = append(errs, c.configureHooks(), c.configureGates())
-	o.Limits.Supersteps = orDefault(o.Limits.Supersteps, 1_000_000)
-	o.Limits.StateBytes = orDefault(o.Limits.StateBytes, 256<<20)
-	o.Limits.ValueBytes = orDefault(o.Limits.ValueBytes, 16<<20)
-	o.Limits.VisitBytes = orDefault(o.Limits.VisitBytes, 32<<20)
-	o.Limits.DecodeBytes = orDefault(o.Limits.DecodeBytes, 1<<30)
-	o.Limits.Items = orDefault(o.Limits.Items, 100_000)
-	o.Grace = orDefault(o.Grace, 5*time.Second)
-	o.StaleAfter = orDefault(o.StaleAfter, 24*time.Hour)
-	if o.Parallel > 0 {
-		c.slots = make(chan struct{}, o.Parallel)
-	}
-	if o.now == nil {
-		o.now = time.Now
-	}
-	return errors.Join(errs...)
-}
-
-func orDefault[N int | time.Duration](n, def N) N {
-	if n == 0 {
-		return def
-	}
-	return n
 }
 
 // NewRunID returns a fresh run id, a UUIDv7: ids sort by the time they were made.

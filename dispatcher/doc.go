@@ -85,7 +85,7 @@
 //
 // # Inside
 //
-// machine.go holds every rule and is pure; a run's owner, one goroutine at a time, asks
-// it what may follow, does it, and makes it durable. Other goroutines are the bodies of
-// parallel visits.
+// The machine (machine*.go and frame.go) holds every rule and is pure; a run's owner, one
+// goroutine at a time, asks it what may follow, does it, and makes it durable. Other goroutines
+// are the bodies of parallel visits.
 package dispatcher

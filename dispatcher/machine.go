@@ -3,12 +3,10 @@ package dispatcher
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
-	"github.com/pawlgo/pawl/state"
 )
 
 // A machine is one run: its frames, visits and interrupts, and every rule about which
@@ -20,6 +18,11 @@ import (
 // A fact is applied before it is durable, but nothing that a machine offers may be acted
 // upon until the facts applied so far are; if they can't be made so, the machine is
 // thrown away.
+//
+// Its rules are told in the order in which a run meets them: what follows what, and what is
+// skipped (frame.go); how supersteps begin, merge and end (machine_superstep.go); what may
+// become of a visit (machine_task.go, machine_attempt.go); what is asked of the driver
+// (machine_decision.go); and then a file for each thing that not all runs have.
 type machine struct {
 	plan   *dag.Plan
 	status checkpoint.Status
@@ -58,48 +61,12 @@ type machine struct {
 	taken []*task    // those that were handed out last
 }
 
-// A decision is something that must be settled by a fact before the run can go on.
-type decision struct {
-	kind decisionKind
-	f    *frame
-	t    *task
-}
-
-type decisionKind uint8
-
-const (
-	vet       decisionKind = iota + 1 // may t begin, or is it interrupted before?
-	enter                             // t's frame has to be entered
-	merge                             // f's superstep has nothing left to wait for: close it
-	end                               // f has nothing left to run: what comes of it?
-	bury                              // f has failed and the failure of what holds it is followed
-	takeInput                         // never asked for by the machine: a turn is to begin
-)
-
-// A pending is an interrupt that has not ended.
-type pending struct {
-	id   string
-	t    *task
-	kind string
-	key  string
-	ask  checkpoint.Interrupt
-}
-
 // A fault is why a run failed that no visit made fail.
 type fault struct {
 	kind    string // conflict, limit, merge, check, hook
 	message string
 	stack   []byte
 }
-
-// The kinds of interrupts.
-const (
-	kindBefore = "before"
-	kindAfter  = "after"
-	kindAsked  = "asked"
-	kindEffect = "effect" // an effect inside the visit needs an approval
-	kindDoubt  = "doubt"  // nobody knows what came of an effect inside the visit
-)
 
 func newMachine(plan *dag.Plan) *machine {
 	return &machine{plan: plan}
@@ -226,285 +193,6 @@ func (m *machine) open(x *fact) error {
 		return err
 	}
 	return m.root.given(x)
-}
-
-// enter begins a frame: the run's own, an Embed's, an Each's, or an iteration of a Loop,
-// which takes over the state of the iteration before it.
-func (m *machine) enter(x *fact) error {
-	if x.t == nil {
-		m.root.next = m.root.roots()
-		m.begin(m.root)
-		return nil
-	}
-	t := x.t
-	if t.node.Kind == dag.KindEach {
-		return m.enterItems(x)
-	}
-	f := newFrame(t.node.Body, x.Path, t)
-	switch {
-	case t.node.Kind == dag.KindEmbed:
-		f.view = t.node.Body.Schema.New()
-		if err := f.given(x); err != nil {
-			return err
-		}
-	case t.inner == nil:
-		f.iteration = 1
-		f.view, f.outer = t.frame.view.Draft(), t.frame.view.Draft()
-	default:
-		f.iteration = t.inner.iteration + 1
-		f.view, f.spare, f.outer, f.bound = t.inner.view, t.inner.spare, t.inner.outer, t.inner.bound
-	}
-	t.inner, t.phase = f, inside
-	f.next = f.roots()
-	m.begin(f)
-	return nil
-}
-
-// begin starts the next superstep of f: the visits that became ready together.
-func (m *machine) begin(f *frame) {
-	f.step++
-	f.reopen()
-	for _, i := range f.open {
-		t := &f.tasks[i]
-		t.phase = ready
-		if t.node.Kind == dag.KindFail {
-			m.fell(t, &dag.Failure{Path: t.path(), Attempts: 0, Kind: dag.FailedEnd, Message: "reached the end " + t.node.Name})
-			continue
-		}
-		m.offer(t)
-	}
-}
-
-// offer puts a ready visit where it is found: in the hands of whoever vets it, or among
-// those that may run.
-func (m *machine) offer(t *task) {
-	switch {
-	case m.replaying:
-	case !t.placed():
-		m.enqueue(t)
-	case m.vets && !t.begun(), m.gates && !t.cleared:
-		m.push(decision{kind: vet, t: t})
-	default:
-		m.pass(t)
-	}
-}
-
-// pass lets a visit that was vetted go on.
-func (m *machine) pass(t *task) {
-	if holds(t.node) {
-		m.push(decision{kind: enter, t: t})
-		return
-	}
-	m.ready = append(m.ready, t)
-}
-
-func (m *machine) push(d decision) {
-	if !m.replaying {
-		m.queue = append(m.queue, d)
-	}
-}
-
-// next returns the oldest decision that still has to be made.
-func (m *machine) next() (decision, bool) {
-	if m.asked == len(m.queue) {
-		m.queue, m.asked = m.queue[:0], 0
-		return decision{}, false
-	}
-	m.asked++
-	return m.queue[m.asked-1], true
-}
-
-// undecided reports whether a decision still has to be made.
-func (m *machine) undecided() bool { return m.asked < len(m.queue) }
-
-// done records that a visit finished well. The delta of a Loop is what its iterations did,
-// that of an Each what its items did.
-func (m *machine) done(x *fact) error {
-	t := x.t
-	if t.phase != ready && t.phase != inside && t.phase != delayed {
-		return fmt.Errorf("visit %q is %s and can't be done", t.path(), t.phase)
-	}
-	if t.node.Kind == dag.KindChoose {
-		if _, err := chosenIn(x.Outcome); err != nil {
-			return fmt.Errorf("visit %q has the outcome %s: %w", t.path(), x.Outcome, err)
-		}
-	}
-	t.phase, t.outcome = finished, x.Outcome
-	t.frame.deltas[t.at] = x.delta
-	if records(t.node) {
-		d, err := t.inner.outer.Delta()
-		if err != nil {
-			return err
-		}
-		t.frame.deltas[t.at] = d
-	}
-	if t.node.Kind == dag.KindEach {
-		t.collect()
-	}
-	if len(x.Data) > 0 {
-		if err := m.depend(x); err != nil {
-			return err
-		}
-	}
-	m.drop(t)
-	t.frame.left--
-	if t.isItem() {
-		m.itemSettled(t)
-	}
-	m.check(t.frame)
-	return nil
-}
-
-// attemptFailed records a failed attempt. After the last one the visit has failed.
-func (m *machine) attemptFailed(x *fact) error {
-	var a checkpoint.FailedAttempt
-	if err := json.Unmarshal(x.Data, &a); err != nil {
-		return err
-	}
-	t := x.t
-	if t.phase == finished || t.phase.settled() || t.phase == idle {
-		return fmt.Errorf("visit %q is %s and can't fail", t.path(), t.phase)
-	}
-	if x.Attempt > 0 { // an attempt of the visit itself, not of what it holds
-		t.rare().attempts = x.Attempt
-	}
-	if !a.Final {
-		r := t.rare()
-		r.notBefore, r.wait = a.NotBefore.UnixNano(), a.Wait
-		t.phase = delayed
-		return nil
-	}
-	failure := &dag.Failure{Path: t.path(), Attempts: t.attempts(), Kind: dag.FailureKind(a.Kind), Message: a.Message}
-	if a.Origin != "" {
-		failure.Path, failure.Attempts = a.Origin, a.Attempts
-	}
-	if t.node.FailureFollowed && t.inner != nil {
-		if records(t.node) {
-			d, err := t.inner.outer.Delta()
-			if err != nil {
-				return err
-			}
-			t.frame.deltas[t.at] = d
-		}
-		m.drop(t)
-	}
-	m.fell(t, failure)
-	return nil
-}
-
-// fell records that a visit has failed for good.
-func (m *machine) fell(t *task, failure *dag.Failure) {
-	t.rare().failure = failure
-	t.odd.lapse()
-	t.frame.left--
-	if t.node.FailureFollowed {
-		t.phase = lapsed
-	} else {
-		t.phase = failing
-		t.frame.failing++
-	}
-	if t.isItem() {
-		m.itemSettled(t)
-	}
-	m.check(t.frame)
-}
-
-// check sees whether f's superstep has nothing left to wait for. That an Each fails is
-// decided, and so an entry, even if nobody follows it: which items had begun when one
-// failed is known to the process alone in which it did.
-func (m *machine) check(f *frame) {
-	switch {
-	case f.left > 0 && (m.replaying || !f.stopped() || !f.over()):
-	case f.failing == 0:
-		m.push(decision{kind: merge, f: f})
-	case f.holder == nil:
-	case f.holder.node.FailureFollowed, f.items != nil:
-		m.push(decision{kind: bury, f: f})
-	case f.holder.phase == inside:
-		m.fell(f.holder, f.failure())
-	}
-}
-
-// superstep ends the superstep of a frame: deltas become its state in declaration order,
-// visits settle, and what is ready now begins unless somebody holds the frame after a
-// visit. Of a failed frame (Outcome failed) it only keeps what was finished.
-func (m *machine) superstep(x *fact) error {
-	f := x.f
-	if !f.tried {
-		if err := f.try(x.delta); err != nil {
-			return err
-		}
-	}
-	f.tried = false
-	f.view, f.spare = f.spare, f.view
-	if !f.outer.IsZero() {
-		if err := f.record(x.outer); err != nil {
-			return err
-		}
-	}
-	if x.Outcome == outcomeFailed {
-		m.kept(f)
-		return nil
-	}
-	if f.step != x.Step || f.left != 0 || f.failing != 0 {
-		return fmt.Errorf("superstep %d of frame %q can't end", x.Step, f.path)
-	}
-	m.steps++
-	if f.holder == nil {
-		m.effects = nil
-	}
-	for _, i := range f.open {
-		t := &f.tasks[i]
-		t.phase = t.phase.settle()
-		if f.holder == nil && t.odd != nil {
-			t.odd.grants = nil // inside it, effects may still be heard of
-		}
-		if f.items == nil {
-			f.settle(int(i))
-		}
-		if f.holder == nil && m.shelf != nil {
-			m.shelf.settled(m.turn, t.node.Name)
-		}
-	}
-	f.open = f.open[:0]
-	clear(f.deltas)
-	slices.Sort(f.next)
-	m.proceed(f)
-	return nil
-}
-
-// kept marks what visits of a failed frame wrote as merged, so that it is not merged again
-// if the frame around it can't be merged for now.
-func (m *machine) kept(f *frame) {
-	for _, i := range f.open {
-		t := &f.tasks[i]
-		f.deltas[t.at] = state.Delta{}
-		if t.wrecked() {
-			m.drop(t)
-		}
-	}
-}
-
-// drop forgets the frame that a visit holds, and what waits in it.
-func (m *machine) drop(t *task) {
-	if t.inner == nil {
-		return
-	}
-	for _, p := range t.inner.pendings(nil) {
-		delete(m.waits, p.id)
-	}
-	t.inner = nil
-}
-
-// proceed goes on behind a superstep that ended, unless the frame is held there.
-func (m *machine) proceed(f *frame) {
-	switch {
-	case len(f.after) > 0 || f.refused != nil:
-	case len(f.next) > 0:
-		m.begin(f)
-	default:
-		m.push(decision{kind: end, f: f})
-	}
 }
 
 // fail brings the run to rest. Data tells if the run itself is at fault.

@@ -1,0 +1,151 @@
+package dispatcher
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// A userError is how user code failed.
+type userError struct {
+	kind  dag.FailureKind
+	err   error
+	stack []byte
+}
+
+// Error is safe whatever the user's Error does: fmt catches its panic, and knows nil receivers.
+func (e *userError) Error() string { return fmt.Sprint(e.err) }
+
+func (e *userError) Unwrap() error { return e.err }
+
+// tells is the text, and that it is one of a panic.
+func (e *userError) tells() string {
+	if e.kind == dag.FailedPanic {
+		return "panic: " + e.Error()
+	}
+	return e.Error()
+}
+
+// returned reports whether the body returned an error, and did not break.
+func (e *userError) returned() bool {
+	switch e.kind {
+	case dag.FailedError, dag.FailedInDoubt, dag.FailedExpired, dag.FailedSkipped:
+		return true
+	case dag.FailedDenied:
+		return errors.Is(e.err, dag.ErrDenied)
+	}
+	return false
+}
+
+const failedGoexit = dag.FailedGoexit
+
+var (
+	errGoexit = errors.New("called runtime.Goexit")
+	errAtHome = fmt.Errorf("%w: the dispatcher", ErrStuck)
+	errAsked  = errors.New("dispatcher: the question has no answer yet: return this error")
+)
+
+// call runs the body. If that ends the goroutine, call does not return.
+func (v *visit) call() {
+	defer func() {
+		v.over.Store(true)
+		if !v.began.IsZero() {
+			v.took = time.Since(v.began)
+		}
+		if v.ended {
+			return
+		}
+		earlier := v.failed // of the body, when Policy.Retry broke
+		if p := recover(); p != nil {
+			v.failed = panicked(p)
+		} else {
+			v.failed = &userError{dag.FailedGoexit, errGoexit, debug.Stack()}
+		}
+		v.again = earlier == nil && v.t.node.Policy.Retry == nil
+		if earlier != nil {
+			v.failed.err = fmt.Errorf("%w; Policy.Retry: %w", earlier.err, v.failed.err)
+		}
+	}()
+	if v.round == nil {
+		v.failed = v.body()
+	} else {
+		v.failed = v.round.run(v)
+	}
+	if v.failed != nil {
+		v.again = v.retries()
+	}
+	v.ended = true
+}
+
+// body runs the function of the node.
+func (v *visit) body() (failed *userError) {
+	var err error
+	switch n := v.t.node; {
+	case n.Run != nil:
+		v.outcome, err = n.Run(v, v.draft.Value())
+	case n.Choose != nil:
+		var chosen []string
+		if chosen, err = n.Choose(v, v.draft.Value()); err == nil {
+			v.outcome, failed = choice(n, chosen)
+		}
+	default:
+		err = n.RunItem(v, v.draft.Value(), v.t.frame.items.list, int(v.t.at))
+	}
+	if err != nil {
+		return returnedError(err)
+	}
+	return failed
+}
+
+// returnedError is how a function failed that returned err.
+func returnedError(err error) *userError {
+	kind := dag.FailedError
+	switch {
+	case errors.Is(err, dag.ErrInDoubt):
+		kind = dag.FailedInDoubt
+	case errors.Is(err, dag.ErrExpired):
+		kind = dag.FailedExpired
+	case errors.Is(err, dag.ErrSkipped):
+		kind = dag.FailedSkipped
+	case errors.Is(err, dag.ErrDenied):
+		kind = dag.FailedDenied
+	}
+	return &userError{kind: kind, err: err}
+}
+
+// retries reports whether another attempt may help, which Policy.Retry is asked about errors
+// that a function returned.
+func (v *visit) retries() bool {
+	retry := v.t.node.Policy.Retry
+	switch v.failed.kind {
+	case dag.FailedInDoubt, dag.FailedDenied, dag.FailedExpired, dag.FailedSkipped: // another attempt would find the same
+		return false
+	case dag.FailedError:
+		if errors.Is(v.failed.err, dag.ErrEffectRefused) { // nor would it be done then
+			return false
+		}
+		return retry == nil || retry(v.failed.err)
+	}
+	return retry == nil
+}
+
+func panicked(p any) *userError {
+	err, ok := p.(error)
+	if !ok {
+		err = fmt.Errorf("%v", p)
+	}
+	return &userError{dag.FailedPanic, err, debug.Stack()}
+}
+
+func protect(f func()) (err *userError) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(p)
+		}
+	}()
+	f()
+	return nil
+}

@@ -1,0 +1,114 @@
+package dispatcher
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// conclude makes the result of a call whose run has come to rest, or is stuck.
+func (r *run) conclude(rested bool) (*report, error) {
+	if rested && r.early.now() {
+		if r.early.rep == nil {
+			r.early.err = r.c.refuse(r.id, r.early.err)
+		} else {
+			r.early.rep.Warnings = r.warnings
+		}
+		return r.early.rep, r.early.err
+	}
+	if !rested && !r.resting() || r.err != nil {
+		rep := &report{}
+		rep.Run, rep.Status = r.id, checkpoint.StatusRunning
+		rep.Cursor = checkpoint.Cursor{Run: r.id}
+		if !rested && r.stuck == errAtHome {
+			return rep, r.c.refuse(r.id, r.stuck) // the owner is not away: nothing of r is ours
+		}
+		err := r.err
+		if !rested {
+			err = r.stuck
+		}
+		if !r.telling {
+			r.tellLeft(err)
+		}
+		rep.Abandoned = r.names
+		return rep, r.c.refuse(r.id, err)
+	}
+	rep := r.m.report(r.id, r.journal.head.Seq)
+	rep.Warnings = r.warnings
+	var err error
+	if rep.Status != checkpoint.StatusCompleted {
+		err = r.rested(rep)
+		r.tellLeft(err) // it was drained, if nothing has told that it rests
+	}
+	rep.Abandoned = r.names
+	return rep, err
+}
+
+// rested makes the error of a run at rest.
+func (r *run) rested(rep *report) error {
+	e := &Rest{Run: r.id, Status: rep.Status, Cursor: rep.Cursor, Interrupts: rep.Interrupts}
+	switch {
+	case rep.Status == checkpoint.StatusFailed && len(r.parked) > 0:
+		e.Cause = r.parked[0].err
+	case rep.Status == checkpoint.StatusFailed && r.m.fault != nil:
+		e.Cause = &FaultError{Kind: r.m.fault.kind, Message: r.m.fault.message, Stack: r.m.fault.stack}
+	case rep.Status == checkpoint.StatusFailed && len(rep.Failures) > 0:
+		e.Cause = r.nodeError(&rep.Failures[0])
+	case rep.Status == checkpoint.StatusCancelled, rep.Status == checkpoint.StatusTimedOut,
+		rep.Status == checkpoint.StatusRunning, rep.Status == checkpoint.StatusPending:
+		if e.Cause = r.drained; e.Cause == nil {
+			e.Cause = r.cause()
+		}
+	}
+	return e
+}
+
+// letGo lets go of everything that the call holds, but for what strays still need. It is
+// the last thing that a call waits for, and ends with the grace period.
+func (r *run) letGo() {
+	r.cancel(context.Canceled)
+	if r.unhold != nil {
+		r.unhold()
+	}
+	r.await(r.reading, doingPosts)
+	if r.strays.count.Load() > 1 {
+		r.c.strays.Store(r.id, &r.strays)
+	}
+	if r.strays.count.Load() > 1 || r.released || r.journal.lease.Run == "" {
+		r.strays.returned()
+		return
+	}
+	given := make(chan struct{})
+	go func() { // await waits for it, or abandons it
+		defer close(given)
+		r.strays.returned()
+	}()
+	r.await(given, "releasing the lease in the store")
+}
+
+// await waits for a goroutine of the call until the grace period is over, and abandons it
+// then. Nil is none.
+func (r *run) await(ended chan struct{}, doing string) {
+	if ended == nil {
+		return
+	}
+	select {
+	case <-ended:
+		return
+	default:
+	}
+	left := r.c.opts.Grace
+	if !r.graceEnd.IsZero() {
+		left = time.Until(r.graceEnd)
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+		if r.stuck != errAtHome {
+			r.names = append(r.names, doing)
+		}
+	}
+}

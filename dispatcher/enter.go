@@ -1,0 +1,143 @@
+package dispatcher
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
+)
+
+// enter opens the frame of a visit that holds one. What an Embed's in wrote is its input.
+func (r *run) enter(h *tenure, t *task) (bool, *userError) {
+	x := said(checkpoint.Entry{Kind: checkpoint.Entered, Path: t.path()}, t)
+	switch t.node.Kind {
+	case dag.KindLoop:
+		x.Path += "/1"
+		r.add(x)
+		return true, nil
+	case dag.KindEach:
+		return r.enterItems(h, &x)
+	}
+	from, to := t.frame.view.Draft(), t.node.Body.Schema.New()
+	var err error
+	ok, failed := r.ask(h, "the input of "+t.path(), func() {
+		if t.isItem() {
+			t.node.InItem(from.Value(), t.frame.items.list, int(t.at), to.Value())
+		} else {
+			t.node.In(from.Value(), to.Value())
+		}
+		err = r.input(&x, to)
+	})
+	if !ok || failed != nil {
+		return ok, failed
+	}
+	if err != nil {
+		return true, &userError{kind: dag.FailedState, err: err}
+	}
+	r.add(x)
+	return true, nil
+}
+
+// input makes what was written to an empty state the input of a frame.
+func (r *run) input(x *fact, written state.Image) (err error) {
+	if x.delta, err = r.delta(written); err != nil {
+		return err
+	}
+	schema := written.Schema()
+	m, err := state.Merge(schema.New(), state.Image{}, []state.Write{{Delta: x.delta}})
+	if !m.State.IsZero() {
+		x.more().outer = m.State
+	}
+	return errors.Join(err, written.Check())
+}
+
+// end says what comes of a frame that has nothing left to run.
+func (r *run) end(h *tenure, f *frame) (bool, *userError) {
+	t := f.holder
+	if t == nil {
+		r.add(said(checkpoint.Entry{Kind: checkpoint.Completed}, nil))
+		return true, nil
+	}
+	x := said(checkpoint.Entry{Kind: checkpoint.Done, Path: t.path(), Step: t.frame.step}, t)
+	if t.node.Kind == dag.KindEmbed {
+		from, to := f.view.Draft(), t.frame.view.Draft()
+		ok, failed := r.ask(h, "the output of "+t.path(), func() {
+			if t.isItem() {
+				t.node.OutItem(from.Value(), t.frame.items.list, int(t.at), to.Value())
+				return
+			}
+			t.node.Out(from.Value(), to.Value())
+		})
+		if !ok || failed != nil {
+			return ok, failed
+		}
+		var err error
+		if x.delta, err = r.delta(to); err != nil {
+			return true, &userError{kind: dag.FailedState, err: err}
+		}
+		r.add(x)
+		return true, nil
+	}
+	if t.node.Kind == dag.KindEach {
+		x.Outcome = dag.Done
+		if len(f.tasks) == 0 {
+			x.Outcome = string(dag.Empty)
+		}
+		r.add(x)
+		return true, nil
+	}
+	until := false
+	ok, failed := r.ask(h, "until of "+t.path(), func() { until = t.node.Until(f.view.Draft().Value()) })
+	if !ok || failed != nil {
+		return ok, failed
+	}
+	switch {
+	case until:
+		x.Outcome = dag.Done
+	case f.iteration >= t.node.Most:
+		x.Outcome = string(dag.Exhausted)
+	default:
+		x.Kind, x.Path, x.Step = checkpoint.Entered, x.Path+"/"+strconv.Itoa(f.iteration+1), 0
+	}
+	r.add(x)
+	return true, nil
+}
+
+// bury makes the visit that holds a failed frame fail. What a Loop or Each has finished is
+// kept if the failure is followed.
+func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
+	t := f.holder
+	if records(t.node) && t.node.FailureFollowed {
+		if made, ok := r.salvage(h, f); !ok || !made {
+			return ok, nil
+		}
+	}
+	failure := f.failure()
+	r.fails(t, 0, checkpoint.FailedAttempt{
+		Kind: string(failure.Kind), Message: failure.Message, Final: true,
+		Origin: failure.Path, Attempts: failure.Attempts,
+	}, r.nodeError(failure), 0)
+	return true, nil
+}
+
+// salvage keeps what visits of a failed frame of a Loop or Each have finished, and before
+// that what Loops and Eaches that failed inside it have. An Embed that failed gives nothing out.
+func (r *run) salvage(h *tenure, f *frame) (made, ok bool) {
+	if len(f.open) == 0 {
+		return true, true
+	}
+	for _, i := range f.open {
+		if t := &f.tasks[i]; t.wrecked() {
+			if made, ok := r.salvage(h, t.inner); !ok || !made {
+				return made, ok
+			}
+		}
+	}
+	m, made, ok := r.merged(h, f)
+	if ok && made {
+		r.superstep(f, m, outcomeFailed)
+	}
+	return made, ok
+}

@@ -1,0 +1,109 @@
+package dispatcher
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// inline runs a visit on the owner's goroutine. It reports whether that still owns the run.
+func (r *run) inline(h *tenure, t *task) bool {
+	v := r.newVisit(t)
+	if begins, owner := r.announce(h, v); !begins {
+		return owner
+	}
+	h.visit = v
+	if !h.leave(inNode, "") {
+		v.close()
+		return false
+	}
+	v.call()
+	if !h.back(inNode) {
+		v.close()
+		return false
+	}
+	h.visit = nil
+	r.land(v)
+	return true
+}
+
+// spawn runs a visit in a goroutine of its own, which ends with the body: the owner finds
+// it landed, or has abandoned it. It reports whether the owner still owns the run.
+func (r *run) spawn(h *tenure, t *task) bool {
+	v := r.newVisit(t)
+	if begins, owner := r.announce(h, v); !begins {
+		return owner
+	}
+	v.at = int32(len(r.flight))
+	r.flight = append(r.flight, v)
+	go v.fly() // ends with the body, which the owner waits for or abandons
+	return true
+}
+
+func (v *visit) fly() {
+	defer v.ground() // Goexit comes through here as well
+	if v.r.parent.Err() == nil && v.r.ctx.Err() == nil {
+		v.call()
+		return
+	}
+	v.failed = &userError{kind: dag.FailedError, err: context.Canceled}
+}
+
+// ground hands a visit that has returned to the owner, or counts it as a stray.
+func (v *visit) ground() {
+	r := v.r
+	if !v.word.CompareAndSwap(visitRunning, visitReturned) {
+		v.close()
+		r.strays.returned()
+		return
+	}
+	r.push(v)
+}
+
+// close gives back what a visit holds: its timer, and one of Options.Parallel.
+func (v *visit) close() {
+	if v.stop != nil {
+		v.stop()
+	}
+	if v.r.c.slots != nil {
+		<-v.r.c.slots
+	}
+}
+
+// drop forgets a visit that was in flight.
+func (r *run) drop(v *visit) {
+	last := len(r.flight) - 1
+	if int(v.at) > last || r.flight[v.at] != v {
+		return // it ran on the owner's goroutine
+	}
+	r.flight[v.at] = r.flight[last]
+	r.flight[v.at].at = v.at
+	r.flight[last] = nil
+	r.flight = r.flight[:last]
+}
+
+// launch begins what may run. A visit that is alone, while nothing else waits for an answer or
+// an instant, runs on the owner's goroutine; then more is true. owner is false if the ownership
+// was taken meanwhile.
+func (r *run) launch(h *tenure) (more, owner bool) {
+	if r.halting || r.limited() {
+		return false, true
+	}
+	tasks := r.m.take()
+	alone := len(tasks) == 1 && len(r.flight) == 0 && len(r.due) == 0 && len(r.m.waits) == 0
+	r.facts = slices.Grow(r.facts, len(tasks)+1)
+	for i, t := range tasks {
+		if r.halted() || !r.takeSlot() {
+			r.m.ready = append(r.m.ready, tasks[i:]...)
+			return r.halting, true
+		}
+		if alone {
+			return true, r.inline(h, t)
+		}
+		if !r.spawn(h, t) {
+			return false, false
+		}
+	}
+	return false, true
+}

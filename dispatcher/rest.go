@@ -1,0 +1,126 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// rest states how the run comes to rest.
+func (r *run) rest() {
+	x := checkpoint.Entry{}
+	var told error
+	var resting checkpoint.Resting
+	switch failures := r.m.failures(); {
+	case r.m.status == checkpoint.StatusCompleted:
+		r.noteDrains(0)
+		return
+	case r.halting && !r.atEnd():
+		cause := r.cause()
+		if errors.Is(cause, ErrDrain) {
+			r.drained = cause
+			return
+		}
+		x.Kind = checkpoint.Cancelled
+		if len(r.drains) > 0 {
+			x.Post = r.drains[0]
+		}
+		var byPost *postedCancel
+		if r.parent.Err() == context.DeadlineExceeded && !errors.As(cause, &byPost) {
+			x.Kind = checkpoint.TimedOut
+		}
+		resting.Cause = clip(fmt.Sprint(cause))
+		told = cause
+	case len(r.parked) > 0:
+		p := r.parked[0]
+		r.voidAll()
+		x.Kind = checkpoint.Failed
+		resting.Kind, resting.Cause, resting.Stack = p.fault.kind, p.fault.message, string(p.stack)
+		told = p.err
+	case len(failures) > 0:
+		x.Kind = checkpoint.Failed
+		resting.Cause = clip(failures[0].Path + ": " + failures[0].Message)
+		told = r.nodeError(failures[0])
+	case len(r.m.waits) > 0:
+		x.Kind = checkpoint.Waiting
+	default:
+		panic("dispatcher: a run at rest has nothing to wait for")
+	}
+	x.Data = encode(resting)
+	rest := said(x, nil)
+	rest.err = told
+	r.add(rest)
+	r.noteDrains(1)
+}
+
+// noteDrains drains the posts that cancelled a run without a cancel of their own.
+func (r *run) noteDrains(from int) {
+	for i := from; i < len(r.drains); i++ {
+		r.note(r.drains[i], postCancel)
+	}
+	r.drains = nil
+}
+
+// voidAll takes back what the supersteps that can't be merged did.
+func (r *run) voidAll() {
+	var paths []string
+	for _, p := range r.parked {
+		paths = append(paths, p.voids...)
+	}
+	if len(paths) > 0 {
+		r.add(said(checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(paths)}, nil))
+	}
+}
+
+// breakOff ends a call whose store has failed. The bodies that run are told so, and waited
+// for until they are abandoned; what they did is not kept.
+func (r *run) breakOff(h *tenure, err error) {
+	r.err, r.halting = err, true
+	r.cancel(err)
+	for len(r.flight) > 0 {
+		select {
+		case <-r.results:
+			r.landAll()
+		case <-r.soft:
+			r.abandon()
+		}
+	}
+	r.finish(h)
+}
+
+// finish ends the ownership of the run for good, and gives the lease back unless there
+// are strays.
+func (r *run) finish(h *tenure) {
+	r.dropSlot()
+	if r.snapping != nil {
+		if !h.leave(inCall, doingSnapshot) {
+			return
+		}
+		<-r.snapping
+		if !h.back(inCall) {
+			return
+		}
+	}
+	if len(r.names) == 0 && r.journal.lease.Run != "" && !r.keepsLease() {
+		if !h.leave(inCall, "releasing the lease in the store") {
+			return
+		}
+		r.release(r.stored)
+		if !h.back(inCall) {
+			return
+		}
+		r.released = true
+	}
+	if h.word.CompareAndSwap(atHome, finishedRun) {
+		close(r.done)
+	}
+}
+
+// release gives the lease back. A store that can't has its own way to end leases.
+func (r *run) release(ctx context.Context) {
+	if r.journal.lease.Run != "" {
+		_ = r.c.store.Release(ctx, r.journal.lease)
+	}
+}

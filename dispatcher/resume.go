@@ -1,0 +1,139 @@
+package dispatcher
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// resumable prepares a loaded run to go on, or says what the call returns because there
+// is nothing to do.
+func (r *run) resumable(w *wishes) early {
+	m := r.m
+	rep, unfit := r.c.report(m, r.id, r.journal.head.Seq)
+	r.stood = rep
+	if err := r.admits(w); err != nil {
+		return early{rep, r.c.refuse(r.id, err)}
+	}
+	was := m.status
+	switch {
+	case w.how == modeTurn:
+		return early{rep, r.c.refuse(r.id, fmt.Errorf("%w: it is %s: bring it to its end with Resume, or leave the input with Enqueue", ErrNotCompleted, was))}
+	case was == checkpoint.StatusCompleted && w.how != modeResume:
+		return early{rep, r.c.refuse(r.id, unfit)}
+	case was == checkpoint.StatusCompleted:
+		return early{rep, r.c.refuse(r.id, fmt.Errorf("%w: Turn gives it new input, Fork tries another way", ErrCompleted))}
+	}
+	if w.manual {
+		if err := m.doubts(r.id); err != nil {
+			return early{rep, err}
+		}
+	}
+	if m.plan != r.c.plan {
+		if err := r.adopt(); err != nil {
+			return early{rep, r.c.refuse(r.id, err)}
+		}
+		rep = m.report(r.id, r.journal.head.Seq)
+	}
+	if was == checkpoint.StatusFailed && m.deadEnd() {
+		return early{rep, r.rested(rep)}
+	}
+	if err := m.checkStates(); err != nil {
+		return early{rep, r.c.refuse(r.id, err)}
+	}
+	if err := r.c.recompute(m.root); err != nil {
+		return early{rep, r.c.refuse(r.id, err)}
+	}
+	voids, err := r.freshen()
+	if err != nil {
+		return early{rep, r.c.refuse(r.id, err)}
+	}
+	m.vets, m.gates = r.c.vets(), r.c.asksBefore()
+	r.takeAnswers(r.found) // before a resume ends what somebody has rejected
+	r.add(said(checkpoint.Entry{
+		Kind: checkpoint.Resumed,
+		Data: encode(checkpoint.Resumption{Owner: r.c.owner, Ends: w.how == modeResume}),
+	}, nil))
+	if len(voids) > 0 {
+		r.add(said(checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(voids)}, nil))
+	}
+	m.rescan() // behind the resume, as a replay would: the first items get the places
+	changes := w.changes(&m.told)
+	if changes {
+		r.add(said(w.change(), nil))
+	}
+	r.armExpiries()
+	if was == checkpoint.StatusInterrupted && !changes && !r.journal.posts && m.waitsOnly() && len(r.overdue()) == 0 {
+		return early{rep, r.rested(rep)} // everything that waits still does
+	}
+	if !m.root.begun() && !r.halted() {
+		r.enterRoot()
+	}
+	r.armDelays()
+	return early{}
+}
+
+// checkStates calls the Check of the state of every open frame.
+func (m *machine) checkStates() error {
+	return m.root.checkStates()
+}
+
+func (f *frame) checkStates() error {
+	var err error
+	if u := protect(func() { err = f.view.Draft().Check() }); u != nil {
+		return &FaultError{Kind: "check", Message: u.Error(), Stack: u.stack, Err: u.err}
+	}
+	if err != nil {
+		return &FaultError{Kind: "check", Message: fmt.Sprint(err), Err: err}
+	}
+	for _, i := range f.open {
+		if inner := f.tasks[i].inner; inner != nil {
+			if err := inner.checkStates(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// armDelays lets visits go on waiting between attempts: until the instant that was
+// stored, and never longer than the wait was, whatever the wall clock did meanwhile.
+func (r *run) armDelays() {
+	for _, t := range r.m.delays() {
+		left := time.Unix(0, t.odd.notBefore).Sub(r.c.opts.now())
+		if r.due == nil {
+			r.due = map[*task]time.Time{}
+		}
+		r.due[t] = time.Now().Add(max(0, min(left, t.odd.wait)))
+	}
+	r.wakeDue()
+}
+
+// admits reports why a call with these wishes can't go on with the run.
+func (r *run) admits(w *wishes) error {
+	if err := r.standsAt(w.from); err != nil {
+		return err
+	}
+	return w.fits(&r.m.told)
+}
+
+// standsAt checks the cursor that a Resume demands.
+func (r *run) standsAt(from *checkpoint.Cursor) error {
+	head := r.journal.head.Seq
+	switch {
+	case from == nil:
+		return nil
+	case from.Run != r.id:
+		return fmt.Errorf("%w: %s is of another run", checkpoint.ErrCursor, from)
+	case from.Seq == 0 || from.Seq > head:
+		return fmt.Errorf("%w: %s is not in the log, which ends at %d", checkpoint.ErrCursor, from, head)
+	case from.Seq < head:
+		return fmt.Errorf("%w: %s, the head is %d", ErrStaleCursor, from, head)
+	}
+	at := checkpoint.Cursor{Run: r.id, Seq: head, Visits: r.m.cursor()}
+	if len(from.Visits) > 0 && from.String() != at.String() {
+		return fmt.Errorf("%w: %s, the run stands at %s", checkpoint.ErrCursor, from, at)
+	}
+	return nil
+}

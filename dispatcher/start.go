@@ -1,0 +1,55 @@
+package dispatcher
+
+import (
+	"fmt"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// vets reports whether anybody can interrupt a visit before or after it.
+func (c *core) vets() bool {
+	return len(c.before) > 0 || len(c.after) > 0 || c.opts.InterruptIf != nil
+}
+
+// asksBefore reports whether anybody is asked whether a visit may begin.
+func (c *core) asksBefore() bool { return len(c.interceptors) > 0 || c.gates.vetting() }
+
+// open makes the facts of a new run. The user's input function is called here.
+func (r *run) open(w *wishes, input func(any)) error {
+	r.m = newMachine(r.c.plan)
+	r.m.vets, r.m.gates = r.c.vets(), r.c.asksBefore()
+	schema := r.c.plan.Schema
+	x := said(checkpoint.Entry{Kind: checkpoint.Opened}, nil)
+	first := schema.New()
+	var err error
+	failed := protect(func() {
+		if input != nil {
+			input(first.Value())
+		}
+		err = r.input(&x, first)
+	})
+	if failed != nil {
+		return &FaultError{Kind: "input", Message: failed.tells(), Stack: failed.stack, Err: failed.err}
+	}
+	if err != nil {
+		return &FaultError{Kind: "input", Message: fmt.Sprint(err), Err: err}
+	}
+	if r.c.store != nil {
+		if err := r.c.store.PutGraph(r.stored, r.c.plan.Digest, r.c.plan.JSON); err != nil {
+			return err
+		}
+	}
+	if o := w.opening(r.c); o != nil {
+		x.more().opening, x.more().Data = o, encode(o)
+	}
+	r.add(x)
+	r.m.about(r.about.Load())
+	if !r.halted() {
+		r.enterRoot()
+	}
+	return nil
+}
+
+func (r *run) enterRoot() {
+	r.add(said(checkpoint.Entry{Kind: checkpoint.Entered}, nil))
+}

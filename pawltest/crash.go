@@ -172,7 +172,7 @@ func (c crash) String() string {
 // A trial is one run, with a crash or without one.
 type trial struct {
 	*account
-	store *mortal
+	store *scene
 	watch *watch
 }
 
@@ -182,11 +182,8 @@ func (c *crasher[S]) trial(k int, written bool) (*trial, error) {
 		c.reset()
 	}
 	w := &watch{see: c.world}
-	run := &trial{watch: w, store: &mortal{watch: w, life: k, written: written}}
+	run := &trial{watch: w, store: newScene(w, k, written)}
 	for range 2 {
-		if err := run.store.revive(c.ctx); err != nil {
-			return nil, err
-		}
 		g := c.graph
 		if c.rebuild != nil {
 			build, ok := c.rebuild.(func() *dag.Graph[S])
@@ -206,8 +203,11 @@ func (c *crasher[S]) trial(k int, written bool) (*trial, error) {
 			run.store.crash.doubt = false
 		}
 		res, err := c.drive(d)
-		if run.store.died() {
+		if run.store.Died() {
 			w.dies()
+			if err := run.store.Revive(c.ctx); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		if w.broken != nil {

@@ -21,6 +21,9 @@
 // visit in it runs again with the state that it saw, and has to write what the log says. What
 // it can't try, because the run came to another graph later, it tells.
 //
-// Both need nothing but the graph: no store on disk, no process that is killed. To test one
+// [Mortal] is the store of a process that dies at a write, for tests of programs that do more
+// than run a graph.
+//
+// Crash and Replay need nothing but the graph: no store on disk, no process that is killed. To test one
 // node alone, see package dagtest.
 package pawltest

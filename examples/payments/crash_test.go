@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/examples/payments/bank"
@@ -49,7 +51,7 @@ var crashed = []struct {
 	{name: "refund in silence", cents: large, fault: bank.Fault{Operation: bank.Refund, Kind: bank.LoseReply, Times: 3}},
 }
 
-// A payment whose process dies at any append of its log comes to its end: what takes a key was asked
+// A payment whose process dies at any write to its store comes to its end: what takes a key was asked
 // for again under the same one only, a transfer was made once or was in doubt and said so, and the
 // money is where it belongs.
 func TestPaymentsCrashAtEveryAppend(t *testing.T) {
@@ -60,14 +62,14 @@ func TestPaymentsCrashAtEveryAppend(t *testing.T) {
 			w, found := newWorld(t), 0
 			for _, written := range []bool{false, true} {
 				for k := 1; ; k++ {
-					store := &mortal{life: k, written: written}
+					store := dying(k, written)
 					w.open(t, c.fault)
 					p := &clerk{world: w, store: store, granted: c.granted, order: orderOf(c.cents)}
 					died := p.untilItDies(t)
 					p.toItsEnd(t)
 					settled(t, w.bank.Load().Statement(), p.order, c.paid)
 					if t.Failed() {
-						t.Fatalf("the process died at append %d, written=%t", k, written)
+						t.Fatalf("the process died at write %d, written=%t", k, written)
 					}
 					found += p.found
 					if !died {
@@ -93,16 +95,32 @@ func TestPaymentsCrashAgainAndAgain(t *testing.T) {
 			for first := range 7 {
 				life := func(process int) int { return 2 + (first+process)%7 }
 				w.open(t, c.fault)
-				p := &clerk{world: w, store: &mortal{life: life(0), written: first%2 == 0}, granted: c.granted, order: orderOf(c.cents)}
+				p := &clerk{world: w, store: dying(life(0), first%2 == 0), granted: c.granted, order: orderOf(c.cents)}
 				for process := 1; p.untilItDies(t); process++ {
 					if process == 100 {
 						t.Fatal("100 processes have not come to the end")
 					}
-					p.store.revive(t, life(process))
+					p.revive(t)
+					dies(p.store, life(process), first%2 == 0)
 				}
 				settled(t, w.bank.Load().Statement(), p.order, c.paid)
 			}
 		})
+	}
+}
+
+// dying is the store of a process that dies at its n-th write, which becomes durable or does not.
+func dying(n int, written bool) *pawltest.Mortal {
+	store := &pawltest.Mortal{Store: new(memory.Store)}
+	dies(store, n, written)
+	return store
+}
+
+func dies(store *pawltest.Mortal, n int, written bool) {
+	if written {
+		store.DieAfter(n)
+	} else {
+		store.DieBefore(n)
 	}
 }
 
@@ -150,10 +168,9 @@ func (w *world) graph(t *testing.T) *dag.Graph[Payment] {
 // A clerk brings a payment to its end, whatever it takes.
 type clerk struct {
 	*world
-	store   *mortal
+	store   *pawltest.Mortal
 	order   Order
 	granted bool
-	asked   int // approvals that were given or refused
 	found   int // processes that found something in doubt when they began
 }
 
@@ -170,16 +187,24 @@ func (p *clerk) dispatcher(t *testing.T) *dispatcher.Dispatcher[Payment] {
 func (p *clerk) untilItDies(t *testing.T) bool {
 	t.Helper()
 	err := p.live(t)
-	if died := p.store.died(); died != errors.Is(err, errDead) {
+	if died := p.store.Died(); died != errors.Is(err, pawltest.ErrDead) {
 		t.Fatalf("the process died: %t, and its call returns %v", died, err)
 	}
 	return err != nil
 }
 
+// revive begins the life of another process.
+func (p *clerk) revive(t *testing.T) {
+	t.Helper()
+	if err := p.store.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // toItsEnd is the life of the second process, which does not die.
 func (p *clerk) toItsEnd(t *testing.T) {
 	t.Helper()
-	p.store.revive(t, 0)
+	p.revive(t)
 	if err := p.live(t); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +220,7 @@ func (p *clerk) live(t *testing.T) error {
 	for {
 		was := p.doubted(t, d)
 		res, err := d.Run(ctx, p.order.Number, func(s *Payment) { s.Order.Set(p.order) })
-		if err == nil || p.store.died() || !errors.Is(err, dispatcher.ErrInterrupted) {
+		if err == nil || p.store.Died() || !errors.Is(err, dispatcher.ErrInterrupted) {
 			return err
 		}
 		doubts := p.doubted(t, d)
@@ -214,7 +239,7 @@ func (p *clerk) live(t *testing.T) error {
 func (p *clerk) doubted(t *testing.T, d *dispatcher.Dispatcher[Payment]) []string {
 	t.Helper()
 	o, err := d.Open(t.Context(), p.order.Number)
-	if errors.Is(err, dispatcher.ErrNotFound) || p.store.died() {
+	if errors.Is(err, dispatcher.ErrNotFound) || p.store.Died() {
 		return nil
 	}
 	if err != nil {
@@ -239,8 +264,8 @@ func (p *clerk) verdict(dispatcher.Action) dispatcher.Verdict {
 func (p *clerk) decide(ctx context.Context, d *dispatcher.Dispatcher[Payment], i dispatcher.Interrupt, doubts []string) error {
 	by := dispatcher.Author("a test")
 	if i.Kind == "effect" {
-		if p.asked++; p.asked > 1 {
-			return fmt.Errorf("a person was asked %d times about one charge", p.asked)
+		if err := p.unanswered(ctx, i.Path); err != nil {
+			return err
 		}
 		return d.Answer(ctx, p.order.Number, i.ID, p.verdict(dispatcher.Action{}), by)
 	}
@@ -252,6 +277,23 @@ func (p *clerk) decide(ctx context.Context, d *dispatcher.Dispatcher[Payment], i
 		found = dispatcher.Happened(bank.Reply{Number: sent.Number, Cents: sent.Cents})
 	}
 	return d.Resolve(ctx, p.order.Number, i.Path, i.Key, found, by)
+}
+
+// unanswered returns an error if the log has what a person said about a visit, so that nobody should
+// be asked again. What a process was told and did not keep has to be said once more.
+func (p *clerk) unanswered(ctx context.Context, path string) error {
+	asked := map[string]bool{} // by the ids of interrupts
+	for e, err := range p.store.Read(ctx, p.order.Number, 0, 0) {
+		switch {
+		case err != nil:
+			return err
+		case e.Kind == checkpoint.Interrupted && e.Path == path:
+			asked[e.ID] = true
+		case e.Kind == checkpoint.Answered && asked[e.ID]:
+			return fmt.Errorf("a person is asked about %s again, and entry %d is the answer", path, e.Seq)
+		}
+	}
+	return nil
 }
 
 // No node does anything twice outside an effect, and none needs what another has left in memory.

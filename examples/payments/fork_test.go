@@ -15,7 +15,7 @@ import (
 func TestPaymentsForksMoveNoMoney(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := &clerk{world: w, store: new(mortal), order: orderOf(small)}
+	p := &clerk{world: w, store: dying(0, false), order: orderOf(small)}
 	p.toItsEnd(t)
 	d := p.dispatcher(t)
 	paid, err := d.State(t.Context(), p.order.Number)

@@ -22,7 +22,7 @@ func TestPaymentsOverASlowBank(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := &clerk{world: w, store: new(mortal), order: orderOf(small)}
+			p := &clerk{world: w, store: dying(0, false), order: orderOf(small)}
 			d, err := dispatcher.New(g, p.store, dispatcher.Options{Gates: gates()})
 			if err != nil {
 				t.Fatal(err)

@@ -1,0 +1,134 @@
+package pawltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// ErrDead is what a [Mortal] returns when the process that has it is dead.
+var ErrDead = errors.New("pawltest: the process has died")
+
+var errNoStore = errors.New("pawltest: a Mortal without a store: set Store, new(memory.Store) for example")
+
+// A Mortal is the store of one process after another, each of which may die at one of its
+// writes: what was durable by then is there for the next one, and nothing else is. It is for
+// tests of what [Crash] can't try: a program that forks, trims and goes on with runs, several
+// runs at once, or a process that dies again while it recovers.
+//
+// Writes are Append, Post, Fork, Trim and Delete. Snapshots and graphs are not counted, since
+// when they are written is chance. Of a dead process every write and every lease is refused
+// with [ErrDead]. Reads are not, so that a test can look at what was durable. It is safe for
+// concurrent use, and writes are made one after the other.
+type Mortal struct {
+	// Store is what is written to. It must be set before the Mortal is used.
+	checkpoint.Store
+
+	mu     sync.Mutex
+	life   int  // writes until death, that one included; 0: it does not die
+	after  bool // the write at which it dies becomes durable, and nobody is told
+	dead   bool
+	leases []checkpoint.Lease // that nobody has given back
+}
+
+var (
+	_ checkpoint.Watcher  = (*Mortal)(nil)
+	_ checkpoint.Follower = (*Mortal)(nil)
+)
+
+// DieBefore has the process die at its n-th write from now on, the next one being the first,
+// just before that becomes durable. Less than 1 means that it does not die.
+func (m *Mortal) DieBefore(n int) { m.dieAt(n, false) }
+
+// DieAfter has the process die at its n-th write from now on, just after that has become
+// durable: the process is told ErrDead and checkpoint.ErrCommitUnknown. Less than 1 means that
+// it does not die.
+func (m *Mortal) DieAfter(n int) { m.dieAt(n, true) }
+
+func (m *Mortal) dieAt(n int, after bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.life, m.after = max(n, 0), after
+}
+
+// Kill has the process die now.
+func (m *Mortal) Kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dead = true
+}
+
+// Died reports whether the process is dead.
+func (m *Mortal) Died() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dead
+}
+
+// Left tells how many writes are left until the process dies. Zero means that it is dead, or
+// does not die.
+func (m *Mortal) Left() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.life
+}
+
+// Revive begins the life of the next process, which does not die: the leases that the last
+// one held are free. Make a new Dispatcher for it, or what the last one has in memory lives on.
+func (m *Mortal) Revive(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.leases {
+		if err := m.Store.Release(ctx, l); err != nil {
+			return fmt.Errorf("pawltest: the lease of run %q that a dead process held: %w", l.Run, err)
+		}
+	}
+	m.leases, m.life, m.dead = nil, 0, false
+	return nil
+}
+
+// write makes a write, unless the process is dead, or dies at it.
+func (m *Mortal) write(do func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.refuses(); err != nil {
+		return err
+	}
+	dies := m.life == 1
+	m.life = max(m.life-1, 0)
+	if !dies {
+		return do()
+	}
+	m.dead = true
+	if !m.after {
+		return ErrDead
+	}
+	if err := do(); err != nil {
+		return fmt.Errorf("%w: %w", ErrDead, err)
+	}
+	return fmt.Errorf("%w: %w", ErrDead, checkpoint.ErrCommitUnknown)
+}
+
+// alive does what is no write, unless the process is dead.
+func (m *Mortal) alive(do func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.refuses(); err != nil {
+		return err
+	}
+	return do()
+}
+
+// refuses is why nothing can be done. mu is held.
+func (m *Mortal) refuses() error {
+	switch {
+	case m.Store == nil:
+		return errNoStore
+	case m.dead:
+		return ErrDead
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package pawltest_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/checkpoint/storetest"
+	"github.com/pawlgo/pawl/pawltest"
+)
+
+// A process that does not die has a store like any other.
+func TestMortalIsAStore(t *testing.T) {
+	storetest.Run(t, func(*testing.T) checkpoint.Store { return &pawltest.Mortal{Store: new(memory.Store)} })
+}
+
+// A process dies at the write that was named, before or after it, and the next one finds what
+// was durable, and the leases free.
+func TestMortalDiesAtAWrite(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		m := &pawltest.Mortal{Store: new(memory.Store)}
+		die, kept := m.DieBefore, uint64(1)
+		if after {
+			die, kept = m.DieAfter, 2
+		}
+		die(2)
+		ctx := t.Context()
+		lease, err := m.Acquire(ctx, "r", "first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, err := m.Append(ctx, lease, checkpoint.Head{}, []checkpoint.Entry{{Kind: checkpoint.Opened}})
+		if err != nil || m.Died() || m.Left() != 1 {
+			t.Fatalf("after=%t: the first write: %v, died %t, %d left", after, err, m.Died(), m.Left())
+		}
+		got, err := m.Append(ctx, lease, head, []checkpoint.Entry{{Kind: checkpoint.Entered}})
+		if !m.Died() || !errors.Is(err, pawltest.ErrDead) || errors.Is(err, checkpoint.ErrCommitUnknown) != after || got != (checkpoint.Head{}) {
+			t.Errorf("after=%t: the write at which it dies returns %v, %v", after, got, err)
+		}
+		refusesTheDead(t, m, lease, head)
+		info, err := m.Stat(ctx, "r")
+		if err != nil || info.Head.Seq != kept {
+			t.Errorf("after=%t: what is durable ends with entry %d, want %d, %v", after, info.Head.Seq, kept, err)
+		}
+		if err := m.Revive(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Acquire(ctx, "r", "second"); err != nil || m.Died() || m.Left() != 0 {
+			t.Errorf("after=%t: the next process: %v, died %t, %d left", after, err, m.Died(), m.Left())
+		}
+	}
+}
+
+// refusesTheDead fails the test if a dead process can change anything.
+func refusesTheDead(t *testing.T, m *pawltest.Mortal, l checkpoint.Lease, head checkpoint.Head) {
+	t.Helper()
+	ctx := t.Context()
+	_, acquired := m.Acquire(ctx, "other", "first")
+	_, renewed := m.Renew(ctx, l)
+	_, appended := m.Append(ctx, l, head, []checkpoint.Entry{{Kind: checkpoint.Entered}})
+	_, trimmed := m.Trim(ctx, l, head, checkpoint.Entry{Kind: checkpoint.Trimmed})
+	for what, err := range map[string]error{
+		"Acquire": acquired, "Renew": renewed, "Append": appended, "Trim": trimmed,
+		"Release":     m.Release(ctx, l),
+		"Post":        m.Post(ctx, "r", checkpoint.Post{ID: "a"}),
+		"PutSnapshot": m.PutSnapshot(ctx, l, checkpoint.Snapshot{Head: head}),
+		"PutGraph":    m.PutGraph(ctx, "d", []byte("{}")),
+		"Delete":      m.Delete(ctx, "r"),
+		"Fork":        m.Fork(ctx, checkpoint.Fork{}),
+	} {
+		if err != pawltest.ErrDead {
+			t.Errorf("%s of a dead process: %v", what, err)
+		}
+	}
+}
+
+// A write that the store refuses leaves the process dead, and is not said to be durable.
+func TestMortalDiesAtARefusedWrite(t *testing.T) {
+	m := &pawltest.Mortal{Store: new(memory.Store)}
+	m.DieAfter(1)
+	err := m.Post(t.Context(), "nobody", checkpoint.Post{ID: "a", Kind: "note"})
+	if !m.Died() || !errors.Is(err, checkpoint.ErrNotFound) || errors.Is(err, checkpoint.ErrCommitUnknown) {
+		t.Errorf("died %t: %v", m.Died(), err)
+	}
+}
+
+// A Mortal that was given no store says so.
+func TestMortalWithoutAStore(t *testing.T) {
+	var m pawltest.Mortal
+	_, acquired := m.Acquire(t.Context(), "r", "first")
+	posted := m.Post(t.Context(), "r", checkpoint.Post{ID: "a"})
+	for _, err := range []error{acquired, posted} {
+		if err == nil || !strings.Contains(err.Error(), "set Store") {
+			t.Errorf("without a store: %v", err)
+		}
+	}
+}
+
+// A store that can't tell of posts and appends is not made to seem so.
+func TestMortalHearsAsItsStore(t *testing.T) {
+	deaf := &pawltest.Mortal{Store: struct{ checkpoint.Store }{new(memory.Store)}}
+	posted, stop := deaf.Watch("r")
+	stop()
+	grown, stop := deaf.Follow("r")
+	stop()
+	if posted != nil || grown != nil {
+		t.Error("a channel that never receives is not nil")
+	}
+	m := &pawltest.Mortal{Store: new(memory.Store)}
+	posted, stop = m.Watch("r")
+	defer stop()
+	grown, halt := m.Follow("r")
+	defer halt()
+	if posted == nil || grown == nil {
+		t.Error("a channel is missing")
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -49,12 +48,14 @@ func Example_service() {
 		<-writing
 		close(stop)
 	}()
-	serve(store, graph, stop, nil, "a letter")
+	none, cancel := context.WithCancel(context.Background())
+	cancel()
+	serve(none, store, graph, stop, nil, "a letter")
 
 	// The next one is told to end when it has recovered what was left.
 	close(ink)
 	stop = make(chan struct{})
-	serve(store, graph, stop, func(e supervisor.Event) {
+	serve(context.Background(), store, graph, stop, func(e supervisor.Event) {
 		if e.Kind == supervisor.Recovered {
 			close(stop)
 		}
@@ -65,9 +66,10 @@ func Example_service() {
 	// recovered [a letter], left []
 }
 
-// serve is the program: it takes letters until it is told to stop.
+// serve is the program: it takes letters until it is told to stop. What is at work then may go
+// on until patience ends: in a real service, some seconds later.
 func serve(
-	store checkpoint.Store, graph *dag.Graph[letter], stop <-chan struct{},
+	patience context.Context, store checkpoint.Store, graph *dag.Graph[letter], stop <-chan struct{},
 	observe func(supervisor.Event), texts ...string,
 ) {
 	ctx := context.Background()
@@ -96,8 +98,6 @@ func serve(
 		}
 	}
 	<-stop
-	patience, cancel := context.WithTimeout(ctx, 200*time.Millisecond) // a real service has more
-	defer cancel()
 	report, err := s.Drain(patience)
 	if err != nil {
 		fmt.Println(err)

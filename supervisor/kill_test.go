@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,12 +19,20 @@ import (
 	"github.com/pawlgo/pawl/supervisor"
 )
 
-// The environment in which this test binary is another process that supervises runs.
-const childDir = "PAWL_SUPERVISOR_DIR"
+// The environment in which this test binary is another process that supervises runs, and how many
+// lines it says at most.
+const (
+	childDir   = "PAWL_SUPERVISOR_DIR"
+	childLines = "PAWL_SUPERVISOR_LINES"
+)
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
-		if err := child(dir); err != nil {
+		lines, err := strconv.Atoi(os.Getenv(childLines))
+		if err == nil {
+			err = child(dir, &voice{left: lines})
+		}
+		if err != nil {
 			fmt.Println("failed:", err)
 			os.Exit(1)
 		}
@@ -35,14 +45,31 @@ const (
 	childRuns  = 60
 	childSteps = 4
 	childCap   = 6
+	childAhead = 20 // lines that it may say beyond the one at which it is killed
 )
 
+// A voice says what a child does. After its last line whoever has more to say waits to be killed,
+// so that a child does not get to the end because the one who kills it is late.
+type voice struct {
+	mu   sync.Mutex
+	left int
+}
+
+func (v *voice) say(what ...any) {
+	v.mu.Lock()
+	if v.left--; v.left < 0 {
+		<-time.After(time.Hour) // with the mutex: nobody else says anything either
+	}
+	defer v.mu.Unlock()
+	fmt.Println(what...)
+}
+
 // childGraph says of every body that it begins.
-func childGraph(b *dag.Builder[parcel]) (*dag.Graph[parcel], error) {
+func childGraph(b *dag.Builder[parcel], v *voice) (*dag.Graph[parcel], error) {
 	var after []dag.Edge[parcel]
 	for i := range childSteps {
 		n := dag.Step(b, fmt.Sprintf("step-%d", i), func(ctx context.Context, p *parcel) error {
-			fmt.Println(dag.Key(ctx))
+			v.say(dag.Key(ctx))
 			lasts(5 * time.Millisecond) // so that the process can be killed meanwhile
 			p.Steps.Append(dag.Key(ctx))
 			return nil
@@ -54,14 +81,14 @@ func childGraph(b *dag.Builder[parcel]) (*dag.Graph[parcel], error) {
 
 // child is a program as users write them: it recovers what the one before it has left, and
 // submits what there is to do. What is done already is done.
-func child(dir string) error {
+func child(dir string, v *voice) error {
 	ctx := context.Background()
 	store, err := badgerstore.Open(ctx, dir, badgerstore.Options{MemTableSize: 4 << 20})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	g, err := childGraph(dag.New[parcel]("child"))
+	g, err := childGraph(dag.New[parcel]("child"), v)
 	if err != nil {
 		return err
 	}
@@ -77,7 +104,7 @@ func child(dir string) error {
 	if err != nil || len(r.Failed)+len(r.Busy)+len(r.Left) > 0 {
 		return fmt.Errorf("recovery %+v, %w", r, err)
 	}
-	fmt.Println("recovered", len(r.Rested))
+	v.say("recovered", len(r.Rested))
 	var tasks []*supervisor.Task[parcel]
 	for i := range childRuns {
 		task, err := supervisor.Submit(ctx, s, d, fmt.Sprint(i%3), fmt.Sprintf("run-%02d", i), nil)
@@ -92,7 +119,7 @@ func child(dir string) error {
 		}
 	}
 	_, err = s.Drain(ctx)
-	fmt.Println("drained")
+	v.say("drained")
 	return err
 }
 
@@ -101,7 +128,7 @@ func child(dir string) error {
 func runChild(t *testing.T, dir string, lines int, began map[string]int) (ended bool, recovered int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), childDir+"="+dir)
+	cmd.Env = append(os.Environ(), childDir+"="+dir, childLines+"="+strconv.Itoa(lines+childAhead))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -28,15 +28,16 @@ func acquire(t *testing.T, s *badgerstore.Store, runs int) []checkpoint.Lease {
 	return leases
 }
 
-// The appends of runs that work at once share their writes, and each is written once.
+// The appends of runs that work at once share their writes, and each is written once. What waits
+// when a write has ended goes into the next one, all of it.
 func TestAppendsAreGrouped(t *testing.T) {
 	t.Parallel()
 	const runs, each = 100, 30
-	var groups, appends, commits atomic.Int64
+	var groups []int // appends in each
+	var commits atomic.Int64
 	o := small
-	o.Observe = func(g checkpoint.Group) {
-		groups.Add(1)
-		appends.Add(int64(g.Appends))
+	o.Observe = func(g checkpoint.Group) { // by one goroutine, which Close waits for
+		groups = append(groups, g.Appends)
 		if g.Err != nil || g.Bytes <= 0 || g.Duration <= 0 {
 			t.Errorf("group %+v", g)
 		}
@@ -44,12 +45,16 @@ func TestAppendsAreGrouped(t *testing.T) {
 	}
 	s, err := badgerstore.Open(t.Context(), t.TempDir(), o)
 	opened(t, s, err)
+	began, let := make(chan struct{}), make(chan struct{})
 	s.CommitWith(func(next func() error) error {
-		commits.Add(1)
+		if commits.Add(1) == 1 {
+			close(began)
+			<-let
+		}
 		return next()
 	})
 	var all sync.WaitGroup
-	for _, l := range acquire(t, s, runs) {
+	for i, l := range acquire(t, s, runs) {
 		all.Go(func() {
 			var head checkpoint.Head
 			for range each {
@@ -60,17 +65,28 @@ func TestAppendsAreGrouped(t *testing.T) {
 				}
 			}
 		})
+		if i == 0 {
+			<-began // with one append
+		}
 	}
+	for s.Queued() < runs-1 {
+		runtime.Gosched()
+	}
+	close(let)
 	all.Wait()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if groups.Load() != commits.Load() || appends.Load() != runs*each {
-		t.Errorf("%d groups in %d commits with %d appends, want %d appends",
-			groups.Load(), commits.Load(), appends.Load(), runs*each)
+	appends := 0
+	for _, n := range groups {
+		appends += n
 	}
-	if groups.Load() > runs*each/4 {
-		t.Errorf("%d appends took %d groups", runs*each, groups.Load())
+	if int64(len(groups)) != commits.Load() || appends != runs*each {
+		t.Errorf("%d groups in %d commits with %d appends, want %d appends",
+			len(groups), commits.Load(), appends, runs*each)
+	}
+	if groups[0] != 1 || groups[1] < runs-1 {
+		t.Errorf("one append, and the %d that waited meanwhile, took groups of %d …", runs-1, groups[:2])
 	}
 }
 
@@ -218,10 +234,6 @@ func TestCloseWithAFullQueue(t *testing.T) {
 	heads := make([]checkpoint.Head, runs)
 	leases := acquire(t, s, runs)
 	began, let := held(s)
-	go func() {
-		for range began {
-		}
-	}()
 	var all sync.WaitGroup
 	for i := range runs {
 		all.Go(func() {
@@ -236,10 +248,17 @@ func TestCloseWithAFullQueue(t *testing.T) {
 				heads[i] = head
 			}
 		})
+		if i == 0 {
+			<-began // with one append: all others will wait
+		}
 	}
-	for s.Queued() < runs/2 {
+	for s.Queued() < runs-1 {
 		runtime.Gosched()
 	}
+	go func() { // ends with the channel
+		for range began {
+		}
+	}()
 	close(let)
 	var closers sync.WaitGroup
 	for range 3 {

@@ -97,7 +97,7 @@ func helpStops() {
 	<-s.ctx.Done()
 	<-s.done
 	fmt.Fprintln(os.Stderr, "cancelled")
-	<-time.After(10 * time.Second) // for a signal
+	<-time.After(time.Hour) // for a signal
 	os.Exit(0)
 }
 

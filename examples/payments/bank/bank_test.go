@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http/httptest"
 	"reflect"
+	"runtime"
 	"testing"
 	"time"
 
@@ -107,7 +108,7 @@ func TestFaults(t *testing.T) {
 	}{
 		bank.LoseRequest: {nil, 0},
 		bank.LoseReply:   {nil, 1},
-		bank.Slow:        {nil, 1}, // for the client, who has no time
+		bank.Slow:        {nil, 1}, // for the client, who goes away before there is a reply
 		bank.Refuse:      {bank.ErrRefused, 0},
 		bank.Unavailable: {bank.ErrUnavailable, 0},
 	} {
@@ -116,9 +117,14 @@ func TestFaults(t *testing.T) {
 		ctx := t.Context()
 		if kind == bank.Slow {
 			f.Delay = time.Hour
-			hurry, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-			defer cancel()
+			hurry, cancel := context.WithCancel(ctx)
 			ctx = hurry
+			go func() { // ends when the transfer has been made
+				defer cancel()
+				for len(b.Statement().Transfers) == 0 && t.Context().Err() == nil {
+					runtime.Gosched()
+				}
+			}()
 		}
 		if err := c.Misbehave(t.Context(), f); err != nil {
 			t.Fatal(err)

@@ -6,11 +6,11 @@ check: # all that a commit has to pass
 	.ci/run
 
 race:
-	go test -race work
+	go test -race -timeout 30m work
 
 crash: # programs and stores are killed 200 times each, not 25 and 10 times
 	PAWL_CRASHES=200 PAWL_KILLS=200 go test -count=1 -timeout 60m -run 'Crash|Kill' \
-		./checkpoint/badgerstore ./examples/agent ./examples/archivist
+		./checkpoint/badgerstore ./supervisor ./examples/agent ./examples/archivist ./examples/payments
 
 FUZZTIME ?= 1m
 fuzz: # every fuzz target in turn

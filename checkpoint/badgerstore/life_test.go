@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -103,7 +104,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := []string{"ristretto", "glog", "opencensus", "go.opentelemetry.io"}
-	for tries := 0; ; tries++ {
+	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		left := slices.DeleteFunc(goroutines(), func(stack string) bool {
 			return !strings.Contains(stack, "badger") || strings.Contains(stack, "testing.tRunner") ||
 				slices.ContainsFunc(known, func(name string) bool { return strings.Contains(stack, name) })
@@ -111,10 +112,9 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 		if len(left) == 0 {
 			return
 		}
-		if tries == 100_000 {
+		if time.Now().After(end) {
 			t.Fatalf("left:\n%s", strings.Join(left, "\n\n"))
 		}
-		runtime.Gosched()
 	}
 }
 

@@ -29,7 +29,7 @@ func wakes(t *testing.T, grown <-chan struct{}, by string) {
 	t.Helper()
 	select {
 	case <-grown:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("a follower was not woken by %s", by)
 	}
 }

@@ -1,19 +1,54 @@
 package pawltest_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
-	"github.com/pawlgo/pawl/checkpoint/storetest"
+	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/pawltest"
 )
 
-// A process that does not die has a store like any other.
+// A process that does not die has a store like any other: each write is made.
 func TestMortalIsAStore(t *testing.T) {
-	storetest.Run(t, func(*testing.T) checkpoint.Store { return &pawltest.Mortal{Store: new(memory.Store)} })
+	ctx, m := t.Context(), &pawltest.Mortal{Store: new(memory.Store)}
+	d, err := dispatcher.New(parcels(func(context.Context, *Parcel) error { return nil }), m, dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range []string{"kept", "dropped"} {
+		if _, err := d.Run(ctx, run, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids, err := d.Fork(ctx, "kept", "1", dispatcher.ForkOptions[Parcel]{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Stat(ctx, ids[0]); err != nil {
+		t.Errorf("the fork: %v", err)
+	}
+	if err := d.Enqueue(ctx, "kept", func(p *Parcel) { p.Receipt.Set("") }); err != nil {
+		t.Fatal(err)
+	}
+	if posts, err := m.Posts(ctx, "kept"); err != nil || len(posts) != 1 {
+		t.Errorf("posted are %v, %v", posts, err)
+	}
+	if err := d.Trim(ctx, "kept", dispatcher.Retention{Last: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := m.Stat(ctx, "kept"); err != nil || info.First == 1 || info.Owner != "" {
+		t.Errorf("the run that was trimmed is %+v, %v", info, err)
+	}
+	if err := m.Delete(ctx, "dropped"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Stat(ctx, "dropped"); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("the run that was deleted: %v", err)
+	}
 }
 
 // A process dies at the write that was named, before or after it, and the next one finds what

@@ -144,7 +144,7 @@ func rejectCrash(t *testing.T, left string, life int, written bool) (died bool) 
 		if posted {
 			t.Fatalf("%s: the run waits, although it was answered: %v", left, err)
 		}
-		life = max(0, store.life)
+		life = store.process().Left()
 		a, b := rejectWaits(t, process(t, g, &store.Store, o), true)
 		for _, p := range rejectLeft(t, a, b)[left] {
 			if err := store.Store.Post(t.Context(), run, p); err != nil {

@@ -19,19 +19,7 @@ import (
 type askMortal struct{ mortal }
 
 func (m *askMortal) Post(ctx context.Context, run string, p checkpoint.Post) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dead {
-		return errDead
-	}
-	m.life--
-	if m.dead = m.life == 0; m.dead && !m.written {
-		return errDead
-	}
-	if err := m.Store.Post(ctx, run, p); err != nil || !m.dead {
-		return err
-	}
-	return fmt.Errorf("%w: %w", checkpoint.ErrCommitUnknown, errDead)
+	return m.process().Post(ctx, run, p)
 }
 
 // askAll returns a graph whose questions end in every way there is, and of which one sibling

@@ -46,9 +46,7 @@ func TestLife40PendingApprovalSurvives(t *testing.T) {
 			observed := o
 			observed.Observe = func(e dispatcher.Event) {
 				if e.Kind == dispatcher.VisitInterrupted {
-					store.mu.Lock()
-					store.life = 1
-					store.mu.Unlock()
+					store.dieAt(1, false)
 					close(dead)
 				}
 			}

@@ -34,11 +34,7 @@ func doubtDies(t *testing.T, store *mortal, g *dag.Graph[Tale]) {
 }
 
 // die makes the process dead from here on.
-func (m *mortal) die() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.dead = true
-}
+func (m *mortal) die() { m.process().Kill() }
 
 // A process dies inside an effect that can't be done again. The log held that it had begun,
 // and under which key; the resume does not do it, says why with advice, and rests as the

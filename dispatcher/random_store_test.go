@@ -11,46 +11,51 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/pawltest"
 )
 
-// A mortal is the store of a process that dies: at its last append the process loses
-// sight of the store, which goes on without it. revive is the next process.
+// A mortal is the store of one process after another, of which the one that lives now may die
+// at an append, and loses sight of the store, which goes on without it. It remembers what a
+// durable log forbids. The zero mortal is empty, and its process does not die.
 type mortal struct {
-	memory.Store
+	memory.Store // what is left when a process has died
 
-	mu      sync.Mutex
-	life    int  // appends until death; 0: it doesn't die
-	written bool // the append at which it dies is written, and nobody is told
-	dead    bool
-	leases  []checkpoint.Lease
-	done    map[string]bool // visits whose entry is durable and not voided
-	pauses  map[string]int  // durable interrupts, by kind and path
-	failed  map[string]int  // attempts that failed, by path
-	wrong   []string        // entries that should not be
+	made  sync.Once
+	lives pawltest.Mortal
+
+	mu     sync.Mutex
+	done   map[string]bool // visits whose entry is durable and not voided
+	pauses map[string]int  // durable interrupts, by kind and path
+	failed map[string]int  // attempts that failed, by path
+	wrong  []string        // entries that should not be
 }
 
-var errDead = errors.New("the process is dead")
+var errDead = pawltest.ErrDead
+
+// process is the store as the process sees it that lives now.
+func (m *mortal) process() *pawltest.Mortal {
+	m.made.Do(func() { m.lives.Store = &m.Store })
+	return &m.lives
+}
 
 // revive begins the life of another process, which ends at append number life.
 func (m *mortal) revive(ctx context.Context, life int, written bool) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.life, m.written, m.dead = life, written, false
-	for _, l := range m.leases {
-		if err := m.Store.Release(ctx, l); err != nil {
-			return err
-		}
+	err := m.process().Revive(ctx)
+	m.dieAt(life, written)
+	return err
+}
+
+// dieAt has the process die at append number life from now on; 0: it doesn't die.
+func (m *mortal) dieAt(life int, written bool) {
+	if written {
+		m.process().DieAfter(life)
+	} else {
+		m.process().DieBefore(life)
 	}
-	m.leases = nil
-	return nil
 }
 
 // died reports whether the process has died.
-func (m *mortal) died() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.dead
-}
+func (m *mortal) died() bool { return m.process().Died() }
 
 // isDone reports whether the entry of a visit is durable.
 func (m *mortal) isDone(path string) bool {
@@ -60,53 +65,27 @@ func (m *mortal) isDone(path string) bool {
 }
 
 func (m *mortal) Acquire(ctx context.Context, run, owner string) (checkpoint.Lease, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dead {
-		return checkpoint.Lease{}, errDead
-	}
-	l, err := m.Store.Acquire(ctx, run, owner)
-	if err == nil {
-		m.leases = append(m.leases, l)
-	}
-	return l, err
+	return m.process().Acquire(ctx, run, owner)
 }
 
 func (m *mortal) Release(ctx context.Context, l checkpoint.Lease) error {
-	if m.died() {
-		return errDead
-	}
-	return m.Store.Release(ctx, l)
+	return m.process().Release(ctx, l)
 }
 
 func (m *mortal) PutSnapshot(ctx context.Context, l checkpoint.Lease, s checkpoint.Snapshot) error {
-	if m.died() {
-		return errDead
-	}
-	return m.Store.PutSnapshot(ctx, l, s)
+	return m.process().PutSnapshot(ctx, l, s)
 }
 
 func (m *mortal) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.dead {
-		return checkpoint.Head{}, errDead
+	head, err := m.process().Append(ctx, l, after, entries)
+	if err == nil || errors.Is(err, checkpoint.ErrCommitUnknown) { // the process dies, and nobody is told
+		for i := range entries {
+			m.note(&entries[i])
+		}
 	}
-	m.life--
-	if m.dead = m.life == 0; m.dead && !m.written {
-		return checkpoint.Head{}, errDead
-	}
-	head, err := m.Store.Append(ctx, l, after, entries)
-	if err != nil {
-		return head, err
-	}
-	for i := range entries {
-		m.note(&entries[i])
-	}
-	if m.dead {
-		return checkpoint.Head{}, fmt.Errorf("%w: %w", checkpoint.ErrCommitUnknown, errDead)
-	}
-	return head, nil
+	return head, err
 }
 
 // note remembers what a durable entry means for those who come after.

@@ -128,7 +128,7 @@ func TestRunMovesAtEveryCursor(t *testing.T) {
 	for k := 1; ; k++ {
 		for i, to := range []checkpoint.Store{new(memory.Store), badger, superPlain{new(memory.Store)}} {
 			from := new(mortal)
-			from.life = k
+			from.dieAt(k, false)
 			d, err := dispatcher.New(graph, from, dispatcher.Options{Paranoid: k%2 == 0})
 			if err != nil {
 				t.Fatal(err)

@@ -150,7 +150,7 @@ type Substitution struct {
 
 // An Interrupt is the Data of an [Interrupted] entry.
 type Interrupt struct {
-	Kind     string          `json:"kind"` // before, after, asked, effect or doubt
+	Kind     string          `json:"kind"` // before, after, asked, effect or doubt: a dispatcher.InterruptKind
 	Key      string          `json:"key,omitempty"`
 	Question json.RawMessage `json:"question,omitempty"`
 	Want     json.RawMessage `json:"want,omitempty"` // a state.Type: what an answer must be
@@ -178,6 +178,7 @@ type Resumption struct {
 // A Resting is the Data of the entries with which a run comes to rest.
 type Resting struct {
 	Cause string `json:"cause,omitempty"`
+	By    string `json:"by,omitempty"` // of [Cancelled]: who did it, if somebody has said so
 	// Kind is set when the run itself is at fault and no visit: conflict, limit, merge,
 	// check or hook.
 	Kind  string `json:"kind,omitempty"`

@@ -204,7 +204,7 @@ func askApprove(t *testing.T, k int, written bool) (died bool) {
 		}
 		if errors.Is(err, dispatcher.ErrInterrupted) {
 			begun := strings.Join(w.took(), " ")
-			if before := res.Interrupts[0].Kind == "before"; before == strings.Contains(begun, "b") && len(ids) < 2 && !died {
+			if before := res.Interrupts[0].Kind == dispatcher.KindBefore; before == strings.Contains(begun, "b") && len(ids) < 2 && !died {
 				t.Errorf("%s: %v waits, and the bodies that ran are %s", what, res.Interrupts[0], begun)
 			}
 			id := res.Interrupts[0].ID

@@ -2,7 +2,7 @@ package dispatcher
 
 import "fmt"
 
-// Author says who does it: who answers, edits, tags, resolves, goes back. The name is kept in
+// Author says who does it: who answers, edits, tags, resolves, cancels, goes back. The name is kept in
 // the entry that the call leads to. It has 1 to 1024 bytes of UTF-8 without control characters.
 // It is for calls that change a run and run nothing.
 func Author(name string) RunOption {

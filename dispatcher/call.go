@@ -77,7 +77,8 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 func (r *run) find(w *wishes, input func(any)) early {
 	c, ctx := r.c, r.stored // not the caller's: a run whose context is done is opened and rests
 	r.wishes = w
-	if w.how.old() {
+	old := w.how.old() && !w.orStart
+	if old {
 		if _, err := c.store.Stat(ctx, r.id); err != nil {
 			return early{err: missing(err)}
 		}
@@ -89,7 +90,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 	r.journal.lease = lease
 	m, head, err := c.load(ctx, r.id, 0)
 	switch {
-	case errors.Is(err, checkpoint.ErrNotFound) && !w.how.old():
+	case errors.Is(err, checkpoint.ErrNotFound) && !old:
 		return early{err: r.open(w, input)}
 	case err != nil:
 		return early{err: err}

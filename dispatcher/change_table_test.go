@@ -62,7 +62,7 @@ func changeDrive(t testing.TB, d changeProcess, first func(context.Context) (cha
 			return res, err
 		}
 		for _, i := range res.interrupts {
-			if i.Kind == "asked" {
+			if i.Kind == dispatcher.KindAsked {
 				if err := d.answer(t.Context(), i.ID); err != nil {
 					return res, err
 				}

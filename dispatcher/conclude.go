@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -59,6 +60,10 @@ func (r *run) rested(rep *report) error {
 		rep.Status == checkpoint.StatusRunning, rep.Status == checkpoint.StatusPending:
 		if e.Cause = r.drained; e.Cause == nil {
 			e.Cause = r.cause()
+		}
+		var byPost *postedCancel
+		if rep.Status == checkpoint.StatusCancelled && errors.As(e.Cause, &byPost) {
+			e.By = byPost.by
 		}
 	}
 	return e

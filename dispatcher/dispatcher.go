@@ -93,13 +93,13 @@ func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...Run
 
 // Turn gives a completed run new input, and runs its graph again from its roots, over the
 // state as it is and in the same log. The input is called with that state; what it writes
-// becomes part of it, if the state's Check agrees. Visits, attempts, interrupts and keys
+// becomes part of it, if the state's Check agrees; nil writes nothing. Visits, attempts, interrupts and keys
 // are those of the turn. Input that was posted by Enqueue goes first: if one of its turns
 // comes to rest otherwise the error is that [*Rest] and ErrNotCompleted, and this input was
 // not taken.
 //
-// ErrNotCompleted if the run rests, ErrBusy if it is live, ErrNotFound if there is none. A
-// turn that rests is resumed as any run.
+// ErrNotCompleted if the run rests, ErrBusy if it is live, ErrNotFound if there is none, unless
+// [OrStart] has Turn begin it. A turn that rests is resumed as any run.
 func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeTurn, erase(input), options)
 	return typed[S](r), err
@@ -109,7 +109,7 @@ func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), op
 // durable. A live run begins the turn when it is completed, instead of ending; else the
 // next Run, Resume or Turn does. Turns are begun in the order of their posting, those of
 // one millisecond in that of their names, each with one input. The input is called at once, with the empty state: what it writes is what is
-// posted, so it can't depend on what it reads. [Message] gives it a name.
+// posted, so it can't depend on what it reads. It can't be nil. [Message] gives it a name.
 //
 // Input that the state's Check or a limit refuses, when its turn is to begin, is drained
 // from the queue by an entry that says so, and is one of Result.Warnings.
@@ -120,9 +120,12 @@ func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S),
 // Cancel stops a run, from any code that has the store. A live one is told so, by a durable
 // message, and comes to rest as Cancelled; Cancel returns when the message is durable. One
 // at rest becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted
-// if the run is completed. The graph of the run may be another than the dispatcher's.
-func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error) error {
-	return d.inside().cancelRun(ctx, run, cause)
+// if the run is completed; one that is cancelled already stays as it is. The graph of the run
+// may be another than the dispatcher's. Of the options [Author] says who does it: the log,
+// events, HistoryOf and the [*Rest] of whoever runs it tell. As State, it calls the store on the
+// caller's goroutine.
+func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error, options ...RunOption) error {
+	return d.inside().cancelRun(ctx, run, cause, options)
 }
 
 // Answer ends the interrupt of this id, or, if the id is "", the only one that waits for a
@@ -141,7 +144,7 @@ func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error) err
 // Of several answers to one interrupt exactly one counts. Once it is in the log every further
 // one is refused, the same one too. An [*AnswerError] says why an answer was refused, and of an
 // interrupt that was answered by whom and when; then nothing has changed. [Author] says who
-// gives it.
+// gives it. As State, Answer calls the store on the caller's goroutine.
 func (d *Dispatcher[S]) Answer(ctx context.Context, run, interrupt string, value any, options ...RunOption) error {
 	return d.inside().give(ctx, run, checkpoint.AnswerGiven, map[string]any{interrupt: value}, options)
 }
@@ -170,8 +173,8 @@ func (d *Dispatcher[S]) Resolve(ctx context.Context, run, visit, key string, r R
 }
 
 // State reads a run without running it: its last closed superstep, its cursor, and what
-// it waits for. Like At, History, Cancel and Answer it calls the store on the caller's
-// goroutine, and ends with ctx if the store heeds it.
+// it waits for. Like every call that brings no run on it calls the store on the caller's
+// goroutine, and ends with ctx if the store heeds it: [Options.Grace] is not for it.
 func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], error) {
 	r, err := d.inside().read(ctx, run, 0)
 	return typed[S](r), err
@@ -182,7 +185,7 @@ func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], erro
 // was opened, or "tag:NAME"; "" is the last checkpoint, read as one of the run's own frame. Of a
 // frame inside a later turn the path begins with the turn: "2/compose-loop/1@3".
 // checkpoint.ErrCursor if it names no checkpoint of the run, or, of a run that is called like a
-// frame, two.
+// frame, two. As State, it calls the store on the caller's goroutine.
 func (d *Dispatcher[S]) At(ctx context.Context, run, address string) (*Result[S], error) {
 	r, err := d.inside().at(ctx, run, address)
 	return typed[S](r), err
@@ -192,13 +195,14 @@ func (d *Dispatcher[S]) At(ctx context.Context, run, address string) (*Result[S]
 // every frame, or of these frames alone. A frame is named by its path, or by its node path
 // if it may be in any iteration or item around it: "" is the run's own, "compose-loop"
 // stands for every iteration, "compose-loop/2" for the second. What is inside a frame is
-// another one. A frame that the graph does not have is checkpoint.ErrCursor.
+// another one. A frame that the graph does not have is checkpoint.ErrCursor. The store is called
+// in the loop's own goroutine, as State calls it.
 func (d *Dispatcher[S]) History(ctx context.Context, run string, frames ...string) iter.Seq2[Checkpoint, error] {
 	return d.inside().history(ctx, run, frames)
 }
 
 // Graph returns the name of the graph that d runs.
-func (d *Dispatcher[S]) Graph() string { return d.named().plan.Name }
+func (d *Dispatcher[S]) Graph() string { return d.named("Graph").plan.Name }
 
 func erase[S any](input func(*S)) func(any) {
 	if input == nil {

@@ -15,6 +15,32 @@
 // passed), errors.As the [*NodeError] of a node that failed. Refusals and errors of the
 // store are themselves. The [Result] beside the error is never nil.
 //
+// # Who may call
+//
+// Everything works on one run from any goroutine of any code that has the store, beside a call
+// that is at work on it: State, At, History, Events, Answer, Cancel, Enqueue, Tag. Which code
+// that is the store says: a directory of checkpoint/badgerstore is open in one process at a
+// time, so there whoever answers or cancels is in that process, or the next one.
+//
+// The calls that bring a run on (Run, Start, Resume, Continue, Turn and the streams) return
+// within [Options.Grace] once their context is done. All others call the store on the caller's
+// own goroutine, and end with their context if the store heeds it: badgerstore and memory do,
+// but for a disk that doesn't come back.
+//
+// # Conversations
+//
+// A completed run is given new input by [Dispatcher.Turn], with the same state and in the same
+// log. With [OrStart] the first thing that is said begins the run:
+//
+//	for lines.Scan() {
+//		res, err := d.Turn(ctx, "chat-7", hears(lines.Text()), dispatcher.OrStart())
+//		…
+//	}
+//
+// Before that, a program that may have been killed in a turn calls Continue, to end it. Input
+// that others leave, and that has to count once however often it is sent, goes by
+// [Dispatcher.Enqueue] and [Message].
+//
 // # Events
 //
 // [Dispatcher.Stream] runs a run and tells what becomes true meanwhile, [Dispatcher.Events]
@@ -28,10 +54,10 @@
 //
 // A visit whose entry is durable is never run again; one that was cut off may be, under
 // the same idempotency key. An effect ([dag.Effect]) that has ended is never done again, and
-// one that nobody can tell of is in doubt, not repeated. A cancelled call returns within [Options.Grace], whatever
-// nodes and stores do. No goroutine outlives the call that started it, but for a node or
-// a store call that was abandoned, which the result names. States and cursors do not
-// depend on the order in which parallel nodes finish.
+// one that nobody can tell of is in doubt, not repeated. A cancelled call that brings a run on
+// returns within [Options.Grace], whatever nodes and stores do. No goroutine outlives the call
+// that started it, but for a node or a store call that was abandoned, which the result names.
+// States and cursors do not depend on the order in which parallel nodes finish.
 //
 // # Hooks
 //
@@ -46,17 +72,17 @@
 //
 // What a node asks ([dag.Ask]) is an interrupt with an id. [Dispatcher.Answer] ends one,
 // [Dispatcher.Answers] several at once, all or none, and [Dispatcher.Skip] one without an
-// answer: from any process, while the run is live or at rest. Each ends once; an answer that
-// was accepted is the one that the node gets. A question that expires ends by itself, at its
-// instant while the run is live, and else with the next call that goes on: a run that only
-// waits for people rests, and nothing of it runs.
+// answer: from any code that has the store, while the run is live or at rest. Each ends once; an
+// answer that was accepted is the one that the node gets. A question that expires ends by itself,
+// at its instant while the run is live, and else with the next call that goes on: a run that only
+// waits for people rests, and nothing of it runs. [InterruptKind] lists what else a visit may
+// wait for.
 //
 // # Gates
 //
 // [Options.Gates] say which visits and which effects a person has to approve: by what they
 // were declared to do, by name, or by a function. What waits for an approval is an interrupt
-// that Approve or Reject answers, in any process; it has not begun, and an approval is spent
-// once.
+// that Approve or Reject answers; it has not begun, and an approval is spent once.
 //
 // # Effects in doubt
 //

@@ -182,5 +182,5 @@ func (c *doubtRun) rests(err error, res *dispatcher.Result[Tale]) bool {
 		return errors.Is(err, dag.ErrInDoubt) && res.Status == checkpoint.StatusFailed
 	}
 	return errors.Is(err, dispatcher.ErrInterrupted) &&
-		!slices.ContainsFunc(res.Interrupts, func(i dispatcher.Interrupt) bool { return i.Kind != "doubt" })
+		!slices.ContainsFunc(res.Interrupts, func(i dispatcher.Interrupt) bool { return i.Kind != dispatcher.KindDoubt })
 }

@@ -108,7 +108,7 @@ func doubtOutcome(res *dispatcher.Result[Tale]) string {
 		text += " " + string(f.Kind)
 	}
 	for _, i := range res.Interrupts {
-		text += " " + i.Kind
+		text += " " + string(i.Kind)
 	}
 	return text
 }

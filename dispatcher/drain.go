@@ -9,9 +9,12 @@ import "context"
 // could have run.
 //
 // The context still ends what takes too long. With the cause ErrDrain it leaves the run
-// Running as well.
+// Running as well. Now can't be nil: nobody could close it.
 func Drain(now <-chan struct{}) RunOption {
 	return RunOption{"Drain", func(w *wishes) error {
+		if now == nil {
+			return &OptionError{"Drain", "has a nil channel, which nobody can close: make one, or leave the option out"}
+		}
 		w.drain = now
 		return nil
 	}}

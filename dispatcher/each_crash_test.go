@@ -267,7 +267,7 @@ func (w *eachWorld) end(next func(call int) (life int, written bool)) *dispatche
 
 func (w *eachWorld) answer(ctx context.Context, res *dispatcher.Result[Tale]) {
 	for _, i := range res.Interrupts {
-		if i.Kind != "asked" {
+		if i.Kind != dispatcher.KindAsked {
 			continue
 		}
 		if err := w.d.Answer(ctx, run, i.ID, "because"); err != nil && !errors.Is(err, errDead) {

@@ -200,7 +200,10 @@ func (v *Event) rested(e *checkpoint.Entry) {
 		return
 	}
 	var r checkpoint.Resting
-	if json.Unmarshal(e.Data, &r) != nil || r.Cause == "" {
+	if json.Unmarshal(e.Data, &r) != nil {
+		return
+	}
+	if v.By = r.By; r.Cause == "" {
 		return
 	}
 	v.Cause, v.Err = r.Cause, errors.New(r.Cause)

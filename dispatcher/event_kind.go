@@ -18,11 +18,11 @@ const (
 	VisitStarted                           // an attempt begins, unless its observer ends the run; a live notice
 	VisitDone                              // Outcome; Duration of the attempt
 	AttemptFailed                          // Failure, Final, Cause; Duration of the attempt
-	VisitInterrupted                       // Outcome: before, after, asked or effect; ID
+	VisitInterrupted                       // Outcome: an InterruptKind; ID
 	InterruptAnswered                      // ID, Outcome (answered, skipped, expired or default), Value, By
 	VisitsVoided                           // what they did does not count; Value: their paths
 	SuperstepEnded                         // Path: of the frame; Step; Duration since it began
-	RunRested                              // Status, and Cause
+	RunRested                              // Status, and Cause; of a cancel By
 	Appended                               // entries became durable: Entries, Bytes, Duration; a live notice
 	Emitted                                // a node called dag.Emit: Name, Value; a live notice
 	Lagged                                 // notices were dropped, since they were not taken in time: Dropped; a live notice

@@ -113,7 +113,7 @@ func TestInterruptBeforeIsTakenOncePerVisit(t *testing.T) {
 	d := process(t, g, &store, o)
 	res, err = d.Resume(t.Context(), run)
 	rests(t, res, err, checkpoint.StatusInterrupted, "tries")
-	if len(res.Interrupts) != 1 || res.Interrupts[0].Kind != "asked" {
+	if len(res.Interrupts) != 1 || res.Interrupts[0].Kind != dispatcher.KindAsked {
 		t.Fatalf("the interrupts are %+v, want the question", res.Interrupts)
 	}
 	if err := d.Answer(t.Context(), run, res.Interrupts[0].ID, true); err != nil {

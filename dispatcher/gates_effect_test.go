@@ -298,7 +298,7 @@ func TestGatesSeveralEffectsAtOnce(t *testing.T) {
 		gatesUndone(t, &bank)
 		var answer any = dispatcher.Approve
 		switch {
-		case i.Kind == "asked":
+		case i.Kind == dispatcher.KindAsked:
 			answer = true
 		case i.Key == "lane 1":
 			answer = dispatcher.Reject
@@ -346,7 +346,7 @@ func TestGatesEffectOfALiveRun(t *testing.T) {
 		d := process(t, frozen(t, b), &store, gatesCharge)
 		ended := beginRun(t, d)
 		res, err := d.State(t.Context(), run)
-		if err != nil || len(res.Interrupts) != 1 || res.Interrupts[0].Kind != "effect" {
+		if err != nil || len(res.Interrupts) != 1 || res.Interrupts[0].Kind != dispatcher.KindEffect {
 			t.Fatalf("interrupts %v, %v", res.Interrupts, err)
 		}
 		w.expect(t, "pay", "long", "longer")

@@ -83,7 +83,7 @@ func TestRulings(t *testing.T) {
 					var by []string
 					for _, i := range res.Interrupts {
 						by = append(by, i.String())
-						if i.Kind != "before" || string(i.Question) != `"may it?"` {
+						if i.Kind != dispatcher.KindBefore || string(i.Question) != `"may it?"` {
 							t.Errorf("the interrupt is %+v", i)
 						}
 						if err := d.Answer(t.Context(), run, i.ID, dispatcher.Approve); err != nil {

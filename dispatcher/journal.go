@@ -187,16 +187,22 @@ const (
 )
 
 // A postedCancel is the cause of a run's context when a post has cancelled it.
-type postedCancel struct{ error }
+type postedCancel struct {
+	error
+	by string // who it was, "" if nobody has said so
+}
 
 func (c *postedCancel) Unwrap() error { return c.error }
 
 func postedCause(p checkpoint.Post) error {
-	var text string
-	if json.Unmarshal(p.Data, &text) != nil || text == "" {
-		return &postedCancel{context.Canceled}
+	var how checkpoint.Resting
+	if json.Unmarshal(p.Data, &how) != nil { // before cancels had authors it was the cause alone
+		_ = json.Unmarshal(p.Data, &how.Cause)
 	}
-	return &postedCancel{errors.New(text)}
+	if how.Cause == "" {
+		return &postedCancel{context.Canceled, how.By}
+	}
+	return &postedCancel{errors.New(how.Cause), how.By}
 }
 
 // takePosts drains what was posted. Every post becomes an entry, which deletes it.

@@ -16,7 +16,7 @@ type pending struct {
 	ask  checkpoint.Interrupt
 }
 
-// The kinds of interrupts.
+// The kinds of interrupts: see [InterruptKind].
 const (
 	kindBefore = "before"
 	kindAfter  = "after"

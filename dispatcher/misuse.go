@@ -12,10 +12,10 @@ func (d *Dispatcher[S]) inside() *core {
 }
 
 // named is inside, for a call that has no error to return.
-func (d *Dispatcher[S]) named() *core {
+func (d *Dispatcher[S]) named(call string) *core {
 	c := d.inside()
 	if c == nil {
-		panic("dispatcher: Graph: the Dispatcher is nil: make one with New")
+		panic("dispatcher: " + call + ": the Dispatcher is nil: make one with New")
 	}
 	return c
 }

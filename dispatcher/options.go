@@ -127,6 +127,9 @@ func (c *core) configure() error {
 	if c.store == nil && (len(o.InterruptBefore) > 0 || len(o.InterruptAfter) > 0 || o.InterruptIf != nil) {
 		return &OptionError{"InterruptBefore", "interrupts need a store"}
 	}
+	if c.store == nil && o.Retention != (Retention{}) {
+		return &OptionError{"Retention", "needs a store: without one there is no log to trim"}
+	}
 	errs := []error{o.Retention.check("Retention"), checkMigrations(c.plan, o.Migrations)}
 	for _, name := range o.InterruptBefore {
 		errs = append(errs, c.before.add("InterruptBefore", c.plan, name))

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -21,8 +22,28 @@ type Past struct {
 	Tags []string
 	// Author and Reason are those of an edit, or of who had the run go back.
 	Author, Reason string
+	// Cancels tell of each time that the run was cancelled between this checkpoint and the next.
+	Cancels []CancelInfo
 
 	pinned bool // only its machine is kept
+}
+
+// A CancelInfo tells that a run was cancelled: by its id, or with the context of a call.
+type CancelInfo struct {
+	At     time.Time
+	Author string // "" if nobody has said so
+	Reason string // the text of the cause
+}
+
+// cancelled adds to the last of them what an entry tells. Nothing is added if there is none left
+// in a log that was trimmed.
+func cancelled(all []Past, e *checkpoint.Entry) {
+	var how checkpoint.Resting
+	if len(all) == 0 || json.Unmarshal(e.Data, &how) != nil {
+		return
+	}
+	last := &all[len(all)-1]
+	last.Cancels = append(last.Cancels, CancelInfo{e.At, how.By, how.Cause})
 }
 
 // A chronicle makes what a log says into its past: one entry after the other.
@@ -49,6 +70,9 @@ func (c *core) past(ctx context.Context, id string) iter.Seq2[Past, error] {
 			if err != nil {
 				yield(Past{}, err)
 				return
+			}
+			if e.Kind == checkpoint.Cancelled {
+				cancelled(all, &e)
 			}
 			p, ok := t.tell(&e)
 			if !ok {

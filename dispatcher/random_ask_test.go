@@ -95,7 +95,7 @@ func (k *clerk) answer(t *testing.T, i dispatcher.Interrupt) {
 	t.Helper()
 	var answer any = answerTo(i.Path, i.Key)
 	switch {
-	case i.Kind == "effect":
+	case i.Kind == dispatcher.KindEffect:
 		answer = map[bool]dispatcher.Verdict{true: dispatcher.Approve, false: dispatcher.Reject}[approves(i.Path+"#"+i.Key)]
 	case i.By != "":
 		answer = map[bool]dispatcher.Verdict{true: dispatcher.Approve, false: dispatcher.Reject}[approves(i.Path)]
@@ -182,7 +182,7 @@ func (c *randomCase) endAsking(t *testing.T) (res *dispatcher.Result[cells], app
 // resume overrules some of them, and asks again.
 func hopeless(res *dispatcher.Result[cells]) bool {
 	return res.Status == checkpoint.StatusFailed && !slices.ContainsFunc(res.Interrupts, func(i dispatcher.Interrupt) bool {
-		return i.By == "" || i.Kind == "effect" || approves(i.Path)
+		return i.By == "" || i.Kind == dispatcher.KindEffect || approves(i.Path)
 	})
 }
 

@@ -100,7 +100,7 @@ func pausedAlike(t *testing.T, store *mortal, want *reference) {
 func interrupts(res *dispatcher.Result[cells]) []string {
 	var all []string
 	for _, i := range res.Interrupts {
-		all = append(all, i.Kind+" "+i.Path)
+		all = append(all, string(i.Kind)+" "+i.Path)
 	}
 	return all
 }

@@ -28,7 +28,10 @@ func (r *run) rest() {
 			x.Post = r.drains[0]
 		}
 		var byPost *postedCancel
-		if r.parent.Err() == context.DeadlineExceeded && !errors.As(cause, &byPost) {
+		switch {
+		case errors.As(cause, &byPost):
+			resting.By = byPost.by
+		case r.parent.Err() == context.DeadlineExceeded:
 			x.Kind = checkpoint.TimedOut
 		}
 		resting.Cause = clip(fmt.Sprint(cause))

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
-	"github.com/pawlgo/pawl/state"
 )
 
 // A Result tells where a run stands when a call returns.
@@ -51,45 +50,6 @@ type Result[S any] struct {
 	// and what it depends on is that goes on (Options.StaleAfter, dag.Depends), and with
 	// queued input that was refused.
 	Warnings []string
-}
-
-// An Interrupt is a durable pause of one visit.
-type Interrupt struct {
-	ID   string
-	Path string // of the visit
-	Kind string // before, after, asked, effect or doubt
-	// Key and Question are what an asked one was asked with, Want the type of its answer. Of
-	// kind effect Key is that of the effect. Of doubt too: then Question is a
-	// checkpoint.DoubtQuestion, and Want the type of its output: a [Resolution] answers it.
-	Key      string
-	Question json.RawMessage
-	Want     state.Type
-	// By names the interceptor that asks, before the visit, Question; [Approve] or [Reject]
-	// answers it. It is "gate" if [Gates] want an approval: then Question is an [Action], and
-	// Reason says why.
-	By     string
-	Reason string
-	// Until is the instant from which on an answer comes too late, Default the answer then;
-	// zero and nil if the question waits for ever, or has none.
-	Until   time.Time
-	Default json.RawMessage
-}
-
-// String tells the interrupt on one line: decide asks: "How much?", or: before respond.
-func (i Interrupt) String() string {
-	if i.Kind == kindEffect {
-		return fmt.Sprintf("%s asks before %s#%s: %s", i.By, i.Path, i.Key, i.Question)
-	}
-	if i.By != "" {
-		return fmt.Sprintf("%s asks before %s: %s", i.By, i.Path, i.Question)
-	}
-	if i.Kind == kindDoubt {
-		return fmt.Sprintf("%s waits to be told what came of effect %q: %s", i.Path, i.Key, i.Question)
-	}
-	if i.Kind == kindAsked {
-		return fmt.Sprintf("%s asks: %s", i.Path, i.Question)
-	}
-	return i.Kind + " " + i.Path
 }
 
 // A Checkpoint is the end of a superstep, or another position in the log of a run at which
@@ -175,18 +135,6 @@ func (m *machine) report(run string, seq uint64) *report {
 	return r
 }
 
-func interruptsOf(pendings []*pending) []Interrupt {
-	var all []Interrupt
-	for _, p := range pendings {
-		i := Interrupt{ID: p.id, Path: p.t.path(), Kind: p.kind, Key: p.key, Question: p.ask.Question, By: p.ask.By, Reason: p.ask.Reason, Until: p.ask.Until, Default: p.ask.Default}
-		if len(p.ask.Want) > 0 {
-			_ = json.Unmarshal(p.ask.Want, &i.Want) // checked when it was applied
-		}
-		all = append(all, i)
-	}
-	return all
-}
-
 // A Rest is the error of a run that came to rest without being completed.
 type Rest struct {
 	Run        string
@@ -194,11 +142,15 @@ type Rest struct {
 	Cursor     checkpoint.Cursor
 	Cause      error // of a failure, a *NodeError, *LimitError…; of a cancel, its cause; may be nil
 	Interrupts []Interrupt
+	By         string // who has cancelled it, if somebody has said so
 }
 
 func (e *Rest) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "dispatcher: run %q %s", e.Run, restVerbs[e.Status])
+	if e.By != "" {
+		fmt.Fprintf(&b, " by %s", e.By)
+	}
 	if visits := e.Cursor.Visits; len(visits) > 0 {
 		const most = 8 // an Each may have thousands of items to run
 		fmt.Fprintf(&b, " at %s", strings.Join(visits[:min(len(visits), most)], ", "))

@@ -30,7 +30,7 @@ func TestScenario31InterruptBefore(t *testing.T) {
 	if rest.Run != run || res.Run != run || res.Superstep != 1 || len(rest.Interrupts) != 1 {
 		t.Fatalf("the error is %+v, beside %+v", rest, res)
 	}
-	if i := rest.Interrupts[0]; i.Path != "b" || i.Kind != "before" || i.ID == "" || i.Key != "" {
+	if i := rest.Interrupts[0]; i.Path != "b" || i.Kind != dispatcher.KindBefore || i.ID == "" || i.Key != "" {
 		t.Errorf("the interrupt is %+v, want one before b", i)
 	}
 }
@@ -79,7 +79,7 @@ func TestScenario33InterruptAfter(t *testing.T) {
 	rests(t, res, err, checkpoint.StatusInterrupted, "b")
 	w.expect(t, "a")
 	says(t, res.State, "a")
-	if len(res.Interrupts) != 1 || res.Interrupts[0].Path != "a" || res.Interrupts[0].Kind != "after" {
+	if len(res.Interrupts) != 1 || res.Interrupts[0].Path != "a" || res.Interrupts[0].Kind != dispatcher.KindAfter {
 		t.Errorf("the interrupts are %+v, want one after a", res.Interrupts)
 	}
 	res, err = process(t, g, &store, o).Resume(t.Context(), run)
@@ -211,7 +211,7 @@ func TestScenario36Ask(t *testing.T) {
 	if err := json.Unmarshal(i.Question, &question); err != nil || question != (dose{"tea", "cups"}) {
 		t.Errorf("the question reads %s, %v", i.Question, err)
 	}
-	if i.Key != "amount" || i.Kind != "asked" || i.Path != "b" {
+	if i.Key != "amount" || i.Kind != dispatcher.KindAsked || i.Path != "b" {
 		t.Errorf("the interrupt is %+v, want amount, asked by b", i)
 	}
 

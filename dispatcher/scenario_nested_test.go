@@ -68,11 +68,11 @@ type disturbance struct {
 	body func(ctx context.Context, times int, stop context.CancelFunc) error
 
 	status checkpoint.Status
-	cursor string // where the run rests
-	before int    // how many bodies have begun by then
-	kind   string // of the interrupt, "" if there is none
-	again  int    // which body of nested is the first to run after the resume
-	retry  string // how the first body after the resume is seen, if not as itself
+	cursor string                   // where the run rests
+	before int                      // how many bodies have begun by then
+	kind   dispatcher.InterruptKind // of the interrupt, "" if there is none
+	again  int                      // which body of nested is the first to run after the resume
+	retry  string                   // how the first body after the resume is seen, if not as itself
 }
 
 var disturbances = []disturbance{

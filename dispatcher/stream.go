@@ -27,7 +27,9 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 		return nil, err, false
 	}
 	rd := c.newReader(id, l, tell)
-	rd.early = how == modeRun
+	if w, err := c.wish(how, options); err == nil { // else the call says why it is refused
+		rd.early = how == modeRun || w.orStart
+	}
 	if c.store == nil && how == modeRun {
 		how = modeStart // there is no log to go on from
 	}

@@ -34,22 +34,26 @@ func missing(err error) error {
 }
 
 // cancelRun is Cancel: an entry in the log of a run at rest, a post to a live one.
-func (c *core) cancelRun(ctx context.Context, id string, cause error) error {
+func (c *core) cancelRun(ctx context.Context, id string, cause error, options []RunOption) error {
 	if err := c.exists(ctx, id); err != nil {
 		return err
 	}
-	text := ""
-	if cause != nil {
-		text = clip(fmt.Sprint(cause))
+	by, err := c.author(options)
+	if err != nil {
+		return c.refuse(id, err)
 	}
-	err := c.amend(ctx, id, func(m *machine, _ checkpoint.Head) ([]checkpoint.Entry, error) {
+	how := checkpoint.Resting{By: by}
+	if cause != nil {
+		how.Cause = clip(fmt.Sprint(cause))
+	}
+	err = c.amend(ctx, id, func(m *machine, _ checkpoint.Head) ([]checkpoint.Entry, error) {
 		switch m.status {
 		case checkpoint.StatusCompleted:
 			return nil, ErrCompleted
 		case checkpoint.StatusCancelled:
 			return nil, nil
 		}
-		return []checkpoint.Entry{{Kind: checkpoint.Cancelled, Data: encode(checkpoint.Resting{Cause: text})}}, nil
+		return []checkpoint.Entry{{Kind: checkpoint.Cancelled, Data: encode(how)}}, nil
 	})
 	if !busy(err) {
 		return c.refuse(id, err)
@@ -57,7 +61,7 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error) error {
 	if info, err := c.store.Stat(ctx, id); err == nil && info.Status == checkpoint.StatusCancelled {
 		return nil
 	}
-	p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(text)}
+	p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(how)}
 	return c.refuse(id, c.store.Post(ctx, id, p))
 }
 
@@ -80,12 +84,13 @@ func (c *core) enqueue(ctx context.Context, id string, input func(any), options 
 	if err != nil {
 		return c.refuse(id, err)
 	}
+	if input == nil {
+		return c.refuse(id, &OptionError{"input", "is nil: give a function that writes, or one that does nothing for a turn without input"})
+	}
 	written := c.plan.Schema.New()
 	var d state.Delta
 	failed := protect(func() {
-		if input != nil {
-			input(written.Value())
-		}
+		input(written.Value())
 		d, _, err = c.delta(written)
 	})
 	switch {

@@ -13,7 +13,7 @@ import (
 )
 
 // A RunOption is one more wish of a call that runs something: [From], [Settings], [Labels],
-// [Correlation], [Drain] or [Message]; or of one that changes a run and runs nothing: [Author].
+// [Correlation], [Drain], [Manual], [OrStart] or [Message]; or of one that changes a run and runs nothing: [Author].
 // Each may be given once. A call refuses a bad one, with an [*OptionError], a [*SecretError] or
 // a [*LimitError], before anything happens. The zero
 // RunOption wishes nothing.
@@ -119,6 +119,19 @@ func Message(id string) RunOption {
 	}}
 }
 
+// OrStart has a Turn begin the run if there is none, as Start would: this input is then that of
+// its first turn. So one line is all that takes what somebody says in a conversation, be it the
+// first thing or the hundredth. It is for Turn and StreamTurn alone.
+func OrStart() RunOption {
+	return RunOption{"OrStart", func(w *wishes) error {
+		if w.how != modeTurn {
+			return &OptionError{"OrStart", "is for Turn and StreamTurn only: Run begins a run that is not there"}
+		}
+		w.orStart = true
+		return nil
+	}}
+}
+
 // What labels and a correlation id may have, in bytes; and how many labels there may be.
 const (
 	maxLabels      = 64
@@ -160,6 +173,7 @@ type wishes struct {
 	manual      bool
 	ears        *listener // of the Stream that the call belongs to
 	drain       <-chan struct{}
+	orStart     bool
 }
 
 // wish reads the options of a call.

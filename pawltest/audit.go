@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 // An audit is a store that holds the beginning of a log, and compares what is to be appended
@@ -208,7 +209,7 @@ func gates(e *checkpoint.Entry, key string) bool {
 	if e.Kind == checkpoint.Interrupted {
 		decode(e.Data, &i)
 	}
-	return i.Kind == "effect" && i.Key == key
+	return dispatcher.InterruptKind(i.Kind) == dispatcher.KindEffect && i.Key == key
 }
 
 func (w *expected) lands() bool { return lands(&w.Entry) }

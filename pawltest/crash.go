@@ -259,7 +259,7 @@ func (c *crasher[S]) drive(d *dispatcher.Dispatcher[S]) (*dispatcher.Result[S], 
 			return res, err
 		}
 		for _, i := range res.Interrupts {
-			if i.Kind == "doubt" && c.settle != nil {
+			if i.Kind == dispatcher.KindDoubt && c.settle != nil {
 				if err := c.resolve(d); err != nil {
 					return res, err
 				}

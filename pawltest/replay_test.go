@@ -33,7 +33,7 @@ func export(t testing.TB, g *dag.Graph[Order], options dispatcher.Options) strin
 		}
 		for _, i := range res.Interrupts {
 			var answer any = true
-			if i.Kind != "asked" {
+			if i.Kind != dispatcher.KindAsked {
 				answer = dispatcher.Approve
 			}
 			if err := d.Answer(t.Context(), "order/7", i.ID, answer); err != nil {

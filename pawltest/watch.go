@@ -148,7 +148,8 @@ func lands(e *checkpoint.Entry) bool {
 	case checkpoint.Interrupted:
 		var i checkpoint.Interrupt
 		decode(e.Data, &i)
-		return i.Kind == "asked" || i.Kind == "effect"
+		kind := dispatcher.InterruptKind(i.Kind)
+		return kind == dispatcher.KindAsked || kind == dispatcher.KindEffect
 	}
 	return false
 }

@@ -170,7 +170,7 @@ func (s *session) give(ctx context.Context, said string) error {
 	}
 	i := res.Interrupts[0]
 	var value any = said
-	if i.Kind == approval {
+	if i.Kind == dispatcher.KindEffect {
 		verdict := dispatcher.Verdict(strings.TrimSpace(said))
 		if verdict != dispatcher.Approve && verdict != dispatcher.Reject {
 			return usagef("answer approve or reject")
@@ -179,9 +179,6 @@ func (s *session) give(ctx context.Context, said string) error {
 	}
 	return s.dispatcher.Answer(ctx, s.run, i.ID, value, dispatcher.Author("the command line"))
 }
-
-// approval is the kind of interrupts that ask whether an effect may begin.
-const approval = "effect"
 
 // observe shows a run at work.
 func (s *session) observe(e dispatcher.Event) {
@@ -220,7 +217,7 @@ func (s *session) tell(res *dispatcher.Result[Mind], mind *Mind) {
 	for _, i := range res.Interrupts {
 		say("%s asks: %s", i.Path, printable(asked(i)))
 		answer = " -answer TEXT"
-		if i.Kind == approval {
+		if i.Kind == dispatcher.KindEffect {
 			answer = " -answer 'approve | reject'"
 		}
 	}
@@ -231,7 +228,7 @@ func (s *session) tell(res *dispatcher.Result[Mind], mind *Mind) {
 
 // asked is a question as a person reads it.
 func asked(i dispatcher.Interrupt) string {
-	if i.Kind == approval {
+	if i.Kind == dispatcher.KindEffect {
 		return "may this be done? " + string(i.Question)
 	}
 	var text string

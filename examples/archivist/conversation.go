@@ -17,7 +17,7 @@ import (
 func (s *session) answerQuestion(d *dialog) (*dispatcher.Result[Inquiry], error) {
 	res, err := s.begin()
 	for d != nil && errors.Is(err, dispatcher.ErrInterrupted) {
-		i := slices.IndexFunc(res.Interrupts, func(i dispatcher.Interrupt) bool { return i.Kind == asked })
+		i := slices.IndexFunc(res.Interrupts, func(i dispatcher.Interrupt) bool { return i.Kind == dispatcher.KindAsked })
 		if i < 0 {
 			break
 		}
@@ -110,7 +110,7 @@ func (s *session) goOn() (*dispatcher.Result[Inquiry], error) {
 		return nil, err
 	}
 	if s.answer != nil {
-		i := slices.IndexFunc(res.Interrupts, func(i dispatcher.Interrupt) bool { return i.Kind == asked })
+		i := slices.IndexFunc(res.Interrupts, func(i dispatcher.Interrupt) bool { return i.Kind == dispatcher.KindAsked })
 		if i < 0 {
 			return nil, fmt.Errorf("run %q asks nothing: -answer is not awaited", s.run)
 		}

@@ -95,10 +95,10 @@ func TestInterrupts(t *testing.T) {
 	} {
 		for _, after := range []bool{false, true} {
 			o := dispatcher.Options{InterruptBefore: []string{path}}
-			name, kind := "before "+path, "before"
+			name, kind := "before "+path, dispatcher.KindBefore
 			if after {
 				o = dispatcher.Options{InterruptAfter: []string{path}}
-				name, kind = "after "+path, "after"
+				name, kind = "after "+path, dispatcher.KindAfter
 			}
 			t.Run(name, func(t *testing.T) {
 				testInterrupt(t, lib, o, kind, pauses, undisturbed)
@@ -107,7 +107,7 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
-func testInterrupt(t *testing.T, lib *Library, o dispatcher.Options, kind string, pauses int, answer string) {
+func testInterrupt(t *testing.T, lib *Library, o dispatcher.Options, kind dispatcher.InterruptKind, pauses int, answer string) {
 	graph, err := newGraph(lib)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestAnAnswerIsTheQuestion(t *testing.T) {
 	d := dispatch(t, lib, &store, dispatcher.Options{InterruptBefore: []string{"recall"}})
 	res, err := d.Run(t.Context(), "r", nil)
 	for _, answer := range []string{" ", "", "borges"} { // a blank answer is asked again
-		if !errors.Is(err, dispatcher.ErrInterrupted) || len(res.Interrupts) != 1 || res.Interrupts[0].Kind != asked {
+		if !errors.Is(err, dispatcher.ErrInterrupted) || len(res.Interrupts) != 1 || res.Interrupts[0].Kind != dispatcher.KindAsked {
 			t.Fatalf("%v, interrupts %+v, want one that asks", err, res.Interrupts)
 		}
 		if err := d.Answer(t.Context(), "r", res.Interrupts[0].ID, answer); err != nil {

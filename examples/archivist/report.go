@@ -14,9 +14,6 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// asked is the kind of interrupts that wait for an answer.
-const asked = "asked"
-
 // A report is what -json prints. Other programs read it.
 type report struct {
 	Run        string            `json:"run"`
@@ -89,7 +86,7 @@ func (r *recorder) report(res *dispatcher.Result[Inquiry], warnings []string) *r
 		out.Cursor = append([]string{}, res.Cursor.Visits...)
 	}
 	for _, i := range res.Interrupts {
-		out.Interrupts = append(out.Interrupts, interrupt{i.ID, i.Path, i.Kind, text(i.Question)})
+		out.Interrupts = append(out.Interrupts, interrupt{i.ID, i.Path, string(i.Kind), text(i.Question)})
 	}
 	return out
 }

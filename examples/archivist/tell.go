@@ -57,7 +57,7 @@ func (s *session) tell(w io.Writer, r *report, res *dispatcher.Result[Inquiry]) 
 	answer := ""
 	for _, i := range res.Interrupts {
 		say("%s asks: %s", i.Path, text(i.Question))
-		if i.Kind == asked {
+		if i.Kind == dispatcher.KindAsked {
 			answer = "TEXT"
 		}
 		if strings.HasPrefix(i.Key, approval) {

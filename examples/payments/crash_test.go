@@ -263,7 +263,7 @@ func (p *clerk) verdict(dispatcher.Action) dispatcher.Verdict {
 // decide ends what the payment waits for. Whether a transfer was made the books of the bank tell.
 func (p *clerk) decide(ctx context.Context, d *dispatcher.Dispatcher[Payment], i dispatcher.Interrupt, doubts []string) error {
 	by := dispatcher.Author("a test")
-	if i.Kind == "effect" {
+	if i.Kind == dispatcher.KindEffect {
 		if err := p.unanswered(ctx, i.Path); err != nil {
 			return err
 		}

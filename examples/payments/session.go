@@ -127,7 +127,7 @@ func (s *session) answer(ctx context.Context, v dispatcher.Verdict) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(res.Interrupts, func(i dispatcher.Interrupt) bool { return i.Kind == "effect" })
+	i := slices.IndexFunc(res.Interrupts, func(i dispatcher.Interrupt) bool { return i.Kind == dispatcher.KindEffect })
 	if i < 0 {
 		return fmt.Errorf("payment %q does not wait for an approval: payments -open tells what waits", s.run)
 	}

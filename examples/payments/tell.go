@@ -44,7 +44,7 @@ func question(i dispatcher.Interrupt) string {
 	if json.Unmarshal(i.Question, &asked) != nil {
 		return string(i.Question)
 	}
-	if i.Kind == "doubt" {
+	if i.Kind == dispatcher.KindDoubt {
 		return fmt.Sprintf("was the transfer of %s made? The bank's statement tells", sum(asked.Input.Cents))
 	}
 	return fmt.Sprintf("may %s be charged?", sum(asked.Input.Cents))

@@ -51,9 +51,9 @@ func (a *Access) UnmarshalText(text []byte) error {
 func (a Access) declare(call *EffectCall) error {
 	switch {
 	case !a.Declared():
-		return fmt.Errorf("dag: effect %q is given %s: declare it as Reads or Writes", call.Key, a)
+		return call.refused(fmt.Sprintf("is given %s: declare it as Reads or Writes", a))
 	case call.Access != 0 && call.Access != a:
-		return fmt.Errorf("dag: effect %q is declared to do both, Reads and Writes: what writes is Writes", call.Key)
+		return call.refused("is declared to do both, Reads and Writes: what writes is Writes")
 	}
 	call.Access = a
 	return nil

@@ -75,23 +75,26 @@ func OrDefault(answer any) AskOption {
 // take reads the options of a call.
 func (c *AskCall) take(options []AskOption) error {
 	given := map[string]bool{}
+	refused := func(reason string) error {
+		return &ArgumentError{"Ask", fmt.Sprintf("question %q", c.Key), reason}
+	}
 	for _, o := range options {
 		if o.set == nil {
 			continue
 		}
 		if given[o.name] {
-			return fmt.Errorf("%s is given twice", o.name)
+			return refused("is given " + o.name + " twice: give it once")
 		}
 		given[o.name] = true
 		if err := o.set(c); err != nil {
-			return fmt.Errorf("%s: %w", o.name, err)
+			return refused(fmt.Sprintf("is given %s: %v", o.name, err))
 		}
 	}
 	switch {
 	case given["Within"] && given["Until"]:
-		return errors.New("it has Within and Until: give one of them")
+		return refused("has Within and Until: give one of them")
 	case given["OrDefault"] && !c.Expires():
-		return errors.New("it has a default and never expires: give it Within or Until")
+		return refused("has a default and never expires: give it Within or Until")
 	}
 	return nil
 }
@@ -129,7 +132,7 @@ func Ask[A any](ctx context.Context, key string, question any, options ...AskOpt
 		return answer, fmt.Errorf("%w: Ask(%q)", ErrNoVisit, key)
 	}
 	call := AskCall{Key: key}
-	if err := named("key", "a question", key); err != nil {
+	if err := named("Ask", "key", key); err != nil {
 		return answer, err
 	}
 	if call.Question, err = json.Marshal(question); err != nil {
@@ -139,7 +142,7 @@ func Ask[A any](ctx context.Context, key string, question any, options ...AskOpt
 		return answer, fmt.Errorf("dag: answer to %q: %w", key, err)
 	}
 	if err := call.take(options); err != nil {
-		return answer, fmt.Errorf("dag: question %q: %w", key, err)
+		return answer, err
 	}
 	raw, err := v.Ask(call)
 	if err != nil {

@@ -47,20 +47,20 @@ func TestAskOptions(t *testing.T) {
 // it and what is wrong.
 func TestAskOptionsRefused(t *testing.T) {
 	for want, options := range map[string][]dag.AskOption{
-		"Within: 0s is no time":                      {dag.Within(0)},
-		"Within: -1ns is no time":                    {dag.Within(-1)},
+		"is given Within: 0s is no time":             {dag.Within(0)},
+		"is given Within: -1ns is no time":           {dag.Within(-1)},
 		"Until: 0001-01-01 00:00:00 +0000 UTC is no": {dag.Until(time.Time{})},
 		"is no instant that can be waited for":       {dag.Until(time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC))},
-		"it has Within and Until":                    {dag.Within(1), dag.Until(time.Unix(1, 0))},
-		"Within is given twice":                      {dag.Within(1), dag.Within(1)},
-		"it has a default and never expires":         {dag.OrDefault(verdict{})},
+		"has Within and Until":                       {dag.Within(1), dag.Until(time.Unix(1, 0))},
+		"is given Within twice":                      {dag.Within(1), dag.Within(1)},
+		"has a default and never expires":            {dag.OrDefault(verdict{})},
 		"OrDefault: ":                                {dag.Within(1), dag.OrDefault("yes")},
 		"OrDefault: json":                            {dag.Within(1), dag.OrDefault(func() {})},
 	} {
 		v := &scripted{}
 		ctx := context.WithValue(t.Context(), dag.VisitKey{}, v)
 		_, err := dag.Ask[verdict](ctx, "ok", "?", options...)
-		if err == nil || !strings.Contains(err.Error(), `question "ok": `) || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(err.Error(), `question "ok" `) || !strings.Contains(err.Error(), want) {
 			t.Errorf("Ask returned %v, want %s", err, want)
 		}
 		if len(v.calls) > 0 {

@@ -34,16 +34,16 @@ func Depends(ctx context.Context, d Dependency) error {
 	if err != nil {
 		return err
 	}
-	if err := named("name", "a dependency", d.Name); err != nil {
+	if err := named("Depends", "name", d.Name); err != nil {
 		return err
 	}
 	if d.StaleAfter <= 0 {
-		return fmt.Errorf("dag: Depends(%q): StaleAfter is %v: say how long it can be trusted", d.Name, d.StaleAfter)
+		return &ArgumentError{"Depends", fmt.Sprintf("dependency %q", d.Name), fmt.Sprintf("has a StaleAfter of %v: say how long it can be trusted", d.StaleAfter)}
 	}
 	switch d.OnStale {
 	case Ignore, Revalidate, Invalidate:
 	default:
-		return fmt.Errorf("dag: Depends(%q): OnStale is %q, and may be Ignore, Revalidate or Invalidate", d.Name, d.OnStale)
+		return &ArgumentError{"Depends", fmt.Sprintf("dependency %q", d.Name), fmt.Sprintf("has an OnStale of %q: give it Ignore, Revalidate or Invalidate", d.OnStale)}
 	}
 	if on, ok := v.(Depender); ok {
 		return on.Depends(d)

@@ -30,7 +30,11 @@ import (
 //
 // The digest is the SHA-256 of this JSON without the digest.
 func (g *Graph[S]) MarshalJSON() ([]byte, error) {
-	return bytes.Clone(g.plan.JSON), nil
+	p := g.Plan()
+	if p == nil {
+		return nil, &ArgumentError{"MarshalJSON", "Graph", "is nil or the zero Graph: make one with Build"}
+	}
+	return bytes.Clone(p.JSON), nil
 }
 
 // A document is a graph as its JSON has it. What is drawn and compared is a document, so

@@ -8,10 +8,11 @@ import (
 // DOT draws the graph in the language of Graphviz, as [Graph.Mermaid] does in Mermaid's.
 // Nested graphs are clusters.
 func (g *Graph[S]) DOT() string {
+	p := g.built("DOT")
 	var s strings.Builder
-	fmt.Fprintf(&s, "digraph %s {\n", dotText(g.plan.Name))
+	fmt.Fprintf(&s, "digraph %s {\n", dotText(p.Name))
 	s.WriteString("    compound=true;\n    node [shape=box, style=rounded];\n")
-	draw(g.plan.doc, "").dot(&s, "    ")
+	draw(p.doc, "").dot(&s, "    ")
 	s.WriteString("}\n")
 	return s.String()
 }

@@ -67,7 +67,7 @@ type inDoubt Doubt
 
 func (d inDoubt) declare(call *EffectCall) error {
 	if int(d) >= len(doubtNames) {
-		return fmt.Errorf("dag: effect %q is given %s: it is DoubtTells, DoubtAsks or DoubtFails", call.Key, Doubt(d))
+		return call.refused(fmt.Sprintf("is given %s: it is DoubtTells, DoubtAsks or DoubtFails", Doubt(d)))
 	}
 	call.Doubt = Doubt(d)
 	return nil
@@ -81,7 +81,7 @@ type operation string
 
 func (o operation) declare(call *EffectCall) error {
 	if err := plainName(string(o)); err != nil {
-		return fmt.Errorf("dag: the operation of effect %q %w", call.Key, err)
+		return call.refused(fmt.Sprintf("has an operation that %v", err))
 	}
 	call.Operation = string(o)
 	return nil
@@ -97,7 +97,7 @@ type touches []string
 func (t touches) declare(call *EffectCall) error {
 	for _, name := range t {
 		if err := plainName(name); err != nil {
-			return fmt.Errorf("dag: something that effect %q touches has a name that %w", call.Key, err)
+			return call.refused(fmt.Sprintf("touches something whose name %v", err))
 		}
 	}
 	call.Touches = append(call.Touches, t...)

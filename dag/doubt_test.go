@@ -27,12 +27,12 @@ func TestDeclaredEffects(t *testing.T) {
 		t.Errorf("declared %+v", call)
 	}
 	for want, option := range map[string]dag.EffectOption{
-		"operation of effect \"charge\" is empty": dag.Operation(""),
-		"has 1025 bytes":                   dag.Operation(strings.Repeat("x", 1025)),
-		"control character":                dag.Operation("a\nb"),
-		"is not UTF-8":                     dag.Touches("card", "\xff"),
-		"touches has a name that is empty": dag.Touches("card", ""),
-		"doubt(9)":                         dag.InDoubt(9),
+		"has an operation that is empty":        dag.Operation(""),
+		"has 1025 bytes":                        dag.Operation(strings.Repeat("x", 1025)),
+		"control character":                     dag.Operation("a\nb"),
+		"is not UTF-8":                          dag.Touches("card", "\xff"),
+		"touches something whose name is empty": dag.Touches("card", ""),
+		"doubt(9)":                              dag.InDoubt(9),
 	} {
 		if err := do(option); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

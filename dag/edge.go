@@ -32,8 +32,10 @@ func (n Node[S]) resolve(b *Builder[S]) (Expr, []string) {
 	return exit[S]{n.b, Expr{Op: OpNode, Node: n.i}}.resolve(b)
 }
 
-// With sets the policy of the node and returns the node.
+// With sets the policy of the node, for the graphs that are built from then on, and returns
+// the node.
 func (n Node[S]) With(p Policy) Node[S] {
+	needHandle(n.b != nil)
 	n.b.nodes[n.i].policy = p
 	return n
 }
@@ -56,8 +58,10 @@ func (n RouteNode[S, O]) resolve(b *Builder[S]) (Expr, []string) {
 	return exit[S]{n.b, Expr{Op: OpNode, Node: n.i}}.resolve(b)
 }
 
-// With sets the policy of the node and returns the node.
+// With sets the policy of the node, for the graphs that are built from then on, and returns
+// the node.
 func (n RouteNode[S, O]) With(p Policy) RouteNode[S, O] {
+	needHandle(n.b != nil)
 	n.b.nodes[n.i].policy = p
 	return n
 }

@@ -22,12 +22,17 @@ func TestEdgesNilBuilderAndGraph(t *testing.T) {
 	var b *dag.Builder[edgesState]
 	var g *dag.Graph[edgesState]
 	for want, call := range map[string]func(){
-		"dag: Step: the Builder is nil: make one with New":         func() { dag.Step(b, "a", edgesStep) },
-		"dag: Loop: the Builder is nil: make one with New":         func() { dag.Loop(b, "a", g, nil, 1) },
-		"dag: End: the Builder is nil: make one with New":          func() { dag.End(b) },
-		"dag: Fail: the Builder is nil: make one with New":         func() { dag.Fail(b, "a") },
-		"dag: Graph.Name: the Graph is nil: make one with Build":   func() { _ = g.Name() },
-		"dag: Graph.Digest: the Graph is nil: make one with Build": func() { _ = new(dag.Graph[edgesState]).Digest() },
+		"dag: Step: the Builder is nil: make one with New":          func() { dag.Step(b, "a", edgesStep) },
+		"dag: Loop: the Builder is nil: make one with New":          func() { dag.Loop(b, "a", g, nil, 1) },
+		"dag: End: the Builder is nil: make one with New":           func() { dag.End(b) },
+		"dag: Fail: the Builder is nil: make one with New":          func() { dag.Fail(b, "a") },
+		"dag: Graph.Name: the Graph is nil: make one with Build":    func() { _ = g.Name() },
+		"dag: Graph.Digest: the Graph is nil: make one with Build":  func() { _ = new(dag.Graph[edgesState]).Digest() },
+		"dag: Graph.Mermaid: the Graph is nil: make one with Build": func() { _ = g.Mermaid() },
+		"dag: Graph.DOT: the Graph is nil: make one with Build":     func() { _ = g.DOT() },
+		"dag: With: the handle is the zero value: take the one that Step, or another, returned": func() {
+			new(dag.Node[edgesState]).With(dag.Policy{})
+		},
 	} {
 		func() {
 			defer func() {
@@ -41,6 +46,10 @@ func TestEdgesNilBuilderAndGraph(t *testing.T) {
 	var problems *dag.BuildError
 	if _, err := b.Build(); !errors.As(err, &problems) || !strings.Contains(err.Error(), "the Builder is nil: make one with New") {
 		t.Errorf("Build of a nil Builder returns %v", err)
+	}
+	var argument *dag.ArgumentError
+	if _, err := g.MarshalJSON(); !errors.As(err, &argument) || argument.Argument != "Graph" {
+		t.Errorf("MarshalJSON of a nil Graph returns %v", err)
 	}
 	if g.Plan() != nil {
 		t.Error("a nil Graph has a Plan")
@@ -77,22 +86,77 @@ func TestEdgesNilContext(t *testing.T) {
 	dag.Key(ctx)
 }
 
-// Questions, values and effects need a name alike.
+// Questions, values, effects and dependencies need a name alike, in a run and, where they do
+// something there, outside.
 func TestEdgesEmptyNames(t *testing.T) {
 	v := &dagtest.Visit{Answers: map[string]any{"": true}}
-	ctx := dagtest.Context(t.Context(), v)
-	_, ask := dag.Ask[bool](ctx, "", "?")
-	_, effect := dag.Effect(ctx, "", 1, func(context.Context, int) (int, error) { return 1, nil })
-	for want, err := range map[string]error{
-		`the key "" of a question`:        ask,
-		`the key "" of an effect`:         effect,
-		`the name "" of an emitted value`: dag.Emit(ctx, "", 1),
-	} {
-		if want += " is empty or not UTF-8: give it one"; err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+	for _, ctx := range []context.Context{t.Context(), dagtest.Context(t.Context(), v)} {
+		done := false
+		pay := func(context.Context, int) (int, error) { done = true; return 1, nil }
+		_, effect := dag.Effect(ctx, "", 1, pay)
+		errs := map[string]error{
+			`dag: Effect: the key ""`:   effect,
+			`dag: Emit: the name ""`:    dag.Emit(ctx, "", 1),
+			`dag: Depends: the name ""`: dag.Depends(ctx, dag.Dependency{StaleAfter: 1}),
+		}
+		if ctx != t.Context() {
+			_, errs[`dag: Ask: the key ""`] = dag.Ask[bool](ctx, "", "?")
+		}
+		for want, err := range errs {
+			var argument *dag.ArgumentError
+			if want += " is empty or not UTF-8: give it one"; !errors.As(err, &argument) || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		if done {
+			t.Error("an effect without a key was done")
 		}
 	}
 	if len(v.Asked())+len(v.Emitted()) > 0 {
 		t.Errorf("asked %v and emitted %v", v.Asked(), v.Emitted())
+	}
+}
+
+// What a run would refuse of an effect or a value, a test of the node alone meets as well.
+func TestEdgesRefusedOutsideARun(t *testing.T) {
+	ctx, done := t.Context(), false
+	pay := func(context.Context, int) (int, error) { done = true; return 1, nil }
+	for want, option := range map[string]dag.EffectOption{
+		`the effect "pay" is given an option that is nil`:               nil,
+		`the effect "pay" has an operation that is empty`:               dag.Operation(""),
+		`the effect "pay" touches something whose name is empty`:        dag.Touches(""),
+		`the effect "pay" is given doubt(9): it is DoubtTells`:          dag.InDoubt(9),
+		`the effect "pay" is given access(7): declare it as Reads or W`: dag.Access(7),
+	} {
+		_, err := dag.Effect(ctx, "pay", 1, pay, option)
+		var argument *dag.ArgumentError
+		if !errors.As(err, &argument) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want that %s", err, want)
+		}
+	}
+	var argument *dag.ArgumentError
+	if _, err := dag.Effect[int, int](ctx, "pay", 1, nil); !errors.As(err, &argument) {
+		t.Errorf("an effect without a function: %v", err)
+	}
+	in := func() {}
+	if _, err := dag.Effect(ctx, "pay", in, func(context.Context, func()) (int, error) { done = true; return 1, nil }); err == nil {
+		t.Error("an effect whose input is no JSON is done outside a run")
+	}
+	if err := dag.Emit(ctx, "token", in); err == nil {
+		t.Error("a value that is no JSON is emitted outside a run")
+	}
+	if done {
+		t.Error("a refused effect was done")
+	}
+}
+
+// An End at which nothing ends says nothing, and is refused.
+func TestEdgesEndOfNothing(t *testing.T) {
+	b := dag.New[edgesState]("g")
+	dag.Step(b, "a", edgesStep)
+	dag.End(b)
+	var problems *dag.BuildError
+	if _, err := b.Build(); !errors.As(err, &problems) || !strings.Contains(err.Error(), "End: follows nothing: name the edges") {
+		t.Errorf("Build returns %v", err)
 	}
 }

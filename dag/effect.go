@@ -138,14 +138,11 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context.Context, In) (Out, error), options ...EffectOption) (Out, error) {
 	var out Out
 	if fn == nil {
-		return out, fmt.Errorf("dag: the function of effect %q is nil", key)
+		return out, &ArgumentError{"Effect", fmt.Sprintf("function of effect %q", key), "is nil: give the one that does it"}
 	}
 	v, err := within(ctx, "Effect")
 	if err != nil {
 		return out, err
-	}
-	if v == nil {
-		return fn(ctx, in)
 	}
 	call, err := newEffectCall[In, Out](key, in)
 	if err != nil {
@@ -153,6 +150,9 @@ func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context
 	}
 	if err := call.declare(options); err != nil {
 		return out, err
+	}
+	if v == nil {
+		return fn(ctx, in)
 	}
 	call.Run = func(id string) (err error) {
 		if id == "" {
@@ -182,7 +182,7 @@ func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context
 // newEffectCall refuses what can't be kept before anything is done.
 func newEffectCall[In, Out any](key string, in In) (EffectCall, error) {
 	call := EffectCall{Key: key}
-	if err := named("key", "an effect", key); err != nil {
+	if err := named("Effect", "key", key); err != nil {
 		return call, err
 	}
 	if _, err := state.TypeOf[In](); err != nil {
@@ -202,13 +202,18 @@ func newEffectCall[In, Out any](key string, in In) (EffectCall, error) {
 func (c *EffectCall) declare(options []EffectOption) error {
 	for _, o := range options {
 		if o == nil {
-			return fmt.Errorf("dag: effect %q is given an option that is nil", c.Key)
+			return c.refused("is given an option that is nil: leave it out")
 		}
 		if err := o.declare(c); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// refused is the error of an effect whose options can't be.
+func (c *EffectCall) refused(reason string) error {
+	return &ArgumentError{"Effect", fmt.Sprintf("effect %q", c.Key), reason}
 }
 
 // An effectVisit is the visit as the function of an effect sees it.

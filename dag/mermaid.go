@@ -12,7 +12,7 @@ import (
 func (g *Graph[S]) Mermaid() string {
 	var s strings.Builder
 	s.WriteString("flowchart TD\n")
-	draw(g.plan.doc, "").mermaid(&s, "    ")
+	draw(g.built("Mermaid").doc, "").mermaid(&s, "    ")
 	return s.String()
 }
 

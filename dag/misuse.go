@@ -6,11 +6,23 @@ import (
 	"unicode/utf8"
 )
 
+// An ArgumentError says which argument a call of a node can't do without, or can't take; or that a
+// Graph is none. Nothing has happened.
+type ArgumentError struct {
+	Call     string // Ask, Effect, Emit, Depends or MarshalJSON
+	Argument string // which one, with its name if it has one
+	Reason   string // what is wrong with it, and what to give
+}
+
+func (e *ArgumentError) Error() string {
+	return "dag: " + e.Call + ": the " + e.Argument + " " + e.Reason
+}
+
 // named refuses the name by which a call of a node is known later: nobody finds a nameless
 // question, value or effect again.
-func named(what, of, name string) error {
+func named(call, what, name string) error {
 	if name == "" || !utf8.ValidString(name) {
-		return fmt.Errorf("dag: the %s %q of %s is empty or not UTF-8: give it one", what, name, of)
+		return &ArgumentError{call, fmt.Sprintf("%s %q", what, name), "is empty or not UTF-8: give it one"}
 	}
 	return nil
 }
@@ -35,6 +47,13 @@ func need(there bool, call, what, todo string) {
 var adds = map[Kind]string{
 	KindStep: "Step", KindRoute: "Route", KindChoose: "Choose", KindLoop: "Loop",
 	KindEmbed: "Embed", KindEach: "Each", KindFail: "Fail", kindEnd: "End",
+}
+
+// needHandle is need, for With: the zero value of a handle is of no node.
+func needHandle(there bool) {
+	if !there {
+		panic("dag: With: the handle is the zero value: take the one that Step, or another, returned")
+	}
 }
 
 // needBuilder is need, for the functions that add nodes.

@@ -107,15 +107,18 @@ var ErrVisitOver = errors.New("dag: the attempt of the visit has ended")
 // returns nil.
 func Emit(ctx context.Context, name string, value any) error {
 	v, err := within(ctx, "Emit")
-	if v == nil {
+	if err != nil {
 		return err
 	}
-	if err := named("name", "an emitted value", name); err != nil {
+	if err := named("Emit", "name", name); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("dag: Emit(%q): %w", name, err)
+	}
+	if v == nil {
+		return nil
 	}
 	return v.Emit(name, raw)
 }

@@ -48,7 +48,7 @@ type BusyError struct {
 }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("checkpoint: run %q is busy: held by %s", e.Run, e.Owner)
+	return fmt.Sprintf("checkpoint: run %q is busy: held by %s: wait until it rests, or cancel it", e.Run, e.Owner)
 }
 
 func (e *BusyError) Unwrap() error { return ErrBusy }

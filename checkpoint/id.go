@@ -14,7 +14,7 @@ const maxID = 256
 // are fine, and no two ids are ever taken for one another.
 func CheckRunID(id string) error {
 	if reason := badID(id); reason != "" {
-		return fmt.Errorf("%w: %.64q %s", ErrRunID, id, reason)
+		return fmt.Errorf("%w: %.64q %s: %s", ErrRunID, id, reason, goodID)
 	}
 	return nil
 }
@@ -22,7 +22,7 @@ func CheckRunID(id string) error {
 // CheckPostID is [CheckRunID] for the id of a [Post]; its error wraps [ErrPostID].
 func CheckPostID(id string) error {
 	if reason := badID(id); reason != "" {
-		return fmt.Errorf("%w: %.64q %s", ErrPostID, id, reason)
+		return fmt.Errorf("%w: %.64q %s: %s", ErrPostID, id, reason, goodID)
 	}
 	return nil
 }
@@ -34,6 +34,9 @@ func CheckDigest(digest string) error {
 	}
 	return nil
 }
+
+// goodID says what an id has to be.
+const goodID = "give 1 to 256 bytes of UTF-8 without control characters"
 
 func badID(id string) string {
 	switch {

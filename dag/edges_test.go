@@ -149,14 +149,3 @@ func TestEdgesRefusedOutsideARun(t *testing.T) {
 		t.Error("a refused effect was done")
 	}
 }
-
-// An End at which nothing ends says nothing, and is refused.
-func TestEdgesEndOfNothing(t *testing.T) {
-	b := dag.New[edgesState]("g")
-	dag.Step(b, "a", edgesStep)
-	dag.End(b)
-	var problems *dag.BuildError
-	if _, err := b.Build(); !errors.As(err, &problems) || !strings.Contains(err.Error(), "End: follows nothing: name the edges") {
-		t.Errorf("Build returns %v", err)
-	}
-}

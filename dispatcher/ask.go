@@ -60,9 +60,9 @@ func (q *question) same(p *question) bool {
 func answered(key string, a checkpoint.Answer) (json.RawMessage, error) {
 	switch a.How {
 	case checkpoint.AnswerSkipped:
-		return nil, fmt.Errorf("dispatcher: %w: %q", dag.ErrSkipped, key)
+		return nil, fmt.Errorf("%w: %q", dag.ErrSkipped, key)
 	case checkpoint.AnswerExpired:
-		return nil, fmt.Errorf("dispatcher: %w: %q", dag.ErrExpired, key)
+		return nil, fmt.Errorf("%w: %q", dag.ErrExpired, key)
 	}
 	return slices.Clone(a.Value), nil
 }

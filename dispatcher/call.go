@@ -31,8 +31,8 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	if err := c.called(ctx); err != nil {
 		return nil, err
 	}
-	if err := checkpoint.CheckRunID(id); err != nil {
-		return nil, fmt.Errorf("dispatcher: %w", err)
+	if err := checkID(id); err != nil {
+		return nil, err
 	}
 	w, err := c.wish(how, options)
 	if err != nil {

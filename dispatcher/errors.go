@@ -267,6 +267,21 @@ func (e *refusal) Error() string {
 
 func (e *refusal) Unwrap() error { return e.err }
 
+// A passedOn is an error of another package, told under the name of this one alone.
+type passedOn struct{ err error }
+
+func (e *passedOn) Error() string { return "dispatcher: " + plain(e.err) }
+
+func (e *passedOn) Unwrap() error { return e.err }
+
+// checkID refuses what can't be the id of a run.
+func checkID(id string) error {
+	if err := checkpoint.CheckRunID(id); err != nil {
+		return &passedOn{err}
+	}
+	return nil
+}
+
 // plain is the text of an error without the package that it comes from.
 func plain(err error) string {
 	text := fmt.Sprint(err)

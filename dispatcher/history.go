@@ -111,10 +111,10 @@ func (c *core) at(ctx context.Context, id, address string) (*report, error) {
 func (c *core) nested(m *machine, rep *report, point Checkpoint) error {
 	f := m.frameAt(point.Path)
 	if f == nil {
-		return fmt.Errorf("dispatcher: run %q: %w: frame %q is not open at %s", rep.Run, checkpoint.ErrCursor, point.Path, point)
+		return c.refuse(rep.Run, fmt.Errorf("%w: frame %q is not open at %s", checkpoint.ErrCursor, point.Path, point))
 	}
 	if f.plan.Schema != m.plan.Schema && !sameType(f.view, m.root.view) {
-		return fmt.Errorf("dispatcher: run %q: %s: %w", rep.Run, point, ErrNested)
+		return c.refuse(rep.Run, fmt.Errorf("%w: that of %s: read it with StateOf", ErrNested, point))
 	}
 	rep.Superstep, rep.Frame = point.Superstep, point.Path
 	var err error
@@ -188,12 +188,12 @@ func (c *core) locate(ctx context.Context, id, address string) (Checkpoint, erro
 	case bySeq.Seq == 0:
 		return byPath, nil
 	case byPath.Seq != 0 && byPath != bySeq:
-		return Checkpoint{}, fmt.Errorf("dispatcher: run %q: %w: %q is entry %d of the run, and superstep %d of frame %q",
-			id, checkpoint.ErrCursor, address, n, n, path)
+		return Checkpoint{}, c.refuse(id, fmt.Errorf("%w: %q is entry %d of the run, and superstep %d of frame %q",
+			checkpoint.ErrCursor, address, n, n, path))
 	}
 	return bySeq, nil
 }
 
 func notThere(id, address string) error {
-	return fmt.Errorf("dispatcher: run %q: %w: %q is no checkpoint of the run", id, checkpoint.ErrCursor, address)
+	return &refusal{id, fmt.Errorf("%w: %q is no checkpoint of the run: History lists them", checkpoint.ErrCursor, address)}
 }

@@ -121,7 +121,7 @@ func (c *core) configure() error {
 		{"Limits.Items", int64(o.Limits.Items)},
 	} {
 		if n.value < 0 {
-			return &OptionError{n.name, "is negative"}
+			return &OptionError{n.name, "is negative: zero means the default"}
 		}
 	}
 	if c.store == nil && (len(o.InterruptBefore) > 0 || len(o.InterruptAfter) > 0 || o.InterruptIf != nil) {

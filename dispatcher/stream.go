@@ -3,10 +3,7 @@ package dispatcher
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-
-	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // An Item is what a [Dispatcher.Stream] yields: an event, and as the last one, without an
@@ -33,8 +30,8 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 	if c.store == nil && how == modeRun {
 		how = modeStart // there is no log to go on from
 	}
-	if err := checkpoint.CheckRunID(id); err != nil {
-		return nil, fmt.Errorf("dispatcher: %w", err), false
+	if err := checkID(id); err != nil {
+		return nil, err, false
 	}
 	defer rd.attach()()
 	err = rd.begin(ctx)

@@ -13,8 +13,8 @@ func (c *core) exists(ctx context.Context, id string) error {
 	if err := c.called(ctx); err != nil {
 		return err
 	}
-	if err := checkpoint.CheckRunID(id); err != nil {
-		return fmt.Errorf("dispatcher: %w", err)
+	if err := checkID(id); err != nil {
+		return err
 	}
 	if c.store == nil {
 		return c.refuse(id, ErrNoStore)

@@ -3,6 +3,7 @@ package metrics
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -11,8 +12,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Metrics counts what dispatchers and stores tell it. Make one with [New]. It is safe for
-// concurrent use, and its methods never block.
+// Metrics counts what dispatchers and stores tell it. Make one with [New]; nil and the zero
+// Metrics count nothing, so that a program may do without. It is safe for concurrent use, and its
+// methods never block.
 type Metrics struct {
 	started, resumed, rested *prometheus.CounterVec
 	inFlight                 *prometheus.GaugeVec
@@ -40,10 +42,10 @@ var (
 
 // New makes Metrics and registers them with reg, all or none. It returns an error if reg has
 // metrics of these names. It wraps a prometheus.AlreadyRegisteredError if they are those of
-// another Metrics: one serves a whole process.
+// another Metrics: one serves a whole process. A nil reg is an [*ArgumentError].
 func New(reg prometheus.Registerer) (*Metrics, error) {
-	if reg == nil {
-		return nil, errors.New("metrics: the registerer is nil")
+	if v := reflect.ValueOf(reg); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, &ArgumentError{"registerer", "is nil: give prometheus.DefaultRegisterer, or a registry of your own"}
 	}
 	m := &Metrics{
 		started:    counter("runs_started_total", "Runs that were opened.", "graph"),
@@ -88,6 +90,13 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
+// An ArgumentError says which argument New can't do without. Nothing was registered.
+type ArgumentError struct {
+	Argument, Reason string
+}
+
+func (e *ArgumentError) Error() string { return "metrics: the " + e.Argument + " " + e.Reason }
+
 // refused says what to do about an error of a registry.
 func refused(err error) error {
 	var already prometheus.AlreadyRegisteredError
@@ -98,8 +107,14 @@ func refused(err error) error {
 	return fmt.Errorf("metrics: the registerer refuses them: %w", err)
 }
 
+// idle reports whether m was not made by New.
+func (m *Metrics) idle() bool { return m == nil || m.started == nil }
+
 // Observe counts an event. It is meant for dispatcher.Options.Observe.
 func (m *Metrics) Observe(e dispatcher.Event) {
+	if m.idle() {
+		return
+	}
 	switch e.Kind {
 	case dispatcher.RunStarted:
 		m.started.WithLabelValues(e.Graph).Inc()
@@ -168,6 +183,9 @@ func (m *Metrics) attempt(e dispatcher.Event, outcome string) {
 
 // ObserveGroup counts a write of a store. It is meant for badgerstore.Options.Observe.
 func (m *Metrics) ObserveGroup(g checkpoint.Group) {
+	if m.idle() {
+		return
+	}
 	if g.Err != nil {
 		m.groupErrors.Inc()
 		return

@@ -199,8 +199,12 @@ func TestAllOrNoneIsRegistered(t *testing.T) {
 }
 
 func TestNoRegisterer(t *testing.T) {
-	if _, err := metrics.New(nil); err == nil {
-		t.Error("New(nil): no error")
+	var nobody *prometheus.Registry
+	for _, reg := range []prometheus.Registerer{nil, nobody} {
+		var argument *metrics.ArgumentError
+		if _, err := metrics.New(reg); !errors.As(err, &argument) || !strings.Contains(err.Error(), "registerer is nil: give") {
+			t.Errorf("New(%T(nil)): %v", reg, err)
+		}
 	}
 }
 
@@ -234,4 +238,17 @@ func TestValues(t *testing.T) {
 		`pawl_supervisor_recovered_total{graph="g",outcome="failed"}`:    1,
 		`pawl_supervisor_drains_total{outcome="stuck"}`:                  1,
 	})
+}
+
+// A program that does without metrics may hold none, and be told of everything all the same.
+func TestMetricsOfNobodyCountNothing(t *testing.T) {
+	for _, m := range []*metrics.Metrics{nil, {}} {
+		for kind := dispatcher.RunStarted; kind <= dispatcher.RunRewound; kind++ {
+			m.Observe(dispatcher.Event{Kind: kind, Attempt: 1})
+		}
+		for kind := supervisor.Queued; kind <= supervisor.Recovered; kind++ {
+			m.ObserveSupervisor(supervisor.Event{Kind: kind})
+		}
+		m.ObserveGroup(checkpoint.Group{})
+	}
 }

@@ -34,6 +34,9 @@ func (s *supervised) collectors() []prometheus.Collector {
 // ObserveSupervisor counts an event of a supervisor. It is meant for
 // supervisor.Options.Observe.
 func (m *Metrics) ObserveSupervisor(e supervisor.Event) {
+	if m.idle() {
+		return
+	}
 	s := &m.supervised
 	switch e.Kind {
 	case supervisor.Queued:

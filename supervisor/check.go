@@ -41,8 +41,8 @@ func isNil(v any) bool {
 // present returns an [*OptionError] if a call lacks its supervisor or its context.
 func present(ctx context.Context, s *Supervisor) error {
 	switch {
-	case s == nil:
-		return &OptionError{"supervisor", "is nil: make it with New"}
+	case s == nil || s.store == nil:
+		return &OptionError{"supervisor", "is nil or the zero Supervisor: make it with New"}
 	case ctx == nil:
 		return &OptionError{"ctx", "is nil: give context.Background() if there is no other"}
 	}

@@ -3,11 +3,12 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 var (
 	// ErrDraining: the supervisor takes no runs any more, or has not begun this one.
-	ErrDraining = errors.New("supervisor: draining")
+	ErrDraining = errors.New("supervisor: draining: submit it in the next process")
 	// ErrQueueFull: too many runs wait already. See [QueueError].
 	ErrQueueFull = errors.New("supervisor: queue is full")
 	// ErrUnknownGraph: none of the supervisor's runners is of the run's graph.
@@ -29,9 +30,11 @@ type QueueError struct {
 
 func (e *QueueError) Error() string {
 	if e.PerKey {
-		return fmt.Sprintf("supervisor: run %q: queue is full: %d runs of %q wait", e.Run, e.Waiting, e.Key)
+		return fmt.Sprintf("supervisor: run %q: queue is full: %d runs of %q wait: come again later, or raise Options.PerKey",
+			e.Run, e.Waiting, e.Key)
 	}
-	return fmt.Sprintf("supervisor: run %q: queue is full: %d runs wait", e.Run, e.Waiting)
+	return fmt.Sprintf("supervisor: run %q: queue is full: %d runs wait: come again later, or raise Options.Queue",
+		e.Run, e.Waiting)
 }
 
 func (e *QueueError) Unwrap() error { return ErrQueueFull }
@@ -51,7 +54,23 @@ type RunError struct {
 }
 
 func (e *RunError) Error() string {
-	return fmt.Sprintf("supervisor: run %q of graph %q: %v", e.Run, e.Graph, e.Err)
+	return fmt.Sprintf("supervisor: run %q of graph %q: %s", e.Run, e.Graph, plain(e.Err))
 }
 
 func (e *RunError) Unwrap() error { return e.Err }
+
+// A passedOn is an error of another package, told under the name of this one alone.
+type passedOn struct{ err error }
+
+func (e *passedOn) Error() string { return "supervisor: " + plain(e.err) }
+
+func (e *passedOn) Unwrap() error { return e.err }
+
+// plain is the text of an error without the package that it comes from.
+func plain(err error) string {
+	text := fmt.Sprint(err)
+	for _, prefix := range []string{"supervisor: ", "dispatcher: ", "checkpoint: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}

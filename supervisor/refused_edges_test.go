@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -64,6 +65,7 @@ func TestSupersNilAndEmptyAreTyped(t *testing.T) {
 	var none *dispatcher.Dispatcher[parcel]
 	var nowhere *supervisor.Supervisor
 	var noctx context.Context
+	var never *supervisor.Task[parcel]
 	d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
 	s := supervise(t, &store, supervisor.Options{}, d)
 	task := submit(t, s, d, "", "run")
@@ -85,18 +87,28 @@ func TestSupersNilAndEmptyAreTyped(t *testing.T) {
 		"Recover(nil ctx)":       func() error { _, err := s.Recover(noctx); return err },
 		"Drain(nil ctx)":         func() error { _, err := s.Drain(noctx); return err },
 		"Wait(nil ctx)":          func() error { _, err := task.Wait(noctx); return err },
+		"Wait of a nil Task":     func() error { _, err := never.Wait(t.Context()); return err },
+		"Wait of the zero Task":  func() error { _, err := new(supervisor.Task[parcel]).Wait(noctx); return err },
+		"Submit(zero Supervisor)": func() error {
+			_, err := supervisor.Submit(t.Context(), new(supervisor.Supervisor), d, "", "x", nil)
+			return err
+		},
 	} {
 		var option *supervisor.OptionError
-		if err := f(); !errors.As(err, &option) {
+		if err := f(); !errors.As(err, &option) || !strings.Contains(err.Error(), ": ") {
 			t.Errorf("%s returns %v, want an OptionError", name, err)
 		}
+	}
+	<-never.Done() // nobody waits for ever
+	if never.Run() != "" || never.Withdraw() {
+		t.Error("a nil Task is of a run, or was withdrawn")
 	}
 	for name, f := range map[string]func() error{
 		"Submit":   func() error { _, err := supervisor.Submit(t.Context(), s, d, "", "", nil); return err },
 		"Go":       func() error { _, err := supervisor.Go(t.Context(), s, d, "", "", call); return err },
 		"Continue": func() error { _, err := s.Continue(t.Context(), "", ""); return err },
 	} {
-		if err := f(); !errors.Is(err, checkpoint.ErrRunID) {
+		if err := f(); !errors.Is(err, checkpoint.ErrRunID) || strings.Contains(err.Error(), "checkpoint: ") {
 			t.Errorf("%s of an empty run id returns %v", name, err)
 		}
 	}

@@ -63,13 +63,13 @@ type Supervisor struct {
 // a method Store as dispatchers do.
 func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, error) {
 	if isNil(store) {
-		return nil, &OptionError{"store", "is nil"}
+		return nil, &OptionError{"store", "is nil: open one, and make the dispatchers with the same"}
 	}
 	for name, value := range map[string]int64{
 		"Cap": int64(o.Cap), "Queue": int64(o.Queue), "PerKey": int64(o.PerKey), "Grace": int64(o.Grace),
 	} {
 		if value < 0 {
-			return nil, &OptionError{name, "is negative"}
+			return nil, &OptionError{name, "is negative: zero means the default"}
 		}
 	}
 	o.Cap = orDefault(o.Cap, 64)
@@ -82,14 +82,14 @@ func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, err
 	}
 	for _, r := range runners {
 		if isNil(r) {
-			return nil, &OptionError{"runners", "hold a nil"}
+			return nil, &OptionError{"runners", "hold a nil: make each with dispatcher.New"}
 		}
 		if elsewhere(r, store) {
 			return nil, &OptionError{"runners", fmt.Sprintf(
 				"hold one of graph %q without the supervisor's store: make both with the same store", r.Graph())}
 		}
 		if s.runners[r.Graph()] != nil {
-			return nil, &OptionError{"runners", fmt.Sprintf("hold two of graph %q", r.Graph())}
+			return nil, &OptionError{"runners", fmt.Sprintf("hold two of graph %q: give one for each graph", r.Graph())}
 		}
 		s.runners[r.Graph()] = r
 	}

@@ -368,7 +368,7 @@ func TestObserve(t *testing.T) {
 			t.Error(err)
 		}
 		seen.expect(t, "a: queued of line for k", "a: began of line for k", "b: queued of line for line",
-			"b: joined of line for line", `c: refused of line for line: supervisor: run "c": queue is full: 1 runs wait`,
+			"b: joined of line for line", `c: refused of line for line: supervisor: run "c": queue is full: 1 runs wait: come again later, or raise Options.Queue`,
 			"a: ended of line for k", "b: began of line for line", "b: ended of line for line", "supervisor: drained")
 	})
 	var names []string

@@ -3,13 +3,13 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A Task is a run that was submitted.
+// A Task is a run that was submitted. The nil Task, which a refused submission returns, and the
+// zero Task are of no run: they are done, and Wait says so.
 type Task[S any] struct {
 	s      *Supervisor
 	ticket *ticket
@@ -49,7 +49,7 @@ func Go[S any](
 	call func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error),
 ) (*Task[S], error) {
 	if call == nil {
-		return nil, &OptionError{"call", "is nil"}
+		return nil, &OptionError{"call", "is nil: give the function that calls the dispatcher"}
 	}
 	return enter(ctx, s, d, key, run, alone, call)
 }
@@ -93,7 +93,7 @@ func (s *Supervisor) Continue(
 		return nil, err
 	}
 	if err := checkpoint.CheckRunID(run); err != nil {
-		return nil, fmt.Errorf("supervisor: %w", err)
+		return nil, &passedOn{err}
 	}
 	info, err := s.store.Stat(ctx, run)
 	if err != nil {
@@ -126,10 +126,25 @@ func (s *Supervisor) resume(
 }
 
 // Run returns the run's id.
-func (t *Task[S]) Run() string { return t.ticket.run }
+func (t *Task[S]) Run() string {
+	if t.none() {
+		return ""
+	}
+	return t.ticket.run
+}
 
 // Done is closed when the work on the run is over, or will not begin.
-func (t *Task[S]) Done() <-chan struct{} { return t.ticket.done }
+func (t *Task[S]) Done() <-chan struct{} {
+	if t.none() {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	return t.ticket.done
+}
+
+// none reports whether nothing was submitted.
+func (t *Task[S]) none() bool { return t == nil || t.ticket == nil }
 
 // Wait waits until the work on the run is over, and returns what the call of the dispatcher
 // has; ErrDraining or ErrWithdrawn if the run did not begin. If ctx ends first Wait returns
@@ -139,7 +154,10 @@ func (t *Task[S]) Done() <-chan struct{} { return t.ticket.done }
 // A task that joined one of another state type, as a Continue may, has all of its result but
 // State, which is read anew: it may be of later, if somebody went on with the run meanwhile.
 func (t *Task[S]) Wait(ctx context.Context) (*dispatcher.Result[S], error) {
-	none := &dispatcher.Result[S]{Run: t.ticket.run, State: new(S)}
+	none := &dispatcher.Result[S]{Run: t.Run(), State: new(S)}
+	if t.none() {
+		return none, &OptionError{"Task", "is of no run: look at the error that Submit, Go or Continue returned"}
+	}
 	if ctx == nil {
 		return none, present(ctx, t.s)
 	}

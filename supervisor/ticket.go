@@ -54,7 +54,7 @@ func (s *Supervisor) submit(
 	ctx context.Context, run, graph, key string, how joining, call func(context.Context) outcome,
 ) (*ticket, error) {
 	if err := checkpoint.CheckRunID(run); err != nil {
-		return nil, fmt.Errorf("supervisor: %w", err)
+		return nil, &passedOn{err}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -95,7 +95,7 @@ func (s *Supervisor) admit(t *ticket, how joining) (first, joined *ticket, err e
 	}
 	if joined = s.tickets[t.run]; joined != nil {
 		if how == alone || joined.graph != t.graph {
-			return nil, nil, &RunError{Run: t.run, Graph: joined.graph, Err: dispatcher.ErrBusy}
+			return nil, nil, &RunError{Run: t.run, Graph: joined.graph, Err: fmt.Errorf("%w: it waits or is at work here already: wait for it", dispatcher.ErrBusy)}
 		}
 		return nil, joined, nil
 	}

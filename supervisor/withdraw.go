@@ -7,7 +7,7 @@ import "fmt"
 // ErrWithdrawn. It may be submitted again. A run that is at work is ended with
 // dispatcher.Dispatcher.Cancel.
 func (t *Task[S]) Withdraw() bool {
-	if !t.s.withdraw(t.ticket) {
+	if t.none() || !t.s.withdraw(t.ticket) {
 		return false
 	}
 	of := t.ticket

@@ -28,6 +28,9 @@ type name struct {
 // exist, and returns the lock and the store's id. It writes nothing into a directory that is
 // neither empty nor a store, or is a store of an unknown format.
 func claim(dir string) (_ *os.File, id string, err error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, "", refuseDir(dir + " is a file: name a directory")
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, "", fmt.Errorf("checkpoint: making the store's directory: %w", err)
 	}
@@ -85,11 +88,16 @@ func empty(dir string) error {
 		switch e.Name() {
 		case lockFile, nameFile + ".new", "lost+found":
 		default:
-			return fmt.Errorf("checkpoint: %s is neither empty nor a store: it holds %q and no %s",
-				dir, e.Name(), nameFile)
+			return refuseDir(fmt.Sprintf("%s is neither empty nor a store: it holds %q and no %s: name another",
+				dir, e.Name(), nameFile))
 		}
 	}
 	return nil
+}
+
+// refuseDir is the error of a directory that can't be that of a store. Nothing in it has changed.
+func refuseDir(reason string) error {
+	return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "directory", Reason: reason}
 }
 
 // writeName makes dir a store, in one step.
@@ -162,5 +170,5 @@ func locked(dir, process string) error {
 		return fmt.Errorf("%w by this process (%s), which has %s open in another Store: share that one, or close it",
 			checkpoint.ErrLocked, process, dir)
 	}
-	return fmt.Errorf("%w by another process: %s is open in process %s", checkpoint.ErrLocked, dir, process)
+	return fmt.Errorf("%w by another process: %s is open in process %s: end that one, or use another directory", checkpoint.ErrLocked, dir, process)
 }

@@ -2,8 +2,14 @@ package badgerstore_test
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dgraph-io/badger/v4"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -23,6 +29,74 @@ func TestEdgesOpen(t *testing.T) {
 	if !errors.Is(err, checkpoint.ErrLocked) || !strings.Contains(err.Error(), "locked by this process") {
 		t.Errorf("Open again returns %v, want that this process has it", err)
 	}
+}
+
+// What holds something else is refused by a typed error that says what it holds and what to do, and
+// nothing in it changes.
+func TestEdgesOpenOfSomethingElse(t *testing.T) {
+	t.Parallel()
+	for name, fill := range map[string]func(t *testing.T, dir string) string{
+		"a file": func(t *testing.T, dir string) string {
+			path := filepath.Join(dir, "notes.txt")
+			write(t, path)
+			return path
+		},
+		"other files":     func(t *testing.T, dir string) string { write(t, filepath.Join(dir, "notes.txt")); return dir },
+		"other manifests": func(t *testing.T, dir string) string { write(t, filepath.Join(dir, "MANIFEST")); return dir },
+		"another database": func(t *testing.T, dir string) string {
+			db, err := badger.Open(badger.DefaultOptions(dir).WithLogger(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return dir
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := fill(t, dir)
+			before := listed(t, dir)
+			_, err := badgerstore.Open(t.Context(), path, small)
+			var e *checkpoint.ArgumentError
+			if !errors.As(err, &e) || e.Argument != "directory" || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), ": name a") {
+				t.Errorf("Open returns %v", err)
+			}
+			if after := listed(t, dir); !slices.Equal(before, after) {
+				t.Errorf("the directory held %q, and holds %q", before, after)
+			}
+		})
+	}
+	var e *checkpoint.ArgumentError
+	if _, err := badgerstore.Open(t.Context(), t.TempDir(), badgerstore.Options{Waiting: -1}); !errors.As(err, &e) || e.Argument != "option Waiting" {
+		t.Errorf("Open with a negative option returns %v", err)
+	}
+}
+
+func write(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte("not a store"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listed are the files in a directory, with their sizes.
+func listed(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprint(e.Name(), info.Size()))
+	}
+	return all
 }
 
 // A Store that nobody opened is closed, and kills nobody.

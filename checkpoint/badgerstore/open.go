@@ -21,8 +21,9 @@ const databaseDir = "db"
 
 // Open opens the store in dir, or makes one if dir is empty or does not exist. ErrLocked if
 // another process has it open, ErrVersion if a newer pawl made it, ErrCorrupt if something
-// in it is damaged or missing, ErrFull if the device has too little room. A directory that
-// holds anything else is refused and left as it is.
+// in it is damaged or missing, ErrFull if the device has too little room. What holds
+// anything else is refused with a *checkpoint.ArgumentError and left as it is: a file, a
+// directory of other files, a database of Badger that no store has made.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	return open(ctx, dir, o, true)
 }
@@ -40,8 +41,7 @@ func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, er
 		return nil, &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "context",
 			Reason: "is nil: use context.Background() if nothing is to end the call"}
 	case dir == "":
-		return nil, &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "directory",
-			Reason: "is empty: name the one that the store is in, or is to be in"}
+		return nil, refuseDir("is empty: name the one that the store is in, or is to be in")
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func openDatabase(
 		case err == nil:
 			return db, g, nil
 		case strings.Contains(err.Error(), "Cannot acquire directory lock"):
-			return nil, g, fmt.Errorf("%w by another process: %s", checkpoint.ErrLocked, dir)
+			return nil, g, fmt.Errorf("%w by another process: %s: end that one, or use another directory", checkpoint.ErrLocked, dir)
 		case try == 1: // guard puts back what it set aside
 		case ofSystem(err):
 			return nil, g, fmt.Errorf("checkpoint: opening the database: %w", err)

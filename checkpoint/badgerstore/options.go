@@ -52,7 +52,8 @@ func (o Options) check() error {
 		value int64
 	}{{"MemTableSize", o.MemTableSize}, {"FreeSpace", o.FreeSpace}, {"Waiting", o.Waiting}} {
 		if n.value < 0 {
-			return fmt.Errorf("badgerstore: Options.%s is negative: %d", n.name, n.value)
+			return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option " + n.name,
+				Reason: fmt.Sprintf("is negative: %d: zero means the default", n.value)}
 		}
 	}
 	return nil

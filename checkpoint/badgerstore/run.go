@@ -235,9 +235,9 @@ func (s *Store) endTurn(t *turn) {
 // closedError says why the store takes no calls.
 func (s *Store) closedError() error {
 	if s.failed != nil {
-		return fmt.Errorf("%w: %w", checkpoint.ErrClosed, s.failed)
+		return fmt.Errorf("%w: %w: close it and open it again", checkpoint.ErrClosed, s.failed)
 	}
-	return checkpoint.ErrClosed
+	return fmt.Errorf("%w: open it again", checkpoint.ErrClosed)
 }
 
 // poison stops the store after a write whose outcome is not known.

@@ -45,7 +45,7 @@ func (p *space) check(now time.Time, bytes int) error {
 		p.left, p.needed, p.written, p.asked = free, p.need(), 0, now
 	}
 	if p.left-int64(bytes) < p.needed {
-		return fmt.Errorf("%w: %s has %d bytes left, of which %d are kept free",
+		return fmt.Errorf("%w: %s has %d bytes left, of which %d are kept free: make room, or lower Options.FreeSpace",
 			checkpoint.ErrFull, p.dir, p.left, p.needed)
 	}
 	p.left -= int64(bytes)

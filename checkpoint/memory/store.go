@@ -75,7 +75,7 @@ func (s *Store) lock(ctx context.Context) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return checkpoint.ErrClosed
+		return fmt.Errorf("%w: what it held is gone: begin with another", checkpoint.ErrClosed)
 	}
 	return nil
 }

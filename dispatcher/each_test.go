@@ -229,7 +229,8 @@ func TestEachItemsAreSmall(t *testing.T) {
 }
 
 // Ten thousand items of a run on a disk that is synced are done once each, over a cancel and
-// a close of the store, in far fewer appends.
+// a close of the store. In how many appends is the disk's affair: see
+// TestEachQuickItemsShareAppends.
 func TestEachTenThousandOnDisk(t *testing.T) {
 	t.Parallel()
 	const n = 10_000
@@ -274,9 +275,6 @@ func TestEachTenThousandOnDisk(t *testing.T) {
 	}
 	if ran != n {
 		t.Errorf("%d items ran, want %d", ran, n)
-	}
-	if appends > n/2 {
-		t.Errorf("%d appends for %d items", appends, n)
 	}
 	t.Logf("%d appends for %d items", appends, n)
 }

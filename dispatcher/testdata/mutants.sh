@@ -17,7 +17,7 @@ export PAWL_RANDOM
 fresh() {
 	rm -rf "$copy/pawl"
 	mkdir "$copy/pawl"
-	(cd "$root" && tar -cf - go.mod go.sum state dag checkpoint dispatcher) | tar -xf - -C "$copy/pawl"
+	(cd "$root" && tar -cf - go.mod go.sum state dag checkpoint pawltest dispatcher) | tar -xf - -C "$copy/pawl"
 }
 
 # graphs runs the random graphs in the copy, or the tests named, for as long as none fails. A

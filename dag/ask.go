@@ -174,7 +174,7 @@ type AnswerInfo struct {
 // Reply tells how the visit's question of this key ended; ok is false if it has not, or was
 // never asked. It is the same in every attempt and process. Outside a run there are none.
 func Reply(ctx context.Context, key string) (info AnswerInfo, ok bool) {
-	if v := visitOf(ctx); v != nil {
+	if v := visitOf(ctx, "Reply"); v != nil {
 		return v.Reply(key)
 	}
 	return AnswerInfo{}, false

@@ -79,7 +79,7 @@ func TestEdgesNilContext(t *testing.T) {
 		t.Error("an effect was done")
 	}
 	defer func() {
-		if got := fmt.Sprint(recover()); !strings.Contains(got, "the context is nil: pass on the one") {
+		if got := fmt.Sprint(recover()); !strings.Contains(got, "dag: Key: the context is nil: pass on the one") {
 			t.Errorf("Key with a nil context panics with %q", got)
 		}
 	}()

@@ -132,6 +132,9 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // from what was kept. Nothing begins once ctx is done, or when the visit has asked a
 // question that has no answer ([ErrAsked]).
 //
+// A call that can't be, without a key or with options that contradict each other, is an
+// [*ArgumentError], and nothing is done.
+//
 // Outside a run Effect calls fn, so that a node can be tested alone. Nothing else tells a
 // run from a test than ctx: a node that gives Effect another context than its own, or one
 // made from it, has an effect that nothing protects.

@@ -33,7 +33,7 @@ func within(ctx context.Context, call string) (Visit, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("%w: %s: the context is nil: pass on the one that the node was given", ErrNoVisit, call)
 	}
-	return visitOf(ctx), nil
+	return visitOf(ctx, call), nil
 }
 
 // need panics if something is not there that call, which returns no error, can't do without.

@@ -35,8 +35,8 @@ type Visit interface {
 // VisitKey is the context key under which a running node's [Visit] is found.
 type VisitKey struct{}
 
-func visitOf(ctx context.Context) Visit {
-	need(ctx != nil, "Key, Attempt or Failures", "context", "pass on the one that the node was given")
+func visitOf(ctx context.Context, call string) Visit {
+	need(ctx != nil, call, "context", "pass on the one that the node was given")
 	v, _ := ctx.Value(VisitKey{}).(Visit)
 	return v
 }
@@ -70,7 +70,7 @@ const (
 // Key returns the idempotency key of the visit that ctx belongs to: the same for every
 // attempt, in every process. Outside a run it returns "".
 func Key(ctx context.Context) string {
-	if v := visitOf(ctx); v != nil {
+	if v := visitOf(ctx, "Key"); v != nil {
 		return v.Key()
 	}
 	return ""
@@ -80,7 +80,7 @@ func Key(ctx context.Context) string {
 // resumes. An attempt that a crash has cut off is not counted: a node that kills its
 // process is tried again for ever. Outside a run Attempt returns 1.
 func Attempt(ctx context.Context) int {
-	if v := visitOf(ctx); v != nil {
+	if v := visitOf(ctx, "Attempt"); v != nil {
 		return v.Attempt()
 	}
 	return 1
@@ -89,7 +89,7 @@ func Attempt(ctx context.Context) int {
 // Failures tells what failed among the nodes whose failure this visit follows, in
 // declaration order. Outside a run it returns nil.
 func Failures(ctx context.Context) []Failure {
-	if v := visitOf(ctx); v != nil {
+	if v := visitOf(ctx, "Failures"); v != nil {
 		return v.Failures()
 	}
 	return nil
@@ -103,8 +103,8 @@ var ErrVisitOver = errors.New("dag: the attempt of the visit has ended")
 // the run at the moment: readers of its events at once, observers when the node returns. It
 // is not part of the run: it is not durable and never told again, and who does not take it
 // in time misses it, so it never waits for anybody. It is safe for concurrent use. value may
-// be anything that JSON can say, and name can't be empty. Outside a run Emit does nothing and
-// returns nil.
+// be anything that JSON can say, and name can't be empty. Outside a run nobody
+// looks: Emit returns nil, or what a run would refuse the name or value with.
 func Emit(ctx context.Context, name string, value any) error {
 	v, err := within(ctx, "Emit")
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -18,7 +19,26 @@ type Blame struct {
 	// Writers are those whose writes the value is made of, oldest first: whoever wrote the
 	// whole cell last, and those who have added to it since. An empty cell that somebody has
 	// emptied has writers too.
-	Writers []Writer
+	Writers Writers
+}
+
+// String tells the cell and its writers on one line: Total: visit pay at order-7@4, edit by ann at
+// order-7@9.
+func (b Blame) String() string { return b.Cell + ": " + b.Writers.String() }
+
+// Writers are the writers of one cell, oldest first.
+type Writers []Writer
+
+// String tells them on one line, with commas between them, and of none: nobody.
+func (all Writers) String() string {
+	if len(all) == 0 {
+		return "nobody"
+	}
+	told := make([]string, len(all))
+	for i, w := range all {
+		told[i] = w.String()
+	}
+	return strings.Join(told, ", ")
 }
 
 // A Writer is who wrote to a cell.
@@ -48,7 +68,8 @@ const (
 	WroteBefore    WriterKind = "before"    // somebody of whom only entries tell that are gone
 )
 
-// String tells the writer on one line: draft in attempt 2, edit by ann, at inquiry-42@17.
+// String tells the writer on one line: visit draft attempt 2 at inquiry-42@17, or: edit by ann at
+// inquiry-42@19.
 func (w Writer) String() string {
 	var b bytes.Buffer
 	b.WriteString(string(w.Kind))
@@ -71,8 +92,9 @@ func (w Writer) String() string {
 // the state's JSON, those of nested structs with dots; none named means every cell that somebody
 // wrote to. Of a fork it goes on in the runs that it comes from, as long as they are there.
 //
-// It reads the whole log, of whatever graph the run is: cells are those of that graph. An [*OptionError] names a cell that the state does not have;
-// checkpoint.ErrCursor if the address names no checkpoint of the run.
+// It reads the whole log, of whatever graph the run is: cells are those of that graph. An
+// [*OptionError] names a cell that the state does not have; checkpoint.ErrCursor if the address
+// names no checkpoint of the run.
 func (d *Dispatcher[S]) Blame(ctx context.Context, run, address string, cells ...string) ([]Blame, error) {
 	return d.inside().blame(ctx, run, address, cells)
 }

@@ -3,7 +3,6 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -22,7 +21,7 @@ func blameText(t *testing.T, d *dispatcher.Dispatcher[Tale], id, at string, cell
 	}
 	var lines []string
 	for _, b := range blames {
-		lines = append(lines, fmt.Sprint(b.Cell, ": ", b.Writers))
+		lines = append(lines, b.String())
 	}
 	return lines
 }
@@ -55,16 +54,16 @@ func TestBlameNamesVisitIterationAndAttempt(t *testing.T) {
 	res, err := d.Run(t.Context(), run, func(s *Tale) { s.Word.Set("in"); s.Tags.Add("t") })
 	completes(t, res, err)
 	want := []string{
-		"Count: [visit loop/1/draft attempt 2 at tale@5 visit loop/2/draft attempt 2 at tale@9]",
-		"Word: [visit loop/2/draft attempt 2 at tale@9]",
-		"Notes: [visit notes at tale@13]",
-		"Tags: [input at tale@1]",
+		"Count: visit loop/1/draft attempt 2 at tale@5, visit loop/2/draft attempt 2 at tale@9",
+		"Word: visit loop/2/draft attempt 2 at tale@9",
+		"Notes: visit notes at tale@13",
+		"Tags: input at tale@1",
 	}
 	if got := blameText(t, d, run, ""); !slices.Equal(got, want) {
 		t.Errorf("to blame are\n%q, want\n%q", got, want)
 	}
 	if got := blameText(t, d, run, "loop/1@1", "Word", "Said"); !slices.Equal(got, []string{
-		"Word: [visit loop/1/draft attempt 2 at tale@5]", "Said: []",
+		"Word: visit loop/1/draft attempt 2 at tale@5", "Said: nobody",
 	}) {
 		t.Errorf("inside the loop to blame are %q", got)
 	}
@@ -89,10 +88,10 @@ func TestBlameGoesOnInTheOrigin(t *testing.T) {
 	forkOne(t, d, "1", "fork", dispatcher.ReuseOrRefuse)
 	res, err = d.Run(t.Context(), "fork", nil)
 	completes(t, res, err)
-	rest := []string{"Notes: [visit notes at fork@3]"}
+	rest := []string{"Notes: visit notes at fork@3"}
 	there := []string{
-		"Count: [visit loop/1/draft attempt 2 at tale@5 visit loop/2/draft attempt 2 at tale@9]",
-		"Word: [visit loop/2/draft attempt 2 at tale@9]",
+		"Count: visit loop/1/draft attempt 2 at tale@5, visit loop/2/draft attempt 2 at tale@9",
+		"Word: visit loop/2/draft attempt 2 at tale@9",
 	}
 	if got, want := blameText(t, d, "fork", ""), append(there, rest...); !slices.Equal(got, want) {
 		t.Errorf("to blame are %q, want %q", got, want)
@@ -100,7 +99,7 @@ func TestBlameGoesOnInTheOrigin(t *testing.T) {
 	if err := store.Delete(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	gone := append([]string{"Count: [before at tale@12]", "Word: [before at tale@12]"}, rest...)
+	gone := append([]string{"Count: before at tale@12", "Word: before at tale@12"}, rest...)
 	if got := blameText(t, d, "fork", ""); !slices.Equal(got, gone) {
 		t.Errorf("without the origin to blame are %q, want %q", got, gone)
 	}

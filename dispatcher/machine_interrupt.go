@@ -10,12 +10,14 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// A Verdict answers an interrupt before or after a visit.
+// A Verdict answers an interrupt that is no question of a node's: [KindBefore], [KindAfter] or
+// [KindEffect].
 type Verdict string
 
+// The verdicts.
 const (
-	Approve Verdict = "approve" // go on, as a resume would
-	Reject  Verdict = "reject"  // the visit fails (before), or its frame does (after)
+	Approve Verdict = "approve" // go on, as a resume would behind a pause
+	Reject  Verdict = "reject"  // the visit fails (before), its frame does (after), dag.ErrDenied (effect)
 )
 
 // interrupt makes one visit wait, or holds its frame behind it.

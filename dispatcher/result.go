@@ -46,9 +46,10 @@ type Result[S any] struct {
 	// Labels and Correlation are what the run was opened with.
 	Labels      map[string]string
 	Correlation string
-	// Warnings tell what went wrong and is no failure of the run: in Hooks.OnEnd, how old a run
-	// and what it depends on is that goes on (Options.StaleAfter, dag.Depends), and with
-	// queued input that was refused.
+	// Warnings tell what is no failure of the run and somebody should know: what went wrong in
+	// Hooks.OnEnd or with Options.Retention, that a run went on which had rested for long
+	// (Options.StaleAfter) or depends on something stale (dag.Depends), and which queued input
+	// was refused.
 	Warnings []string
 }
 

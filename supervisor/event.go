@@ -39,10 +39,10 @@ type Event struct {
 	Kind     EventKind
 	Run      string // "" if Kind is Drained
 	Graph    string
-	Key      string
-	Waited   time.Duration
-	Duration time.Duration
-	Err      error
+	Key      string        // whose turn it is
+	Waited   time.Duration // Began: for its turn
+	Duration time.Duration // Ended: of the work on the run; Drained: of the Drain
+	Err      error         // why; what the kinds that have one say of it
 }
 
 // String tells the event on one line, without times.

@@ -1,0 +1,45 @@
+package dispatcher_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/state"
+)
+
+// What lists things puts something between them that is in none of them, and says what to do.
+func TestEdgesTextsOfLists(t *testing.T) {
+	many := strings.Fields("a b c d e f g h i j")
+	for want, is := range map[string]any{
+		`Total: visit pay at r@3, visit loop/2/pay attempt 2 at r@7, edit by ann at r@9`: dispatcher.Blame{
+			Cell: "Total", Writers: dispatcher.Writers{
+				{Kind: dispatcher.WroteVisit, Path: "pay", Run: "r", Seq: 3, Attempt: 1},
+				{Kind: dispatcher.WroteVisit, Path: "loop/2/pay", Run: "r", Seq: 7, Attempt: 2},
+				{Kind: dispatcher.WroteEdit, By: "ann", Run: "r", Seq: 9},
+			},
+		},
+		`dispatcher: run "r" is interrupted at a, b, c, d, e, f, g, h and 2 more`: &dispatcher.Rest{
+			Run: "r", Status: checkpoint.StatusInterrupted, Cursor: checkpoint.Cursor{Visits: many},
+		},
+		`dispatcher: run "r" was cancelled by ann at a, b`: &dispatcher.Rest{
+			Run: "r", Status: checkpoint.StatusCancelled, Cursor: checkpoint.Cursor{Visits: many[:2]}, By: "ann",
+		},
+		`dispatcher: run "r": its graph has changed from 1 to 2: node a: removed; node b: was route, is step: ` +
+			`use the graph that made it, or a Migration`: &dispatcher.GraphChangedError{
+			Run: "r", Stored: "1", Current: "2", Changes: []string{"node a: removed", "node b: was route, is step"},
+		},
+		`dispatcher: run "r": in doubt: r/a#x, r/b#y: say with Resolve what happened, or go on without Manual`: &dispatcher.DoubtError{
+			Run: "r", Effects: []dispatcher.OpenEffect{{ID: "r/a#x"}, {ID: "r/b#y"}},
+		},
+		`state: "a/1" and "b c" write to key "k" of cell "Notes" in one superstep, and these writes don't merge`: &state.ConflictError{
+			Cell: "Notes", Key: "k", Visits: [2]string{"a/1", "b c"},
+		},
+	} {
+		if got := fmt.Sprint(is); got != want {
+			t.Errorf("%T reads\n%s\nwant\n%s", is, got, want)
+		}
+	}
+}

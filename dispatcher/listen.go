@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 )
 
@@ -39,8 +40,13 @@ func (c *core) events(ctx context.Context, id string, l Listen) iter.Seq2[Event,
 			return
 		}
 		rd := c.newReader(id, l, func(t *telling) bool {
-			if t.state != nil {
-				t.State, _ = json.Marshal(t.state)
+			if t.state == nil {
+				return yield(t.Event, nil)
+			}
+			var err error
+			if t.State, err = json.Marshal(t.state); err != nil {
+				yield(Event{}, c.refuse(id, fmt.Errorf("the state at entry %d: %w", t.Seq, err)))
+				return false
 			}
 			return yield(t.Event, nil)
 		})

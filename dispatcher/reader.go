@@ -122,13 +122,19 @@ func (rd *reader) beginTurn(ctx context.Context, head uint64) error {
 		if err != nil {
 			return err
 		}
-		var t checkpoint.Turn
-		var w checkpoint.Rewinding
-		switch {
-		case e.Kind == checkpoint.TurnBegun && json.Unmarshal(e.Data, &t) == nil:
+		switch e.Kind {
+		case checkpoint.TurnBegun:
+			var t checkpoint.Turn
+			if err := json.Unmarshal(e.Data, &t); err != nil {
+				return rd.damage(&e, err)
+			}
 			rd.about.turn = t.Number - 1
 			return nil
-		case e.Kind == checkpoint.Rewound && json.Unmarshal(e.Data, &w) == nil:
+		case checkpoint.Rewound:
+			var w checkpoint.Rewinding
+			if err := json.Unmarshal(e.Data, &w); err != nil {
+				return rd.damage(&e, err)
+			}
 			rd.about.turn = w.Left
 			return nil
 		}

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -99,6 +100,9 @@ func (rd *reader) page(ctx context.Context, head uint64) (page []*telling, err e
 
 // telling is what the reader is told of an entry, nil if it does not want it.
 func (rd *reader) telling(ctx context.Context, e *checkpoint.Entry) (t *telling, err error) {
+	if err := readable(e); err != nil {
+		return nil, rd.damage(e, err)
+	}
 	rd.about = rd.about.after(e)
 	if rd.m != nil {
 		x := said(*e, nil)
@@ -107,7 +111,7 @@ func (rd *reader) telling(ctx context.Context, e *checkpoint.Entry) (t *telling,
 			return nil, err
 		}
 		if err := rd.m.apply(&x); err != nil {
-			return nil, &checkpoint.CorruptError{Run: rd.run, Seq: e.Seq, Reason: err.Error()}
+			return nil, rd.damage(e, err)
 		}
 	}
 	if !rd.listen.wants(eventKind(e.Kind)) {
@@ -123,6 +127,44 @@ func (rd *reader) telling(ctx context.Context, e *checkpoint.Entry) (t *telling,
 		t.state, err = rd.c.typed(rd.m, rd.m.root.view, rd.run, e.Seq)
 	}
 	return t, err
+}
+
+// eventData is what events read of the data of entries, by their kind. Of all others they have
+// the data as it is, or nothing of it.
+var eventData = map[checkpoint.Kind]func() any{
+	checkpoint.Opened:        func() any { return new(checkpoint.Opening) },
+	checkpoint.TurnBegun:     func() any { return new(checkpoint.Turn) },
+	checkpoint.AttemptFailed: func() any { return new(checkpoint.FailedAttempt) },
+	checkpoint.EffectBegun:   func() any { return new(checkpoint.BegunEffect) },
+	checkpoint.EffectEnded:   func() any { return new(checkpoint.EndedEffect) },
+	checkpoint.Interrupted:   func() any { return new(checkpoint.Interrupt) },
+	checkpoint.Answered:      func() any { return new(checkpoint.Answer) },
+	checkpoint.Cancelled:     func() any { return new(checkpoint.Resting) },
+	checkpoint.TimedOut:      func() any { return new(checkpoint.Resting) },
+	checkpoint.Failed:        func() any { return new(checkpoint.Resting) },
+	checkpoint.Completed:     func() any { return new(checkpoint.Resting) },
+	checkpoint.Waiting:       func() any { return new(checkpoint.Resting) },
+	checkpoint.Migrated:      func() any { return new(checkpoint.Migration) },
+	checkpoint.Edited:        func() any { return new(checkpoint.Edit) },
+	checkpoint.Trimmed:       func() any { return new(checkpoint.Trimming) },
+	checkpoint.Tagged:        func() any { return new(checkpoint.Tag) },
+	checkpoint.Rewound:       func() any { return new(checkpoint.Rewinding) },
+}
+
+// readable returns why the event of an entry can't be told. A live run tells of entries that it
+// has written itself; what is read from a log may be damaged, and an event without what was in
+// it would be taken for the truth.
+func readable(e *checkpoint.Entry) error {
+	kind := eventData[e.Kind]
+	if kind == nil || len(e.Data) == 0 {
+		return nil
+	}
+	return json.Unmarshal(e.Data, kind())
+}
+
+// damage says that an entry of the log can't be told.
+func (rd *reader) damage(e *checkpoint.Entry, err error) error {
+	return &checkpoint.CorruptError{Run: rd.run, Seq: e.Seq, Reason: err.Error()}
 }
 
 // ofTheRun reports whether an entry ends a superstep of the run's own frame.

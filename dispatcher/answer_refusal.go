@@ -55,14 +55,24 @@ func (p *pending) pauses() bool {
 // unawaited says why nobody waits for the answer to an interrupt.
 func (c *core) unawaited(ctx context.Context, id, interrupt string) error {
 	for e, err := range c.store.Read(ctx, id, 0, 0) {
-		var a checkpoint.Answer
-		if err == nil && e.Kind == checkpoint.Answered && e.ID == interrupt && json.Unmarshal(e.Data, &a) == nil {
-			return ended(id, interrupt, a)
+		if err != nil {
+			return c.refuse(id, err)
 		}
-		if err == nil && e.Kind == checkpoint.EffectEnded && endsInterrupt(e.Data, interrupt) {
+		switch {
+		case e.Kind == checkpoint.Answered && e.ID == interrupt:
+			var a checkpoint.Answer
+			if err := json.Unmarshal(e.Data, &a); err != nil {
+				return c.refuse(id, &checkpoint.CorruptError{Run: id, Seq: e.Seq, Reason: err.Error()})
+			}
+			return ended(id, interrupt, a)
+		case e.Kind == checkpoint.EffectEnded:
 			var end checkpoint.EndedEffect
-			_ = json.Unmarshal(e.Data, &end)
-			return &AnswerError{id, interrupt, "somebody has said what came of the effect" + whoAndWhen(end.By, e.At), ErrNotAwaited}
+			if err := json.Unmarshal(e.Data, &end); err != nil {
+				return c.refuse(id, &checkpoint.CorruptError{Run: id, Seq: e.Seq, Reason: err.Error()})
+			}
+			if end.Interrupt == interrupt {
+				return &AnswerError{id, interrupt, "somebody has said what came of the effect" + whoAndWhen(end.By, e.At), ErrNotAwaited}
+			}
 		}
 	}
 	return &AnswerError{id, interrupt, "no such interrupt waits", ErrNotAwaited}

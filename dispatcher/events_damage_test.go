@@ -132,3 +132,32 @@ func TestEventsOfDamagedEntries(t *testing.T) {
 		}
 	}
 }
+
+// A withheld store has a log that can't be read from wherever it begins, but from an entry that
+// is named.
+type withheld struct {
+	memory.Store
+	now bool
+}
+
+var errWithheld = errors.New("the disk is gone")
+
+func (s *withheld) Read(ctx context.Context, id string, from, to uint64) iter.Seq2[checkpoint.Entry, error] {
+	if from > 0 || !s.now {
+		return s.Store.Read(ctx, id, from, to)
+	}
+	return func(yield func(checkpoint.Entry, error) bool) { yield(checkpoint.Entry{}, errWithheld) }
+}
+
+// Why an interrupt does not wait only the log tells. If that can't be read nobody knows, and the
+// answer is not said to be refused.
+func TestAnswerWhoseRefusalIsNotKnown(t *testing.T) {
+	quiet(t)
+	store := new(withheld)
+	d := damaging(t, store)
+	store.now = true
+	var refused *dispatcher.AnswerError
+	if err := d.Answer(t.Context(), run, "elsewhere", "late"); !errors.Is(err, errWithheld) || errors.As(err, &refused) {
+		t.Errorf("the answer to an interrupt that does not wait: %v", err)
+	}
+}

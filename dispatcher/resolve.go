@@ -183,8 +183,11 @@ func (c *core) settled(ctx context.Context, id string, s *postedResolution, seen
 			return err
 		}
 		var end checkpoint.EndedEffect
-		if e.Kind != checkpoint.EffectEnded || e.Path != s.Path || e.ID != s.Key || json.Unmarshal(e.Data, &end) != nil {
+		if e.Kind != checkpoint.EffectEnded || e.Path != s.Path || e.ID != s.Key {
 			continue
+		}
+		if err := json.Unmarshal(e.Data, &end); err != nil {
+			return &checkpoint.CorruptError{Run: id, Seq: e.Seq, Reason: err.Error()}
 		}
 		if !endSays(&end, s.Resolution, s.By) {
 			return s.refused(id, "somebody else has said what happened")
@@ -249,12 +252,6 @@ func (x *reply) resolved(e *checkpoint.Entry, by string) bool {
 // endSays reports whether the end of an effect is what somebody has said.
 func endSays(end *checkpoint.EndedEffect, s checkpoint.Resolution, by string) bool {
 	return end.Resolved && end.By == by && bytes.Equal(end.Output, s.Happened) && end.NotDone == s.NotHappened
-}
-
-// endsInterrupt reports whether the data of the end of an effect names an interrupt.
-func endsInterrupt(data json.RawMessage, interrupt string) bool {
-	var end checkpoint.EndedEffect
-	return json.Unmarshal(data, &end) == nil && end.Interrupt == interrupt
 }
 
 // flies reports whether the visit that a post speaks of is running.

@@ -312,10 +312,8 @@ func validEntries(sealed []byte) error {
 		if err != nil {
 			return err
 		}
-		for _, raw := range []json.RawMessage{entry.Delta, entry.Outer, entry.Data} {
-			if len(raw) > 0 && !json.Valid(raw) {
-				return damage(fmt.Sprintf("entry %d holds what is no JSON", entry.Seq))
-			}
+		if err := entry.validJSON(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -372,6 +370,16 @@ func (m *importer) takeEnd(body []byte) error {
 		return damage("there is more behind the end")
 	case !errors.Is(err, io.EOF):
 		return err
+	}
+	return nil
+}
+
+// validJSON returns why an entry that was unsealed holds what nobody has sealed.
+func (e *Entry) validJSON() error {
+	for _, raw := range []json.RawMessage{e.Delta, e.Outer, e.Data} {
+		if len(raw) > 0 && !json.Valid(raw) {
+			return damage(fmt.Sprintf("entry %d holds what is no JSON", e.Seq))
+		}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -170,10 +169,8 @@ func (v *verifier) add(g *Log, data []byte) error {
 		if err != nil {
 			return err
 		}
-		for _, raw := range []json.RawMessage{entry.Delta, entry.Outer, entry.Data} {
-			if len(raw) > 0 && !json.Valid(raw) {
-				return damage(fmt.Sprintf("entry %d holds what is no JSON", entry.Seq))
-			}
+		if err := entry.validJSON(); err != nil {
+			return err
 		}
 		graphsNamed(&entry, v.graphs)
 	}

@@ -114,13 +114,9 @@ func (s *Store) Trim(
 		return checkpoint.Head{}, err
 	}
 	defer s.mu.Unlock()
-	r, err := s.held(l)
+	r, err := s.heldAt(l, after)
 	if err != nil {
 		return checkpoint.Head{}, err
-	}
-	if r.info.Head != after {
-		return checkpoint.Head{}, fmt.Errorf("%w: run %q is at entry %d, not %d",
-			checkpoint.ErrConflict, l.Run, r.info.Head.Seq, after.Seq)
 	}
 	t, err := r.info.Trimming(entry, bases)
 	if err != nil {

@@ -98,6 +98,16 @@ func (s *Store) held(l checkpoint.Lease) (*run, error) {
 	return r, nil
 }
 
+// heldAt is held, of a run whose head is still after: what every append begins with.
+func (s *Store) heldAt(l checkpoint.Lease, after checkpoint.Head) (*run, error) {
+	r, err := s.held(l)
+	if err == nil && r.info.Head != after {
+		return nil, fmt.Errorf("%w: run %q is at entry %d, not %d",
+			checkpoint.ErrConflict, l.Run, r.info.Head.Seq, after.Seq)
+	}
+	return r, err
+}
+
 // Acquire implements [checkpoint.Store]. The lease has no end.
 func (s *Store) Acquire(ctx context.Context, id, owner string) (checkpoint.Lease, error) {
 	if owner == "" {
@@ -159,13 +169,9 @@ func (s *Store) Append(
 		return checkpoint.Head{}, err
 	}
 	defer s.mu.Unlock()
-	r, err := s.held(l)
+	r, err := s.heldAt(l, after)
 	if err != nil {
 		return checkpoint.Head{}, err
-	}
-	if r.info.Head != after {
-		return checkpoint.Head{}, fmt.Errorf("%w: run %q is at entry %d, not %d",
-			checkpoint.ErrConflict, l.Run, r.info.Head.Seq, after.Seq)
 	}
 	info, err := r.info.Appended(now, head, entries)
 	if err == nil {

@@ -8,14 +8,32 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/state"
 )
 
-// A run goes on from an earlier checkpoint of its own. What became of it since stays in its log.
+// A Journey is booked piece by piece.
+type Journey struct {
+	Train, Hotel state.Value[string]
+}
+
+func bookTrain(ctx context.Context, j *Journey) error {
+	fmt.Println("booking under the key", dag.Key(ctx))
+	j.Train.Set("19:40")
+	return nil
+}
+
+func bookHotel(ctx context.Context, j *Journey) error {
+	fmt.Println("booking under the key", dag.Key(ctx))
+	j.Hotel.Set("by the station")
+	return nil
+}
+
+// A run goes on from an earlier checkpoint of its own. What was done before it stays, what comes
+// behind it is done again under another key, and what became of it before stays in the log.
 func Example_rewind() {
-	b := dag.New[Account]("savings")
-	deposit := dag.Step(b, "deposit", payIn)
-	interest := dag.Step(b, "interest", addInterest, deposit)
-	dag.Step(b, "fee", takeFee, interest)
+	b := dag.New[Journey]("journey")
+	train := dag.Step(b, "train", bookTrain)
+	dag.Step(b, "hotel", bookHotel, train)
 	graph, err := b.Build()
 	if err != nil {
 		log.Fatal(err)
@@ -25,26 +43,34 @@ func Example_rewind() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	if _, err := d.Run(ctx, "2026", nil); err != nil {
+	if _, err := d.Run(ctx, "porto", nil); err != nil {
 		log.Fatal(err)
 	}
 
-	why := dispatcher.RewindOptions{Reason: "the fee was waived"}
-	if err := d.Rewind(ctx, "2026", "2", why, dispatcher.Author("ann")); err != nil {
+	why := dispatcher.RewindOptions{Reason: "the hotel is full"}
+	if err := d.Rewind(ctx, "porto", "1", why, dispatcher.Author("ann")); err != nil {
 		log.Fatal(err)
 	}
-	now, err := d.State(ctx, "2026")
+	now, err := d.State(ctx, "porto")
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(now.State.Euros.Get(), now.Status, now.Cursor)
-	for e, err := range d.Events(ctx, "2026", dispatcher.Listen{Since: now.Cursor.Seq - 1}) {
+	fmt.Println(now.Status, now.Cursor)
+	if _, err := d.Run(ctx, "porto", nil); err != nil {
+		log.Fatal(err)
+	}
+	for e, err := range d.Events(ctx, "porto", dispatcher.Listen{}) {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(e)
+		if e.Kind == dispatcher.RunRewound {
+			fmt.Println(e)
+		}
 	}
 	// Output:
-	// 510 pending 2026@10 fee
-	// 2026@10: run rewound to 2026@6 by ann: the fee was waived
+	// booking under the key porto/train
+	// booking under the key porto/hotel
+	// pending porto@8 hotel
+	// booking under the key porto~1/hotel
+	// porto@8: run rewound to porto@4 by ann: the hotel is full
 }

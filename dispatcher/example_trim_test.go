@@ -10,14 +10,27 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/state"
 )
+
+// A Well is drawn from.
+type Well struct {
+	Litres state.Sum[int]
+}
+
+func draw(litres int) func(context.Context, *Well) error {
+	return func(_ context.Context, w *Well) error {
+		w.Litres.Add(-litres)
+		return nil
+	}
+}
 
 // The past of a run is dropped, but for a checkpoint that has a name.
 func Example_trim() {
-	b := dag.New[Account]("savings")
-	deposit := dag.Step(b, "deposit", payIn)
-	interest := dag.Step(b, "interest", addInterest, deposit)
-	dag.Step(b, "fee", takeFee, interest)
+	b := dag.New[Well]("well")
+	morning := dag.Step(b, "morning", draw(20))
+	noon := dag.Step(b, "noon", draw(5), morning)
+	dag.Step(b, "evening", draw(40), noon)
 	graph, err := b.Build()
 	if err != nil {
 		log.Fatal(err)
@@ -27,29 +40,35 @@ func Example_trim() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	if _, err := d.Run(ctx, "2026", nil); err != nil {
+	if _, err := d.Run(ctx, "monday", func(w *Well) { w.Litres.Set(500) }); err != nil {
 		log.Fatal(err)
 	}
-	if err := d.Tag(ctx, "2026", "1", "opened"); err != nil {
+	if err := d.Tag(ctx, "monday", "1", "breakfast"); err != nil {
 		log.Fatal(err)
 	}
-	if err := d.Trim(ctx, "2026", dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
+	if err := d.Trim(ctx, "monday", dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
 		log.Fatal(err)
 	}
 
-	for e, err := range d.Events(ctx, "2026", dispatcher.Listen{}) {
-		if errors.Is(err, checkpoint.ErrTrimmed) {
-			fmt.Println("trimmed")
-			break
+	for _, address := range []string{"tag:breakfast", "2", "3"} {
+		then, err := d.At(ctx, "monday", address)
+		if errors.Is(err, checkpoint.ErrCursor) {
+			fmt.Println(address, "was dropped")
+			continue
 		}
-		fmt.Println(e)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(address, then.State.Litres.Get())
 	}
-	difference, err := d.Diff(ctx, "2026", "tag:opened", "")
+	difference, err := d.Diff(ctx, "monday", "tag:breakfast", "")
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(difference)
 	// Output:
-	// trimmed
-	//   Euros: 500 → 495
+	// tag:breakfast 480
+	// 2 was dropped
+	// 3 435
+	//   Litres: 480 → 435
 }

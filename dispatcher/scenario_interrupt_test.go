@@ -38,17 +38,7 @@ func TestScenario31InterruptBefore(t *testing.T) {
 // Scenario 32: what a resume ended does not pause again. That a later visit does is told in
 // TestScenario32EveryIterationPauses.
 func TestScenario32ResumeAfterBefore(t *testing.T) {
-	quiet(t)
-	var w witness
-	var store memory.Store
-	g := line(t, &w, nil)
-	o := dispatcher.Options{InterruptBefore: []string{"b"}}
-	res, err := process(t, g, &store, o).Run(t.Context(), run, nil)
-	rests(t, res, err, checkpoint.StatusInterrupted, "b")
-	res, err = process(t, g, &store, o).Resume(t.Context(), run)
-	completes(t, res, err)
-	w.expect(t, "a", "b", "c")
-	says(t, res.State, "a", "b", "c")
+	pausesOnce(t, dispatcher.Options{InterruptBefore: []string{"b"}}, "b", "a")
 }
 
 // An interrupt that was taken is not taken again, also if the visit did not begin then.
@@ -70,37 +60,38 @@ func TestScenario32TakenOnceOverACancel(t *testing.T) {
 }
 
 func TestScenario33InterruptAfter(t *testing.T) {
-	quiet(t)
-	var w witness
-	var store memory.Store
-	g := line(t, &w, nil)
-	o := dispatcher.Options{InterruptAfter: []string{"a"}}
-	res, err := process(t, g, &store, o).Run(t.Context(), run, nil)
-	rests(t, res, err, checkpoint.StatusInterrupted, "b")
-	w.expect(t, "a")
-	says(t, res.State, "a")
-	if len(res.Interrupts) != 1 || res.Interrupts[0].Path != "a" || res.Interrupts[0].Kind != dispatcher.KindAfter {
-		t.Errorf("the interrupts are %+v, want one after a", res.Interrupts)
+	i := pausesOnce(t, dispatcher.Options{InterruptAfter: []string{"a"}}, "b", "a")
+	if i.Path != "a" || i.Kind != dispatcher.KindAfter {
+		t.Errorf("the interrupt is %+v, want one after a", i)
 	}
-	res, err = process(t, g, &store, o).Resume(t.Context(), run)
-	completes(t, res, err)
-	w.expect(t, "b", "c")
-	says(t, res.State, "a", "b", "c")
 }
 
 // After the last node the frame does not end until the interrupt has.
 func TestScenario33InterruptAfterTheLast(t *testing.T) {
+	pausesOnce(t, dispatcher.Options{InterruptAfter: []string{"c"}}, "c", "a", "b", "c")
+}
+
+// pausesOnce runs a line of visits until it pauses, which stands at a visit when these are done.
+// Another process resumes it, and it runs the others to the end. It returns the interrupt.
+func pausesOnce(t *testing.T, o dispatcher.Options, at string, done ...string) dispatcher.Interrupt {
+	t.Helper()
 	quiet(t)
 	var w witness
 	var store memory.Store
 	g := line(t, &w, nil)
-	o := dispatcher.Options{InterruptAfter: []string{"c"}}
 	res, err := process(t, g, &store, o).Run(t.Context(), run, nil)
-	rests(t, res, err, checkpoint.StatusInterrupted, "c")
-	says(t, res.State, "a", "b", "c")
+	rests(t, res, err, checkpoint.StatusInterrupted, at)
+	w.expect(t, done...)
+	says(t, res.State, done...)
+	if len(res.Interrupts) != 1 {
+		t.Fatalf("the interrupts are %+v, want one", res.Interrupts)
+	}
+	paused := res.Interrupts[0]
 	res, err = process(t, g, &store, o).Resume(t.Context(), run)
 	completes(t, res, err)
-	w.expect(t, "a", "b", "c")
+	w.expect(t, []string{"a", "b", "c"}[len(done):]...)
+	says(t, res.State, "a", "b", "c")
+	return paused
 }
 
 func TestScenario33Verdicts(t *testing.T) {

@@ -130,6 +130,9 @@ type FailedAttempt struct {
 	Attempts int    `json:"attempts,omitempty"`
 	// By names the interceptor that denied the visit before it began.
 	By string `json:"by,omitempty"`
+	// Unfollowed: the failure edge of the visit is not taken, nor that of a frame around it,
+	// for an effect is in doubt that waits for somebody to say what happened.
+	Unfollowed bool `json:"unfollowed,omitempty"`
 }
 
 // A Dependency is something outside the run that a visit has used, as it said itself.

@@ -12,10 +12,12 @@ import (
 // effect is not done again until somebody knows what happened: the node, or a person, who
 // looks at the other side and says so to the dispatcher. See [InDoubt].
 //
-// A visit that fails in doubt takes its failure edge, as any failure does. What follows there
-// must not take for granted that the effect did not happen: a refund behind a transfer that
-// was made pays twice. Either let a person decide, with DoubtAsks, or look for a kind of
-// FailedInDoubt among [Failures].
+// What follows the failure of a visit must not take for granted that the effect did not happen:
+// a refund behind a transfer that was made pays twice. With DoubtAsks and DoubtFails nothing can
+// follow: the failure edge is not taken, nor that of a node around the visit, and the run rests
+// Failed until somebody has said what happened. With DoubtTells it is: returning the error is
+// the node's decision that the visit fails, and who follows finds a kind of FailedInDoubt among
+// [Failures].
 type Doubt uint8
 
 const (
@@ -26,8 +28,9 @@ const (
 	// is dropped, as with [Ask]. Once somebody has said what happened it runs again from its
 	// first line, and Effect returns the output, or does what did not happen.
 	DoubtAsks
-	// DoubtFails: the visit fails for good, whatever the node returns. A resume meets the
-	// doubt again, unless somebody has said what happened.
+	// DoubtFails: the visit fails for good, whatever the node returns, and nothing follows its
+	// failure: the run does. A resume meets the doubt again, unless somebody has said what
+	// happened.
 	DoubtFails
 )
 

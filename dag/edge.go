@@ -42,7 +42,8 @@ func (n Node[S]) With(p Policy) Node[S] {
 
 // Failed is taken when the node has failed for good: its last attempt failed. If
 // somebody follows it, the failure of the node is not the failure of the graph. A node that
-// failed may have acted on the world: see [Doubt].
+// failed may have acted on the world: of an effect in doubt see [Doubt], which can keep this
+// edge from being taken.
 func (n Node[S]) Failed() Edge[S] {
 	return exit[S]{n.b, Expr{Op: OpNode, Node: n.i, Failed: true}}
 }

@@ -225,7 +225,7 @@ func (b *blaming) settle(path string) {
 func (b *blaming) failed(m *machine, e *checkpoint.Entry) {
 	var a checkpoint.FailedAttempt
 	t := m.find(e.Path)
-	if t == nil || json.Unmarshal(e.Data, &a) != nil || !a.Final || !t.node.FailureFollowed {
+	if t == nil || json.Unmarshal(e.Data, &a) != nil || !a.Final || a.Unfollowed || !t.node.FailureFollowed {
 		return
 	}
 	if records(t.node) {

@@ -23,6 +23,7 @@ type doubtSide struct {
 	ran   int   // of the node
 	wants error // what the node returns in place of the effect's error, if handled
 	mute  bool  // the node handles the error
+	loop  bool  // the effect is in the second iteration of a loop
 }
 
 var errDoubtReset = errors.New("connection reset")

@@ -30,7 +30,12 @@ func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessag
 		return nil, v.effectError(call, fmt.Errorf("%w: %s", dag.ErrOutputLost, was.why))
 	}
 	a := effectAttempt{v: v, call: call, is: was}
-	defer func() { v.known().CompareAndSwap(call.Key, claim, a.is) }() // fn may panic
+	defer func() { // fn may panic, and then the node is not told what that means
+		v.known().CompareAndSwap(call.Key, claim, a.is)
+		if a.is.state == effectBegun && !call.Replayable {
+			v.leave(call)
+		}
+	}()
 	if output, done, err := a.reuse(ctx, digest); done {
 		return output, err
 	}

@@ -34,6 +34,7 @@ func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) error {
 		Key: call.Key, Path: v.path, ID: effectID(v.r.id, int(v.turn), v.path, call.Key, e),
 		Begun: e.begun, Doubt: call.Doubt, Err: err,
 	}
+	v.leave(call)
 	switch call.Doubt {
 	case dag.DoubtAsks:
 		q := checkpoint.DoubtQuestion{ID: doubt.ID, Input: call.Input, Begun: e.begun, DeclaredEffect: declared(&call)}
@@ -47,6 +48,14 @@ func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) error {
 		v.fails.CompareAndSwap(nil, doubt)
 	}
 	return doubt
+}
+
+// leave keeps that an effect is in doubt, if it declares that the node has no say in it: should
+// the visit fail, also by a panic, whoever follows its failure must not go on either.
+func (v *visit) leave(call dag.EffectCall) {
+	if call.Doubt != dag.DoubtTells {
+		v.unsaid.Store(true)
+	}
 }
 
 // doubted makes a visit fail in which an effect is in doubt that lets it fail. What broke

@@ -109,7 +109,7 @@ func (r *run) end(h *tenure, f *frame) (bool, *userError) {
 // kept if the failure is followed.
 func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
 	t := f.holder
-	if records(t.node) && t.node.FailureFollowed {
+	if records(t.node) && t.caught() {
 		if made, ok := r.salvage(h, f); !ok || !made {
 			return ok, nil
 		}
@@ -117,7 +117,7 @@ func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
 	failure := f.failure()
 	r.fails(t, 0, checkpoint.FailedAttempt{
 		Kind: string(failure.Kind), Message: failure.Message, Final: true,
-		Origin: failure.Path, Attempts: failure.Attempts,
+		Origin: failure.Path, Attempts: failure.Attempts, Unfollowed: f.doubtful(),
 	}, r.nodeError(failure), 0)
 	return true, nil
 }

@@ -204,11 +204,14 @@ func (f *frame) record(folds state.Delta) error {
 	return f.outer.Record(folds)
 }
 
-// failure is why f fails: the first in declaration order.
+// failure is why f fails: the first in declaration order, and before it one that keeps the
+// failure edge of f from being taken.
 func (f *frame) failure() *dag.Failure {
-	for _, i := range f.open {
-		if t := &f.tasks[i]; t.phase == failing {
-			return t.odd.failure
+	for _, unfollowed := range [...]bool{true, false} {
+		for _, i := range f.open {
+			if t := &f.tasks[i]; t.phase == failing && t.odd.unfollowed == unfollowed {
+				return t.odd.failure
+			}
 		}
 	}
 	return f.refused

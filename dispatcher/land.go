@@ -111,6 +111,7 @@ func (r *run) attemptFailed(v *visit) {
 		previous = t.odd.wait
 	}
 	a.Final = made >= max(p.Attempts, 1) || !v.again
+	a.Unfollowed = a.Final && v.unsaid.Load()
 	if !a.Final {
 		a.Wait = p.Backoff.Delay(v.Key(), v.Attempt(), previous)
 		a.NotBefore = r.c.opts.now().Add(a.Wait)
@@ -123,7 +124,7 @@ func (r *run) attemptFailed(v *visit) {
 	if u.kind == dag.FailedTimeout {
 		e.Budget = p.Timeout
 	}
-	if a.Final && !t.node.FailureFollowed {
+	if a.Final && (!t.node.FailureFollowed || a.Unfollowed) {
 		r.blame(e)
 	}
 	r.fails(t, v.Attempt(), a, e, v.took)

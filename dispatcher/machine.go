@@ -163,8 +163,10 @@ func (m *machine) resolve(x *fact) (err error) {
 			return fmt.Errorf("no frame %q is open", x.Path)
 		}
 		schema = x.f.plan.Schema
-	case checkpoint.Done, checkpoint.AttemptFailed, checkpoint.Interrupted,
-		checkpoint.EffectBegun, checkpoint.EffectEnded:
+	case checkpoint.EffectEnded: // the visit may have been voided with a frame around it
+		x.t = m.find(x.Path)
+		return nil
+	case checkpoint.Done, checkpoint.AttemptFailed, checkpoint.Interrupted, checkpoint.EffectBegun:
 		if x.t = m.find(x.Path); x.t == nil {
 			return fmt.Errorf("no visit %q is open", x.Path)
 		}

@@ -69,7 +69,7 @@ func (m *machine) attemptFailed(x *fact) error {
 	if a.Origin != "" {
 		failure.Path, failure.Attempts = a.Origin, a.Attempts
 	}
-	if t.node.FailureFollowed && t.inner != nil {
+	if t.node.FailureFollowed && !a.Unfollowed && t.inner != nil {
 		if records(t.node) {
 			d, err := t.inner.outer.Delta()
 			if err != nil {
@@ -79,6 +79,7 @@ func (m *machine) attemptFailed(x *fact) error {
 		}
 		m.drop(t)
 	}
+	t.rare().unfollowed = a.Unfollowed
 	m.fell(t, failure)
 	return nil
 }
@@ -88,7 +89,7 @@ func (m *machine) fell(t *task, failure *dag.Failure) {
 	t.rare().failure = failure
 	t.odd.lapse()
 	t.frame.left--
-	if t.node.FailureFollowed {
+	if t.node.FailureFollowed && !t.odd.unfollowed {
 		t.phase = lapsed
 	} else {
 		t.phase = failing

@@ -25,7 +25,7 @@ func (c *change) carry(w *passage, z *frozenFrame, p place) {
 	if t.Inner != nil {
 		t.Inner = c.inner(t.Inner, w, p)
 	}
-	if t.Phase == failing && w.is.FailureFollowed {
+	if t.Phase == failing && w.is.FailureFollowed && !t.Unfollowed {
 		t.follow(w.is)
 	}
 }

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/state"
 )
 
@@ -40,7 +43,7 @@ func (m *machine) resolvable(path, key string) string {
 	case e.state == effectNotDone:
 		return "it did not happen, and the log knows"
 	}
-	if m.find(path) == nil {
+	if m.find(path) == nil && !m.meets(path) {
 		return "the frame around its visit has ended"
 	}
 	return ""
@@ -67,18 +70,44 @@ func acceptsResolution(want json.RawMessage, s checkpoint.Resolution) error {
 // resolution is the entry that ends the doubt. post is the id of the one that it drains.
 func (m *machine) resolution(path, key, by, post string, s checkpoint.Resolution) checkpoint.Entry {
 	end := checkpoint.EndedEffect{Output: s.Happened, NotDone: s.NotHappened, Resolved: true, By: by}
+	e := checkpoint.Entry{Kind: checkpoint.EffectEnded, Path: path, ID: key, Post: post}
 	t := m.find(path)
+	if t != nil { // else a frame around it was voided, and begins anew
+		e.Step = t.frame.step
+	}
 	if p := t.doubt(key); p != nil {
 		end.Interrupt = p.id
 	}
-	return checkpoint.Entry{
-		Kind: checkpoint.EffectEnded, Path: path, Step: t.frame.step, ID: key, Post: post, Data: encode(end),
-	}
+	e.Data = encode(end)
+	return e
 }
 
-// doubt is the interrupt in which the visit waits to be told what came of an effect.
+// A visit may have failed in which an effect is in doubt that lets nobody but a person go on
+// (dag.DoubtFails). Then its failure edge is not taken, and neither is that of a frame around it:
+// whatever followed would have to guess whether the effect happened. They fail as if nobody
+// followed, the run rests Failed, and once somebody has said what happened, a resume runs the
+// visit again. The entry says so, since what the effect declares is known to the program alone.
+
+// caught reports whether a failure of the frame that the visit holds is somebody's to follow.
+func (t *task) caught() bool {
+	return t.node.FailureFollowed && (t.inner == nil || !t.inner.doubtful())
+}
+
+// doubtful reports whether a visit in f, at any depth, has failed whose failure edge is not taken.
+func (f *frame) doubtful() bool {
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		if t.phase == failing && t.odd.unfollowed || t.phase == inside && t.inner.doubtful() {
+			return true
+		}
+	}
+	return false
+}
+
+// doubt is the interrupt in which the visit, which may be nil, waits to be told what came of an
+// effect.
 func (t *task) doubt(key string) *pending {
-	if t.odd == nil {
+	if t == nil || t.odd == nil {
 		return nil
 	}
 	for _, p := range t.odd.asks {
@@ -106,12 +135,44 @@ func (m *machine) resolved(t *task, key string) {
 	}
 }
 
-// open reports whether the visit may still run. If it may not, what it did about a doubt is
-// what counts.
-func (t *task) open() bool {
+// meets reports whether the visit of a path may still run, now or once more, and meet an effect
+// that it has left in doubt. If it may not, what it did about the doubt is what counts. A visit
+// that is not there may run if what holds it begins anew, or another iteration may come to it.
+func (m *machine) meets(path string) bool {
+	caught := false
+	for f := m.root; f != nil; {
+		name, rest, inside := strings.Cut(path, "/")
+		t := m.task(f, name)
+		switch {
+		case t == nil || !t.unsettled(caught):
+			return false
+		case !inside || t.inner == nil:
+			return true
+		}
+		caught, path, f = caught || t.caught(), rest, t.inner
+		if t.node.Kind != dag.KindLoop {
+			continue
+		}
+		number, rest, _ := strings.Cut(path, "/")
+		if n, err := strconv.Atoi(number); err != nil || n != f.iteration {
+			return err == nil && n > f.iteration && (!caught || f.failing == 0)
+		}
+		path = rest
+	}
+	return false
+}
+
+// unsettled reports whether the visit may still run, or is at work on a frame. One that has
+// failed runs again when the run is resumed, unless a frame around it is to fail because of it,
+// and somebody follows that: caught.
+func (t *task) unsettled(caught bool) bool {
 	switch t.phase {
-	case ready, delayed, held, asking, failing:
-		return true
+	case idle:
+		return !caught || t.frame.failing == 0
+	case ready, delayed, held, asking, inside:
+		return !caught || !t.frame.stopped() || !t.unbegun()
+	case failing:
+		return !caught
 	}
 	return false
 }

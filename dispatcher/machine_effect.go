@@ -84,6 +84,9 @@ func (m *machine) effectEnded(x *fact) error {
 	if begun == nil || begun.state != effectBegun {
 		return fmt.Errorf("effect %q of visit %q has not begun and can't end", x.ID, x.Path)
 	}
+	if x.t == nil && (!end.Resolved || !m.meets(x.Path)) {
+		return fmt.Errorf("no visit %q is open", x.Path)
+	}
 	m.setEffect(x, begun.end(&end))
 	if end.Resolved {
 		m.resolved(x.t, x.ID)

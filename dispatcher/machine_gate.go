@@ -9,7 +9,7 @@ import (
 
 // A grant is what a person has decided about an effect that has not begun since. An approval
 // is spent by the entry with which the effect begins; a rejection holds until the visit has
-// failed and the run is resumed.
+// failed and the run is resumed. Both end when the visit is voided.
 type grant struct {
 	ID       string          `json:"id"`       // of the interrupt
 	Question json.RawMessage `json:"question"` // an Action: what was approved or rejected
@@ -41,6 +41,9 @@ func (t *task) spend(key, approval string, was *effect) error {
 	if approval == "" || was != nil && was.state == effectBegun && was.approval == approval {
 		return nil
 	}
+	if t.odd != nil && t.odd.revoked[key].ID == approval && !t.odd.revoked[key].Rejected {
+		return nil
+	}
 	if t.odd == nil || t.odd.grants[key].ID != approval || t.odd.grants[key].Rejected {
 		return fmt.Errorf("effect %q of visit %q begins under the approval %q, which it does not have", key, t.path(), approval)
 	}
@@ -58,6 +61,15 @@ func (o *odd) lapse() {
 	if len(o.approved) == 0 {
 		o.approved = nil
 	}
+}
+
+// revoke ends what was decided about the effects of a visit that is voided. A live machine may
+// hear of an effect that has spent an approval only behind that; in the log it stands before it.
+func (m *machine) revoke(o *odd) {
+	if !m.replaying {
+		o.revoked = o.grants
+	}
+	o.grants = nil
 }
 
 // reconsider has a person asked again about the effects that were rejected.

@@ -185,23 +185,34 @@ func (m *machine) renew(f *frame) {
 		f.failing--
 		m.proceed(f)
 	}
-	for _, i := range f.open {
-		t := &f.tasks[i]
-		switch {
-		case t.phase == inside && !t.node.FailureFollowed:
-			m.renew(t.inner)
-		case t.phase == failing && (t.inner != nil || !slices.Contains(m.fresh, t.odd.failure)):
+	for _, i := range f.open { // all of them, before one that fails at once has f fail again
+		if t := &f.tasks[i]; m.renews(t) {
 			f.failing--
 			f.left++
 			t.unanswer()
-			t.odd.failure, t.odd.budget = nil, t.odd.attempts
+			t.odd.failure, t.odd.unfollowed, t.odd.budget = nil, false, t.odd.attempts
 			t.odd.reconsider()
+		}
+	}
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		switch {
+		case t.phase == inside && !t.caught():
+			m.renew(t.inner)
+		case t.phase == failing && t.odd.failure == nil:
 			m.restart(t)
 		}
 	}
-	if m.fresh != nil && f.left == 0 && f.failing > 0 && f.holder != nil && f.holder.phase == inside {
+	if f.left == 0 && f.failing > 0 && f.holder != nil && f.holder.phase == inside {
 		m.check(f)
 	}
+}
+
+// renews reports whether a visit that failed gets another chance. A dag.Fail gets none: it stands
+// in a frame that failed in doubt as well, or there would be nothing to resume.
+func (m *machine) renews(t *task) bool {
+	return t.phase == failing && t.node.Kind != dag.KindFail &&
+		(t.inner != nil || !slices.Contains(m.fresh, t.odd.failure))
 }
 
 // unanswer has a visit ask again what it failed without: a question that has expired, or was
@@ -251,9 +262,9 @@ func (f *frame) failures(all []*dag.Failure) []*dag.Failure {
 	for _, i := range f.open {
 		t := &f.tasks[i]
 		switch {
-		case t.inner != nil && t.inner.failing > 0 && !t.node.FailureFollowed:
+		case t.inner != nil && t.inner.failing > 0 && !t.caught():
 			all = t.inner.failures(all)
-		case t.phase == inside && !t.node.FailureFollowed:
+		case t.phase == inside && !t.caught():
 			all = t.inner.failures(all)
 		case t.phase == failing:
 			all = append(all, t.odd.failure)
@@ -263,8 +274,22 @@ func (f *frame) failures(all []*dag.Failure) []*dag.Failure {
 }
 
 // deadEnd reports whether the run reached a dag.Fail: it can't do anything but fail.
-func (m *machine) deadEnd() bool {
-	return slices.ContainsFunc(m.failures(), func(f *dag.Failure) bool { return f.Kind == dag.FailedEnd })
+func (m *machine) deadEnd() bool { return m.root != nil && m.root.deadEnd() }
+
+// deadEnd reports the same of a frame. A dag.Fail inside a frame whose failure somebody follows is
+// none, also while a doubt keeps that from being taken.
+func (f *frame) deadEnd() bool {
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		switch {
+		case t.inner != nil && t.node.FailureFollowed:
+		case t.inner != nil && t.inner.deadEnd():
+			return true
+		case t.phase == failing && t.node.Kind == dag.KindFail:
+			return true
+		}
+	}
+	return false
 }
 
 // pendings lists the open interrupts in the order of the cursor.

@@ -104,8 +104,9 @@ func (f *frame) item(number string) *task {
 // isItem reports whether the visit is one of an item, and not of a node of a graph.
 func (t *task) isItem() bool { return t.frame.items != nil }
 
-// stopped reports whether no further item may begin.
-func (f *frame) stopped() bool { return f.items != nil && f.failing > 0 }
+// stopped reports whether no further item may begin. Where failures are collected one that is
+// not to be followed has the Each fail, but not before the others have settled.
+func (f *frame) stopped() bool { return f.items != nil && f.failing > 0 && !f.items.collect }
 
 // spared reports whether an item of a stopped frame does not run any more.
 func (t *task) spared() bool { return !t.busy && t.unbegun() }
@@ -149,7 +150,9 @@ func (m *machine) itemSettled(t *task) {
 		if f.failing == 1 || int(t.at) < f.items.first {
 			f.items.first = int(t.at)
 		}
-		m.spare(f)
+		if f.stopped() {
+			m.spare(f)
+		}
 	}
 	m.fill(f)
 }

@@ -56,7 +56,7 @@ func (m *machine) scan(f *frame) {
 			m.scan(t.inner)
 		}
 	}
-	if f.left == 0 && (f.failing == 0 || f.holder != nil && f.holder.node.FailureFollowed) {
+	if f.left == 0 && (f.failing == 0 || f.holder != nil && f.holder.caught()) {
 		m.check(f)
 	}
 }
@@ -115,7 +115,7 @@ func (f *frame) cursor(visits []string) []string {
 	}
 	for _, i := range f.open {
 		t := &f.tasks[i]
-		if f.stopped() && f.holder.node.FailureFollowed && t.unbegun() {
+		if f.stopped() && f.holder.caught() && t.unbegun() {
 			continue // the Each is about to fail without it
 		}
 		switch t.phase {

@@ -66,23 +66,25 @@ type frozenItems struct {
 }
 
 type frozenTask struct {
-	Node      int                          `json:"node"`
-	Phase     phase                        `json:"phase"`
-	Outcome   string                       `json:"outcome,omitempty"`
-	Delta     json.RawMessage              `json:"delta,omitempty"`
-	Inner     *frozenFrame                 `json:"inner,omitempty"`
-	Attempts  int                          `json:"attempts,omitempty"`
-	Budget    int                          `json:"budget,omitempty"`
-	NotBefore int64                        `json:"not_before,omitempty"`
-	Wait      time.Duration                `json:"wait,omitempty"`
-	Failure   *dag.Failure                 `json:"failure,omitempty"`
-	Passed    bool                         `json:"passed,omitempty"`
-	Grants    map[string]grant             `json:"grants,omitempty"`
-	Entered   bool                         `json:"entered,omitempty"`
-	Approved  approvals                    `json:"approved,omitempty"`
-	Asks      []frozenPending              `json:"asks,omitempty"`
-	Answers   map[string]checkpoint.Answer `json:"answers,omitempty"`
-	Collected []dag.Failure                `json:"collected,omitempty"`
+	Node      int             `json:"node"`
+	Phase     phase           `json:"phase"`
+	Outcome   string          `json:"outcome,omitempty"`
+	Delta     json.RawMessage `json:"delta,omitempty"`
+	Inner     *frozenFrame    `json:"inner,omitempty"`
+	Attempts  int             `json:"attempts,omitempty"`
+	Budget    int             `json:"budget,omitempty"`
+	NotBefore int64           `json:"not_before,omitempty"`
+	Wait      time.Duration   `json:"wait,omitempty"`
+	Failure   *dag.Failure    `json:"failure,omitempty"`
+	Passed    bool            `json:"passed,omitempty"`
+	// Unfollowed is that of the failure.
+	Unfollowed bool                         `json:"unfollowed,omitempty"`
+	Grants     map[string]grant             `json:"grants,omitempty"`
+	Entered    bool                         `json:"entered,omitempty"`
+	Approved   approvals                    `json:"approved,omitempty"`
+	Asks       []frozenPending              `json:"asks,omitempty"`
+	Answers    map[string]checkpoint.Answer `json:"answers,omitempty"`
+	Collected  []dag.Failure                `json:"collected,omitempty"`
 }
 
 type frozenPending struct {
@@ -173,7 +175,7 @@ func (t *task) freeze(i int) frozenTask {
 		}
 		z.Attempts, z.Budget, z.NotBefore, z.Wait = o.attempts, o.budget, o.notBefore, o.wait
 		z.Failure, z.Passed, z.Approved, z.Asks = o.failure, o.passed, o.approved, t.frame.freezePendings(o.asks)
-		z.Collected = o.collected
+		z.Collected, z.Unfollowed = o.collected, o.unfollowed
 		z.Answers, z.Grants, z.Entered = o.answers, o.freezeGrants(), o.entered
 	}
 	return z

@@ -64,9 +64,10 @@ func (m *machine) check(f *frame) {
 	case f.failing == 0:
 		m.push(decision{kind: merge, f: f})
 	case f.holder == nil:
-	case f.holder.node.FailureFollowed, f.items != nil:
+	case f.holder.caught(), f.items != nil:
 		m.push(decision{kind: bury, f: f})
 	case f.holder.phase == inside:
+		f.holder.rare().unfollowed = f.doubtful()
 		m.fell(f.holder, f.failure())
 	}
 }

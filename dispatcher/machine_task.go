@@ -63,19 +63,23 @@ type task struct {
 
 // An odd is what most visits never have.
 type odd struct {
-	attempts  int              // failed ones, since the run was opened
-	budget    int              // of these, before the budget was renewed
-	notBefore int64            // delayed: nanoseconds since 1970
-	wait      time.Duration    // delayed: how long the wait was when it was decided
-	woken     bool             // ready: it was delayed until a moment ago, as no entry tells
-	failure   *dag.Failure     // failing, lapsed, failed
-	passed    bool             // an interrupt before it was taken
-	approved  approvals        // of what interceptors and gates asked before it
-	grants    map[string]grant // by key: of effects that have not begun since
-	entered   bool             // an effect in it was asked about, so it has begun
-	asks      []*pending       // held, asking: what has not ended
-	answers   map[string]checkpoint.Answer
-	collected []dag.Failure // of an Each that is done: of its items
+	attempts  int           // failed ones, since the run was opened
+	budget    int           // of these, before the budget was renewed
+	notBefore int64         // delayed: nanoseconds since 1970
+	wait      time.Duration // delayed: how long the wait was when it was decided
+	woken     bool          // ready: it was delayed until a moment ago, as no entry tells
+	failure   *dag.Failure  // failing, lapsed, failed
+	// unfollowed: failing, and its failure edge is not taken, though there may be one: see
+	// [checkpoint.FailedAttempt].
+	unfollowed bool
+	passed     bool             // an interrupt before it was taken
+	approved   approvals        // of what interceptors and gates asked before it
+	grants     map[string]grant // by key: of effects that have not begun since
+	revoked    map[string]grant // those that ended with a voiding; in no snapshot, see revoke
+	entered    bool             // an effect in it was asked about, so it has begun
+	asks       []*pending       // held, asking: what has not ended
+	answers    map[string]checkpoint.Answer
+	collected  []dag.Failure // of an Each that is done: of its items
 }
 
 // took reports whether one of the outcomes named is one that the visit chose.

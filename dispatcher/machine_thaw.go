@@ -179,7 +179,7 @@ func (m *machine) thawTask(z *frozenTask, f *frame) error {
 		if o.asks, err = m.thawPendings(z.Asks, f); err != nil {
 			return err
 		}
-		o.answers, o.grants, o.entered = z.Answers, z.Grants, z.Entered
+		o.answers, o.grants, o.entered, o.unfollowed = z.Answers, z.Grants, z.Entered, z.Unfollowed
 	}
 	if z.Inner != nil {
 		if t.node.Body == nil && z.Inner.Items == nil || (t.node.Kind == dag.KindEach) != (z.Inner.Items != nil) {

@@ -25,6 +25,11 @@ func (m *machine) void(x *fact) error {
 
 // takeBack takes back what one visit did. If it is at work on a frame that it holds, that is
 // gone; if it has ended, its superstep waits for it again.
+//
+// What is voided begins anew, and so do its approvals: whoever has approved or rejected it, or
+// an effect of it that has not begun since, has decided about what does not count any more, and
+// is asked again. What stays is what it has learned from outside: its effects that have begun,
+// the answers to its questions, and that an interrupt before it was taken.
 func (m *machine) takeBack(t *task) {
 	was := t.phase
 	if was == failing {
@@ -32,7 +37,9 @@ func (m *machine) takeBack(t *task) {
 	}
 	if t.odd != nil {
 		t.odd.failure, t.odd.budget, t.odd.collected = nil, t.odd.attempts, nil
+		t.odd.unfollowed = false
 		t.odd.lapse()
+		m.revoke(t.odd)
 	}
 	m.drop(t)
 	m.independ(t.path())
@@ -53,7 +60,7 @@ func (m *machine) takeBack(t *task) {
 func (m *machine) revive(f *frame) {
 	for t := f.holder; t != nil && t.phase == failing && t.inner == f; t = f.holder {
 		f = t.frame
-		t.phase, t.odd.failure = inside, nil
+		t.phase, t.odd.failure, t.odd.unfollowed = inside, nil, false
 		f.failing--
 		f.left++
 		if t.isItem() {

@@ -7,8 +7,9 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// Manual has a call go on with a run only if no effect of it is in doubt: else it is refused
-// with a [*DoubtError] that lists them, and nothing has changed. Somebody then looks at the
+// Manual has a call go on with a run only if no effect of it is in doubt that a visit may meet:
+// else it is refused with a [*DoubtError] that lists them, and nothing has changed. A visit that
+// is done with what it left in doubt has decided, and does not count, unless it was voided. Somebody then looks at the
 // other side and says with Resolve what happened. Without it a call goes on, and what the
 // effects declare with dag.InDoubt comes of their visits. It is for Run, Resume and Continue.
 func Manual() RunOption {
@@ -42,11 +43,11 @@ func (e *DoubtError) Error() string {
 // Is reports whether target is dag.ErrInDoubt.
 func (e *DoubtError) Is(target error) bool { return target == dag.ErrInDoubt }
 
-// doubts lists the effects in doubt of visits that may still run.
+// doubts lists the effects in doubt that a visit may meet.
 func (m *machine) doubts(id string) error {
 	e := &DoubtError{Run: id}
 	for _, o := range m.openEffects(id) {
-		if t := m.find(o.Path); o.InDoubt && t != nil && t.open() {
+		if o.InDoubt && m.meets(o.Path) {
 			e.Effects = append(e.Effects, o)
 		}
 	}

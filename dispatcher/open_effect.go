@@ -118,7 +118,7 @@ func (e *OpenEffect) advice(m *machine, live bool) string {
 		return "The run is live: it may just be happening. Look again when the run rests."
 	case !e.InDoubt:
 		return "Nothing to do: it is replayable, and is done again under the same key when the run goes on, unless Resolve says what happened."
-	case t == nil || !t.open():
+	case !m.meets(e.Path):
 		return "Nothing has to be done: its visit has ended, and has decided what happened."
 	}
 	return e.doubtAdvice()

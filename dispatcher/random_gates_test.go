@@ -23,6 +23,16 @@ func (c *randomCase) gated(path string) bool {
 	return n.Body == nil && (n.Kind != dag.KindEach || isItem(path))
 }
 
+// waitsTwice reports whether several interceptors, beside the gates, want the approval of a visit at
+// once. All are answered alike.
+func (c *randomCase) waitsTwice(path string) bool { return chance(2, "waits twice", path) == 0 }
+
+// pauses lets runs that ask pause before some visits as well, of which others wait again, for an
+// approval or an answer.
+func (c *randomCase) pauses(b dispatcher.Boundary) bool {
+	return !b.After && chance(6, "pauses", strconv.FormatUint(c.seed, 10), b.Path) == 0
+}
+
 // gates want approvals of those visits, and of most effects.
 func (c *randomCase) gates() dispatcher.Gates {
 	return dispatcher.Gates{If: func(a dispatcher.Action) (bool, error) {

@@ -91,12 +91,15 @@ func (c *randomCase) interceptors() []dispatcher.Interceptor {
 		switch r := c.rules(call.Path); {
 		case r == ruleDeny:
 			return dispatcher.Deny("denied")
-		case r == ruleAsk && benchOf(ctx).questions != nil && !c.gated(call.Path):
+		case r == ruleAsk && benchOf(ctx).questions != nil && (!c.gated(call.Path) || c.waitsTwice(call.Path)):
 			return dispatcher.Ask("before " + call.Path)
 		}
 		return dispatcher.Continue()
 	}
-	swap := func(_ context.Context, call dispatcher.Call) dispatcher.Ruling {
+	swap := func(ctx context.Context, call dispatcher.Call) dispatcher.Ruling {
+		if c.rules(call.Path) == ruleAsk && benchOf(ctx).questions != nil && c.waitsTwice(call.Path) {
+			return dispatcher.Ask("and again before " + call.Path)
+		}
 		runs := call.Kind == dag.KindStep || call.Kind == dag.KindRoute || call.Kind == dag.KindChoose
 		if !runs || c.rules(call.Path) != ruleInstead {
 			return dispatcher.Continue()

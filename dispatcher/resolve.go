@@ -130,7 +130,8 @@ func (c *core) resolve(ctx context.Context, id, path, key string, said Resolutio
 	s := postedResolution{
 		Turn: m.turn, Path: path, Key: key, Begun: m.effects[path][key].begun, By: by, Resolution: what,
 	}
-	err = c.settleDoubt(ctx, id, &s, head.Seq, t.phase == failing || t.phase == lapsed || t.phase == finished)
+	ended := t != nil && (t.phase == failing || t.phase == lapsed || t.phase == finished)
+	err = c.settleDoubt(ctx, id, &s, head.Seq, ended)
 	var refused *ResolutionError
 	if errors.As(err, &refused) {
 		return err

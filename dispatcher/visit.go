@@ -43,6 +43,7 @@ type visit struct {
 	asks    atomic.Pointer[question]         // the last one asked
 	depends atomic.Pointer[dependency]       // the last one told
 	fails   atomic.Pointer[dag.InDoubtError] // the first effect in doubt that lets the visit fail
+	unsaid  atomic.Bool                      // an effect is in doubt of which the node can't say what happened
 	emits   atomic.Pointer[emission]         // the last one kept for the observer
 	effects atomic.Pointer[sync.Map]         // what is known of its effects; nil if nothing
 	reuse   *reuse                           // of a fork: what its effects need not do; nil if they do everything

@@ -1,0 +1,199 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// doubtEdges are graphs in which a visit pays, and a refund follows its failure, or that of a
+// frame around it, at any depth.
+func doubtEdges(t *testing.T, w *witness, pay part) map[string]*dag.Graph[Tale] {
+	t.Helper()
+	graphs := map[string]*dag.Graph[Tale]{}
+	body := func() *dag.Graph[Tale] {
+		b := dag.New[Tale]("body")
+		dag.Step(b, "beside", w.sees(nil))
+		dag.Step(b, "pay", w.sees(pay))
+		return frozen(t, b)
+	}
+	items := func(*Tale) []int { return []int{1, 2, 3} }
+	only := func(ctx context.Context, s *Tale, i int) error {
+		if i == 2 {
+			return w.sees(pay)(ctx, s)
+		}
+		return w.sees(nil)(ctx, s)
+	}
+	merge := func(from, to *Tale) {
+		to.Word.Set(from.Word.Get())
+		to.Said.Append(from.Said.Slice()...)
+	}
+	for name, add := range map[string]func(*dag.Builder[Tale]) dag.Edge[Tale]{
+		"a step": func(b *dag.Builder[Tale]) dag.Edge[Tale] { return dag.Step(b, "pay", w.sees(pay)).Failed() },
+		"an embed": func(b *dag.Builder[Tale]) dag.Edge[Tale] {
+			return dag.Embed(b, "hold", body(), func(_, _ *Tale) {}, merge).Failed()
+		},
+		"a loop": func(b *dag.Builder[Tale]) dag.Edge[Tale] {
+			return dag.Loop(b, "hold", body(), func(*Tale) bool { return true }, 2).Failed()
+		},
+		"a loop in an embed": func(b *dag.Builder[Tale]) dag.Edge[Tale] {
+			house := dag.New[Tale]("house")
+			dag.Loop(house, "rooms", body(), func(*Tale) bool { return true }, 2)
+			return dag.Embed(b, "hold", frozen(t, house), func(_, _ *Tale) {}, merge).Failed()
+		},
+		"an item": func(b *dag.Builder[Tale]) dag.Edge[Tale] {
+			return dag.Each(b, "hold", items, only).With(dag.Policy{Parallel: 1}).Failed()
+		},
+		"an item that is collected": func(b *dag.Builder[Tale]) dag.Edge[Tale] {
+			return dag.Each(b, "hold", items, only).With(dag.Policy{Parallel: 1, Errors: dag.Collect}).Failed()
+		},
+		"a graph of an item": func(b *dag.Builder[Tale]) dag.Edge[Tale] {
+			return dag.EachGraph(b, "hold", func(*Tale) []int { return []int{1} }, body(),
+				func(*Tale, int, *Tale) {}, func(from *Tale, _ int, to *Tale) { merge(from, to) }).
+				With(dag.Policy{Errors: dag.Collect}).Failed()
+		},
+	} {
+		b := dag.New[Tale]("edges")
+		dag.Step(b, "refund", w.sees(nil), add(b))
+		graphs[name] = frozen(t, b)
+	}
+	return graphs
+}
+
+// What follows the failure of a visit would have to guess whether an effect in doubt happened: a
+// refund behind a payment that was made pays twice. An effect that lets the visit fail, or asks
+// a person, has the failure edge not taken, wherever it is, also if the node panics: the run
+// rests Failed until somebody says what happened. Then the visit runs, and nothing was refunded.
+func TestDoubtTakesNoFailureEdge(t *testing.T) {
+	for _, doubt := range []dag.Doubt{dag.DoubtFails, dag.DoubtAsks} {
+		for _, panics := range []bool{false, true} {
+			if doubt == dag.DoubtAsks && !panics {
+				continue // the visit waits, and has not failed: TestDoubtPolicies
+			}
+			var side *doubtSide
+			var w witness
+			for name, g := range doubtEdges(t, &w, func(ctx context.Context, s *Tale) error {
+				receipt, err := dag.Effect(ctx, "charge", 5, func(ctx context.Context, cents int) (string, error) {
+					if panics && side.calls == 0 {
+						side.calls++
+						panic("in the middle")
+					}
+					return side.charge(ctx, cents)
+				}, dag.InDoubt(doubt))
+				s.Word.Set(receipt)
+				return err
+			}) {
+				name = fmt.Sprintf("%s, %s, panics=%t", name, doubt, panics)
+				side = &doubtSide{fails: 1}
+				if panics {
+					side.fails = 0
+				}
+				store := new(memory.Store)
+				d := process(t, g, store, dispatcher.Eager(dispatcher.Options{}))
+				res, err := d.Run(t.Context(), run, nil)
+				if res.Status != checkpoint.StatusFailed || len(res.Failures) != 1 || res.Cursor.Visits[0] != res.Failures[0].Path {
+					t.Fatalf("%s: the run is %s at %q: %v", name, res.Status, res.Cursor.Visits, err)
+				}
+				if doubt == dag.DoubtFails && !panics && !errors.Is(err, dag.ErrInDoubt) {
+					t.Errorf("%s: the error is %v", name, err)
+				}
+				sameMachine(t, d, run)
+				e := doubtOpened(t, d).Effects[0]
+				if _, err := d.Resume(t.Context(), run, dispatcher.Manual()); !errors.Is(err, dag.ErrInDoubt) {
+					t.Errorf("%s: a manual resume returns %v", name, err)
+				}
+				if err := d.Resolve(t.Context(), run, e.Path, e.Key, dispatcher.Happened("by hand")); err != nil {
+					t.Fatal(name, err)
+				}
+				res, err = process(t, g, store, dispatcher.Options{}).Resume(t.Context(), run)
+				if completes(t, res, err); res.State.Word.Get() != "by hand" || side.calls != 1 {
+					t.Errorf("%s: the state has %q, and the effect was done %d times", name, res.State.Word.Get(), side.calls)
+				}
+				if ran := w.took(); slices.Contains(ran, "refund") || strings.Contains(name, "collected") && !slices.Contains(ran, "hold/3") {
+					t.Errorf("%s: what ran is %q", name, ran)
+				}
+			}
+		}
+	}
+}
+
+// The default leaves it to the node: one that returns the error has decided that the visit fails,
+// and who follows its failure finds among dag.Failures that an effect is in doubt.
+func TestDoubtToldToTheFailureEdge(t *testing.T) {
+	var w witness
+	for name, g := range doubtEdges(t, &w, func(ctx context.Context, _ *Tale) error {
+		_, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (int, error) { return 0, errDoubtReset })
+		return err
+	}) {
+		if strings.Contains(name, "item") {
+			continue // told to who follows the Each
+		}
+		res, err := process(t, g, new(memory.Store), dispatcher.Options{}).Run(t.Context(), run, nil)
+		completes(t, res, err)
+		if ran := w.took(); !slices.Contains(ran, "refund") {
+			t.Errorf("%s: what ran is %q", name, ran)
+		}
+	}
+	b := dag.New[Tale]("told")
+	pay := dag.Step(b, "pay", func(ctx context.Context, _ *Tale) error {
+		_, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (int, error) { return 0, errDoubtReset })
+		return err
+	})
+	dag.Step(b, "refund", func(ctx context.Context, s *Tale) error {
+		for _, f := range dag.Failures(ctx) {
+			if f.Kind == dag.FailedInDoubt {
+				s.Word.Set("nobody knows what came of " + f.Path)
+			}
+		}
+		return nil
+	}, pay.Failed())
+	res, err := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{}).Run(t.Context(), run, nil)
+	if completes(t, res, err); res.State.Word.Get() != "nobody knows what came of pay" {
+		t.Errorf("who follows the failure saw %q", res.State.Word.Get())
+	}
+}
+
+// A frame may reach a dag.Fail beside a doubt, and its failure be followed. That is no dead end of
+// the run: once the doubt is resolved the frame fails, as it would have, and its failure edge is taken.
+func TestDoubtBesideADeadEnd(t *testing.T) {
+	for _, nested := range []bool{false, true} {
+		quiet(t)
+		var w witness
+		var side doubtSide
+		ends := func(b *dag.Builder[Tale]) { dag.Fail(b, "over", dag.Step(b, "ends", w.sees(nil))) }
+		house, room := dag.New[Tale]("house"), dag.New[Tale]("room")
+		first := dag.Step(house, "first", w.sees(nil))
+		dag.Step(house, "pay", side.pay(dag.InDoubt(dag.DoubtFails)), first)
+		if ends(room); nested {
+			dag.Embed(house, "room", frozen(t, room), func(_, _ *Tale) {}, func(_, _ *Tale) {}, first)
+		} else {
+			ends(house)
+		}
+		b := dag.New[Tale]("top")
+		hold := dag.Embed(b, "hold", frozen(t, house), func(_, _ *Tale) {}, func(_, _ *Tale) {})
+		dag.Step(b, "refund", w.sees(nil), hold.Failed())
+		store := new(memory.Store)
+		side.fails = 1
+		d := process(t, frozen(t, b), store, dispatcher.Eager(dispatcher.Options{}))
+		if res, err := d.Run(t.Context(), run, nil); res.Status != checkpoint.StatusFailed || !errors.Is(err, dag.ErrInDoubt) {
+			t.Fatalf("nested=%t: the run is %s: %v", nested, res.Status, err)
+		}
+		if err := d.Resolve(t.Context(), run, "hold/pay", "charge", dispatcher.Happened("by hand")); err != nil {
+			t.Fatal(err)
+		}
+		res, err := d.Resume(t.Context(), run)
+		completes(t, res, err)
+		if ran := w.took(); side.calls != 1 || side.ran != 2 || !slices.Contains(ran, "refund") {
+			t.Errorf("nested=%t: charged %d times in %d attempts, and %q ran", nested, side.calls, side.ran, ran)
+		}
+		sameMachine(t, d, run)
+	}
+}

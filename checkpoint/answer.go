@@ -13,6 +13,8 @@ type Answer struct {
 	How   string          `json:"how"`          // answered, skipped, expired or default
 	By    string          `json:"by,omitempty"` // who did it, if somebody has said so
 	At    time.Time       `json:"at"`           // when it was given, which is not later than the entry
+	// Reason is why, if somebody has said so.
+	Reason string `json:"reason,omitempty"`
 }
 
 // How an interrupt was answered.

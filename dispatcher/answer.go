@@ -17,6 +17,7 @@ type giving struct {
 	ctx   context.Context
 	run   string
 	by    string
+	why   string
 	how   string
 	given map[string]json.RawMessage // by interrupt; of one that is skipped nothing
 }
@@ -26,11 +27,11 @@ func (c *core) give(ctx context.Context, id, how string, values map[string]any, 
 	if err := c.exists(ctx, id); err != nil {
 		return err
 	}
-	by, err := c.author(options)
+	w, err := c.wish(modeAct, options)
 	if err != nil {
 		return c.refuse(id, err)
 	}
-	g := &giving{c: c, ctx: ctx, run: id, by: by, how: how, given: map[string]json.RawMessage{}}
+	g := &giving{c: c, ctx: ctx, run: id, by: w.by, why: w.because, how: how, given: map[string]json.RawMessage{}}
 	for interrupt, value := range values {
 		if how == checkpoint.AnswerSkipped {
 			g.given[interrupt] = nil
@@ -104,7 +105,7 @@ func (g *giving) counts(a *postedAnswers, post checkpoint.Post, seen uint64) (bo
 		if e.Post != post.ID {
 			continue
 		}
-		if len(rest) == 0 || !rest[0].counted(&e, a.By) {
+		if len(rest) == 0 || !rest[0].counted(&e, a) {
 			return false, nil
 		}
 		if rest = rest[1:]; len(rest) == 0 {
@@ -114,14 +115,14 @@ func (g *giving) counts(a *postedAnswers, post checkpoint.Post, seen uint64) (bo
 	return true, nil
 }
 
-// counted reports whether an entry is what the reply of somebody has come to.
-func (x *reply) counted(e *checkpoint.Entry, by string) bool {
+// counted reports whether an entry is what a reply of a has come to.
+func (x *reply) counted(e *checkpoint.Entry, a *postedAnswers) bool {
 	if e.Kind == checkpoint.EffectEnded {
-		return x.resolved(e, by)
+		return x.resolved(e, a.By)
 	}
 	var is checkpoint.Answer
 	return e.Kind == checkpoint.Answered && json.Unmarshal(e.Data, &is) == nil &&
-		e.ID == x.Interrupt && is.How == x.How && is.By == by && string(is.Value) == string(x.Value)
+		e.ID == x.Interrupt && is.How == x.How && is.By == a.By && is.Reason == a.Reason && string(is.Value) == string(x.Value)
 }
 
 // drain makes what was posted to a run that nobody is at work on entries of it: answers, and
@@ -152,7 +153,7 @@ func elsewhere(err error) bool {
 
 // replies are what the call is to post, if all of it can count.
 func (g *giving) replies(q *queue) (*postedAnswers, error) {
-	a := &postedAnswers{By: g.by}
+	a := &postedAnswers{By: g.by, Reason: g.why}
 	for _, interrupt := range slices.Sorted(maps.Keys(g.given)) {
 		x := reply{interrupt, g.how, g.given[interrupt]}
 		if interrupt == "" {
@@ -206,6 +207,9 @@ func (g *giving) check(q *queue, x reply) error {
 	if p.late(g.c.opts.now()) {
 		return ended(g.run, x.Interrupt, checkpoint.Answer{How: checkpoint.AnswerExpired})
 	}
+	if p.kind == kindDoubt && g.why != "" {
+		return &AnswerError{g.run, x.Interrupt, "Because is not for a Resolution: NotHappened has the reason", ErrAnswerType}
+	}
 	if err := p.accepts(x); err != nil {
 		return &AnswerError{g.run, x.Interrupt, plain(err), ErrAnswerType}
 	}
@@ -217,7 +221,7 @@ func (g *giving) check(q *queue, x reply) error {
 // that are not named go on waiting, but for those of a visit that is rejected before it begins:
 // a [Reject] ends all of them, and another answer beside it is ErrNotAwaited. An [*AnswerError]
 // names one that was refused, and no answers at all are refused; then nothing has changed.
-// [Author] says who gives them.
+// [Author] says who gives them, and [Because] why.
 func (d *Dispatcher[S]) Answers(ctx context.Context, run string, values map[string]any, options ...RunOption) error {
 	c := d.inside()
 	if _, nameless := values[""]; nameless || len(values) == 0 {

@@ -34,6 +34,7 @@ type reply struct {
 type postedAnswers struct {
 	Replies []reply `json:"replies"`
 	By      string  `json:"by,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
 }
 
 const answerPrefix = "answer:"
@@ -45,7 +46,7 @@ func (a *postedAnswers) post(number uint64) checkpoint.Post {
 
 // says reports whether two posts are to end the same interrupts in the same way.
 func (a *postedAnswers) says(b *postedAnswers) bool {
-	return a.By == b.By && slices.EqualFunc(a.Replies, b.Replies, func(x, y reply) bool {
+	return a.By == b.By && a.Reason == b.Reason && slices.EqualFunc(a.Replies, b.Replies, func(x, y reply) bool {
 		return x.Interrupt == y.Interrupt && x.How == y.How && bytes.Equal(x.Value, y.Value)
 	})
 }
@@ -60,7 +61,7 @@ func (a *postedAnswers) entries(m *machine, p checkpoint.Post) []checkpoint.Entr
 		}
 		all = append(all, checkpoint.Entry{
 			Kind: checkpoint.Answered, ID: x.Interrupt, Post: p.ID,
-			Data: encode(checkpoint.Answer{Value: x.Value, How: x.How, By: a.By, At: p.At}),
+			Data: encode(checkpoint.Answer{Value: x.Value, How: x.How, By: a.By, At: p.At, Reason: a.Reason}),
 		})
 	}
 	return all

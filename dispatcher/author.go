@@ -18,12 +18,33 @@ func Author(name string) RunOption {
 	}}
 }
 
+// Because says why somebody answers: why an approval was given, or was not. It is kept in the
+// entry beside the [Author], and told by its event, by Open of an effect, and by the failure that a
+// rejection leads to. It has 1 to 1024 bytes of UTF-8 without control characters. It is for
+// Answer, Answers and Skip; a [Resolution] has a reason of its own, and so have EditOptions,
+// ForkOptions and RewindOptions.
+func Because(reason string) RunOption {
+	return RunOption{"Because", func(w *wishes) error {
+		if reason == "" {
+			return &OptionError{"Because", "has no reason"}
+		}
+		if what := badText(reason, maxLabel); what != "" {
+			return &OptionError{"Because", fmt.Sprintf("has a reason that %s", what)}
+		}
+		w.because = reason
+		return nil
+	}}
+}
+
 // author reads the options of a call that changes a run and runs nothing: who does it, ""
 // if nobody said so.
 func (c *core) author(options []RunOption) (string, error) {
 	w, err := c.wish(modeAct, options)
 	if err != nil {
 		return "", err
+	}
+	if w.because != "" {
+		return "", &OptionError{"Because", "is for Answer, Answers and Skip"}
 	}
 	return w.by, nil
 }

@@ -137,14 +137,15 @@ func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error, opt
 // or at once if it is live: Answer never waits for it, and is never ErrBusy.
 //
 // Answer returns when the answer is durable. An error that is no refusal may leave it posted: who
-// then gives the same value to the same id, as the same author, makes it the same answer, and not
-// a second one, as long as it waits to be drained into the log. Whoever drives the run does that
-// soon, and of a run that nobody drives a call of Answer itself, before it returns.
+// then gives the same value to the same id, as the same author for the same reason, makes it the
+// same answer, and not a second one, as long as it waits to be drained into the log. Whoever
+// drives the run does that soon, and of a run that nobody drives a call of Answer itself, before
+// it returns.
 //
 // Of several answers to one interrupt exactly one counts. Once it is in the log every further
 // one is refused, the same one too. An [*AnswerError] says why an answer was refused, and of an
-// interrupt that was answered by whom and when; then nothing has changed. [Author] says who
-// gives it. As State, Answer calls the store on the caller's goroutine.
+// interrupt that was answered by whom and when; then nothing has changed. [Author] says who gives
+// it, [Because] why. As State, Answer calls the store on the caller's goroutine.
 func (d *Dispatcher[S]) Answer(ctx context.Context, run, interrupt string, value any, options ...RunOption) error {
 	return d.inside().give(ctx, run, checkpoint.AnswerGiven, map[string]any{interrupt: value}, options)
 }

@@ -50,7 +50,7 @@ type Event struct {
 	Status  checkpoint.Status // RunRested
 	Failure dag.FailureKind   // AttemptFailed
 	Final   bool              // AttemptFailed: the visit has failed
-	Cause   string            // AttemptFailed, RunRested, EffectEnded, StateEdited, RunRewound, RunStarted: why, as the log tells it
+	Cause   string            // AttemptFailed, RunRested, EffectEnded, StateEdited, RunRewound, RunStarted, InterruptAnswered: why, as the log tells it
 	Err     error             // AttemptFailed, RunRested: the same; for an observer of the live run the error itself
 
 	// Value is what Emit was given, the question of an interrupt, the answer, what an effect

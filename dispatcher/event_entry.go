@@ -106,7 +106,7 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 	case checkpoint.Answered:
 		var n checkpoint.Answer
 		if json.Unmarshal(e.Data, &n) == nil {
-			v.Outcome, v.Value, v.By = n.How, n.Value, n.By
+			v.Outcome, v.Value, v.By, v.Cause = n.How, n.Value, n.By, n.Reason
 		}
 	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed, checkpoint.Completed, checkpoint.Waiting:
 		v.rested(e)

@@ -19,7 +19,7 @@ const (
 	VisitDone                              // Outcome; Duration of the attempt
 	AttemptFailed                          // Failure, Final, Cause; Duration of the attempt
 	VisitInterrupted                       // Outcome: an InterruptKind; ID
-	InterruptAnswered                      // ID, Outcome (answered, skipped, expired or default), Value, By
+	InterruptAnswered                      // ID, Outcome (answered, skipped, expired or default), Value, By, Cause
 	VisitsVoided                           // what they did does not count; Value: their paths
 	SuperstepEnded                         // Path: of the frame; Step; Duration since it began
 	RunRested                              // Status, and Cause; of a cancel By

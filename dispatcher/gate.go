@@ -58,7 +58,7 @@ func (r *run) gate(h *tenure, t *task) (bool, *userError) {
 
 // gateVisit adds to what was said about a visit that gates want an approval of it.
 func (r *run) gateVisit(h *tenure, t *task, s *sentence) (ok bool, failed *userError) {
-	a := Action{Run: r.id, Path: t.path(), Node: t.nodePath(), Access: t.node.Policy.Access}
+	a := Action{Run: r.id, Path: t.path(), Node: t.nodePath(), Access: t.node.Policy.Access, Kind: t.node.Kind}
 	reason := ""
 	if r.c.gates.If == nil {
 		reason = r.c.gates.visit(a, t.isItem(), holds(t.node))

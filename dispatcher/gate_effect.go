@@ -22,17 +22,15 @@ func (a *effectAttempt) approved() (approval string, err error) {
 	}
 	action := Action{
 		Run: v.r.id, Path: v.path, Node: nodePath(v.path),
-		Effect: key, Operation: a.call.Operation, Access: a.call.Access, Input: a.call.Input,
+		Effect: key, Operation: a.call.Operation, Access: a.call.Access, Input: a.call.Input, Kind: v.t.node.Kind,
+		Touches: a.call.Touches, Reversible: a.call.Reversible, Replayable: a.call.Replayable,
 	}
 	asked := encode(action)
 	if g, ok := v.granted(key); ok && bytes.Equal(g.Question, asked) {
 		if !g.Rejected {
 			return g.ID, nil
 		}
-		if g.By != "" {
-			return "", fmt.Errorf("%w: by %s", dag.ErrDenied, g.By)
-		}
-		return "", dag.ErrDenied
+		return "", g.denial()
 	}
 	if v.r.c.gates == nil {
 		return "", nil
@@ -48,6 +46,18 @@ func (a *effectAttempt) approved() (approval string, err error) {
 		Kind: kindEffect, Key: key, Question: asked, By: byGate, Reason: reason,
 	}})
 	return "", fmt.Errorf("it needs an approval: return this error: %w", dag.ErrAsked)
+}
+
+// denial is what the node is told of a rejection: by whom, and why, as far as that is known.
+func (g *grant) denial() error {
+	err := dag.ErrDenied
+	if g.By != "" {
+		err = fmt.Errorf("%w: by %s", err, g.By)
+	}
+	if g.Reason != "" {
+		err = fmt.Errorf("%w: %s", err, g.Reason)
+	}
+	return err
 }
 
 // granted returns what was decided about an effect.

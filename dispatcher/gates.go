@@ -13,7 +13,8 @@ import (
 // ask nobody.
 //
 // What needs an approval is interrupted before it begins, with the [Action] as the question,
-// by "gate", and is answered with [Approve] or [Reject]; a Resume alone does not answer it. The
+// by "gate", and is answered with [Approve] or [Reject], by an [Author] who may say why
+// ([Because]); a Resume alone does not answer it. The
 // approval of a visit lets that visit run, through all its attempts and crashes, until it is
 // done or has failed for good. The approval of an effect lets it begin once, with this input;
 // one that did not happen ([dag.NotDone]) needs another. The approval of a visit is none of its
@@ -35,7 +36,7 @@ type Gates struct {
 	Names []string
 	// If is asked about what Preset and Names let through: of a visit in each call that begins
 	// it, as an interceptor is, of an effect in the node's goroutine each time that it would
-	// begin. An error means that it needs an approval. A panic fails the visit, and nothing
+	// begin. It sees the whole [Action], with the input of an effect. An error means that it needs an approval. A panic fails the visit, and nothing
 	// has begun. Nil means no.
 	If func(Action) (bool, error)
 }
@@ -59,6 +60,11 @@ type Action struct {
 	Operation string          `json:"operation,omitempty"` // of the effect, as declared
 	Access    dag.Access      `json:"access"`              // of the effect, or of the node's Policy
 	Input     json.RawMessage `json:"input,omitempty"`     // of the effect
+	// Kind is that of the node. [Gates].If sees it; it is no part of the question.
+	Kind dag.Kind `json:"-"`
+	// Touches, Reversible and Replayable are what the effect declares. If sees them too.
+	Touches                []string `json:"-"`
+	Reversible, Replayable bool     `json:"-"`
 }
 
 // byGate is who asks for an approval that Gates want.
@@ -112,7 +118,7 @@ func (g *gates) declared(a Action) string {
 	case g.If == nil:
 		return ""
 	}
-	a.Input = slices.Clone(a.Input)
+	a.Input, a.Touches = slices.Clone(a.Input), slices.Clone(a.Touches)
 	asks, err := g.If(a)
 	switch {
 	case err != nil:

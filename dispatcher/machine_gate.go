@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // A grant is what a person has decided about an effect that has not begun since. An approval
@@ -14,12 +16,13 @@ type grant struct {
 	ID       string          `json:"id"`       // of the interrupt
 	Question json.RawMessage `json:"question"` // an Action: what was approved or rejected
 	Rejected bool            `json:"rejected,omitempty"`
-	By       string          `json:"by,omitempty"` // who decided, if somebody has said so
+	By       string          `json:"by,omitempty"`     // who decided, if somebody has said so
+	Reason   string          `json:"reason,omitempty"` // and why
 }
 
 // grant keeps what was decided about an effect. With the last answer that it waits for the
 // visit may run again.
-func (m *machine) grant(p *pending, v Verdict, by string) {
+func (m *machine) grant(p *pending, v Verdict, a checkpoint.Answer) {
 	delete(m.waits, p.id)
 	t := p.t
 	o := t.rare()
@@ -27,7 +30,7 @@ func (m *machine) grant(p *pending, v Verdict, by string) {
 	if o.grants == nil {
 		o.grants = map[string]grant{}
 	}
-	o.grants[p.key] = grant{ID: p.id, Question: p.ask.Question, Rejected: v == Reject, By: by}
+	o.grants[p.key] = grant{ID: p.id, Question: p.ask.Question, Rejected: v == Reject, By: a.By, Reason: a.Reason}
 	o.asks = slices.DeleteFunc(o.asks, func(q *pending) bool { return q == p })
 	if len(o.asks) == 0 {
 		t.phase = ready

@@ -74,10 +74,10 @@ func (m *machine) answer(x *fact) error {
 		return err
 	}
 	if p.kind == kindEffect {
-		m.grant(p, v, a.By)
+		m.grant(p, v, a)
 		return nil
 	}
-	m.decided(p, v)
+	m.decided(p, v, a)
 	return nil
 }
 
@@ -99,10 +99,13 @@ func (m *machine) supply(p *pending, answer checkpoint.Answer) {
 }
 
 // decided ends an interrupt before or after a visit.
-func (m *machine) decided(p *pending, v Verdict) {
+func (m *machine) decided(p *pending, v Verdict, a checkpoint.Answer) {
 	delete(m.waits, p.id)
 	t := p.t
 	rejected := &dag.Failure{Path: t.path(), Attempts: t.attempts(), Kind: dag.FailedRejected, Message: "rejected " + p.kind + " the visit"}
+	if a.Reason != "" {
+		rejected.Message += ": " + a.Reason
+	}
 	if m.status == checkpoint.StatusFailed {
 		m.fresh = append(m.fresh, rejected)
 	}
@@ -169,7 +172,7 @@ func (m *machine) resume(x *fact, was checkpoint.Status) error {
 	if r.Ends {
 		for _, p := range m.pendings() {
 			if (p.kind == kindBefore || p.kind == kindAfter) && p.ask.By == "" {
-				m.decided(p, Approve)
+				m.decided(p, Approve, checkpoint.Answer{})
 			}
 		}
 	}

@@ -70,7 +70,7 @@ type OpenEffect struct {
 	Input    json.RawMessage // nil if the log does not have it any more
 	Want     state.Type      // of its output
 	Output   json.RawMessage // of one that has ended
-	Why      string          // of one that is not done, or lost
+	Why      string          // of one that is not done, or lost; why it was approved or rejected, if somebody said so
 	Begun    time.Time       // the last time
 	Took     time.Duration   // of one that has ended
 	// Resolved: it was in doubt, and somebody has said what happened: By, if that is known.
@@ -96,6 +96,9 @@ func (e OpenEffect) String() string {
 	}
 	if e.By != "" {
 		text += ", says " + e.By
+	}
+	if e.Why != "" && (e.Phase == PhaseApproved || e.Phase == PhaseNotBegun) {
+		text += ": " + e.Why
 	}
 	return text
 }

@@ -22,7 +22,7 @@ func (m *machine) openEffects(id string) []OpenEffect {
 	slices.SortStableFunc(all, func(a, b OpenEffect) int { return a.Begun.Compare(b.Begun) })
 	for _, p := range m.pendings() {
 		if p.kind == kindEffect {
-			all = m.unbegun(all, id, p.t.path(), p.key, p.ask.Question, PhaseAwaiting, p.id, "")
+			all = m.unbegun(all, id, p.t.path(), p.key, p.ask.Question, OpenEffect{Phase: PhaseAwaiting, Interrupt: p.id})
 		}
 	}
 	if m.root != nil {
@@ -31,7 +31,7 @@ func (m *machine) openEffects(id string) []OpenEffect {
 			if g.Rejected {
 				phase = PhaseNotBegun
 			}
-			all = m.unbegun(all, id, t.path(), key, g.Question, phase, "", g.By)
+			all = m.unbegun(all, id, t.path(), key, g.Question, OpenEffect{Phase: phase, By: g.By, Why: g.Reason})
 		})
 	}
 	return all
@@ -57,19 +57,14 @@ func (m *machine) openEffect(id, path, key string) OpenEffect {
 }
 
 // unbegun adds an effect that needs an approval, and that somebody was asked about. One that
-// has begun before, and is done again, stays what it is.
-func (m *machine) unbegun(
-	all []OpenEffect, id, path, key string, action json.RawMessage, phase EffectPhase, interrupt, by string,
-) []OpenEffect {
+// has begun before, and is done again, stays what it is. o has what is known of the approval.
+func (m *machine) unbegun(all []OpenEffect, id, path, key string, action json.RawMessage, o OpenEffect) []OpenEffect {
 	i := slices.IndexFunc(all, func(o OpenEffect) bool { return o.Path == path && o.Key == key })
 	if i >= 0 && all[i].Phase == PhaseBegun {
-		all[i].Interrupt = interrupt
+		all[i].Interrupt = o.Interrupt
 		return all
 	}
-	o := OpenEffect{
-		Path: path, Key: key, ID: keyOf(id, m.turn, m.generation) + path + "#" + key,
-		Phase: phase, Interrupt: interrupt, By: by,
-	}
+	o.Path, o.Key, o.ID = path, key, keyOf(id, m.turn, m.generation)+path+"#"+key
 	var a Action
 	if json.Unmarshal(action, &a) == nil {
 		o.Input, o.Declared.Operation = a.Input, a.Operation

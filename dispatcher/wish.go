@@ -13,7 +13,8 @@ import (
 )
 
 // A RunOption is one more wish of a call that runs something: [From], [Settings], [Labels],
-// [Correlation], [Drain], [Manual], [OrStart] or [Message]; or of one that changes a run and runs nothing: [Author].
+// [Correlation], [Drain], [Manual], [OrStart] or [Message]; or of one that changes a run and runs
+// nothing: [Author] and [Because].
 // Each may be given once. A call refuses a bad one, with an [*OptionError], a [*SecretError] or
 // a [*LimitError], before anything happens. The zero
 // RunOption wishes nothing.
@@ -170,6 +171,7 @@ type wishes struct {
 	correlation string
 	message     string
 	by          string // Author
+	because     string
 	manual      bool
 	ears        *listener // of the Stream that the call belongs to
 	drain       <-chan struct{}
@@ -191,9 +193,9 @@ func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
 		switch {
 		case how == modeEnqueue && o.name != "Message":
 			return nil, &OptionError{o.name, "is not for Enqueue, which takes Message alone: give it to the call that runs"}
-		case how == modeAct && o.name != "Author":
+		case how == modeAct && o.name != "Author" && o.name != "Because":
 			return nil, &OptionError{o.name, "is not for a call that runs nothing, which takes Author alone"}
-		case how != modeAct && o.name == "Author":
+		case how != modeAct && (o.name == "Author" || o.name == "Because"):
 			return nil, &OptionError{o.name, "is for calls that change a run and run nothing"}
 		case how != modeEnqueue && o.name == "Message":
 			return nil, &OptionError{o.name, "is for Enqueue alone: it names input that is posted"}

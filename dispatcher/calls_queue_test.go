@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -339,5 +340,29 @@ func TestCallsEnqueueRace(t *testing.T) {
 			t.Errorf("of %s input %s is heard, want %d", p, i, next[p])
 		}
 		next[p]++
+	}
+}
+
+// Input that can't be read begins no turn: it is drained by an entry that says so, and the run is
+// as it was.
+func TestCallsQueueWhatCantBeRead(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	d := process(t, line(t, &w, nil), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	post := checkpoint.Post{ID: "turn:odd", Kind: "turn", Data: json.RawMessage("17")}
+	if err := store.Post(t.Context(), run, post); err != nil {
+		t.Fatal(err)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	w.expect(t, "a", "b", "c") // of the first turn
+	if res.Turn != 1 || len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "turn:odd") {
+		t.Errorf("the run is in turn %d, and warns of %q", res.Turn, res.Warnings)
+	}
+	if posts, err := store.Posts(t.Context(), run); err != nil || len(posts) > 0 {
+		t.Errorf("waiting are %v, %v", posts, err)
 	}
 }

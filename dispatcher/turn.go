@@ -17,6 +17,7 @@ type input struct {
 	post  string          // id of the post
 	delta json.RawMessage // what was posted
 	cells []state.CellInfo
+	err   error // what was posted can't be read
 }
 
 // A postedTurn is the Data of a post of kind turn.
@@ -126,8 +127,8 @@ func (r *run) postedInputs(h *tenure) (inputs []input, err error, owner bool) {
 			r.takePost(p)
 		case p.Kind == postTurn && !r.m.seen[p.ID]:
 			var t postedTurn
-			_ = json.Unmarshal(p.Data, &t) // of one that can't be read nothing is left to apply
-			inputs = append(inputs, input{post: p.ID, delta: t.Delta, cells: t.Cells})
+			err := json.Unmarshal(p.Data, &t)
+			inputs = append(inputs, input{post: p.ID, delta: t.Delta, cells: t.Cells, err: err})
 		}
 	}
 	return inputs, nil, true
@@ -173,6 +174,9 @@ func (r *run) beginTurn(h *tenure, in input) (begun, owner bool) {
 // take makes an input the delta of a fact, if the state can be what it becomes by it.
 func (r *run) take(x *fact, in input) (err error) {
 	view := r.m.root.view
+	if in.err != nil {
+		return in.err
+	}
 	if in.write != nil {
 		draft := view.Draft()
 		in.write(draft.Value())

@@ -31,7 +31,7 @@ type Archiver interface {
 type Archive struct {
 	Envelopes iter.Seq2[[]byte, error] // its sealed appends, in order
 	Posts     []Post                   // messages that have not been drained
-	Bases     [][]byte                 // machines that it refers to, each once; see [Info.Bases]
+	Bases     [][]byte                 // that it refers to, each once; see [Info.Bases]
 }
 
 // Complete returns the error of an archive with which a run can't be restored whose appends

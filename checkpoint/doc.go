@@ -21,8 +21,10 @@
 // # Runs that begin at a machine
 //
 // A fork goes on from a machine that is not in its log, and so does a run that was trimmed. Such
-// a machine is a base: the store keeps it by its digest, once for all runs that refer to it. To a
-// store it is bytes. [Verify] tells whether what is stored of a run is whole, its bases included.
+// a machine is a base: the store keeps it by its digest, once for all runs that refer to it. What
+// effects returned in a fork's origin is a base of its own, so that forks of one checkpoint share
+// the machine whenever they are made. To a store bases are bytes. [Verify] tells whether what is
+// stored of a run is whole, its bases included.
 //
 // # One run as a file
 //

@@ -69,6 +69,8 @@ type Opening struct {
 	Settings    *Setting `json:"settings,omitempty"` // nil: none
 	// Origin is where a fork begins; nil if the run is none.
 	Origin *Origin `json:"origin,omitempty"`
+	// Lineage is from where the origin had gone on, the oldest first.
+	Lineage []Ancestor `json:"lineage,omitempty"`
 }
 
 // A Turn is the Data of a [TurnBegun] entry.

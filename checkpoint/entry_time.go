@@ -30,11 +30,23 @@ type Origin struct {
 	Run  string `json:"run"`
 	Seq  uint64 `json:"seq"`  // of the entry that ends the superstep
 	Base string `json:"base"` // digest of the machine: SHA-256, in hexadecimal
+	// Shelf is the digest of what effects have returned behind the checkpoint, which is kept as
+	// the base is; "" if there is nothing.
+	Shelf string `json:"shelf,omitempty"`
+	// Effects is what effects do in the fork: reuse_or_refuse, reuse_or_live or live.
+	Effects string `json:"effects,omitempty"`
 	// Turn is the one that the fork begins in, counted from 1.
 	Turn   int    `json:"turn"`
 	Step   int    `json:"step,omitempty"`   // superstep of the run's own frame that ended last
 	Author string `json:"author,omitempty"` // who made the fork, if somebody has said so
 	Reason string `json:"reason,omitempty"`
+}
+
+// An Ancestor is a checkpoint from which a run has gone on.
+type Ancestor struct {
+	Run     string `json:"run"`
+	Seq     uint64 `json:"seq"`
+	Rewound bool   `json:"rewound,omitempty"` // in the same log; else as a fork
 }
 
 // A Rewinding is the Data of a [Rewound] entry.

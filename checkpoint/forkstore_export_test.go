@@ -68,6 +68,9 @@ func TestForkstoreExportWithoutArchiver(t *testing.T) {
 	if base, err := to.Base(t.Context(), "fork", info.Base); err != nil || !bytes.Equal(base, forkstoreBase) {
 		t.Errorf("Base = %s, %v", base, err)
 	}
+	if shelf, err := to.Base(t.Context(), "fork", info.Origin.Shelf); err != nil || !bytes.Equal(shelf, forkstoreShelf) {
+		t.Errorf("the shelf = %s, %v", shelf, err)
+	}
 	again := forkstoreExport(t, plain, "fork")
 	if _, err := checkpoint.Import(t.Context(), new(memory.Store), bytes.NewReader(again), checkpoint.ImportOptions{}); err != nil {
 		t.Errorf("Import of what a plain store has exported = %v", err)

@@ -15,7 +15,10 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 )
 
-var forkstoreBase = []byte(`{"state":{"books":["a","b"]}}`)
+var (
+	forkstoreBase  = []byte(`{"state":{"books":["a","b"]}}`)
+	forkstoreShelf = []byte(`{"fetch":{"call":[{"output":"a book"}]}}`)
+)
 
 // forkstoreRuns returns a store with a run "whole" of five appends, a fork of it that has gone on, and
 // a run that was trimmed twice and has a pinned checkpoint.
@@ -25,12 +28,14 @@ func forkstoreRuns(t *testing.T) *memory.Store {
 	forkstoreGrow(t, s, "whole", 5)
 	opening, err := json.Marshal(checkpoint.Opening{
 		Graph: "g", Digest: "d", Labels: map[string]string{"tenant": "abbey"},
-		Origin: &checkpoint.Origin{Run: "whole", Seq: 3, Base: checkpoint.BaseDigest(forkstoreBase)},
+		Origin: &checkpoint.Origin{
+			Run: "whole", Seq: 3, Base: checkpoint.BaseDigest(forkstoreBase), Shelf: checkpoint.BaseDigest(forkstoreShelf),
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Fork(t.Context(), checkpoint.Fork{Base: forkstoreBase, Runs: []checkpoint.ForkedRun{
+	err = s.Fork(t.Context(), checkpoint.Fork{Base: forkstoreBase, Shelf: forkstoreShelf, Runs: []checkpoint.ForkedRun{
 		{Run: "fork", Entries: []checkpoint.Entry{{Kind: checkpoint.Opened, Data: opening}}},
 	}})
 	if err != nil {
@@ -204,24 +209,30 @@ func TestForkstoreVerify(t *testing.T) {
 		store forkstoreDamaged
 		want  string
 	}{
-		"a byte":                      {"whole", forkstoreDamaged{envelopes: flip(1)}, "[log 3]"},
-		"a byte of the last append":   {"whole", forkstoreDamaged{envelopes: flip(4)}, "[log 9]"},
-		"bytes of two appends":        {"whole", forkstoreDamaged{envelopes: flip(1, 3)}, "[log 3 log 7]"},
-		"an append that is missing":   {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return slices.Delete(a, 1, 2) }}, "[log 3]"},
-		"the first one missing":       {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[1:] }}, "[log 10]"},
-		"the last one missing":        {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[:4] }}, "[log 9]"},
-		"no append":                   {"whole", forkstoreDamaged{envelopes: func([][]byte) [][]byte { return nil }}, "[log 1]"},
-		"a trimmed log cut further":   {"trimmed", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[1:] }}, "[log 20]"},
-		"a base":                      {"fork", forkstoreDamaged{base: func(b []byte) ([]byte, error) { return append(b, ' '), nil }}, "[base 0]"},
-		"bases that are missing":      {"trimmed", forkstoreDamaged{base: func([]byte) ([]byte, error) { return nil, checkpoint.ErrNotFound }}, "[base 0 base 0]"},
-		"a base that can't be read":   {"fork", forkstoreDamaged{base: func([]byte) ([]byte, error) { return nil, checkpoint.Damage("chunk 3") }}, "[base 0]"},
-		"the status":                  {"fork", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Status = checkpoint.StatusFailed }}, "[info 0]"},
-		"the oldest entry":            {"whole", forkstoreDamaged{info: func(i *checkpoint.Info) { i.First = 3 }}, "[info 0]"},
-		"the turn":                    {"whole", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Turn = 3 }}, "[info 0]"},
-		"the base that is named":      {"fork", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Base = "" }}, "[info 0]"},
-		"a snapshot":                  {"whole", forkstoreDamaged{snapshot: checkpoint.Corrupt("whole", 4, checkpoint.Damage("it"))}, "[snapshot 4]"},
-		"a graph of another digest":   {"whole", forkstoreDamaged{graph: "{}", info: func(*checkpoint.Info) {}}, "[]"}, // "d" says nothing
-		"a base, and a byte of a log": {"fork", forkstoreDamaged{envelopes: flip(2), base: func(b []byte) ([]byte, error) { return b[1:], nil }}, "[log 4 base 0]"},
+		"a byte":                    {"whole", forkstoreDamaged{envelopes: flip(1)}, "[log 3]"},
+		"a byte of the last append": {"whole", forkstoreDamaged{envelopes: flip(4)}, "[log 9]"},
+		"bytes of two appends":      {"whole", forkstoreDamaged{envelopes: flip(1, 3)}, "[log 3 log 7]"},
+		"an append that is missing": {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return slices.Delete(a, 1, 2) }}, "[log 3]"},
+		"the first one missing":     {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[1:] }}, "[log 10]"},
+		"the last one missing":      {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[:4] }}, "[log 9]"},
+		"no append":                 {"whole", forkstoreDamaged{envelopes: func([][]byte) [][]byte { return nil }}, "[log 1]"},
+		"a trimmed log cut further": {"trimmed", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[1:] }}, "[log 20]"},
+		"a base": {"fork", forkstoreDamaged{base: func(b []byte) ([]byte, error) {
+			if bytes.Equal(b, forkstoreShelf) {
+				return b, nil
+			}
+			return append(b, ' '), nil
+		}}, "[base 0]"},
+		"bases that are missing":     {"trimmed", forkstoreDamaged{base: func([]byte) ([]byte, error) { return nil, checkpoint.ErrNotFound }}, "[base 0 base 0]"},
+		"what can't be read":         {"fork", forkstoreDamaged{base: func([]byte) ([]byte, error) { return nil, checkpoint.Damage("chunk 3") }}, "[base 0 base 0]"},
+		"the status":                 {"fork", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Status = checkpoint.StatusFailed }}, "[info 0]"},
+		"the oldest entry":           {"whole", forkstoreDamaged{info: func(i *checkpoint.Info) { i.First = 3 }}, "[info 0]"},
+		"the turn":                   {"whole", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Turn = 3 }}, "[info 0]"},
+		"the base that is named":     {"fork", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Base = "" }}, "[info 0]"},
+		"a snapshot":                 {"whole", forkstoreDamaged{snapshot: checkpoint.Corrupt("whole", 4, checkpoint.Damage("it"))}, "[snapshot 4]"},
+		"a graph of another digest":  {"whole", forkstoreDamaged{graph: "{}", info: func(*checkpoint.Info) {}}, "[]"}, // "d" says nothing
+		"the shelf that is named":    {"fork", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Origin.Shelf = "" }}, "[info 0]"},
+		"bases, and a byte of a log": {"fork", forkstoreDamaged{envelopes: flip(2), base: func(b []byte) ([]byte, error) { return b[1:], nil }}, "[log 4 base 0 base 0]"},
 	} {
 		c.store.Store = s
 		found, err := forkstoreFindings(t, c.store, c.run)

@@ -137,7 +137,9 @@ func loadFork(
 			return Info{}, err
 		}
 	}
-	if err := s.Fork(ctx, Fork{Base: file.bases[0], Runs: []ForkedRun{f}}); err != nil {
+	o := file.log.Info().Origin
+	fork := Fork{Base: file.base(o.Base), Shelf: file.base(o.Shelf), Runs: []ForkedRun{f}}
+	if err := s.Fork(ctx, fork); err != nil {
 		return Info{}, err
 	}
 	return loaded(ctx, s, f.Run, true, postAll(ctx, s, f.Run, file.posts))

@@ -343,6 +343,16 @@ func (m *importer) takePost(body []byte) error {
 	return nil
 }
 
+// base returns the base of that digest, nil if the file has none.
+func (m *importer) base(digest string) []byte {
+	for _, base := range m.bases {
+		if BaseDigest(base) == digest {
+			return base
+		}
+	}
+	return nil
+}
+
 // takeEnd compares what the last line says with what was read.
 func (m *importer) takeEnd(body []byte) error {
 	var e endLine

@@ -43,7 +43,8 @@ type Info struct {
 	// First is the oldest entry that can be read: 1, unless the run was trimmed.
 	First uint64
 	// Base is the digest of the machine that the log goes on from: that of a fork's origin,
-	// or of what was trimmed; "" if the log begins with nothing. See [Store.Base].
+	// or of what was trimmed; "" if the log begins with nothing. See [Store.Base], and
+	// [Info.Bases] for all that the run refers to.
 	Base    string
 	Pins    []Pin     // checkpoints before First that can still be read
 	Origin  *Origin   // nil if the run is no fork
@@ -153,15 +154,15 @@ type Store interface {
 	Delete(ctx context.Context, run string) error
 
 	// Fork makes new runs that begin at one machine: all of them come to be, durably, or none
-	// does. The machine is kept once, by its digest, for all runs that refer to it, also those
-	// of other Forks; the last Delete or Trim that drops a reference deletes it. Nobody has
-	// the leases of the new runs.
+	// does. The machine and the shelf are bases: each is kept once, by its digest, for all runs that
+	// refer to it, also those of other Forks; the last Delete or Trim that drops a reference
+	// deletes it. Nobody has the leases of the new runs.
 	// ErrExists if there is a run of one of the ids, ErrBusy if somebody holds the lease of
 	// one that does not exist yet, ErrFull, ErrTooLarge and ErrCommitUnknown as for Append; an
 	// *ArgumentError if the Fork is none (see [Fork.Check]); ErrUnsupported if the store can't.
 	Fork(ctx context.Context, f Fork) error
 
-	// Base returns a machine that the run refers to, by its digest (see [Info.Bases]), having
+	// Base returns a base that the run refers to, by its digest (see [Info.Bases]), having
 	// checked that it is the one. ErrNotFound if the run does not refer to it.
 	Base(ctx context.Context, run, digest string) ([]byte, error)
 

@@ -14,7 +14,8 @@ import (
 type ForkOptions[S any] struct {
 	// Into are the ids of the forks. Nil means N fresh ones.
 	Into []string
-	// N is how many forks there are to be. Zero means as many as Into names, or one.
+	// N is how many forks there are to be, at most 10 000: they are made in one transaction.
+	// Zero means as many as Into names, or one.
 	N int
 	// Edit changes the state with which each fork begins, as [Dispatcher.Edit] changes that of
 	// the run's own frame. Nil means that it stays what it was.
@@ -46,8 +47,9 @@ type ForkOptions[S any] struct {
 // Of the options [Author] says who does it. ErrExists if there is a run of one of the ids;
 // checkpoint.ErrCursor if the address names no checkpoint of the run; a [*GraphChangedError] if the
 // dispatcher's graph could not go on with the fork; what [Dispatcher.Edit] returns if the edit
-// can't be; checkpoint.ErrUnsupported if the store can't fork. An error means
-// that there is no fork, unless it is ErrCommitUnknown.
+// can't be; checkpoint.ErrTooLarge if the store can't write so many in one transaction, and
+// checkpoint.ErrUnsupported if it can't fork. An error means that there is no fork, unless it is
+// ErrCommitUnknown.
 func (d *Dispatcher[S]) Fork(ctx context.Context, run, address string, o ForkOptions[S], options ...RunOption) ([]string, error) {
 	w := forkWish{into: o.Into, n: o.N, edit: erase(o.Edit), state: reflect.TypeFor[*S](), how: o.Effects, reason: o.Reason}
 	return d.inside().fork(ctx, run, address, w, options)
@@ -64,8 +66,9 @@ type forkWish struct {
 	by     string
 }
 
-// mostForks is how many runs one call may make: they become durable together.
-const mostForks = 100_000
+// mostForks is how many runs one call may make: they become durable together, and a badgerstore
+// with its zero Options can write so many in one transaction if they have few labels.
+const mostForks = 10_000
 
 // ids returns the ids of the forks.
 func (w *forkWish) ids() ([]string, error) {
@@ -73,7 +76,7 @@ func (w *forkWish) ids() ([]string, error) {
 	case w.n < 0:
 		return nil, &OptionError{"N", "is negative"}
 	case max(w.n, len(w.into)) > mostForks:
-		return nil, &OptionError{"N", fmt.Sprintf("is %d, and may be %d", max(w.n, len(w.into)), mostForks)}
+		return nil, &OptionError{"N", fmt.Sprintf("is %d, and one call makes at most %d: make several", max(w.n, len(w.into)), mostForks)}
 	case w.n > 0 && len(w.into) > 0 && w.n != len(w.into):
 		return nil, &OptionError{"N", fmt.Sprintf("is %d, and Into names %d", w.n, len(w.into))}
 	case w.how > Live:
@@ -119,11 +122,10 @@ func (c *core) fork(ctx context.Context, id, address string, w forkWish, options
 	if err != nil {
 		return nil, err
 	}
-	base, entries, err := c.forked(ctx, id, point.Seq, &w)
+	f, entries, err := c.forked(ctx, id, point.Seq, &w)
 	if err != nil {
 		return nil, c.refuse(id, err)
 	}
-	f := checkpoint.Fork{Base: base}
 	for _, into := range ids {
 		f.Runs = append(f.Runs, checkpoint.ForkedRun{Run: into, Entries: entries})
 	}
@@ -136,45 +138,50 @@ func (c *core) fork(ctx context.Context, id, address string, w forkWish, options
 	return ids, nil
 }
 
-// forked makes the machine that forks of a run at an entry go on from, and what their logs begin
-// with, having looked whether a replay can read it.
-func (c *core) forked(ctx context.Context, id string, at uint64, w *forkWish) ([]byte, []checkpoint.Entry, error) {
+// forked makes what forks of a run at an entry have in common, and what their logs begin with,
+// having looked whether a replay can read it.
+func (c *core) forked(ctx context.Context, id string, at uint64, w *forkWish) (f checkpoint.Fork, _ []checkpoint.Entry, err error) {
 	m, head, err := c.load(ctx, id, at)
 	if err != nil {
-		return nil, nil, err
+		return f, nil, err
 	}
 	s, err := c.shelve(ctx, id, m, w.how, at, head.Seq)
 	if err != nil {
-		return nil, nil, err
+		return f, nil, err
 	}
-	m.fork(ancestor{Run: id, Seq: at}, s)
-	if err := c.carries(id, m); err != nil {
-		return nil, nil, err
-	}
-	base := m.encode()
 	o := &checkpoint.Opening{
 		Graph: m.plan.Name, Digest: m.plan.Digest, Labels: m.told.labels, Correlation: m.told.correlation,
-		Origin: &checkpoint.Origin{
-			Run: id, Seq: at, Base: checkpoint.BaseDigest(base), Turn: m.turn, Step: m.root.ended(), Author: w.by, Reason: w.reason,
-		},
+		Lineage: m.lineage,
 	}
 	if m.told.settings != nil {
 		o.Settings = &checkpoint.Setting{Value: m.told.settings}
+	}
+	m.fork()
+	if err := c.carries(id, m); err != nil {
+		return f, nil, err
+	}
+	f.Base, f.Shelf = m.encode(), s.encode()
+	o.Origin = &checkpoint.Origin{
+		Run: id, Seq: at, Base: checkpoint.BaseDigest(f.Base), Effects: w.how.String(),
+		Turn: m.turn, Step: m.root.ended(), Author: w.by, Reason: w.reason,
+	}
+	if f.Shelf != nil {
+		o.Origin.Shelf = checkpoint.BaseDigest(f.Shelf)
 	}
 	entries := []checkpoint.Entry{{Kind: checkpoint.Opened, Data: encode(o)}}
 	x := said(entries[0], nil)
 	x.live = false
 	x.more().opening = o
-	if x.more().origin, err = parseMachine(base); err != nil {
-		return nil, nil, err
+	if x.more().origin, err = beginning(o, f.Base, f.Shelf); err != nil {
+		return f, nil, err
 	}
 	next := newMachine(m.plan)
 	next.replaying = true
 	if err := next.apply(&x); err != nil {
-		return nil, nil, err
+		return f, nil, err
 	}
 	edited, err := c.editFork(ctx, id, next, w)
-	return base, append(entries, edited...), err
+	return f, append(entries, edited...), err
 }
 
 // editFork returns what the logs of forks say of the edit that they begin with. m is that of

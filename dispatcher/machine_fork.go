@@ -54,18 +54,41 @@ func (m *machine) renounce(f *frame) {
 }
 
 // An ancestor is a checkpoint from which a run has gone on, as a fork or rewound.
-type ancestor struct {
-	Run     string `json:"run"`
-	Seq     uint64 `json:"seq"`
-	Rewound bool   `json:"rewound,omitempty"` // in the same log
+type ancestor = checkpoint.Ancestor
+
+// fork makes m, which was replayed up to an entry of a run, what all forks of that checkpoint
+// begin with, whenever and however they are made: so that a store keeps it once. What tells one
+// from the other is in the logs of the forks, and on their shelves; see beginning. They have no
+// tags: those name entries of that run.
+func (m *machine) fork() {
+	m.calm()
+	m.effects, m.tags, m.generation, m.lineage, m.shelf = nil, nil, 0, nil, nil
 }
 
-// fork makes m, which was replayed up to an entry of a run, the machine of its forks. What
-// they find of effects is on the shelf. They have no tags: those name entries of that run.
-func (m *machine) fork(from ancestor, s *shelf) {
-	m.calm()
-	m.effects, m.tags, m.generation, m.shelf = nil, nil, 0, s
-	m.lineage = append(slices.Clip(m.lineage), from)
+// beginning is the machine that a fork begins with: that of the checkpoint, with where it comes
+// from and what it may take, as its opening says. The shelf, as encode has written it, is nil if
+// nothing is on it.
+func beginning(o *checkpoint.Opening, base, shelf []byte) (*frozenMachine, error) {
+	z, err := parseMachine(base)
+	if err != nil {
+		return nil, fmt.Errorf("base %s: %w", o.Origin.Base, err)
+	}
+	how, err := parseEffects(o.Origin.Effects)
+	if err != nil {
+		return nil, err
+	}
+	z.Lineage = append(slices.Clip(o.Lineage), ancestor{Run: o.Origin.Run, Seq: o.Origin.Seq})
+	if how == Live {
+		return z, nil
+	}
+	z.Shelf = &frozenShelf{How: how}
+	if shelf == nil {
+		return z, nil
+	}
+	if err := json.Unmarshal(shelf, &z.Shelf.Effects); err != nil {
+		return nil, fmt.Errorf("base %s: %w", o.Origin.Shelf, err)
+	}
+	return z, nil
 }
 
 // rewound makes m, which was replayed up to an entry of a run, what that run goes on as, which

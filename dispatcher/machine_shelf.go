@@ -2,6 +2,8 @@ package dispatcher
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,6 +18,25 @@ const (
 	ReuseOrLive                        // …it is done, under the fork's own key
 	Live                               // every effect is done, under the fork's own key
 )
+
+var effectsOfFork = [...]string{"reuse_or_refuse", "reuse_or_live", "live"}
+
+// String is the policy as a log has it: reuse_or_refuse, reuse_or_live or live.
+func (h EffectsOfFork) String() string {
+	if int(h) >= len(effectsOfFork) {
+		return strconv.Itoa(int(h))
+	}
+	return effectsOfFork[h]
+}
+
+// parseEffects reads what String has written.
+func parseEffects(text string) (EffectsOfFork, error) {
+	i := slices.Index(effectsOfFork[:], text)
+	if i < 0 {
+		return 0, fmt.Errorf("its opening says that effects are %.40q, which nobody knows", text)
+	}
+	return EffectsOfFork(i), nil
+}
 
 // A shelf holds what effects have returned in the run that a fork comes from, behind the
 // checkpoint where the fork begins. It never grows. What a visit of the run's own frame could
@@ -123,6 +144,15 @@ func (s *shelf) freeze() *frozenShelf {
 		}
 	}
 	return z
+}
+
+// encode returns what is on the shelf as JSON, the same bytes for the same effects; nil if there
+// is nothing.
+func (s *shelf) encode() []byte {
+	if s == nil || len(s.effects) == 0 {
+		return nil
+	}
+	return encode(s.freeze().Effects)
 }
 
 func (z *frozenShelf) thaw() *shelf {

@@ -8,24 +8,33 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// originOf gives the fact that opens a fork the machine that it goes on from.
+// originOf gives the fact that opens a fork the machine that it begins with.
 func (c *core) originOf(ctx context.Context, id string, x *fact) error {
-	z, err := c.base(ctx, id, x.opening.Origin.Base)
+	o := x.opening.Origin
+	left := c.opts.Limits.DecodeBytes
+	base, err := c.baseData(ctx, id, o.Base, &left)
+	if err != nil {
+		return err
+	}
+	var shelf []byte
+	if o.Shelf != "" {
+		if shelf, err = c.baseData(ctx, id, o.Shelf, &left); err != nil {
+			return err
+		}
+	}
+	z, err := beginning(x.opening, base, shelf)
+	if err != nil {
+		return &checkpoint.CorruptError{Run: id, Seq: 1, Reason: err.Error()}
+	}
 	x.more().origin = z
-	return err
+	return nil
 }
 
 // base reads a machine that a run goes on from, which its store keeps.
 func (c *core) base(ctx context.Context, id, digest string) (*frozenMachine, error) {
-	data, err := c.store.Base(ctx, id, digest)
-	if errors.Is(err, checkpoint.ErrNotFound) {
-		return nil, &checkpoint.CorruptError{Run: id, Reason: "its base " + digest + " is not in the store"}
-	}
-	if err != nil {
-		return nil, err
-	}
 	left := c.opts.Limits.DecodeBytes
-	if err := c.opts.Limits.decode(&left, len(data), "the base at entry", 1); err != nil {
+	data, err := c.baseData(ctx, id, digest, &left)
+	if err != nil {
 		return nil, err
 	}
 	z, err := parseMachine(data)
@@ -35,14 +44,26 @@ func (c *core) base(ctx context.Context, id, digest string) (*frozenMachine, err
 	return z, nil
 }
 
+// baseData reads a base of a run. What it has is taken from left.
+func (c *core) baseData(ctx context.Context, id, digest string, left *int) ([]byte, error) {
+	data, err := c.store.Base(ctx, id, digest)
+	if errors.Is(err, checkpoint.ErrNotFound) {
+		return nil, &checkpoint.CorruptError{Run: id, Reason: "its base " + digest + " is not in the store"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, c.opts.Limits.decode(left, len(data), "the base at entry", 1)
+}
+
 // shelve collects what effects have returned in a run behind the entry that the machine was
 // replayed up to, and in visits that were under way there.
 func (c *core) shelve(ctx context.Context, id string, m *machine, how EffectsOfFork, from, to uint64) (*shelf, error) {
 	if how == Live {
 		return nil, nil
 	}
-	s := &shelf{how: how}
-	if m.shelf != nil { // the run is a fork itself, and has not come to all of it
+	s := &shelf{how: how} // an empty one too: it says what becomes of other effects
+	if m.shelf != nil {   // the run is a fork itself, and has not come to all of it
 		m.shelf.each(s.put)
 	}
 	g := gathering{shelf: s, run: id, turn: m.turn, begun: map[string]string{}}

@@ -21,8 +21,8 @@ type audit struct {
 	base memory.Store // embedded, a method of it that is new would be passed on unseen
 	log  []checkpoint.Entry
 	head checkpoint.Head
-	// machine is what the log of a fork goes on from; nil if the run is none.
-	machine []byte
+	// origin is what the log of a fork goes on from, without its runs; zero if the run is none.
+	origin checkpoint.Fork
 	// names are, for each entry, what a migration calls nodes, by the node paths that the log
 	// has there: "" is a node that is forgotten.
 	names []map[string]string
@@ -110,7 +110,7 @@ func (s *audit) grow(ctx context.Context, run string, entries []checkpoint.Entry
 			bare[i].Data = timeless(bare[i].Data)
 		}
 	}
-	if s.head.Seq == 0 && s.machine != nil {
+	if s.head.Seq == 0 && s.origin.Base != nil {
 		return s.fork(ctx, run, bare)
 	}
 	l, err := s.base.Acquire(ctx, run, "pawltest")
@@ -125,8 +125,9 @@ func (s *audit) grow(ctx context.Context, run string, entries []checkpoint.Entry
 
 // fork begins the log of a run that is a fork.
 func (s *audit) fork(ctx context.Context, run string, entries []checkpoint.Entry) error {
-	err := s.base.Fork(ctx, checkpoint.Fork{Base: s.machine, Runs: []checkpoint.ForkedRun{{Run: run, Entries: entries}}})
-	if err != nil {
+	f := s.origin
+	f.Runs = []checkpoint.ForkedRun{{Run: run, Entries: entries}}
+	if err := s.base.Fork(ctx, f); err != nil {
 		return err
 	}
 	info, err := s.base.Stat(ctx, run)

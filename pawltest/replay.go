@@ -90,13 +90,18 @@ func (r *replayer[S]) read(file string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	var machine []byte
+	var origin checkpoint.Fork
 	switch {
 	case info.First > 1:
 		return fmt.Errorf("%s: run %q was trimmed: what is gone can't be tried; export runs before they are trimmed", file, info.Run)
 	case info.Base != "":
-		if machine, err = past.Base(r.ctx, info.Run, info.Base); err != nil {
+		if origin.Base, err = past.Base(r.ctx, info.Run, info.Base); err != nil {
 			return err
+		}
+		if shelf := info.Origin.Shelf; shelf != "" {
+			if origin.Shelf, err = past.Base(r.ctx, info.Run, shelf); err != nil {
+				return err
+			}
 		}
 	}
 	r.id, r.told = info.Run, map[string]bool{}
@@ -116,7 +121,7 @@ func (r *replayer[S]) read(file string) error {
 		}
 		r.ends = append(r.ends, len(r.log))
 	}
-	r.store = &audit{log: r.log, machine: machine}
+	r.store = &audit{log: r.log, origin: origin}
 	if err := r.graphs(&past); err != nil {
 		return err
 	}

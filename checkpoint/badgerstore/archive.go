@@ -155,7 +155,7 @@ func (x *restoration) tryEnd(ctx context.Context, bases [][]byte) (err error) {
 	defer func() { h.end(ctx, err) }()
 	q := newRequest()
 	q.rule, q.run, q.lease, q.info, q.restored = atHead, x.r, x.lease, info, x.num
-	if err := h.replace(ctx, q, nil, info.Bases(), bases); err != nil {
+	if err := h.replace(ctx, q, nil, info.Bases(), bases, 1); err != nil {
 		return err
 	}
 	key := runKey(rowKey, x.num)

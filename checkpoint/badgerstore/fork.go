@@ -15,6 +15,10 @@ const forkOwner = "a fork"
 // forkTogether is how many bytes of logs a Fork writes in the transaction that makes the runs.
 const forkTogether = 256 << 10
 
+// baseBeside is more bytes than there are in the three keys about a base: its own, without the
+// machine, its count's and its mark's.
+const baseBeside = 512
+
 // A forked is a run that comes to be with a request.
 type forked struct {
 	run   *run
@@ -24,12 +28,13 @@ type forked struct {
 	log   []byte // its first append
 }
 
-// Fork implements [checkpoint.Store]. The base, if the store does not have it, and large logs are
+// Fork implements [checkpoint.Store]. Bases that the store does not have, and large logs, are
 // written in pieces that share the transactions of others; the last one makes all runs and counts
 // them. It holds some hundred bytes for each of them, and the labels: a Fork of more runs than that
-// transaction can hold, which is above ten thousand with the zero Options, is ErrTooLarge.
+// transaction can hold, which is above ten thousand with the zero Options and few labels, is
+// ErrTooLarge before anything is written.
 func (s *Store) Fork(ctx context.Context, f checkpoint.Fork) error {
-	digest, err := f.Check()
+	digests, err := f.Check()
 	if err != nil {
 		return err
 	}
@@ -38,13 +43,13 @@ func (s *Store) Fork(ctx context.Context, f checkpoint.Fork) error {
 	}
 	defer s.exit()
 	for {
-		if err := s.tryFork(ctx, f, digest); !errors.Is(err, errBaseMoved) {
+		if err := s.tryFork(ctx, f, digests); !errors.Is(err, errBaseMoved) {
 			return err
 		}
 	}
 }
 
-func (s *Store) tryFork(ctx context.Context, f checkpoint.Fork, digest string) (err error) {
+func (s *Store) tryFork(ctx context.Context, f checkpoint.Fork, digests []string) (err error) {
 	runs, err := s.leaseForks(ctx, f.Runs)
 	defer func() { s.endForks(runs, err) }()
 	if err != nil {
@@ -57,10 +62,18 @@ func (s *Store) tryFork(ctx context.Context, f checkpoint.Fork, digest string) (
 		}
 		size += len(runs[i].log)
 	}
+	q := newRequest()
+	for i := range runs {
+		if err := runs[i].describe(q, size <= forkTogether); err != nil {
+			return err
+		}
+	}
+	if err := s.holdsForks(q, f); err != nil {
+		return err
+	}
 	h := hold{s: s}
 	defer func() { h.end(ctx, err) }()
-	q := newRequest()
-	if err := h.refer(ctx, q, digest, f.Base, len(runs)); err != nil {
+	if err := h.replace(ctx, q, nil, digests, f.Bases(), len(runs)); err != nil {
 		return err
 	}
 	if size > forkTogether {
@@ -69,13 +82,29 @@ func (s *Store) tryFork(ctx context.Context, f checkpoint.Fork, digest string) (
 			return err
 		}
 	}
-	for i := range runs {
-		if err := runs[i].describe(q, size <= forkTogether); err != nil {
-			return err
-		}
-	}
 	q.forks = runs
 	return s.submit(ctx, q)
+}
+
+// holdsForks returns ErrTooLarge unless q, which describes all runs of f, can be one transaction
+// with what f's bases may add to it.
+func (s *Store) holdsForks(q *request, f checkpoint.Fork) error {
+	bytes, keys := q.bytes, q.keys()
+	for _, base := range f.Bases() {
+		bytes += baseBeside
+		if len(base) <= baseInline {
+			bytes += len(base)
+		}
+		keys += 3
+	}
+	if bytes <= s.maxBytes && keys <= s.maxKeys {
+		return nil
+	}
+	n := len(f.Runs)
+	most := min(n*(s.maxBytes-bytes+q.bytes)/q.bytes, n*(s.maxKeys-keys+q.keys())/q.keys())
+	most -= most / 50 // they differ
+	return fmt.Errorf("%w: %d forks at once: one transaction holds about %d like these, make no more with each call",
+		checkpoint.ErrTooLarge, n, max(most, 1))
 }
 
 // leaseForks takes the leases of runs that do not exist, and gives the runs numbers. What it

@@ -22,11 +22,17 @@ func forkstoreBase(n int) []byte {
 
 // forkstoreFork is a Fork of the base into runs whose first append has about that many bytes.
 func forkstoreFork(base []byte, size int, runs ...string) checkpoint.Fork {
-	f := checkpoint.Fork{Base: base}
-	opening, err := json.Marshal(checkpoint.Opening{
-		Graph: "graph", Digest: "digest",
-		Origin: &checkpoint.Origin{Run: "parent", Seq: 2, Base: checkpoint.BaseDigest(base)},
-	})
+	return forkstoreShelved(base, nil, size, runs...)
+}
+
+// forkstoreShelved is forkstoreFork with a shelf, nil for none.
+func forkstoreShelved(base, shelf []byte, size int, runs ...string) checkpoint.Fork {
+	f := checkpoint.Fork{Base: base, Shelf: shelf}
+	origin := &checkpoint.Origin{Run: "parent", Seq: 2, Base: checkpoint.BaseDigest(base)}
+	if shelf != nil {
+		origin.Shelf = checkpoint.BaseDigest(shelf)
+	}
+	opening, err := json.Marshal(checkpoint.Opening{Graph: "graph", Digest: "digest", Origin: origin})
 	if err != nil {
 		panic(err)
 	}
@@ -80,10 +86,10 @@ func forkstoreGrow(ctx context.Context, s *badgerstore.Store, run string, append
 // forkstoreSteps are what a process does one after the other, until it dies.
 var forkstoreSteps = []func(ctx context.Context, s *badgerstore.Store) error{
 	func(ctx context.Context, s *badgerstore.Store) error {
-		return s.Fork(ctx, forkstoreFork(forkstoreBase(1), 200<<10, "a", "b"))
+		return s.Fork(ctx, forkstoreShelved(forkstoreBase(1), forkstoreBase(3), 200<<10, "a", "b"))
 	},
-	func(ctx context.Context, s *badgerstore.Store) error {
-		return s.Fork(ctx, forkstoreFork(forkstoreBase(1), 10, "c")) // of the same base
+	func(ctx context.Context, s *badgerstore.Store) error { // of the same base, with another shelf
+		return s.Fork(ctx, forkstoreShelved(forkstoreBase(1), []byte("{}"), 10, "c"))
 	},
 	func(ctx context.Context, s *badgerstore.Store) error {
 		return forkstoreTrim(ctx, s, "parent", 4, forkstoreBase(2))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,23 +95,87 @@ func forkstoreDeleteAll(t *testing.T, s *badgerstore.Store, runs []string) {
 	all.Wait()
 }
 
-// More runs than one transaction can make are refused, and nothing is left of them.
+// Runs that refer to a base and a shelf are deleted in every order: with the last of each the
+// machine or the shelf is gone, and nothing is left of any of them.
+func TestForkstoreShelvesInEveryOrder(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	base, first, second := forkstoreBase(1), forkstoreBase(2), []byte("{}")
+	runs := []string{"a", "b", "c", "d"}
+	for order := range 24 {
+		for _, f := range []checkpoint.Fork{
+			forkstoreShelved(base, first, 10, "a"), forkstoreShelved(base, second, 10, "b"),
+			forkstoreShelved(first, base, 10, "c"), forkstoreShelved(second, second, 10, "d"),
+		} {
+			if err := s.Fork(t.Context(), f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left := slices.Clone(runs)
+		for n, k := order, len(left); k > 0; n, k = n/k, k-1 {
+			run := left[n%k]
+			left = slices.Delete(left, n%k, n%k+1)
+			if err := s.Delete(t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			forkstoreAudit(t, s)
+		}
+		if keys := keysOf(s); len(keys) > 0 {
+			t.Fatalf("order %d: %d keys are left, %q the first", order, len(keys), keys[0])
+		}
+	}
+}
+
+// More runs than one transaction can make are refused before anything is written, also bases and
+// large logs; the error says how many it can, and so many are made.
 func TestForkstoreTooMany(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
+	groups := 0
+	s.CommitWith(func(next func() error) error { groups++; return next() }) // while a call waits
 	var runs []string
 	for i := range 4000 {
-		runs = append(runs, fmt.Sprintf("run-%d", i))
+		runs = append(runs, fmt.Sprintf("run-%04d", i))
 	}
-	err := s.Fork(t.Context(), forkstoreFork(forkstoreBase(1), 0, runs...))
-	if want := checkpoint.ErrTooLarge; !errors.Is(err, want) {
-		t.Errorf("Fork = %v, want %v", err, want)
+	for _, f := range []struct {
+		base, shelf []byte
+		size        int
+	}{{forkstoreBase(1), nil, 0}, {forkstoreBase(1), []byte("{}"), 0}, {forkstoreBase(1), forkstoreBase(2), 500}} {
+		before := groups
+		err := s.Fork(t.Context(), forkstoreShelved(f.base, f.shelf, f.size, runs...))
+		var n, fit int
+		if !errors.Is(err, checkpoint.ErrTooLarge) {
+			t.Fatalf("Fork = %v, want %v", err, checkpoint.ErrTooLarge)
+		}
+		text := err.Error()[strings.LastIndex(err.Error(), "large: ")+len("large: "):]
+		if _, err := fmt.Sscanf(text, "%d forks at once: one transaction holds about %d", &n, &fit); err != nil || n != 4000 {
+			t.Errorf("Fork = %q, which says no number: %v", text, err)
+		}
+		if keys := keysOf(s); len(keys) > 0 || groups != before {
+			t.Errorf("%d keys are left, and %d groups were written", len(keys), groups-before)
+		}
+		if err := s.Fork(t.Context(), forkstoreShelved(f.base, f.shelf, f.size, runs[:fit]...)); err != nil {
+			t.Errorf("Fork of %d = %v", fit, err)
+		}
+		forkstoreDeleteAll(t, s, runs[:fit])
+		forkstoreAudit(t, s)
 	}
-	if keys := keysOf(s); len(keys) > 0 {
-		t.Errorf("%d keys are left, %q the first", len(keys), keys[0])
+}
+
+// With the zero Options ten thousand runs are made at once.
+func TestForkstoreTenThousandAtOnce(t *testing.T) {
+	t.Parallel()
+	s, err := badgerstore.OpenUnsynced(t.Context(), t.TempDir(), badgerstore.Options{})
+	opened(t, s, err)
+	f := forkstoreShelved(forkstoreBase(1), forkstoreBase(2), 100, make([]string, 10_000)...)
+	for i := range f.Runs {
+		f.Runs[i].Run = fmt.Sprintf("01920000-0000-7000-8000-%012d", i)
 	}
-	if err := s.Fork(t.Context(), forkstoreFork(forkstoreBase(1), 0, runs[:800]...)); err != nil {
-		t.Errorf("Fork of fewer = %v", err)
+	if err := s.Fork(t.Context(), f); err != nil {
+		t.Fatal(err)
 	}
-	forkstoreAudit(t, s)
+	page, err := s.List(t.Context(), checkpoint.Filter{Limit: 1 << 20})
+	if err != nil || len(page) != 10_000 {
+		t.Errorf("there are %d runs, %v", len(page), err)
+	}
 }

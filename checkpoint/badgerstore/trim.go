@@ -100,7 +100,7 @@ func (x *trimmer) try(ctx context.Context, bases [][]byte) (_ checkpoint.Head, e
 	defer func() { h.end(ctx, err) }()
 	q := newRequest()
 	q.rule, q.run, q.lease, q.after, q.info = atHead, x.run, x.lease, x.before.Head, info
-	if err := h.replace(ctx, q, x.before.Bases(), info.Bases(), bases); err != nil {
+	if err := h.replace(ctx, q, x.before.Bases(), info.Bases(), bases, 1); err != nil {
 		return checkpoint.Head{}, err
 	}
 	q.set(seqKey(logKey, x.num, x.before.Head.Seq+1), data)
@@ -114,9 +114,10 @@ func (x *trimmer) try(ctx context.Context, bases [][]byte) (_ checkpoint.Head, e
 	return head, nil
 }
 
-// replace adds to q that a run refers to the bases of after, and no longer to those of before.
+// replace adds to q that runs, n of them, refer to the bases of after, and no longer to those of
+// before.
 func (h *hold) replace(
-	ctx context.Context, q *request, before, after []string, bases [][]byte,
+	ctx context.Context, q *request, before, after []string, bases [][]byte, n int,
 ) error {
 	given := make(map[string][]byte, len(bases))
 	for _, base := range bases {
@@ -131,7 +132,7 @@ func (h *hold) replace(
 			delete(old, digest)
 			continue
 		}
-		if err := h.refer(ctx, q, digest, given[digest], 1); err != nil {
+		if err := h.refer(ctx, q, digest, given[digest], n); err != nil {
 			return err
 		}
 	}

@@ -54,7 +54,7 @@ func (s *Store) Base(ctx context.Context, id, digest string) ([]byte, error) {
 
 // Fork implements [checkpoint.Store].
 func (s *Store) Fork(ctx context.Context, f checkpoint.Fork) error {
-	digest, err := f.Check()
+	digests, err := f.Check()
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *Store) Fork(ctx context.Context, f checkpoint.Fork) error {
 			s.runs = make(map[string]*run)
 		}
 		s.runs[r.info.Run] = r
-		s.refer(nil, []string{digest}, f.Base)
+		s.refer(nil, digests, f.Bases()...)
 		s.logs.Tell(f.Runs[i].Run)
 	}
 	return nil

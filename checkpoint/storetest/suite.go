@@ -80,12 +80,16 @@ var cases = []struct {
 	{"ForkIsARun", forkIsARun},
 	{"ForkIsAllOrNothing", forkIsAllOrNothing},
 	{"BaseLivesWithItsRuns", baseLivesWithItsRuns},
+	{"ShelfLivesWithItsRuns", shelfLivesWithItsRuns},
+	{"ShelfIsTrimmed", shelfIsTrimmed},
+	{"ShelfHasToBeNamed", shelfHasToBeNamed},
 	{"ForksAtOnce", forksAtOnce},
 	{"TrimDropsThePast", trimDropsThePast},
 	{"TrimIsAllOrNothing", trimIsAllOrNothing},
 	{"TrimAgainAndAgain", trimAgainAndAgain},
 	{"ReadGoesOnWhileTrimmed", readGoesOnWhileTrimmed},
 	{"RestoreOfForksAndTrimmed", restoreOfForksAndTrimmed},
+	{"RestoreOfShelved", restoreOfShelved},
 	{"DeleteRemovesEverything", deleteRemovesEverything},
 	{"DeleteLeavesOthersAlone", deleteLeavesOthersAlone},
 	{"RunIDsThatAreHard", runIDsThatAreHard},
@@ -107,6 +111,7 @@ var durableCases = []struct {
 	{"OrderSurvives", orderSurvives},
 	{"RestoredIsThereAgain", restoredIsThereAgain},
 	{"ForksAreThereAgain", forksAreThereAgain},
+	{"ShelvesAreThereAgain", shelvesAreThereAgain},
 }
 
 // owned returns the lease of a run that nobody holds.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,9 +19,14 @@ type StaleError struct {
 	Dependency dag.Dependency
 	Age        time.Duration // of what was captured
 	// Rewind is the address of a checkpoint before the visit, from which the run can go on by
-	// Rewind or Fork; "" if Options.Revalidate has refused the dependency.
+	// Rewind or Fork; "" if Options.Revalidate has refused the dependency, or the run has no such
+	// checkpoint: it is a fork, or was trimmed.
 	Rewind string
-	Err    error // of Options.Revalidate; else nil
+	// Ancestor is such a checkpoint of a run that this one comes from: Fork that run there. It is
+	// zero if Rewind is set, or none is left: then only a new run can go on. Like any
+	// fork it takes what effects returned, which may be stale, unless ForkOptions.Effects is Live.
+	Ancestor Ancestor
+	Err      error // of Options.Revalidate; else nil
 }
 
 func (e *StaleError) Error() string {
@@ -31,7 +35,14 @@ func (e *StaleError) Error() string {
 	if e.Err != nil {
 		return text + ": " + plain(e.Err)
 	}
-	return text + fmt.Sprintf(", and what it led to is merged: rewind to checkpoint %q", e.Rewind)
+	text += ", and what it led to is merged: "
+	switch {
+	case e.Rewind != "":
+		return text + fmt.Sprintf("rewind to checkpoint %q", e.Rewind)
+	case e.Ancestor != Ancestor{}:
+		return text + fmt.Sprintf("fork run %q at checkpoint %q", e.Ancestor.Run, e.Ancestor.Address())
+	}
+	return text + "no checkpoint before that is left, begin a new run"
 }
 
 func (e *StaleError) Unwrap() error { return e.Err }
@@ -57,8 +68,10 @@ func (r *run) freshen() (voids []string, err error) {
 				return nil, stale
 			}
 		case dag.Invalidate:
-			if t := r.m.find(d.path); t == nil || t.phase != finished || !t.keeps() {
-				stale.Rewind = strconv.Itoa(max(d.step-1, 0))
+			if !r.m.voidable(d.path) {
+				if err := r.c.advise(r.stored, stale, staleness{now}, r.m); err != nil {
+					return nil, err
+				}
 				return nil, stale
 			}
 			if !slices.Contains(voids, d.path) {

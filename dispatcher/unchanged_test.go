@@ -37,7 +37,7 @@ func kept(t testing.TB, store checkpoint.Store, run string) []string {
 	info.Epoch = 0
 	lines := []string{asJSON(t, info)}
 	if info.Head.Seq > 0 {
-		for e, err := range store.Read(ctx, run, 1, 0) {
+		for e, err := range store.Read(ctx, run, 0, 0) {
 			if err != nil {
 				t.Fatal(err)
 			}

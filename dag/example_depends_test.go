@@ -24,5 +24,5 @@ func ExampleDepends() {
 	fmt.Println(dag.Depends(context.Background(), dag.Dependency{Name: "oil price"}))
 	// Output:
 	// <nil>
-	// dag: Depends("oil price"): StaleAfter is 0s: say how long it can be trusted
+	// dag: Depends: the dependency "oil price" has a StaleAfter of 0s: say how long it can be trusted
 }

@@ -47,6 +47,8 @@ type Ancestor struct {
 	Run     string `json:"run"`
 	Seq     uint64 `json:"seq"`
 	Rewound bool   `json:"rewound,omitempty"` // in the same log; else as a fork
+	// At is the number of the [Rewound] entry, in the machine that has come to it.
+	At uint64 `json:"at,omitempty"`
 }
 
 // A Rewinding is the Data of a [Rewound] entry.

@@ -30,6 +30,7 @@ type core struct {
 	slots  chan struct{} // full when Options.Parallel bodies run; nil: no limit
 	parsed sync.Map      // digest → *dag.Plan of a graph of which there is no program here
 	strays sync.Map      // run id → *strays: visits that were abandoned and have not returned
+	marks  bookmarks
 	nodes  nodeIndex
 	hub    hub
 
@@ -196,7 +197,8 @@ func (d *Dispatcher[S]) At(ctx context.Context, run, address string) (*Result[S]
 // every frame, or of these frames alone. A frame is named by its path, or by its node path
 // if it may be in any iteration or item around it: "" is the run's own, "compose-loop"
 // stands for every iteration, "compose-loop/2" for the second. What is inside a frame is
-// another one. A frame that the graph does not have is checkpoint.ErrCursor. The store is called
+// another one. A frame that the graph does not have is checkpoint.ErrCursor. It reads the log from
+// its beginning, as far as it is asked for more, and keeps nothing of it. The store is called
 // in the loop's own goroutine, as State calls it.
 func (d *Dispatcher[S]) History(ctx context.Context, run string, frames ...string) iter.Seq2[Checkpoint, error] {
 	return d.inside().history(ctx, run, frames)

@@ -49,3 +49,56 @@ func Replayed[S any](ctx context.Context, d *Dispatcher[S], run string, upTo uin
 	}
 	return m.encode(), nil
 }
+
+// EachReplayed calls f with what a snapshot of a run would hold after each entry of its log, if it
+// were made from a replay of the log from its start.
+func EachReplayed[S any](ctx context.Context, d *Dispatcher[S], run string, f func(seq uint64, machine func() []byte)) error {
+	c, m := d.core, newMachine(d.core.plan)
+	m.replaying = true
+	info, err := c.store.Stat(ctx, run)
+	if err == nil && info.First > 1 {
+		_, err = c.behind(ctx, m, &info, info.First-1)
+	}
+	if err != nil {
+		return err
+	}
+	for e, err := range c.store.Read(ctx, run, info.First, 0) {
+		if err == nil {
+			err = c.replay(ctx, m, run, e)
+		}
+		if err != nil {
+			return err
+		}
+		f(e.Seq, m.encode)
+	}
+	return nil
+}
+
+// Behind is the past of a run behind an entry, told by who begins there with the machine that
+// stands there, and has read nothing of what is before.
+func Behind[S any](ctx context.Context, d *Dispatcher[S], run string, seq uint64) ([]Past, error) {
+	h, err := d.core.hindsight(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	m, _, err := d.core.load(ctx, run, seq)
+	if err != nil {
+		return nil, err
+	}
+	r := reading{c: d.core, of: h, after: seq, told: newChronicle(run)}
+	r.told.seq = seq
+	r.told.stand(m)
+	var all []Past
+	r.cancelled = func(k CancelInfo) {
+		if n := len(all); n > 0 {
+			all[n-1].Cancels = append(all[n-1].Cancels, k)
+		}
+	}
+	for p, err := range r.past(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}

@@ -34,7 +34,7 @@ func (c *core) ancestors(ctx context.Context, id string) ([]Ancestor, error) {
 	}
 	var all []Ancestor
 	for _, a := range slices.Backward(m.lineage) {
-		all = append(all, Ancestor(a))
+		all = append(all, Ancestor{Run: a.Run, Seq: a.Seq, Rewound: a.Rewound})
 	}
 	return all, nil
 }

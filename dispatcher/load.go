@@ -15,8 +15,19 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 	if err != nil {
 		return nil, checkpoint.Head{}, err
 	}
+	m, _, err := c.loadFrom(ctx, &info, upTo, func(*checkpoint.Entry) {})
+	if err != nil {
+		return nil, checkpoint.Head{}, err
+	}
+	return m, info.Head, nil
+}
+
+// loadFrom is load for who wants to see the entries that are read: those behind the one that is
+// returned.
+func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64, hear func(*checkpoint.Entry)) (*machine, uint64, error) {
+	id := info.Run
 	if info.Head.Seq == 0 {
-		return nil, checkpoint.Head{}, checkpoint.ErrNotFound
+		return nil, 0, checkpoint.ErrNotFound
 	}
 	if upTo == 0 {
 		upTo = info.Head.Seq
@@ -24,38 +35,39 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 	left := c.opts.Limits.DecodeBytes
 	m, from, err := c.restore(ctx, id, upTo, &left)
 	if err == nil && from == 0 && info.First > 1 {
-		from, err = c.behind(ctx, m, &info, upTo)
+		from, err = c.behind(ctx, m, info, upTo)
 	}
-	if err != nil {
-		return nil, checkpoint.Head{}, err
-	}
-	if from == upTo {
-		return m, info.Head, nil
+	if err != nil || from == upTo {
+		return m, from, err
 	}
 	for e, err := range c.store.Read(ctx, id, from+1, upTo) {
 		if err != nil {
-			return nil, checkpoint.Head{}, err
+			return nil, 0, err
 		}
 		size := len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
 		if err := c.opts.Limits.decode(&left, size, "entry", e.Seq); err != nil {
-			return nil, checkpoint.Head{}, err
+			return nil, 0, err
 		}
 		m.read += size
+		hear(&e)
 		if err := c.replay(ctx, m, id, e); err != nil {
-			return nil, checkpoint.Head{}, err
+			return nil, 0, err
 		}
 	}
 	if m.root == nil {
-		return nil, checkpoint.Head{}, &checkpoint.CorruptError{Run: id, Seq: 1, Reason: "the log does not begin with opened"}
+		return nil, 0, &checkpoint.CorruptError{Run: id, Seq: 1, Reason: "the log does not begin with opened"}
 	}
 	m.since = info.Updated
-	return m, info.Head, nil
+	return m, from, nil
 }
 
 // replay applies an entry of the log to a machine.
 func (c *core) replay(ctx context.Context, m *machine, id string, e checkpoint.Entry) error {
 	x := said(e, nil)
 	x.live = false
+	if x.Kind == checkpoint.Rewound {
+		x.more().seq = e.Seq
+	}
 	if err := c.planned(ctx, m, id, &x); err != nil {
 		return err
 	}
@@ -80,16 +92,24 @@ func (c *core) restore(ctx context.Context, id string, upTo uint64, left *int) (
 		return nil, 0, err
 	}
 	z, err := parseMachine(s.Data)
-	if err == nil {
-		if m.plan, err = c.planOf(ctx, id, z.Graph); err != nil {
-			return nil, 0, err
-		}
-		err = m.thawAll(z)
-	}
 	if err != nil {
 		return nil, 0, &checkpoint.CorruptError{Run: id, Seq: s.Head.Seq, Reason: "snapshot: " + err.Error()}
 	}
-	return m, s.Head.Seq, nil
+	return m, s.Head.Seq, c.thaw(ctx, m, id, s.Head.Seq, z)
+}
+
+// thaw makes m the machine that the store keeps of a run as it stood at an entry, under the graph
+// that the run had then.
+func (c *core) thaw(ctx context.Context, m *machine, id string, at uint64, z *frozenMachine) error {
+	plan, err := c.planOf(ctx, id, z.Graph)
+	if err != nil {
+		return err
+	}
+	m.plan = plan
+	if err := m.thawAll(z); err != nil {
+		return &checkpoint.CorruptError{Run: id, Seq: at, Reason: "the machine that is kept: " + err.Error()}
+	}
+	return nil
 }
 
 // read is State.

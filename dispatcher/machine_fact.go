@@ -41,6 +41,7 @@ type extra struct {
 	opening *checkpoint.Opening // of Data
 	plan    *dag.Plan           // Migrated, Rewound: the graph that the run goes on with
 	origin  *frozenMachine      // Opened: of a fork, what it goes on from
+	seq     uint64              // Rewound: its number
 }
 
 // plainFact is the extra of facts that have none. It is never written to.

@@ -123,6 +123,13 @@ func (m *machine) rewind(x *fact) error {
 	case z.Generation != m.generation+1:
 		return fmt.Errorf("it begins generation %d of the run, which is in %d", z.Generation, m.generation)
 	}
+	if n := len(z.Lineage); n == 0 || !z.Lineage[n-1].Rewound {
+		return fmt.Errorf("it does not tell where the run goes back to")
+	}
 	m.plan = x.plan
-	return m.thawAll(z)
+	if err := m.thawAll(z); err != nil {
+		return err
+	}
+	m.lineage[len(m.lineage)-1].At = x.seq
+	return nil
 }

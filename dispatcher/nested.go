@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -86,29 +85,27 @@ func (c *core) frameFor(ctx context.Context, id, address string) (*machine, Chec
 	if err != nil {
 		return nil, Checkpoint{}, err
 	}
-	path, turn := address, m.turn
-	if first, rest, more := strings.Cut(address, "/"); more && isIteration(first) {
-		path = rest
-		if turn, err = strconv.Atoi(first); err != nil || rest == "" {
-			return nil, Checkpoint{}, noFrame(address)
-		}
+	path, turn := frameAddress(address, m.turn)
+	if turn == 0 {
+		return nil, Checkpoint{}, noFrame(address)
 	}
 	if turn == m.turn {
 		if f := m.frameCalled(path); f != nil {
 			return m, Checkpoint{Run: id, Seq: head.Seq, Turn: turn, Path: f.path, Superstep: f.step}, nil
 		}
 	}
-	var last Checkpoint
-	for p, err := range c.history(ctx, id, nil) {
-		if err != nil {
-			return nil, p, err
-		}
-		if p.Turn == turn && (p.Path == path || isIterationOf(p.Path, path)) {
-			last = p
-		}
+	h, err := c.hindsight(ctx, id)
+	if err != nil {
+		return nil, Checkpoint{}, err
 	}
-	if last.Seq == 0 {
-		return nil, last, noFrame(address)
+	last, err := c.search(ctx, h, func(m *machine) bool { return m.turn < turn }, func(p *Past) bool {
+		return p.Turn == turn && (p.Path == path || isIterationOf(p.Path, path))
+	})
+	if err == nil && last.Seq == 0 {
+		err = noFrame(address)
+	}
+	if err != nil {
+		return nil, last, err
 	}
 	m, _, err = c.load(ctx, id, last.Seq)
 	return m, last, err

@@ -108,20 +108,21 @@ func (c *core) open(ctx context.Context, id string) (*Opened, error) {
 	if err := c.exists(ctx, id); err != nil {
 		return nil, err
 	}
-	m, head, err := c.load(ctx, id, 0)
+	info, err := c.store.Stat(ctx, id)
 	if err != nil {
 		return nil, c.refuse(id, err)
 	}
-	info, err := c.store.Stat(ctx, id)
+	given := inputs{}
+	m, from, err := c.loadFrom(ctx, &info, 0, given.hear)
 	if err != nil {
 		return nil, c.refuse(id, err)
 	}
 	o := &Opened{
 		Run: id, Status: m.status, Owner: info.Owner, Turn: m.turn, Effects: m.openEffects(id),
-		Cursor:     checkpoint.Cursor{Run: id, Seq: head.Seq, Visits: m.cursor()},
+		Cursor:     checkpoint.Cursor{Run: id, Seq: info.Head.Seq, Visits: m.cursor()},
 		Interrupts: interruptsOf(m.pendings()),
 	}
-	if err := c.readInputs(ctx, id, info.First, o.Effects); err != nil {
+	if err := c.fillInputs(ctx, &info, given, from, o.Effects); err != nil {
 		return nil, c.refuse(id, err)
 	}
 	for i := range o.Effects {
@@ -130,33 +131,36 @@ func (c *core) open(ctx context.Context, id string) (*Opened, error) {
 	return o, nil
 }
 
-// readInputs reads from the log what effects were given that have ended: the machine keeps it
-// of those alone that have not. What was trimmed is gone.
-func (c *core) readInputs(ctx context.Context, id string, first uint64, all []OpenEffect) error {
-	missing := map[string]json.RawMessage{} // by digest
-	for i := range all {
-		if all[i].Input == nil {
-			missing[all[i].Digest] = nil
-		}
+// inputs are what effects were given, by its digest.
+type inputs map[string]json.RawMessage
+
+func (n inputs) hear(e *checkpoint.Entry) {
+	var b checkpoint.BegunEffect
+	if e.Kind == checkpoint.EffectBegun && json.Unmarshal(e.Data, &b) == nil {
+		n[b.Digest] = slices.Clone(b.Input)
 	}
-	if len(missing) == 0 {
-		return nil
+}
+
+// fillInputs adds what effects were given that have ended: the machine keeps it of those alone
+// that have not. What the call has heard of is given; what is not there lies before the
+// snapshot with which it began, at an entry, and is looked for from there back. What was trimmed
+// is gone.
+func (c *core) fillInputs(ctx context.Context, info *checkpoint.Info, given inputs, from uint64, all []OpenEffect) error {
+	missing := func() bool {
+		return slices.ContainsFunc(all, func(e OpenEffect) bool { return e.Input == nil && e.Digest != "" && given[e.Digest] == nil })
 	}
-	for e, err := range c.store.Read(ctx, id, max(first, 1), 0) {
+	if missing() {
+		err := c.backward(ctx, info, from, func(e *checkpoint.Entry) bool {
+			given.hear(e)
+			return missing()
+		})
 		if err != nil {
 			return err
 		}
-		var b checkpoint.BegunEffect
-		if e.Kind != checkpoint.EffectBegun || json.Unmarshal(e.Data, &b) != nil {
-			continue
-		}
-		if _, wanted := missing[b.Digest]; wanted {
-			missing[b.Digest] = slices.Clone(b.Input)
-		}
 	}
 	for i := range all {
 		if all[i].Input == nil {
-			all[i].Input = missing[all[i].Digest]
+			all[i].Input = slices.Clone(given[all[i].Digest])
 		}
 	}
 	return nil

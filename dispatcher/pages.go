@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -21,7 +22,9 @@ type HistoryFilter struct {
 	// Causes say why the state changed. Nil means all.
 	Causes []Cause
 	// After continues a listing behind the checkpoint of this number, the last one of the page
-	// before. Zero means from the beginning.
+	// before. A dispatcher remembers where it has ended its last pages, so that who pages through a
+	// run reads its log once. Any other page is read from a snapshot before it, if there is one, and
+	// else from the beginning of the log, to its own end. Zero means from the beginning.
 	After uint64
 	// Limit is how many checkpoints a page has at most. Zero means 100.
 	Limit int
@@ -29,7 +32,11 @@ type HistoryFilter struct {
 
 // HistoryOf lists a page of the checkpoints of a run, oldest first: the ends of supersteps, as
 // History does, and also the opening, turns, edits and rewindings, each with what led to it.
-// checkpoint.ErrCursor for a frame that the graph does not have, or a tag that nobody gave.
+// A page takes the memory of its checkpoints and of the supersteps that are open where it is read.
+//
+// checkpoint.ErrCursor for a frame or a visit that neither the run nor the graph has, a tag that
+// nobody gave, or an After behind the head; an [*OptionError] for a Limit below zero and a Cause
+// that is none.
 func (d *Dispatcher[S]) HistoryOf(ctx context.Context, run string, f HistoryFilter) ([]Past, error) {
 	return d.inside().historyOf(ctx, run, &f)
 }
@@ -38,49 +45,141 @@ func (c *core) historyOf(ctx context.Context, id string, f *HistoryFilter) ([]Pa
 	if err := c.exists(ctx, id); err != nil {
 		return nil, err
 	}
-	if f.Limit < 0 {
-		return nil, c.refuse(id, &OptionError{"HistoryFilter.Limit", "is negative"})
+	page, err := c.page(ctx, id, f)
+	return page, c.refuse(id, err)
+}
+
+func (c *core) page(ctx context.Context, id string, f *HistoryFilter) ([]Past, error) {
+	if err := f.check(); err != nil {
+		return nil, err
 	}
-	tags, err := c.tags(ctx, id)
+	posted, err := c.postedTags(ctx, id) // first, so that none is missed that is drained meanwhile
 	if err != nil {
-		return nil, c.refuse(id, err)
+		return nil, err
 	}
-	for _, name := range f.Tags {
-		if tags[name] == 0 {
-			return nil, c.refuse(id, fmt.Errorf("%w: no checkpoint has the tag %q", checkpoint.ErrCursor, name))
-		}
+	h, err := c.hindsight(ctx, id)
+	if err != nil {
+		return nil, err
 	}
-	names := map[uint64][]string{}
-	for name, seq := range tags {
-		names[seq] = append(names[seq], name)
+	if f.After > h.info.Head.Seq {
+		return nil, fmt.Errorf("%w: entry %d is behind the head of the run, %d", checkpoint.ErrCursor, f.After, h.info.Head.Seq)
+	}
+	names, err := f.names(posted, h.tags)
+	if err != nil {
+		return nil, err
 	}
 	var page []Past
-	some := make([]bool, len(f.Frames))
-	for p, err := range c.past(ctx, id) {
+	seen, told := f.unseen(), false // told: the last one of the page is the last one that was read
+	r := reading{c: c, of: h, after: f.After, cancelled: func(k CancelInfo) {
+		if told {
+			last := &page[len(page)-1]
+			last.Cancels = append(last.Cancels, k)
+		}
+	}}
+	for p, err := range r.past(ctx) {
 		if err != nil {
-			return nil, c.refuse(id, err)
+			return nil, err
+		}
+		if len(page) == orDefault(f.Limit, 100) {
+			return page, nil
 		}
 		p.Tags = names[p.Seq]
-		slices.Sort(p.Tags)
-		if !selected(p.Path, f.Frames, some) || p.Seq <= f.After || !f.selects(&p) {
+		if told = f.selects(&p, seen); !told {
 			continue
 		}
 		if page = append(page, p); len(page) == orDefault(f.Limit, 100) {
-			return page, nil
+			c.marks.put(h, r.told)
 		}
 	}
-	for i, path := range f.Frames {
-		if !some[i] && !c.couldBe(path) {
-			return nil, c.refuse(id, fmt.Errorf("%w: no frame of the run is called %q", checkpoint.ErrCursor, path))
-		}
+	if len(page) == orDefault(f.Limit, 100) {
+		return page, nil
 	}
-	return page, nil
+	c.marks.put(h, r.told)
+	return page, c.allKnown(ctx, h, f, seen)
 }
 
-func (f *HistoryFilter) selects(p *Past) bool {
-	return (f.Causes == nil || slices.Contains(f.Causes, p.Cause)) &&
-		(f.Tags == nil || slices.ContainsFunc(f.Tags, func(name string) bool { return slices.Contains(p.Tags, name) })) &&
-		(f.Visits == nil || slices.ContainsFunc(p.Visits, func(v string) bool {
-			return slices.Contains(f.Visits, v) || slices.Contains(f.Visits, nodePath(v))
-		}))
+func (f *HistoryFilter) check() error {
+	if f.Limit < 0 {
+		return &OptionError{"HistoryFilter.Limit", "is negative"}
+	}
+	for _, cause := range f.Causes {
+		switch cause {
+		case CauseOpened, CauseSuperstep, CauseTurn, CauseEdited, CauseRewound:
+		default:
+			return &OptionError{"HistoryFilter.Causes", fmt.Sprintf("names %.40q, and may name %s, %s, %s, %s and %s",
+				cause, CauseOpened, CauseSuperstep, CauseTurn, CauseEdited, CauseRewound)}
+		}
+	}
+	return nil
+}
+
+// names are those that checkpoints have, by their numbers. What the filter asks for has to be there.
+func (f *HistoryFilter) names(all ...map[string]uint64) (map[uint64][]string, error) {
+	tags := map[string]uint64{}
+	for _, some := range all {
+		maps.Copy(tags, some)
+	}
+	for _, name := range f.Tags {
+		if tags[name] == 0 {
+			return nil, fmt.Errorf("%w: no checkpoint has the tag %q", checkpoint.ErrCursor, name)
+		}
+	}
+	names := map[uint64][]string{}
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		names[tags[name]] = append(names[tags[name]], name)
+	}
+	return names, nil
+}
+
+// A sighting notes which of the frames and visits that a filter names were met.
+type sighting struct{ frames, visits []bool }
+
+func (f *HistoryFilter) unseen() *sighting {
+	return &sighting{make([]bool, len(f.Frames)), make([]bool, len(f.Visits))}
+}
+
+func (s *sighting) all() bool {
+	return !slices.Contains(s.frames, false) && !slices.Contains(s.visits, false)
+}
+
+// selects reports whether the filter selects a checkpoint, and notes what was met in it.
+func (f *HistoryFilter) selects(p *Past, seen *sighting) bool {
+	frame, visit := selected(p.Path, f.Frames, seen.frames), f.Visits == nil
+	for i, name := range f.Visits {
+		if slices.ContainsFunc(p.Visits, func(v string) bool { return v == name || nodePath(v) == name }) {
+			seen.visits[i], visit = true, true
+		}
+	}
+	return frame && visit &&
+		(f.Causes == nil || slices.Contains(f.Causes, p.Cause)) &&
+		(f.Tags == nil || slices.ContainsFunc(f.Tags, func(name string) bool { return slices.Contains(p.Tags, name) }))
+}
+
+// allKnown returns an error that names a frame or a visit which the run never had, and which the
+// graph could not have. What was not met behind After may be before it.
+func (c *core) allKnown(ctx context.Context, h *hindsight, f *HistoryFilter, seen *sighting) error {
+	for i, path := range f.Frames {
+		seen.frames[i] = seen.frames[i] || couldHold(c.plan, path)
+	}
+	for i, path := range f.Visits {
+		seen.visits[i] = seen.visits[i] || nodeAt(c.plan, path) != nil
+	}
+	if f.After > 0 && !seen.all() {
+		r := reading{c: c, of: h, upTo: f.After}
+		for p, err := range r.past(ctx) {
+			if err != nil {
+				return err
+			}
+			if f.selects(&p, seen); seen.all() {
+				break
+			}
+		}
+	}
+	if i := slices.Index(seen.frames, false); i >= 0 {
+		return noSuchFrame(f.Frames[i])
+	}
+	if i := slices.Index(seen.visits, false); i >= 0 {
+		return fmt.Errorf("%w: no visit of the run is called %q", checkpoint.ErrCursor, f.Visits[i])
+	}
+	return nil
 }

@@ -4,19 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
 )
 
 // A Past is a checkpoint and what led to it.
 type Past struct {
 	Checkpoint
-	// Visits are those that ended in the superstep, done or failed, in the order in which
-	// they did.
+	// Visits are those that ended in the superstep, done or failed, in the order of their paths.
 	Visits []string
 	// Tags are the names of the checkpoint.
 	Tags []string
@@ -35,85 +33,167 @@ type CancelInfo struct {
 	Reason string // the text of the cause
 }
 
-// cancelled adds to the last of them what an entry tells. Nothing is added if there is none left
-// in a log that was trimmed.
-func cancelled(all []Past, e *checkpoint.Entry) {
-	var how checkpoint.Resting
-	if len(all) == 0 || json.Unmarshal(e.Data, &how) != nil {
-		return
+// A hindsight is what the head of a run tells of its past. It never changes.
+type hindsight struct {
+	info checkpoint.Info
+	plan *dag.Plan         // the graph that the run has at the head
+	tags map[string]uint64 // in the log
+	led  []span            // the parts of the log that led to the head: what is in none was abandoned
+}
+
+// hindsight reads what the head of a run tells of its past, unless that is known.
+func (c *core) hindsight(ctx context.Context, id string) (*hindsight, error) {
+	info, err := c.store.Stat(ctx, id)
+	if err != nil {
+		return nil, err
 	}
-	last := &all[len(all)-1]
-	last.Cancels = append(last.Cancels, CancelInfo{e.At, how.By, how.Cause})
+	if h := c.marks.known(&info); h != nil {
+		return h, nil
+	}
+	m, _, err := c.load(ctx, id, info.Head.Seq)
+	if err != nil {
+		return nil, err
+	}
+	return &hindsight{info, m.plan, m.tags, m.led(info.Head.Seq)}, nil
 }
 
-// A chronicle makes what a log says into its past: one entry after the other.
-type chronicle struct {
-	run   string
-	turn  int
-	back  uint64              // of the last rewinding: the entry that it goes back to
-	ended map[string][]string // visits of open supersteps that have, by the path of their frame
-	steps map[string]int      // the last superstep that ended, by the path of its frame
-}
-
-// past yields the checkpoints of a run, oldest first. Their Tags are left out. Which of them were
-// abandoned only later entries tell, so it reads the whole log before it yields the first.
-func (c *core) past(ctx context.Context, id string) iter.Seq2[Past, error] {
-	return func(yield func(Past, error) bool) {
-		var all []Past
-		var rewound []span
-		t := chronicle{run: id, turn: 1, ended: map[string][]string{}, steps: map[string]int{}}
-		if err := c.pastOf(ctx, &t, &all); err != nil {
-			yield(Past{}, err)
-			return
+// led are the parts of the log that led to m, which stands at an entry.
+func (m *machine) led(at uint64) (spans []span) {
+	for _, a := range slices.Backward(m.lineage) {
+		if !a.Rewound {
+			break
 		}
-		for e, err := range c.store.Read(ctx, id, 0, 0) {
+		spans = append(spans, span{from: a.At, to: at})
+		at = a.Seq
+	}
+	return append(spans, span{from: 1, to: at})
+}
+
+// abandoned reports whether the run was rewound to before an entry.
+func (h *hindsight) abandoned(seq uint64) bool {
+	return !slices.ContainsFunc(h.led, func(s span) bool { return s.from <= seq && seq <= s.to })
+}
+
+// A reading is a walk along the past of a run.
+type reading struct {
+	c     *core
+	of    *hindsight
+	after uint64     // checkpoints behind this entry are wanted
+	upTo  uint64     // 0: the head that of tells of
+	told  *chronicle // where it begins, and, while it goes on, how far it has come
+	// cancelled is told of each time that the run was cancelled, behind the checkpoint that was
+	// yielded last; nil if nobody asks.
+	cancelled func(CancelInfo)
+}
+
+// past yields the checkpoints of a run behind an entry, oldest first. Their Tags are left out.
+//
+// It keeps no more than is open where it reads, and begins as near before the entry as it can: at
+// a bookmark, a snapshot, or else where the log begins.
+func (r *reading) past(ctx context.Context) iter.Seq2[Past, error] {
+	return func(yield func(Past, error) bool) {
+		info := &r.of.info
+		if r.told == nil {
+			pinned, err := r.begin(ctx)
 			if err != nil {
 				yield(Past{}, err)
 				return
 			}
-			if e.Kind == checkpoint.Cancelled {
-				cancelled(all, &e)
+			for _, p := range pinned {
+				p.Abandoned = r.of.abandoned(p.Seq)
+				if !yield(p, nil) {
+					return
+				}
 			}
-			p, ok := t.tell(&e)
-			if !ok {
-				continue
-			}
-			if p.Cause == CauseRewound {
-				rewound = append(rewound, span{from: p.Seq, to: t.back})
-			}
-			all = append(all, p)
 		}
-		led := spansOf(rewound, math.MaxUint64)
-		for _, p := range all {
-			p.Abandoned = !slices.ContainsFunc(led, func(s span) bool { return s.from <= p.Seq && p.Seq <= s.to })
-			if !yield(p, nil) {
+		upTo := info.Head.Seq
+		if r.upTo > 0 {
+			upTo = min(upTo, r.upTo)
+		}
+		if r.told.seq >= upTo {
+			return
+		}
+		for e, err := range r.c.store.Read(ctx, info.Run, r.told.seq+1, upTo) {
+			var p Past
+			var is bool
+			if err == nil {
+				p, is, err = r.told.hear(ctx, r.c, &e)
+			}
+			if err == nil && e.Kind == checkpoint.Cancelled && r.cancelled != nil {
+				err = r.tellCancelled(&e)
+			}
+			if err != nil {
+				yield(Past{}, err)
+				return
+			}
+			if p.Abandoned = r.of.abandoned(p.Seq); is && p.Seq > r.after && !yield(p, nil) {
 				return
 			}
 		}
 	}
 }
 
-// pastOf begins the chronicle of a run that was trimmed, where its log begins now. Of what was
-// before only those checkpoints are there that were kept for their names.
-func (c *core) pastOf(ctx context.Context, t *chronicle, all *[]Past) error {
-	info, err := c.store.Stat(ctx, t.run)
-	if err != nil || info.First <= 1 {
-		return err
+func (r *reading) tellCancelled(e *checkpoint.Entry) error {
+	var how checkpoint.Resting
+	if err := json.Unmarshal(e.Data, &how); err != nil {
+		return damaged(r.of.info.Run, e.Seq, err)
 	}
-	for _, pin := range info.Pins {
-		z, err := c.base(ctx, t.run, pin.Base)
+	r.cancelled(CancelInfo{e.At, how.By, how.Cause})
+	return nil
+}
+
+// begin finds where the reading begins. Of what was trimmed only those checkpoints are left, and
+// returned, that were kept for their names.
+func (r *reading) begin(ctx context.Context) (pinned []Past, err error) {
+	info := &r.of.info
+	mark := r.c.marks.find(info, r.after)
+	if mark != nil && mark.told.seq == r.after {
+		r.told = mark.told.clone()
+		return nil, nil
+	}
+	r.told = newChronicle(info.Run)
+	if r.after > 0 {
+		left := r.c.opts.Limits.DecodeBytes
+		m, at, err := r.c.restore(ctx, info.Run, r.after, &left)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		*all = append(*all, Past{pinned: true, Checkpoint: Checkpoint{
-			Run: t.run, Seq: pin.Seq, Turn: z.Turn, Superstep: z.Root.ended(), Cause: CauseSuperstep,
+		if at > 0 && (mark == nil || mark.told.seq < at) {
+			r.told.seq = at
+			r.told.stand(m)
+			return nil, nil
+		}
+	}
+	switch {
+	case mark != nil:
+		r.told = mark.told.clone()
+		return nil, nil
+	case info.First <= 1:
+		return nil, nil
+	}
+	return r.beginTrimmed(ctx)
+}
+
+func (r *reading) beginTrimmed(ctx context.Context) (pinned []Past, err error) {
+	info := &r.of.info
+	for _, pin := range info.Pins {
+		if pin.Seq <= r.after || r.upTo > 0 && pin.Seq > r.upTo {
+			continue
+		}
+		z, err := r.c.base(ctx, info.Run, pin.Base)
+		if err != nil {
+			return nil, err
+		}
+		pinned = append(pinned, Past{pinned: true, Checkpoint: Checkpoint{
+			Run: info.Run, Seq: pin.Seq, Turn: z.Turn, Superstep: z.Root.ended(), Cause: CauseSuperstep,
 		}})
 	}
-	z, err := c.base(ctx, t.run, info.Base)
-	if err == nil {
-		t.turn, t.steps[""] = z.Turn, z.Root.ended()
+	z, err := r.c.base(ctx, info.Run, info.Base)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	r.told.seq = info.First - 1
+	return pinned, r.told.thaw(ctx, r.c, z)
 }
 
 // ended is the last superstep that has ended.
@@ -122,104 +202,4 @@ func (z *frozenFrame) ended() int {
 		return z.Step - 1
 	}
 	return z.Step
-}
-
-// tell takes the next entry, and returns the checkpoint that it makes, if it makes one. It
-// keeps nothing of the memory of e.
-func (t *chronicle) tell(e *checkpoint.Entry) (Past, bool) {
-	p := Past{Checkpoint: Checkpoint{Run: t.run, Seq: e.Seq, At: e.At, Path: strings.Clone(e.Path)}}
-	switch e.Kind {
-	case checkpoint.Opened:
-		var o checkpoint.Opening
-		if json.Unmarshal(e.Data, &o) == nil && o.Origin != nil {
-			t.turn, t.steps[""] = max(o.Origin.Turn, 1), o.Origin.Step
-			p.Superstep, p.Author, p.Reason = o.Origin.Step, o.Origin.Author, o.Origin.Reason
-		}
-		p.Cause = CauseOpened
-	case checkpoint.TurnBegun:
-		t.turn++
-		t.forget("")
-		p.Cause, p.Superstep = CauseTurn, t.steps[""]
-	case checkpoint.Entered:
-		t.forget(e.Path)
-		delete(t.steps, e.Path)
-	case checkpoint.Done:
-		t.end(e.Path)
-	case checkpoint.AttemptFailed:
-		var a checkpoint.FailedAttempt
-		if json.Unmarshal(e.Data, &a) == nil && a.Final {
-			t.end(e.Path)
-		}
-	case checkpoint.Voided:
-		var paths []string
-		_ = json.Unmarshal(e.Data, &paths)
-		t.void(paths)
-	case checkpoint.Edited:
-		var d checkpoint.Edit
-		_ = json.Unmarshal(e.Data, &d)
-		t.void(d.Voids)
-		p.Cause, p.Author, p.Reason, p.Superstep = CauseEdited, d.Author, d.Reason, t.steps[p.Path]
-	case checkpoint.Rewound:
-		var w checkpoint.Rewinding
-		_ = json.Unmarshal(e.Data, &w)
-		t.rewind(&w)
-		t.back = w.To
-		p.Cause, p.Author, p.Reason, p.Superstep = CauseRewound, w.Author, w.Reason, t.steps[""]
-	case checkpoint.Superstep:
-		p.Superstep, p.Visits = e.Step, t.ended[e.Path]
-		delete(t.ended, e.Path)
-		if e.Outcome == outcomeFailed {
-			return p, false
-		}
-		t.steps[p.Path] = e.Step
-		p.Cause = CauseSuperstep
-	}
-	p.Turn = t.turn
-	return p, p.Cause != ""
-}
-
-// end notes that a visit has ended.
-func (t *chronicle) end(path string) {
-	frame := frameOf(path)
-	if !slices.Contains(t.ended[frame], path) { // a failed one that a resume has run again
-		t.ended[strings.Clone(frame)] = append(t.ended[frame], strings.Clone(path))
-	}
-}
-
-// void forgets what visits did.
-func (t *chronicle) void(paths []string) {
-	for _, path := range paths {
-		frame := frameOf(path)
-		t.ended[frame] = slices.DeleteFunc(t.ended[frame], func(v string) bool { return v == path })
-		t.forget(path)
-	}
-}
-
-// forget forgets what ended in a frame, and inside it.
-func (t *chronicle) forget(frame string) {
-	for f := range t.ended {
-		if f == frame || frame == "" || strings.HasPrefix(f, frame+"/") {
-			delete(t.ended, f)
-		}
-	}
-}
-
-// rewind goes back to where the machine of a rewinding stands.
-func (t *chronicle) rewind(w *checkpoint.Rewinding) {
-	t.forget("")
-	clear(t.steps)
-	var z frozenMachine
-	if json.Unmarshal(w.Machine, &z) != nil || z.Root == nil {
-		return
-	}
-	t.turn, t.steps[""] = z.Turn, z.Root.Step
-	if len(z.Root.Open) > 0 {
-		t.steps[""]--
-	}
-}
-
-// frameOf is the path of the frame that a visit is in.
-func frameOf(visit string) string {
-	i := strings.LastIndexByte(visit, '/')
-	return visit[:max(i, 0)]
 }

@@ -143,6 +143,9 @@ func (c *randomCase) endAsking(t *testing.T) (res *dispatcher.Result[cells], app
 	t.Helper()
 	r := rand.New(rand.NewPCG(c.seed, 7))
 	store := new(mortal)
+	if c.seed%10 == 0 { // all that its calls write is compared with a replay
+		store.snapshots = map[uint64][]byte{}
+	}
 	effects := new(effectBank).gatedBody(t, c)
 	b := &bench{run: runID, questions: c.questions, body: func(ctx context.Context, path string) error {
 		if store.isDone(path) {
@@ -156,11 +159,15 @@ func (c *randomCase) endAsking(t *testing.T) (res *dispatcher.Result[cells], app
 			t.Fatal(err)
 		}
 		k := &clerk{Rand: r, asked: make(chan string, 10_000), done: make(chan struct{})}
-		k.d = c.newDispatcher(t, store, dispatcher.Options{Gates: c.gates(), InterruptIf: c.pauses, Paranoid: call%2 == 0, Observe: func(e dispatcher.Event) {
+		o := dispatcher.Options{Gates: c.gates(), InterruptIf: c.pauses, Paranoid: call%2 == 0, Observe: func(e dispatcher.Event) {
 			if e.Kind == dispatcher.VisitInterrupted {
 				k.hear(e.ID)
 			}
-		}})
+		}}
+		if store.snapshots != nil {
+			o = dispatcher.Eager(o)
+		}
+		k.d = c.newDispatcher(t, store, o)
 		go k.work(t) // ends when all that was asked is told
 		res, _ = k.d.Run(ctx, runID, inputs)
 		close(k.asked)
@@ -169,6 +176,9 @@ func (c *randomCase) endAsking(t *testing.T) (res *dispatcher.Result[cells], app
 			continue
 		}
 		if len(res.Interrupts) == 0 || !c.paused(restOf(res), interrupts(res)) || hopeless(res) {
+			if store.snapshots != nil && sameSnapshots(t, k.d, runID, store) == 0 {
+				t.Error("no snapshot was compared with a replay")
+			}
 			c.answeredOnce(t, store)
 			return res, c.approvedFirst(t, store)
 		}

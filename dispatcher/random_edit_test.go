@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
-	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/state"
 )
@@ -40,7 +39,7 @@ func TestRandomGraphsEdited(t *testing.T) {
 // edited runs c, with an edit at every rest, and tells all rests.
 func (c *randomCase) edited(t *testing.T, o dispatcher.Options) (rests []string, edits, hidden int) {
 	t.Helper()
-	store := new(memory.Store)
+	store := &mortal{snapshots: map[uint64][]byte{}}
 	r := rand.New(rand.NewPCG(c.seed, 10))
 	b := &bench{run: runID}
 	ctx := b.context(t.Context())
@@ -50,6 +49,8 @@ func (c *randomCase) edited(t *testing.T, o dispatcher.Options) (rests []string,
 		at := restOf(res)
 		rests = append(rests, fmt.Sprintf("%s at %s: %s %s", at.status, at.cursor, at.state, strings.Join(interrupts(res), " ")))
 		if !c.paused(at, interrupts(res)) || calls > 50 || t.Failed() {
+			sameSnapshots(t, d, runID, store)
+			samePast(t, runID, store, 11, func() *dispatcher.Dispatcher[cells] { return c.newDispatcher(t, store, o) })
 			return rests, edits, hidden
 		}
 		if err != nil && isRefusal(err) {

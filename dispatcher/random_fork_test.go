@@ -104,4 +104,7 @@ func (c *randomCase) forksAlike(t *testing.T, d *dispatcher.Dispatcher[cells], s
 	res, err := c.rewindToEnd(t, ctx, d, id)
 	sameRest(t, fmt.Sprintf("fork at %q, killed at append %d", at, life), res, err, c.want.rest())
 	sameMachine(t, d, id)
+	samePast(t, id, store, 13, func() *dispatcher.Dispatcher[cells] {
+		return c.newDispatcher(t, store, dispatcher.Options{})
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
-	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -47,7 +46,7 @@ func TestRandomGraphsRewound(t *testing.T) {
 		if n++; n%80 != 0 { // a graph has many checkpoints
 			return
 		}
-		var store memory.Store
+		store := mortal{snapshots: map[uint64][]byte{}}
 		d := c.newDispatcher(t, &store, dispatcher.Eager(dispatcher.Options{}))
 		b := &bench{run: runID}
 		if _, err := c.rewindToEnd(t, b.context(t.Context()), d, runID); isRefusal(err) {
@@ -82,6 +81,10 @@ func TestRandomGraphsRewound(t *testing.T) {
 				return
 			}
 		}
+		sameSnapshots(t, d, runID, &store)
+		samePast(t, runID, &store, 1+len(points), func() *dispatcher.Dispatcher[cells] {
+			return c.newDispatcher(t, &store, dispatcher.Options{})
+		})
 	})
 }
 

@@ -1,16 +1,20 @@
 package dispatcher_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/pawltest"
 )
 
@@ -28,6 +32,8 @@ type mortal struct {
 	pauses map[string]int  // durable interrupts, by kind and path
 	failed map[string]int  // attempts that failed, by path
 	wrong  []string        // entries that should not be
+
+	snapshots map[uint64][]byte // all that live runs have written, by entry; nil: they are not kept
 }
 
 var errDead = pawltest.ErrDead
@@ -73,7 +79,34 @@ func (m *mortal) Release(ctx context.Context, l checkpoint.Lease) error {
 }
 
 func (m *mortal) PutSnapshot(ctx context.Context, l checkpoint.Lease, s checkpoint.Snapshot) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.snapshots != nil && !m.died() {
+		m.snapshots[s.Head.Seq] = slices.Clone(s.Data)
+	}
 	return m.process().PutSnapshot(ctx, l, s)
+}
+
+// sameSnapshots checks that every snapshot that a live run has written is what a replay of the log
+// comes to there, as far as the log was not trimmed.
+func sameSnapshots[S any](t *testing.T, d *dispatcher.Dispatcher[S], id string, store *mortal) (compared int) {
+	t.Helper()
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	err := dispatcher.EachReplayed(t.Context(), d, id, func(seq uint64, machine func() []byte) {
+		live, ok := store.snapshots[seq]
+		if !ok || t.Failed() {
+			return
+		}
+		compared++
+		if replayed := machine(); !bytes.Equal(live, replayed) {
+			t.Errorf("the snapshot at entry %d is\n%s\nand a replay comes to\n%s", seq, live, replayed)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return compared
 }
 
 func (m *mortal) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {

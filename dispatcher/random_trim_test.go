@@ -18,7 +18,8 @@ func TestRandomGraphsTrimmed(t *testing.T) {
 			return
 		}
 		r := rand.New(rand.NewPCG(c.seed, 11))
-		d := drive{c: c, store: new(mortal), opts: dispatcher.Options{Retention: dispatcher.Retention{Last: 1 + r.IntN(2)}}}
+		d := drive{c: c, store: &mortal{snapshots: map[uint64][]byte{}}}
+		d.opts = dispatcher.Eager(dispatcher.Options{Retention: dispatcher.Retention{Last: 1 + r.IntN(2)}})
 		d.next = func(call int) (int, bool) {
 			if call%2 == 1 {
 				return 0, false
@@ -32,6 +33,8 @@ func TestRandomGraphsTrimmed(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := c.newDispatcher(t, d.store, dispatcher.Options{})
+		sameSnapshots(t, p, runID, d.store)
+		samePast(t, runID, d.store, 3, func() *dispatcher.Dispatcher[cells] { return c.newDispatcher(t, d.store, dispatcher.Options{}) })
 		if err := p.Trim(t.Context(), runID, dispatcher.Retention{Last: 1}); err != nil {
 			t.Fatal(err)
 		}

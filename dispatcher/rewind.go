@@ -80,23 +80,6 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// last is the last checkpoint that was not abandoned.
-func (c *core) last(ctx context.Context, id string) (Checkpoint, error) {
-	var last Checkpoint
-	for p, err := range c.past(ctx, id) {
-		if err != nil {
-			return Checkpoint{}, c.refuse(id, err)
-		}
-		if !p.Abandoned {
-			last = p.Checkpoint
-		}
-	}
-	if last.Seq == 0 {
-		return last, notThere(id, "")
-	}
-	return last, nil
-}
-
 // forgets returns an error that names an effect that was begun and has not ended, if m, to which
 // the run is to go back, knows nothing of it.
 func (m *machine) forgets(now *machine) error {

@@ -80,8 +80,13 @@ func (c *core) unstuck(ctx context.Context, id string, upTo uint64, s staleness,
 	if err != nil {
 		return Checkpoint{}, err
 	}
+	h, err := c.hindsight(ctx, id)
+	if err != nil {
+		return Checkpoint{}, err
+	}
 	var all []Checkpoint
-	for p, err := range c.past(ctx, id) {
+	r := reading{c: c, of: h}
+	for p, err := range r.past(ctx) {
 		if err != nil {
 			return Checkpoint{}, err
 		}

@@ -115,6 +115,20 @@ func (c *core) hasTag(ctx context.Context, id, name string, seq uint64) (bool, e
 // posted and not drained yet. Those are read first, so that none is missed that is drained
 // meanwhile.
 func (c *core) tags(ctx context.Context, id string) (map[string]uint64, error) {
+	tags, err := c.postedTags(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.hindsight(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(tags, h.tags)
+	return tags, nil
+}
+
+// postedTags are the names that wait to be drained into the log.
+func (c *core) postedTags(ctx context.Context, id string) (map[string]uint64, error) {
 	posts, err := c.store.Posts(ctx, id)
 	if err != nil {
 		return nil, err
@@ -126,10 +140,5 @@ func (c *core) tags(ctx context.Context, id string) (map[string]uint64, error) {
 			tags[t.Name] = t.Seq
 		}
 	}
-	m, _, err := c.load(ctx, id, 0)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(tags, m.tags)
 	return tags, nil
 }

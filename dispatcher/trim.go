@@ -92,7 +92,7 @@ func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string
 // trimming says what is dropped, and makes the machines that take its place. If nothing is, First
 // is 0.
 func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retention) (t checkpoint.Trimming, bases [][]byte, err error) {
-	cut, err := c.cut(ctx, info.Run, keep)
+	cut, err := c.cut(ctx, info, keep)
 	if err != nil || cut <= max(info.First, 1) {
 		return t, nil, err
 	}
@@ -138,27 +138,32 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 }
 
 // cut finds the oldest checkpoint that stays, and all behind it: 0 if there is none.
-func (c *core) cut(ctx context.Context, id string, keep Retention) (uint64, error) {
-	var all []Past
-	for p, err := range c.past(ctx, id) {
+func (c *core) cut(ctx context.Context, info *checkpoint.Info, keep Retention) (uint64, error) {
+	var last []uint64 // the newest, of which Last stay
+	var young uint64  // the oldest that is not too old
+	oldest := c.opts.now().Add(-keep.Age)
+	r := reading{c: c, of: &hindsight{info: *info}}
+	for p, err := range r.past(ctx) {
 		if err != nil {
 			return 0, err
 		}
-		if p.Cause == CauseSuperstep && !p.pinned {
-			all = append(all, p)
+		if p.Cause != CauseSuperstep || p.pinned {
+			continue
+		}
+		if last = append(last, p.Seq); len(last) > max(keep.Last, 1) {
+			last = last[1:]
+		}
+		if keep.Age > 0 && young == 0 && !p.At.Before(oldest) {
+			young = p.Seq
 		}
 	}
-	if len(all) == 0 {
+	switch {
+	case len(last) == 0:
 		return 0, nil
+	case young > 0:
+		return min(young, last[0]), nil
 	}
-	from := max(len(all)-max(keep.Last, 1), 0)
-	if keep.Age > 0 {
-		oldest := c.opts.now().Add(-keep.Age)
-		if i := slices.IndexFunc(all, func(p Past) bool { return !p.At.Before(oldest) }); i >= 0 {
-			from = min(from, i)
-		}
-	}
-	return all[from].Seq, nil
+	return last[0], nil
 }
 
 // retain trims a run that has come to rest, as Options.Retention says. It returns what is to be
@@ -185,14 +190,8 @@ func (c *core) behind(ctx context.Context, m *machine, info *checkpoint.Info, up
 		digest, at = info.Pins[i].Base, upTo
 	}
 	z, err := c.base(ctx, info.Run, digest)
-	if err == nil {
-		m.plan, err = c.planOf(ctx, info.Run, z.Graph)
-	}
 	if err != nil {
 		return 0, err
 	}
-	if err := m.thawAll(z); err != nil {
-		return 0, &checkpoint.CorruptError{Run: info.Run, Seq: at, Reason: "base: " + err.Error()}
-	}
-	return at, nil
+	return at, c.thaw(ctx, m, info.Run, at, z)
 }

@@ -230,6 +230,46 @@ func TestEventsReadAreEventsObserved(t *testing.T) {
 	}
 }
 
+// A rewind and a fork are told by the logs of the run and of the fork: with who did it, and behind
+// it what runs again, in the run under other numbers, and what does not.
+func TestEventTextsOfTheRewoundAndTheForked(t *testing.T) {
+	store, ctx := new(memory.Store), t.Context()
+	d := process(t, eventsLine(nothing[Tale], func(ctx context.Context, s *Tale) error {
+		_, err := dag.Effect(ctx, "pay", 300, func(context.Context, int) (string, error) { return "paid", nil })
+		return err
+	}, nothing[Tale])(t), store, dispatcher.Options{})
+	ann := dispatcher.Author("ann")
+	for _, err := range []error{
+		eventsRun(ctx, d),
+		d.Tag(ctx, run, "1", "drafted", ann),
+		d.Rewind(ctx, run, "tag:drafted", dispatcher.RewindOptions{Reason: "a wrong turn"}, ann),
+		eventsRun(ctx, d),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := d.Fork(ctx, run, "1", dispatcher.ForkOptions[Tale]{
+		Into: []string{"fork"}, Edit: func(s *Tale) { s.Word.Set("other") }, Reason: "what if",
+	}, ann)
+	if err == nil {
+		_, err = d.Run(ctx, "fork", nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, name := range map[string]string{run: "rewound", "fork": "forked"} {
+		var events []dispatcher.Event
+		for e, err := range d.Events(ctx, id, dispatcher.Listen{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			events = append(events, e)
+		}
+		golden(t, "events/"+name+".golden", eventsTold(events))
+	}
+}
+
 // toldAlike checks that events are read as they were observed.
 func toldAlike(t *testing.T, observed []dispatcher.Event, events iter.Seq2[dispatcher.Event, error], log []checkpoint.Entry) {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,7 +93,7 @@ func TestTrimmedRunGoesOn(t *testing.T) {
 			}
 			trimVerified(t, store, id)
 		}
-		if got, want := blameText(t, d, run, "", "Said"), "Said: [before at tale@9 visit d at tale@10 visit e at tale@17]"; len(got) != 1 || got[0][:22] != want[:22] {
+		if got, want := blameText(t, d, run, "", "Said"), "Said: before at tale@9, "; len(got) != 1 || !strings.HasPrefix(got[0], want) {
 			t.Errorf("to blame are %q", got)
 		}
 		if err := d.Rewind(t.Context(), run, "tag:good", dispatcher.RewindOptions{}); err != nil {

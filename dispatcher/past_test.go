@@ -167,18 +167,25 @@ func pastLong(t testing.TB, iterations int) *dag.Graph[Tale] {
 	return frozen(t, b)
 }
 
-// pastRun is a run of such a graph, and the number of its entries.
+// pastRun is a run of such a graph, and the number of its entries. How often a run that goes on
+// without a rest comes to write a snapshot depends on how busy the machine is; so it rests before
+// its last tenth, in which it writes a snapshot first of all.
 func pastRun(t testing.TB, store checkpoint.Store, supersteps int) (*dispatcher.Dispatcher[Tale], int) {
 	t.Helper()
-	d := callsDispatcher(t, pastLong(t, supersteps-1), store, dispatcher.Options{})
-	if _, err := d.Run(t.Context(), run, nil); err != nil {
+	graph := pastLong(t, supersteps-1)
+	rest := dispatcher.Options{InterruptBefore: []string{fmt.Sprintf("loop/%d/turn", supersteps*9/10)}}
+	if _, err := callsDispatcher(t, graph, store, rest).Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	eager := callsDispatcher(t, graph, store, dispatcher.Eager(dispatcher.Options{}))
+	if _, err := eager.Resume(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
 	info, err := store.Stat(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d, int(info.Head.Seq)
+	return callsDispatcher(t, graph, store, dispatcher.Options{}), int(info.Head.Seq)
 }
 
 // Who pages through a long run reads its log about once, and not once for every page; who follows

@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -83,15 +82,12 @@ func (b *bookmarks) find(info *checkpoint.Info, upTo uint64) (last *bookmark) {
 	return last
 }
 
-// of reports whether the bookmark is in the log that info tells of, which may have grown since:
-// a run may have been deleted, and another one may bear its name.
+// of reports whether the bookmark is in the log that info tells of. Only the head tells: a run may
+// have been deleted, and one that bears its name, or was restored from an export of it, may have gone
+// on otherwise.
 func (k *bookmark) of(info *checkpoint.Info) bool {
 	was := &k.hindsight.info
-	if was.Run != info.Run || was.Head == info.Head {
-		return was.Run == info.Run
-	}
-	return was.Head.Seq < info.Head.Seq && was.Created.Equal(info.Created) &&
-		was.Correlation == info.Correlation && reflect.DeepEqual(was.Origin, info.Origin)
+	return was.Run == info.Run && was.Head == info.Head
 }
 
 // known returns what is known of a run as long as its head is the same.

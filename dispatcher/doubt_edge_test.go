@@ -197,3 +197,59 @@ func TestDoubtBesideADeadEnd(t *testing.T) {
 		sameMachine(t, d, run)
 	}
 }
+
+// An effect that an earlier attempt has left in doubt holds the failure edge back also if the visit
+// fails before it comes to the effect again: in its first line, or since an interceptor denies it.
+func TestDoubtLeftBehindTakesNoFailureEdge(t *testing.T) {
+	for _, doubt := range []dag.Doubt{dag.DoubtFails, dag.DoubtAsks} {
+		for _, denied := range []bool{false, true} {
+			var w witness
+			ctx, cancel := context.WithCancel(t.Context())
+			calls, broken := 0, true
+			b := dag.New[Tale]("edges")
+			pay := dag.Step(b, "pay", w.sees(func(ctx context.Context, s *Tale) error {
+				if calls++; calls > 1 && broken {
+					return errWeather
+				}
+				receipt, err := dag.Effect(ctx, "charge", 5, func(ctx context.Context, _ int) (string, error) {
+					cancel()
+					<-ctx.Done()
+					return "", ctx.Err()
+				}, dag.InDoubt(doubt))
+				s.Word.Set(receipt)
+				return err
+			}))
+			dag.Step(b, "refund", w.sees(nil), pay.Failed())
+			g, store := frozen(t, b), new(memory.Store)
+			res, err := process(t, g, store, dispatcher.Options{}).Run(ctx, run, nil)
+			if doubt == dag.DoubtFails {
+				rests(t, res, err, checkpoint.StatusCancelled, "pay")
+			} else if err == nil {
+				t.Fatal("nothing is in doubt")
+			}
+			o := dispatcher.Options{}
+			if denied {
+				o.Hooks.Intercept = []dispatcher.Interceptor{{Name: "no", Before: func(context.Context, dispatcher.Call) dispatcher.Ruling {
+					return dispatcher.Deny("closed")
+				}}}
+			}
+			d := process(t, g, store, o)
+			res, err = d.Resume(t.Context(), run)
+			if err == nil || slices.Contains(w.took(), "refund") {
+				t.Errorf("%s, denied=%t: the run is %s, %v, and %q ran", doubt, denied, res.Status, err, w.took())
+			}
+			if doubt == dag.DoubtFails {
+				rests(t, res, err, checkpoint.StatusFailed, "pay")
+			}
+			sameMachine(t, d, run)
+			if err := d.Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("found")); err != nil {
+				t.Fatal(err)
+			}
+			broken = false
+			res, err = process(t, g, store, dispatcher.Options{}).Resume(t.Context(), run)
+			if completes(t, res, err); res.State.Word.Get() != "found" || slices.Contains(w.took(), "refund") {
+				t.Errorf("%s, denied=%t: the state has %q, and %q ran", doubt, denied, res.State.Word.Get(), w.took())
+			}
+		}
+	}
+}

@@ -27,7 +27,7 @@ func (m *machine) reuse(path string) *reuse {
 
 // reuse takes the output of an effect from the shelf, if there is one for its input: that it
 // began and that it ended is one append, and its function does not run. If there is none, and
-// the fork refuses what its origin has not done, the effect is refused. done is false if it
+// the fork refuses what its origin has no result of, the effect is refused. done is false if it
 // has to be done here.
 func (a *effectAttempt) reuse(ctx context.Context, digest string) (output json.RawMessage, done bool, err error) {
 	v := a.v
@@ -42,7 +42,7 @@ func (a *effectAttempt) reuse(ctx context.Context, digest string) (output json.R
 	})
 	if i < 0 {
 		if v.reuse.how == ReuseOrRefuse {
-			return nil, true, v.effectError(a.call, fmt.Errorf("%w for this input", dag.ErrEffectRefused))
+			return nil, true, v.effectError(a.call, fmt.Errorf("%w: the run that it comes from has no result for this input", dag.ErrEffectRefused))
 		}
 		return nil, false, nil
 	}

@@ -265,3 +265,36 @@ func TestForkLineage(t *testing.T) {
 		t.Errorf("outside was asked %d times", len(bank.asked))
 	}
 }
+
+// What is in doubt in the origin has no result there: a fork that does nothing new refuses it, until
+// somebody has said in the origin what came of it.
+func TestForkRefusesWhatIsInDoubt(t *testing.T) {
+	done := 0
+	b := dag.New[Tale]("doubtful")
+	dag.Step(b, "pay", func(ctx context.Context, s *Tale) error {
+		receipt, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) {
+			done++
+			return "", errWeather
+		}, dag.InDoubt(dag.DoubtAsks))
+		s.Word.Set(receipt)
+		return err
+	})
+	d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{})
+	if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	forkOne(t, d, "", "fork", dispatcher.ReuseOrRefuse)
+	res, err := d.Run(t.Context(), "fork", nil)
+	rests(t, res, err, checkpoint.StatusFailed, "pay")
+	if !errors.Is(err, dag.ErrEffectRefused) || !strings.Contains(err.Error(), "has no result for this input") {
+		t.Errorf("the fork failed with %v", err)
+	}
+	if err := d.Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("found")); err != nil {
+		t.Fatal(err)
+	}
+	forkOne(t, d, "", "later", dispatcher.ReuseOrRefuse)
+	res, err = d.Run(t.Context(), "later", nil)
+	if completes(t, res, err); res.State.Word.Get() != "found" || done != 1 {
+		t.Errorf("the later fork has %q, and the effect was done %d times", res.State.Word.Get(), done)
+	}
+}

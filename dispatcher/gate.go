@@ -161,11 +161,12 @@ type substitute struct {
 func (r *run) deny(t *task, by, reason string) {
 	err := denial(by, reason)
 	e := &NodeError{Run: r.id, Path: t.path(), Kind: dag.FailedDenied, Attempt: t.attempts(), Err: err}
-	if !t.node.FailureFollowed {
+	unfollowed := r.m.leftInDoubt(t.path())
+	if !t.node.FailureFollowed || unfollowed {
 		r.blame(e)
 	}
 	r.fails(t, 0, checkpoint.FailedAttempt{
-		Kind: string(dag.FailedDenied), Message: clip(err.Error()), By: by, Final: true,
+		Kind: string(dag.FailedDenied), Message: clip(err.Error()), By: by, Final: true, Unfollowed: unfollowed,
 	}, e, 0)
 }
 

@@ -111,7 +111,7 @@ func (r *run) attemptFailed(v *visit) {
 		previous = t.odd.wait
 	}
 	a.Final = made >= max(p.Attempts, 1) || !v.again
-	a.Unfollowed = a.Final && v.unsaid.Load()
+	a.Unfollowed = a.Final && (v.unsaid.Load() || r.m.leftInDoubt(v.path))
 	if !a.Final {
 		a.Wait = p.Backoff.Delay(v.Key(), v.Attempt(), previous)
 		a.NotBefore = r.c.opts.now().Add(a.Wait)

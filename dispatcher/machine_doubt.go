@@ -176,3 +176,15 @@ func (t *task) unsettled(caught bool) bool {
 	}
 	return false
 }
+
+// leftInDoubt reports whether an effect of a visit was begun by an earlier attempt, is in doubt, and
+// is not for the node to decide: as long as nobody has said what came of it, a failure of the visit
+// is not followed, however it comes about.
+func (m *machine) leftInDoubt(path string) bool {
+	for _, e := range m.effects[path] {
+		if e.state == effectBegun && !e.Replayable && e.Doubt != "" {
+			return true
+		}
+	}
+	return false
+}

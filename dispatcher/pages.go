@@ -23,8 +23,8 @@ type HistoryFilter struct {
 	Causes []Cause
 	// After continues a listing behind the checkpoint of this number, the last one of the page
 	// before. A dispatcher remembers where it has ended its last pages, so that who pages through a
-	// run reads its log once. Any other page is read from a snapshot before it, if there is one, and
-	// else from the beginning of the log, to its own end. Zero means from the beginning.
+	// run that rests reads its log once. Any other page is read from a snapshot before it, if there is
+	// one, and else from the beginning of the log, to its own end. Zero means from the beginning.
 	After uint64
 	// Limit is how many checkpoints a page has at most. Zero means 100.
 	Limit int

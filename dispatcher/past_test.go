@@ -1,6 +1,7 @@
 package dispatcher_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,7 +99,8 @@ func pastPages[S any](t *testing.T, d func() *dispatcher.Dispatcher[S], id strin
 
 func pastLines(all []dispatcher.Past) (lines []string) {
 	for _, p := range all {
-		lines = append(lines, fmt.Sprintf("%+v", p))
+		lines = append(lines, fmt.Sprintf("entry %d, %s, turn %d, superstep %d of %q: %s, abandoned %t, visits %q, tags %q, by %q: %q, cancelled %v",
+			p.Seq, p.At, p.Turn, p.Superstep, p.Path, p.Cause, p.Abandoned, p.Visits, p.Tags, p.Author, p.Reason, p.Cancels))
 	}
 	return lines
 }
@@ -346,5 +348,50 @@ func TestStateOfAnAbandonedFrame(t *testing.T) {
 		if err != nil || read != nil || !p.Abandoned || res.State.Count.Get() != 2 {
 			t.Errorf("%s, abandoned=%t: %v, %v", p.Address(), p.Abandoned, err, read)
 		}
+	}
+}
+
+// A run that was restored from an export, and has gone on otherwise, is not read from where a page of
+// it had ended before.
+func TestPagesOfARestoredRun(t *testing.T) {
+	store := new(memory.Store)
+	graph := pastLong(t, 3)
+	fresh := func() *dispatcher.Dispatcher[Tale] { return callsDispatcher(t, graph, store, dispatcher.Options{}) }
+	d := fresh()
+	if _, err := d.Run(t.Context(), run, nil); err != nil {
+		t.Fatal(err)
+	}
+	var backup bytes.Buffer
+	if err := checkpoint.Export(t.Context(), store, run, &backup); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := d.Turn(t.Context(), run, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := d.HistoryOf(t.Context(), run, dispatcher.HistoryFilter{Limit: 14})
+	if err != nil || len(page) != 14 {
+		t.Fatalf("the first page is %v, %v", page, err)
+	}
+	if err := store.Delete(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := checkpoint.Import(t.Context(), store, &backup, checkpoint.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 12 {
+		if err := d.Rewind(t.Context(), run, "1", dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Run(t.Context(), run, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := dispatcher.HistoryFilter{After: page[13].Seq}
+	got, err := d.HistoryOf(t.Context(), run, after)
+	want, err2 := fresh().HistoryOf(t.Context(), run, after)
+	if a, b := pastLines(got), pastLines(want); err != nil || err2 != nil || len(b) == 0 || !slices.Equal(a, b) {
+		t.Errorf("the page is\n%s (%v)\nand should be\n%s (%v)", strings.Join(a, "\n"), err, strings.Join(b, "\n"), err2)
 	}
 }

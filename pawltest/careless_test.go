@@ -166,6 +166,9 @@ func ranges(t testing.TB, s *shop) *dag.Graph[Order] {
 		for i := range o.Items.Len() {
 			o.Prices.Put(o.Items.At(i), 100+i)
 		}
+		for i := range 40 { // so many that no two walks along the map are alike
+			o.Prices.Put(fmt.Sprint("stamp ", i), i)
+		}
 		return nil
 	})
 	dag.Step(b, "print", func(_ context.Context, o *Order) error {

@@ -59,6 +59,11 @@ func (m *machine) effectBegun(x *fact) error {
 		return err
 	}
 	m.setEffect(x, was.begin(&b, x.Attempt, m.generation))
+	for t := x.t; t != nil; t = t.frame.holder {
+		if t.isItem() {
+			t.rare().entered = true
+		}
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -24,9 +25,9 @@ import (
 //  2. A place is given, by fill, to the first item that could use it, and given back when
 //     the item settles, or when all that is left of it waits for a person.
 //  3. A frame is stopped when an item of it has failed and failures are not collected. Then
-//     only those get a place that have begun, which entries tell, or that stand before the
-//     first one that failed: those begin in order, so they had begun too. The others are
-//     spared, and the Each fails when nothing but spared items is left.
+//     only those get a place that have begun, as entries of them or of their effects tell, or
+//     that stand before the first one that failed: those begin in order, so they had begun too.
+//     The others are spared, and the Each fails when nothing but spared items is left.
 type items struct {
 	list    any // what Items returned; nil in a machine that was read and not run
 	digest  string
@@ -57,8 +58,21 @@ func (m *machine) enterItems(x *fact) error {
 		return nil
 	}
 	f.openItems()
+	m.reenter(f)
 	m.fill(f)
 	return nil
+}
+
+// reenter marks the items of a frame that an earlier frame of the same path, which was voided, has
+// seen begin an effect: with them there is something to find out, so a failure does not spare them.
+func (m *machine) reenter(f *frame) {
+	for path := range m.effects {
+		rest, inside := strings.CutPrefix(path, f.path+"/")
+		number, _, _ := strings.Cut(rest, "/")
+		if t := f.item(number); inside && t != nil {
+			t.rare().entered = true
+		}
+	}
 }
 
 // newItems makes the frame of an Each, without its state.

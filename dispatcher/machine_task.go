@@ -76,7 +76,7 @@ type odd struct {
 	approved   approvals        // of what interceptors and gates asked before it
 	grants     map[string]grant // by key: of effects that have not begun since
 	revoked    map[string]grant // those that ended with a voiding; in no snapshot, see revoke
-	entered    bool             // an effect in it was asked about, so it has begun
+	entered    bool             // an effect in it was asked about, or is an item's: so it has begun
 	asks       []*pending       // held, asking: what has not ended
 	answers    map[string]checkpoint.Answer
 	collected  []dag.Failure // of an Each that is done: of its items

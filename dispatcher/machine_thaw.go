@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 
 	"github.com/pawlgo/pawl/dag"
 )
@@ -172,14 +173,16 @@ func (m *machine) thawTask(z *frozenTask, f *frame) error {
 			return err
 		}
 	}
-	if z.Attempts > 0 || z.Failure != nil || z.Passed || z.Asks != nil || z.Answers != nil || z.Entered || z.Collected != nil {
-		o := t.rare()
-		o.attempts, o.budget, o.notBefore, o.wait = z.Attempts, z.Budget, z.NotBefore, z.Wait
-		o.failure, o.passed, o.approved, o.collected = z.Failure, z.Passed, z.Approved, z.Collected
-		if o.asks, err = m.thawPendings(z.Asks, f); err != nil {
-			return err
-		}
-		o.answers, o.grants, o.entered, o.unfollowed = z.Answers, z.Grants, z.Entered, z.Unfollowed
+	o := odd{
+		attempts: z.Attempts, budget: z.Budget, notBefore: z.NotBefore, wait: z.Wait,
+		failure: z.Failure, unfollowed: z.Unfollowed, passed: z.Passed, approved: z.Approved,
+		grants: z.Grants, entered: z.Entered, answers: z.Answers, collected: z.Collected,
+	}
+	if o.asks, err = m.thawPendings(z.Asks, f); err != nil {
+		return err
+	}
+	if !reflect.ValueOf(o).IsZero() {
+		t.odd = &o
 	}
 	if z.Inner != nil {
 		if t.node.Body == nil && z.Inner.Items == nil || (t.node.Kind == dag.KindEach) != (z.Inner.Items != nil) {

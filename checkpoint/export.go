@@ -197,7 +197,7 @@ func (x *exporter) envelope(ctx context.Context, data []byte, drained map[string
 	if err != nil {
 		return err
 	}
-	at, ok := timeText(e.At)
+	at, ok := timeText(e.At, exportTime)
 	if !ok {
 		return damage("the append is of an impossible time")
 	}
@@ -230,7 +230,7 @@ func (x *exporter) posts(posts []Post, drained map[string]bool) error {
 		if drained[p.ID] {
 			continue
 		}
-		at, ok := timeText(p.At)
+		at, ok := timeText(p.At, exportNano)
 		if !ok {
 			return fmt.Errorf("checkpoint: run %q: post %q is of an impossible time", x.log.Info().Run, p.ID)
 		}

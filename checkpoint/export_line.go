@@ -35,7 +35,8 @@ import (
 const (
 	exportName   = "run"
 	exportFormat = 0
-	exportTime   = "2006-01-02T15:04:05.000Z"
+	exportTime   = "2006-01-02T15:04:05.000Z"       // of an append
+	exportNano   = "2006-01-02T15:04:05.999999999Z" // of a post
 )
 
 type headerLine struct {
@@ -217,8 +218,8 @@ func checkGraph(digest string, graph []byte) error {
 }
 
 // timeText writes a time as lines have it, or reports that none can say it.
-func timeText(t time.Time) (string, bool) {
-	text := t.UTC().Format(exportTime)
-	back, err := time.Parse(exportTime, text)
+func timeText(t time.Time, layout string) (string, bool) {
+	text := t.UTC().Format(layout)
+	back, err := time.Parse(layout, text)
 	return text, err == nil && back.UnixMilli() == t.UnixMilli()
 }

@@ -324,7 +324,7 @@ func (m *importer) takePost(body []byte) error {
 	if err := decodeLine(body, &l); err != nil {
 		return err
 	}
-	at, err := time.Parse(exportTime, l.At)
+	at, err := time.Parse(exportNano, l.At)
 	if err != nil {
 		return damage("its time can't be read")
 	}

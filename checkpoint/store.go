@@ -59,7 +59,9 @@ type Post struct {
 	ID   string // unique in the run; posting the same message again changes nothing
 	Kind string // cancel, answer, turn or tag
 	Data json.RawMessage
-	At   time.Time // set by the store
+	// At is set by the store, and tells the order of posting: it is later than that of whatever was
+	// posted, through the same store, before this Post was called.
+	At time.Time
 }
 
 // A Filter selects runs. The zero Filter selects all.

@@ -181,6 +181,25 @@ func TestCallsEnqueueRefuses(t *testing.T) {
 	}
 }
 
+// What has a name waits its turn as all input does: names have no part in the order.
+func TestCallsEnqueueInTheOrderOfPosting(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		d := callsDispatcher(t, callsTalk(t, nil), store, o)
+		res, err := d.Run(t.Context(), run, hear("one"))
+		completes(t, res, err)
+		for _, word := range []string{"two", "three", "four", "five", "six"} {
+			if err := d.Enqueue(t.Context(), run, hear(word), dispatcher.Message(word)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err = d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		if got := heardIn(res.State); !slices.Equal(got, []string{"one", "two", "three", "four", "five", "six"}) {
+			t.Errorf("heard %q", got)
+		}
+	})
+}
+
 // Of several inputs with one name the run gets one, however late they are posted; other
 // input under that name is refused while the first waits.
 func TestCallsEnqueueWithAName(t *testing.T) {

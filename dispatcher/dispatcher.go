@@ -108,9 +108,9 @@ func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), op
 
 // Enqueue leaves input for a turn of a run, whatever its status, and returns when it is
 // durable. A live run begins the turn when it is completed, instead of ending; else the
-// next Run, Resume or Turn does. Turns are begun in the order of their posting, those of
-// one millisecond in that of their names, each with one input. The input is called at once, with the empty state: what it writes is what is
-// posted, so it can't depend on what it reads. It can't be nil. [Message] gives it a name.
+// next Run, Resume or Turn does. Turns are begun in the order of their posting, each with one
+// input. The input is called at once, with the empty state: what it writes is what is posted, so
+// it can't depend on what it reads. It can't be nil. [Message] gives it a name.
 //
 // Input that the state's Check or a limit refuses, when its turn is to begin, is drained
 // from the queue by an entry that says so, and is one of Result.Warnings.

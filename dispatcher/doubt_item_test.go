@@ -19,7 +19,9 @@ func doubtItems(t *testing.T, w *witness, parallel int, part func(context.Contex
 	graphs := map[string]*dag.Graph[Tale]{}
 	two := func(*Tale) []int { return []int{1, 2} }
 	policy := dag.Policy{Parallel: parallel}
-	items := func(b *dag.Builder[Tale]) dag.RouteNode[Tale, dag.EachOutcome] { return dag.Each(b, "hold", two, part).With(policy) }
+	items := func(b *dag.Builder[Tale]) dag.RouteNode[Tale, dag.EachOutcome] {
+		return dag.Each(b, "hold", two, part).With(policy)
+	}
 	for name, add := range map[string]func(*dag.Builder[Tale]) dag.Edge[Tale]{
 		"items": func(b *dag.Builder[Tale]) dag.Edge[Tale] { return items(b).Failed() },
 		"items that are graphs": func(b *dag.Builder[Tale]) dag.Edge[Tale] {

@@ -25,7 +25,7 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 		return err
 	}
 	defer s.endTurn(&r.posting)
-	p.At = time.Now()
+	p.At = s.board.Now()
 	key, err := s.postKey(ctx, id, p)
 	if key == nil || err != nil {
 		return err
@@ -89,7 +89,8 @@ func encodePost(p checkpoint.Post) []byte {
 	var w writer
 	w.string(p.ID)
 	w.string(p.Kind)
-	w.uint(uint64(p.At.UnixMilli()))
+	w.uint(uint64(p.At.Unix()))
+	w.uint(uint64(p.At.Nanosecond()))
 	return append(w.b, p.Data...)
 }
 
@@ -101,7 +102,7 @@ func (v *view) post(key, value []byte) (checkpoint.Post, error) {
 	}
 	r := reader{b: data}
 	p := checkpoint.Post{ID: r.string(), Kind: r.string()}
-	p.At = time.UnixMilli(int64(r.uint())).UTC()
+	p.At = time.Unix(int64(r.uint()), int64(r.uint())).UTC()
 	if r.bad {
 		return checkpoint.Post{}, checkpoint.Damage("a post can't be read")
 	}

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -92,7 +91,7 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 		}
 		return nil
 	}
-	p.At, p.Data = time.UnixMilli(time.Now().UnixMilli()).UTC(), slices.Clone(p.Data)
+	p.At, p.Data = s.board.Now(), slices.Clone(p.Data)
 	if r.posts == nil {
 		r.posts = make(map[string]checkpoint.Post)
 	}

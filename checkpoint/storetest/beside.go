@@ -29,7 +29,8 @@ func posts(t *testing.T, s checkpoint.Store, run string) []checkpoint.Post {
 }
 
 // A message can be posted to a run that somebody else holds, and again without effect; the
-// same id with another content is ErrConflict. Messages come in the order of their ids.
+// same id with another content is ErrConflict. Messages come in the order of their ids, and
+// their times tell the order in which they were posted.
 func postIsIdempotent(t *testing.T, s checkpoint.Store) {
 	begun(t, s, "run")
 	messages := []checkpoint.Post{
@@ -61,6 +62,9 @@ func postIsIdempotent(t *testing.T, s checkpoint.Store) {
 	got := posts(t, s, "run")
 	if len(got) != 3 {
 		t.Fatalf("Posts = %d messages, want 3", len(got))
+	}
+	if !got[1].At.Before(got[0].At) || !got[0].At.Before(got[2].At) {
+		t.Errorf("b, a and c were posted in this order, at %v, %v and %v", got[1].At, got[0].At, got[2].At)
 	}
 	for i, want := range []checkpoint.Post{messages[1], messages[0], messages[2]} {
 		if got[i].ID != want.ID || !got[i].Says(want) || got[i].At.IsZero() {

@@ -1,15 +1,18 @@
 // Package watch tells who waits for it that something has happened to a run: that a message
-// was posted, or that the log has grown.
+// was posted, or that the log has grown. It keeps the clock of messages as well.
 package watch
 
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Board knows who waits for news of which run. The zero Board is ready for use.
 type Board struct {
 	watches atomic.Int64 // how many there are: most of the time none, and then Tell is nothing
+
+	last atomic.Int64 // what Now has returned, in nanoseconds since 1970
 
 	mu    sync.Mutex
 	waits map[string]map[chan struct{}]bool
@@ -64,6 +67,17 @@ func (b *Board) TellAll() {
 	for _, watches := range b.waits {
 		for c := range watches {
 			tell(c)
+		}
+	}
+}
+
+// Now is the time, in UTC, and later than all that it has returned before, whatever the clock does.
+func (b *Board) Now() time.Time {
+	for {
+		last := b.last.Load()
+		now := max(time.Now().UnixNano(), last+1)
+		if b.last.CompareAndSwap(last, now) {
+			return time.Unix(0, now).UTC()
 		}
 	}
 }

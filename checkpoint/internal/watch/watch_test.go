@@ -1,7 +1,9 @@
 package watch_test
 
 import (
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint/internal/watch"
 )
@@ -56,4 +58,28 @@ func TestTellAll(t *testing.T) {
 		t.Error("stopping one watch ended another, or did not end it")
 	}
 	stopOther()
+}
+
+// Messages are told apart by their times, however fast they come and whoever posts them.
+func TestNowRises(t *testing.T) {
+	var b watch.Board
+	var all sync.WaitGroup
+	times := make([][]time.Time, 4)
+	for i := range times {
+		all.Go(func() {
+			for range 1000 {
+				times[i] = append(times[i], b.Now())
+			}
+		})
+	}
+	all.Wait()
+	seen := map[time.Time]bool{}
+	for _, mine := range times {
+		for k, now := range mine {
+			if seen[now] || k > 0 && !mine[k-1].Before(now) {
+				t.Fatalf("%v comes again", now)
+			}
+			seen[now] = true
+		}
+	}
 }

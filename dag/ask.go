@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,16 @@ type AskCall struct {
 
 // Expires reports whether an answer may come too late.
 func (c *AskCall) Expires() bool { return c.Within > 0 || !c.Until.IsZero() }
+
+// Repeats returns an [*ArgumentError] unless c asks what first does, whose key it has. Another
+// question under the key would be lost, or get the answer of the first one.
+func (c *AskCall) Repeats(first *AskCall) error {
+	if bytes.Equal(c.Question, first.Question) && c.Want.String() == first.Want.String() {
+		return nil
+	}
+	return &ArgumentError{"Ask", fmt.Sprintf("key %q", c.Key),
+		"is that of another question of this visit: give each question a key of its own"}
+}
 
 // An AskOption says how a question may end without a person. See [Within], [Until] and
 // [OrDefault]. The zero AskOption says nothing.
@@ -114,8 +125,9 @@ var (
 // that the node should return at once: whatever the node returns, the visit waits,
 // interrupted, what it wrote is dropped, and once the question is answered the node runs
 // again from its first line. Keys, which can't be empty, tell several questions of one visit
-// apart. question may be anything that JSON can say; an answer that does not fit A is refused
-// when it is given.
+// apart: asked again, the same question has the same answer, and another one under its key, or
+// for another A, is an [*ArgumentError]. question may be anything that JSON can say; an answer
+// that does not fit A is refused when it is given.
 //
 // A question waits for ever, unless it is given [Within] or [Until]. Then Ask returns what
 // [OrDefault] says, or [ErrExpired]; and [ErrSkipped] if somebody has skipped the question.
@@ -149,7 +161,8 @@ func Ask[A any](ctx context.Context, key string, question any, options ...AskOpt
 		return answer, err
 	}
 	if err := json.Unmarshal(raw, &answer); err != nil {
-		return answer, fmt.Errorf("dag: answer to %q: %w", key, err)
+		return answer, fmt.Errorf("dag: answer to %q: what was given is of another type: %w: "+
+			"go back before the question with Rewind or Fork, and it is asked again", key, err)
 	}
 	return answer, nil
 }

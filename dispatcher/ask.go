@@ -34,11 +34,34 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 			return nil, err
 		}
 	}
+	first, err := v.first(&call)
+	if err != nil {
+		return nil, err
+	}
 	if answer, ok := v.answers[call.Key]; ok {
 		return answered(call.Key, answer)
 	}
-	v.put(&question{AskCall: call})
+	if first {
+		v.put(&question{AskCall: call})
+	}
 	return nil, errAsked
+}
+
+// first reports whether the attempt asks a question for the first time. It refuses another one
+// under the same key.
+func (v *visit) first(call *dag.AskCall) (bool, error) {
+	ask := &question{AskCall: *call}
+	for {
+		ask.before = v.heard.Load()
+		for q := ask.before; q != nil; q = q.before {
+			if q.Key == call.Key {
+				return false, call.Repeats(&q.AskCall)
+			}
+		}
+		if v.heard.CompareAndSwap(ask.before, ask) {
+			return true, nil
+		}
+	}
 }
 
 // put adds to what the visit waits for.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -100,6 +102,41 @@ func TestAskMessagesThatDoNotCount(t *testing.T) {
 		}
 		if posts, err := store.Posts(t.Context(), run); len(posts) > 0 || err != nil {
 			t.Errorf("the posts %v are left, %v", posts, err)
+		}
+	}
+}
+
+// A key is of one question in a visit: another one, or one for another type, is refused, before the
+// first has its answer and afterwards. The same one may be asked as often as the node likes.
+func TestAskOneQuestionForEachKey(t *testing.T) {
+	again := func(ctx context.Context) error { _, err := dag.Ask[string](ctx, "ok", "publish?"); return err }
+	for name, second := range map[string]func(context.Context) error{
+		"the same":     again,
+		"another":      func(ctx context.Context) error { _, err := dag.Ask[string](ctx, "ok", "print?"); return err },
+		"another type": func(ctx context.Context) error { _, err := dag.Ask[bool](ctx, "ok", "publish?"); return err },
+	} {
+		var store memory.Store
+		d := process(t, effectNode(t, func(ctx context.Context, s *Tale) error {
+			answer, first := dag.Ask[string](ctx, "ok", "publish?")
+			s.Word.Set(answer)
+			err := second(ctx)
+			var misuse *dag.ArgumentError
+			if errors.As(err, &misuse) != (name != "the same") || misuse != nil && !strings.Contains(err.Error(), "give each question a key of its own") {
+				t.Errorf("%s: behind %v Ask returned %v", name, first, err)
+			}
+			return first
+		}, dag.Policy{}), &store, dispatcher.Options{})
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "pay")
+		if len(res.Interrupts) != 1 || string(res.Interrupts[0].Question) != `"publish?"` {
+			t.Errorf("%s: what waits is %v", name, res.Interrupts)
+		}
+		if err := d.Answer(t.Context(), run, "", "yes"); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Run(t.Context(), run, nil)
+		if completes(t, res, err); res.State.Word.Get() != "yes" {
+			t.Errorf("%s: the answer is %q", name, res.State.Word.Get())
 		}
 	}
 }

@@ -40,7 +40,8 @@ type visit struct {
 	at       int32  // its place in flight
 	next     *visit // landed before it
 
-	asks    atomic.Pointer[question]         // the last one asked
+	heard   atomic.Pointer[question]         // the last one asked, of each key once
+	asks    atomic.Pointer[question]         // the last one asked that has no answer
 	depends atomic.Pointer[dependency]       // the last one told
 	fails   atomic.Pointer[dag.InDoubtError] // the first effect in doubt that lets the visit fail
 	unsaid  atomic.Bool                      // an effect is in doubt of which the node can't say what happened

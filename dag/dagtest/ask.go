@@ -24,6 +24,12 @@ type Answer struct {
 func (s visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 	info, ended := s.Reply(call.Key)
 	s.v.mu.Lock()
+	if first, again := s.heard[call.Key]; !again {
+		s.heard[call.Key] = call
+	} else if err := call.Repeats(&first); err != nil {
+		s.v.mu.Unlock()
+		return nil, err
+	}
 	s.v.asked = append(s.v.asked, Question{
 		Key: call.Key, Question: call.Question, Want: call.Want, Answered: ended,
 		Within: call.Within, Until: call.Until, Default: call.Default,

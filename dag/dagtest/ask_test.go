@@ -51,6 +51,27 @@ func TestAskEnds(t *testing.T) {
 	}
 }
 
+// One key is one question in an attempt, as in a run. Another attempt may ask another.
+func TestAskOneQuestionForEachKey(t *testing.T) {
+	v := &dagtest.Visit{Answers: map[string]any{"word": "this"}}
+	for _, question := range []string{"which?", "what?"} {
+		ctx := dagtest.Context(t.Context(), v)
+		if _, err := dag.Ask[string](ctx, "word", question); err != nil {
+			t.Errorf("Ask returned %v", err)
+		}
+		var misuse *dag.ArgumentError
+		if _, err := dag.Ask[string](ctx, "word", "how?"); !errors.As(err, &misuse) {
+			t.Errorf("of another question Ask returned %v", err)
+		}
+		if _, err := dag.Ask[int](ctx, "word", question); !errors.As(err, &misuse) {
+			t.Errorf("for another type Ask returned %v", err)
+		}
+	}
+	if n := len(v.Asked()); n != 2 {
+		t.Errorf("%d questions were asked", n)
+	}
+}
+
 // What a run would not do is refused: a question that never expires can't have, and an answer
 // has to fit. The options of a question are what Asked tells.
 func TestAskScriptRefused(t *testing.T) {

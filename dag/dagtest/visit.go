@@ -75,7 +75,7 @@ func Context(ctx context.Context, v *Visit) context.Context {
 	if v == nil {
 		v = &Visit{}
 	}
-	s := visit{v: v}
+	s := visit{v: v, heard: map[string]dag.AskCall{}}
 	if v.Settings != nil {
 		raw, err := encode(v.Settings)
 		if err != nil {
@@ -104,6 +104,7 @@ func (v *Visit) Emitted() []Emission {
 type visit struct {
 	v        *Visit
 	settings json.RawMessage
+	heard    map[string]dag.AskCall // the first question of each key; v.mu guards it
 }
 
 func (s visit) Key() string {

@@ -96,6 +96,7 @@ func TestGatesThatCannotBe(t *testing.T) {
 	for _, name := range []string{
 		"", "pay", "round/*", "rounds/3/pay", "rounds/1", "rounds/*/?/pay", "all/0", "[", "rounds/[", "rounds/pay#",
 		"rounds/pay#[", "rounds#charge", "tree#charge", "#charge", "nobody#charge", "\xff", "tree/[a-k]eaf",
+		"nobod*#charge", "tree/[a-k]eaf#charge", "round/*#*",
 	} {
 		if _, err := dispatcher.New(g, new(memory.Store), gated(dispatcher.Gates{Names: []string{"rounds/pay", name}})); !isOptionError(err) {
 			t.Errorf("the name %q: New returned %v", name, err)

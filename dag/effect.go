@@ -177,7 +177,7 @@ func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context
 		return kept, err
 	}
 	if err := json.Unmarshal(raw, &kept); err != nil {
-		return kept, fmt.Errorf("dag: output of effect %q: %w", key, err)
+		return kept, fmt.Errorf("dag: output of effect %q: what was kept is of another type: %w: go back before it with Rewind or Fork", key, err)
 	}
 	return kept, nil
 }

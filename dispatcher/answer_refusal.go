@@ -52,6 +52,9 @@ func (p *pending) pauses() bool {
 	return (p.kind == kindBefore || p.kind == kindAfter) && p.ask.By == ""
 }
 
+// asks reports whether a person has to answer the interrupt.
+func (p *pending) asks() bool { return !p.pauses() }
+
 // unawaited says why nobody waits for the answer to an interrupt.
 func (c *core) unawaited(ctx context.Context, id, interrupt string) error {
 	for e, err := range c.store.Read(ctx, id, 0, 0) {

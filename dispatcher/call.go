@@ -80,7 +80,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 	old := w.how.old() && !w.orStart
 	if old {
 		if _, err := c.store.Stat(ctx, r.id); err != nil {
-			return early{err: missing(err)}
+			return early{err: w.missing(err)}
 		}
 	}
 	lease, err := c.acquire(ctx, r.id)

@@ -62,7 +62,7 @@ func (v *visit) claim(call dag.EffectCall, digest string) (was, claim *effect, e
 		case was.state == 0 && was.digest != "":
 			return nil, nil, errors.New("dag: an effect of this key is under way")
 		case was.state != 0 && was.digest != digest:
-			return nil, nil, dag.ErrInputChanged
+			return nil, nil, fmt.Errorf("%w: give it the one that it had, or go back before it with Rewind or Fork", dag.ErrInputChanged)
 		case was.state == effectEnded, was.state == effectLost:
 			return was, nil, nil
 		case was.state == effectBegun && !call.Replayable:

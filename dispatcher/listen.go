@@ -3,8 +3,11 @@ package dispatcher
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+
+	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // Now, as [Listen.Since], means that a reader wants only what comes from now on.
@@ -14,7 +17,8 @@ const Now = ^uint64(0)
 // the log from the first one on.
 type Listen struct {
 	// Since is the number of the last entry that the reader has seen: it gets those behind
-	// it. Zero means all.
+	// it. Zero means all. In a run that was trimmed the least is one less than the First of the
+	// *checkpoint.TrimmedError.
 	Since uint64
 	// Tail goes on at the end of the log with what becomes true from then on, live notices
 	// included. False ends there. A Stream goes on until its call returns, whatever Tail says.
@@ -58,7 +62,17 @@ func (c *core) events(ctx context.Context, id string, l Listen) iter.Seq2[Event,
 			err = rd.read(ctx, nil)
 		}
 		if err != nil && err != errLeft {
-			yield(Event{}, c.refuse(id, err))
+			yield(Event{}, c.refuse(id, listenFrom(err)))
 		}
 	}
+}
+
+// listenFrom adds to the error of a reader what to give as Since in a run that was trimmed: the
+// number of the last entry that is gone.
+func listenFrom(err error) error {
+	var t *checkpoint.TrimmedError
+	if !errors.As(err, &t) {
+		return err
+	}
+	return fmt.Errorf("%w, with a Since of %d", err, t.First-1)
 }

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -28,4 +29,15 @@ func (m *machine) beginTurn(x *fact, was checkpoint.Status) error {
 		m.shelf.begun(m.turn)
 	}
 	return f.given(x)
+}
+
+// unfinished says how a run that is not completed is brought to its end.
+func (m *machine) unfinished() string {
+	switch {
+	case m.status == checkpoint.StatusFailed && m.deadEnd():
+		return "it would only fail again: go back with Rewind"
+	case m.status == checkpoint.StatusInterrupted && slices.ContainsFunc(m.pendings(), (*pending).asks):
+		return "Answer what it waits for, and bring it to its end with Resume"
+	}
+	return "bring it to its end with Resume"
 }

@@ -103,6 +103,9 @@ func (e *OpenEffect) advice(m *machine, live bool) string {
 		return fmt.Sprintf("Answer interrupt %s with Approve or Reject: it has not begun.", e.Interrupt)
 	case e.Phase == PhaseApproved:
 		return "Nothing to do: it was approved, has not begun, and begins when the run goes on."
+	case e.Phase == PhaseEnded && t != nil && t.phase == failing:
+		return "It is not done again, and its visit gets the output that was kept. If the visit fails because it has " +
+			"another input now (dag.ErrInputChanged), or wants another output, go back before the effect with Rewind or Fork."
 	case e.Phase == PhaseEnded:
 		return "Nothing to do: it is not done again, and its visit gets the output that was kept."
 	case e.Phase == PhaseLost:

@@ -19,7 +19,7 @@ func (r *run) resumable(w *wishes) early {
 	was := m.status
 	switch {
 	case w.how == modeTurn:
-		return early{rep, r.c.refuse(r.id, fmt.Errorf("%w: it is %s: bring it to its end with Resume, or leave the input with Enqueue", ErrNotCompleted, was))}
+		return early{rep, r.c.refuse(r.id, fmt.Errorf("%w: it is %s: %s, or leave the input with Enqueue", ErrNotCompleted, was, m.unfinished()))}
 	case was == checkpoint.StatusCompleted && w.how != modeResume:
 		return early{rep, r.c.refuse(r.id, unfit)}
 	case was == checkpoint.StatusCompleted:

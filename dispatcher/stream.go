@@ -40,7 +40,7 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 		err = rd.begin(context.WithoutCancel(ctx))
 	}
 	if err != nil {
-		return nil, c.refuse(id, err), false
+		return nil, c.refuse(id, listenFrom(err)), false
 	}
 	of, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
@@ -67,7 +67,7 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 		return nil, nil, true
 	}
 	if readErr != nil {
-		err = errors.Join(err, c.refuse(id, readErr))
+		err = errors.Join(err, c.refuse(id, listenFrom(readErr)))
 	}
 	return rep, err, false
 }

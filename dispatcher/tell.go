@@ -33,6 +33,14 @@ func missing(err error) error {
 	return err
 }
 
+// missing is missing, of a call that may have been meant to begin the run.
+func (w *wishes) missing(err error) error {
+	if err = missing(err); w.how == modeTurn && errors.Is(err, checkpoint.ErrNotFound) {
+		return fmt.Errorf("%w, or with this Turn and OrStart", err)
+	}
+	return err
+}
+
 // cancelRun is Cancel: an entry in the log of a run at rest, a post to a live one.
 func (c *core) cancelRun(ctx context.Context, id string, cause error, options []RunOption) error {
 	if err := c.exists(ctx, id); err != nil {

@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -71,6 +72,14 @@ func TestTrimmedRunGoesOn(t *testing.T) {
 			if !errors.Is(err, checkpoint.ErrTrimmed) {
 				t.Errorf("events of what was dropped are %v", err)
 			}
+			advises(t, err, fmt.Sprintf("its log begins at entry %d: read from there, with a Since of %d", info.First, info.First-1))
+		}
+		heard := info.First - 1 // the way that the error shows
+		for e, err := range d.Events(t.Context(), run, dispatcher.Listen{Since: heard, States: true}) {
+			if err != nil || e.Seq != heard+1 {
+				t.Errorf("behind entry %d comes %d, %v", heard, e.Seq, err)
+			}
+			heard = e.Seq
 		}
 		trimVerified(t, store, run)
 		unchanged(t, trimReads{store}, run, func() { // there is nothing more to drop

@@ -194,7 +194,7 @@ func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
 		case how == modeEnqueue && o.name != "Message":
 			return nil, &OptionError{o.name, "is not for Enqueue, which takes Message alone: give it to the call that runs"}
 		case how == modeAct && o.name != "Author" && o.name != "Because":
-			return nil, &OptionError{o.name, "is not for a call that runs nothing, which takes Author alone"}
+			return nil, &OptionError{o.name, "is for calls that run something: this one takes Author, and Because if it answers"}
 		case how != modeAct && (o.name == "Author" || o.name == "Because"):
 			return nil, &OptionError{o.name, "is for calls that change a run and run nothing"}
 		case how != modeEnqueue && o.name == "Message":

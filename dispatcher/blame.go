@@ -141,11 +141,14 @@ func (c *core) blaming(ctx context.Context, id string, upTo uint64) (*blaming, *
 	if err != nil {
 		return nil, nil, err
 	}
-	left := c.opts.Limits.DecodeBytes
 	info, err := c.store.Stat(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
+	for len(spans) > 1 && spans[1].from < info.First {
+		spans = spans[1:]
+	}
+	left := c.opts.Limits.DecodeBytes
 	if info.First > 1 {
 		at, err := c.behind(ctx, m, &info, min(upTo, info.First-1))
 		if err == nil {
@@ -160,7 +163,6 @@ func (c *core) blaming(ctx context.Context, id string, upTo uint64) (*blaming, *
 			return nil, nil, &checkpoint.TrimmedError{Run: id, First: info.First}
 		}
 		s.from = max(s.from, info.First)
-		m.generation = s.generation
 		for e, err := range c.store.Read(ctx, id, s.from, s.to) {
 			if err == nil {
 				size := len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
@@ -184,8 +186,15 @@ func (c *core) blaming(ctx context.Context, id string, upTo uint64) (*blaming, *
 func (c *core) blameEntry(ctx context.Context, b *blaming, m *machine, e *checkpoint.Entry) error {
 	own := *e // writers keep its texts
 	var was json.RawMessage
-	if e.Kind == checkpoint.Migrated && m.root != nil {
+	switch {
+	case e.Kind == checkpoint.Migrated && m.root != nil:
 		was = m.root.view.AppendJSON(nil)
+	case e.Kind == checkpoint.Rewound: // what was abandoned before it, and how often, was left out
+		var next struct{ Machine struct{ Generation int } }
+		if err := json.Unmarshal(e.Data, &next); err != nil {
+			return &checkpoint.CorruptError{Run: b.run, Seq: e.Seq, Reason: err.Error()}
+		}
+		m.generation = next.Machine.Generation - 1
 	}
 	err := b.before(m, &own)
 	if err != nil {
@@ -211,7 +220,7 @@ func (c *core) blameOrigin(ctx context.Context, b *blaming, m *machine, e *check
 	from := m.lineage[len(m.lineage)-1]
 	was, at, err := c.blaming(ctx, from.Run, from.Seq)
 	var limit *LimitError
-	if errors.As(err, &limit) || ctx.Err() != nil {
+	if errors.As(err, &limit) || err != nil && !unreadable(err) {
 		return err
 	}
 	if err != nil || at.plan.Digest != m.plan.Digest || !bytes.Equal(at.root.view.AppendJSON(nil), m.root.view.AppendJSON(nil)) {
@@ -219,48 +228,4 @@ func (c *core) blameOrigin(ctx context.Context, b *blaming, m *machine, e *check
 	}
 	b.frames, b.visits, b.turn = was.frames, was.visits, m.turn
 	return nil
-}
-
-// A span is a part of a log.
-type span struct {
-	from, to   uint64
-	generation int // before it
-}
-
-// spans are the parts of a log that led to an entry: without what was abandoned before it.
-func (c *core) spans(ctx context.Context, id string, upTo uint64) ([]span, error) {
-	var rewound []span
-	for e, err := range c.store.Read(ctx, id, 0, upTo) {
-		if err != nil {
-			return nil, err
-		}
-		if e.Kind != checkpoint.Rewound {
-			continue
-		}
-		var d checkpoint.Rewinding
-		if err := json.Unmarshal(e.Data, &d); err != nil {
-			return nil, &checkpoint.CorruptError{Run: id, Seq: e.Seq, Reason: err.Error()}
-		}
-		rewound = append(rewound, span{from: e.Seq, to: d.To, generation: len(rewound)})
-	}
-	return spansOf(rewound, upTo), nil
-}
-
-// spansOf are the parts of a log that led to an entry. Of a rewinding, from is its entry and to is
-// where it goes back to.
-func spansOf(rewound []span, upTo uint64) (spans []span) {
-	for to := upTo; ; {
-		for len(rewound) > 0 && rewound[len(rewound)-1].from > to {
-			rewound = rewound[:len(rewound)-1]
-		}
-		if len(rewound) == 0 {
-			spans = append(spans, span{from: 1, to: to})
-			break
-		}
-		last := rewound[len(rewound)-1]
-		spans = append(spans, span{last.from, to, last.generation})
-		to = last.to
-	}
-	slices.Reverse(spans)
-	return spans
 }

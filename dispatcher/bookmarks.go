@@ -32,7 +32,7 @@ const (
 
 // put keeps where a chronicle stands. It may be used on.
 func (b *bookmarks) put(h *hindsight, t *chronicle) {
-	mark := &bookmark{hindsight: h, size: t.root.size()}
+	mark := &bookmark{hindsight: h, size: t.root.size() + len(t.held)}
 	if mark.size > bookmarksKnown {
 		return
 	}

@@ -21,6 +21,7 @@ type chronicle struct {
 	seq  uint64 // of the entry that it has heard last
 	turn int
 	root *chapter
+	held map[string]string // visits that wait to begin: their paths, by the ids of the interrupts
 }
 
 // A chapter is what a chronicle knows of a frame, or of a visit that holds frames.
@@ -121,6 +122,16 @@ func damaged(run string, seq uint64, err error) error {
 // visit takes an entry of a visit. It makes no checkpoint.
 func (t *chronicle) visit(e *checkpoint.Entry) error {
 	switch e.Kind {
+	case checkpoint.Interrupted:
+		var i checkpoint.Interrupt
+		if err := json.Unmarshal(e.Data, &i); err != nil {
+			return err
+		}
+		if i.Kind == kindBefore {
+			t.hold(e.ID, strings.Clone(e.Path))
+		}
+	case checkpoint.Answered:
+		return t.answered(e)
 	case checkpoint.Entered:
 		t.entered(e)
 	case checkpoint.Done:
@@ -171,6 +182,41 @@ func (t *chronicle) entered(e *checkpoint.Entry) {
 	*t.of(e.Path) = chapter{items: len(e.Data) > 0}
 }
 
+// hold notes that a visit waits before it begins.
+func (t *chronicle) hold(id, path string) {
+	if t.held == nil {
+		t.held = map[string]string{}
+	}
+	t.held[strings.Clone(id)] = path
+}
+
+// release forgets that a visit, and what is inside it, waits before it begins.
+func (t *chronicle) release(path string) {
+	maps.DeleteFunc(t.held, func(_, held string) bool { return held == path || strings.HasPrefix(held, path+"/") })
+}
+
+// answered ends a visit that was not to begin.
+func (t *chronicle) answered(e *checkpoint.Entry) error {
+	path, ok := t.held[e.ID]
+	if !ok {
+		return nil
+	}
+	var a checkpoint.Answer
+	if err := json.Unmarshal(e.Data, &a); err != nil {
+		return err
+	}
+	var v Verdict
+	if err := json.Unmarshal(a.Value, &v); err != nil {
+		return err
+	}
+	delete(t.held, e.ID)
+	if v == Reject {
+		t.release(path)
+		t.end(path, true)
+	}
+	return nil
+}
+
 // end notes that a visit has ended; over says that nothing of what it holds goes on.
 func (t *chronicle) end(path string, over bool) {
 	name := path[strings.LastIndexByte(path, '/')+1:]
@@ -191,6 +237,7 @@ func (t *chronicle) void(paths []string) {
 		h := t.of(frameOf(path))
 		delete(h.ended, name)
 		delete(h.inner, name)
+		t.release(path)
 	}
 }
 
@@ -215,8 +262,13 @@ func (t *chronicle) thaw(ctx context.Context, c *core, z *frozenMachine) error {
 
 // stand begins the chronicle anew where a machine stands.
 func (t *chronicle) stand(m *machine) {
-	t.turn, t.root = m.turn, &chapter{}
+	t.turn, t.root, t.held = m.turn, &chapter{}, nil
 	t.tell(m.root)
+	for _, p := range m.pendings() {
+		if p.kind == kindBefore {
+			t.hold(p.id, p.t.path())
+		}
+	}
 }
 
 // tell takes over a frame, and those inside it.
@@ -257,7 +309,7 @@ func comparePart(a, b string) int {
 // clone is a chronicle of its own.
 func (t *chronicle) clone() *chronicle {
 	next := *t
-	next.root = t.root.clone()
+	next.root, next.held = t.root.clone(), maps.Clone(t.held)
 	return &next
 }
 

@@ -15,7 +15,7 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 	if err != nil {
 		return nil, checkpoint.Head{}, err
 	}
-	m, _, err := c.loadFrom(ctx, &info, upTo, func(*checkpoint.Entry) {})
+	m, _, err := c.loadFrom(ctx, &info, upTo, func(*checkpoint.Entry) error { return nil })
 	if err != nil {
 		return nil, checkpoint.Head{}, err
 	}
@@ -24,7 +24,7 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 
 // loadFrom is load for who wants to see the entries that are read: those behind the one that is
 // returned.
-func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64, hear func(*checkpoint.Entry)) (*machine, uint64, error) {
+func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64, hear func(*checkpoint.Entry) error) (*machine, uint64, error) {
 	id := info.Run
 	if info.Head.Seq == 0 {
 		return nil, 0, checkpoint.ErrNotFound
@@ -49,7 +49,9 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 			return nil, 0, err
 		}
 		m.read += size
-		hear(&e)
+		if err := hear(&e); err != nil {
+			return nil, 0, err
+		}
 		if err := c.replay(ctx, m, id, e); err != nil {
 			return nil, 0, err
 		}
@@ -68,7 +70,7 @@ func (c *core) replay(ctx context.Context, m *machine, id string, e checkpoint.E
 	if x.Kind == checkpoint.Rewound {
 		x.more().seq = e.Seq
 	}
-	if err := c.planned(ctx, m, id, &x); err != nil {
+	if err := c.planned(ctx, m, id, e.Seq, &x); err != nil {
 		return err
 	}
 	if err := m.apply(&x); err != nil {

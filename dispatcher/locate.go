@@ -116,14 +116,19 @@ func (c *core) last(ctx context.Context, id string) (Checkpoint, error) {
 		return Checkpoint{}, err
 	}
 	var seq uint64
-	err = c.backward(ctx, &h.info, h.info.Head.Seq, func(e *checkpoint.Entry) bool {
+	err = c.backward(ctx, &h.info, h.info.Head.Seq, func(e *checkpoint.Entry) (bool, error) {
 		if isCheckpoint(e) {
-			seq = max(seq, e.Seq)
+			seq = e.Seq
 		}
-		return seq == 0
+		return seq == 0, nil
 	})
-	if err != nil || seq == 0 {
+	switch {
+	case err != nil:
 		return Checkpoint{}, err
+	case seq == 0 && len(h.info.Pins) > 0:
+		seq = h.info.Pins[len(h.info.Pins)-1].Seq
+	case seq == 0:
+		return Checkpoint{}, &checkpoint.TrimmedError{Run: id, First: h.info.First}
 	}
 	return c.checkpointAt(ctx, h, seq)
 }
@@ -202,7 +207,7 @@ func (r *reading) skip(ctx context.Context, before func(*machine) bool) error {
 
 // backward reads the log from an entry back, in pieces which it reads forward, each twice as long as
 // the one before, until the caller says behind one that it has what it wants.
-func (c *core) backward(ctx context.Context, info *checkpoint.Info, to uint64, more func(*checkpoint.Entry) bool) error {
+func (c *core) backward(ctx context.Context, info *checkpoint.Info, to uint64, more func(*checkpoint.Entry) (bool, error)) error {
 	wanted := true
 	for size := uint64(32); wanted && to >= max(info.First, 1); size *= 2 {
 		from := max(info.First, 1)
@@ -210,10 +215,12 @@ func (c *core) backward(ctx context.Context, info *checkpoint.Info, to uint64, m
 			from = max(from, to-size+1)
 		}
 		for e, err := range c.store.Read(ctx, info.Run, from, to) {
+			if err == nil {
+				wanted, err = more(&e)
+			}
 			if err != nil {
 				return err
 			}
-			wanted = more(&e)
 		}
 		to = from - 1
 	}

@@ -82,6 +82,12 @@ type odd struct {
 	collected  []dag.Failure // of an Each that is done: of its items
 }
 
+// none reports whether it says nothing. The rest of it means something only beside these.
+func (o *odd) none() bool {
+	return o.attempts == 0 && o.failure == nil && !o.unfollowed && !o.passed && o.approved == nil && o.grants == nil &&
+		!o.entered && o.asks == nil && o.answers == nil && o.collected == nil
+}
+
 // took reports whether one of the outcomes named is one that the visit chose.
 func (t *task) took(on []string) bool {
 	if t.node.Kind != dag.KindChoose {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 
 	"github.com/pawlgo/pawl/dag"
 )
@@ -181,7 +180,7 @@ func (m *machine) thawTask(z *frozenTask, f *frame) error {
 	if o.asks, err = m.thawPendings(z.Asks, f); err != nil {
 		return err
 	}
-	if !reflect.ValueOf(o).IsZero() {
+	if !o.none() {
 		t.odd = &o
 	}
 	if z.Inner != nil {

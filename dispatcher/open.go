@@ -112,7 +112,7 @@ func (c *core) open(ctx context.Context, id string) (*Opened, error) {
 	if err != nil {
 		return nil, c.refuse(id, err)
 	}
-	given := inputs{}
+	given := inputs{run: id, by: map[string]json.RawMessage{}}
 	m, from, err := c.loadFrom(ctx, &info, 0, given.hear)
 	if err != nil {
 		return nil, c.refuse(id, err)
@@ -131,28 +131,42 @@ func (c *core) open(ctx context.Context, id string) (*Opened, error) {
 	return o, nil
 }
 
-// inputs are what effects were given, by its digest.
-type inputs map[string]json.RawMessage
-
-func (n inputs) hear(e *checkpoint.Entry) {
-	var b checkpoint.BegunEffect
-	if e.Kind == checkpoint.EffectBegun && json.Unmarshal(e.Data, &b) == nil {
-		n[b.Digest] = slices.Clone(b.Input)
-	}
+// inputs are what effects of the open superstep were given, by its digest.
+type inputs struct {
+	run string
+	by  map[string]json.RawMessage
 }
 
-// fillInputs adds what effects were given that have ended: the machine keeps it of those alone
+func (n inputs) hear(e *checkpoint.Entry) error {
+	if e.Kind == checkpoint.Superstep && e.Path == "" {
+		clear(n.by) // its effects go
+	}
+	if e.Kind != checkpoint.EffectBegun {
+		return nil
+	}
+	var b checkpoint.BegunEffect
+	if err := json.Unmarshal(e.Data, &b); err != nil {
+		return &checkpoint.CorruptError{Run: n.run, Seq: e.Seq, Reason: err.Error()}
+	}
+	n.by[b.Digest] = slices.Clone(b.Input)
+	return nil
+}
+
+// fillInputs adds what effects were given that have ended: the machine keeps that of those alone
 // that have not. What the call has heard of is given; what is not there lies before the
 // snapshot with which it began, at an entry, and is looked for from there back. What was trimmed
 // is gone.
 func (c *core) fillInputs(ctx context.Context, info *checkpoint.Info, given inputs, from uint64, all []OpenEffect) error {
 	missing := func() bool {
-		return slices.ContainsFunc(all, func(e OpenEffect) bool { return e.Input == nil && e.Digest != "" && given[e.Digest] == nil })
+		return slices.ContainsFunc(all, func(e OpenEffect) bool { return e.Input == nil && e.Digest != "" && given.by[e.Digest] == nil })
 	}
 	if missing() {
-		err := c.backward(ctx, info, from, func(e *checkpoint.Entry) bool {
-			given.hear(e)
-			return missing()
+		err := c.backward(ctx, info, from, func(e *checkpoint.Entry) (bool, error) {
+			if e.Kind != checkpoint.EffectBegun {
+				return missing(), nil
+			}
+			err := given.hear(e)
+			return missing(), err
 		})
 		if err != nil {
 			return err
@@ -160,7 +174,7 @@ func (c *core) fillInputs(ctx context.Context, info *checkpoint.Info, given inpu
 	}
 	for i := range all {
 		if all[i].Input == nil {
-			all[i].Input = slices.Clone(given[all[i].Digest])
+			all[i].Input = slices.Clone(given.by[all[i].Digest])
 		}
 	}
 	return nil

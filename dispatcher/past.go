@@ -57,7 +57,20 @@ func (c *core) hindsight(ctx context.Context, id string) (*hindsight, error) {
 	return &hindsight{info, m.plan, m.tags, m.led(info.Head.Seq)}, nil
 }
 
-// led are the parts of the log that led to m, which stands at an entry.
+// A span is a part of a log.
+type span struct{ from, to uint64 }
+
+// spans are the parts of a log that led to an entry, oldest first: without what was abandoned
+// before it.
+func (c *core) spans(ctx context.Context, id string, upTo uint64) ([]span, error) {
+	m, _, err := c.load(ctx, id, upTo)
+	if err != nil {
+		return nil, err
+	}
+	return m.led(upTo), nil
+}
+
+// led are the parts of the log that led to m, which stands at an entry, oldest first.
 func (m *machine) led(at uint64) (spans []span) {
 	for _, a := range slices.Backward(m.lineage) {
 		if !a.Rewound {
@@ -66,7 +79,9 @@ func (m *machine) led(at uint64) (spans []span) {
 		spans = append(spans, span{from: a.At, to: at})
 		at = a.Seq
 	}
-	return append(spans, span{from: 1, to: at})
+	spans = append(spans, span{from: 1, to: at})
+	slices.Reverse(spans)
+	return spans
 }
 
 // abandoned reports whether the run was rewound to before an entry.

@@ -265,6 +265,37 @@ func TestPagesOfADeletedRun(t *testing.T) {
 	})
 }
 
+// A visit that was rejected before it began has failed, and is one of its superstep, wherever
+// somebody begins to read: before the interrupt, behind it, or behind the rejection.
+func TestPastOfARejectedVisit(t *testing.T) {
+	var w witness
+	b := dag.New[Tale]("rejected")
+	x := dag.Step(b, "x", w.sees(nil))
+	z := dag.Step(b, "z", w.sees(nil))
+	dag.Step(b, "instead", w.sees(nil), dag.All(x.Failed(), z))
+	g, store := frozen(t, b), new(memory.Store)
+	o := dispatcher.Options{InterruptBefore: []string{"x", "z"}}
+	d := process(t, g, store, o)
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "x", "z")
+	for _, i := range res.Interrupts {
+		v := dispatcher.Approve
+		if i.Path == "x" {
+			v = dispatcher.Reject
+		}
+		if err := d.Answer(t.Context(), run, i.ID, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	all, err := d.HistoryOf(t.Context(), run, dispatcher.HistoryFilter{})
+	if err != nil || len(all) != 3 || !slices.Equal(all[1].Visits, []string{"x", "z"}) || !slices.Equal(all[2].Visits, []string{"instead"}) {
+		t.Errorf("the past is %q, %v", pastLines(all), err)
+	}
+	samePast(t, run, store, 1, func() *dispatcher.Dispatcher[Tale] { return process(t, g, store, o) })
+}
+
 func BenchmarkPagesOfHistory(b *testing.B) {
 	var store pastReader
 	d, entries := pastRun(b, &store, 10_000)

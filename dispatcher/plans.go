@@ -39,8 +39,8 @@ func (c *core) planOf(ctx context.Context, id, digest string) (*dag.Plan, error)
 	return p, nil
 }
 
-// planned gives the machine, or the fact, the graph that an entry speaks of.
-func (c *core) planned(ctx context.Context, m *machine, id string, x *fact) error {
+// planned gives the machine, or the fact, the graph that an entry, of this number, speaks of.
+func (c *core) planned(ctx context.Context, m *machine, id string, seq uint64, x *fact) error {
 	var digest string
 	switch x.Kind {
 	case checkpoint.Opened:
@@ -57,13 +57,13 @@ func (c *core) planned(ctx context.Context, m *machine, id string, x *fact) erro
 	case checkpoint.Rewound:
 		var d checkpoint.Rewinding
 		if err := json.Unmarshal(x.Data, &d); err != nil {
-			return &checkpoint.CorruptError{Run: id, Reason: err.Error()}
+			return &checkpoint.CorruptError{Run: id, Seq: seq, Reason: err.Error()}
 		}
 		digest = d.Digest
 	case checkpoint.Migrated:
 		var d checkpoint.Migration
 		if err := json.Unmarshal(x.Data, &d); err != nil {
-			return &checkpoint.CorruptError{Run: id, Reason: err.Error()}
+			return &checkpoint.CorruptError{Run: id, Seq: seq, Reason: err.Error()}
 		}
 		digest = d.To
 	default:

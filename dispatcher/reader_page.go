@@ -107,7 +107,7 @@ func (rd *reader) telling(ctx context.Context, e *checkpoint.Entry) (t *telling,
 	if rd.m != nil {
 		x := said(*e, nil)
 		x.live = false
-		if err := rd.c.planned(ctx, rd.m, rd.run, &x); err != nil {
+		if err := rd.c.planned(ctx, rd.m, rd.run, e.Seq, &x); err != nil {
 			return nil, err
 		}
 		if err := rd.m.apply(&x); err != nil {

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -53,9 +54,9 @@ func (c *core) advise(ctx context.Context, e *StaleError, s staleness, m *machin
 	for {
 		p, err := c.unstuck(ctx, id, upTo, s, turn, step)
 		switch {
-		case err != nil && (id == e.Run || ctx.Err() != nil):
+		case err != nil && (id == e.Run || !unreadable(err)):
 			return err
-		case err != nil: // of another run, which can't be read: nobody needs it
+		case err != nil: // of another run: nobody needs it
 			return nil
 		case p.Seq > 0 && id == e.Run:
 			e.Rewind = c.shortest(ctx, p)
@@ -73,16 +74,15 @@ func (c *core) advise(ctx context.Context, e *StaleError, s staleness, m *machin
 // unstuck is the last checkpoint that led to an entry (0 is the head), up to a superstep, from
 // which a run can go on.
 func (c *core) unstuck(ctx context.Context, id string, upTo uint64, s staleness, turn, step int) (Checkpoint, error) {
-	if upTo == 0 {
-		upTo = math.MaxInt64
-	}
-	led, err := c.spans(ctx, id, upTo)
-	if err != nil {
-		return Checkpoint{}, err
-	}
 	h, err := c.hindsight(ctx, id)
 	if err != nil {
 		return Checkpoint{}, err
+	}
+	led := h.led
+	if upTo > 0 {
+		if led, err = c.spans(ctx, id, upTo); err != nil {
+			return Checkpoint{}, err
+		}
 	}
 	var all []Checkpoint
 	r := reading{c: c, of: h}
@@ -125,11 +125,22 @@ func (c *core) parent(ctx context.Context, id string) (string, uint64, error) {
 		return "", 0, err
 	}
 	m, _, err := c.load(ctx, info.Origin.Run, info.Origin.Seq)
-	if err != nil {
-		return "", 0, ctx.Err()
+	switch {
+	case err != nil && unreadable(err):
+		return "", 0, nil
+	case err != nil:
+		return "", 0, err
 	}
 	if m.fork(); checkpoint.BaseDigest(m.encode()) != info.Origin.Base {
 		return "", 0, nil
 	}
 	return info.Origin.Run, info.Origin.Seq, nil
+}
+
+// unreadable reports whether an error is about what a run has, and not about how its store does.
+func unreadable(err error) bool {
+	var limit *LimitError
+	return errors.As(err, &limit) || slices.ContainsFunc(
+		[]error{checkpoint.ErrNotFound, checkpoint.ErrTrimmed, checkpoint.ErrCursor, checkpoint.ErrCorrupt},
+		func(target error) bool { return errors.Is(err, target) })
 }

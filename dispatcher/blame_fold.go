@@ -44,11 +44,16 @@ func (t touches) copied() touches {
 	return next
 }
 
-// add adds later writes.
+// add adds later writes. Whoever wrote what was trimmed is one writer, of a frame's state and of what
+// is merged into it.
 func (t touches) add(later touches) {
 	for cell, w := range later {
 		if was := t[cell]; !w.whole {
-			w.whole, w.by = was.whole, append(was.by, w.by...)
+			more := w.by
+			if len(was.by) > 0 && len(more) > 0 && more[0].Kind == WroteBefore && more[0] == was.by[0] {
+				more = more[1:]
+			}
+			w.whole, w.by = was.whole, append(was.by, more...)
 		} else {
 			w.by = slices.Clip(w.by)
 		}

@@ -3,7 +3,9 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -107,5 +109,28 @@ func TestBlameGoesOnInTheOrigin(t *testing.T) {
 	completes(t, res, err)
 	if got := blameText(t, d, "fork", ""); !slices.Equal(got, gone) {
 		t.Errorf("beside another origin to blame are %q, want %q", got, gone)
+	}
+}
+
+// Whoever wrote what was trimmed is one writer: of the run's state, and of what a loop that was at
+// work had added to it.
+func TestBlameNamesTheTrimmedPastOnce(t *testing.T) {
+	var store memory.Store
+	g := blameGraph(t)
+	d := process(t, g, &store, dispatcher.Options{InterruptBefore: []string{"loop/3/draft"}})
+	res, err := d.Run(t.Context(), run, func(s *Tale) { s.Count.Add(5) })
+	rests(t, res, err, checkpoint.StatusInterrupted, "loop/3/draft")
+	if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := store.Stat(t.Context(), run)
+	if err != nil || info.First <= 1 {
+		t.Fatalf("the log begins at %d, %v", info.First, err)
+	}
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	want := fmt.Sprintf("Count: before at tale@%d, visit loop/3/draft attempt 2 at tale@", info.First-1)
+	if got := blameText(t, d, run, "", "Count"); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+		t.Errorf("to blame are %q, want %q and a number", got, want)
 	}
 }

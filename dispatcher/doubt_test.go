@@ -307,6 +307,37 @@ func TestDoubtOfAReplayable(t *testing.T) {
 	}
 }
 
+// Of a visit that is over nothing can be said any more, and it is not said that it has not begun.
+func TestDoubtOfAVisitThatIsOver(t *testing.T) {
+	b := dag.New[Tale]("over")
+	route := dag.Route(b, "route", func(context.Context, *Tale) (way, error) { return "left", nil }, []way{"left", "right"})
+	pay := dag.Step(b, "pay", func(ctx context.Context, _ *Tale) error {
+		_, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) { return "", errDoubtReset })
+		if !errors.Is(err, dag.ErrInDoubt) {
+			t.Errorf("the effect returned %v", err)
+		}
+		return nil // the node decides
+	}, route.On("left"))
+	never := dag.Step(b, "never", nothing[Tale], route.On("right"))
+	dag.Step(b, "last", nothing[Tale], dag.Any(pay, never))
+	store := new(memory.Store)
+	d := process(t, frozen(t, b), store, dispatcher.Options{InterruptBefore: []string{"last"}})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "last")
+	for visit, says := range map[string]string{
+		"pay": "its visit has ended, and what that did", "never": "its visit was skipped",
+		"last": "it has not begun", "other": "no such visit is open",
+	} {
+		unchanged(t, store, run, func() {
+			err := d.Resolve(t.Context(), run, visit, "charge", dispatcher.Happened("x"))
+			if !errors.Is(err, dispatcher.ErrNotInDoubt) {
+				t.Errorf("%s: Resolve returned %v", visit, err)
+			}
+			advises(t, err, says)
+		})
+	}
+}
+
 // What has ended, or did not happen, is in no doubt.
 func TestDoubtOfWhatIsKnown(t *testing.T) {
 	for _, test := range []struct {

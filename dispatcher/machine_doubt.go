@@ -32,10 +32,14 @@ func (m *machine) doubted(x *fact, p *pending) bool {
 // resolvable says why it can't be said what came of an effect, "" if it can. It can of one that
 // is replayable as well: then it is not done again, or anew.
 func (m *machine) resolvable(path, key string) string {
-	e := m.effects[path][key]
+	e, t := m.effects[path][key], m.find(path)
 	switch {
-	case e == nil && m.find(path) == nil:
-		return "there is no such visit"
+	case e == nil && t == nil:
+		return "no such visit is open"
+	case e == nil && t.phase == skipped:
+		return "its visit was skipped"
+	case e == nil && (t.phase == finished || t.phase == lapsed || t.phase.settled()):
+		return "its visit has ended, and what that did about the effect is what counts"
 	case e == nil:
 		return "it has not begun"
 	case e.state == effectEnded || e.state == effectLost:
@@ -43,7 +47,7 @@ func (m *machine) resolvable(path, key string) string {
 	case e.state == effectNotDone:
 		return "it did not happen, and the log knows"
 	}
-	if m.find(path) == nil && !m.meets(path) {
+	if t == nil && !m.meets(path) {
 		return "the frame around its visit has ended"
 	}
 	return ""

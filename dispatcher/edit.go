@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -122,7 +123,9 @@ func (w *editing) amend(ctx context.Context, a *amendment) error {
 		return nil
 	}
 	if err := f.hidden(state.Write{Visit: "the edit", Delta: written}, w.void); err != nil {
-		return err
+		var hides *state.ConflictError
+		errors.As(err, &hides)
+		return fmt.Errorf("%w: name %q in EditOptions.Void, and it runs again behind the edit", err, hides.Visits[1])
 	}
 	e := checkpoint.Entry{Kind: checkpoint.Edited, Path: f.path, Step: f.step}
 	if !written.IsZero() {
@@ -154,7 +157,8 @@ func (w *editing) frame(m *machine) (*frame, error) {
 	for _, path := range w.o.Void {
 		t := m.find(path)
 		if t == nil || !t.voidable() || !t.frame.isIn(f) {
-			return nil, &OptionError{"Void", fmt.Sprintf("names %q, which is no visit of the open superstep of the frame, or inside it, that has anything to void", path)}
+			return nil, &OptionError{"Void", fmt.Sprintf("names %q, which is no visit of the open superstep of the frame, or inside it, that has anything to void: %s",
+				path, f.toVoid())}
 		}
 		w.void[t] = true
 	}

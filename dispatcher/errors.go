@@ -230,12 +230,15 @@ type ItemsChangedError struct {
 
 func (e *ItemsChangedError) Error() string {
 	if e.Was.Count != e.Is.Count {
-		return fmt.Sprintf("dispatcher: the items of %s have changed: there were %d, there are %d",
-			e.Path, e.Was.Count, e.Is.Count)
+		return fmt.Sprintf("dispatcher: the items of %s have changed: there were %d, there are %d: %s",
+			e.Path, e.Was.Count, e.Is.Count, itemsAnew)
 	}
-	return fmt.Sprintf("dispatcher: the items of %s have changed: their digest was %s, is %s",
-		e.Path, short(e.Was.Digest), short(e.Is.Digest))
+	return fmt.Sprintf("dispatcher: the items of %s have changed: their digest was %s, is %s: %s",
+		e.Path, short(e.Was.Digest), short(e.Is.Digest), itemsAnew)
 }
+
+// itemsAnew is what to do about items that have changed.
+const itemsAnew = "an Edit that names it in EditOptions.Void has it begin anew"
 
 // An OptionError says which option New, or a call, can't accept. Nothing has happened.
 type OptionError struct {

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/state"
@@ -123,6 +124,33 @@ func (t *task) shares() bool { return t.inner != nil && records(t.node) }
 // voidable reports whether an edit may void what the visit did: it has finished, or is at work
 // on a frame that it holds.
 func (t *task) voidable() bool { return t.keeps() || t.phase == inside }
+
+// toVoid says what an edit of f may void.
+func (f *frame) toVoid() string {
+	const most = 10
+	switch paths := f.voidables(nil, most+1); {
+	case len(paths) == 0:
+		return "nothing has"
+	case len(paths) > most:
+		return "these have, and others: " + strings.Join(paths[:most], ", ")
+	default:
+		return "these have: " + strings.Join(paths, ", ")
+	}
+}
+
+// voidables adds the visits of f, and inside it, that can be voided, until there are most.
+func (f *frame) voidables(paths []string, most int) []string {
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		if len(paths) < most && t.voidable() {
+			paths = append(paths, t.path())
+		}
+		if t.inner != nil {
+			paths = t.inner.voidables(paths, most)
+		}
+	}
+	return paths
+}
 
 // hidden reports what would hide an edit of f, as a *state.ConflictError: a visit that has
 // finished and is not merged yet, or a Loop or Each so far, if it wrote exclusively to what the

@@ -181,6 +181,7 @@ func TestTimeEditThatWouldBeHidden(t *testing.T) {
 				if !errors.As(err, &conflict) || conflict.Visits[1] != c.by || conflict.Key != c.key && c.key != "" {
 					t.Errorf("%s: %v", name, err)
 				}
+				advises(t, err, fmt.Sprintf("name %q in EditOptions.Void", c.by))
 			})
 		}
 		timeEdit(t, d, dispatcher.EditOptions{}, func(s *Tale) { // none of it is hidden
@@ -270,6 +271,7 @@ func TestTimeEditBesideItems(t *testing.T) {
 			if !errors.As(err, &changed) || changed.Path != "review" || changed.Is.Count != 4 {
 				t.Errorf("an edit that changes the items: %v", err)
 			}
+			advises(t, err, "an Edit that names it in EditOptions.Void has it begin anew")
 			err = d.Edit(t.Context(), run, func(s *Tale) { s.Word.Set("x") }, dispatcher.EditOptions{Frame: "review"})
 			var refused *dispatcher.OptionError
 			if !errors.As(err, &refused) {

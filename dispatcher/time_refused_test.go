@@ -124,6 +124,8 @@ func TestTimeEditRefused(t *testing.T) {
 				}
 			})
 		}
+		advises(t, d.Edit(t.Context(), run, nothing, dispatcher.EditOptions{Void: []string{"other"}}), "these have: loop, beside")
+		advises(t, d.Edit(t.Context(), run, nothing, dispatcher.EditOptions{Frame: "loop", Void: []string{"beside"}}), "nothing has")
 		unchanged(t, store, run, func() {
 			if err := d.Edit(t.Context(), run, nothing, dispatcher.EditOptions{Reason: "none"}); err != nil {
 				t.Errorf("an edit of nothing: %v", err)
@@ -235,5 +237,24 @@ func TestTimeEditOfAChangedGraph(t *testing.T) {
 	}
 	if res.State.Word.Get() != "x" {
 		t.Errorf("in the end the state is %s", asJSON(t, res.State))
+	}
+}
+
+// Of many visits that could be voided the refusal of another one names the first, and says that
+// there are more.
+func TestTimeEditNamesSomeOfWhatCanBeVoided(t *testing.T) {
+	b := dag.New[Tale]("wide")
+	var all []dag.Edge[Tale]
+	for i := range 12 {
+		all = append(all, dag.Step(b, fmt.Sprintf("n%02d", i), nothing[Tale]))
+	}
+	dag.Step(b, "waits", askFor[int])
+	dag.Step(b, "last", nothing[Tale], all...)
+	d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "waits")
+	err = d.Edit(t.Context(), run, func(*Tale) {}, dispatcher.EditOptions{Void: []string{"waits"}})
+	if advises(t, err, "these have, and others: n00, n01, n02"); strings.Contains(fmt.Sprint(err), "n10") {
+		t.Errorf("the refusal names all of them: %v", err)
 	}
 }

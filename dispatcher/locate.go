@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -64,6 +65,9 @@ func (c *core) located(ctx context.Context, id, address string) (Checkpoint, err
 	case err != nil:
 		return byPath, err
 	case bySeq.Seq == 0 && byPath.Seq == 0:
+		if h.info.First > 1 && (before == id && n < h.info.First || turn > 0 && c.supersteps(ctx, h, path) >= n) {
+			return byPath, h.isGone(address)
+		}
 		return byPath, notThere(address)
 	case bySeq.Seq == 0:
 		return byPath, nil
@@ -103,7 +107,7 @@ func (c *core) tagged(ctx context.Context, id, name string) (Checkpoint, error) 
 	}
 	point, err := c.checkpointAt(ctx, h, tags[name])
 	if err == nil && point.Seq == 0 {
-		err = notThere(tagAddress + name)
+		err = h.isGone(tagAddress + name)
 	}
 	return point, err
 }
@@ -246,6 +250,27 @@ func nodeAt(plan *dag.Plan, path string) (n *dag.PlanNode) {
 		plan = n.Body
 	}
 	return n
+}
+
+// supersteps is how many a frame may have ended in what was trimmed of a run.
+func (c *core) supersteps(ctx context.Context, h *hindsight, path string) uint64 {
+	if path != "" {
+		if couldHold(c.plan, path) || couldHold(h.plan, path) {
+			return math.MaxUint64
+		}
+		return 0
+	}
+	z, err := c.base(ctx, h.info.Run, h.info.Base)
+	if err != nil {
+		return 0
+	}
+	return uint64(z.Root.ended())
+}
+
+// isGone is the error of an address of what was trimmed.
+func (h *hindsight) isGone(address string) error {
+	return fmt.Errorf("%w: %q is no checkpoint that is left: the run was trimmed, and its log begins at entry %d: History lists what is there",
+		checkpoint.ErrCursor, address, h.info.First)
 }
 
 func notThere(address string) error {

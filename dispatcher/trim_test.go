@@ -64,9 +64,15 @@ func TestTrimmedRunGoesOn(t *testing.T) {
 			t.Errorf("what was kept is of superstep %d, %v", then.Superstep, err)
 		}
 		for _, at := range []string{"1", "3", run + "@4"} {
-			if _, err := d.At(t.Context(), run, at); !errors.Is(err, checkpoint.ErrCursor) {
+			_, err := d.At(t.Context(), run, at)
+			if !errors.Is(err, checkpoint.ErrCursor) {
 				t.Errorf("%s is %v", at, err)
 			}
+			advises(t, err, fmt.Sprintf("%q is no checkpoint that is left: the run was trimmed, and its log begins at entry %d", at, info.First))
+		}
+		for _, at := range []string{"17", run + "@99", "nobody@1"} {
+			_, err := d.At(t.Context(), run, at)
+			advises(t, err, fmt.Sprintf("%q is no checkpoint of the run: History lists them", at))
 		}
 		for _, err := range d.Events(t.Context(), run, dispatcher.Listen{Since: 2}) {
 			if !errors.Is(err, checkpoint.ErrTrimmed) {
@@ -189,4 +195,23 @@ func TestTrimRefused(t *testing.T) {
 			t.Errorf("the trim of a live run returned %v", err)
 		}
 	})
+}
+
+// A tag whose checkpoint nobody kept is no typo: the error says that the run was trimmed.
+func TestTrimmedTagSaysSo(t *testing.T) {
+	var w witness
+	var store memory.Store
+	d := process(t, rewindLine(t, &w, "a", "b", "c"), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if err := errors.Join(d.Tag(t.Context(), run, "1", "good"), d.Trim(t.Context(), run, dispatcher.Retention{Last: 1})); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.At(t.Context(), run, "tag:good")
+	if !errors.Is(err, checkpoint.ErrCursor) {
+		t.Errorf("the tag is %v", err)
+	}
+	advises(t, err, `"tag:good" is no checkpoint that is left: the run was trimmed`)
+	_, err = d.At(t.Context(), run, "tag:bad")
+	advises(t, err, `the run has no tag "bad"`)
 }

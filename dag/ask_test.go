@@ -93,3 +93,17 @@ func TestAskErrors(t *testing.T) {
 		}
 	}
 }
+
+// An answer of any type can't be asked for: the error says what can.
+func TestAskForAnInterface(t *testing.T) {
+	v := &scripted{answers: map[string]string{"ok": `7`}}
+	ctx := context.WithValue(t.Context(), dag.VisitKey{}, v)
+	_, err := dag.Ask[any](ctx, "ok", "?")
+	if err == nil || !strings.Contains(err.Error(), `answer to "ok": state: any is an interface`) ||
+		!strings.Contains(err.Error(), "name a concrete type, or json.RawMessage") || len(v.calls) > 0 {
+		t.Errorf("Ask returned %v", err)
+	}
+	if raw, err := dag.Ask[json.RawMessage](ctx, "ok", "?"); string(raw) != "7" {
+		t.Errorf("Ask returned %s, %v", raw, err)
+	}
+}

@@ -133,12 +133,12 @@ func TestOfSaysWhatToWrite(t *testing.T) {
 func TestOfRefusesWhatJSONCannotBringBack(t *testing.T) {
 	for got, want := range map[string]string{
 		problem[struct{ V state.Value[func()] }]():           ".V is a func(), which JSON can't bring back",
-		problem[struct{ V state.Value[any] }]():              ".V is a interface {}, which JSON can't bring back",
-		problem[struct{ V state.Value[error] }]():            ".V is a error, which JSON can't bring back",
+		problem[struct{ V state.Value[any] }]():              ".V is an interface, which JSON can't bring back: name a concrete type, or json.RawMessage",
+		problem[struct{ V state.Value[error] }]():            ".V is an interface, which JSON can't bring back: name a concrete type, or json.RawMessage",
 		problem[struct{ V state.List[chan int] }]():          ".V is a chan int, which JSON can't bring back",
 		problem[struct{ V state.Value[complex128] }]():       ".V is a complex128, which JSON can't bring back",
 		problem[struct{ V state.Value[uintptr] }]():          ".V is a uintptr, which JSON can't bring back",
-		problem[struct{ V state.Value[map[string][]any] }](): ".V[][] is a interface {}, which JSON can't bring back",
+		problem[struct{ V state.Value[map[string][]any] }](): ".V[][] is an interface, which JSON can't bring back: name a concrete type, or json.RawMessage",
 		problem[struct{ V state.Value[*unexported] }]():      ".V.hidden is not exported, so JSON can't bring it back",
 		problem[struct{ V state.Map[string, dashed] }]():     `.V.Gone has the tag json:"-", so JSON can't bring it back`,
 		problem[struct{ V state.Value[[2]twins] }]():         `.V[] has two fields whose JSON name is "B"`,

@@ -24,6 +24,9 @@ func TypeOf[A any]() (Type, error) {
 }
 
 func typeName(t reflect.Type) string {
+	if t == reflect.TypeFor[any]() {
+		return "any"
+	}
 	if t.Name() == "" {
 		return t.String()
 	}
@@ -101,6 +104,8 @@ func (w *typeWalk) walkKind(t reflect.Type, path string, addressable bool) Type 
 		return Type{Kind: "map", Key: &key, Elem: w.elem(t, path+"[]", false)}
 	case reflect.Struct:
 		return w.object(t, path, addressable)
+	case reflect.Interface:
+		return w.refuse(path, "is an interface, which JSON can't bring back: name a concrete type, or json.RawMessage")
 	}
 	return w.refuse(path, "is a %s, which JSON can't bring back", t)
 }

@@ -321,7 +321,7 @@ var mistakes = []mistake{
 		`node first keeps its draft: something was written to it after visit first had returned, and is lost`,
 	}, false},
 	{"an effect stamped with the time", stamps, false, []string{
-		`the run differs after the crash at entry …the run was completed, is failed (dispatcher: run "pawltest" failed at charge: visit charge failed: dispatcher: effect "card" of visit charge: dag: the effect was begun with another input)`,
+		`the run differs after the crash at entry …the run was completed, is failed (dispatcher: run "pawltest" failed at charge: visit charge failed: dispatcher: effect "card" of visit charge: dag: the effect was begun with another input: …)`,
 	}, false},
 }
 

@@ -34,6 +34,7 @@ const runID = "pawltest"
 // All bodies run one after the other. Waits between attempts, and for questions to expire, are
 // real: in a bubble of testing/synctest they take no time.
 func Crash[S any](t T, g *dag.Graph[S], input func(*S), options ...Option) {
+	need(t, "Crash")
 	t.Helper()
 	c := &crasher[S]{t: t, ctx: contextOf(t), graph: g, input: input, told: map[string]bool{}, asked: map[string]bool{}}
 	err := c.take(options)

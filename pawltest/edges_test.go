@@ -2,6 +2,7 @@ package pawltest_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/pawlgo/pawl/dag"
@@ -64,4 +65,22 @@ func TestEdgesOptionsThatAreNotForTheCall(t *testing.T) {
 	replay.expect(t, "pawltest: Replay takes Migrations and SinceChange alone")
 	pawltest.Crash(&crash, g, nil, pawltest.Migrations(dispatcher.Migration{Name: "m"}))
 	crash.expect(t, "pawltest: Migrations are for Replay")
+}
+
+// Without a T nobody could be told what is wrong: the panic says what to give.
+func TestEdgesNilT(t *testing.T) {
+	g := edgesGraph(t, "price", "pay", 100)
+	for call, try := range map[string]func(){
+		"Crash":  func() { pawltest.Crash(nil, g, nil) },
+		"Replay": func() { pawltest.Replay(nil, "no file", g) },
+	} {
+		func() {
+			defer func() {
+				if told := fmt.Sprint(recover()); told != "pawltest: "+call+": the T is nil: give it the *testing.T of the test" {
+					t.Errorf("%s panicked with %s", call, told)
+				}
+			}()
+			try()
+		}()
+	}
 }

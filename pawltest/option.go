@@ -115,6 +115,13 @@ func SinceChange() Option {
 	return Option{name: "SinceChange", set: func(a *aids) { a.recent = true }}
 }
 
+// need panics where nobody could be told otherwise.
+func need(t T, call string) {
+	if t == nil {
+		panic("pawltest: " + call + ": the T is nil: give it the *testing.T of the test")
+	}
+}
+
 func contextOf(t T) context.Context {
 	if c, ok := t.(interface{ Context() context.Context }); ok {
 		return c.Context()

@@ -37,6 +37,7 @@ import (
 // graph is tried as well. A visit that they rename has to do under its new name what it did;
 // one that they forget is not tried.
 func Replay[S any](t T, file string, g *dag.Graph[S], options ...Option) {
+	need(t, "Replay")
 	t.Helper()
 	r := &replayer[S]{t: t, ctx: contextOf(t), graph: g}
 	if err := r.take(options); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -96,4 +97,14 @@ func TestAskScriptRefused(t *testing.T) {
 	if q := v.Asked()[0]; q.Within != time.Hour || string(q.Default) != "3" || !q.Until.IsZero() {
 		t.Errorf("asked was %+v", q)
 	}
+}
+
+// Without a context there is none to make: the panic says whose it is to be.
+func TestContextOfNil(t *testing.T) {
+	defer func() {
+		if told := fmt.Sprint(recover()); told != "dagtest: Context: the context is nil: give it that of the test" {
+			t.Errorf("Context panicked with %s", told)
+		}
+	}()
+	dagtest.Context(nil, nil) //lint:ignore SA1012 what is tested
 }

@@ -70,8 +70,11 @@ type Emission struct {
 }
 
 // Context returns a context as a node gets it in a run, in the attempt that v scripts. Nil
-// is the zero Visit. It panics if v.Settings can't be said in JSON.
+// is the zero Visit. It panics if ctx is nil, or if v.Settings can't be said in JSON.
 func Context(ctx context.Context, v *Visit) context.Context {
+	if ctx == nil {
+		panic("dagtest: Context: the context is nil: give it that of the test")
+	}
 	if v == nil {
 		v = &Visit{}
 	}

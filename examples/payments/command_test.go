@@ -94,6 +94,32 @@ func TestPaymentsLargeSumsWaitForAPerson(t *testing.T) {
 	}
 }
 
+// A finding is of one payment: which one, where several are in doubt, -run has to say, and what the
+// bank has made for another payment is believed of none. -open prints what to type.
+func TestPaymentsSeveralInDoubt(t *testing.T) {
+	t.Parallel()
+	c := newCounter(t, nil)
+	for _, id := range []string{"one", "it's two"} {
+		c.do(t, "-run", id, "-fault", "transfer:lose-reply", "120", "ada", "grace").exits(t, 3)
+	}
+	sent := c.bank.Statement().Transfers
+	found := "happened:" + sent[0].Number
+	c.do(t, "-resolve", found).complains(t, 2, "name one with -run", "it's two, one")
+	c.do(t, "-run", "it's two", "-resolve", found).complains(t, 1, "no transfer", `"it's two"`)
+	o := c.do(t, "-open").exits(t, 0)
+	for _, line := range []string{
+		"-statement\n", "-run one -resolve happened:NUMBER\n", "-run one -resolve not-happened:REASON\n",
+		`-run 'it'\''s two' -resolve happened:NUMBER` + "\n",
+	} {
+		if !strings.Contains(o.stdout, line) {
+			t.Errorf("-open does not say %q:\n%s", line, o.stdout)
+		}
+	}
+	c.do(t, "-run", "one", "-resolve", found).exits(t, 0)
+	c.do(t, "-resolve", "happened:"+sent[1].Number).exits(t, 0) // the only one now
+	c.do(t, "-resolve", found).complains(t, 1, "nothing is in doubt")
+}
+
 // What was charged for a transfer that the bank refuses goes back.
 func TestPaymentsRefusedTransferIsRefunded(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,8 @@
 //	-approve         approve a large sum, and go on
 //	-reject          reject it, and go on
 //	-resolve WHAT    say what came of a transfer in doubt, happened:NUMBER or not-happened:REASON,
-//	                 and go on
+//	                 and go on: without -run of the only payment in doubt; the books of the bank
+//	                 have to agree
 //	-open            list what waits for a person or is in doubt; nothing runs
 //	-statement       print what the bank has done
 //	-serve ADDRESS   be the bank, in memory, until a signal

@@ -14,6 +14,9 @@ import (
 	"github.com/pawlgo/pawl/examples/payments/bank"
 )
 
+// defaultService is where -serve of the documentation is.
+const defaultService = "http://127.0.0.1:8470"
+
 // A config is a command line.
 type config struct {
 	order   Order // of no sum if none was given
@@ -72,7 +75,7 @@ func (c *config) flags() *flag.FlagSet {
 	fs := flag.NewFlagSet("payments", flag.ContinueOnError)
 	fs.StringVar(&c.dir, "store", "", "keep runs in `DIR` (default: pawl/payments in the user's cache directory)")
 	fs.StringVar(&c.run, "run", "", "the `ID` of the payment (default: a new one, or the newest that is not completed)")
-	fs.StringVar(&c.service, "service", "http://127.0.0.1:8470", "the `URL` of the bank")
+	fs.StringVar(&c.service, "service", defaultService, "the `URL` of the bank")
 	fs.StringVar(&c.by, "by", "", "the `NAME` of who approves, rejects or resolves (default: the user's)")
 	fs.BoolVar(&c.json, "json", false, "print one JSON object")
 	fs.Func("fault", "before that, tell the bank what goes wrong: `OPERATION:KIND`, such as transfer:lose-reply", func(s string) error {

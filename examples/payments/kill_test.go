@@ -107,7 +107,7 @@ func (c *counter) doubts(t *testing.T) []inDoubt {
 // resolves has a person decide the transfer that is in doubt, by the books of the bank.
 func (c *counter) resolves(t *testing.T, doubts []inDoubt) {
 	t.Helper()
-	if len(doubts) != 1 || doubts[0].Operation != "bank.transfer" || doubts[0].Advice == "" {
+	if len(doubts) != 1 || doubts[0].Operation != "bank.transfer" || len(doubts[0].Advice) != 3 {
 		t.Fatalf("in doubt are %v, want the transfer", doubts)
 	}
 	before := c.bank.Statement().Transfers
@@ -123,6 +123,10 @@ func (c *counter) resolves(t *testing.T, doubts []inDoubt) {
 	found := "not-happened:the bank knows nothing of it"
 	for _, sent := range c.bank.Statement().Of(doubts[0].ID) {
 		found = "happened:" + sent.Number
+	}
+	c.do(t, "-run", "p", "-resolve", "happened:T-99").complains(t, 1, `no transfer "T-99"`, doubts[0].ID)
+	if len(before) > 0 {
+		c.do(t, "-run", "p", "-resolve", "not-happened:a guess").complains(t, 1, "the bank has made the transfer", found)
 	}
 	c.do(t, "-run", "p", "-resolve", found).exits(t, 0)
 }

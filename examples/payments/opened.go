@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/examples/payments/bank"
 )
 
 // An item is what -open lists of one payment that is not completed.
@@ -28,7 +32,7 @@ type inDoubt struct {
 	Touches   []string        `json:"touches"`
 	Input     json.RawMessage `json:"input"`
 	Begun     time.Time       `json:"begun"`
-	Advice    string          `json:"advice"`
+	Advice    []string        `json:"advice"` // commands, and when to give them
 }
 
 // list is -open: nothing runs.
@@ -46,7 +50,7 @@ func (s *session) list(ctx context.Context, stdout io.Writer) error {
 		if err != nil {
 			return err
 		}
-		items = append(items, itemOf(o))
+		items = append(items, s.itemOf(o))
 	}
 	if s.json {
 		return writeJSON(stdout, items)
@@ -54,21 +58,31 @@ func (s *session) list(ctx context.Context, stdout io.Writer) error {
 	for _, it := range items {
 		fmt.Fprintf(stdout, "%s is %s\n", it.Run, it.Status)
 		for _, d := range it.Doubts {
-			fmt.Fprintf(stdout, "  %s is in doubt since %s: %s\n    %s\n",
-				d.Operation, d.Begun.Local().Format(time.DateTime), d.Input, d.Advice)
+			fmt.Fprintf(stdout, "  %s is in doubt since %s: %s\n", d.Operation, d.Begun.Local().Format(time.DateTime), d.Input)
+			for _, line := range d.Advice {
+				fmt.Fprintf(stdout, "    %s\n", line)
+			}
 		}
 		for _, w := range it.Waits {
 			fmt.Fprintf(stdout, "  %s waits: %s\n", w.Path, w.Question)
+		}
+		if slices.ContainsFunc(it.Waits, func(w wait) bool { return w.Key == string(bank.Charge) }) {
+			fmt.Fprintf(stdout, "    to approve it: %s\n    to reject it: %s\n", s.command("-run", it.Run, "-approve"), s.command("-run", it.Run, "-reject"))
 		}
 	}
 	return nil
 }
 
-func itemOf(o *dispatcher.Opened) item {
+func (s *session) itemOf(o *dispatcher.Opened) item {
 	it := item{o.Run, o.Status, waitsOf(o.Interrupts), []inDoubt{}}
 	for _, e := range o.InDoubt() {
 		it.Doubts = append(it.Doubts, inDoubt{
-			e.Path, e.Key, e.ID, e.Declared.Operation, e.Declared.Touches, e.Input, e.Begun, e.Advice,
+			e.Path, e.Key, e.ID, e.Declared.Operation, e.Declared.Touches, e.Input, e.Begun,
+			[]string{
+				fmt.Sprintf("to look for its reference, %s: %s", e.ID, s.command("-statement")),
+				"if it is there: " + s.command("-run", o.Run, "-resolve", "happened:NUMBER"),
+				"if it is not: " + s.command("-run", o.Run, "-resolve", "not-happened:REASON"),
+			},
 		})
 	}
 	return it
@@ -90,6 +104,31 @@ func (s *session) all(ctx context.Context) ([]string, error) {
 	}
 }
 
+// doubted is the id of the only payment of which something is in doubt.
+func (s *session) doubted(ctx context.Context) (string, error) {
+	all, err := s.all(ctx)
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, id := range all {
+		o, err := s.dispatcher.Open(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		if len(o.InDoubt()) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return "", errors.New("nothing is in doubt")
+	case 1:
+		return ids[0], nil
+	}
+	return "", usagef("of %d payments a transfer is in doubt: name one with -run, of these: %s", len(ids), strings.Join(ids, ", "))
+}
+
 // settle is -resolve: a payment has one effect that can be in doubt.
 func (s *session) settle(ctx context.Context) error {
 	found, err := parseFinding(s.resolve)
@@ -104,9 +143,29 @@ func (s *session) settle(ctx context.Context) error {
 	if len(doubts) != 1 {
 		return fmt.Errorf("of payment %q nothing is in doubt", s.run)
 	}
+	if err := s.look(ctx, found, doubts[0]); err != nil {
+		return err
+	}
 	r, err := found.resolution(doubts[0])
 	if err != nil {
 		return err
 	}
 	return s.dispatcher.Resolve(ctx, s.run, doubts[0].Path, doubts[0].Key, r, dispatcher.Author(s.author()))
+}
+
+// look compares a finding with the books of the bank, where a transfer has the key of its effect as
+// its reference: a number that was mistyped, or is that of another payment, decides nothing.
+func (s *session) look(ctx context.Context, f finding, e dispatcher.OpenEffect) error {
+	books, err := s.bank.Statement(ctx)
+	if err != nil {
+		return err
+	}
+	sent := books.Of(e.ID)
+	switch {
+	case f.number == "" && len(sent) > 0:
+		return fmt.Errorf("the bank has made the transfer of payment %q: it is happened:%s", s.run, sent[0].Number)
+	case f.number != "" && !slices.ContainsFunc(sent, func(t bank.Sent) bool { return t.Number == f.number }):
+		return fmt.Errorf("the bank has no transfer %q with the reference of payment %q, %s: payments -statement tells what it has", f.number, s.run, e.ID)
+	}
+	return nil
 }

@@ -96,7 +96,11 @@ func (s *session) pay(ctx context.Context) (*dispatcher.Result[Payment], error) 
 // goOn decides what was asked for, and resumes.
 func (s *session) goOn(ctx context.Context) (*dispatcher.Result[Payment], error) {
 	if s.run == "" {
-		id, err := s.newest(ctx)
+		which := s.newest
+		if s.resolve != "" {
+			which = s.doubted
+		}
+		id, err := which(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -82,7 +82,8 @@ func (a *Agent) Act(ctx context.Context, m *Mind, id string) error {
 	got, err := a.use(ctx, t, s.Tool.Inputs)
 	switch {
 	case errors.Is(err, dag.ErrDenied):
-		got.Refusal = "a person did not allow it"
+		_, why, _ := strings.Cut(err.Error(), dag.ErrDenied.Error()) // who it was, and why
+		got.Refusal = "a person did not allow it" + why
 	case err != nil:
 		return err
 	}

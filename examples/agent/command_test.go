@@ -85,11 +85,11 @@ func TestCommand(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "")
 	o := s.run(t, "", "-run", "a", "-for", "a child", noteIt).exits(t, 3)
-	if o.stdout != "" || !strings.Contains(o.stderr, "asks: note needs file") || !strings.Contains(o.stderr, "-run 'a' -resume -answer TEXT") {
+	if o.stdout != "" || !strings.Contains(o.stderr, "asks: note needs file") || !strings.Contains(o.stderr, "-run a -resume -answer TEXT\n") {
 		t.Errorf("%+v", o)
 	}
 	o = s.run(t, "", "-resume", "-answer", "alps.txt").exits(t, 3)
-	if !strings.Contains(o.stderr, "may this be done?") || !strings.Contains(o.stderr, "asked 0 times") {
+	if !strings.Contains(o.stderr, "may this be done?") || !strings.Contains(o.stderr, "-run a -resume -answer approve\n") || !strings.Contains(o.stderr, "asked 0 times") {
 		t.Errorf("%+v", o)
 	}
 	s.run(t, "", "-resume", "-answer", "perhaps").exits(t, 2)
@@ -106,6 +106,25 @@ func TestCommand(t *testing.T) {
 	}
 	if o = s.run(t, "", "-resume").exits(t, 1); !strings.Contains(o.stderr, "nothing to resume") {
 		t.Errorf("%+v", o)
+	}
+}
+
+// A rejection is told, with its reason if there is one, and what is printed can be given to a shell.
+func TestCommandRejected(t *testing.T) {
+	t.Parallel()
+	for answer, says := range map[string]string{
+		"reject":               "a person did not allow it: by the command line\n",
+		"reject: not my files": "a person did not allow it: by the command line: not my files\n",
+	} {
+		s := newShell(t, "")
+		o := s.run(t, "", "-run", "it's a", noteIt).exits(t, 3)
+		if !strings.Contains(o.stderr, `-run 'it'\''s a' -resume -answer TEXT`+"\n") {
+			t.Errorf("%+v", o)
+		}
+		s.run(t, "", "-resume", "-answer", "alps.txt").exits(t, 3)
+		if o = s.run(t, "", "-resume", "-answer", answer); !strings.Contains(o.stderr, "agent: note was not done in step") || !strings.Contains(o.stderr, says) {
+			t.Errorf("%q: %+v", answer, o)
+		}
 	}
 }
 

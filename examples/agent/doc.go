@@ -54,7 +54,7 @@
 //	-run ID         the run: a new one by default; one that exists goes on where it stands
 //	-resume         go on with -run, or with the newest run that is not completed
 //	-answer TEXT    with -resume: answer what the run asked first; of an approval, that is approve
-//	                or reject
+//	                or reject, and why: 'reject: WHY'
 //	-for AUDIENCE   for whom the answer is written
 //	-budget N       tokens that the run may spend, until a later command says otherwise
 //	-json           print all that the agent knows instead of the answer

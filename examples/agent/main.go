@@ -17,6 +17,8 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
+const defaultNotes = "notes"
+
 // A config is a command line.
 type config struct {
 	task     string
@@ -77,7 +79,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs := flag.NewFlagSet("agent", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&c.dir, "store", "", "keep runs in `DIR` (default: pawl/agent in the user's cache directory)")
-	fs.StringVar(&c.notes, "notes", "notes", "write notes into files of `DIR`")
+	fs.StringVar(&c.notes, "notes", defaultNotes, "write notes into files of `DIR`")
 	fs.StringVar(&c.run, "run", "", "the `ID` of the run (default: a new one)")
 	fs.BoolVar(&c.resume, "resume", false, "go on with -run, or with the newest run that is not completed")
 	fs.Func("answer", "with -resume: answer what the run asked with `TEXT`", func(s string) error {

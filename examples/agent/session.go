@@ -170,14 +170,19 @@ func (s *session) give(ctx context.Context, said string) error {
 	}
 	i := res.Interrupts[0]
 	var value any = said
+	options := []dispatcher.RunOption{dispatcher.Author("the command line")}
 	if i.Kind == dispatcher.KindEffect {
-		verdict := dispatcher.Verdict(strings.TrimSpace(said))
+		word, why, _ := strings.Cut(said, ":")
+		verdict := dispatcher.Verdict(strings.TrimSpace(word))
 		if verdict != dispatcher.Approve && verdict != dispatcher.Reject {
-			return usagef("answer approve or reject")
+			return usagef("answer approve or reject, and why behind a colon")
 		}
 		value = verdict
+		if why = strings.TrimSpace(why); why != "" {
+			options = append(options, dispatcher.Because(why))
+		}
 	}
-	return s.dispatcher.Answer(ctx, s.run, i.ID, value, dispatcher.Author("the command line"))
+	return s.dispatcher.Answer(ctx, s.run, i.ID, value, options...)
 }
 
 // observe shows a run at work.
@@ -213,16 +218,20 @@ func (s *session) tell(res *dispatcher.Result[Mind], mind *Mind) {
 		say("warning: %s", printable(text))
 	}
 	say("the model was asked %d times in this call; the run has spent %d tokens", s.calls.Load(), mind.Spent.Get())
-	answer := ""
-	for _, i := range res.Interrupts {
-		say("%s asks: %s", i.Path, printable(asked(i)))
-		answer = " -answer TEXT"
-		if i.Kind == dispatcher.KindEffect {
-			answer = " -answer 'approve | reject'"
+	for id, step := range mind.Steps.All() {
+		if step.Type == ToolCall && step.Status == Failed {
+			say("%s was not done in step %s: %s", step.Tool.Tool, id, printable(step.Error))
 		}
 	}
-	if res.Status != checkpoint.StatusCompleted {
-		say("the run is %s; go on with: -run '%s' -resume%s", res.Status, printable(res.Run), answer)
+	for _, i := range res.Interrupts {
+		say("%s asks: %s", i.Path, printable(asked(i)))
+	}
+	if res.Status == checkpoint.StatusCompleted {
+		return
+	}
+	say("the run is %s; go on with: %s", res.Status, s.resumeCommand(res.Interrupts))
+	if len(res.Interrupts) > 0 && res.Interrupts[0].Kind == dispatcher.KindEffect {
+		say("or with reject in place of approve, or 'reject: WHY'")
 	}
 }
 

@@ -37,6 +37,9 @@ func (s *session) branch() error {
 	}
 	o := dispatcher.ForkOptions[Inquiry]{Reason: "-fork " + s.fork}
 	if s.question != "" {
+		if err := s.beforeItsQuestion(); err != nil {
+			return err
+		}
 		o.Edit = func(q *Inquiry) { q.Query.Set(s.question) }
 	}
 	ids, err := s.dispatcher.Fork(context.Background(), s.run, s.fork, o, dispatcher.Author("the command line"))
@@ -44,6 +47,19 @@ func (s *session) branch() error {
 		return err
 	}
 	s.origin, s.run = s.run, ids[0]
+	return nil
+}
+
+// beforeItsQuestion refuses a checkpoint behind which nobody reads the question any more: a fork would
+// carry another one and answer the first.
+func (s *session) beforeItsQuestion() error {
+	then, err := s.dispatcher.At(context.Background(), s.run, s.fork)
+	switch nested := errors.Is(err, dispatcher.ErrNested); {
+	case err != nil && !nested:
+		return err
+	case nested || then.State.RecalledContext.IsSet() || then.State.Intent.IsSet():
+		return fmt.Errorf("at checkpoint %s the question was taken in already: fork with another one at 0 or 1", s.fork)
+	}
 	return nil
 }
 

@@ -67,6 +67,13 @@ func TestForkWithTheSameQuestion(t *testing.T) {
 	if o := archivist(t, "-store", store, "-run", first.Run, "-fork", "6").exits(t, 0); !strings.Contains(o.stderr, "this is a fork of run "+first.Run+" at 6") {
 		t.Errorf("nothing tells of the fork:\n%s", o.stderr)
 	}
+	again := ask(t, store).exits(t, 0).report(t)
+	for _, at := range []string{"0", "6"} {
+		o := archivist(t, "-store", store, "-run", again.Run, "-fork", at).exits(t, 0)
+		if strings.Contains(o.stderr, "asked before") {
+			t.Errorf("the fork at %s tells of an earlier run, which is its origin's:\n%s", at, o.stderr)
+		}
+	}
 }
 
 // Where there is no such checkpoint there is no fork.
@@ -78,6 +85,9 @@ func TestForkRefused(t *testing.T) {
 		archivist(t, "-store", store, "-fork", at, dune).complains(t, 1, at)
 	}
 	archivist(t, "-store", store, "-run", "other", "-fork", "1", dune).complains(t, 1, "other")
+	for _, at := range []string{"2", "3", "search@1", "compose-loop/1@2"} {
+		archivist(t, "-store", store, "-run", "maze", "-fork", at, dune).complains(t, 1, "at checkpoint "+at+" the question was taken in already", "at 0 or 1")
+	}
 	if n := runs(t, store); n != 1 {
 		t.Errorf("there are %d runs, want 1", n)
 	}

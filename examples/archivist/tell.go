@@ -40,7 +40,7 @@ func (s *session) tell(w io.Writer, r *report, res *dispatcher.Result[Inquiry]) 
 		if s.origin != "" {
 			say("this is a fork of run %s at %s", printable(s.origin), printable(s.fork))
 		}
-		if before := res.State.Before.Get(); before != "" {
+		if before := res.State.Before.Get(); before != "" && s.origin == "" { // a fork has it of its origin, or means that
 			say("this was asked before, in run %s", printable(before))
 		}
 	}

@@ -28,7 +28,7 @@ const (
 	Completed                       // the run is complete
 	TurnBegun                       // a completed run was given new input: Delta, Outer; Data is a [Turn]
 	SettingsChanged                 // nodes read others from now on: Data is a [Setting]
-	Noted                           // an optional layer's, or a post that changed nothing
+	Noted                           // a [Note], a [RefusedInput], or a post that changed nothing: a text
 	Migrated                        // the run goes on with another graph: Data is a [Migration]
 	Trimmed                         // what lies before is gone: Data is a [Trimming]
 	Waiting                         // the run rests, interrupted: nothing else can run
@@ -84,6 +84,13 @@ type Turn struct {
 type RefusedInput struct {
 	Refused string          `json:"refused"` // why
 	Input   json.RawMessage `json:"input"`   // as it was posted
+}
+
+// A Note is the Data of a [Noted] entry that a node made, whose path it has then, or somebody outside.
+type Note struct {
+	Name  string          `json:"note"`
+	Value json.RawMessage `json:"value,omitempty"`
+	By    string          `json:"by,omitempty"` // who made it from outside, if somebody has said so
 }
 
 // A Setting is what the nodes of a run can read and is no state: the Data of a

@@ -125,8 +125,8 @@ func (x *reply) counted(e *checkpoint.Entry, a *postedAnswers) bool {
 		e.ID == x.Interrupt && is.How == x.How && is.By == a.By && is.Reason == a.Reason && string(is.Value) == string(x.Value)
 }
 
-// drain makes what was posted to a run that nobody is at work on entries of it: answers, and
-// tags. It reports whether the post of this id is an answer that counts.
+// drain makes what was posted to a run that nobody is at work on entries of it: answers, tags and
+// notes. It reports whether the post of this id is an answer that counts.
 func (c *core) drain(ctx context.Context, id, post string) (counted bool, err error) {
 	err = c.amend(ctx, id, func(m *machine, _ checkpoint.Head) ([]checkpoint.Entry, error) {
 		posts, err := c.store.Posts(ctx, id)
@@ -136,7 +136,7 @@ func (c *core) drain(ctx context.Context, id, post string) (counted bool, err er
 		q := m.queued(posts)
 		counted = slices.ContainsFunc(q.posts, func(p checkpoint.Post) bool { return p.ID == post })
 		for _, p := range posts {
-			if p.Kind == postTag {
+			if p.Kind == postTag || p.Kind == postNote {
 				q.line = append(q.line, m.drained(p))
 			}
 		}

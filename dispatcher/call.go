@@ -21,6 +21,7 @@ const (
 	modeTurn
 	modeEnqueue
 	modeAct // changes a run and runs nothing
+	modeNote
 )
 
 // old reports whether the call is for runs that exist.

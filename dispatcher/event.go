@@ -137,7 +137,14 @@ func (e *Event) writeDetail(b *strings.Builder) {
 		if len(e.Value) > 0 {
 			fmt.Fprintf(b, " %s", brief(e.Value))
 		}
-	case VisitsVoided, Noted, SettingsChanged:
+	case Noted:
+		if e.Name != "" {
+			b.WriteString(" " + e.Name)
+		}
+		if len(e.Value) > 0 {
+			fmt.Fprintf(b, " %s", brief(e.Value))
+		}
+	case VisitsVoided, SettingsChanged:
 		if len(e.Value) > 0 {
 			fmt.Fprintf(b, " %s", brief(e.Value))
 		}

@@ -142,6 +142,11 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 			v.Name = Ancestor{Run: v.Run, Seq: w.To}.Address()
 			v.By, v.Cause = w.Author, w.Reason
 		}
+	case checkpoint.Noted:
+		var n checkpoint.Note
+		if v.Value = e.Data; json.Unmarshal(e.Data, &n) == nil && n.Name != "" {
+			v.Name, v.Value, v.By = n.Name, n.Value, n.By
+		}
 	default:
 		v.Value = e.Data
 	}

@@ -31,7 +31,7 @@ const (
 	EffectBegun                            // an effect of a visit: ID
 	EffectEnded                            // an effect of a visit: ID
 	StateEdited                            // a person changed the state: By, Cause
-	Noted                                  // an optional layer's entry, or a post that changed nothing: Value
+	Noted                                  // a note (Name, Value, By), or a post that changed nothing: Value
 	GraphMigrated                          // the run goes on with another graph
 	LogTrimmed                             // what lies before is gone
 	Warned                                 // Hooks.OnEnd went wrong, and nothing changes: Cause; a live notice

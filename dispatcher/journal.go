@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -184,6 +185,7 @@ const (
 	postAnswer = "answer"
 	postTurn   = "turn"
 	postTag    = "tag"
+	postNote   = "note"
 )
 
 // A postedCancel is the cause of a run's context when a post has cancelled it.
@@ -269,6 +271,8 @@ func (m *machine) drained(p checkpoint.Post) checkpoint.Entry {
 		if err := json.Unmarshal(p.Data, &t); err == nil && m.tags[t.Name] == 0 {
 			return checkpoint.Entry{Kind: checkpoint.Tagged, Post: p.ID, Data: p.Data}
 		}
+	case p.Kind == postNote:
+		return checkpoint.Entry{Kind: checkpoint.Noted, ID: strings.TrimPrefix(p.ID, notePrefix), Post: p.ID, Data: p.Data}
 	case p.Kind == postResolution:
 		if e, ok := m.resolvedBy(p); ok {
 			return e

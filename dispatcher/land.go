@@ -32,6 +32,7 @@ func (r *run) land(v *visit) {
 		v.again = v.t.node.Policy.Retry == nil
 	}
 	if v.failed == nil {
+		v.noted()
 		x := r.blank()
 		x.Kind, x.Path, x.Step, x.Outcome = checkpoint.Done, v.path, v.t.frame.step, v.outcome
 		x.t, x.delta = v.t, d

@@ -120,18 +120,22 @@ func (r *run) admits(w *wishes) error {
 
 // standsAt checks the cursor that a Resume demands.
 func (r *run) standsAt(from *checkpoint.Cursor) error {
-	head := r.journal.head.Seq
+	return r.m.standsAt(r.id, r.journal.head.Seq, from)
+}
+
+// standsAt reports why a cursor, which may be nil, is not where a run stands that ends at head.
+func (m *machine) standsAt(id string, head uint64, from *checkpoint.Cursor) error {
 	switch {
 	case from == nil:
 		return nil
-	case from.Run != r.id:
+	case from.Run != id:
 		return fmt.Errorf("%w: %s is of another run", checkpoint.ErrCursor, from)
 	case from.Seq == 0 || from.Seq > head:
 		return fmt.Errorf("%w: %s is not in the log, which ends at %d", checkpoint.ErrCursor, from, head)
 	case from.Seq < head:
 		return fmt.Errorf("%w: %s, the head is %d", ErrStaleCursor, from, head)
 	}
-	at := checkpoint.Cursor{Run: r.id, Seq: head, Visits: r.m.cursor()}
+	at := checkpoint.Cursor{Run: id, Seq: head, Visits: m.cursor()}
 	if len(from.Visits) > 0 && from.String() != at.String() {
 		return fmt.Errorf("%w: %s, the run stands at %s", checkpoint.ErrCursor, from, at)
 	}

@@ -123,7 +123,7 @@ func (r *run) postedInputs(h *tenure) (inputs []input, err error, owner bool) {
 		case p.Kind == postCancel && !slices.Contains(r.moot, p.ID):
 			r.cancel(postedCause(p))
 			r.halting = true
-		case p.Kind == postTag:
+		case p.Kind == postTag, p.Kind == postNote:
 			r.takePost(p)
 		case p.Kind == postTurn && !r.m.seen[p.ID]:
 			var t postedTurn

@@ -43,6 +43,7 @@ type visit struct {
 	heard   atomic.Pointer[question]         // the last one asked, of each key once
 	asks    atomic.Pointer[question]         // the last one asked that has no answer
 	depends atomic.Pointer[dependency]       // the last one told
+	notes   atomic.Pointer[visitNote]        // the last one made
 	fails   atomic.Pointer[dag.InDoubtError] // the first effect in doubt that lets the visit fail
 	unsaid  atomic.Bool                      // an effect is in doubt of which the node can't say what happened
 	emits   atomic.Pointer[emission]         // the last one kept for the observer

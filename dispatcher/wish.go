@@ -24,12 +24,12 @@ type RunOption struct {
 }
 
 // From lets Resume go on only from this cursor: [ErrStaleCursor] if it is no longer where
-// the run stands, checkpoint.ErrCursor if it is another run's or names nothing. It is for
-// Resume alone; other calls refuse it.
+// the run stands, checkpoint.ErrCursor if it is another run's or names nothing. [Dispatcher.Note]
+// takes it in the same sense. Other calls refuse it.
 func From(c checkpoint.Cursor) RunOption {
 	return RunOption{"From", func(w *wishes) error {
-		if w.how != modeResume {
-			return &OptionError{"From", "is for Resume only"}
+		if w.how != modeResume && w.how != modeNote {
+			return &OptionError{"From", "is for Resume and Note only"}
 		}
 		w.from = &c
 		return nil
@@ -106,7 +106,7 @@ func Correlation(id string) RunOption {
 // Message gives the input of Enqueue a name: of several inputs with one name the run gets
 // one, over all processes and however late. So who can't know whether an Enqueue has
 // succeeded repeats it. It has 1 to 200 bytes of UTF-8 without control characters. It is
-// for Enqueue alone.
+// for Enqueue, and for Note, whose notes are told apart by it in the same way.
 func Message(id string) RunOption {
 	return RunOption{"Message", func(w *wishes) error {
 		if id == "" {
@@ -193,12 +193,16 @@ func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
 		switch {
 		case how == modeEnqueue && o.name != "Message":
 			return nil, &OptionError{o.name, "is not for Enqueue, which takes Message alone: give it to the call that runs"}
+		case how == modeNote:
+			if !slices.Contains([]string{"Author", "Message", "From"}, o.name) {
+				return nil, &OptionError{o.name, "is not for Note, which takes Author, Message and From"}
+			}
 		case how == modeAct && o.name != "Author" && o.name != "Because":
 			return nil, &OptionError{o.name, "is for calls that run something: this one takes Author, and Because if it answers"}
 		case how != modeAct && (o.name == "Author" || o.name == "Because"):
 			return nil, &OptionError{o.name, "is for calls that change a run and run nothing"}
 		case how != modeEnqueue && o.name == "Message":
-			return nil, &OptionError{o.name, "is for Enqueue alone: it names input that is posted"}
+			return nil, &OptionError{o.name, "is for Enqueue and Note alone: it names what is posted"}
 		}
 		if err := o.wish(w); err != nil {
 			return nil, err

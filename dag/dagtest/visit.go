@@ -44,6 +44,7 @@ type Visit struct {
 	asked    []Question
 	defaults map[string]bool // keys of questions that ended with their default
 	emitted  []Emission
+	notes    []Note
 	effects  []Effect
 	kept     map[string]*kept // by key
 
@@ -67,6 +68,20 @@ type Question struct {
 type Emission struct {
 	Name  string
 	Value json.RawMessage
+}
+
+// A Note is one that the node has made: with dag.Note, dag.Decide, dag.Learn, dag.Block or
+// dag.Require.
+type Note struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Notes returns what the node has noted, in order. In a run it counts if the node finishes well.
+func (v *Visit) Notes() []Note {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.notes)
 }
 
 // Context returns a context as a node gets it in a run, in the attempt that v scripts. Nil
@@ -108,6 +123,13 @@ type visit struct {
 	v        *Visit
 	settings json.RawMessage
 	heard    map[string]dag.AskCall // the first question of each key; v.mu guards it
+}
+
+func (s visit) Note(name string, value json.RawMessage) error {
+	s.v.mu.Lock()
+	defer s.v.mu.Unlock()
+	s.v.notes = append(s.v.notes, Note{name, value})
+	return nil
 }
 
 func (s visit) Key() string {

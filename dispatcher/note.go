@@ -1,0 +1,124 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// notePrefix is what the id of a post begins with that is a note.
+const notePrefix = "note:"
+
+// noteRun is Note. A note with an id is one post even if it never was posted, so that the log
+// tells by its ids which notes have been made.
+func (c *core) noteRun(ctx context.Context, id, name string, value any, options []RunOption) error {
+	if err := c.exists(ctx, id); err != nil {
+		return err
+	}
+	w, err := c.wish(modeNote, options)
+	var n json.RawMessage
+	if err == nil {
+		n, err = c.noteOf(name, value, w.by)
+	}
+	if err != nil {
+		return c.refuse(id, err)
+	}
+	e := checkpoint.Entry{Kind: checkpoint.Noted, ID: w.message, Data: n}
+	if w.message != "" {
+		e.Post = notePrefix + w.message
+	}
+	err = c.amend(ctx, id, func(m *machine, head checkpoint.Head) ([]checkpoint.Entry, error) {
+		if e.Post != "" && m.seen[e.Post] {
+			return nil, nil
+		}
+		return []checkpoint.Entry{e}, m.standsAt(id, head.Seq, w.from)
+	})
+	if !busy(err) || w.from != nil {
+		return c.refuse(id, err)
+	}
+	p := checkpoint.Post{ID: e.Post, Kind: postNote, Data: n}
+	if p.ID == "" {
+		p.ID = notePrefix + NewRunID()
+	}
+	if err := c.store.Post(ctx, id, p); err != nil {
+		return c.refuse(id, err)
+	}
+	if _, err = c.drain(ctx, id, p.ID); elsewhere(err) { // whoever has the run takes it
+		err = nil
+	}
+	return c.refuse(id, err)
+}
+
+// noteOf is the Data of a note that somebody makes from outside.
+func (c *core) noteOf(name string, value any, by string) (json.RawMessage, error) {
+	reason := badText(name, maxTag)
+	switch {
+	case name == "":
+		reason = "is empty"
+	case strings.HasPrefix(name, "pawl."), strings.HasPrefix(name, "record."):
+		reason = `begins with "pawl." or "record.", as those of pawl itself do: give it another`
+	}
+	if reason != "" {
+		return nil, &OptionError{fmt.Sprintf("note %.40q", name), reason}
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, &OptionError{fmt.Sprintf("note %q", name), "has a value that JSON can't say: " + plain(err)}
+	}
+	if err := c.opts.Limits.allow(raw, "note "+name); err != nil {
+		return nil, err
+	}
+	return encode(checkpoint.Note{Name: name, Value: raw, By: by}), nil
+}
+
+// A visitNote is one that a visit has made, on top of those before it.
+type visitNote struct {
+	name   string
+	value  json.RawMessage
+	size   int // of this one and those before it, in bytes
+	before *visitNote
+}
+
+// Note implements [dag.Noter].
+func (v *visit) Note(name string, value json.RawMessage) error {
+	if v.over.Load() {
+		return fmt.Errorf("dispatcher: Note(%q): %w", name, dag.ErrVisitOver)
+	}
+	limits := &v.r.c.opts.Limits
+	if err := limits.allow(value, "note "+name); err != nil {
+		return err
+	}
+	last := &visitNote{name: name, value: value}
+	for {
+		last.before = v.notes.Load()
+		last.size = len(name) + len(value)
+		if last.before != nil {
+			last.size += last.before.size
+		}
+		if last.size > limits.VisitBytes {
+			return &LimitError{"visit bytes", limits.VisitBytes, "notes of " + v.path}
+		}
+		if v.notes.CompareAndSwap(last.before, last) {
+			return nil
+		}
+	}
+}
+
+// noted says what the visit has noted, before it says that the visit is done: in one append.
+func (v *visit) noted() {
+	var all []checkpoint.Entry
+	for n := v.notes.Load(); n != nil; n = n.before {
+		all = append(all, checkpoint.Entry{
+			Kind: checkpoint.Noted, Path: v.path, Step: v.t.frame.step,
+			Data: encode(checkpoint.Note{Name: n.name, Value: n.value}),
+		})
+	}
+	for _, e := range slices.Backward(all) {
+		v.r.add(said(e, nil))
+	}
+}

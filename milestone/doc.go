@@ -1,0 +1,30 @@
+// Package milestone names checkpoints of runs by what happens in them.
+//
+//	names, err := milestone.New(d,
+//		milestone.Every(10),                 // each tenth superstep
+//		milestone.Node("validate"),          // a visit of this node is done
+//		milestone.Change("Phase"),           // a cell has another value
+//		milestone.Rises("Confidence", 0.8),  // a number goes over a threshold
+//		milestone.Decision(), milestone.Effect(), milestone.Recovery(), milestone.Fork())
+//	…
+//	err = names.Follow(ctx, "inquiry-42")  // beside the run, until ctx is done
+//	all, err := names.Name(ctx, "inquiry-42")  // or when it rests, or at any time later
+//
+// Every superstep is durable whatever is named. A milestone is a tag (dispatcher.Dispatcher.Tag):
+// with it dispatcher.At, Fork, Rewind and Diff find the checkpoint, and Trim keeps it.
+//
+// # Nothing is named twice, or forgotten
+//
+// Which checkpoints have names follows from the log alone. A rule that speaks of a change compares
+// with the value at the checkpoint before, as the log has it, in a fork with that of its origin; so it
+// makes no difference who names, how often, how late, or how many processes died on the way: the names
+// are the same ones. A tag is the rule's name and the number of the entry, "change Phase planning #17",
+// and one that is there is left as it is.
+//
+// What a visit does is named with the superstep that it counts in, of the innermost frame that has
+// one; what was voided, or left behind by a rewind before that superstep ended, is not named.
+// Behind a Dispatcher.Trim naming begins where the log does, and takes what it finds there as given.
+//
+// A [Namer] reads a log from its beginning when it first meets the run, and from where it stopped
+// after that. It holds no goroutine.
+package milestone

@@ -1,0 +1,198 @@
+package milestone
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// Runs are what a [Namer] needs of a *dispatcher.Dispatcher, of any state. Its graph has to be that of
+// the runs.
+type Runs interface {
+	Events(ctx context.Context, run string, listen dispatcher.Listen) iter.Seq2[dispatcher.Event, error]
+	Tag(ctx context.Context, run, address, name string, options ...dispatcher.RunOption) error
+}
+
+// A Namer names checkpoints of runs. It is safe for concurrent use.
+type Namer struct {
+	of    Runs
+	rules []Rule
+
+	mu   sync.Mutex
+	runs map[string]*reading // as far as they were read
+}
+
+// mostRuns is how many runs a Namer remembers: of others it reads the whole log again.
+const mostRuns = 1024
+
+// A RuleError says which rule can't be followed, and why.
+type RuleError struct{ Rule, Reason string }
+
+func (e *RuleError) Error() string {
+	return fmt.Sprintf("milestone: rule %q: %s", e.Rule, e.Reason)
+}
+
+// New makes a Namer of runs. It returns a [*RuleError] for each rule that is bad, or given twice.
+func New(of Runs, rules ...Rule) (*Namer, error) {
+	n := &Namer{of: of, runs: map[string]*reading{}}
+	var bad []error
+	seen := map[string]bool{}
+	for _, r := range rules {
+		switch {
+		case r.judge == nil:
+			continue
+		case r.wrong != "":
+			bad = append(bad, &RuleError{r.name, r.wrong})
+		case seen[r.name]:
+			bad = append(bad, &RuleError{r.name, "is given twice"})
+		case len(r.name) > 64:
+			bad = append(bad, &RuleError{r.name, "has a name of more than 64 bytes"})
+		case strings.ContainsRune(r.name, '@'):
+			bad = append(bad, &RuleError{r.name, "holds an @, as no tag does"})
+		}
+		seen[r.name] = true
+		n.rules = append(n.rules, r)
+	}
+	if len(bad) > 0 {
+		return nil, errors.Join(bad...)
+	}
+	return n, nil
+}
+
+// A Milestone is a checkpoint that has a name.
+type Milestone struct {
+	Run  string
+	Seq  uint64 // of the checkpoint's entry
+	Tag  string
+	Rule string // the name of its rule
+}
+
+// Address is that of the checkpoint.
+func (m Milestone) Address() string { return fmt.Sprintf("%s@%d", m.Run, m.Seq) }
+
+// Name names what has happened in a run so far, and returns what it found since this Namer last
+// read the run, oldest first. Each name is durable when Name returns. An error leaves those that were
+// given before it; the next Name goes on there. The run may be live.
+func (n *Namer) Name(ctx context.Context, run string) ([]Milestone, error) {
+	return n.read(ctx, run, false)
+}
+
+// Follow names what happens in a run as it happens, until ctx is done, of which it returns the
+// cause, or the run is deleted. It never holds up the run.
+func (n *Namer) Follow(ctx context.Context, run string) error {
+	_, err := n.read(ctx, run, true)
+	return err
+}
+
+func (n *Namer) read(ctx context.Context, run string, tail bool) (all []Milestone, err error) {
+	r := n.take(run)
+	if r == nil {
+		if r, err = n.begin(ctx, run); err != nil {
+			return nil, err
+		}
+	}
+	for e, err := range n.of.Events(ctx, run, dispatcher.Listen{Since: r.seq, States: true, Tail: tail}) {
+		var trimmed *checkpoint.TrimmedError
+		switch {
+		case errors.As(err, &trimmed) && r.seq+1 < trimmed.First:
+			r = n.fresh(run)
+			r.seq, r.given = trimmed.First-1, true
+			n.put(r)
+			more, err := n.read(ctx, run, tail)
+			return append(all, more...), err
+		case err != nil:
+			n.put(r)
+			return all, err
+		case e.Seq == 0: // a live notice
+			continue
+		}
+		found := r.hear(&e)
+		for _, m := range found {
+			err := n.of.Tag(ctx, run, m.Address(), m.Tag)
+			if err != nil && ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			if err != nil {
+				return all, err // the reading is dropped: the next one finds it again
+			}
+			if !tail {
+				all = append(all, m)
+			}
+		}
+	}
+	n.put(r)
+	return all, nil
+}
+
+// begin begins to read a run at its beginning: a fork with what its origin had.
+func (n *Namer) begin(ctx context.Context, run string) (*reading, error) {
+	r := n.fresh(run)
+	for e, err := range n.of.Events(ctx, run, dispatcher.Listen{}) {
+		var origin checkpoint.Origin
+		var trimmed *checkpoint.TrimmedError
+		switch {
+		case errors.As(err, &trimmed):
+			return r, nil
+		case err != nil:
+			return nil, err
+		case e.Kind != dispatcher.RunStarted || e.Name == "" || json.Unmarshal(e.Value, &origin) != nil:
+			return r, nil
+		}
+		return r, n.inherit(ctx, r, origin)
+	}
+	return r, nil
+}
+
+// inherit takes over what an origin had where the fork begins. If that can't be read any more, what
+// the fork has first is taken as given.
+func (n *Namer) inherit(ctx context.Context, r *reading, from checkpoint.Origin) error {
+	r.given = true
+	for e, err := range n.of.Events(ctx, from.Run, dispatcher.Listen{States: true}) {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil, e.Seq > from.Seq:
+			return nil
+		case e.Kind == dispatcher.SuperstepEnded && e.State != nil:
+			r.begin(&e)
+			r.given = false
+		}
+	}
+	return nil
+}
+
+func (n *Namer) fresh(run string) *reading {
+	r := &reading{run: run}
+	for _, rule := range n.rules {
+		r.rules = append(r.rules, ruling{rule.name, rule.judge()})
+	}
+	return r
+}
+
+// take is the reading of a run, which nobody else has meanwhile, nil if there is none.
+func (n *Namer) take(run string) *reading {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := n.runs[run]
+	delete(n.runs, run)
+	return r
+}
+
+func (n *Namer) put(r *reading) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for run := range n.runs {
+		if len(n.runs) < mostRuns {
+			break
+		}
+		delete(n.runs, run)
+	}
+	n.runs[r.run] = r
+}

@@ -1,0 +1,335 @@
+package milestone_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/milestone"
+	"github.com/pawlgo/pawl/state"
+)
+
+// A Task is worked at in phases, with rising confidence.
+type Task struct {
+	Phase      state.Value[string]
+	Confidence state.Value[float64]
+	Rounds     state.Sum[int]
+}
+
+var errOffline = errors.New("offline")
+
+// task is a graph that plans, works in rounds, charges once, and fails once. It calls visited in each
+// visit.
+func task(t *testing.T, visited func(path string)) *dag.Graph[Task] {
+	t.Helper()
+	offline := true
+	round := dag.New[Task]("round")
+	try := dag.Step(round, "try", func(ctx context.Context, s *Task) error {
+		visited("try")
+		s.Rounds.Add(1)
+		s.Confidence.Set(float64(s.Rounds.Get()+1) * 0.3)
+		return nil
+	})
+	dag.Step(round, "validate", func(ctx context.Context, s *Task) error {
+		visited("validate")
+		if s.Rounds.Get() == 2 {
+			return dag.Decide(ctx, dag.Decision{ID: "accept", Description: "it will do"})
+		}
+		return nil
+	}, try)
+	b := dag.New[Task]("task")
+	plan := dag.Step(b, "plan", func(ctx context.Context, s *Task) error {
+		visited("plan")
+		s.Phase.Set("planning")
+		return nil
+	})
+	work := dag.Loop(b, "work", build(t, round), func(s *Task) bool { return s.Rounds.Get() == 3 }, 5, plan)
+	pay := dag.Step(b, "pay", func(ctx context.Context, s *Task) error {
+		visited("pay")
+		s.Phase.Set("execution")
+		if offline {
+			offline = false
+			return errOffline
+		}
+		_, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) { return "receipt", nil }, dag.Operation("charge-card"))
+		return err
+	}, work).With(dag.Policy{Attempts: 2})
+	dag.Step(b, "end", func(ctx context.Context, s *Task) error {
+		visited("end")
+		s.Confidence.Set(0.5)
+		return nil
+	}, pay)
+	return build(t, b)
+}
+
+func build[S any](t *testing.T, b *dag.Builder[S]) *dag.Graph[S] {
+	t.Helper()
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func namer(t *testing.T, d milestone.Runs) *milestone.Namer {
+	t.Helper()
+	n, err := milestone.New(d, milestone.Every(2), milestone.Node("work/validate"), milestone.Change("Phase"),
+		milestone.Rises("Confidence", 0.8), milestone.Decision(), milestone.Effect("charge-card"), milestone.Effect("other"),
+		milestone.Recovery(), milestone.Fork())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// tags are the tags of a run, each with its checkpoint.
+func tags(t *testing.T, d *dispatcher.Dispatcher[Task], run string) []string {
+	t.Helper()
+	past, err := d.HistoryOf(t.Context(), run, dispatcher.HistoryFilter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, p := range past {
+		for _, tag := range p.Tags {
+			all = append(all, fmt.Sprintf("%s is %s", tag[:strings.LastIndex(tag, " #")], p))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+var want = []string{
+	"change Phase execution is @3", "change Phase planning is @1",
+	"decision accept is work/2@2", "effect charge-card charge is @3", "every 2 is @2", "every 2 is @4",
+	"node work/validate is work/1@2", "node work/validate is work/2@2", "node work/validate is work/3@2",
+	"recovery pay is @3", "rises Confidence 0.8 1.2 is @2",
+}
+
+func dispatch(t *testing.T, g *dag.Graph[Task], store checkpoint.Store) *dispatcher.Dispatcher[Task] {
+	t.Helper()
+	d, err := dispatcher.New(g, store, dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Names follow from the log: whoever gives them, at the end or in between, gives the same ones.
+func TestEachRule(t *testing.T) {
+	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	n := namer(t, d)
+	found, err := n.Name(t.Context(), "r")
+	if got := tags(t, d, "r"); err != nil || !slices.Equal(got, want) || len(found) != len(want) {
+		t.Errorf("found %d, %v; the names are\n%s", len(found), err, strings.Join(got, "\n"))
+	}
+	for _, m := range found {
+		if at, err := d.At(t.Context(), "r", "tag:"+m.Tag); err == nil && at.Cursor.Seq != m.Seq || err != nil && !errors.Is(err, dispatcher.ErrNested) {
+			t.Errorf("%q is %v, %v", m.Tag, at, err)
+		}
+	}
+	if again, err := n.Name(t.Context(), "r"); err != nil || len(again) > 0 {
+		t.Errorf("again: %v, %v", again, err)
+	}
+	if _, err := namer(t, d).Name(t.Context(), "r"); err != nil { // another process
+		t.Fatal(err)
+	}
+	if got := tags(t, d, "r"); !slices.Equal(got, want) {
+		t.Errorf("named twice:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// A program that is stopped in every second visit and names what it finds then, anew or from where it
+// stopped, neither forgets a name nor gives one twice.
+func TestRestartsNeitherRepeatNorForget(t *testing.T) {
+	for _, fresh := range []bool{true, false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		visits := 0
+		d := dispatch(t, task(t, func(string) {
+			if visits++; visits%2 == 1 {
+				cancel()
+			}
+		}), new(memory.Store))
+		n := namer(t, d)
+		for range 50 {
+			_, err := d.Run(ctx, "r", nil)
+			if cancel(); fresh {
+				n = namer(t, d)
+			}
+			if _, err := n.Name(t.Context(), "r"); err != nil {
+				t.Fatal(err)
+			}
+			if err == nil {
+				break
+			}
+			ctx, cancel = context.WithCancel(t.Context())
+		}
+		cancel()
+		if got := tags(t, d, "r"); !slices.Equal(got, want) {
+			t.Errorf("fresh=%t: the names are\n%s", fresh, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// Who follows a run names beside it.
+func TestFollow(t *testing.T) {
+	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
+	if _, err := d.Start(t.Context(), "r", nil, dispatcher.Labels(nil)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	over := errors.New("over")
+	named := make(chan error)
+	go func() { named <- namer(t, d).Follow(ctx, "r") }()
+	left := len(want)
+	for e, err := range d.Events(t.Context(), "r", dispatcher.Listen{Tail: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == dispatcher.CheckpointTagged {
+			if left--; left == 0 {
+				break
+			}
+		}
+	}
+	cancel(over)
+	if err := <-named; !errors.Is(err, over) {
+		t.Errorf("Follow returned %v", err)
+	}
+	if got := tags(t, d, "r"); !slices.Equal(got, want) {
+		t.Errorf("the names are\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// A fork compares with what its origin had, and is named where it begins; a run that was rewound with
+// what it has gone back to.
+func TestForksAndRewinds(t *testing.T) {
+	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := d.Fork(t.Context(), "r", "2", dispatcher.ForkOptions[Task]{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Run(t.Context(), ids[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := namer(t, d).Name(t.Context(), ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	forked := []string{"change Phase execution is @3", "effect charge-card charge is @3", "every 2 is @4", "fork is @2"}
+	if got := tags(t, d, ids[0]); !slices.Equal(got, forked) {
+		t.Errorf("the fork has the names\n%s", strings.Join(got, "\n"))
+	}
+	n := namer(t, d)
+	if _, err := n.Name(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Rewind(t.Context(), "r", "2", dispatcher.RewindOptions{Reason: "again"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Resume(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	found, err := n.Name(t.Context(), "r")
+	var rules []string
+	for _, m := range found {
+		rules = append(rules, m.Rule)
+	}
+	if slices.Sort(rules); err != nil || !slices.Equal(rules, []string{"change Phase", "effect charge-card", "every 2"}) {
+		t.Errorf("behind the rewind %q, %v", rules, err)
+	}
+	if _, err := namer(t, d).Name(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(tags(t, d, "r")); got != len(want)+3 {
+		t.Errorf("a reader from the beginning makes it %d names", got)
+	}
+}
+
+// What was voided before its superstep ended is not named for it; what comes instead is.
+func TestVoided(t *testing.T) {
+	b := dag.New[Task]("void")
+	times := 0
+	dag.Step(b, "decide", func(ctx context.Context, s *Task) error {
+		if times++; times == 1 {
+			return dag.Decide(ctx, dag.Decision{ID: "first", Description: "one"})
+		}
+		return nil
+	})
+	dag.Step(b, "ask", func(ctx context.Context, s *Task) error {
+		_, err := dag.Ask[string](ctx, "go", "on?")
+		return err
+	})
+	d := dispatch(t, build(t, b), new(memory.Store))
+	if _, err := d.Run(t.Context(), "r", nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	n, err := milestone.New(d, milestone.Decision(), milestone.Node("decide"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := n.Name(t.Context(), "r"); err != nil || len(found) > 0 {
+		t.Fatalf("before the superstep has ended: %v, %v", found, err)
+	}
+	if err := d.Edit(t.Context(), "r", func(*Task) {}, dispatcher.EditOptions{Void: []string{"decide"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Answer(t.Context(), "r", "", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Resume(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := n.Name(t.Context(), "r"); err != nil || len(found) != 1 || found[0].Rule != "node decide" {
+		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// Naming begins where a trimmed log does, and takes what is there as given.
+func TestTrimmed(t *testing.T) {
+	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Trim(t.Context(), "r", dispatcher.Retention{Last: 2}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := namer(t, d).Name(t.Context(), "r")
+	for _, m := range found {
+		if m.Rule == "change Phase" || m.Rule == "rises Confidence 0.8" {
+			t.Errorf("%s was named, and nobody knows what was before", m.Tag)
+		}
+	}
+	if err != nil || len(found) == 0 {
+		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// A rule that can't be followed is refused.
+func TestRulesRefused(t *testing.T) {
+	for _, rules := range [][]milestone.Rule{
+		{milestone.Every(0)}, {milestone.Every(-1)}, {milestone.Node("")}, {milestone.Change("")}, {milestone.Rises("", 1)},
+		{milestone.Fork(), milestone.Fork()}, {milestone.Node("a@b")}, {milestone.Node(strings.Repeat("n", 70))},
+	} {
+		var bad *milestone.RuleError
+		if n, err := milestone.New(nil, rules...); n != nil || !errors.As(err, &bad) {
+			t.Errorf("%s: %v", rules, err)
+		}
+	}
+	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
+	if _, err := namer(t, d).Name(t.Context(), "nobody"); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("a run that is not there: %v", err)
+	}
+}

@@ -1,0 +1,129 @@
+package milestone
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A reading is how far a log was read, and what the rules know of it.
+type reading struct {
+	run   string
+	seq   uint64 // of the entry that was read last
+	given bool   // the next state is taken as it is: what was before it can't be known
+	rules []ruling
+	open  []deed // they count when their superstep ends
+}
+
+type ruling struct {
+	name string
+	judge
+}
+
+// A deed is what a visit did that a rule speaks of.
+type deed struct {
+	path   string
+	rule   string
+	detail string
+}
+
+// hear reads the next entry, and returns the names that follow from it.
+func (r *reading) hear(e *dispatcher.Event) (found []Milestone) {
+	r.seq = e.Seq
+	switch e.Kind {
+	case dispatcher.VisitsVoided, dispatcher.StateEdited:
+		var paths []string
+		if json.Unmarshal(e.Value, &paths) == nil {
+			r.open = slices.DeleteFunc(r.open, func(d deed) bool {
+				return slices.ContainsFunc(paths, func(path string) bool { return under(d.path, path) })
+			})
+		}
+	case dispatcher.RunRewound:
+		var w checkpoint.Rewinding
+		if json.Unmarshal(e.Value, &w) == nil {
+			r.back(w.To)
+		}
+	case dispatcher.TurnBegun:
+		r.open = nil
+	}
+	for _, rule := range r.rules {
+		if detail, hit := rule.visit(e); hit {
+			r.open = append(r.open, deed{e.Path, rule.name, detail})
+		}
+	}
+	if e.Kind != dispatcher.SuperstepEnded && e.Kind != dispatcher.RunStarted {
+		return nil
+	}
+	return r.checkpoint(e)
+}
+
+// checkpoint says which names a checkpoint has.
+func (r *reading) checkpoint(e *dispatcher.Event) (found []Milestone) {
+	if r.given && e.State != nil {
+		r.begin(e)
+		r.given = false
+	}
+	for _, rule := range r.rules {
+		if detail, hit := rule.checkpoint(e); hit {
+			found = append(found, r.named(rule.name, detail, e.Seq))
+		}
+	}
+	if e.Kind == dispatcher.RunStarted || e.Outcome != "" { // a frame that failed, of which the rest is kept
+		return found
+	}
+	r.open = slices.DeleteFunc(r.open, func(d deed) bool {
+		if !under(d.path, e.Path) || d.path == e.Path {
+			return false
+		}
+		m := r.named(d.rule, d.detail, e.Seq)
+		if !slices.Contains(found, m) {
+			found = append(found, m)
+		}
+		return true
+	})
+	return found
+}
+
+// begin takes the state that an event tells as what was before.
+func (r *reading) begin(e *dispatcher.Event) {
+	for _, rule := range r.rules {
+		if c, ok := rule.judge.(*change); ok {
+			c.begin(e)
+		}
+	}
+}
+
+// back goes back to an entry: what was to count behind it does not.
+func (r *reading) back(to uint64) {
+	r.open = nil
+	for _, rule := range r.rules {
+		if c, ok := rule.judge.(*change); ok {
+			c.back(to)
+		}
+	}
+}
+
+// under reports whether a visit is one of a path, or of what is inside it.
+func under(visit, path string) bool {
+	return path == "" || visit == path || strings.HasPrefix(visit, path+"/")
+}
+
+// named is the milestone of an entry. Its tag can be one whatever the detail is.
+func (r *reading) named(rule, detail string, seq uint64) Milestone {
+	clean := strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) || c == '@' || c == unicode.ReplacementChar {
+			return '_'
+		}
+		return c
+	}, detail)
+	for len(clean) > 40 {
+		clean = clean[:strings.LastIndexFunc(clean, func(rune) bool { return true })]
+	}
+	tag := strings.Join(strings.Fields(rule+" "+clean), " ")
+	return Milestone{r.run, seq, fmt.Sprintf("%s #%d", tag, seq), rule}
+}

@@ -1,0 +1,253 @@
+package milestone
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A Rule says which checkpoints have a name. The zero Rule names none.
+type Rule struct {
+	name  string
+	wrong string // what is wrong with its arguments
+	judge func() judge
+}
+
+// String returns the rule's name, which its tags begin with.
+func (r Rule) String() string { return r.name }
+
+// A judge says what the next event of a run means to a rule. visit is what a visit did that counts
+// when its superstep ends; checkpoint is what that event, which is a checkpoint, is.
+type judge interface {
+	visit(e *dispatcher.Event) (detail string, hit bool)
+	checkpoint(e *dispatcher.Event) (detail string, hit bool)
+}
+
+// Every names each n-th superstep of the run's own frame: those whose number n divides.
+func Every(n int) Rule {
+	r := Rule{name: fmt.Sprint("every ", n), judge: stateless(nil, func(e *dispatcher.Event) (string, bool) {
+		return "", e.Kind == dispatcher.SuperstepEnded && e.Path == "" && e.Step%n == 0
+	})}
+	if n < 1 {
+		r.wrong = "needs a number of supersteps, from 1"
+	}
+	return r
+}
+
+// Node names the checkpoint at the end of the superstep in which a visit of a node is done. The
+// node is named by its path: "compose-loop/validate".
+func Node(path string) Rule {
+	r := Rule{name: "node " + path, judge: stateless(func(e *dispatcher.Event) (string, bool) {
+		return e.Outcome, e.Kind == dispatcher.VisitDone && e.Node == path
+	}, nil)}
+	if path == "" {
+		r.wrong = "names no node"
+	}
+	return r
+}
+
+// Effect names the checkpoint at the end of the superstep in which an effect of one of these
+// operations has happened; none means any operation.
+func Effect(operations ...string) Rule {
+	of := slices.Clone(operations)
+	return Rule{
+		name:  strings.TrimSpace("effect " + strings.Join(of, ",")),
+		judge: func() judge { return &effects{of: of, begun: map[string]string{}} },
+	}
+}
+
+// Decision names the checkpoint at the end of the superstep in which a visit has decided something
+// (dag.Decide).
+func Decision() Rule {
+	return Rule{name: "decision", judge: stateless(func(e *dispatcher.Event) (string, bool) {
+		var d dag.Decision
+		if e.Kind != dispatcher.Noted || e.Name != dag.NoteDecision || json.Unmarshal(e.Value, &d) != nil {
+			return "", false
+		}
+		return d.ID, true
+	}, nil)}
+}
+
+// Fork names the checkpoint that a fork begins with. The name is in the fork.
+func Fork() Rule {
+	return Rule{name: "fork", judge: stateless(nil, func(e *dispatcher.Event) (string, bool) {
+		return "", e.Kind == dispatcher.RunStarted && e.Name != ""
+	})}
+}
+
+// Recovery names the checkpoint at the end of a superstep in which something goes well that had
+// failed: a visit of which an attempt failed before is done, or a run that had failed gets to the
+// end of a superstep.
+func Recovery() Rule {
+	return Rule{name: "recovery", judge: func() judge { return &recovery{failed: map[string]bool{}} }}
+}
+
+// Change names the checkpoint at the end of each superstep of the run's own frame behind which a
+// cell has another value than before. It is named as the JSON of the state does: "Phase". A cell that
+// has nothing, or the zero value, and then something has changed.
+func Change(cell string) Rule {
+	r := Rule{name: "change " + cell, judge: func() judge { return &change{cell: cell} }}
+	if cell == "" {
+		r.wrong = "names no cell"
+	}
+	return r
+}
+
+// Rises names the checkpoint at the end of each superstep of the run's own frame behind which a cell
+// that is a number is over the threshold, and was not before.
+func Rises(cell string, over float64) Rule {
+	r := Rule{name: fmt.Sprintf("rises %s %g", cell, over), judge: func() judge { return &change{cell: cell, over: &over} }}
+	switch {
+	case cell == "":
+		r.wrong = "names no cell"
+	case over != over:
+		r.wrong = "needs a number as its threshold"
+	}
+	return r
+}
+
+// plain is the judge of a rule that remembers nothing.
+type plain struct {
+	of, at func(*dispatcher.Event) (string, bool)
+}
+
+func stateless(of, at func(*dispatcher.Event) (string, bool)) func() judge {
+	return func() judge { return plain{of, at} }
+}
+
+func (p plain) visit(e *dispatcher.Event) (string, bool) {
+	if p.of == nil {
+		return "", false
+	}
+	return p.of(e)
+}
+
+func (p plain) checkpoint(e *dispatcher.Event) (string, bool) {
+	if p.at == nil {
+		return "", false
+	}
+	return p.at(e)
+}
+
+// effects remembers of which operation effects are that have begun.
+type effects struct {
+	of    []string
+	begun map[string]string // by path#key
+}
+
+func (f *effects) visit(e *dispatcher.Event) (string, bool) {
+	id := e.Path + "#" + e.ID
+	switch e.Kind {
+	case dispatcher.EffectBegun:
+		f.begun[id] = e.Name
+	case dispatcher.EffectEnded:
+		operation := f.begun[id]
+		delete(f.begun, id)
+		if e.Cause == "" && (len(f.of) == 0 || slices.Contains(f.of, operation)) {
+			return e.ID, true
+		}
+	}
+	return "", false
+}
+
+func (f *effects) checkpoint(*dispatcher.Event) (string, bool) { return "", false }
+
+// recovery remembers what has failed.
+type recovery struct {
+	failed map[string]bool // visits of which an attempt has failed
+	run    bool            // the run has
+}
+
+func (r *recovery) visit(e *dispatcher.Event) (string, bool) {
+	switch e.Kind {
+	case dispatcher.AttemptFailed:
+		r.failed[e.Path] = true
+	case dispatcher.VisitDone:
+		was := r.failed[e.Path]
+		delete(r.failed, e.Path)
+		return e.Path, was
+	case dispatcher.RunRested:
+		r.run = r.run || e.Status == checkpoint.StatusFailed
+	case dispatcher.TurnBegun:
+		clear(r.failed)
+	}
+	return "", false
+}
+
+func (r *recovery) checkpoint(e *dispatcher.Event) (string, bool) {
+	was := r.run && e.Kind == dispatcher.SuperstepEnded
+	if was {
+		r.run = false
+	}
+	return "", was
+}
+
+// change remembers what a cell had at each checkpoint at which that was something else.
+type change struct {
+	cell string
+	over *float64 // of Rises
+	was  []value
+}
+
+// A value is what a cell has from an entry on.
+type value struct {
+	seq  uint64
+	text string
+	high bool // it is over the threshold
+}
+
+func (c *change) visit(*dispatcher.Event) (string, bool) { return "", false }
+
+func (c *change) checkpoint(e *dispatcher.Event) (string, bool) {
+	if e.State == nil {
+		return "", false
+	}
+	now := c.value(e)
+	last := value{text: empty(now.text)}
+	if len(c.was) > 0 {
+		last = c.was[len(c.was)-1]
+	}
+	if now.text == last.text && len(c.was) > 0 {
+		return "", false
+	}
+	c.was = append(c.was, now)
+	if c.over != nil {
+		return now.text, now.high && !last.high
+	}
+	return strings.Trim(now.text, `"`), now.text != last.text
+}
+
+// begin takes the state in which a reading begins as given.
+func (c *change) begin(e *dispatcher.Event) { c.was = []value{c.value(e)} }
+
+// back forgets what has come behind an entry.
+func (c *change) back(to uint64) {
+	for n := len(c.was); n > 0 && c.was[n-1].seq > to; n = len(c.was) {
+		c.was = c.was[:n-1]
+	}
+}
+
+func (c *change) value(e *dispatcher.Event) value {
+	var cells map[string]json.RawMessage
+	var number float64
+	v := value{seq: e.Seq}
+	if json.Unmarshal(e.State, &cells) == nil {
+		v.text = string(cells[c.cell])
+		v.high = c.over != nil && json.Unmarshal(cells[c.cell], &number) == nil && number > *c.over
+	}
+	return v
+}
+
+// empty is the text of a cell of this kind that has nothing.
+func empty(text string) string {
+	switch {
+	case text == "" || text == "null" || text == "0" || text == "false" || text == `""` || text == "[]" || text == "{}":
+		return text
+	}
+	return ""
+}

@@ -16,7 +16,9 @@ import (
 // Runs are what a [Namer] needs of a *dispatcher.Dispatcher, of any state. Its graph has to be that of
 // the runs.
 type Runs interface {
+	// Events reads a log as dispatcher.Dispatcher.Events does.
 	Events(ctx context.Context, run string, listen dispatcher.Listen) iter.Seq2[dispatcher.Event, error]
+	// Tag names a checkpoint as dispatcher.Dispatcher.Tag does.
 	Tag(ctx context.Context, run, address, name string, options ...dispatcher.RunOption) error
 }
 

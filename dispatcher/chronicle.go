@@ -20,8 +20,10 @@ type chronicle struct {
 	run  string
 	seq  uint64 // of the entry that it has heard last
 	turn int
-	root *chapter
-	held map[string]string // visits that wait to begin: their paths, by the ids of the interrupts
+	// voids is how many visits were voided before: the machine keeps which.
+	voids int
+	root  *chapter
+	held  map[string]string // visits that wait to begin: their paths, by the ids of the interrupts
 }
 
 // A chapter is what a chronicle knows of a frame, or of a visit that holds frames.
@@ -232,6 +234,7 @@ func (t *chronicle) end(path string, over bool) {
 
 // void forgets what visits did.
 func (t *chronicle) void(paths []string) {
+	t.voids += len(paths)
 	for _, path := range paths {
 		name := path[strings.LastIndexByte(path, '/')+1:]
 		h := t.of(frameOf(path))
@@ -262,7 +265,7 @@ func (t *chronicle) thaw(ctx context.Context, c *core, z *frozenMachine) error {
 
 // stand begins the chronicle anew where a machine stands.
 func (t *chronicle) stand(m *machine) {
-	t.turn, t.root, t.held = m.turn, &chapter{}, nil
+	t.turn, t.voids, t.root, t.held = m.turn, len(m.voids), &chapter{}, nil
 	t.tell(m.root)
 	for _, p := range m.pendings() {
 		if p.kind == kindBefore {

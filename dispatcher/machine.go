@@ -44,7 +44,8 @@ type machine struct {
 	// generation counts how often the run was rewound, lineage tells from where it has gone on.
 	generation int
 	lineage    []ancestor
-	shelf      *shelf // of a fork; nil if its effects are done as in any other run
+	voids      []voided // what was voided, of all turns, oldest first
+	shelf      *shelf   // of a fork; nil if its effects are done as in any other run
 	index      map[*dag.Plan]map[string]int
 
 	// vets: somebody has to be asked before a visit begins. Without it visits are offered

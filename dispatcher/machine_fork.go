@@ -59,10 +59,10 @@ type ancestor = checkpoint.Ancestor
 // fork makes m, which was replayed up to an entry of a run, what all forks of that checkpoint
 // begin with, whenever and however they are made: so that a store keeps it once. What tells one
 // from the other is in the logs of the forks, and on their shelves; see beginning. They have no
-// tags: those name entries of that run.
+// tags, and know of nothing that was voided: those are of the log of that run.
 func (m *machine) fork() {
 	m.calm()
-	m.effects, m.tags, m.generation, m.lineage, m.shelf = nil, nil, 0, nil, nil
+	m.effects, m.tags, m.generation, m.lineage, m.voids, m.shelf = nil, nil, 0, nil, nil, nil
 }
 
 // beginning is the machine that a fork begins with: that of the checkpoint, with where it comes

@@ -31,6 +31,7 @@ type frozenMachine struct {
 
 	Generation int          `json:"generation,omitempty"`
 	Lineage    []ancestor   `json:"lineage,omitempty"`
+	Voids      []voided     `json:"voids,omitempty"`
 	Shelf      *frozenShelf `json:"shelf,omitempty"`
 }
 
@@ -104,7 +105,7 @@ func (m *machine) frozen() *frozenMachine {
 	}
 	z.Labels, z.Correlation, z.Settings = m.told.labels, m.told.correlation, m.told.settings
 	z.Tags, z.Depends, z.Effects = m.tags, m.depends, m.freezeEffects()
-	z.Generation, z.Lineage, z.Shelf = m.generation, m.lineage, m.shelf.freeze()
+	z.Generation, z.Lineage, z.Voids, z.Shelf = m.generation, m.lineage, m.voids, m.shelf.freeze()
 	if m.fault != nil {
 		z.Fault = &frozenFault{m.fault.kind, m.fault.message, m.fault.stack}
 	}

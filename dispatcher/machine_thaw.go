@@ -40,7 +40,7 @@ func (m *machine) thawAll(z *frozenMachine) error {
 	}
 	m.effects = nil
 	m.thawEffects(z.Effects)
-	m.generation, m.lineage, m.shelf = z.Generation, z.Lineage, z.Shelf.thaw()
+	m.generation, m.lineage, m.voids, m.shelf = z.Generation, z.Lineage, z.Voids, z.Shelf.thaw()
 	root, err := m.thaw(z.Root, m.plan, nil)
 	m.root = root
 	return err

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/pawlgo/pawl/state"
 )
@@ -23,6 +24,13 @@ func (m *machine) void(x *fact) error {
 	return nil
 }
 
+// A voided is a visit that was voided: checkpoints inside it, of that turn and told before, lead to
+// nothing.
+type voided struct {
+	Path string `json:"path"`
+	Turn int    `json:"turn"`
+}
+
 // takeBack takes back what one visit did. If it is at work on a frame that it holds, that is
 // gone; if it has ended, its superstep waits for it again.
 //
@@ -31,6 +39,7 @@ func (m *machine) void(x *fact) error {
 // is asked again. What stays is what it has learned from outside: its effects that have begun,
 // the answers to its questions, and that an interrupt before it was taken.
 func (m *machine) takeBack(t *task) {
+	m.voids = append(slices.Clip(m.voids), voided{t.path(), m.turn}) // snapshots and hindsights hold the one before
 	was := t.phase
 	if was == failing {
 		t.frame.failing--

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -39,6 +40,9 @@ type hindsight struct {
 	plan *dag.Plan         // the graph that the run has at the head
 	tags map[string]uint64 // in the log
 	led  []span            // the parts of the log that led to the head: what is in none was abandoned
+	// voids are what was voided on the way to the head, oldest first: what happened inside before was
+	// abandoned too.
+	voids []voided
 }
 
 // hindsight reads what the head of a run tells of its past, unless that is known.
@@ -54,7 +58,7 @@ func (c *core) hindsight(ctx context.Context, id string) (*hindsight, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hindsight{info, m.plan, m.tags, m.led(info.Head.Seq)}, nil
+	return &hindsight{info, m.plan, m.tags, m.led(info.Head.Seq), m.voids}, nil
 }
 
 // A span is a part of a log.
@@ -87,6 +91,14 @@ func (m *machine) led(at uint64) (spans []span) {
 // abandoned reports whether the run was rewound to before an entry.
 func (h *hindsight) abandoned(seq uint64) bool {
 	return !slices.ContainsFunc(h.led, func(s span) bool { return s.from <= seq && seq <= s.to })
+}
+
+// voided reports whether a checkpoint stands in a frame that was voided behind it. It is told when
+// so many visits had been voided.
+func (h *hindsight) voided(p *Past, already int) bool {
+	return p.Path != "" && slices.ContainsFunc(h.voids[min(already, len(h.voids)):], func(v voided) bool {
+		return v.Turn == p.Turn && (p.Path == v.Path || strings.HasPrefix(p.Path, v.Path+"/"))
+	})
 }
 
 // A reading is a walk along the past of a run.
@@ -141,7 +153,7 @@ func (r *reading) past(ctx context.Context) iter.Seq2[Past, error] {
 				yield(Past{}, err)
 				return
 			}
-			if p.Abandoned = r.of.abandoned(p.Seq); is && p.Seq > r.after && !yield(p, nil) {
+			if p.Abandoned = r.of.abandoned(p.Seq) || r.of.voided(&p, r.told.voids); is && p.Seq > r.after && !yield(p, nil) {
 				return
 			}
 		}

@@ -34,6 +34,7 @@ func samePast[S any](t *testing.T, id string, store checkpoint.Store, stride int
 		t.Fatal(err)
 	}
 	led := pastLed(t, store, id)
+	pastVoids(t, store, id, led)
 	addresses := map[string]uint64{} // the last one of a name counts
 	for _, p := range all {
 		if p.Abandoned == led[p.Seq] && p.Seq >= info.First {
@@ -133,6 +134,42 @@ func pastLed(t *testing.T, store checkpoint.Store, id string) map[uint64]bool {
 		}
 	}
 	return led
+}
+
+// pastVoids takes out of led what happened inside visits that were voided later in the same turn.
+func pastVoids(t *testing.T, store checkpoint.Store, id string, led map[uint64]bool) {
+	t.Helper()
+	inside := map[uint64]string{} // paths of frames, by the checkpoints of this turn in them
+	for e, err := range store.Read(t.Context(), id, 0, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !led[e.Seq] {
+			continue
+		}
+		var voids []string
+		switch e.Kind {
+		case checkpoint.TurnBegun:
+			clear(inside)
+		case checkpoint.Voided:
+			err = json.Unmarshal(e.Data, &voids)
+		case checkpoint.Edited:
+			var d checkpoint.Edit
+			err = json.Unmarshal(e.Data, &d)
+			voids = d.Voids
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seq, frame := range inside {
+			if slices.ContainsFunc(voids, func(v string) bool { return strings.HasPrefix(frame+"/", v+"/") }) {
+				led[seq] = false
+			}
+		}
+		if e.Kind == checkpoint.Edited || e.Kind == checkpoint.Superstep {
+			inside[e.Seq] = strings.Clone(e.Path)
+		}
+	}
 }
 
 // A pastReader counts the entries that were read from a store.

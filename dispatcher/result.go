@@ -63,7 +63,8 @@ type Checkpoint struct {
 	Superstep int    // the last one that had ended
 	At        time.Time
 	Cause     Cause
-	// Abandoned: the run was rewound to before it. It is found by its Address alone.
+	// Abandoned: the run was rewound to before it, or the frame that it is in was voided since. It
+	// is found by its Address alone.
 	Abandoned bool
 }
 

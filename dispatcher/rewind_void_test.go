@@ -3,6 +3,8 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -73,6 +75,62 @@ func TestRewoundPastAVoidedFrame(t *testing.T) {
 		completes(t, res, err)
 		if tries != 2 {
 			t.Errorf("the effect was tried %d times", tries)
+		}
+		sameMachine(t, d, run)
+	})
+}
+
+// The checkpoints of a frame that was voided are abandoned, as those are behind which the run was
+// rewound: an address by their path means what came in their place, or nothing yet.
+func TestHistoryMarksVoidedFrames(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var w witness
+		b := dag.New[Tale]("voided")
+		dag.Loop(b, "loop", changeLine(t, &w, "turn", "rest"), func(*Tale) bool { return false }, 2)
+		g := frozen(t, b)
+		d := callsDispatcher(t, g, store, timeOptions(o, "loop/2/rest"))
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "loop/2/rest")
+		marked := func() (all []string) {
+			for p, err := range d.History(t.Context(), run) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, fmt.Sprintf("%s@%d %t", p.Path, p.Superstep, p.Abandoned))
+			}
+			return all
+		}
+		before := []string{"loop/1@1 false", "loop/1@2 false", "loop/2@1 false"}
+		if got := marked(); !slices.Equal(got, before) {
+			t.Errorf("the history is %q", got)
+		}
+		timeEdit(t, d, dispatcher.EditOptions{Void: []string{"loop"}}, func(s *Tale) { s.Word.Set("x") })
+		gone := []string{"loop/1@1 true", "loop/1@2 true", "loop/2@1 true"}
+		if got := marked(); !slices.Equal(got, gone) {
+			t.Errorf("behind the void the history is %q", got)
+		}
+		if _, err := d.At(t.Context(), run, "loop/1@1"); !errors.Is(err, checkpoint.ErrCursor) {
+			t.Errorf("what was voided is found by its path: %v", err)
+		}
+		res, err = d.Resume(t.Context(), run)
+		rests(t, res, err, checkpoint.StatusInterrupted, "loop/2/rest")
+		if got, want := marked(), append(gone, before...); !slices.Equal(got, want) {
+			t.Errorf("once it ran again the history is %q", got)
+		}
+		var paged []string
+		for after := uint64(0); ; { // a page may begin at a snapshot or a bookmark
+			page, err := d.HistoryOf(t.Context(), run, dispatcher.HistoryFilter{Causes: []dispatcher.Cause{dispatcher.CauseSuperstep}, After: after, Limit: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			paged = append(paged, fmt.Sprintf("%s@%d %t", page[0].Path, page[0].Superstep, page[0].Abandoned))
+			after = page[0].Seq
+		}
+		if want := append(gone, before...); !slices.Equal(paged, want) {
+			t.Errorf("in pages the history is %q", paged)
 		}
 		sameMachine(t, d, run)
 	})

@@ -31,6 +31,7 @@ var arrows = map[string][]string{
 	"checkpoint":                {"state"},
 	"checkpoint/internal/watch": nil,
 	"internal/docs":             nil, // tests only
+	"internal/docs/coverage":    nil,
 	"checkpoint/memory":         {"checkpoint", "checkpoint/internal/watch", "state"},
 	"checkpoint/storetest":      {"checkpoint", "state"},
 	"checkpoint/badgerstore":    {"checkpoint", "checkpoint/internal/watch", "state", "…"},

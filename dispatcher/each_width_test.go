@@ -16,6 +16,29 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
+// The place of an item is taken as soon as it is free: a slow item holds up none but itself.
+func TestEachSlowItemHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		b := dag.New[Tale]("tale")
+		dag.Each(b, "review", eachOf(6), func(ctx context.Context, s *Tale, item string) error {
+			lasts(time.Second)
+			if item == "item1" {
+				lasts(time.Hour)
+			}
+			s.Notes.Put(item, time.Since(began).String())
+			return nil
+		}).With(dag.Policy{Parallel: 2})
+		res, err := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{}).Run(t.Context(), run, nil)
+		completes(t, res, err)
+		for i, want := range []string{"1h0m1s", "1s", "2s", "3s", "4s", "5s"} {
+			if got, _ := res.State.Notes.Get(fmt.Sprint("item", i+1)); got != want {
+				t.Errorf("item %d ended after %s, want %s", i+1, got, want)
+			}
+		}
+	})
+}
+
 // A run that was cut off with many places goes on with few, and the other way round: never
 // are more items at work than there are places now.
 func TestEachWidthOfAResume(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -117,9 +118,22 @@ func finished(t *testing.T, bread, dir, stdin string) []string {
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
-var link = regexp.MustCompile(`\]\(([^)#:"]+)\)`)
+var (
+	link    = regexp.MustCompile(`\]\(([^)#:"]*)(?:#([^)":]+))?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	dropped = regexp.MustCompile(`[^\pL\pN _-]`)
+)
 
-// A link to a file of the repository leads to one.
+// anchors are what links to the headings of a page end with, as GitHub makes them.
+func anchors(t *testing.T, page string) (all []string) {
+	for _, m := range heading.FindAllStringSubmatch(read(t, page), -1) {
+		words := dropped.ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(words, " ", "-"))
+	}
+	return all
+}
+
+// A link to a file of the repository leads to one, and one to a part of a page to its heading.
 func TestLinksLeadSomewhere(t *testing.T) {
 	pages := []string{"README.md"}
 	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, d os.DirEntry, err error) error {
@@ -136,9 +150,14 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages {
 		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
 			found++
-			target := filepath.Join(root, filepath.Dir(page), filepath.FromSlash(m[1]))
-			if _, err := os.Stat(target); err != nil {
+			target := page
+			if m[1] != "" {
+				target = path.Join(path.Dir(page), m[1])
+			}
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(target))); err != nil {
 				t.Errorf("%s links to %s: %v", page, m[1], err)
+			} else if m[2] != "" && !slices.Contains(anchors(t, target), m[2]) {
+				t.Errorf("%s links to %s, which has no part #%s", page, target, m[2])
 			}
 		}
 	}

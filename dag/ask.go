@@ -184,6 +184,27 @@ type AnswerInfo struct {
 	At  time.Time // when
 }
 
+// An Answered is a question of a visit that has ended.
+type Answered struct {
+	Key string
+	AnswerInfo
+}
+
+// Answers lists the visit's questions that have ended, in the order of their ends. It is the same
+// in every attempt and process. Outside a run, and of a visit that is no [Replier], there are none.
+func Answers(ctx context.Context) []Answered {
+	if r, ok := visitOf(ctx, "Answers").(Replier); ok {
+		return r.Answers()
+	}
+	return nil
+}
+
+// A Replier is a [Visit] that knows which of its questions have ended.
+type Replier interface {
+	// Answers lists them in the order of their ends. The slice is the caller's.
+	Answers() []Answered
+}
+
 // Reply tells how the visit's question of this key ended; ok is false if it has not, or was
 // never asked. It is the same in every attempt and process. Outside a run there are none.
 func Reply(ctx context.Context, key string) (info AnswerInfo, ok bool) {

@@ -204,7 +204,7 @@ func (g *giving) check(q *queue, x reply) error {
 		}
 		return ended(g.run, x.Interrupt, checkpoint.Answer{How: before.Replies[k].How, By: before.By, At: q.at(before)})
 	}
-	if p.late(g.c.opts.now()) {
+	if p.late(g.c.opts.Now()) {
 		return ended(g.run, x.Interrupt, checkpoint.Answer{How: checkpoint.AnswerExpired})
 	}
 	if p.kind == kindDoubt && g.why != "" {

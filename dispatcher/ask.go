@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -96,6 +97,19 @@ func (v *visit) Reply(key string) (dag.AnswerInfo, bool) {
 	return dag.AnswerInfo{How: dag.How(a.How), By: a.By, At: a.At}, ok
 }
 
+// Answers implements [dag.Replier].
+func (v *visit) Answers() []dag.Answered {
+	var all []dag.Answered
+	for key := range v.answers {
+		info, _ := v.Reply(key)
+		all = append(all, dag.Answered{Key: key, AnswerInfo: info})
+	}
+	slices.SortFunc(all, func(a, b dag.Answered) int { // those of one message have one instant
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Key, b.Key))
+	})
+	return all
+}
+
 // asked makes a visit wait for the answers to what it asked, and to be told what came of its
 // effects, in the order of asking.
 func (r *run) asked(v *visit, last *question) {
@@ -115,7 +129,7 @@ func (r *run) asked(v *visit, last *question) {
 			Kind: kindAsked, Key: q.Key, Question: q.Question, Want: encode(q.Want), Default: q.Default,
 		}
 		if q.Expires() {
-			now := r.c.opts.now().UTC()
+			now := r.c.opts.Now().UTC()
 			i.Until, i.Wait = q.Until, max(0, q.Until.Sub(now))
 			if q.Within > 0 {
 				i.Until, i.Wait = now.Add(q.Within), q.Within
@@ -140,7 +154,7 @@ func (r *run) expiresAfter(id string, wait time.Duration, until time.Time) {
 // armExpiries lets questions go on waiting: until the instant that was stored, and never longer
 // than the wait was, whatever the wall clock did meanwhile.
 func (r *run) armExpiries() {
-	now := r.c.opts.now()
+	now := r.c.opts.Now()
 	for _, p := range r.m.pendings() {
 		r.expiresAfter(p.id, min(p.ask.Until.Sub(now), p.ask.Wait), p.ask.Until)
 	}

@@ -129,7 +129,7 @@ func (a *effectAttempt) begin(ctx context.Context, digest string) error {
 		return err
 	}
 	e := &effect{
-		digest: digest, state: effectBegun, begun: a.v.r.c.opts.now().UTC(),
+		digest: digest, state: effectBegun, begun: a.v.r.c.opts.Now().UTC(),
 		approval: approval, generation: int(a.v.generation),
 	}
 	if a.is.state == effectBegun { // the other side may have done it, and knows it by that key

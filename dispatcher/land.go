@@ -115,7 +115,7 @@ func (r *run) attemptFailed(v *visit) {
 	a.Unfollowed = a.Final && (v.unsaid.Load() || r.m.leftInDoubt(v.path))
 	if !a.Final {
 		a.Wait = p.Backoff.Delay(v.Key(), v.Attempt(), previous)
-		a.NotBefore = r.c.opts.now().Add(a.Wait)
+		a.NotBefore = r.c.opts.Now().Add(a.Wait)
 		if r.due == nil {
 			r.due = map[*task]time.Time{}
 		}

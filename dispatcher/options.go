@@ -53,7 +53,11 @@ type Options struct {
 	// from memory. It costs time and is meant for tests.
 	Paranoid bool
 
-	now func() time.Time // of instants that are stored; nil means time.Now
+	// Now is the wall clock, read for instants that are stored: when a question expires, when the
+	// next attempt may begin. Waits themselves are measured by the clock that does not jump. It is for
+	// tests that let the wall clock jump. Nil means time.Now.
+	Now func() time.Time
+
 	// eager writes a snapshot behind every append, and lets nothing wait to share one: for tests.
 	eager bool
 }
@@ -149,8 +153,8 @@ func (c *core) configure() error {
 	if o.Parallel > 0 {
 		c.slots = make(chan struct{}, o.Parallel)
 	}
-	if o.now == nil {
-		o.now = time.Now
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	return errors.Join(errs...)
 }

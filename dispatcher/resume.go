@@ -101,7 +101,7 @@ func (f *frame) checkStates() error {
 // stored, and never longer than the wait was, whatever the wall clock did meanwhile.
 func (r *run) armDelays() {
 	for _, t := range r.m.delays() {
-		left := time.Unix(0, t.odd.notBefore).Sub(r.c.opts.now())
+		left := time.Unix(0, t.odd.notBefore).Sub(r.c.opts.Now())
 		if r.due == nil {
 			r.due = map[*task]time.Time{}
 		}

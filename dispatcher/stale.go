@@ -50,7 +50,7 @@ func (e *StaleError) Unwrap() error { return e.Err }
 // freshen looks at how old the run is that is about to go on, and what it depends on. It
 // returns visits to be voided, and warns of what is ignored.
 func (r *run) freshen() (voids []string, err error) {
-	now := r.c.opts.now()
+	now := r.c.opts.Now()
 	if err := r.warnOfAge(now); err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (v *visit) Depends(d dag.Dependency) error {
 		return fmt.Errorf("dispatcher: Depends(%q): %w", d.Name, dag.ErrVisitOver)
 	}
 	if d.Captured.IsZero() {
-		d.Captured = v.r.c.opts.now()
+		d.Captured = v.r.c.opts.Now()
 	}
 	last := &dependency{Dependency: checkpoint.Dependency{
 		Name: d.Name, Captured: d.Captured, StaleAfter: d.StaleAfter, OnStale: string(d.OnStale),

@@ -141,7 +141,7 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 func (c *core) cut(ctx context.Context, info *checkpoint.Info, keep Retention) (uint64, error) {
 	var last []uint64 // the newest, of which Last stay
 	var young uint64  // the oldest that is not too old
-	oldest := c.opts.now().Add(-keep.Age)
+	oldest := c.opts.Now().Add(-keep.Age)
 	r := reading{c: c, of: &hindsight{info: *info}}
 	for p, err := range r.past(ctx) {
 		if err != nil {

@@ -23,13 +23,13 @@ type RunOption struct {
 	wish func(*wishes) error
 }
 
-// From lets Resume go on only from this cursor: [ErrStaleCursor] if it is no longer where
-// the run stands, checkpoint.ErrCursor if it is another run's or names nothing. [Dispatcher.Note]
-// takes it in the same sense. Other calls refuse it.
+// From lets Resume and Continue go on only from this cursor: [ErrStaleCursor] if it is no longer
+// where the run stands, checkpoint.ErrCursor if it is another run's or names nothing.
+// [Dispatcher.Note] takes it in the same sense. Other calls refuse it.
 func From(c checkpoint.Cursor) RunOption {
 	return RunOption{"From", func(w *wishes) error {
-		if w.how != modeResume && w.how != modeNote {
-			return &OptionError{"From", "is for Resume and Note only"}
+		if w.how != modeResume && w.how != modeContinue && w.how != modeNote {
+			return &OptionError{"From", "is for Resume, Continue and Note only"}
 		}
 		w.from = &c
 		return nil

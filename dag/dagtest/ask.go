@@ -1,9 +1,11 @@
 package dagtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/dag"
@@ -89,6 +91,19 @@ func (s visit) Reply(key string) (dag.AnswerInfo, bool) {
 		info.How = dag.AnswerDefault
 	}
 	return info, true
+}
+
+// Answers implements dag.Replier: in the order of the instants that the script says, and of keys.
+func (s visit) Answers() []dag.Answered {
+	var all []dag.Answered
+	for key := range s.v.Answers {
+		info, _ := s.Reply(key)
+		all = append(all, dag.Answered{Key: key, AnswerInfo: info})
+	}
+	slices.SortFunc(all, func(a, b dag.Answered) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Key, b.Key))
+	})
+	return all
 }
 
 // defaulted remembers that a question ended with its default.

@@ -39,6 +39,7 @@ var arrows = map[string][]string{
 	"pawltest":                  {"checkpoint", "checkpoint/internal/watch", "checkpoint/memory", "dag", "dispatcher", "state", "…"},
 	"supervisor":                {"checkpoint", "dag", "dispatcher", "state", "github.com/google/uuid", "golang.org/x/sync/"},
 	"milestone":                 {"checkpoint", "dag", "dispatcher", "state", "…"},
+	"continuation":              {"checkpoint", "dag", "dispatcher", "state", "github.com/google/uuid", "golang.org/x/sync/"},
 	"metrics":                   {"checkpoint", "dag", "dispatcher", "state", "supervisor", "…"},
 	"examples/payments": {"checkpoint", "checkpoint/badgerstore", "checkpoint/internal/watch", "dag", "dispatcher",
 		"examples/payments/bank", "state", "…"},

@@ -1,0 +1,272 @@
+package continuation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// A Reply is what ended a wait that [Await] returns well of.
+type Reply[A any] struct {
+	Payload A
+	Kind    Kind   // of the trigger
+	Key     string // by which it was correlated
+	Trigger string // its id; "" if the instant of a timer, or of a default, had come
+	Actor   Actor
+	At      time.Time // when it was accepted
+	Denied  bool      // of an approval that feeds its denial to the node
+	Reason  string    // why, if somebody said so
+	Default bool      // nobody ended the wait in time: Payload is the default
+	Missed  bool      // of a timer: it fired so late that it would have expired
+	// Parts are the replies to the parts of an All, in their order; the rest is the first one's.
+	Parts []Reply[A]
+}
+
+// Choose is the outcome of a route behind an approval: denied if it was denied, else approved. It
+// passes on the error of Await, so that a route is one line:
+//
+//	return continuation.Choose(reply, err, Send, Revise)
+func Choose[A any, O ~string](r Reply[A], err error, approved, denied O) (O, error) {
+	if r.Denied {
+		return denied, err
+	}
+	return approved, err
+}
+
+// Await returns what ended a wait of the visit. If nothing has yet it returns an error that the node
+// returns at once, as of dag.Ask: the visit waits, and runs again from its first line when the wait
+// has ended. Names tell the waits of a visit apart; a dialogue inside one visit gives each of its
+// waits another one. Payloads have to fit A: others are refused when they are given.
+//
+// A wait that ended without a trigger is an [*Ended], which is final.
+//
+// If an attempt of the visit fails behind a trigger, Await waits again, under the same key and with
+// the same bounds, when the visit is tried again: of several waits the one whose trigger came last.
+// A denial, a default, and the wake of a timer stay what they were.
+func Await[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
+	if err := w.check(name); err != nil {
+		return Reply[A]{}, err
+	}
+	if w.parts == nil || !w.all {
+		return one[A](ctx, name, w)
+	}
+	var all Reply[A]
+	var waits error
+	parts := make([]Reply[A], len(w.parts))
+	for i := range w.parts { // all of them are asked before the first error is returned
+		part, err := one[A](ctx, name+"/"+strconv.Itoa(i+1), w.parts[i])
+		var ended *Ended
+		if errors.As(err, &ended) {
+			return Reply[A]{}, err
+		}
+		if waits == nil {
+			waits = err
+		}
+		parts[i] = part
+	}
+	if waits != nil {
+		return Reply[A]{}, waits
+	}
+	all = parts[0]
+	all.Parts = parts
+	for _, part := range parts {
+		all.Denied = all.Denied || part.Denied
+	}
+	return all, nil
+}
+
+// one is Await of a wait that is one interrupt at a time.
+func one[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
+	p := stands(ctx, name)
+	if p.asked == nil && w.MaxHops > 0 && p.hops >= w.MaxHops {
+		return Reply[A]{}, &Ended{name, MaxHops, fmt.Sprintf("%d waits have ended before it", p.hops)}
+	}
+	if p.asked != nil {
+		reply, err := put[A](ctx, name, w, *p.asked)
+		again := p.failed > 0 && err == nil && !reply.Denied
+		if !again {
+			return reply, err
+		}
+		if p.failed >= w.failures() {
+			return Reply[A]{}, &Ended{name, MaxAttempts, fmt.Sprintf("%d attempts failed behind their triggers", p.failed)}
+		}
+		return put[A](ctx, name, w, place{name, p.attempt, p.asked.level})
+	}
+	return put[A](ctx, name, w, place{name, p.attempt, 1})
+}
+
+// put asks the question of a wait at a place, or at the next levels if it has expired there.
+func put[A any](ctx context.Context, name string, w Wait, at place) (Reply[A], error) {
+	for {
+		q, err := w.question(name, at.attempt, at.level)
+		if err != nil {
+			return Reply[A]{}, err
+		}
+		asked := w.at(at.level)
+		options, err := asked.bounds(ctx, name, at, w.levels())
+		if err != nil {
+			return Reply[A]{}, err
+		}
+		e, err := dag.Ask[envelope[A]](ctx, at.key(), q, options...)
+		info, _ := dag.Reply(ctx, at.key())
+		switch {
+		case errors.Is(err, dag.ErrExpired) && at.level < w.levels():
+			at.level++
+		case errors.Is(err, dag.ErrExpired):
+			return Reply[A]{}, &Ended{name, Expired, "nobody ended it in time"}
+		case errors.Is(err, dag.ErrSkipped):
+			return Reply[A]{}, &Ended{name, CancelledByUser, "it was skipped"}
+		case err != nil:
+			return Reply[A]{}, err
+		default:
+			return read(name, &w, e, info)
+		}
+	}
+}
+
+// read makes the reply of what a wait ended with.
+func read[A any](name string, w *Wait, e envelope[A], info dag.AnswerInfo) (Reply[A], error) {
+	t := e.Trigger
+	r := Reply[A]{
+		Payload: e.Payload, Kind: t.Kind, Key: t.Key, Trigger: t.ID, Actor: t.Actor, At: info.At,
+		Denied: t.Decision == Denied, Reason: t.Reason,
+	}
+	r.Missed = !t.Missed.IsZero() && !info.At.Before(t.Missed)
+	r.Default = info.How == dag.AnswerDefault && t.Kind != KindTimer
+	switch timer := w.timer(); {
+	case r.Denied && !t.Feeds:
+		return Reply[A]{}, &Ended{name, ApprovalDenied, t.Reason}
+	case r.Missed && timer != nil && timer.OnExpire.how == expires:
+		return Reply[A]{}, &Ended{name, Expired, "the timer was missed"}
+	}
+	return r, nil
+}
+
+// bounds are the options of the question of a wait at a level, of so many.
+func (w *Wait) bounds(ctx context.Context, name string, at place, levels int) ([]dag.AskOption, error) {
+	now := time.Now()
+	if t := w.timer(); t != nil {
+		wake, limit := t.At, dag.Until(t.At)
+		if t.After > 0 {
+			wake, limit = now.Add(t.After), dag.Within(t.After)
+		}
+		fired := letter{Trigger: taken{
+			Kind: KindTimer, Key: t.Key, Actor: Actor{Authority: dag.System}, Missed: wake.Add(t.within()).UTC().Round(0),
+		}}
+		return []dag.AskOption{limit, dag.OrDefault(fired)}, nil
+	}
+	limit, err := w.limit(ctx, name, at, now)
+	if err != nil || w.OnExpire.how != defaults || at.level < levels {
+		return []dag.AskOption{limit}, err
+	}
+	return []dag.AskOption{limit, dag.OrDefault(envelope[any]{Trigger: taken{Kind: w.kind(), Key: w.Key}, Payload: w.OnExpire.answer})}, nil
+}
+
+// limit is when the last of the members is over.
+func (w *Wait) limit(ctx context.Context, name string, at place, now time.Time) (dag.AskOption, error) {
+	var longest time.Duration
+	var last time.Time
+	members := w.members()
+	for i := range members {
+		m := &members[i]
+		if m.Until.IsZero() {
+			longest = max(longest, m.within())
+			continue
+		}
+		_, asked := dag.Reply(ctx, at.key())
+		if !asked && at.attempt == 1 && !m.Until.After(now) {
+			return dag.AskOption{}, &ArgumentError{"wait " + name, "has Until in the past: give it an instant to come"}
+		}
+		if m.Until.After(last) {
+			last = m.Until
+		}
+	}
+	if last.IsZero() || longest > 0 && now.Add(longest).After(last) {
+		return dag.Within(longest), nil
+	}
+	return dag.Until(last), nil
+}
+
+// A place is where the question of a wait is asked: in which attempt of the visit, and at which
+// level.
+type place struct {
+	name           string
+	attempt, level int
+}
+
+// key is that of the question: name, name~2 in the second attempt, name~2.3 at the third level.
+func (p place) key() string {
+	switch {
+	case p.level > 1:
+		return fmt.Sprintf("%s~%d.%d", p.name, p.attempt, p.level)
+	case p.attempt > 1:
+		return fmt.Sprintf("%s~%d", p.name, p.attempt)
+	}
+	return p.name
+}
+
+// parsePlace reads what key wrote; ok is false if it is no such key.
+func parsePlace(key string) (p place, ok bool) {
+	name, rest, some := strings.Cut(key, "~")
+	p = place{name, 1, 1}
+	if !some {
+		return p, true
+	}
+	attempt, level, deeper := strings.Cut(rest, ".")
+	var err error
+	p.attempt, err = strconv.Atoi(attempt)
+	if deeper && err == nil {
+		p.level, err = strconv.Atoi(level)
+	}
+	return p, err == nil && p.key() == key
+}
+
+// A standing is what the visit knows of one of its waits.
+type standing struct {
+	attempt int    // that is at work
+	asked   *place // where it has ended last; nil if it has not
+	failed  int    // attempts that failed behind its trigger, if its trigger was the last one
+	hops    int    // other waits of the visit that have ended
+}
+
+// stands reads the answers of the visit.
+func stands(ctx context.Context, name string) standing {
+	s := standing{attempt: dag.Attempt(ctx)}
+	given := map[int]bool{} // attempts in which this wait was ended by a trigger
+	names := map[string]bool{}
+	last := ""
+	for _, a := range dag.Answers(ctx) {
+		p, ok := parsePlace(a.Key)
+		if !ok {
+			continue
+		}
+		if a.How == dag.AnswerGiven {
+			last = p.name
+		}
+		if p.name != name {
+			base, _, _ := strings.Cut(p.name, "/")
+			names[base] = names[base] || a.How == dag.AnswerGiven || a.How == dag.AnswerDefault
+			continue
+		}
+		if s.asked == nil || p.attempt > s.asked.attempt || p.attempt == s.asked.attempt && p.level > s.asked.level {
+			s.asked = &p
+		}
+		if a.How == dag.AnswerGiven && p.attempt < s.attempt {
+			given[p.attempt] = true
+		}
+	}
+	for base, ended := range names {
+		if own, _, _ := strings.Cut(name, "/"); ended && base != own {
+			s.hops++
+		}
+	}
+	if s.asked != nil && s.asked.attempt < s.attempt && given[s.asked.attempt] && last == name {
+		s.failed = len(given)
+	}
+	return s
+}

@@ -1,0 +1,209 @@
+package continuation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A DeliveryStatus says what came of the follow-up of a run: of what somebody is to be told when it
+// has ended.
+type DeliveryStatus string
+
+// The statuses of deliveries.
+const (
+	NotApplicable        DeliveryStatus = "not_applicable"               // nothing is owed
+	DeliveryPending      DeliveryStatus = "pending_delivery"             // it is owed, and was not tried or is to be tried again
+	Delivered            DeliveryStatus = "delivered"                    // it was brought
+	SuppressedReengaged  DeliveryStatus = "suppressed_session_reengaged" // the user is back, and needs none
+	SuppressedSuperseded DeliveryStatus = "suppressed_superseded"        // something newer has come instead
+	SuppressedExpired    DeliveryStatus = "suppressed_expired"           // what it would answer has expired
+	DeliveryFailed       DeliveryStatus = "delivery_failed"              // it was tried as often as it may be
+)
+
+// deliveryLabel is the label of runs whose follow-up is owed, and deliveryNote the name of notes.
+const (
+	deliveryLabel = "pawl.delivery"
+	deliveryName  = "continuation.delivery"
+)
+
+// Owed adds to the labels of a run that its follow-up is owed: give them to dispatcher.Labels when
+// it is begun. Of a run without it nothing is ever delivered, whatever Options say later.
+func Owed(labels map[string]string) map[string]string {
+	all := maps.Clone(labels)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[deliveryLabel] = "owed"
+	return all
+}
+
+// A Deliverer brings follow-ups to whoever waits for them.
+type Deliverer interface {
+	// Deliver brings one, and returns Delivered or one of the Suppressed statuses. It may be called
+	// again with the same key after it has succeeded: if the process dies before that is durable. An
+	// error is a failed delivery, which is tried again as Options say.
+	Deliver(ctx context.Context, d Delivery) (DeliveryStatus, error)
+}
+
+// A Delivery is a follow-up to be brought.
+type Delivery struct {
+	Key    string // the same whenever it is tried: for the other side to know it by
+	End    End    // of the run. What to say is in its state: dispatcher.Dispatcher.State.
+	Labels map[string]string
+	Tries  int // failed ones before this
+}
+
+// A deliveryNote is the Value of a note about a delivery.
+type deliveryNote struct {
+	Status DeliveryStatus `json:"status"`
+	Key    string         `json:"key"`
+	Reason string         `json:"reason,omitempty"`
+	Final  bool           `json:"final,omitempty"`
+
+	at time.Time // of the entry
+}
+
+func (h *history) noted(e *checkpoint.Entry) error {
+	var n checkpoint.Note
+	if json.Unmarshal(e.Data, &n) != nil || n.Name != deliveryName || h.end == nil {
+		return nil
+	}
+	d := deliveryNote{at: e.At}
+	if err := json.Unmarshal(n.Value, &d); err != nil {
+		return err
+	}
+	h.notes = append(h.notes, d)
+	return nil
+}
+
+// delivery is what came of the follow-up of the run. The entry with which it ended is the outbox:
+// there is nothing that could be forgotten to be written beside it.
+func (h *history) delivery() deliveryNote {
+	d := deliveryNote{Status: NotApplicable}
+	if h.info.Labels[deliveryLabel] == "" {
+		return d
+	}
+	d.Status = DeliveryPending
+	if !h.ended() {
+		return d
+	}
+	d.Key = h.run + "@" + number(h.end.seq)
+	if n := len(h.notes); n > 0 {
+		return h.notes[n-1]
+	}
+	reason, _ := h.end.reason()
+	switch {
+	case reason == Superseded:
+		d.Status = SuppressedSuperseded
+	case h.end.kind == checkpoint.Failed && slices.ContainsFunc(h.open, func(w *wait) bool { return w.closed == Expired && w.fell }):
+		d.Status = SuppressedExpired
+	case h.end.kind == checkpoint.Cancelled:
+		d.Status = NotApplicable
+	}
+	return d
+}
+
+// tries is how often the delivery has failed.
+func (h *history) tries() (n int) {
+	for _, d := range h.notes {
+		if d.Status == DeliveryFailed {
+			n++
+		}
+	}
+	return n
+}
+
+// owing reports whether a delivery is to be tried, at the earliest.
+func (h *history) retryAt(r *Runtime) (at time.Time, again bool) {
+	d := h.delivery()
+	switch {
+	case !h.ended() || h.info.Owner != "" || r.options.Deliverer == nil:
+		return at, false
+	case d.Status == DeliveryFailed && !d.Final:
+		return d.at.Add(r.options.Redeliver), true
+	}
+	return at, d.Status == DeliveryPending
+}
+
+// owed are the runs to whose follow-ups something may still happen.
+func (r *Runtime) owed(ctx context.Context) histories {
+	if r.options.Deliverer == nil {
+		return nil
+	}
+	all, err := r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Labels: Owed(nil)})
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// Deliver brings the follow-ups that are owed of runs that have ended, the oldest first, and returns
+// the ids of those runs. How a run ended is durable before the Deliverer hears of it. What came of a
+// delivery is a note in its log, written only if nobody has noted anything meanwhile: so of two who
+// deliver at once one outcome is kept, and one that was delivered stays so. Errors of the Deliverer
+// are kept in the log, and are no errors of Deliver.
+func (r *Runtime) Deliver(ctx context.Context) ([]string, error) {
+	var runs []string
+	var errs []error
+	for _, h := range slices.Backward(r.owed(ctx)) {
+		if ctx.Err() != nil {
+			return runs, errors.Join(append(errs, context.Cause(ctx))...)
+		}
+		at, again := h.retryAt(r)
+		if !again || at.After(r.options.Now()) {
+			continue
+		}
+		runs = append(runs, h.run)
+		if err := r.deliver(ctx, h); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return runs, errors.Join(errs...)
+}
+
+func (r *Runtime) deliver(ctx context.Context, h *history) error {
+	d := Delivery{Key: h.run + "@" + number(h.end.seq), End: h.ending(), Labels: maps.Clone(h.info.Labels), Tries: h.tries()}
+	status, err := r.options.Deliverer.Deliver(ctx, d)
+	n := deliveryNote{Status: status, Key: d.Key}
+	switch {
+	case err != nil:
+		n.Status, n.Reason, n.Final = DeliveryFailed, err.Error(), d.Tries+1 >= r.options.Deliveries
+	case !slices.Contains([]DeliveryStatus{Delivered, SuppressedReengaged, SuppressedSuperseded, SuppressedExpired}, status):
+		n.Status, n.Reason, n.Final = DeliveryFailed, "the deliverer answered "+string(status), d.Tries+1 >= r.options.Deliveries
+	}
+	return r.note(ctx, h, n)
+}
+
+// note writes what came of a delivery, unless the run has changed since h was read.
+func (r *Runtime) note(ctx context.Context, h *history, n deliveryNote) error {
+	from := dispatcher.From(checkpoint.Cursor{Run: h.run, Seq: h.info.Head.Seq})
+	err := r.d.Note(ctx, h.run, deliveryName, n, from)
+	if errors.Is(err, dispatcher.ErrStaleCursor) || errors.Is(err, dispatcher.ErrBusy) {
+		return nil // whoever delivers next reads what has happened
+	}
+	return err
+}
+
+// suppress notes that a follow-up that is owed is not to be brought.
+func (r *Runtime) suppress(ctx context.Context, run string, status DeliveryStatus) error {
+	for {
+		h, err := r.history(ctx, run)
+		if err != nil {
+			return err
+		}
+		d := h.delivery()
+		if d.Status != DeliveryPending && d.Status != DeliveryFailed || !h.ended() || h.info.Owner != "" {
+			return nil
+		}
+		if err := r.note(ctx, h, deliveryNote{Status: status, Key: d.Key}); err != nil {
+			return err
+		}
+	}
+}

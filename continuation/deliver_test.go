@@ -1,0 +1,165 @@
+package continuation_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
+)
+
+// A postman delivers as do says, and remembers the keys.
+type postman struct {
+	do func(d continuation.Delivery) (continuation.DeliveryStatus, error)
+
+	mu   sync.Mutex
+	keys []string
+}
+
+func (m *postman) Deliver(_ context.Context, d continuation.Delivery) (continuation.DeliveryStatus, error) {
+	m.mu.Lock()
+	m.keys = append(m.keys, d.Key)
+	m.mu.Unlock()
+	if m.do == nil {
+		return continuation.Delivered, nil
+	}
+	return m.do(d)
+}
+
+// finished is a process whose run has come to its end, with a follow-up that is owed.
+func finished(t *testing.T, store checkpoint.Store, o continuation.Options) *process {
+	p := begin(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), store, o)
+	p.waits(run, dispatcher.Labels(continuation.Owed(nil)))
+	if v := p.only(run); v.Delivery != continuation.DeliveryPending {
+		t.Errorf("the delivery of a run that waits is %s", v.Delivery)
+	}
+	if runs, err := p.rt.Deliver(t.Context()); err != nil || len(runs) > 0 {
+		t.Errorf("delivered before the end: %q, %v", runs, err)
+	}
+	if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// delivers checks what came of a Deliver.
+func (p *process) delivers(want continuation.DeliveryStatus) {
+	p.t.Helper()
+	if _, err := p.rt.Deliver(p.t.Context()); err != nil {
+		p.t.Fatal(err)
+	}
+	if v := p.only(run); v.Delivery != want || v.Status != continuation.StatusResolved {
+		p.t.Errorf("the wait is %s, its delivery %s, want %s", v.Status, v.Delivery, want)
+	}
+}
+
+// How a run ended is durable before its follow-up is brought; what came of that is kept once.
+func TestLife36Deliveries(t *testing.T) {
+	t.Run("delivered once", func(t *testing.T) {
+		var man postman
+		var p *process
+		man.do = func(d continuation.Delivery) (continuation.DeliveryStatus, error) {
+			if !slices.Contains(p.kinds(run), checkpoint.Completed) || d.End.Reason != continuation.Completed {
+				t.Errorf("delivered before the end is durable: %+v", d)
+			}
+			return continuation.Delivered, nil
+		}
+		p = finished(t, freshStore(), continuation.Options{Deliverer: &man})
+		p.delivers(continuation.Delivered)
+		p.unchanged(run, func() { p.delivers(continuation.Delivered) })
+		if len(man.keys) != 1 {
+			t.Errorf("delivered %q", man.keys)
+		}
+	})
+	t.Run("a crash behind the delivery", func(t *testing.T) {
+		store := &pawltest.Mortal{Store: &memory.Store{}}
+		man := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) {
+			store.Kill()
+			return continuation.Delivered, nil
+		}}
+		p := finished(t, store, continuation.Options{Deliverer: &man})
+		if _, err := p.rt.Deliver(t.Context()); !errors.Is(err, pawltest.ErrDead) {
+			t.Errorf("delivered: %v", err)
+		}
+		if err := store.Revive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		man.do = nil
+		q := begin(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), store, continuation.Options{Deliverer: &man})
+		q.delivers(continuation.Delivered)
+		if len(man.keys) != 2 || man.keys[0] != man.keys[1] {
+			t.Errorf("the keys are %q", man.keys)
+		}
+	})
+	t.Run("failures are tried again, so often", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			man := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) { return "", errWeather }}
+			p := finished(t, freshStore(), continuation.Options{Deliverer: &man, Deliveries: 2})
+			p.delivers(continuation.DeliveryFailed)
+			p.unchanged(run, func() { p.delivers(continuation.DeliveryFailed) }) // it is too early
+			stop := p.serves(t.Context())
+			time.Sleep(time.Hour)
+			stop()
+			if p.delivers(continuation.DeliveryFailed); len(man.keys) != 2 || man.keys[0] != man.keys[1] {
+				t.Errorf("tried %q", man.keys)
+			}
+		})
+	})
+	t.Run("suppressed", func(t *testing.T) {
+		for _, s := range []continuation.DeliveryStatus{
+			continuation.SuppressedReengaged, continuation.SuppressedSuperseded, continuation.SuppressedExpired,
+		} {
+			man := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) { return s, nil }}
+			finished(t, freshStore(), continuation.Options{Deliverer: &man}).delivers(s)
+		}
+	})
+	t.Run("nothing is owed", func(t *testing.T) {
+		var man postman
+		p := begin(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), freshStore(), continuation.Options{Deliverer: &man})
+		p.waits(run)
+		if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		if p.delivers(continuation.NotApplicable); len(man.keys) > 0 {
+			t.Errorf("delivered %q", man.keys)
+		}
+	})
+	t.Run("never downgraded", func(t *testing.T) {
+		var p, q *process
+		store := freshStore()
+		second := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) { return "", errWeather }}
+		first := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) {
+			return continuation.Delivered, nil
+		}}
+		second.do = func(continuation.Delivery) (continuation.DeliveryStatus, error) {
+			p.delivers(continuation.Delivered) // somebody else is faster
+			return "", errWeather
+		}
+		p = finished(t, store, continuation.Options{Deliverer: &first})
+		q = begin(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), store, continuation.Options{Deliverer: &second})
+		q.delivers(continuation.Delivered)
+		if _, err := q.rt.Supersede(t.Context(), continuation.Owed(nil), "", ""); err != nil {
+			t.Fatal(err)
+		}
+		q.delivers(continuation.Delivered)
+	})
+	t.Run("superseded before it was delivered", func(t *testing.T) {
+		var man postman
+		p := finished(t, freshStore(), continuation.Options{Deliverer: &man})
+		if _, err := p.rt.Supersede(t.Context(), continuation.Owed(nil), "", ""); err != nil {
+			t.Fatal(err)
+		}
+		if p.delivers(continuation.SuppressedSuperseded); len(man.keys) > 0 {
+			t.Errorf("delivered %q", man.keys)
+		}
+	})
+}

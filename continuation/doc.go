@@ -1,0 +1,49 @@
+// Package continuation gives the waits of a graph bounds: who may end them, with what, until when,
+// and how often that may go wrong; and follow-ups, when what waited has come to its end.
+//
+// A node waits with [Await]. A wait is an interrupt of its visit, and its life is what the log of the
+// run says of that interrupt: there is no second store, no second clock and no second machine.
+//
+//	r, err := continuation.Await[Address](ctx, "address", continuation.Wait{
+//		Kind: continuation.KindReply, Key: chat, Question: "Where to?", Within: 2 * time.Hour,
+//	})
+//
+// Outside, a [Runtime] over the graph's dispatcher takes triggers, of whatever transport
+// ([Runtime.Handler] takes them over HTTP). A [Trigger] that is accepted is durable, once, and the run
+// goes on; one that is refused has changed nothing, and its error says why.
+//
+//	rt, err := continuation.New(d, continuation.Options{})
+//	out, err := rt.Trigger(ctx, continuation.Trigger{ID: msg.ID, Key: chat, Kind: continuation.KindReply,
+//		Actor: continuation.Actor{ID: "ann", Authority: dag.Human}, Payload: msg.Body})
+//	go rt.Serve(ctx, nil) // expiries, wakes, what a crash has left, deliveries
+//
+// # What a status is a reading of
+//
+//	pending     Interrupted; again after an AttemptFailed behind a trigger; or Answered, and nobody is
+//	            at work on the run: View.Trigger tells, and Recover goes on with that trigger
+//	claimed     Answered, and the run is at work
+//	resolved    Done of its visit, or the visit has asked something else
+//	expired     Answered by its instant, with nothing further to ask
+//	cancelled   Cancelled; or Answered with a denial that cancels; or skipped
+//	superseded  Cancelled by Supersede; or a turn has begun, or the run was rewound, meanwhile
+//	failed      AttemptFailed for good; Failed, TimedOut; or Cancelled for any other reason
+//
+// A log that was trimmed tells nothing of what lies before.
+//
+// # Words
+//
+// For those who know a continuation runtime: the harness is the graph, and a resumable outcome of
+// it an Await; create is the start of a run, resume is [Runtime.Trigger], stop [Runtime.Stop], get
+// [Runtime.Get]; the store is the dispatcher's; the scheduler is [Runtime.Serve], or anything that
+// calls [Runtime.Sweep]; the delivery adapter is a [Deliverer]; the trace sink is the run's events.
+// Errors of invalid input are [*ArgumentError], the others have their names. A record that is
+// asked again keeps its id.
+//
+// # Promises
+//
+// Of several triggers one counts, and one that is repeated has the same [Receipt]. What stands behind a wait
+// runs for one trigger only. A wait expires once, and expiry comes before any trigger of that
+// instant. A stop is final, or tells how the run had ended. A process that dies leaves nothing stuck:
+// [Runtime.Recover] goes on with what was accepted. How a run ended is durable before its follow-up is
+// brought, and one that was delivered stays delivered.
+package continuation

@@ -1,0 +1,371 @@
+package continuation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A history is what the log of one run says of its waits. Nothing else is kept of them anywhere.
+//
+//	Interrupted    the wait is pending
+//	Answered       it has its trigger, or has expired
+//	Resumed        somebody goes on with its visit
+//	AttemptFailed  that failed; if it is asked again it is pending again
+//	Done           it is resolved
+//	Cancelled, TimedOut, Failed  the run's end is that of what still waited
+//	Noted          how the follow-up was delivered
+type history struct {
+	run   string
+	info  checkpoint.Info
+	waits []*wait // in the order in which they were first asked
+	open  []*wait // of them: those of this turn, and of this side of the last rewind
+	end   *end    // how the run rests, if that is an end; nil if it goes on
+	// notes are those about the delivery of the last end.
+	notes []deliveryNote
+}
+
+// An end is an entry with which a run came to rest.
+type end struct {
+	kind    checkpoint.Kind
+	seq     uint64
+	at      time.Time
+	resting checkpoint.Resting
+}
+
+// A wait is what the log says of one wait: the asks of one name in one visit.
+type wait struct {
+	h    *history
+	id   string // of its first ask
+	path string
+	name string
+	asks []*ask
+
+	closed   Reason // "" if it goes on
+	why, by  string
+	resumes  int
+	failures int
+	lapses   int
+	working  bool // somebody went on behind the trigger, and has not come to an end that the log tells
+	spent    bool // an attempt failed behind the trigger: the wait is to be asked again
+	fell     bool // its visit has failed for good
+}
+
+// An ask is one interrupt of a wait.
+type ask struct {
+	id     string
+	q      *question
+	at     time.Time
+	until  time.Time
+	within time.Duration
+	ended  bool // there is an Answered entry
+	answer checkpoint.Answer
+	letter letter
+	seq    uint64 // of that entry
+}
+
+func (w *wait) last() *ask { return w.asks[len(w.asks)-1] }
+
+// taken reports whether the wait has its trigger, and no end.
+func (w *wait) taken() bool { return w.closed == "" && w.last().ended && !w.again() }
+
+// again reports whether the wait has expired and is to be asked at its next level.
+func (w *wait) again() bool {
+	a := w.last()
+	return a.ended && a.answer.How == checkpoint.AnswerExpired && a.q.Level < a.q.Levels
+}
+
+// read takes one entry.
+func (h *history) read(e *checkpoint.Entry) error {
+	switch e.Kind {
+	case checkpoint.Interrupted:
+		return h.interrupted(e)
+	case checkpoint.Answered:
+		return h.answered(e)
+	case checkpoint.Resumed:
+		h.resumed()
+	case checkpoint.AttemptFailed:
+		return h.failed(e)
+	case checkpoint.Done:
+		h.done(e.Path)
+	case checkpoint.Voided:
+		var paths []string
+		if err := json.Unmarshal(e.Data, &paths); err != nil {
+			return err
+		}
+		h.voided(paths)
+	case checkpoint.Edited:
+		var edit checkpoint.Edit
+		if err := json.Unmarshal(e.Data, &edit); err != nil {
+			return err
+		}
+		h.voided(edit.Voids)
+	case checkpoint.TurnBegun, checkpoint.Rewound:
+		h.leave(e)
+	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed, checkpoint.Completed:
+		h.end = &end{kind: e.Kind, seq: e.Seq, at: e.At}
+		if len(e.Data) > 0 {
+			if err := json.Unmarshal(e.Data, &h.end.resting); err != nil {
+				return err
+			}
+		}
+		h.notes = nil
+	case checkpoint.Noted:
+		return h.noted(e)
+	}
+	return nil
+}
+
+func (h *history) interrupted(e *checkpoint.Entry) error {
+	var i checkpoint.Interrupt
+	if err := json.Unmarshal(e.Data, &i); err != nil {
+		return err
+	}
+	q, ok, err := parseQuestion(i.Question)
+	if !ok || err != nil {
+		return err
+	}
+	for _, w := range h.open { // what the visit asked before it has gone on behind
+		if w.path == e.Path && w.name != q.Name && w.taken() {
+			w.close(Completed, "", "")
+		}
+	}
+	a := &ask{id: strings.Clone(e.ID), q: q, at: e.At, until: i.Until, within: i.Wait}
+	k := slices.IndexFunc(h.open, func(w *wait) bool { return w.path == e.Path && w.name == q.Name })
+	if k < 0 {
+		w := &wait{h: h, id: a.id, path: strings.Clone(e.Path), name: q.Name, asks: []*ask{a}}
+		h.waits, h.open = append(h.waits, w), append(h.open, w)
+		return nil
+	}
+	w := h.open[k]
+	w.asks = append(w.asks, a)
+	w.reopen()
+	w.working, w.spent = false, false
+	return nil
+}
+
+func (h *history) answered(e *checkpoint.Entry) error {
+	for _, w := range h.open {
+		a := w.last()
+		if a.id != e.ID {
+			continue
+		}
+		if err := json.Unmarshal(e.Data, &a.answer); err != nil {
+			return err
+		}
+		if len(a.answer.Value) > 0 {
+			if err := json.Unmarshal(a.answer.Value, &a.letter); err != nil {
+				return err
+			}
+		}
+		a.ended, a.seq = true, e.Seq
+		t := &a.letter.Trigger
+		switch {
+		case h.end != nil: // it came too late
+		case a.answer.How == checkpoint.AnswerExpired && !w.again():
+			w.close(Expired, "", "")
+		case a.answer.How == checkpoint.AnswerSkipped:
+			w.close(CancelledByUser, a.answer.Reason, a.answer.By)
+		case t.Decision == Denied && !t.Feeds:
+			w.close(ApprovalDenied, t.Reason, t.Actor.ID)
+		}
+		return nil
+	}
+	return nil
+}
+
+func (w *wait) close(reason Reason, why, by string) {
+	w.closed, w.why, w.by, w.working = reason, why, by, false
+}
+
+// reopen has the wait go on that had ended with its visit.
+func (w *wait) reopen() { w.closed, w.why, w.by, w.fell = "", "", "", false }
+
+// resumed counts who goes on behind a trigger, and forgets how the run rested.
+func (h *history) resumed() {
+	h.end = nil
+	for _, w := range h.open {
+		if w.fell && w.closed == RunFailed { // a resume tries its visit again
+			w.reopen()
+		}
+		if !w.taken() || w.spent || h.asks(w.path) {
+			continue
+		}
+		if w.working {
+			w.lapses++
+		}
+		w.resumes++
+		w.working = true
+	}
+}
+
+// asks reports whether a visit waits for a trigger.
+func (h *history) asks(path string) bool {
+	return slices.ContainsFunc(h.open, func(w *wait) bool { return w.path == path && w.closed == "" && !w.last().ended })
+}
+
+func (h *history) failed(e *checkpoint.Entry) error {
+	var f checkpoint.FailedAttempt
+	if err := json.Unmarshal(e.Data, &f); err != nil {
+		return err
+	}
+	newest := h.newest(e.Path)
+	for _, w := range h.open {
+		switch {
+		case w.path == e.Path && w.taken():
+			if w.resumes == 0 {
+				w.resumes = 1 // the run was live when its trigger came
+			}
+			w.working = false
+			if w == newest && w.last().answer.How == checkpoint.AnswerGiven {
+				w.failures++
+				w.spent = true
+			}
+			if f.Final {
+				w.fell = true
+				w.close(w.fate(&f), f.Message, "")
+			}
+		case w.path == e.Path && f.Final:
+			w.fell = true
+		case f.Final && inside(w.path, e.Path) && w.closed == "":
+			w.close(RunFailed, f.Message, "")
+		}
+	}
+	return nil
+}
+
+// newest is the wait of a visit whose trigger came last.
+func (h *history) newest(path string) (newest *wait) {
+	for _, w := range h.open {
+		if w.path == path && w.last().ended && w.last().answer.How == checkpoint.AnswerGiven &&
+			(newest == nil || w.last().seq > newest.last().seq) {
+			newest = w
+		}
+	}
+	return newest
+}
+
+// fate is why a wait ended whose visit has failed for good.
+func (w *wait) fate(f *checkpoint.FailedAttempt) Reason {
+	for _, r := range []Reason{MaxHops, MaxAttempts} {
+		if strings.Contains(f.Message, "ended: "+string(r)) {
+			return r
+		}
+	}
+	if w.failures >= w.last().q.MaxFailures {
+		return MaxAttempts
+	}
+	return RunFailed
+}
+
+func inside(path, frame string) bool { return strings.HasPrefix(path, frame+"/") }
+
+func (h *history) done(path string) {
+	for _, w := range h.open {
+		if (w.path == path || inside(w.path, path)) && w.closed == "" {
+			if w.resumes == 0 {
+				w.resumes = 1
+			}
+			w.close(Completed, "", "")
+		}
+	}
+}
+
+// voided has visits begin anew. Answers to their questions stay.
+func (h *history) voided(paths []string) {
+	for _, path := range paths {
+		for _, w := range h.open {
+			if (w.path == path || inside(w.path, path)) && (w.closed == Completed || w.fell) {
+				w.reopen()
+			}
+		}
+	}
+}
+
+// leave ends what waited before a turn began, or before the run was rewound.
+func (h *history) leave(e *checkpoint.Entry) {
+	for _, w := range h.open {
+		if status, reason, why, by := w.stands(); !status.Terminal() {
+			w.close(Superseded, fmt.Sprintf("entry %d: %s", e.Seq, e.Kind), "")
+		} else if w.closed == "" {
+			w.close(reason, why, by)
+		}
+	}
+	h.open, h.end, h.notes = nil, nil, nil
+}
+
+// stands is the status of the wait, and what there is to say about it.
+func (w *wait) stands() (status Status, reason Reason, why, by string) {
+	retries := w.fell && w.closed == RunFailed && w.retriable()
+	if w.closed != "" && !retries {
+		return w.closed.Status(), w.closed, w.why, w.by
+	}
+	if e := w.h.end; e != nil && (e.kind != checkpoint.Failed || !retries) {
+		reason, why := e.reason()
+		return reason.Status(), reason, why, e.resting.By
+	}
+	if w.taken() && w.h.info.Owner != "" && w.h.info.Status == checkpoint.StatusRunning {
+		return StatusClaimed, "", "", ""
+	}
+	return StatusPending, "", "", ""
+}
+
+// retriable reports whether its visit has failed with the run and may be tried again.
+func (w *wait) retriable() bool {
+	return w.h.end != nil && w.h.end.kind == checkpoint.Failed &&
+		w.failures > 0 && w.failures+w.lapses < w.last().q.MaxFailures
+}
+
+// reason reads why the run has come to its end.
+func (e *end) reason() (Reason, string) {
+	text := e.resting.Cause
+	switch e.kind {
+	case checkpoint.Completed:
+		return Completed, ""
+	case checkpoint.TimedOut:
+		return RunTimedOut, text
+	case checkpoint.Failed:
+		return RunFailed, text
+	}
+	if reason, why, ok := parseStop(text); ok {
+		return reason, why
+	}
+	return CancelledByProduct, text
+}
+
+// key is what correlates a trigger with an alternative.
+func (w *wait) key(of alternative) string {
+	if of.Key == "" {
+		return w.id
+	}
+	return of.Key
+}
+
+func (w *wait) receipt(a *ask) Receipt {
+	t := &a.letter.Trigger
+	r := Receipt{
+		Wait: w.id, Run: w.h.run, Trigger: t.ID, Kind: t.Kind, Key: t.Key, Actor: t.Actor,
+		Decision: t.Decision, Reason: t.Reason, At: a.answer.At.UTC(), Seq: a.seq,
+	}
+	if r.Kind == "" {
+		r.Kind = a.q.Of[0].Kind
+	}
+	if r.Key == "" {
+		r.Key = w.id
+	}
+	return r
+}
+
+// pulled is the receipt of a trigger, if it was accepted for the wait.
+func (w *wait) pulled(trigger string) (*ask, bool) {
+	for _, a := range w.asks {
+		if a.ended && trigger != "" && a.letter.Trigger.ID == trigger {
+			return a, true
+		}
+	}
+	return nil, false
+}

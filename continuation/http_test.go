@@ -1,0 +1,127 @@
+package continuation_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+)
+
+var secret = []byte("0123456789abcdef")
+
+// post sends a trigger, signed now.
+func post(h http.Handler, body string, change func(*http.Request)) *httptest.ResponseRecorder {
+	q := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	now := time.Now()
+	q.Header.Set(continuation.TimestampHeader, strconv.FormatInt(now.Unix(), 10))
+	q.Header.Set(continuation.SignatureHeader, continuation.Sign(secret, now, []byte(body)))
+	if change != nil {
+		change(q)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, q)
+	return w
+}
+
+func body(t continuation.Trigger) string {
+	raw, _ := json.Marshal(t)
+	return string(raw)
+}
+
+// A trigger that comes over HTTP is signed, young and small, or is refused; each refusal has its
+// status and changes nothing; what is sent again has the same receipt.
+func TestHandler(t *testing.T) {
+	w := continuation.Wait{Kind: continuation.KindApproval, Key: "X"}
+	p := talk(t, waiting(t, w, dag.Policy{}, says))
+	h, err := p.rt.Handler(continuation.HandlerOptions{
+		Secret: secret, Authorities: []dag.Authority{dag.Human, dag.System}, MaxBytes: 4096,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := decide("t1", continuation.Approved)
+	good.Key = "X"
+	change := func(f func(*continuation.Trigger)) string {
+		x := good
+		f(&x)
+		return body(x)
+	}
+	for _, c := range []struct {
+		name, body string
+		change     func(*http.Request)
+		status     int
+	}{
+		{"a get", body(good), func(q *http.Request) { q.Method = http.MethodGet }, 405},
+		{"no signature", body(good), func(q *http.Request) { q.Header.Del(continuation.SignatureHeader) }, 401},
+		{"another body", body(good), func(q *http.Request) {
+			q.Header.Set(continuation.SignatureHeader, continuation.Sign(secret, time.Now(), nil))
+		}, 401},
+		{"another time", body(good), func(q *http.Request) { q.Header.Set(continuation.TimestampHeader, "17") }, 401},
+		{"an old one", body(good), func(q *http.Request) {
+			old := time.Now().Add(-6 * time.Minute)
+			q.Header.Set(continuation.TimestampHeader, strconv.FormatInt(old.Unix(), 10))
+			q.Header.Set(continuation.SignatureHeader, continuation.Sign(secret, old, []byte(body(good))))
+		}, 401},
+		{"too large", strings.Repeat(" ", 5000), nil, 413},
+		{"no JSON", "hello", nil, 400},
+		{"another authority here", change(func(x *continuation.Trigger) { x.Actor = robot }), nil, 403},
+		{"another authority", change(func(x *continuation.Trigger) { x.Actor.Authority = dag.System }), nil, 403},
+		{"no such run", change(func(x *continuation.Trigger) { x.Run = "nobody" }), nil, 404},
+		{"another key", change(func(x *continuation.Trigger) { x.Key = "Y" }), nil, 409},
+		{"no decision", change(func(x *continuation.Trigger) { x.Decision = "" }), nil, 422},
+		{"another payload", change(func(x *continuation.Trigger) { x.Payload = json.RawMessage(`[1]`) }), nil, 422},
+	} {
+		p.unchanged(run, func() {
+			w := post(h, c.body, c.change)
+			var said struct{ Error string }
+			if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || w.Code != c.status || said.Error == "" {
+				t.Errorf("%s: %d %s, want %d", c.name, w.Code, w.Body, c.status)
+			}
+		})
+	}
+	first := post(h, body(good), nil)
+	var out continuation.Outcome
+	if err := json.Unmarshal(first.Body.Bytes(), &out); err != nil || first.Code != 200 || out.Status != continuation.StatusResolved {
+		t.Fatalf("accepted: %d %s", first.Code, first.Body)
+	}
+	p.unchanged(run, func() {
+		if again := post(h, body(good), nil); again.Code != 200 || !bytes.Equal(again.Body.Bytes(), first.Body.Bytes()) {
+			t.Errorf("again: %d %s", again.Code, again.Body)
+		}
+		if other := post(h, change(func(x *continuation.Trigger) { x.ID = "t2" }), nil); other.Code != 410 {
+			t.Errorf("another: %d %s", other.Code, other.Body)
+		}
+	})
+	if _, err := p.rt.Handler(continuation.HandlerOptions{Secret: secret[:15]}); err == nil {
+		t.Error("a secret of 15 bytes is accepted")
+	}
+}
+
+// A handler may answer as soon as a trigger is accepted: Serve goes on with the run.
+func TestHandlerLeavesTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+		h, err := p.rt.Handler(continuation.HandlerOptions{Secret: secret, Authorities: []dag.Authority{dag.Human}, LeaveIt: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := post(h, body(reply("t", "hello")), nil); w.Code != 200 || !strings.Contains(w.Body.String(), `"pending"`) {
+			t.Fatalf("accepted: %d %s", w.Code, w.Body)
+		}
+		if len(p.said(run)) > 0 {
+			t.Error("the run has gone on")
+		}
+		stop := p.serves(t.Context())
+		synctest.Wait()
+		stop()
+		p.stands(run, continuation.StatusResolved, continuation.Completed)
+	})
+}

@@ -1,0 +1,118 @@
+package continuation
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// version of questions and envelopes.
+const version = 1
+
+// A question is what the interrupt of a wait keeps of it: the Question of a checkpoint.Interrupt.
+type question struct {
+	Version     int             `json:"continuation"`
+	Name        string          `json:"name"`
+	Attempt     int             `json:"attempt"`       // of the visit
+	Level       int             `json:"level"`         // it has expired so often, and once more is this
+	Levels      int             `json:"levels"`        // how often it is asked at most
+	Ask         json.RawMessage `json:"ask,omitempty"` // what is asked of people
+	Of          []alternative   `json:"of"`            // what ends it
+	MaxFailures int             `json:"maxFailures"`
+}
+
+// An alternative is one of the triggers that end a wait.
+type alternative struct {
+	Kind      Kind          `json:"kind"`
+	Key       string        `json:"key,omitempty"` // "" is the id of the wait
+	Authority dag.Authority `json:"authority"`
+	Within    time.Duration `json:"within,omitempty"` // nanoseconds; only if it ends before the wait does
+	Until     time.Time     `json:"until,omitzero"`   // the same as an instant
+	Safe      bool          `json:"safe,omitempty"`
+	Feeds     bool          `json:"feeds,omitempty"` // a denial, to the node
+}
+
+// question is what is asked at a level, in an attempt of the visit.
+func (w *Wait) question(name string, attempt, level int) (*question, error) {
+	q := &question{Version: version, Name: name, Attempt: attempt, Level: level, Levels: w.levels(), MaxFailures: w.failures()}
+	asked := w.at(level)
+	if w.Question != nil {
+		raw, err := json.Marshal(w.Question)
+		if err != nil {
+			return nil, &ArgumentError{"wait " + name, "has a question that JSON can't say: " + err.Error()}
+		}
+		q.Ask = raw
+	}
+	members := asked.members()
+	for i := range members {
+		m := &members[i]
+		a := alternative{
+			Kind: m.kind(), Key: m.Key, Authority: m.authority(), Safe: m.SafeToAutoExecute, Feeds: m.OnDeny == Feed,
+		}
+		if w.parts != nil && m.kind() != KindTimer {
+			a.Within, a.Until = m.Within, m.Until
+		}
+		q.Of = append(q.Of, a)
+	}
+	return q, nil
+}
+
+// parseQuestion reads the question of an interrupt. ok is false if no wait asked it.
+func parseQuestion(raw json.RawMessage) (q *question, ok bool, err error) {
+	var head struct {
+		Version *int `json:"continuation"`
+	}
+	if json.Unmarshal(raw, &head) != nil || head.Version == nil {
+		return nil, false, nil
+	}
+	if *head.Version != version {
+		return nil, false, fmt.Errorf("a wait of version %d, and this program knows %d", *head.Version, version)
+	}
+	q = &question{}
+	if err := json.Unmarshal(raw, q); err != nil || len(q.Of) == 0 {
+		return nil, false, fmt.Errorf("its question is of no wait: %.80s", raw)
+	}
+	return q, true, nil
+}
+
+// An Actor is who pulls a trigger.
+type Actor struct {
+	ID        string        `json:"id,omitempty"`
+	Authority dag.Authority `json:"authority"`
+}
+
+// A Decision is what an approval comes to.
+type Decision string
+
+// The decisions.
+const (
+	Approved Decision = "approved"
+	Denied   Decision = "denied"
+)
+
+// taken is the trigger that a wait was ended by, as the answer of its interrupt keeps it.
+type taken struct {
+	ID       string    `json:"id,omitempty"` // "" if the dispatcher did it: a wake, or a default
+	Kind     Kind      `json:"kind"`
+	Key      string    `json:"key,omitempty"`
+	Actor    Actor     `json:"actor,omitzero"`
+	At       time.Time `json:"at,omitzero"`
+	Decision Decision  `json:"decision,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	Feeds    bool      `json:"feeds,omitempty"`
+	Missed   time.Time `json:"missed,omitzero"` // of a wake: from here on it is missed
+}
+
+// An envelope is the answer of an interrupt of which a node wants an A.
+type envelope[A any] struct {
+	Trigger taken `json:"trigger"`
+	Payload A     `json:"payload,omitempty"`
+}
+
+// A letter is an envelope whose payload is not read.
+type letter struct {
+	Trigger taken           `json:"trigger"`
+	Payload json.RawMessage `json:"payload,omitempty"`
+}

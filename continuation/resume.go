@@ -1,0 +1,102 @@
+package continuation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// goOn goes on with a run that has something to go on with.
+func (r *Runtime) goOn(ctx context.Context, run string) error { return r.resume(ctx, run, false) }
+
+// resume goes on with a run whose wait has its trigger, or has expired, or is to be asked again; and
+// cancels one in which a denial says so: of a run that is left alone, only that. It never goes on
+// with a run that has come to its end meanwhile: the cursor has to be the one that it has read.
+//
+// It returns nil as well if somebody else is at work on the run.
+func (r *Runtime) resume(ctx context.Context, run string, leave bool) error {
+	var before checkpoint.Head
+	for {
+		h, err := r.history(ctx, run)
+		if err != nil {
+			return err
+		}
+		if w := h.denied(); w != nil {
+			return r.cancel(ctx, run, Stopping{ApprovalDenied, w.why, w.by})
+		}
+		if leave || h.info.Head == before || !h.wants(r) {
+			return nil
+		}
+		before = h.info.Head
+		err = r.bring(ctx, h)
+		var rest *dispatcher.Rest
+		switch {
+		case err == nil, errors.As(err, &rest) && ctx.Err() == nil:
+		case ctx.Err() != nil:
+			return fmt.Errorf("continuation: run %q was left for Recover: %w", run, context.Cause(ctx))
+		case errors.Is(err, dispatcher.ErrStaleCursor):
+			before = checkpoint.Head{}
+		case errors.Is(err, dispatcher.ErrBusy), errors.Is(err, dispatcher.ErrStillRunning):
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+// bring calls the dispatcher. When ctx ends the run is left running, and not cancelled.
+func (r *Runtime) bring(ctx context.Context, h *history) error {
+	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(dispatcher.ErrDrain) })()
+	_, err := r.d.Continue(inner, h.run, dispatcher.From(checkpoint.Cursor{Run: h.run, Seq: h.info.Head.Seq}))
+	return err
+}
+
+// denied is the wait whose denial is to cancel the run, and has not.
+func (h *history) denied() *wait {
+	if h.end != nil && h.end.kind != checkpoint.Failed {
+		return nil
+	}
+	for _, w := range h.open {
+		if w.closed == ApprovalDenied {
+			return w
+		}
+	}
+	return nil
+}
+
+// wants reports whether there is something to go on with.
+func (h *history) wants(r *Runtime) bool {
+	now := r.options.Now()
+	for _, w := range h.open {
+		if status, _, _, _ := w.stands(); status.Terminal() {
+			continue
+		}
+		switch a := w.last(); {
+		case a.ended && w.failures+w.lapses < a.q.MaxFailures, w.again():
+			return true
+		case !a.ended && a.over(now):
+			return true
+		}
+	}
+	return h.left()
+}
+
+// left reports whether the process died between two visits, behind a wait that has ended.
+func (h *history) left() bool {
+	return h.end == nil && h.info.Status == checkpoint.StatusRunning && h.info.Owner == "" && len(h.open) > 0 && !h.exhausted()
+}
+
+// exhausted reports whether a wait keeps the run from being gone on with.
+func (h *history) exhausted() bool {
+	for _, w := range h.open {
+		if w.taken() && w.failures+w.lapses >= w.last().q.MaxFailures {
+			return true
+		}
+	}
+	return false
+}

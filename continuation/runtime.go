@@ -1,0 +1,212 @@
+package continuation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// Runs is what a [Runtime] needs of a *dispatcher.Dispatcher, whatever the state of its graph is.
+type Runs interface {
+	// Graph names the graph: runs of others are none of the Runtime's.
+	Graph() string
+	// Store is where the runs are.
+	Store() checkpoint.Store
+	// Continue goes on with a run, with dispatcher.From only if it stands there still.
+	Continue(ctx context.Context, run string, options ...dispatcher.RunOption) (*dispatcher.Result[struct{}], error)
+	// Answer ends an interrupt, at most once, and is durable when it returns nil.
+	Answer(ctx context.Context, run, interrupt string, value any, options ...dispatcher.RunOption) error
+	// Cancel stops a run at rest, or tells whoever is at work on it.
+	Cancel(ctx context.Context, run string, cause error, options ...dispatcher.RunOption) error
+	// Note adds to the log what is no part of the state.
+	Note(ctx context.Context, run, name string, value any, options ...dispatcher.RunOption) error
+}
+
+// Options configure a [Runtime]. The zero Options work.
+type Options struct {
+	// Deliverer brings the follow-ups of runs that were begun with [Owed] to whoever waits for them.
+	// Nil means that they stay pending until a Runtime has one.
+	Deliverer Deliverer
+	// Deliveries is how often a delivery may fail before it is not tried again. Zero means 3.
+	Deliveries int
+	// Redeliver is how long after a failed delivery the next may be tried. Zero means a minute.
+	Redeliver time.Duration
+	// Recheck is how long [Runtime.Serve] waits at most before it looks for waits of which it was
+	// not told: those that other processes ask. Zero means a minute.
+	Recheck time.Duration
+	// Now is the wall clock, which should be that of the dispatcher. Nil means time.Now.
+	Now func() time.Time
+}
+
+// A Runtime ends waits of the runs of one dispatcher, and reads what became of them. It holds no
+// goroutines and needs no Close; it is safe for concurrent use. Make one with [New].
+type Runtime struct {
+	d       Runs
+	store   checkpoint.Store
+	options Options
+	stirred chan struct{} // has room for one: Serve is to look again
+
+	mu    sync.Mutex
+	cache map[string]*history // by run, as its log was at info.Head
+}
+
+// New makes a runtime of the runs of a dispatcher. It returns an [*ArgumentError] if the dispatcher
+// is nil or has no store, or if an option is negative.
+func New(d Runs, o Options) (*Runtime, error) {
+	if v := reflect.ValueOf(d); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, &ArgumentError{"the dispatcher", "is nil: make one with dispatcher.New"}
+	}
+	if d.Store() == nil {
+		return nil, &ArgumentError{"the dispatcher", "has no store: a wait is what a log says"}
+	}
+	if o.Deliveries < 0 || o.Redeliver < 0 || o.Recheck < 0 {
+		return nil, &ArgumentError{"an option", "is negative: zero means the default"}
+	}
+	if o.Deliveries == 0 {
+		o.Deliveries = 3
+	}
+	if o.Redeliver == 0 {
+		o.Redeliver = time.Minute
+	}
+	if o.Recheck == 0 {
+		o.Recheck = time.Minute
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Runtime{d: d, store: d.Store(), options: o, stirred: make(chan struct{}, 1), cache: map[string]*history{}}, nil
+}
+
+// histories are those of several runs, of newer ones first.
+type histories []*history
+
+// byID finds the wait of an id, or of the id of one of its interrupts.
+func (hs histories) byID(id string) *wait {
+	for _, h := range hs {
+		for _, w := range h.waits {
+			for _, a := range w.asks {
+				if a.id == id {
+					return w
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// scan reads the runs that f selects, whatever the statuses of their waits.
+func (r *Runtime) scan(ctx context.Context, f Filter) (histories, error) {
+	if f.Run != "" {
+		h, err := r.history(ctx, f.Run)
+		if err != nil {
+			return nil, err
+		}
+		return histories{h}, nil
+	}
+	return r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Labels: f.Scope})
+}
+
+// list reads the runs of a listing, each once.
+func (r *Runtime) list(ctx context.Context, f checkpoint.Filter) (histories, error) {
+	var all histories
+	seen := map[string]bool{}
+	for {
+		page, err := r.store.List(ctx, f)
+		if f.After != "" && errors.Is(err, checkpoint.ErrNotFound) { // it was deleted meanwhile
+			f.After = ""
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("continuation: listing runs: %w", err)
+		}
+		if len(page) == 0 {
+			return all, nil
+		}
+		for _, info := range page {
+			f.After = info.Run
+			if seen[info.Run] {
+				continue
+			}
+			seen[info.Run] = true
+			h, err := r.read(ctx, info)
+			if errors.Is(err, checkpoint.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, h)
+		}
+	}
+}
+
+// history reads one run.
+func (r *Runtime) history(ctx context.Context, run string) (*history, error) {
+	info, err := r.store.Stat(ctx, run)
+	if errors.Is(err, checkpoint.ErrNotFound) {
+		return nil, &NotFoundError{Address: fmt.Sprintf("run %q", run)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("continuation: %w", err)
+	}
+	return r.read(ctx, info)
+}
+
+// read reads the log of a run, unless its head is what it was.
+func (r *Runtime) read(ctx context.Context, info checkpoint.Info) (*history, error) {
+	r.mu.Lock()
+	known := r.cache[info.Run]
+	r.mu.Unlock()
+	if known != nil && known.info.Head == info.Head {
+		if known.info.Owner == info.Owner && known.info.Status == info.Status {
+			return known, nil
+		}
+		return known.beside(info), nil
+	}
+	h := &history{run: info.Run, info: info}
+	for e, err := range r.store.Read(ctx, info.Run, 0, info.Head.Seq) {
+		if err == nil {
+			err = h.read(&e)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("continuation: run %q, entry %d: %w", info.Run, e.Seq, err)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.cache) >= maxCache {
+		clear(r.cache)
+	}
+	r.cache[info.Run] = h
+	return h, nil
+}
+
+// maxCache is how many runs a Runtime remembers.
+const maxCache = 10_000
+
+// beside is h as it reads while somebody else has the lease. Histories are not changed once they
+// were read.
+func (h *history) beside(info checkpoint.Info) *history {
+	x := *h
+	x.info, x.waits, x.open = info, make([]*wait, len(h.waits)), nil
+	for i, w := range h.waits {
+		y := *w
+		y.h = &x
+		x.waits[i] = &y
+	}
+	return &x
+}
+
+// stir has Serve look again.
+func (r *Runtime) stir() {
+	select {
+	case r.stirred <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,145 @@
+package continuation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A Stopping says why a run is stopped.
+type Stopping struct {
+	Reason Reason // a word of small letters and _; not Completed
+	Why    string // for people
+	By     string // who does it
+}
+
+// An End is how a run has come to its end.
+type End struct {
+	Run    string
+	Status checkpoint.Status
+	Reason Reason
+	Why    string
+	By     string
+	At     time.Time
+}
+
+const stopPrefix = "stopped: "
+
+var reasonWord = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+
+// cause is what the log keeps of a Stopping.
+func (s *Stopping) cause() error {
+	text := stopPrefix + string(s.Reason)
+	if s.Why != "" {
+		text += ": " + s.Why
+	}
+	return errors.New(text)
+}
+
+// parseStop reads what cause wrote.
+func parseStop(text string) (reason Reason, why string, ok bool) {
+	rest, ok := strings.CutPrefix(text, stopPrefix)
+	if !ok {
+		return "", "", false
+	}
+	word, why, _ := strings.Cut(rest, ": ")
+	return Reason(word), why, reasonWord.MatchString(word)
+}
+
+// Stop cancels a run for a reason, whether it waits or is at work, and returns how it has ended when
+// that is durable. A run that has ended already, or that finishes before the cancel reaches it, stays
+// as it is, and so does why. Waits that had not ended end with it, as [Reason.Status] says.
+// A [*NotFoundError] if there is no such run.
+func (r *Runtime) Stop(ctx context.Context, run string, s Stopping) (End, error) {
+	if !reasonWord.MatchString(string(s.Reason)) || s.Reason == Completed {
+		return End{}, &ArgumentError{fmt.Sprintf("the reason %q", s.Reason), "is none to stop a run for: CancelledByUser is one"}
+	}
+	for told := false; ; {
+		h, err := r.history(ctx, run)
+		if err != nil {
+			return End{}, err
+		}
+		if h.ended() {
+			return h.ending(), nil
+		}
+		if !told || h.info.Owner == "" {
+			if err := r.cancel(ctx, run, s); err != nil {
+				return End{}, err
+			}
+			told = true
+			continue
+		}
+		if err := r.await(ctx, h.info, time.Second); err != nil {
+			return End{}, err
+		}
+	}
+}
+
+// cancel has the dispatcher cancel a run, unless it is completed.
+func (r *Runtime) cancel(ctx context.Context, run string, s Stopping) error {
+	var options []dispatcher.RunOption
+	if s.By != "" {
+		options = append(options, dispatcher.Author(s.By))
+	}
+	err := r.d.Cancel(ctx, run, s.cause(), options...)
+	if errors.Is(err, dispatcher.ErrCompleted) {
+		return nil
+	}
+	r.stir()
+	return err
+}
+
+// ended reports whether the run is at an end from which no wait brings it back.
+func (h *history) ended() bool {
+	if h.end == nil {
+		return false
+	}
+	for _, w := range h.open {
+		if status, _, _, _ := w.stands(); !status.Terminal() {
+			return false
+		}
+	}
+	return true
+}
+
+func (h *history) ending() End {
+	reason, why := h.end.reason()
+	return End{h.run, h.info.Status, reason, why, h.end.resting.By, h.end.at}
+}
+
+// Supersede stops every run whose labels hold the scope, but for the one of the id keep, with the
+// reason [Superseded], and returns how those ended that had not before. Follow-ups that are still owed
+// for runs of the scope are suppressed.
+func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, by string) ([]End, error) {
+	if len(scope) == 0 {
+		return nil, &ArgumentError{"the scope", "is empty, which would be every run: name labels"}
+	}
+	all, err := r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Labels: maps.Clone(scope)})
+	if err != nil {
+		return nil, err
+	}
+	var ends []End
+	for _, h := range all {
+		switch {
+		case h.run == keep:
+		case h.ended():
+			if err := r.suppress(ctx, h.run, SuppressedSuperseded); err != nil {
+				return ends, err
+			}
+		default:
+			end, err := r.Stop(ctx, h.run, Stopping{Superseded, "", by})
+			if err != nil {
+				return ends, err
+			}
+			ends = append(ends, end)
+		}
+	}
+	return ends, nil
+}

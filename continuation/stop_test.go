@@ -1,0 +1,153 @@
+package continuation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+func freshStore() checkpoint.Store { return &memory.Store{} }
+
+func entryOf(k checkpoint.Kind) func(checkpoint.Kind) bool {
+	return func(x checkpoint.Kind) bool { return x == k }
+}
+
+// A stop of what has ended changes nothing; one of a run that is at work behind a trigger is final, and
+// reaches its node.
+func TestLife29StopIsFinal(t *testing.T) {
+	for _, stopped := range []continuation.Reason{continuation.CancelledByUser, continuation.CancelledByProduct, "bored"} {
+		p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+		end, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: stopped, Why: "enough: really", By: "ann"})
+		if err != nil || end.Reason != stopped || end.By != "ann" || end.Why != "enough: really" {
+			t.Fatalf("stopped: %+v, %v", end, err)
+		}
+		p.stands(run, stopped.Status(), stopped)
+		p.unchanged(run, func() {
+			again, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByProduct, By: "bob"})
+			if err != nil || again != end {
+				t.Errorf("stopped again: %+v, %v", again, err)
+			}
+			if _, err := p.rt.Trigger(t.Context(), reply("t", "x")); !errors.Is(err, continuation.ErrTerminal) {
+				t.Errorf("a trigger: %v", err)
+			}
+		})
+	}
+
+	begun := make(chan struct{})
+	var cause error
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(ctx context.Context, _ *Talk, _ continuation.Reply[string]) error {
+		close(begun)
+		<-ctx.Done()
+		cause = context.Cause(ctx)
+		return ctx.Err()
+	}))
+	var wg sync.WaitGroup
+	var out continuation.Outcome
+	var err error
+	wg.Go(func() { out, err = p.rt.Trigger(t.Context(), reply("t", "x")) })
+	<-begun
+	p.stands(run, continuation.StatusClaimed, "")
+	end, serr := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser, By: "ann"})
+	wg.Wait()
+	if serr != nil || end.Status != checkpoint.StatusCancelled || end.Reason != continuation.CancelledByUser || cause == nil {
+		t.Errorf("stopped at work: %+v, %v; the node was told %v", end, serr, cause)
+	}
+	if err != nil || out.Status != continuation.StatusCancelled {
+		t.Errorf("its trigger came to %+v, %v", out, err)
+	}
+	p.stands(run, continuation.StatusCancelled, continuation.CancelledByUser)
+}
+
+// A stop tells truthfully how a run has ended that finished before.
+func TestStopOfARunThatFinishes(t *testing.T) {
+	begun, free := make(chan struct{}), make(chan struct{})
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+		close(begun)
+		<-free // it does not heed its context
+		return nil
+	}))
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = p.rt.Trigger(t.Context(), reply("t", "x")) })
+	<-begun
+	wg.Go(func() {
+		end, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser})
+		if err != nil || end.Reason != continuation.Completed && end.Reason != continuation.CancelledByUser {
+			t.Errorf("stopped: %+v, %v", end, err)
+		}
+	})
+	close(free)
+	wg.Wait()
+	v := p.only(run)
+	if v.Status != continuation.StatusResolved && v.Status != continuation.StatusCancelled {
+		t.Errorf("the wait is %s", v.Status)
+	}
+}
+
+// Runs that begin to wait in one instant have waits of their own; a run of an id that is there is
+// refused.
+func TestLife33WaitsHaveTheirIDs(t *testing.T) {
+	p := begin(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), freshStore(), continuation.Options{})
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() { p.waits(fmt.Sprint("r", i)) })
+	}
+	wg.Wait()
+	all, err := p.rt.List(t.Context(), continuation.Filter{})
+	ids := map[string]bool{}
+	for _, v := range all {
+		ids[v.ID] = true
+	}
+	if err != nil || len(ids) != 50 {
+		t.Errorf("%d ids of 50 waits, %v", len(ids), err)
+	}
+	p.unchanged("r7", func() {
+		if _, err := p.d.Start(t.Context(), "r7", nil); !errors.Is(err, dispatcher.ErrExists) {
+			t.Errorf("the same run once more: %v", err)
+		}
+	})
+}
+
+// A newer run of a scope ends what waits in the older ones, and their follow-ups.
+func TestLife34NewerRunsSupersede(t *testing.T) {
+	p := begin(t, waiting(t, continuation.Wait{Key: "k"}, dag.Policy{}, says), freshStore(), continuation.Options{})
+	scope := map[string]string{"session": "s1"}
+	for _, id := range []string{"old", "new"} {
+		p.waits(id, dispatcher.Labels(continuation.Owed(scope)))
+	}
+	p.waits("other", dispatcher.Labels(map[string]string{"session": "s2"}))
+	ends, err := p.rt.Supersede(t.Context(), scope, "new", "chat")
+	if err != nil || len(ends) != 1 || ends[0].Run != "old" || ends[0].By != "chat" {
+		t.Fatalf("superseded %+v, %v", ends, err)
+	}
+	if v := p.stands("old", continuation.StatusSuperseded, continuation.Superseded); v.Delivery != continuation.SuppressedSuperseded {
+		t.Errorf("its delivery is %s", v.Delivery)
+	}
+	p.stands("new", continuation.StatusPending, "")
+	p.stands("other", continuation.StatusPending, "")
+	p.unchanged("old", func() {
+		tr := reply2("t", "k")
+		tr.Run = "old"
+		if _, err := p.rt.Trigger(t.Context(), tr); !errors.Is(err, continuation.ErrTerminal) {
+			t.Errorf("a trigger for it: %v", err)
+		}
+		if ends, err := p.rt.Supersede(t.Context(), scope, "new", "chat"); err != nil || len(ends) > 0 {
+			t.Errorf("superseded again: %+v, %v", ends, err)
+		}
+	})
+	views, err := p.rt.List(t.Context(), continuation.Filter{Scope: scope, Status: []continuation.Status{continuation.StatusPending}})
+	if err != nil || len(views) != 1 || views[0].Run != "new" {
+		t.Errorf("what waits in the scope: %+v, %v", views, err)
+	}
+	if slices.ContainsFunc(p.kinds("new"), entryOf(checkpoint.Cancelled)) {
+		t.Error("the new run was cancelled")
+	}
+}

@@ -1,0 +1,167 @@
+package continuation
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// live are the runs in which a wait may have something to come.
+func (r *Runtime) live(ctx context.Context) (histories, error) {
+	return r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Status: []checkpoint.Status{
+		checkpoint.StatusInterrupted, checkpoint.StatusRunning, checkpoint.StatusFailed,
+	}})
+}
+
+// Sweep goes on with every run of which a wait is due: it has expired, or its timer wakes; and it
+// approves, as dag.System, what is safe to approve in nobody's name. It returns the ids of those runs.
+// A run that is at work does that by itself. What keeps one run from going on is no reason to leave
+// the others: the errors are joined.
+//
+// When a wait is due its log says, so nothing is lost with a process: what came to be due meanwhile
+// is so at once, and a timer that is later than it may be says that it was missed.
+//
+// Runs are gone on with one after the other. It costs a listing of the runs that wait, work or have
+// failed, and reading those of them that have changed since.
+func (r *Runtime) Sweep(ctx context.Context) ([]string, error) {
+	return r.each(ctx, func(h *history) (bool, error) {
+		if err := r.approve(ctx, h); err != nil {
+			return true, err
+		}
+		return h.due(r.options.Now()) && h.info.Owner == "", nil
+	})
+}
+
+// Recover goes on with every run that has its trigger and that nobody is at work on: since the
+// process died that had accepted it, or drained, or since it was left. What was accepted counts: the
+// node gets that trigger. A run that was resumed in vain as often as its wait may be is left, with an
+// [*AttemptsError]. It returns the ids of the runs, and the errors joined, as [Runtime.Sweep] does.
+func (r *Runtime) Recover(ctx context.Context) ([]string, error) {
+	return r.each(ctx, func(h *history) (bool, error) {
+		if h.info.Owner != "" {
+			return false, nil
+		}
+		for _, w := range h.open {
+			if status, _, _, _ := w.stands(); !status.Terminal() && w.taken() && w.failures+w.lapses >= w.last().q.MaxFailures {
+				return false, &AttemptsError{w.id, h.run, w.last().q.MaxFailures}
+			}
+		}
+		return h.denied() != nil || !h.due(r.options.Now()) && h.wants(r), nil
+	})
+}
+
+// each goes on with the runs that are picked.
+func (r *Runtime) each(ctx context.Context, pick func(*history) (bool, error)) (runs []string, err error) {
+	all, err := r.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, h := range slices.Backward(all) { // the oldest first
+		if ctx.Err() != nil {
+			errs = append(errs, context.Cause(ctx))
+			break
+		}
+		picked, err := pick(h)
+		if err == nil && picked {
+			runs = append(runs, h.run)
+			err = r.goOn(ctx, h.run)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return runs, errors.Join(errs...)
+}
+
+// due reports whether the instant of a wait has come.
+func (h *history) due(now time.Time) bool {
+	return slices.ContainsFunc(h.open, func(w *wait) bool { return w.pends() && w.last().over(now) })
+}
+
+// pends reports whether the wait has no trigger and no end.
+func (w *wait) pends() bool { return w.closed == "" && !w.last().ended && w.h.end == nil }
+
+// approve approves what is safe to approve.
+func (r *Runtime) approve(ctx context.Context, h *history) error {
+	for _, w := range h.open {
+		if !w.pends() || w.last().over(r.options.Now()) {
+			continue
+		}
+		for _, of := range w.last().q.Of {
+			if of.Kind != KindApproval || !of.Safe || of.Authority != Anybody && of.Authority != dag.System {
+				continue
+			}
+			_, err := r.Trigger(ctx, Trigger{
+				ID: "safe:" + w.last().id, Wait: w.id, Run: h.run, Kind: KindApproval, Key: w.key(of),
+				Actor: Actor{ID: "continuation", Authority: dag.System}, Decision: Approved, Reason: "safe to execute",
+			})
+			if err != nil && !errors.Is(err, ErrTaken) && !errors.Is(err, ErrTerminal) {
+				return err
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// Serve sweeps, recovers and delivers until ctx ends, whose cause it returns: at once, and then at
+// each instant of which a log speaks. It looks again after a trigger of this Runtime, after
+// [Runtime.Look], and, for what other processes ask, at the latest after Options.Recheck. It is the
+// caller's goroutine that does all that; nothing else outlives it. What goes wrong is tried again,
+// and told to failed, which may be nil.
+func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {
+	for {
+		_, swept := r.Sweep(ctx)
+		_, recovered := r.Recover(ctx)
+		_, delivered := r.Deliver(ctx)
+		next, err := r.next(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := errors.Join(swept, recovered, delivered, err); err != nil && failed != nil {
+			failed(err)
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+		case <-r.stirred:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// Look has [Runtime.Serve] look again soon: a run has begun to wait.
+func (r *Runtime) Look() { r.stir() }
+
+// next is how long nothing is due. An instant of the past is one of which nobody could go on: it is
+// tried again a little later.
+func (r *Runtime) next(ctx context.Context) (time.Duration, error) {
+	wait := r.options.Recheck
+	all, err := r.live(ctx)
+	now := r.options.Now()
+	for _, h := range all {
+		for _, w := range h.open {
+			if w.pends() && !w.last().until.IsZero() {
+				wait = min(wait, max(w.last().until.Sub(now), minRecheck))
+			}
+		}
+	}
+	for _, o := range r.owed(ctx) {
+		if at, again := o.retryAt(r); again {
+			wait = min(wait, max(at.Sub(now), minRecheck))
+		}
+	}
+	return wait, err
+}
+
+const minRecheck = time.Millisecond
+
+// number is a sequence number as text.
+func number(n uint64) string { return strconv.FormatUint(n, 10) }

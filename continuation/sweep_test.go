@@ -1,0 +1,353 @@
+package continuation_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
+)
+
+// timed is what a node says of a timer.
+func timed(_ context.Context, s *Talk, r continuation.Reply[string]) error {
+	switch {
+	case r.Missed:
+		s.Said.Append("missed")
+	case r.Kind == continuation.KindTimer:
+		s.Said.Append("on time")
+	default:
+		s.Said.Append(r.Payload)
+	}
+	return nil
+}
+
+func afterAnHour() continuation.Wait {
+	return continuation.Wait{Kind: continuation.KindTimer, Key: "wake", After: time.Hour}
+}
+
+// serves runs Serve until the test is over.
+func (p *process) serves(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := p.rt.Serve(ctx, func(err error) { p.t.Errorf("serving: %v", err) }); !errors.Is(err, context.Canceled) {
+			p.t.Errorf("Serve returned %v", err)
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// A process dies behind a trigger that it has accepted. The wait reads as pending, with that trigger and
+// with the attempt counted; another trigger is refused, and whoever recovers gives the node the first.
+func TestLife25CrashBehindATrigger(t *testing.T) {
+	store := &pawltest.Mortal{Store: &memory.Store{}}
+	bodies := 0
+	dies := true
+	g := waiting(t, continuation.Wait{Key: "k"}, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+		if bodies++; dies {
+			store.Kill()
+		}
+		return says(ctx, s, r)
+	})
+	p := begin(t, g, store, continuation.Options{})
+	p.waits(run)
+	if _, err := p.rt.Trigger(t.Context(), reply2("t1", "k")); !errors.Is(err, pawltest.ErrDead) {
+		t.Fatalf("the trigger: %v", err)
+	}
+	if err := store.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dies = false
+	q := begin(t, g, store, continuation.Options{})
+	v := q.stands(run, continuation.StatusPending, "")
+	if v.Trigger == nil || v.Trigger.Trigger != "t1" || v.Resumes != 1 {
+		t.Errorf("after the crash the wait is %+v", v)
+	}
+	q.unchanged(run, func() {
+		var taken *continuation.TakenError
+		if _, err := q.rt.Trigger(t.Context(), reply2("t2", "k")); !errors.As(err, &taken) || taken.Trigger != "t1" {
+			t.Errorf("another trigger: %v", err)
+		}
+	})
+	if runs, err := q.rt.Recover(t.Context()); err != nil || !slices.Equal(runs, []string{run}) {
+		t.Fatalf("recovered %q, %v", runs, err)
+	}
+	v = q.stands(run, continuation.StatusResolved, continuation.Completed)
+	if v.Resumes != 2 || v.Lapses != 1 || bodies != 2 || len(q.said(run)) != 1 {
+		t.Errorf("the wait is %+v, the body began %d times", v, bodies)
+	}
+	q.unchanged(run, func() { // the dead process has nothing to say any more
+		if _, err := p.d.Continue(t.Context(), run); err != nil {
+			t.Errorf("a process that thinks it goes on: %v", err)
+		}
+	})
+}
+
+// A wait whose processes die again and again is not resumed for ever.
+func TestCrashesAreBounded(t *testing.T) {
+	store := &pawltest.Mortal{Store: &memory.Store{}}
+	g := waiting(t, continuation.Wait{Key: "k", MaxFailures: 2}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+		store.Kill()
+		return nil
+	})
+	begin(t, g, store, continuation.Options{}).waits(run)
+	for range 3 {
+		p := begin(t, g, store, continuation.Options{})
+		_, _ = p.rt.Trigger(t.Context(), reply2("t1", "k"))
+		_, _ = p.rt.Recover(t.Context())
+		if err := store.Revive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := begin(t, g, store, continuation.Options{})
+	p.unchanged(run, func() {
+		var enough *continuation.AttemptsError
+		if _, err := p.rt.Recover(t.Context()); !errors.As(err, &enough) {
+			t.Errorf("recovered: %v", err)
+		}
+		if _, err := p.rt.Trigger(t.Context(), reply2("t2", "k")); !errors.As(err, &enough) {
+			t.Errorf("a trigger: %v", err)
+		}
+		var mismatch *continuation.MismatchError // comes before it
+		tr := reply2("t3", "k")
+		tr.Kind = continuation.KindExternal
+		if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &mismatch) {
+			t.Errorf("a trigger of another kind: %v", err)
+		}
+	})
+}
+
+// A context that ends while a trigger goes on leaves the run to be recovered, and cancels nothing.
+func TestAContextThatEndsLeavesTheRun(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(inner context.Context, s *Talk, r continuation.Reply[string]) error {
+		cancel()
+		if ctx.Err() != nil && len(s.Said.Slice()) == 0 {
+			select {
+			case <-inner.Done():
+				return inner.Err()
+			case <-time.After(10 * time.Millisecond): // the second attempt
+			}
+		}
+		return says(inner, s, r)
+	}))
+	out, err := p.rt.Trigger(ctx, reply("t", "hello"))
+	if !errors.Is(err, context.Canceled) || out.Trigger != "t" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	p.stands(run, continuation.StatusPending, "")
+	if _, err := p.rt.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.stands(run, continuation.StatusResolved, continuation.Completed)
+}
+
+// A timer wakes at its instant, and not before: by Serve, or by a sweep. A wake of what has ended, or
+// that comes again, is nothing. A stop has no wake to cancel that could fail: nothing is armed but what the log says.
+func TestLife30WakesAndStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, afterAnHour(), dag.Policy{}, timed))
+		wake := continuation.Trigger{ID: "w", Run: run, Kind: continuation.KindTimer, Key: "wake", Actor: continuation.Actor{Authority: dag.System}}
+		p.unchanged(run, func() {
+			var early *continuation.MismatchError
+			if _, err := p.rt.Trigger(t.Context(), wake); !errors.As(err, &early) {
+				t.Errorf("a wake before its time: %v", err)
+			}
+			if runs, err := p.rt.Sweep(t.Context()); err != nil || len(runs) > 0 {
+				t.Errorf("swept %q, %v", runs, err)
+			}
+		})
+		stop := p.serves(t.Context())
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		p.stands(run, continuation.StatusResolved, continuation.Completed)
+		if said := p.said(run); !slices.Equal(said, []string{"on time"}) {
+			t.Errorf("said %q", said)
+		}
+		p.unchanged(run, func() {
+			if _, err := p.rt.Trigger(t.Context(), wake); !errors.Is(err, continuation.ErrTerminal) {
+				t.Errorf("a stray wake: %v", err)
+			}
+			time.Sleep(48 * time.Hour)
+		})
+		stop()
+	})
+	synctest.Test(t, func(t *testing.T) { // what is stopped is not woken
+		p := talk(t, waiting(t, afterAnHour(), dag.Policy{}, timed))
+		stop := p.serves(t.Context())
+		if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser}); err != nil {
+			t.Fatal(err)
+		}
+		p.unchanged(run, func() { time.Sleep(48 * time.Hour) })
+		p.stands(run, continuation.StatusCancelled, continuation.CancelledByUser)
+		stop()
+	})
+}
+
+// A process dies at any write of a run that comes to wait for a timer. The next one arms it from the
+// log; there is never a timer that nobody knows, nor one that is armed twice.
+func TestLife32TimersComeFromTheLog(t *testing.T) {
+	for n := 1; ; n++ {
+		died := false
+		synctest.Test(t, func(t *testing.T) {
+			store := &pawltest.Mortal{Store: &memory.Store{}}
+			g := waiting(t, afterAnHour(), dag.Policy{}, timed)
+			store.DieAfter(n)
+			p := begin(t, g, store, continuation.Options{})
+			_, _ = p.d.Start(t.Context(), run, nil)
+			if died = store.Died(); !died {
+				return
+			}
+			if err := store.Revive(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			q := begin(t, g, store, continuation.Options{Recheck: 24 * time.Hour})
+			if _, err := q.d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+				t.Fatal(err)
+			}
+			stop := q.serves(t.Context())
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			stop()
+			q.stands(run, continuation.StatusResolved, continuation.Completed)
+			if said := q.said(run); !slices.Equal(said, []string{"on time"}) {
+				t.Errorf("died after write %d, said %q", n, said)
+			}
+		})
+		if !died {
+			break
+		}
+	}
+}
+
+// A timer that is later than it may be says so; told to expire, it ends the wait instead. Of Any with a
+// timer whatever comes first counts.
+func TestMissedTimers(t *testing.T) {
+	expire := afterAnHour()
+	expire.OnExpire = continuation.Expire()
+	for _, c := range []struct {
+		wait continuation.Wait
+		off  time.Duration
+		want string
+	}{
+		{afterAnHour(), time.Hour, "on time"},
+		{afterAnHour(), 2*time.Hour - 1, "on time"},
+		{afterAnHour(), 2 * time.Hour, "missed"},
+		{expire, 90 * time.Minute, "on time"},
+		{expire, 2 * time.Hour, ""},
+		{continuation.Any(continuation.Wait{}, afterAnHour()), time.Hour, "on time"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := talk(t, waiting(t, c.wait, dag.Policy{}, timed))
+			time.Sleep(c.off)
+			if runs, err := p.rt.Sweep(t.Context()); err != nil || len(runs) != 1 {
+				t.Fatalf("swept %q, %v", runs, err)
+			}
+			said := p.said(run)
+			if len(said) > 1 || len(said) == 1 && said[0] != c.want || len(said) == 0 && c.want != "" {
+				t.Errorf("after %v said %q, want %q", c.off, said, c.want)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, continuation.Any(continuation.Wait{}, afterAnHour()), dag.Policy{}, timed))
+		if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		if runs, err := p.rt.Sweep(t.Context()); err != nil || len(runs) > 0 {
+			t.Errorf("swept %q, %v", runs, err)
+		}
+		if said := p.said(run); !slices.Equal(said, []string{"hello"}) {
+			t.Errorf("said %q", said)
+		}
+	})
+}
+
+// Who does not answer is asked again, or somebody else is, or a default counts.
+func TestExpiriesGoOn(t *testing.T) {
+	approval := continuation.Wait{Kind: continuation.KindApproval, Within: time.Hour, Authority: dag.Agent}
+	synctest.Test(t, func(t *testing.T) {
+		w := approval
+		w.OnExpire = continuation.Escalate(dag.Human, 3*time.Hour)
+		p := talk(t, waiting(t, w, dag.Policy{}, says))
+		id := p.only(run).ID
+		time.Sleep(time.Hour)
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		v := p.stands(run, continuation.StatusPending, "")
+		if v.ID != id || v.Level != 2 || v.Expects[0].Authority != dag.Human || !v.Until.Equal(time.Now().Add(3*time.Hour)) {
+			t.Errorf("escalated it is %+v", v)
+		}
+		var no *continuation.AuthorityError
+		tr := decide("t1", continuation.Approved)
+		tr.Wait, tr.Actor = id, robot
+		if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &no) {
+			t.Errorf("the first authority: %v", err)
+		}
+		tr.ID, tr.Actor = "t2", ann
+		if out, err := p.rt.Trigger(t.Context(), tr); err != nil || out.Status != continuation.StatusResolved {
+			t.Errorf("the second authority: %+v, %v", out, err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := approval
+		w.OnExpire = continuation.Again(2)
+		p := talk(t, waiting(t, w, dag.Policy{}, says))
+		stop := p.serves(t.Context())
+		for level := range 3 {
+			synctest.Wait()
+			if v := p.stands(run, continuation.StatusPending, ""); v.Level != level+1 {
+				t.Errorf("it is asked for the %d-th time, want %d", v.Level, level+1)
+			}
+			time.Sleep(time.Hour)
+		}
+		synctest.Wait()
+		stop()
+		p.stands(run, continuation.StatusExpired, continuation.Expired)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := continuation.Wait{OnExpire: continuation.Default("nothing")}
+		p := talk(t, waiting(t, w, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+			if !r.Default {
+				t.Error("the reply is not marked")
+			}
+			return says(ctx, s, r)
+		}))
+		time.Sleep(time.Hour)
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if said := p.said(run); !slices.Equal(said, []string{"nothing"}) {
+			t.Errorf("said %q", said)
+		}
+		p.stands(run, continuation.StatusResolved, continuation.Completed)
+	})
+}
+
+// What is safe is approved in nobody's name, unless a person is required.
+func TestSafeToAutoExecute(t *testing.T) {
+	for authority, want := range map[dag.Authority]continuation.Status{
+		"": continuation.StatusPending, dag.Human: continuation.StatusPending, dag.Agent: continuation.StatusPending,
+		continuation.Anybody: continuation.StatusResolved, dag.System: continuation.StatusResolved,
+	} {
+		w := continuation.Wait{Kind: continuation.KindApproval, Authority: authority, SafeToAutoExecute: true}
+		p := talk(t, waiting(t, w, dag.Policy{}, says))
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		v := p.only(run)
+		if v.Status != want || want == continuation.StatusResolved && v.Trigger.Actor.Authority != dag.System {
+			t.Errorf("with the authority %q it is %+v", authority, v)
+		}
+	}
+}

@@ -1,0 +1,353 @@
+package continuation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A Trigger is what somebody says to end a wait. It names the wait by its id; or by its key, of
+// whatever run; or by its run, if only one wait of that can be meant.
+type Trigger struct {
+	// ID tells triggers apart: one that is repeated, however late, has the outcome of the first.
+	ID   string `json:"id"`
+	Wait string `json:"wait,omitempty"` // id of the wait, or of one of its interrupts
+	Run  string `json:"run,omitempty"`  // id
+	Kind Kind   `json:"kind"`
+	Key  string `json:"key,omitempty"`
+	// Actor is who pulls it. An authority is dag.Human, dag.Agent or dag.System.
+	Actor Actor `json:"actor"`
+	// At is when it was pulled, as its sender says. It is kept, and decides nothing.
+	At time.Time `json:"at,omitzero"`
+	// Decision is that of an approval, and of nothing else. Reason is why.
+	Decision Decision `json:"decision,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+	// Payload is what the node gets: JSON that fits what it wants. None is its zero value.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	// LeaveIt: the run is not gone on with. [Runtime.Recover] does that, or whoever runs it.
+	LeaveIt bool `json:"-"`
+}
+
+// An Outcome is what came of a trigger that was accepted. The Receipt is the same whenever the
+// trigger is repeated.
+type Outcome struct {
+	Receipt
+	Status    Status `json:"status"` // of the wait when Trigger returned
+	EndReason Reason `json:"endReason,omitempty"`
+}
+
+// Trigger ends a wait and goes on with its run. It is accepted when the answer of the interrupt is
+// durable, of several triggers exactly one. Trigger returns when the run rests again, or is at work
+// elsewhere; if ctx ends before, the run is left as by dispatcher.ErrDrain, for Recover.
+//
+// These are checked, in this order, and a refusal changes nothing: that the wait exists
+// ([*NotFoundError]), has not ended ([*TerminalError]) and not expired ([*ExpiredError]: if nobody
+// has yet, Trigger has it expire); that it is for this kind and key ([*MismatchError]), and for the
+// actor's authority ([*AuthorityError]); that it may be resumed once more ([*AttemptsError]); that no
+// other trigger was faster ([*TakenError]); that the payload is what the node wants
+// ([*PayloadError]). An error beside an Outcome is of going on: the trigger was accepted. After an
+// error of the store the same trigger can be repeated.
+//
+// A denial that its wait does not feed to the node cancels the run.
+//
+// It costs what [Runtime.List] does, of one run if Run is given.
+func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
+	if err := t.check(); err != nil {
+		return Outcome{}, err
+	}
+	for tries := 0; ; tries++ {
+		all, err := r.scan(ctx, Filter{Run: t.Run})
+		if err != nil {
+			return Outcome{}, err
+		}
+		if w, a := all.pulled(t.ID); w != nil {
+			return r.repeated(w, a, &t)
+		}
+		w, err := all.find(&t)
+		if err != nil {
+			return Outcome{}, err
+		}
+		settled, err := r.pull(ctx, w, &t)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if settled {
+			return r.follow(ctx, w.h.run, &t)
+		}
+		if err := r.stuck(ctx, w, tries); err != nil {
+			return Outcome{}, err
+		}
+	}
+}
+
+// check refuses what can't be a trigger.
+func (t *Trigger) check() error {
+	bad := func(reason string) error { return &ArgumentError{"the trigger", reason} }
+	switch {
+	case t.ID == "" || len(t.ID) > 256:
+		return bad("has no id, or one of more than 256 bytes: give it one, the same when it is repeated")
+	case t.Wait == "" && t.Run == "" && t.Key == "":
+		return bad("is for nothing: give it Wait, Key or Run")
+	case !slices.Contains([]Kind{KindReply, KindApproval, KindExternal, KindTimer}, t.Kind):
+		return bad(fmt.Sprintf("is of the kind %q, which there is not", t.Kind))
+	case !slices.Contains([]dag.Authority{dag.Human, dag.Agent, dag.System}, t.Actor.Authority):
+		return bad(fmt.Sprintf("has an actor with the authority %q, which there is not", t.Actor.Authority))
+	case (t.Kind == KindApproval) != (t.Decision == Approved || t.Decision == Denied):
+		return bad(fmt.Sprintf("has the decision %q: an approval has %q or %q, and nothing else has one", t.Decision, Approved, Denied))
+	case len(t.Payload) > 0 && !json.Valid(t.Payload):
+		return bad("has a payload that is no JSON")
+	}
+	return nil
+}
+
+// pulled finds the wait that a trigger was accepted for.
+func (hs histories) pulled(trigger string) (*wait, *ask) {
+	for _, h := range hs {
+		for _, w := range h.waits {
+			if a, ok := w.pulled(trigger); ok {
+				return w, a
+			}
+		}
+	}
+	return nil, nil
+}
+
+// repeated is the outcome of a trigger that was accepted before.
+func (r *Runtime) repeated(w *wait, a *ask, t *Trigger) (Outcome, error) {
+	was := &a.letter
+	same := was.Trigger.Kind == t.Kind && was.Trigger.Actor == t.Actor && was.Trigger.Decision == t.Decision &&
+		bytes.Equal(compact(was.Payload), compact(t.Payload))
+	if !same {
+		return Outcome{}, &MismatchError{w.id, w.h.run, fmt.Sprintf("the id %q is that of another trigger: give each its own", t.ID)}
+	}
+	status, reason, _, _ := w.stands()
+	return Outcome{w.receipt(a), status, reason}, nil
+}
+
+func compact(raw json.RawMessage) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return raw
+	}
+	return b.Bytes()
+}
+
+// find is the wait that a trigger is meant for, be it the right one or not.
+func (hs histories) find(t *Trigger) (*wait, error) {
+	if t.Wait != "" {
+		if w := hs.byID(t.Wait); w != nil && (t.Run == "" || w.h.run == t.Run) {
+			return w, nil
+		}
+		return nil, &NotFoundError{"id " + t.Wait}
+	}
+	all := hs.waits(func(w *wait) bool { return t.Key == "" || w.expects("", t.Key) })
+	if len(all) == 0 && t.Run != "" {
+		all = hs.waits(func(*wait) bool { return true })
+	}
+	if len(all) == 0 {
+		return nil, &NotFoundError{fmt.Sprintf("run %q and key %q", t.Run, t.Key)}
+	}
+	var live, meant []*wait
+	for _, w := range all {
+		if status, _, _, _ := w.stands(); status.Terminal() {
+			continue
+		}
+		live = append(live, w)
+		if w.expects(t.Kind, t.Key) {
+			meant = append(meant, w)
+		}
+	}
+	switch {
+	case len(meant) == 1:
+		return meant[0], nil
+	case len(meant) > 1:
+		return nil, &MismatchError{meant[0].id, meant[0].h.run, fmt.Sprintf("%d waits are for it: name one by Wait", len(meant))}
+	case len(live) > 0:
+		return live[len(live)-1], nil
+	}
+	return slices.MaxFunc(all, func(a, b *wait) int { return a.last().at.Compare(b.last().at) }), nil
+}
+
+func (hs histories) waits(meant func(*wait) bool) (all []*wait) {
+	for _, h := range hs {
+		for _, w := range h.waits {
+			if meant(w) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}
+
+// expects reports whether a trigger of this kind and key would end the wait; "" is any.
+func (w *wait) expects(kind Kind, key string) bool {
+	return slices.ContainsFunc(w.last().q.Of, func(of alternative) bool {
+		return (kind == "" || of.Kind == kind) && (key == "" || w.key(of) == key)
+	})
+}
+
+// admits says why a trigger can't end the wait, nil if it can.
+func (r *Runtime) admits(w *wait, t *Trigger) (*alternative, error) {
+	a, now := w.last(), r.options.Now()
+	if status, reason, _, _ := w.stands(); status.Terminal() {
+		return nil, &TerminalError{w.id, w.h.run, status, reason}
+	}
+	if !a.ended && a.over(now) {
+		return nil, &ExpiredError{w.id, w.h.run, a.until}
+	}
+	mismatch := func(reason string) error { return &MismatchError{w.id, w.h.run, reason} }
+	if !w.expects(t.Kind, "") {
+		return nil, mismatch(fmt.Sprintf("it does not wait for %s", t.Kind))
+	}
+	k := slices.IndexFunc(a.q.Of, func(of alternative) bool {
+		return of.Kind == t.Kind && (w.key(of) == t.Key || t.Key == "" && (t.Wait != "" || of.Key == ""))
+	})
+	if k < 0 {
+		return nil, mismatch(fmt.Sprintf("it does not wait for the key %q", t.Key))
+	}
+	of := &a.q.Of[k]
+	until := of.Until
+	if of.Within > 0 {
+		until = a.at.Add(of.Within)
+	}
+	switch {
+	case !a.ended && !until.IsZero() && !now.Before(until):
+		return nil, &ExpiredError{w.id, w.h.run, until}
+	case of.Kind == KindTimer && !a.ended:
+		return nil, mismatch("it wakes at " + a.until.UTC().Format(time.RFC3339Nano) + ", and not before")
+	case of.Authority != Anybody && of.Authority != t.Actor.Authority:
+		return nil, &AuthorityError{w.id, w.h.run, of.Authority, t.Actor}
+	case w.failures+w.lapses >= a.q.MaxFailures:
+		return nil, &AttemptsError{w.id, w.h.run, a.q.MaxFailures}
+	case a.ended && !w.again() && !w.spent:
+		return nil, &TakenError{w.id, w.h.run, a.letter.Trigger.ID}
+	}
+	return of, nil
+}
+
+// over reports whether it is too late for a trigger.
+func (a *ask) over(now time.Time) bool { return !a.until.IsZero() && !now.Before(a.until) }
+
+// pull has the trigger end the wait. It reports false if the log has to be read again.
+func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, err error) {
+	of, err := r.admits(w, t)
+	a := w.last()
+	var expired *ExpiredError
+	if errors.As(err, &expired) && a.over(r.options.Now()) {
+		return false, r.expired(ctx, w, t, expired)
+	}
+	if err != nil {
+		return false, err
+	}
+	if a.ended { // it is to be asked once more before
+		return false, r.goOn(ctx, w.h.run)
+	}
+	l := letter{taken{ID: t.ID, Kind: t.Kind, Key: w.key(*of), Actor: t.Actor, Decision: t.Decision, Reason: t.Reason, Feeds: of.Feeds}, t.Payload}
+	if !t.At.IsZero() {
+		l.Trigger.At = t.At.UTC().Round(0)
+	}
+	var options []dispatcher.RunOption
+	if t.Actor.ID != "" {
+		options = append(options, dispatcher.Author(t.Actor.ID))
+	}
+	err = r.d.Answer(ctx, w.h.run, a.id, l, options...)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, dag.ErrExpired):
+		return false, r.expired(ctx, w, t, &ExpiredError{w.id, w.h.run, a.until})
+	case errors.Is(err, dispatcher.ErrAnswerType):
+		return false, &PayloadError{w.id, w.h.run, err}
+	case errors.Is(err, dispatcher.ErrNotAwaited):
+		return false, nil
+	}
+	return false, err
+}
+
+// expired has a wait expire of which the instant has come, if nobody has yet. Of a timer that is the
+// wake, which a trigger of its kind has asked for.
+func (r *Runtime) expired(ctx context.Context, w *wait, t *Trigger, late *ExpiredError) error {
+	if err := r.goOn(ctx, w.h.run); err != nil {
+		return err
+	}
+	h, err := r.history(ctx, w.h.run)
+	if err != nil {
+		return err
+	}
+	now := histories{h}.byID(w.id)
+	if now != nil && now.last().id != w.last().id && !now.last().ended {
+		return nil // it was asked again: of somebody else, or once more
+	}
+	if t.Kind == KindTimer && w.expects(KindTimer, t.Key) && now != nil && now.last().ended {
+		return &TakenError{w.id, w.h.run, now.last().letter.Trigger.ID}
+	}
+	return late
+}
+
+// stuck waits until a log says what a wait was answered with, which somebody else has done: whoever
+// works on the run is to write it.
+func (r *Runtime) stuck(ctx context.Context, w *wait, tries int) error {
+	if tries > 20 {
+		return &TakenError{w.id, w.h.run, ""}
+	}
+	h, err := r.history(ctx, w.h.run)
+	if err != nil || h.info.Head != w.h.info.Head {
+		return err
+	}
+	if err := r.goOn(ctx, w.h.run); err != nil {
+		return err
+	}
+	return r.await(ctx, h.info, time.Duration(tries)*5*time.Millisecond)
+}
+
+// await returns when the log of a run has grown behind a head, or after so long.
+func (r *Runtime) await(ctx context.Context, info checkpoint.Info, atMost time.Duration) error {
+	var grown <-chan struct{}
+	if f, ok := r.store.(checkpoint.Follower); ok {
+		var stop func()
+		grown, stop = f.Follow(info.Run)
+		defer stop()
+	}
+	if now, err := r.store.Stat(ctx, info.Run); err != nil || now.Head != info.Head || now.Owner != info.Owner {
+		return nil // whoever reads the log next finds out
+	}
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-grown:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// follow goes on with the run of a trigger that was accepted, and tells what came of it.
+func (r *Runtime) follow(ctx context.Context, run string, t *Trigger) (Outcome, error) {
+	var went error
+	if !t.LeaveIt || t.Decision == Denied {
+		went = r.resume(ctx, run, t.LeaveIt)
+	}
+	for tries := 1; ; tries++ {
+		h, err := r.history(context.WithoutCancel(ctx), run)
+		if err != nil {
+			return Outcome{}, errors.Join(err, went)
+		}
+		if w, a := (histories{h}).pulled(t.ID); w != nil {
+			r.stir()
+			status, reason, _, _ := w.stands()
+			return Outcome{w.receipt(a), status, reason}, went
+		}
+		if err := r.await(ctx, h.info, time.Duration(tries)*5*time.Millisecond); err != nil { // its owner is to write it
+			return Outcome{}, err
+		}
+	}
+}

@@ -1,0 +1,407 @@
+package continuation_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// What a wait does not say is an hour, a day for an approval, and an hour behind the wake of a timer;
+// what it says is kept when it is asked again; what can't be is refused where it is written.
+func TestLife20BoundsOfWaits(t *testing.T) {
+	for _, c := range []struct {
+		wait  continuation.Wait
+		until time.Duration
+	}{
+		{continuation.Wait{}, time.Hour},
+		{continuation.Wait{Kind: continuation.KindExternal}, time.Hour},
+		{continuation.Wait{Kind: continuation.KindApproval}, 24 * time.Hour},
+		{continuation.Wait{Kind: continuation.KindTimer, After: time.Minute}, time.Minute},
+		{continuation.Wait{Within: 5 * time.Minute}, 5 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := talk(t, waiting(t, c.wait, dag.Policy{}, says))
+			if v := p.only(run); !v.Until.Equal(time.Now().Add(c.until)) {
+				t.Errorf("%+v is over at %v, want in %v", c.wait, v.Until, c.until)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		fails := true
+		p := talk(t, waiting(t, continuation.Wait{Within: 5 * time.Minute}, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+			if fails {
+				fails = false
+				return errWeather
+			}
+			return says(ctx, s, r)
+		}))
+		time.Sleep(time.Minute)
+		if _, err := p.rt.Trigger(t.Context(), reply("m1", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		v := p.stands(run, continuation.StatusPending, "")
+		if !v.Until.Equal(time.Now().Add(5 * time.Minute)) {
+			t.Errorf("asked again it is over at %v", v.Until)
+		}
+	})
+	past := time.Now().Add(-time.Minute)
+	for name, w := range map[string]continuation.Wait{
+		"an expiry in the past":    {Until: past},
+		"a negative expiry":        {Within: -1},
+		"two expiries":             {Within: 1, Until: past},
+		"negative failures":        {MaxFailures: -1},
+		"negative hops":            {MaxHops: -1},
+		"Again of zero":            {OnExpire: continuation.Again(0)},
+		"no such kind":             {Kind: "mood"},
+		"no such authority":        {Authority: "god"},
+		"a timer that never wakes": {Kind: continuation.KindTimer},
+		"Any of nothing":           continuation.Any(),
+		"Any of All":               continuation.Any(continuation.All(continuation.Wait{})),
+	} {
+		p := begin(t, waiting(t, w, dag.Policy{}, says), freshStore(), continuation.Options{})
+		_, err := p.d.Start(t.Context(), run, nil)
+		var bad *continuation.ArgumentError
+		if !errors.As(err, &bad) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A trigger that is not the one that a wait is for changes nothing and costs nothing, also if the
+// wait may not be resumed any more, or the actor has no authority.
+func TestLife21MismatchedTriggers(t *testing.T) {
+	approval := continuation.Wait{Kind: continuation.KindApproval, Key: "X"}
+	p := talk(t, waiting(t, approval, dag.Policy{}, says))
+	id := p.only(run).ID
+	for name, tr := range map[string]continuation.Trigger{
+		"another kind": {Wait: id, Kind: continuation.KindReply, Actor: ann},
+		"another key":  {Wait: id, Kind: continuation.KindApproval, Key: "Y", Actor: ann, Decision: continuation.Approved},
+		"no key":       {Run: run, Kind: continuation.KindApproval, Actor: ann, Decision: continuation.Approved},
+		"another wake": {Wait: id, Kind: continuation.KindTimer, Key: "w", Actor: ann},
+		"both wrong":   {Wait: id, Kind: continuation.KindApproval, Key: "Y", Actor: robot, Decision: continuation.Approved},
+	} {
+		tr.ID = name
+		p.unchanged(run, func() {
+			_, err := p.rt.Trigger(t.Context(), tr)
+			var mismatch *continuation.MismatchError
+			if !errors.As(err, &mismatch) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	p.unchanged(run, func() {
+		_, err := p.rt.Trigger(t.Context(), continuation.Trigger{
+			ID: "t", Wait: id, Kind: continuation.KindApproval, Key: "X", Actor: robot, Decision: continuation.Approved,
+		})
+		var no *continuation.AuthorityError
+		if !errors.As(err, &no) || no.Needs != dag.Human {
+			t.Errorf("an agent: %v", err)
+		}
+		_, err = p.rt.Trigger(t.Context(), continuation.Trigger{ID: "t", Key: "Z", Kind: continuation.KindReply, Actor: ann})
+		if !errors.Is(err, continuation.ErrNotFound) {
+			t.Errorf("of nobody's key: %v", err)
+		}
+		bad := decide("t", continuation.Approved)
+		bad.Key, bad.Payload = "X", json.RawMessage(`17`)
+		var payload *continuation.PayloadError
+		if _, err = p.rt.Trigger(t.Context(), bad); !errors.As(err, &payload) {
+			t.Errorf("a payload of another type: %v", err)
+		}
+	})
+	if v := p.only(run); v.Resumes+v.Failures+v.Lapses != 0 || v.Status != continuation.StatusPending {
+		t.Errorf("the wait is %+v", v)
+	}
+}
+
+// At its instant a wait expires once, whoever is the first to see it: a trigger that comes then, or a
+// sweep. Expiry comes before approval, and nothing behind the wait runs.
+func TestLife22ExpiryOnce(t *testing.T) {
+	for _, sweeps := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ran := false
+			w := continuation.Wait{Kind: continuation.KindApproval, Within: time.Hour}
+			p := talk(t, waiting(t, w, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+				ran = true
+				return nil
+			}), dispatcher.Labels(continuation.Owed(nil)))
+			time.Sleep(time.Hour)
+			if sweeps {
+				if runs, err := p.rt.Sweep(t.Context()); err != nil || !slices.Equal(runs, []string{run}) {
+					t.Fatalf("swept %q, %v", runs, err)
+				}
+			} else {
+				_, err := p.rt.Trigger(t.Context(), decide("t1", continuation.Approved))
+				var late *continuation.ExpiredError
+				if !errors.As(err, &late) || !errors.Is(err, dag.ErrExpired) {
+					t.Fatalf("at the instant: %v", err)
+				}
+			}
+			v := p.stands(run, continuation.StatusExpired, continuation.Expired)
+			if ran || v.Delivery != continuation.SuppressedExpired {
+				t.Errorf("the body has run: %v; the delivery is %s", ran, v.Delivery)
+			}
+			p.unchanged(run, func() {
+				_, err := p.rt.Trigger(t.Context(), decide("t2", continuation.Approved))
+				var over *continuation.TerminalError
+				if !errors.As(err, &over) || over.Reason != continuation.Expired {
+					t.Errorf("a second trigger: %v", err)
+				}
+				if runs, err := p.rt.Sweep(t.Context()); err != nil || len(runs) > 0 {
+					t.Errorf("a second sweep: %q, %v", runs, err)
+				}
+			})
+		})
+	}
+}
+
+// Of many triggers at once one is accepted, and what stands behind the wait runs once; one that is
+// repeated has one outcome, however often.
+func TestLife24ManyTriggersAtOnce(t *testing.T) {
+	const crowd = 1000
+	for _, same := range []bool{false, true} {
+		var bodies atomic.Int64
+		p := talk(t, waiting(t, continuation.Wait{Key: "k"}, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+			bodies.Add(1)
+			return says(ctx, s, r)
+		}))
+		var mu sync.Mutex
+		receipts := map[continuation.Receipt]int{}
+		refused := 0
+		var wg sync.WaitGroup
+		for i := range crowd {
+			wg.Go(func() {
+				tr := reply(fmt.Sprint("t", i), fmt.Sprint("hello ", i))
+				if same {
+					tr = reply("t", "hello")
+				}
+				tr.Key = "k"
+				out, err := p.rt.Trigger(t.Context(), tr)
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case err == nil:
+					receipts[out.Receipt]++
+				case errors.Is(err, continuation.ErrTaken), errors.Is(err, continuation.ErrTerminal):
+					refused++
+				default:
+					t.Errorf("trigger %d: %v", i, err)
+				}
+			})
+		}
+		wg.Wait()
+		accepted := 1
+		if same {
+			accepted = crowd
+		}
+		if len(receipts) != 1 || refused != crowd-accepted || bodies.Load() != 1 {
+			t.Errorf("%d receipts, %d refused, the body ran %d times", len(receipts), refused, bodies.Load())
+		}
+		if said := p.said(run); len(said) != 1 {
+			t.Errorf("the state says %q", said)
+		}
+	}
+}
+
+// A denial cancels the run and nothing behind the wait runs, or the node hears it, or a route goes
+// another way.
+func TestLife26Denials(t *testing.T) {
+	t.Run("cancel", func(t *testing.T) {
+		ran := false
+		p := talk(t, waiting(t, continuation.Wait{Kind: continuation.KindApproval}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+			ran = true
+			return nil
+		}), dispatcher.Labels(continuation.Owed(nil)))
+		out, err := p.rt.Trigger(t.Context(), decide("t", continuation.Denied))
+		if err != nil || out.Status != continuation.StatusCancelled || out.EndReason != continuation.ApprovalDenied || ran {
+			t.Errorf("%+v, %v; the body has run: %v", out, err, ran)
+		}
+		v := p.stands(run, continuation.StatusCancelled, continuation.ApprovalDenied)
+		if v.Delivery != continuation.NotApplicable || v.By != "ann" || v.Why != "because" {
+			t.Errorf("the wait is %+v", v)
+		}
+		end, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser})
+		if err != nil || end.Reason != continuation.ApprovalDenied || end.By != "ann" {
+			t.Errorf("the run has ended as %+v, %v", end, err)
+		}
+	})
+	t.Run("feed", func(t *testing.T) {
+		w := continuation.Wait{Kind: continuation.KindApproval, OnDeny: continuation.Feed}
+		p := talk(t, waiting(t, w, dag.Policy{}, func(_ context.Context, s *Talk, r continuation.Reply[string]) error {
+			s.Said.Append(fmt.Sprint(r.Denied, " ", r.Reason))
+			return nil
+		}))
+		if _, err := p.rt.Trigger(t.Context(), decide("t", continuation.Denied)); err != nil {
+			t.Fatal(err)
+		}
+		p.stands(run, continuation.StatusResolved, continuation.Completed)
+		if said := p.said(run); !slices.Equal(said, []string{"true because"}) {
+			t.Errorf("the node heard %q", said)
+		}
+	})
+	t.Run("route", func(t *testing.T) {
+		for _, d := range []continuation.Decision{continuation.Approved, continuation.Denied} {
+			b := dag.New[Talk]("routes")
+			ask := dag.Route(b, "ask", func(ctx context.Context, _ *Talk) (continuation.Decision, error) {
+				w := continuation.Wait{Kind: continuation.KindApproval, OnDeny: continuation.Feed}
+				r, err := continuation.Await[string](ctx, "answer", w)
+				return continuation.Choose(r, err, continuation.Approved, continuation.Denied)
+			}, []continuation.Decision{continuation.Approved, continuation.Denied})
+			for _, way := range []continuation.Decision{continuation.Approved, continuation.Denied} {
+				dag.Step(b, "is-"+string(way), func(_ context.Context, s *Talk) error {
+					s.Said.Append(string(way))
+					return nil
+				}, ask.On(way))
+			}
+			p := talk(t, frozen(t, b))
+			if _, err := p.rt.Trigger(t.Context(), decide("t", d)); err != nil {
+				t.Fatal(err)
+			}
+			if said := p.said(run); !slices.Equal(said, []string{string(d)}) {
+				t.Errorf("%s went to %q", d, said)
+			}
+		}
+	})
+}
+
+// Attempts that fail behind a trigger have the wait asked again, as often as it may be; the turns of a
+// dialogue that goes well are counted apart.
+func TestLife28FailuresAndHops(t *testing.T) {
+	for name, policy := range map[string]dag.Policy{"one attempt": {}, "two": {Attempts: 2}, "five": {Attempts: 5}} {
+		t.Run(name, func(t *testing.T) {
+			bodies := 0
+			p := talk(t, waiting(t, continuation.Wait{Key: "k", MaxFailures: 2}, policy, func(context.Context, *Talk, continuation.Reply[string]) error {
+				bodies++
+				return errWeather
+			}))
+			id := p.only(run).ID
+			out, err := p.rt.Trigger(t.Context(), reply2("t1", "k"))
+			if err != nil || out.Status != continuation.StatusPending {
+				t.Fatalf("the first trigger: %+v, %v", out, err)
+			}
+			v := p.stands(run, continuation.StatusPending, "")
+			if v.ID != id || v.Failures != 1 || v.Trigger != nil {
+				t.Errorf("asked again it is %+v", v)
+			}
+			out, err = p.rt.Trigger(t.Context(), reply2("t2", "k"))
+			if err != nil || out.Status != continuation.StatusFailed || out.EndReason != continuation.MaxAttempts || bodies != 2 {
+				t.Fatalf("the second trigger: %+v, %v; the body ran %d times", out, err, bodies)
+			}
+			p.unchanged(run, func() {
+				if _, err := p.rt.Trigger(t.Context(), reply2("t3", "k")); !errors.Is(err, continuation.ErrTerminal) {
+					t.Errorf("the third trigger: %v", err)
+				}
+				if again, err := p.rt.Trigger(t.Context(), reply2("t1", "k")); err != nil || again.Trigger != "t1" {
+					t.Errorf("the first trigger again: %+v, %v", again, err)
+				}
+			})
+		})
+	}
+	for most, want := range map[int]continuation.Status{0: continuation.StatusResolved, 10: continuation.StatusResolved, 5: continuation.StatusFailed} {
+		b := dag.New[Talk]("dialogue")
+		dag.Step(b, "talk", func(ctx context.Context, s *Talk) error {
+			for i := range 10 {
+				r, err := continuation.Await[string](ctx, fmt.Sprint("turn-", i+1), continuation.Wait{MaxFailures: 2, MaxHops: most})
+				if err != nil {
+					return err
+				}
+				s.Said.Append(r.Payload)
+			}
+			return nil
+		})
+		p := talk(t, frozen(t, b))
+		for i := range 10 {
+			_, err := p.rt.Trigger(t.Context(), reply(fmt.Sprint("t", i), fmt.Sprint("word ", i)))
+			if err != nil && !(most == 5 && i >= 5 && errors.Is(err, continuation.ErrTerminal)) {
+				t.Fatalf("turn %d of at most %d: %v", i, most, err)
+			}
+		}
+		all, err := p.rt.List(t.Context(), continuation.Filter{})
+		if last := all[len(all)-1]; err != nil || last.Status != want {
+			t.Errorf("of at most %d hops the last of %d waits is %s (%s)", most, len(all), last.Status, last.Reason)
+		}
+	}
+}
+
+// reply2 is a reply by its key alone.
+func reply2(id, key string) continuation.Trigger {
+	return continuation.Trigger{ID: id, Key: key, Kind: continuation.KindReply, Actor: ann, Payload: json.RawMessage(`"x"`)}
+}
+
+// In a dialogue inside one visit a failure has the last wait asked again, and no other.
+func TestAFailureAsksTheLastWaitAgain(t *testing.T) {
+	fails := true
+	b := dag.New[Talk]("dialogue")
+	dag.Step(b, "talk", func(ctx context.Context, s *Talk) error {
+		for _, name := range []string{"first", "second"} {
+			r, err := continuation.Await[string](ctx, name, continuation.Wait{})
+			if err != nil {
+				return err
+			}
+			s.Said.Append(r.Payload)
+		}
+		if fails {
+			fails = false
+			return errWeather
+		}
+		return nil
+	})
+	p := talk(t, frozen(t, b))
+	for i, word := range []string{"a", "b", "c"} {
+		if _, err := p.rt.Trigger(t.Context(), reply(fmt.Sprint("t", i), word)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said := p.said(run); !slices.Equal(said, []string{"a", "c"}) {
+		t.Errorf("said %q", said)
+	}
+}
+
+// Any is one interrupt that the first trigger ends; All waits for every one of its parts.
+func TestAnyAndAll(t *testing.T) {
+	yes, other := continuation.Wait{Kind: continuation.KindApproval, Key: "yes"}, continuation.Wait{Key: "word"}
+	p := talk(t, waiting(t, continuation.Any(yes, other), dag.Policy{}, says))
+	tr := reply("t1", "instead")
+	tr.Key = "word"
+	if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	tr = decide("t2", continuation.Approved)
+	tr.Key = "yes"
+	if _, err := p.rt.Trigger(t.Context(), tr); !errors.Is(err, continuation.ErrTerminal) {
+		t.Errorf("the other alternative: %v", err)
+	}
+
+	b := dag.New[Talk]("all")
+	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		r, err := continuation.Await[string](ctx, "both", continuation.All(yes, other))
+		for _, part := range r.Parts {
+			s.Said.Append(string(part.Kind) + " " + part.Payload)
+		}
+		return err
+	})
+	p = talk(t, frozen(t, b))
+	tr = reply("t1", "hello")
+	tr.Key = "word"
+	if out, err := p.rt.Trigger(t.Context(), tr); err != nil || out.Status != continuation.StatusPending {
+		t.Fatalf("the first of two: %+v, %v", out, err)
+	}
+	tr = decide("t2", continuation.Approved)
+	tr.Key, tr.Payload = "yes", json.RawMessage(`"ok"`)
+	if out, err := p.rt.Trigger(t.Context(), tr); err != nil || out.Status != continuation.StatusResolved {
+		t.Fatalf("the second of two: %+v, %v", out, err)
+	}
+	if said := p.said(run); !slices.Equal(said, []string{"approval_resolution ok", "user_reply hello"}) {
+		t.Errorf("said %q", said)
+	}
+}

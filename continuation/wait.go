@@ -1,0 +1,299 @@
+package continuation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// A Kind says what ends a wait.
+type Kind string
+
+// The kinds of waits, and of the triggers that end them.
+const (
+	KindReply    Kind = "user_reply"          // somebody says something
+	KindApproval Kind = "approval_resolution" // somebody approves or denies
+	KindExternal Kind = "external_result"     // a process outside has come to its end
+	KindTimer    Kind = "scheduled_wake"      // an instant has come
+)
+
+// Anybody, as the authority of a wait, lets whoever it is end it.
+const Anybody dag.Authority = "any"
+
+// Defaults of a [Wait].
+const (
+	DefaultWithin         = time.Hour      // for replies, results, and behind the wake of a timer
+	DefaultApprovalWithin = 24 * time.Hour // for approvals
+	DefaultFailures       = 3
+)
+
+// A Wait says what a visit waits for. The zero Wait waits an hour for a reply of anybody.
+type Wait struct {
+	// Kind is what ends the wait. Zero means KindReply.
+	Kind Kind
+	// Key correlates a trigger with the wait: the id of the approval, of the operation, of the
+	// conversation. Zero means the id of the wait, which stays when it is asked again.
+	Key string
+	// Question is what is asked, for whoever is to answer: anything that JSON can say.
+	Question any
+	// Within is how long a trigger may take, from the moment in which the visit begins to wait; of
+	// a timer, how far behind its wake it may fire before it is missed. Until says it as an instant.
+	// Zero of both means DefaultWithin, and DefaultApprovalWithin for an approval.
+	Within time.Duration
+	Until  time.Time
+	// After and At say when a timer wakes: so long after the visit has begun to wait, or at this
+	// instant. A timer has one of them, and nothing else has.
+	After time.Duration
+	At    time.Time
+	// Authority is who may end the wait. Zero means dag.Human for an approval, dag.System for a
+	// timer, Anybody for the others.
+	Authority dag.Authority
+	// SafeToAutoExecute: a Sweep may approve in nobody's name, as dag.System. It never overrides an
+	// authority that is required: the wait's has to be Anybody, or dag.System.
+	SafeToAutoExecute bool
+	// OnDeny says what a denial comes to. Zero means Cancel.
+	OnDeny OnDeny
+	// OnExpire says what comes of a wait that nobody ended in time. Zero means Expire; of a timer,
+	// that it fires, marked as missed.
+	OnExpire OnExpire
+	// MaxFailures is how many attempts of the visit may fail behind a trigger of this wait before
+	// it fails for good: after each of the others it waits again. Zero means DefaultFailures.
+	MaxFailures int
+	// MaxHops is how many waits of this visit may have ended before this one: it bounds a
+	// dialogue. Zero means no bound.
+	MaxHops int
+
+	parts []Wait // of Any and All
+	all   bool
+}
+
+// An OnDeny says what the denial of an approval comes to.
+type OnDeny uint8
+
+const (
+	// Cancel: the run is cancelled with the reason ApprovalDenied, and Await does not return well.
+	Cancel OnDeny = iota
+	// Feed: Await returns a Reply that says Denied, and why.
+	Feed
+)
+
+// An OnExpire says what comes of a wait that nobody ended in time.
+type OnExpire struct {
+	how     expiring
+	answer  any
+	to      dag.Authority
+	within  time.Duration
+	further int // how often it is asked again
+}
+
+type expiring uint8
+
+const (
+	unsaid expiring = iota
+	expires
+	defaults
+	escalates
+	repeats
+)
+
+// Expire has Await return an [*Ended] of reason Expired, which can be followed as a failure.
+func Expire() OnExpire { return OnExpire{how: expires} }
+
+// Default has Await return this payload, in a Reply that is marked as Default.
+func Default(payload any) OnExpire { return OnExpire{how: defaults, answer: payload} }
+
+// Escalate asks somebody else, once, who has so long. Zero is as long as the wait says, or its
+// default.
+func Escalate(to dag.Authority, within time.Duration) OnExpire {
+	return OnExpire{how: escalates, to: to, within: within, further: 1}
+}
+
+// Again asks n times more, with the same bounds. It is for waits that say Within.
+func Again(n int) OnExpire { return OnExpire{how: repeats, further: n} }
+
+// Any is a wait that the first trigger for one of the waits ends. It is one interrupt, so that
+// exactly one of them counts. Of a timer among them the wake ends it, unless something else does
+// before; without one it expires when the last of them does. What its parts say of OnDeny holds for
+// each; OnExpire, failures and hops are those of the first.
+func Any(waits ...Wait) Wait { return joined(waits, false) }
+
+// All is a wait for triggers of every one of the waits, in any order. Each has a reply of its own.
+func All(waits ...Wait) Wait { return joined(waits, true) }
+
+func joined(waits []Wait, all bool) Wait {
+	var w Wait
+	if len(waits) > 0 {
+		w = waits[0]
+	}
+	w.parts, w.all = slices.Clone(waits), all
+	if w.parts == nil {
+		w.parts = []Wait{}
+	}
+	return w
+}
+
+// check refuses what can't be waited for.
+func (w *Wait) check(name string) error {
+	bad := func(what, reason string) error { return &ArgumentError{What: what, Reason: reason} }
+	switch {
+	case name == "":
+		return bad("the name of a wait", "is empty: give each wait of a visit a name")
+	case strings.ContainsAny(name, "~/") || len(name) > 128:
+		return bad(fmt.Sprintf("the name %.40q", name), "holds ~ or /, or has more than 128 bytes: give it another")
+	case w.parts == nil:
+		return w.checkOne(name)
+	case len(w.parts) == 0:
+		return bad("wait "+name, "has no parts: give Any and All one wait at least")
+	}
+	timers := 0
+	for i := range w.parts {
+		part := &w.parts[i]
+		if part.parts != nil {
+			return bad("wait "+name, "nests Any and All: write them as several waits")
+		}
+		if err := part.checkOne(fmt.Sprintf("%s, part %d", name, i+1)); err != nil {
+			return err
+		}
+		if part.kind() == KindTimer {
+			timers++
+		}
+		if !w.all && i > 0 && part.OnExpire.how != unsaid {
+			return bad(fmt.Sprintf("%s, part %d", name, i+1), "has OnExpire: the first part of Any says it for all")
+		}
+	}
+	if !w.all && timers > 1 {
+		return bad("wait "+name, "has two timers: the first of them to wake is enough")
+	}
+	return nil
+}
+
+// checkOne is check of a wait that is neither Any nor All.
+func (w *Wait) checkOne(name string) error {
+	bad := func(reason string) error { return &ArgumentError{What: "wait " + name, Reason: reason} }
+	kind, timer := w.kind(), w.kind() == KindTimer
+	switch {
+	case !slices.Contains([]Kind{KindReply, KindApproval, KindExternal, KindTimer}, kind):
+		return bad(fmt.Sprintf("is of the kind %q, which there is not", kind))
+	case len(w.Key) > 256:
+		return bad("has a key of more than 256 bytes")
+	case !slices.Contains([]dag.Authority{dag.Human, dag.Agent, dag.System, Anybody}, w.authority()):
+		return bad(fmt.Sprintf("needs the authority %q, which there is not", w.Authority))
+	case w.Within < 0 || w.After < 0:
+		return bad("expires or wakes before it begins: give it a time to come")
+	case w.Within > 0 && !w.Until.IsZero():
+		return bad("has Within and Until: give one of them")
+	case timer && !w.Until.IsZero():
+		return bad("is a timer with Until: Within says how late it may fire")
+	case timer && (w.After > 0) == !w.At.IsZero():
+		return bad("is a timer: give it one of After and At")
+	case !timer && (w.After > 0 || !w.At.IsZero()):
+		return bad("has After or At, which are for timers")
+	case w.MaxFailures < 0 || w.MaxHops < 0:
+		return bad("has a negative bound: zero means the default")
+	case w.OnDeny > Feed:
+		return bad("says OnDeny what there is not")
+	}
+	return w.checkExpiry(bad, timer)
+}
+
+func (w *Wait) checkExpiry(bad func(string) error, timer bool) error {
+	o := w.OnExpire
+	switch {
+	case timer && o.how > expires:
+		return bad("is a timer, which fires or expires")
+	case o.how == repeats && o.further < 1:
+		return bad("is asked Again less than once")
+	case o.how == repeats && !w.Until.IsZero():
+		return bad("is asked Again and has Until: give it Within")
+	case o.how == escalates && (o.within < 0 || !slices.Contains([]dag.Authority{dag.Human, dag.Agent, dag.System, Anybody}, o.to)):
+		return bad("escalates to nobody, or for less than no time")
+	case o.how == defaults:
+		if _, err := json.Marshal(o.answer); err != nil {
+			return bad("has a default that JSON can't say: " + err.Error())
+		}
+	}
+	return nil
+}
+
+func (w *Wait) kind() Kind {
+	if w.Kind == "" {
+		return KindReply
+	}
+	return w.Kind
+}
+
+func (w *Wait) authority() dag.Authority {
+	switch {
+	case w.Authority != "":
+		return w.Authority
+	case w.kind() == KindApproval:
+		return dag.Human
+	case w.kind() == KindTimer:
+		return dag.System
+	}
+	return Anybody
+}
+
+// within is how long a trigger may take, if Until does not say it.
+func (w *Wait) within() time.Duration {
+	switch {
+	case w.Within > 0:
+		return w.Within
+	case w.kind() == KindApproval:
+		return DefaultApprovalWithin
+	}
+	return DefaultWithin
+}
+
+func (w *Wait) failures() int {
+	if w.MaxFailures == 0 {
+		return DefaultFailures
+	}
+	return w.MaxFailures
+}
+
+// members are the parts of an Any, or the wait itself.
+func (w *Wait) members() []Wait {
+	if w.parts == nil {
+		return []Wait{*w}
+	}
+	return w.parts
+}
+
+// timer is the one that wakes the wait, nil if none does.
+func (w *Wait) timer() *Wait {
+	all := w.members()
+	for i := range all {
+		if all[i].kind() == KindTimer {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// at is the wait as it is asked for the n-th time, counted from 1, because it expired before.
+func (w *Wait) at(level int) Wait {
+	x := *w
+	if level == 1 || w.OnExpire.how != escalates {
+		return x
+	}
+	raise := func(x *Wait) {
+		x.Authority, x.Until = w.OnExpire.to, time.Time{}
+		if w.OnExpire.within > 0 {
+			x.Within = w.OnExpire.within
+		}
+	}
+	raise(&x)
+	x.parts = slices.Clone(w.parts)
+	for i := range x.parts {
+		raise(&x.parts[i])
+	}
+	return x
+}
+
+// levels is how often the wait is asked at most, if nobody answers.
+func (w *Wait) levels() int { return 1 + w.OnExpire.further }

@@ -207,3 +207,13 @@ func (r *Runtime) suppress(ctx context.Context, run string, status DeliveryStatu
 		}
 	}
 }
+
+// DeliveryOf says what came of the follow-up of a run, whether it has waited or not. A
+// [*NotFoundError] if there is no such run.
+func (r *Runtime) DeliveryOf(ctx context.Context, run string) (DeliveryStatus, error) {
+	h, err := r.history(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	return h.delivery().Status, nil
+}

@@ -44,6 +44,8 @@ var arrows = map[string][]string{
 	"examples/payments": {"checkpoint", "checkpoint/badgerstore", "checkpoint/internal/watch", "dag", "dispatcher",
 		"examples/payments/bank", "state", "…"},
 	"examples/payments/bank": nil,
+	"examples/approval": {"checkpoint", "checkpoint/badgerstore", "checkpoint/internal/watch", "continuation", "dag", "dispatcher",
+		"state", "…"},
 }
 
 // onlyImporters names, of a module that one package is to hide, that package. A program

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ type house struct {
 	args []string
 	url  string
 	kill func()
+	stop func() error // as who runs it does: the error of its exit
 
 	followUps *httptest.Server
 	mu        sync.Mutex
@@ -104,6 +106,9 @@ func (h *house) start() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	})
+	h.stop = func() error {
+		return errors.Join(c.Process.Signal(syscall.SIGTERM), c.Wait())
+	}
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
 		if _, url, ok := strings.Cut(lines.Text(), "taken at "); ok {
@@ -361,6 +366,19 @@ func TestEscalated(t *testing.T) {
 	h.again()
 	if s := h.settled("D-1"); s.By != "bot" || s.Receipt != "receipt 1" {
 		t.Errorf("in the end: %+v", s)
+	}
+}
+
+// Told to stop the program ends well, and what waits waits.
+func TestStopped(t *testing.T) {
+	h := newHouse(t)
+	h.ask("F-1", 900_00)
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	if s := h.stands("F-1"); s.Status != checkpoint.StatusInterrupted || len(s.Waits) != 1 {
+		t.Errorf("after a stop: %+v", s)
 	}
 }
 

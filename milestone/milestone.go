@@ -94,34 +94,24 @@ func (n *Namer) Follow(ctx context.Context, run string) error {
 }
 
 func (n *Namer) read(ctx context.Context, run string, tail bool) (all []Milestone, err error) {
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}()
 	r := n.take(run)
 	if r == nil {
 		if r, err = n.begin(ctx, run); err != nil {
 			return nil, err
 		}
 	}
-	for e, err := range n.of.Events(ctx, run, dispatcher.Listen{Since: r.seq, States: true, Tail: tail}) {
-		var trimmed *checkpoint.TrimmedError
-		switch {
-		case errors.As(err, &trimmed) && r.seq+1 < trimmed.First:
-			r = n.fresh(run)
-			r.seq, r.given = trimmed.First-1, true
-			n.put(r)
-			more, err := n.read(ctx, run, tail)
-			return append(all, more...), err
-		case err != nil:
+	for e, err := range n.events(ctx, r, tail) {
+		if err != nil {
 			n.put(r)
 			return all, err
-		case e.Seq == 0: // a live notice
-			continue
 		}
-		found := r.hear(&e)
-		for _, m := range found {
-			err := n.of.Tag(ctx, run, m.Address(), m.Tag)
-			if err != nil && ctx.Err() != nil {
-				err = context.Cause(ctx)
-			}
-			if err != nil {
+		for _, m := range r.hear(&e) {
+			if err := n.of.Tag(ctx, run, m.Address(), m.Tag); err != nil {
 				return all, err // the reading is dropped: the next one finds it again
 			}
 			if !tail {
@@ -152,20 +142,50 @@ func (n *Namer) begin(ctx context.Context, run string) (*reading, error) {
 	return r, nil
 }
 
+// events are the entries that a reading has not heard. Where the log was trimmed it begins anew.
+func (n *Namer) events(ctx context.Context, r *reading, tail bool) iter.Seq2[dispatcher.Event, error] {
+	return func(yield func(dispatcher.Event, error) bool) {
+		for again := true; again; {
+			again = false
+			for e, err := range n.of.Events(ctx, r.run, dispatcher.Listen{Since: r.seq, States: true, Tail: tail}) {
+				var trimmed *checkpoint.TrimmedError
+				if errors.As(err, &trimmed) && r.seq+1 < trimmed.First {
+					*r = *n.fresh(r.run)
+					r.seq, r.from, r.given, again = trimmed.First-1, trimmed.First-1, true, true
+					break
+				}
+				if !e.Live && !yield(e, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // inherit takes over what an origin had where the fork begins. If that can't be read any more, what
 // the fork has first is taken as given.
 func (n *Namer) inherit(ctx context.Context, r *reading, from checkpoint.Origin) error {
 	r.given = true
-	for e, err := range n.of.Events(ctx, from.Run, dispatcher.Listen{States: true}) {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil, e.Seq > from.Seq:
-			return nil
-		case e.Kind == dispatcher.SuperstepEnded && e.State != nil:
-			r.begin(&e)
-			r.given = false
+	o, err := n.begin(ctx, from.Run)
+	if err == nil {
+		err = n.readTo(ctx, o, from.Seq)
+	}
+	switch {
+	case errors.Is(err, checkpoint.ErrNotFound), errors.Is(err, checkpoint.ErrTrimmed), errors.Is(err, checkpoint.ErrCorrupt):
+		return nil
+	case err == nil:
+		r.inherit(o)
+	}
+	return err
+}
+
+// readTo reads up to an entry, and names nothing.
+func (n *Namer) readTo(ctx context.Context, r *reading, seq uint64) error {
+	for e, err := range n.events(ctx, r, false) {
+		if err != nil || e.Seq > seq {
+			return err
 		}
+		r.hear(&e)
 	}
 	return nil
 }

@@ -317,6 +317,107 @@ func TestTrimmed(t *testing.T) {
 	}
 }
 
+// changes names the changes of the phase, and returns the names.
+func changes(t *testing.T, d *dispatcher.Dispatcher[Task], run string) (all []string) {
+	t.Helper()
+	n, err := milestone.New(d, milestone.Change("Phase"))
+	if err == nil {
+		_, err = n.Name(t.Context(), run)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tag := range tags(t, d, run) {
+		if strings.HasPrefix(tag, "change ") {
+			all = append(all, tag)
+		}
+	}
+	return all
+}
+
+// forked is a fork of a run that has run to its end.
+func forked(t *testing.T, d *dispatcher.Dispatcher[Task], run, at string, goOn bool) string {
+	t.Helper()
+	ids, err := d.Fork(t.Context(), run, at, dispatcher.ForkOptions[Task]{})
+	if err == nil && goOn {
+		_, err = d.Run(t.Context(), ids[0], nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids[0]
+}
+
+// What a fork compares with is what its origin had, also once the fork was rewound, if the origin is a
+// fork that has not gone on, if nothing had ended in it, and if it was rewound before.
+func TestForksCompareWithTheirOrigins(t *testing.T) {
+	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	rewound := forked(t, d, "r", "3", true)
+	if err := d.Rewind(t.Context(), rewound, dispatcher.Checkpoint{Run: rewound, Seq: 1}.Address(), dispatcher.RewindOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Run(t.Context(), rewound, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := changes(t, d, rewound); len(got) > 0 {
+		t.Errorf("a fork that was rewound has the names %q", got)
+	}
+	once := forked(t, d, "r", "2", false)
+	twice := forked(t, d, once, dispatcher.Checkpoint{Run: once, Seq: 1}.Address(), true)
+	if got := changes(t, d, twice); !slices.Equal(got, []string{"change Phase execution is @3"}) {
+		t.Errorf("a fork of a fork has the names %q", got)
+	}
+	if got := changes(t, d, forked(t, d, "r", "0", true)); len(got) != 2 {
+		t.Errorf("a fork of the beginning has the names %q", got)
+	}
+	if err := d.Rewind(t.Context(), "r", "1", dispatcher.RewindOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Resume(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	var inside uint64
+	for p, err := range d.History(t.Context(), "r") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Path == "work/1" && !p.Abandoned {
+			inside = max(inside, p.Seq)
+		}
+	}
+	at := dispatcher.Checkpoint{Run: "r", Seq: inside}.Address()
+	if got := changes(t, d, forked(t, d, "r", at, true)); !slices.Equal(got, []string{"change Phase execution is @3"}) {
+		t.Errorf("a fork of a run that was rewound has the names %q", got)
+	}
+}
+
+// A run that was trimmed, and rewound to a checkpoint that was kept for its name, has no name for a
+// change of which nobody knows what was before.
+func TestTrimmedAndRewound(t *testing.T) {
+	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Tag(t.Context(), "r", "1", "kept #0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Trim(t.Context(), "r", dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Rewind(t.Context(), "r", "tag:kept #0", dispatcher.RewindOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := changes(t, d, "r"); len(got) != 1 || !strings.HasPrefix(got[0], "change Phase execution") {
+		t.Errorf("the names are %q", got)
+	}
+}
+
 // A rule that can't be followed is refused.
 func TestRulesRefused(t *testing.T) {
 	for _, rules := range [][]milestone.Rule{

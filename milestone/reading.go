@@ -15,6 +15,7 @@ import (
 type reading struct {
 	run   string
 	seq   uint64 // of the entry that was read last
+	from  uint64 // what came up to this entry can't be known: the log was trimmed
 	given bool   // the next state is taken as it is: what was before it can't be known
 	rules []ruling
 	open  []deed // they count when their superstep ends
@@ -101,9 +102,20 @@ func (r *reading) begin(e *dispatcher.Event) {
 // back goes back to an entry: what was to count behind it does not.
 func (r *reading) back(to uint64) {
 	r.open = nil
+	r.given = r.given || to < r.from
 	for _, rule := range r.rules {
 		if c, ok := rule.judge.(*change); ok {
 			c.back(to)
+		}
+	}
+}
+
+// inherit takes what a reading of the origin, by the same rules, ends with as what was before the fork.
+func (r *reading) inherit(o *reading) {
+	r.given = o.given
+	for i, rule := range r.rules {
+		if c, ok := rule.judge.(*change); ok {
+			c.inherit(o.rules[i].judge.(*change))
 		}
 	}
 }

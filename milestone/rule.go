@@ -225,6 +225,15 @@ func (c *change) checkpoint(e *dispatcher.Event) (string, bool) {
 // begin takes the state in which a reading begins as given.
 func (c *change) begin(e *dispatcher.Event) { c.was = []value{c.value(e)} }
 
+// inherit begins with the last value of the origin, which is before every entry of the fork.
+func (c *change) inherit(o *change) {
+	if n := len(o.was); n > 0 {
+		last := o.was[n-1]
+		last.seq = 0
+		c.was = []value{last}
+	}
+}
+
 // back forgets what has come behind an entry.
 func (c *change) back(to uint64) {
 	for n := len(c.was); n > 0 && c.was[n-1].seq > to; n = len(c.was) {

@@ -46,10 +46,10 @@ func doubtItems(t *testing.T, w *witness, parallel int, part func(context.Contex
 }
 
 // An item that was cut off in an effect has begun, and is not spared when an item before it fails,
-// though fewer have a place now, or the frame around it was voided and begins anew: with it there is
+// though fewer have a place now, or the frame around it was voided, or the run rewound, and it begins anew: with it there is
 // an effect in doubt, so the failure edge waits for somebody to say what happened.
 func TestDoubtOfAnItemWithoutAPlace(t *testing.T) {
-	for _, voided := range []bool{false, true} {
+	for _, before := range []string{"", "voided", "rewound"} {
 		var w witness
 		var cancel context.CancelFunc
 		var fails bool
@@ -84,7 +84,13 @@ func TestDoubtOfAnItemWithoutAPlace(t *testing.T) {
 			}
 			d := process(t, narrow[name], store, dispatcher.Eager(dispatcher.Options{}))
 			e := doubtOpened(t, d).Effects[0]
-			if voided {
+			switch before {
+			case "rewound":
+				err := d.Edit(t.Context(), run, func(s *Tale) { s.Notes.Put("k", "v") }, dispatcher.EditOptions{}) // a checkpoint
+				if err = errors.Join(err, d.Rewind(t.Context(), run, "", dispatcher.RewindOptions{})); err != nil {
+					t.Fatal(name, err)
+				}
+			case "voided":
 				top := "hold"
 				if name == "items of a loop" {
 					top = "around"
@@ -96,18 +102,18 @@ func TestDoubtOfAnItemWithoutAPlace(t *testing.T) {
 			fails = true
 			res, err = d.Resume(t.Context(), run)
 			if res.Status != checkpoint.StatusFailed || !errors.Is(err, dag.ErrInDoubt) && !errors.Is(err, errWeather) {
-				t.Fatalf("%s, voided=%t: the run is %s: %v", name, voided, res.Status, err)
+				t.Fatalf("%s, before=%q: the run is %s: %v", name, before, res.Status, err)
 			}
 			sameMachine(t, d, run)
 			if ran := w.took(); slices.Contains(ran, "refund") {
-				t.Errorf("%s, voided=%t: %q ran, and nobody has said whether it was charged", name, voided, ran)
+				t.Errorf("%s, before=%q: %q ran, and nobody has said whether it was charged", name, before, ran)
 			}
 			if err := d.Resolve(t.Context(), run, e.Path, e.Key, dispatcher.NotHappened("the bank says so")); err != nil {
 				t.Fatal(name, err)
 			}
 			res, err = d.Resume(t.Context(), run)
 			if completes(t, res, err); !slices.Contains(w.took(), "refund") {
-				t.Errorf("%s, voided=%t: the failure edge is not taken when nothing is in doubt", name, voided)
+				t.Errorf("%s, before=%q: the failure edge is not taken when nothing is in doubt", name, before)
 			}
 		}
 	}

@@ -47,6 +47,7 @@ func (m *machine) renounce(f *frame) {
 			}
 		}
 	}
+	m.reenter(f)
 	if len(f.after) > 0 {
 		f.after = nil
 		m.proceed(f)
@@ -61,8 +62,9 @@ type ancestor = checkpoint.Ancestor
 // from the other is in the logs of the forks, and on their shelves; see beginning. They have no
 // tags, and know of nothing that was voided: those are of the log of that run.
 func (m *machine) fork() {
+	m.effects = nil // before calm: in a fork nothing has begun
 	m.calm()
-	m.effects, m.tags, m.generation, m.lineage, m.voids, m.shelf = nil, nil, 0, nil, nil, nil
+	m.tags, m.generation, m.lineage, m.voids, m.shelf = nil, 0, nil, nil, nil
 }
 
 // beginning is the machine that a fork begins with: that of the checkpoint, with where it comes

@@ -63,9 +63,12 @@ func (m *machine) enterItems(x *fact) error {
 	return nil
 }
 
-// reenter marks the items of a frame that an earlier frame of the same path, which was voided, has
-// seen begin an effect: with them there is something to find out, so a failure does not spare them.
+// reenter marks the items of a frame, if it has any, in which an effect has begun before they begin
+// anew: with them there is something to find out, so a failure does not spare them.
 func (m *machine) reenter(f *frame) {
+	if f.items == nil {
+		return
+	}
 	for path := range m.effects {
 		rest, inside := strings.CutPrefix(path, f.path+"/")
 		number, _, _ := strings.Cut(rest, "/")

@@ -112,7 +112,7 @@ func (c *core) open(ctx context.Context, id string) (*Opened, error) {
 	if err != nil {
 		return nil, c.refuse(id, err)
 	}
-	given := inputs{run: id, by: map[string]json.RawMessage{}}
+	given := &inputs{run: id, by: map[string]json.RawMessage{}}
 	m, from, err := c.loadFrom(ctx, &info, 0, given.hear)
 	if err != nil {
 		return nil, c.refuse(id, err)
@@ -133,13 +133,15 @@ func (c *core) open(ctx context.Context, id string) (*Opened, error) {
 
 // inputs are what effects of the open superstep were given, by its digest.
 type inputs struct {
-	run string
-	by  map[string]json.RawMessage
+	run     string
+	by      map[string]json.RawMessage
+	cleared uint64 // the entry up to which they were forgotten: a rewind may go back before it
 }
 
-func (n inputs) hear(e *checkpoint.Entry) error {
+func (n *inputs) hear(e *checkpoint.Entry) error {
 	if e.Kind == checkpoint.Superstep && e.Path == "" {
 		clear(n.by) // its effects go
+		n.cleared = e.Seq
 	}
 	if e.Kind != checkpoint.EffectBegun {
 		return nil
@@ -154,14 +156,14 @@ func (n inputs) hear(e *checkpoint.Entry) error {
 
 // fillInputs adds what effects were given that have ended: the machine keeps that of those alone
 // that have not. What the call has heard of is given; what is not there lies before the
-// snapshot with which it began, at an entry, and is looked for from there back. What was trimmed
-// is gone.
-func (c *core) fillInputs(ctx context.Context, info *checkpoint.Info, given inputs, from uint64, all []OpenEffect) error {
+// snapshot with which it began, at an entry, or before what was forgotten, and is looked for from
+// there back. What was trimmed is gone.
+func (c *core) fillInputs(ctx context.Context, info *checkpoint.Info, given *inputs, from uint64, all []OpenEffect) error {
 	missing := func() bool {
 		return slices.ContainsFunc(all, func(e OpenEffect) bool { return e.Input == nil && e.Digest != "" && given.by[e.Digest] == nil })
 	}
 	if missing() {
-		err := c.backward(ctx, info, from, func(e *checkpoint.Entry) (bool, error) {
+		err := c.backward(ctx, info, max(from, given.cleared), func(e *checkpoint.Entry) (bool, error) {
 			if e.Kind != checkpoint.EffectBegun {
 				return missing(), nil
 			}

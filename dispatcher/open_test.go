@@ -222,3 +222,28 @@ func TestOpenAfterARewind(t *testing.T) {
 		t.Errorf("opened with %q: %v", ids, err)
 	}
 }
+
+// A run that was rewound into a superstep knows what the effects in it were given, though that
+// superstep had ended meanwhile.
+func TestOpenOfARewoundSuperstepHasInputs(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		body := dag.New[Tale]("body")
+		dag.Step(body, "pay", func(ctx context.Context, s *Tale) error {
+			s.Count.Add(1)
+			_, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (int, error) { return 1, nil })
+			return err
+		})
+		b := dag.New[Tale]("open")
+		dag.Loop(b, "loop", frozen(t, body), func(s *Tale) bool { return s.Count.Get() == 2 }, 3)
+		d := callsDispatcher(t, frozen(t, b), store, o)
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		if err := d.Rewind(t.Context(), run, "loop/1@1", dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		opened, err := d.Open(t.Context(), run)
+		if err != nil || len(opened.Effects) != 1 || string(opened.Effects[0].Input) != "5" {
+			t.Errorf("opened %+v, %v", opened, err)
+		}
+	})
+}

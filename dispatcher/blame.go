@@ -145,13 +145,14 @@ func (c *core) blaming(ctx context.Context, id string, upTo uint64) (*blaming, *
 	if err != nil {
 		return nil, nil, err
 	}
-	for len(spans) > 1 && spans[1].from < info.First {
+	for len(spans) > 1 && spans[0].to < info.First {
 		spans = spans[1:]
 	}
+	lost := spans[0].from > 1 && spans[0].from >= info.First // what the run was rewound to is gone
 	left := c.opts.Limits.DecodeBytes
 	if info.First > 1 {
 		at, err := c.behind(ctx, m, &info, min(upTo, info.First-1))
-		if err == nil {
+		if err == nil && !lost {
 			err = b.unknown(m, Writer{Kind: WroteBefore, Run: id, Seq: at, Turn: m.turn})
 		}
 		if err != nil || at == upTo {
@@ -159,9 +160,6 @@ func (c *core) blaming(ctx context.Context, id string, upTo uint64) (*blaming, *
 		}
 	}
 	for _, s := range spans {
-		if s.to < info.First {
-			return nil, nil, &checkpoint.TrimmedError{Run: id, First: info.First}
-		}
 		s.from = max(s.from, info.First)
 		for e, err := range c.store.Read(ctx, id, s.from, s.to) {
 			if err == nil {
@@ -170,6 +168,10 @@ func (c *core) blaming(ctx context.Context, id string, upTo uint64) (*blaming, *
 			}
 			if err == nil {
 				err = c.blameEntry(ctx, b, m, &e)
+			}
+			if err == nil && lost {
+				lost = false
+				err = b.unknown(m, Writer{Kind: WroteBefore, Run: id, Seq: m.lineage[len(m.lineage)-1].Seq, Turn: m.turn})
 			}
 			if err != nil {
 				return nil, nil, err

@@ -134,3 +134,33 @@ func TestBlameNamesTheTrimmedPastOnce(t *testing.T) {
 		t.Errorf("to blame are %q, want %q and a number", got, want)
 	}
 }
+
+// A run that was rewound, and trimmed so that what it went back to is gone, has one to blame for it.
+func TestBlameOfWhatARewoundRunWentBackTo(t *testing.T) {
+	var store memory.Store
+	b := dag.New[Tale]("line")
+	var after []dag.Edge[Tale]
+	for _, name := range []string{"a", "b", "c"} {
+		after = []dag.Edge[Tale]{dag.Step(b, name, func(_ context.Context, s *Tale) error { s.Word.Set(name); s.Count.Add(1); return nil }, after...)}
+	}
+	d := process(t, frozen(t, b), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	first, err := d.At(t.Context(), run, "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Rewind(t.Context(), run, "1", dispatcher.RewindOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 3}); err != nil {
+		t.Fatal(err)
+	}
+	blames, err := d.Blame(t.Context(), run, "", "Count")
+	want := fmt.Sprintf("Count: before at tale@%d, visit b at tale@", first.Cursor.Seq)
+	if err != nil || len(blames) != 1 || len(blames[0].Writers) != 3 || !strings.HasPrefix(blames[0].String(), want) {
+		t.Errorf("to blame are %v, %v, want %q", blames, err, want)
+	}
+}

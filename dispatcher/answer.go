@@ -135,6 +135,7 @@ func (c *core) drain(ctx context.Context, id, post string) (counted bool, err er
 		}
 		q := m.queued(posts)
 		counted = slices.ContainsFunc(q.posts, func(p checkpoint.Post) bool { return p.ID == post })
+		oldestFirst(posts)
 		for _, p := range posts {
 			if p.Kind == postTag || p.Kind == postNote {
 				q.line = append(q.line, m.drained(p))

@@ -121,14 +121,16 @@ func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S),
 // Note adds a fact to the log of a run that is no part of its state, from any code that has the
 // store: for people, and for packages that keep what they know of a run beside it. The name says
 // whose it is and what: "billing.invoice", of 1 to 128 bytes of UTF-8 without control characters,
-// and no name of pawl's own, which begin with "pawl." and "record.". The value may be anything that JSON can say, up to [Limits].ValueBytes.
+// and no name of pawl's own, which begin with "pawl." and "record.". The value may be anything that
+// JSON can say, up to [Limits].ValueBytes.
 //
 // The run may be in any status. Note returns when the note is durable: in the log, or, if
-// somebody is at work on the run, posted to them. Of the options [Author] says who makes it,
-// [Message] gives it an id, under which one note is made however often it is sent, and [From]
-// has it made only if the run still stands where the caller has seen it ([ErrStaleCursor], or
-// checkpoint.ErrBusy of one that is live), which makes a note of what was read a
-// compare-and-swap. The graph of the run may be another than the dispatcher's.
+// somebody is at work on the run, posted to them, who take notes in the order of their posting.
+// Of the options [Author] says who makes it, [Message] gives it an id, under which one note is
+// made however often it is sent, and [From] has it made only if the run still stands where the
+// caller has seen it ([ErrStaleCursor], or checkpoint.ErrBusy of one that is live), which makes a
+// note of what was read a compare-and-swap. The graph of the run may be another than the
+// dispatcher's.
 func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, options ...RunOption) error {
 	return d.inside().noteRun(ctx, run, name, value, options)
 }

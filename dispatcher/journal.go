@@ -233,12 +233,18 @@ func (r *run) takePosts(h *tenure) bool {
 		return false
 	}
 	r.takeAnswers(posts)
+	oldestFirst(posts)
 	for _, p := range posts {
 		if p.Kind != postAnswer {
 			r.takePost(p)
 		}
 	}
 	return true
+}
+
+// oldestFirst puts posts, which come in the order of their ids, in that of their posting.
+func oldestFirst(posts []checkpoint.Post) {
+	slices.SortStableFunc(posts, func(a, b checkpoint.Post) int { return a.At.Compare(b.At) })
 }
 
 func (r *run) takePost(p checkpoint.Post) {

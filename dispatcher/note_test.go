@@ -179,3 +179,21 @@ func TestNotesRefused(t *testing.T) {
 		t.Errorf("many notes: %v", err)
 	}
 }
+
+// Notes from outside are in the log in the order in which they were posted, whatever their names are.
+func TestNotesInTheirOrder(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var d *dispatcher.Dispatcher[Tale]
+		b := dag.New[Tale]("notes")
+		dag.Step(b, "only", func(ctx context.Context, s *Tale) error {
+			return errors.Join(d.Note(ctx, run, "shop.x", 1, dispatcher.Message("b")), d.Note(ctx, run, "shop.x", 2, dispatcher.Message("a")))
+		})
+		d = callsDispatcher(t, frozen(t, b), store, o)
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		told := slices.DeleteFunc(notesOf(t, store), func(line string) bool { return line == "only is done" })
+		if want := []string{"b shop.x 1", "a shop.x 2"}; !slices.Equal(told, want) {
+			t.Errorf("the notes are %q, want %q", told, want)
+		}
+	})
+}

@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,9 +114,7 @@ func (r *run) postedInputs(h *tenure) (inputs []input, err error, owner bool) {
 	if err != nil {
 		return nil, err, true // they stay where they are
 	}
-	slices.SortStableFunc(posts, func(a, b checkpoint.Post) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
-	})
+	oldestFirst(posts)
 	for _, p := range posts {
 		switch {
 		case p.Kind == postCancel && !slices.Contains(r.moot, p.ID):

@@ -19,7 +19,7 @@
 // with the value at the checkpoint before, as the log has it, in a fork with that of its origin; so it
 // makes no difference who names, how often, how late, or how many processes died on the way: the names
 // are the same ones. A tag is the rule's name and the number of the entry, "change Phase planning #17",
-// and one that is there is left as it is.
+// and one that is there is left as it is. What has the form of a secret is not told in a tag.
 //
 // What a visit does is named with the superstep that it counts in, of the innermost frame that has
 // one; what was voided, or left behind by a rewind before that superstep ended, is not named.

@@ -111,7 +111,7 @@ func (n *Namer) read(ctx context.Context, run string, tail bool) (all []Mileston
 			return all, err
 		}
 		for _, m := range r.hear(&e) {
-			if err := n.of.Tag(ctx, run, m.Address(), m.Tag); err != nil {
+			if m, err = n.tag(ctx, r, m); err != nil {
 				return all, err // the reading is dropped: the next one finds it again
 			}
 			if !tail {
@@ -121,6 +121,17 @@ func (n *Namer) read(ctx context.Context, run string, tail bool) (all []Mileston
 	}
 	n.put(r)
 	return all, nil
+}
+
+// tag gives a name. One that no tag may have, since its detail has the form of a secret, goes without.
+func (n *Namer) tag(ctx context.Context, r *reading, m Milestone) (Milestone, error) {
+	err := n.of.Tag(ctx, m.Run, m.Address(), m.Tag)
+	var secret *dispatcher.SecretError
+	if errors.As(err, &secret) {
+		m = r.named(m.Rule, "", m.Seq)
+		err = n.of.Tag(ctx, m.Run, m.Address(), m.Tag)
+	}
+	return m, err
 }
 
 // begin begins to read a run at its beginning: a fork with what its origin had.

@@ -418,6 +418,22 @@ func TestTrimmedAndRewound(t *testing.T) {
 	}
 }
 
+// A value that has the form of a secret is in no name, and holds up none.
+func TestSecretsAreNotNamed(t *testing.T) {
+	b := dag.New[Task]("secret")
+	dag.Step(b, "leak", func(_ context.Context, s *Task) error {
+		s.Phase.Set("ghp_0123456789abcdef")
+		return nil
+	})
+	d := dispatch(t, build(t, b), new(memory.Store))
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := changes(t, d, "r"); !slices.Equal(got, []string{"change Phase is @1"}) {
+		t.Errorf("the names are %q", got)
+	}
+}
+
 // A rule that can't be followed is refused.
 func TestRulesRefused(t *testing.T) {
 	for _, rules := range [][]milestone.Rule{

@@ -10,7 +10,7 @@ race:
 
 crash: # programs and stores are killed 200 times each, not 25 and 10 times
 	PAWL_CRASHES=200 PAWL_KILLS=200 go test -count=1 -timeout 60m -run 'Crash|Kill' \
-		./checkpoint/badgerstore ./supervisor ./examples/agent ./examples/archivist ./examples/payments
+		./checkpoint/badgerstore ./continuation ./supervisor ./examples/agent ./examples/archivist ./examples/payments
 
 FUZZTIME ?= 1m
 fuzz: # every fuzz target in turn

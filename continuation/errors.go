@@ -38,12 +38,15 @@ func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
 // A TerminalError says that a wait has ended, and how. Nothing has changed.
 type TerminalError struct {
-	Wait, Run string
+	Wait, Run string // Wait is "" if the run as a whole is meant
 	Status    Status
 	Reason    Reason
 }
 
 func (e *TerminalError) Error() string {
+	if e.Wait == "" {
+		return fmt.Sprintf("continuation: run %q is %s (%s): begin a new one", e.Run, e.Status, e.Reason)
+	}
 	return fmt.Sprintf("continuation: wait %s of run %q is %s (%s): begin a new run, or a turn of it", e.Wait, e.Run, e.Status, e.Reason)
 }
 

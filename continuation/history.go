@@ -149,33 +149,48 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 }
 
 func (h *history) answered(e *checkpoint.Entry) error {
-	for _, w := range h.open {
-		a := w.last()
-		if a.id != e.ID {
-			continue
+	var answer checkpoint.Answer
+	if err := json.Unmarshal(e.Data, &answer); err != nil {
+		return err
+	}
+	k := slices.IndexFunc(h.open, func(w *wait) bool { return w.last().id == e.ID })
+	if k < 0 && h.info.First <= 1 {
+		return nil // of something else
+	}
+	var l letter
+	if err := json.Unmarshal(answer.Value, &l); err != nil && k >= 0 && len(answer.Value) > 0 {
+		return err
+	}
+	if k < 0 {
+		if l.Trigger.Of.Path == "" {
+			return nil // of something else, or nothing is known of it any more
 		}
-		if err := json.Unmarshal(e.Data, &a.answer); err != nil {
-			return err
-		}
-		if len(a.answer.Value) > 0 {
-			if err := json.Unmarshal(a.answer.Value, &a.letter); err != nil {
-				return err
-			}
-		}
-		a.ended, a.seq = true, e.Seq
-		t := &a.letter.Trigger
-		switch {
-		case h.end != nil: // it came too late
-		case a.answer.How == checkpoint.AnswerExpired && !w.again():
-			w.close(Expired, "", "")
-		case a.answer.How == checkpoint.AnswerSkipped:
-			w.close(CancelledByUser, a.answer.Reason, a.answer.By)
-		case t.Decision == Denied && !t.Feeds:
-			w.close(ApprovalDenied, t.Reason, t.Actor.ID)
-		}
-		return nil
+		k = len(h.open)
+		h.remember(strings.Clone(e.ID), &l.Trigger)
+	}
+	w := h.open[k]
+	a := w.last()
+	a.answer, a.letter, a.ended, a.seq = answer, l, true, e.Seq
+	switch {
+	case h.end != nil: // it came too late
+	case answer.How == checkpoint.AnswerExpired && !w.again():
+		w.close(Expired, "", "")
+	case answer.How == checkpoint.AnswerSkipped:
+		w.close(CancelledByUser, answer.Reason, answer.By)
+	case l.Trigger.Decision == Denied && !l.Trigger.Feeds:
+		w.close(ApprovalDenied, l.Trigger.Reason, l.Trigger.Actor.ID)
 	}
 	return nil
+}
+
+// remember adds a wait whose ask the log has lost, as its trigger tells it.
+func (h *history) remember(id string, t *taken) {
+	q := &question{
+		Version: version, Name: t.Of.Name, Level: 1, Levels: 1, MaxFailures: t.Of.MaxFailures,
+		Of: []alternative{{Kind: t.Kind, Key: t.Key, Authority: t.Actor.Authority}},
+	}
+	w := &wait{h: h, id: t.Of.Wait, path: t.Of.Path, name: t.Of.Name, asks: []*ask{{id: id, q: q}}}
+	h.waits, h.open = append(h.waits, w), append(h.open, w)
 }
 
 func (w *wait) close(reason Reason, why, by string) {

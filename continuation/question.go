@@ -103,6 +103,15 @@ type taken struct {
 	Reason   string    `json:"reason,omitempty"`
 	Feeds    bool      `json:"feeds,omitempty"`
 	Missed   time.Time `json:"missed,omitzero"` // of a wake: from here on it is missed
+	Of       whose     `json:"of,omitzero"`     // of a trigger
+}
+
+// A whose says which wait a trigger has ended: a log that was trimmed may have lost what it asked.
+type whose struct {
+	Wait        string `json:"wait"`
+	Path        string `json:"path"`
+	Name        string `json:"name"`
+	MaxFailures int    `json:"maxFailures"`
 }
 
 // An envelope is the answer of an interrupt of which a node wants an A.

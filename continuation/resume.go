@@ -10,14 +10,23 @@ import (
 )
 
 // goOn goes on with a run that has something to go on with.
-func (r *Runtime) goOn(ctx context.Context, run string) error { return r.resume(ctx, run, false) }
+func (r *Runtime) goOn(ctx context.Context, run string) error { return r.resume(ctx, run, ifWanted) }
+
+// How far resume goes.
+type reach uint8
+
+const (
+	ifWanted   reach = iota // if the log says that there is something to go on with
+	ifPosted                // also if it does not: there are messages that were not taken into the log
+	onlyDenial              // the run is left alone, but for a denial that cancels it
+)
 
 // resume goes on with a run whose wait has its trigger, or has expired, or is to be asked again; and
-// cancels one in which a denial says so: of a run that is left alone, only that. It never goes on
-// with a run that has come to its end meanwhile: the cursor has to be the one that it has read.
+// cancels one in which a denial says so. It never goes on with a run that has come to its end
+// meanwhile: the cursor has to be the one that it has read.
 //
 // It returns nil as well if somebody else is at work on the run.
-func (r *Runtime) resume(ctx context.Context, run string, leave bool) error {
+func (r *Runtime) resume(ctx context.Context, run string, how reach) error {
 	var before checkpoint.Head
 	for {
 		h, err := r.history(ctx, run)
@@ -27,10 +36,11 @@ func (r *Runtime) resume(ctx context.Context, run string, leave bool) error {
 		if w := h.denied(); w != nil {
 			return r.cancel(ctx, run, Stopping{ApprovalDenied, w.why, w.by})
 		}
-		if leave || h.info.Head == before || !h.wants(r) {
+		posted := how == ifPosted && (!h.ended() || h.end.kind == checkpoint.Completed)
+		if how == onlyDenial || h.info.Head == before || !posted && !h.wants(r) {
 			return nil
 		}
-		before = h.info.Head
+		before, how = h.info.Head, ifWanted
 		err = r.bring(ctx, h)
 		var rest *dispatcher.Rest
 		switch {
@@ -39,12 +49,26 @@ func (r *Runtime) resume(ctx context.Context, run string, leave bool) error {
 			return fmt.Errorf("continuation: run %q was left for Recover: %w", run, context.Cause(ctx))
 		case errors.Is(err, dispatcher.ErrStaleCursor):
 			before = checkpoint.Head{}
-		case errors.Is(err, dispatcher.ErrBusy), errors.Is(err, dispatcher.ErrStillRunning):
+		case errors.Is(err, dispatcher.ErrBusy):
+			if r.atWork(ctx, run) {
+				return nil
+			}
+			before = checkpoint.Head{}
+			if posted {
+				how = ifPosted
+			}
+		case errors.Is(err, dispatcher.ErrStillRunning):
 			return nil
 		default:
 			return err
 		}
 	}
+}
+
+// atWork reports whether somebody brings the run on, and does not just write an entry.
+func (r *Runtime) atWork(ctx context.Context, run string) bool {
+	info, err := r.store.Stat(ctx, run)
+	return err != nil || info.Owner != "" && info.Status == checkpoint.StatusRunning
 }
 
 // bring calls the dispatcher. When ctx ends the run is left running, and not cancelled.

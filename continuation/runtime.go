@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,8 @@ type Runs interface {
 	Graph() string
 	// Store is where the runs are.
 	Store() checkpoint.Store
+	// Open tells what a run waits for: asked of one that was trimmed.
+	Open(ctx context.Context, run string) (*dispatcher.Opened, error)
 	// Continue goes on with a run, with dispatcher.From only if it stands there still.
 	Continue(ctx context.Context, run string, options ...dispatcher.RunOption) (*dispatcher.Result[struct{}], error)
 	// Answer ends an interrupt, at most once, and is durable when it returns nil.
@@ -178,6 +181,11 @@ func (r *Runtime) read(ctx context.Context, info checkpoint.Info) (*history, err
 			return nil, fmt.Errorf("continuation: run %q, entry %d: %w", info.Run, e.Seq, err)
 		}
 	}
+	if info.First > 1 {
+		if err := r.behindTrim(ctx, h); err != nil {
+			return nil, err
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.cache) >= maxCache {
@@ -187,6 +195,31 @@ func (r *Runtime) read(ctx context.Context, info checkpoint.Info) (*history, err
 	return h, nil
 }
 
+// behindTrim adds what waits since before the log was trimmed. Of its past nothing is known, and its id
+// is that of the interrupt.
+func (r *Runtime) behindTrim(ctx context.Context, h *history) error {
+	o, err := r.d.Open(ctx, h.run)
+	if err != nil {
+		return fmt.Errorf("continuation: %w", err)
+	}
+	if o.Cursor.Seq != h.info.Head.Seq {
+		return nil // the run has gone on; whoever reads it next sees that
+	}
+	for _, i := range o.Interrupts {
+		q, ok, err := parseQuestion(i.Question)
+		if err != nil {
+			return fmt.Errorf("continuation: run %q: %w", h.run, err)
+		}
+		known := slices.ContainsFunc(h.open, func(w *wait) bool { return w.last().id == i.ID })
+		if !ok || i.Kind != dispatcher.KindAsked || known {
+			continue
+		}
+		w := &wait{h: h, id: i.ID, path: i.Path, name: q.Name, asks: []*ask{{id: i.ID, q: q, until: i.Until}}}
+		h.waits, h.open = append(h.waits, w), append(h.open, w)
+	}
+	return nil
+}
+
 // maxCache is how many runs a Runtime remembers.
 const maxCache = 10_000
 
@@ -194,11 +227,14 @@ const maxCache = 10_000
 // were read.
 func (h *history) beside(info checkpoint.Info) *history {
 	x := *h
-	x.info, x.waits, x.open = info, make([]*wait, len(h.waits)), nil
+	x.info, x.waits, x.open = info, slices.Clone(h.waits), slices.Clone(h.open)
 	for i, w := range h.waits {
 		y := *w
 		y.h = &x
 		x.waits[i] = &y
+		if k := slices.Index(h.open, w); k >= 0 {
+			x.open[k] = &y
+		}
 	}
 	return &x
 }

@@ -109,7 +109,11 @@ func (h *history) ended() bool {
 	return true
 }
 
+// ending is the end of the run, the zero End if there is none.
 func (h *history) ending() End {
+	if h.end == nil {
+		return End{}
+	}
 	reason, why := h.end.reason()
 	return End{h.run, h.info.Status, reason, why, h.end.resting.By, h.end.at}
 }

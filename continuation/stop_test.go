@@ -151,3 +151,77 @@ func TestLife34NewerRunsSupersede(t *testing.T) {
 		t.Error("the new run was cancelled")
 	}
 }
+
+// A meddler has something happen just before a run is gone on with.
+type meddler struct {
+	continuation.Runs
+	meddle func()
+}
+
+func (m *meddler) Continue(ctx context.Context, run string, o ...dispatcher.RunOption) (*dispatcher.Result[struct{}], error) {
+	m.meddle()
+	return m.Runs.Continue(ctx, run, o...)
+}
+
+// A run that is stopped just before it would have been gone on with stays stopped.
+func TestStopBeforeTheRunGoesOn(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+		t.Error("the body has run")
+		return nil
+	}))
+	rt, err := continuation.New(&meddler{p.d, func() {
+		if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser, By: "ann"}); err != nil {
+			t.Error(err)
+		}
+	}}, continuation.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := rt.Trigger(t.Context(), reply("t", "hello"))
+	if err != nil || out.Status != continuation.StatusCancelled || out.EndReason != continuation.CancelledByUser {
+		t.Errorf("%+v, %v", out, err)
+	}
+	p.unchanged(run, func() {
+		if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
+			t.Errorf("recovered %q, %v", runs, err)
+		}
+	})
+}
+
+// What waits when a run fails for another reason, or at a deadline, has failed with it, and waits again
+// when somebody resumes the run.
+func TestWaitsOfARunThatFails(t *testing.T) {
+	fails := true
+	b := dag.New[Talk]("beside")
+	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		r, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+		s.Said.Append(r.Payload)
+		return err
+	})
+	dag.Step(b, "other", func(context.Context, *Talk) error {
+		if fails {
+			return errWeather
+		}
+		return nil
+	})
+	p := begin(t, frozen(t, b), freshStore(), continuation.Options{})
+	if _, err := p.d.Start(t.Context(), run, nil); !errors.Is(err, errWeather) {
+		t.Fatal(err)
+	}
+	p.stands(run, continuation.StatusFailed, continuation.RunFailed)
+	p.unchanged(run, func() {
+		if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); !errors.Is(err, continuation.ErrTerminal) {
+			t.Errorf("a trigger: %v", err)
+		}
+		if end, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser}); err != nil || end.Reason != continuation.RunFailed {
+			t.Errorf("stopped: %+v, %v", end, err)
+		}
+	})
+	fails = false
+	if _, err := p.d.Resume(t.Context(), run); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil || out.Status != continuation.StatusResolved {
+		t.Errorf("%+v, %v", out, err)
+	}
+}

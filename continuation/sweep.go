@@ -3,6 +3,7 @@ package continuation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -29,7 +30,7 @@ func (r *Runtime) live(ctx context.Context) (histories, error) {
 // Runs are gone on with one after the other. It costs a listing of the runs that wait, work or have
 // failed, and reading those of them that have changed since.
 func (r *Runtime) Sweep(ctx context.Context) ([]string, error) {
-	return r.each(ctx, func(h *history) (bool, error) {
+	return r.each(ctx, ifWanted, func(h *history) (bool, error) {
 		if err := r.approve(ctx, h); err != nil {
 			return true, err
 		}
@@ -42,7 +43,7 @@ func (r *Runtime) Sweep(ctx context.Context) ([]string, error) {
 // node gets that trigger. A run that was resumed in vain as often as its wait may be is left, with an
 // [*AttemptsError]. It returns the ids of the runs, and the errors joined, as [Runtime.Sweep] does.
 func (r *Runtime) Recover(ctx context.Context) ([]string, error) {
-	return r.each(ctx, func(h *history) (bool, error) {
+	return r.each(ctx, ifPosted, func(h *history) (bool, error) {
 		if h.info.Owner != "" {
 			return false, nil
 		}
@@ -51,12 +52,28 @@ func (r *Runtime) Recover(ctx context.Context) ([]string, error) {
 				return false, &AttemptsError{w.id, h.run, w.last().q.MaxFailures}
 			}
 		}
-		return h.denied() != nil || !h.due(r.options.Now()) && h.wants(r), nil
+		if h.denied() != nil || !h.due(r.options.Now()) && h.wants(r) {
+			return true, nil
+		}
+		return r.posted(ctx, h)
 	})
 }
 
+// posted reports whether an answer or a cancel of a wait was posted by a process that died before it
+// could take it into the log.
+func (r *Runtime) posted(ctx context.Context, h *history) (bool, error) {
+	if !slices.ContainsFunc(h.open, (*wait).pends) {
+		return false, nil
+	}
+	posts, err := r.store.Posts(ctx, h.run)
+	if err != nil {
+		return false, fmt.Errorf("continuation: run %q: %w", h.run, err)
+	}
+	return slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return p.Kind == "answer" || p.Kind == "cancel" }), nil
+}
+
 // each goes on with the runs that are picked.
-func (r *Runtime) each(ctx context.Context, pick func(*history) (bool, error)) (runs []string, err error) {
+func (r *Runtime) each(ctx context.Context, how reach, pick func(*history) (bool, error)) (runs []string, err error) {
 	all, err := r.live(ctx)
 	if err != nil {
 		return nil, err
@@ -70,7 +87,7 @@ func (r *Runtime) each(ctx context.Context, pick func(*history) (bool, error)) (
 		picked, err := pick(h)
 		if err == nil && picked {
 			runs = append(runs, h.run)
-			err = r.goOn(ctx, h.run)
+			err = r.resume(ctx, h.run, how)
 		}
 		if err != nil {
 			errs = append(errs, err)

@@ -69,20 +69,22 @@ func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
 			return Outcome{}, err
 		}
 		if w, a := all.pulled(t.ID); w != nil {
-			return r.repeated(w, a, &t)
+			return r.accepted(ctx, w, a, &t)
 		}
 		w, err := all.find(&t)
 		if err != nil {
 			return Outcome{}, err
 		}
 		settled, err := r.pull(ctx, w, &t)
-		if err != nil {
+		switch {
+		case err != nil:
 			return Outcome{}, err
+		case settled: // and in the log, or whoever has the run is to write it
+			err = r.await(ctx, w.h.info, time.Duration(tries)*5*time.Millisecond)
+		default:
+			err = r.stuck(ctx, w, tries)
 		}
-		if settled {
-			return r.follow(ctx, w.h.run, &t)
-		}
-		if err := r.stuck(ctx, w, tries); err != nil {
+		if err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -120,16 +122,30 @@ func (hs histories) pulled(trigger string) (*wait, *ask) {
 	return nil, nil
 }
 
-// repeated is the outcome of a trigger that was accepted before.
-func (r *Runtime) repeated(w *wait, a *ask, t *Trigger) (Outcome, error) {
+// accepted goes on with the run of a trigger that was accepted, by this call or by another one, and
+// tells what came of it.
+func (r *Runtime) accepted(ctx context.Context, w *wait, a *ask, t *Trigger) (Outcome, error) {
 	was := &a.letter
 	same := was.Trigger.Kind == t.Kind && was.Trigger.Actor == t.Actor && was.Trigger.Decision == t.Decision &&
 		bytes.Equal(compact(was.Payload), compact(t.Payload))
 	if !same {
 		return Outcome{}, &MismatchError{w.id, w.h.run, fmt.Sprintf("the id %q is that of another trigger: give each its own", t.ID)}
 	}
+	r.stir()
+	how := ifWanted
+	if t.LeaveIt {
+		how = onlyDenial
+	}
+	went := r.resume(ctx, w.h.run, how)
+	h, err := r.history(context.WithoutCancel(ctx), w.h.run)
+	if err != nil {
+		return Outcome{}, errors.Join(err, went)
+	}
+	if now := (histories{h}).byID(w.id); now != nil {
+		w = now
+	}
 	status, reason, _, _ := w.stands()
-	return Outcome{w.receipt(a), status, reason}, nil
+	return Outcome{w.receipt(a), status, reason}, went
 }
 
 func compact(raw json.RawMessage) []byte {
@@ -251,6 +267,7 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 		return false, r.goOn(ctx, w.h.run)
 	}
 	l := letter{taken{ID: t.ID, Kind: t.Kind, Key: w.key(*of), Actor: t.Actor, Decision: t.Decision, Reason: t.Reason, Feeds: of.Feeds}, t.Payload}
+	l.Trigger.Of = whose{w.id, w.path, w.name, a.q.MaxFailures}
 	if !t.At.IsZero() {
 		l.Trigger.At = t.At.UTC().Round(0)
 	}
@@ -302,7 +319,7 @@ func (r *Runtime) stuck(ctx context.Context, w *wait, tries int) error {
 	if err != nil || h.info.Head != w.h.info.Head {
 		return err
 	}
-	if err := r.goOn(ctx, w.h.run); err != nil {
+	if err := r.resume(ctx, w.h.run, ifPosted); err != nil {
 		return err
 	}
 	return r.await(ctx, h.info, time.Duration(tries)*5*time.Millisecond)
@@ -328,26 +345,4 @@ func (r *Runtime) await(ctx context.Context, info checkpoint.Info, atMost time.D
 	case <-timer.C:
 	}
 	return nil
-}
-
-// follow goes on with the run of a trigger that was accepted, and tells what came of it.
-func (r *Runtime) follow(ctx context.Context, run string, t *Trigger) (Outcome, error) {
-	var went error
-	if !t.LeaveIt || t.Decision == Denied {
-		went = r.resume(ctx, run, t.LeaveIt)
-	}
-	for tries := 1; ; tries++ {
-		h, err := r.history(context.WithoutCancel(ctx), run)
-		if err != nil {
-			return Outcome{}, errors.Join(err, went)
-		}
-		if w, a := (histories{h}).pulled(t.ID); w != nil {
-			r.stir()
-			status, reason, _, _ := w.stands()
-			return Outcome{w.receipt(a), status, reason}, went
-		}
-		if err := r.await(ctx, h.info, time.Duration(tries)*5*time.Millisecond); err != nil { // its owner is to write it
-			return Outcome{}, err
-		}
-	}
 }

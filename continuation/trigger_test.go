@@ -290,7 +290,7 @@ func TestLife28FailuresAndHops(t *testing.T) {
 				t.Fatalf("the first trigger: %+v, %v", out, err)
 			}
 			v := p.stands(run, continuation.StatusPending, "")
-			if v.ID != id || v.Failures != 1 || v.Trigger != nil {
+			if v.ID != id || v.Failures != 1 || v.Resumes != 1 || v.Trigger != nil {
 				t.Errorf("asked again it is %+v", v)
 			}
 			out, err = p.rt.Trigger(t.Context(), reply2("t2", "k"))

@@ -1,0 +1,116 @@
+package continuation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+const year = 365 * 24 * time.Hour
+
+// wall is a clock that a test can set.
+func wall(jump *atomic.Int64) func() time.Time {
+	return func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
+}
+
+// The wall clock jumps between any two things that happen to a wait, by a year either way and by a
+// nanosecond back. Nothing fires twice, and when the clock has come to the instant after all, every wait
+// has ended.
+func TestClockJumpsEndNoWaitTwice(t *testing.T) {
+	waits := map[string]continuation.Wait{
+		"reply":     {Within: time.Hour},
+		"default":   {Within: time.Hour, OnExpire: continuation.Default("nothing")},
+		"again":     {Within: time.Hour, OnExpire: continuation.Again(2)},
+		"escalates": {Within: time.Hour, OnExpire: continuation.Escalate(dag.Human, time.Minute)},
+		"timer":     {Kind: continuation.KindTimer, After: time.Hour},
+		"any":       continuation.Any(continuation.Wait{}, continuation.Wait{Kind: continuation.KindTimer, After: time.Hour}),
+	}
+	for name, w := range waits {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(30) {
+				synctest.Test(t, func(t *testing.T) { jumps(t, w, seed) })
+				if t.Failed() {
+					t.Fatalf("seed %d", seed)
+				}
+			}
+		})
+	}
+}
+
+func jumps(t *testing.T, w continuation.Wait, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 7))
+	var jump atomic.Int64
+	bodies := 0
+	g := waiting(t, w, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+		bodies++
+		return says(ctx, s, r)
+	})
+	store := freshStore()
+	o := continuation.Options{Now: wall(&jump), Recheck: 30 * 24 * time.Hour}
+	p := begin(t, g, store, o)
+	p.waits(run)
+	for step := range 12 {
+		jump.Add(int64([]time.Duration{0, year, -year, -1}[random.IntN(4)]))
+		var err error
+		switch random.IntN(5) {
+		case 0:
+			_, err = p.rt.Sweep(t.Context())
+		case 1:
+			if random.IntN(4) == 0 {
+				_, err = p.rt.Trigger(t.Context(), reply(fmt.Sprint("t", step), "hello"))
+			}
+		case 2:
+			p = begin(t, g, store, o) // another process
+			_, err = p.rt.Recover(t.Context())
+		case 3:
+			_, err = p.d.Run(t.Context(), run, nil)
+		case 4:
+			time.Sleep(time.Duration(random.IntN(60)) * time.Minute)
+		}
+		if err != nil && !refusal(err) {
+			t.Errorf("step %d: %v", step, err)
+		}
+	}
+	stop := p.serves(t.Context())
+	for v := p.only(run); !v.Status.Terminal(); v = p.only(run) { // levels expire one after the other
+		time.Sleep(max(v.Until.Sub(o.Now()), 0) + o.Recheck)
+		synctest.Wait()
+	}
+	stop()
+	asked, ended := 0, 0
+	for _, k := range p.kinds(run) {
+		switch k {
+		case checkpoint.Interrupted:
+			asked++
+		case checkpoint.Answered:
+			ended++
+		}
+	}
+	if asked != ended || bodies > 1 {
+		t.Errorf("%d asked, %d ended, the body ran %d times", asked, ended, bodies)
+	}
+	if v := p.only(run); v.Status == continuation.StatusExpired != (bodies == 0) || !slices.Contains([]continuation.Status{
+		continuation.StatusExpired, continuation.StatusResolved,
+	}, v.Status) {
+		t.Errorf("the wait is %s, the body ran %d times", v.Status, bodies)
+	}
+}
+
+// refusal reports whether an error says that a wait has ended, or is not for that; or how the run rests.
+func refusal(err error) bool {
+	var mismatch *continuation.MismatchError
+	var rest *dispatcher.Rest
+	return errors.Is(err, dag.ErrExpired) || errors.Is(err, continuation.ErrTerminal) || errors.Is(err, continuation.ErrTaken) ||
+		errors.As(err, &mismatch) || errors.As(err, &rest)
+}

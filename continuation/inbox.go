@@ -1,0 +1,43 @@
+package continuation
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// An Arrival says what comes of a run to which something was sent.
+type Arrival uint8
+
+const (
+	// WaitForRun leaves what was sent until the run is gone on with.
+	WaitForRun Arrival = iota
+	// Wake goes on with a run that is completed: with a turn, whose input is what was sent.
+	Wake
+)
+
+// Send leaves input for a turn of a run, as dispatcher.Dispatcher.Enqueue does, and returns when it is
+// durable: of what is sent under one id the run gets one, however often. A run that waits, or is at work,
+// takes it when it has come to its end. A [*TerminalError] of a run that has ended otherwise than
+// well, which would never take it: nothing has changed then. Of Wake an error may also be of
+// going on; what was sent stays.
+//
+// S is the state of the Runtime's dispatcher.
+func Send[S any](ctx context.Context, r *Runtime, run, id string, input func(*S), how Arrival) error {
+	d, ok := r.d.(*dispatcher.Dispatcher[S])
+	if !ok {
+		return &ArgumentError{"the input", fmt.Sprintf("writes to a %T, which is not the state of the runtime's dispatcher", new(S))}
+	}
+	h, err := r.history(ctx, run)
+	if err != nil {
+		return err
+	}
+	if end := h.ending(); h.ended() && end.Reason != Completed {
+		return &TerminalError{"", run, end.Reason.Status(), end.Reason}
+	}
+	if err := d.Enqueue(ctx, run, input, dispatcher.Message(id)); err != nil || how == WaitForRun {
+		return err
+	}
+	return r.resume(ctx, run, ifPosted)
+}

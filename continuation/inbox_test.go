@@ -1,0 +1,181 @@
+package continuation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
+)
+
+// What is sent to a run is input for a turn, once under its id; it wakes a run that is completed, and
+// waits for one that waits. A run that was cancelled is not brought back.
+func TestSend(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+	say := func(word string) func(*Talk) { return func(s *Talk) { s.Said.Append(word) } }
+	for range 2 {
+		if err := continuation.Send(t.Context(), p.rt, run, "m1", say("first"), continuation.Wake); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.stands(run, continuation.StatusPending, "")
+	if _, err := p.rt.Trigger(t.Context(), reply("t1", "hello")); err != nil {
+		t.Fatal(err)
+	}
+	all, err := p.rt.List(t.Context(), continuation.Filter{Status: []continuation.Status{continuation.StatusPending}})
+	if err != nil || len(all) != 1 || !slices.Equal(p.said(run), []string{"hello", "first"}) {
+		t.Fatalf("the second turn waits: %+v, %v; said %q", all, err, p.said(run))
+	}
+	// What ended a wait of one turn does not end that of the next.
+	if out, err := p.rt.Trigger(t.Context(), reply("t1", "hello")); err != nil || out.Wait == all[0].ID {
+		t.Errorf("the first trigger again: %+v, %v", out, err)
+	}
+	if _, err := p.rt.Trigger(t.Context(), reply("t2", "bye")); err != nil {
+		t.Fatal(err)
+	}
+	if err := continuation.Send(t.Context(), p.rt, run, "m2", say("second"), continuation.WaitForRun); err != nil {
+		t.Fatal(err)
+	}
+	if said := p.said(run); len(said) != 3 {
+		t.Errorf("it was left, and said %q", said)
+	}
+	if err := continuation.Send(t.Context(), p.rt, run, "m3", say("third"), continuation.Wake); err != nil {
+		t.Fatal(err)
+	}
+	if said := p.said(run); !slices.Equal(said, []string{"hello", "first", "bye", "second"}) {
+		t.Errorf("it was woken, and said %q", said)
+	}
+	if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser}); err != nil {
+		t.Fatal(err)
+	}
+	p.unchanged(run, func() {
+		var over *continuation.TerminalError
+		if err := continuation.Send(t.Context(), p.rt, run, "m4", say("fourth"), continuation.Wake); !errors.As(err, &over) {
+			t.Errorf("to a run that was stopped: %v", err)
+		}
+		var bad *continuation.ArgumentError
+		if err := continuation.Send(t.Context(), p.rt, run, "m5", func(*struct{}) {}, continuation.Wake); !errors.As(err, &bad) {
+			t.Errorf("of another state: %v", err)
+		}
+	})
+}
+
+// In a dialogue whose waits have one key, a trigger that is sent again is none for the next wait.
+func TestRepeatedTriggerIsForNoOtherWait(t *testing.T) {
+	b := dag.New[Talk]("dialogue")
+	dag.Step(b, "talk", func(ctx context.Context, s *Talk) error {
+		for i := range 3 {
+			r, err := continuation.Await[string](ctx, fmt.Sprint("turn-", i), continuation.Wait{Key: "chat"})
+			if err != nil {
+				return err
+			}
+			s.Said.Append(r.Payload)
+		}
+		return nil
+	})
+	p := talk(t, frozen(t, b))
+	first, err := p.rt.Trigger(t.Context(), reply2("t1", "chat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.unchanged(run, func() {
+		if again, err := p.rt.Trigger(t.Context(), reply2("t1", "chat")); err != nil || again.Receipt != first.Receipt {
+			t.Errorf("again: %+v, %v; want %+v", again, err, first)
+		}
+		other := reply2("t1", "chat")
+		other.Payload = []byte(`"something else"`)
+		var mismatch *continuation.MismatchError
+		if _, err := p.rt.Trigger(t.Context(), other); !errors.As(err, &mismatch) {
+			t.Errorf("another trigger of the same id: %v", err)
+		}
+	})
+}
+
+// A wait that lies behind what was trimmed is still found, and ended.
+func TestWaitBehindATrim(t *testing.T) {
+	turn := dag.New[Talk]("turn")
+	waits := make(chan struct{})
+	dag.Step(turn, "work", func(context.Context, *Talk) error {
+		<-waits
+		return nil
+	})
+	body, err := turn.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := dag.New[Talk]("beside")
+	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		r, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "k"})
+		s.Said.Append(r.Payload)
+		return err
+	})
+	dag.Loop(b, "loop", body, func(*Talk) bool { return false }, 3)
+	d, err := dispatcher.New(frozen(t, b), freshStore(), dispatcher.Options{Observe: func(e dispatcher.Event) {
+		if e.Kind == dispatcher.VisitInterrupted {
+			close(waits)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := continuation.New(d, continuation.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t, d, rt, d.Store()}
+	p.waits(run)
+	id := p.only(run).ID
+	if err := p.d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(p.kinds(run), checkpoint.Interrupted) {
+		t.Fatalf("the log has not lost what it was to lose: %v", p.kinds(run))
+	}
+	if v := p.stands(run, continuation.StatusPending, ""); v.ID != id {
+		t.Errorf("its id is %s, and was %s", v.ID, id)
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply2("t", "k")); err != nil || out.Status != continuation.StatusResolved {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// A process that dies between a denial and the cancel that it says: the next one cancels the run.
+func TestCrashBehindADenial(t *testing.T) {
+	for n := 1; n < 6; n++ {
+		for _, after := range []bool{false, true} {
+			store := &pawltest.Mortal{Store: freshStore()}
+			g := waiting(t, continuation.Wait{Kind: continuation.KindApproval}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+				t.Error("the body has run")
+				return nil
+			})
+			p := begin(t, g, store, continuation.Options{})
+			p.waits(run)
+			if store.DieBefore(n); after {
+				store.DieAfter(n)
+			}
+			_, _ = p.rt.Trigger(t.Context(), decide("t", continuation.Denied))
+			if err := store.Revive(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			q := begin(t, g, store, continuation.Options{})
+			if _, err := q.rt.Recover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if v := q.only(run); v.Status == continuation.StatusPending { // nothing of it was durable
+				if _, err := q.rt.Trigger(t.Context(), decide("t", continuation.Denied)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			q.stands(run, continuation.StatusCancelled, continuation.ApprovalDenied)
+			if info, err := store.Stat(t.Context(), run); err != nil || info.Status != checkpoint.StatusCancelled {
+				t.Errorf("died at write %d (%v): the run is %s, %v", n, after, info.Status, err)
+			}
+		}
+	}
+}

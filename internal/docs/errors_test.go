@@ -16,7 +16,7 @@ import (
 // Every error that a program can meet is in docs/errors.md, and nothing else is.
 func TestErrorsAreDocumented(t *testing.T) {
 	declared := map[string]bool{}
-	for _, pkg := range []string{"dispatcher", "checkpoint", "dag", "state", "supervisor", "metrics", "continuation"} {
+	for _, pkg := range []string{"dispatcher", "checkpoint", "dag", "state", "supervisor", "metrics", "continuation", "record"} {
 		for _, name := range exportedErrors(t, pkg) {
 			declared[pkg+"."+name] = true
 		}

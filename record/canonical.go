@@ -1,0 +1,192 @@
+package record
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/gowebpki/jcs"
+)
+
+// hashDomain stands before what is hashed, so that the hash of a record is the hash of nothing
+// else, nor of a record of another schema.
+const hashDomain = "pawl record " + SchemaVersion + "\x00"
+
+// Encode returns the record as canonical JSON (RFC 8785): equal records have equal bytes. The
+// error is an [*InvalidError].
+func (r *Record) Encode() ([]byte, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	return r.canonical()
+}
+
+// canonical is Encode without Check.
+func (r *Record) canonical() ([]byte, error) {
+	c := r.Clone()
+	c.plain()
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, r.invalid(err.Error())
+	}
+	data, err = jcs.Transform(data)
+	if err != nil {
+		return nil, r.invalid(err.Error())
+	}
+	return data, nil
+}
+
+// Hash returns what ContentHash has to be: the SHA-256, in hexadecimal, of the record's
+// canonical JSON with an empty contentHash, behind a prefix that names the schema. The hash of the
+// parent is part of what is hashed. The error is an [*InvalidError].
+func (r *Record) Hash() (string, error) {
+	c := *r
+	c.ContentHash = ""
+	data, err := c.canonical()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	io.WriteString(sum, hashDomain)
+	sum.Write(data)
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// Seal sets the schema version and ContentHash. The error is an [*InvalidError], and then r is
+// as it was.
+func (r *Record) Seal() error {
+	c := r.Clone()
+	c.Version = SchemaVersion
+	hash, err := c.Hash()
+	if err != nil {
+		return err
+	}
+	c.ContentHash = hash
+	if err := c.Check(); err != nil {
+		return err
+	}
+	*r = *c
+	return nil
+}
+
+// Decode reads a record that was sealed, in canonical form or any other of the same JSON. What
+// it does not know it refuses, for the hash would not be that of what it returns. The error is
+// an [*InvalidError], also if the content is not that of the hash.
+func Decode(data []byte) (*Record, error) {
+	canonical, err := jcs.Transform(data)
+	if err != nil {
+		return nil, (*Record)(nil).invalid(err.Error())
+	}
+	d := json.NewDecoder(bytes.NewReader(canonical))
+	d.DisallowUnknownFields()
+	r := new(Record)
+	if err := d.Decode(r); err != nil {
+		return nil, (*Record)(nil).invalid(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	again, err := r.canonical()
+	switch {
+	case err != nil:
+		return nil, err
+	case !bytes.Equal(again, canonical):
+		return nil, r.invalid("members are missing, null, empty where they can be left out, or written otherwise")
+	}
+	if same, err := r.authentic(); err != nil || !same {
+		return nil, r.invalid("its content is not that of its contentHash")
+	}
+	return r, nil
+}
+
+// decodeStored is Decode for what a ledger has stored, of which every byte counts.
+func decodeStored(data []byte) (*Record, error) {
+	r, err := Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	if again, err := r.canonical(); err != nil || !bytes.Equal(again, data) {
+		return nil, r.invalid("it is not stored in canonical form")
+	}
+	return r, nil
+}
+
+// authentic reports whether the content is that of ContentHash.
+func (r *Record) authentic() (bool, error) {
+	hash, err := r.Hash()
+	return hash == r.ContentHash, err
+}
+
+// exactly returns JSON whose numbers canonical JSON can hold: it has those of IEEE 754 only, so
+// what has more digits becomes a string.
+func exactly(data json.RawMessage) json.RawMessage {
+	if inexact(data) == "" {
+		return data
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return data
+	}
+	out, err := json.Marshal(quoted(v))
+	if err != nil {
+		return data
+	}
+	return out
+}
+
+func quoted(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if !exact(v.String()) {
+			return v.String()
+		}
+	case []any:
+		for i := range v {
+			v[i] = quoted(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = quoted(v[k])
+		}
+	}
+	return v
+}
+
+// inexact returns a number in the JSON that IEEE 754 would change, "" if there is none.
+func inexact(data json.RawMessage) string {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	for {
+		t, err := d.Token()
+		if err != nil {
+			return ""
+		}
+		if n, ok := t.(json.Number); ok && !exact(n.String()) {
+			return n.String()
+		}
+	}
+}
+
+// exact reports whether a double is that number. What has so few digits is meant as the double
+// that prints like it.
+func exact(number string) bool {
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.IsInf(f, 0) {
+		return false
+	}
+	if f == 0 {
+		mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
+		return !strings.ContainsAny(mantissa, "123456789")
+	}
+	want, ok := new(big.Rat).SetString(number)
+	shown, also := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, 64))
+	return ok && also && want.Cmp(shown) == 0
+}

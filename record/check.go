@@ -1,0 +1,195 @@
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// Check returns an [*InvalidError] with all that is wrong with the record at once: words that
+// the schema does not have, ids that are missing or there twice, numbers that can't be held.
+// Whether the hash fits [Decode] says.
+func (r *Record) Check() error {
+	c := checker{}
+	c.head(r)
+	for i := range r.Decisions {
+		c.decision(&r.Decisions[i])
+	}
+	for i := range r.Learnings {
+		l := &r.Learnings[i]
+		c.id("learnings", l.ID)
+		c.author("learnings "+l.ID, l.LearnedBy)
+		c.share("learnings "+l.ID, l.Confidence)
+		c.time("learnings "+l.ID, l.LearnedAt)
+	}
+	for i := range r.QuestionsForUser {
+		c.question(&r.QuestionsForUser[i])
+	}
+	for i := range r.Blockers {
+		b := &r.Blockers[i]
+		c.id("blockers", b.ID)
+		c.author("blockers "+b.ID, b.ReportedBy)
+		c.time("blockers "+b.ID, b.ReportedAt)
+	}
+	for i := range r.ResumePoints {
+		c.point(&r.ResumePoints[i])
+	}
+	for i := range r.ToolEffects {
+		c.effect(&r.ToolEffects[i])
+	}
+	for i := range r.Invariants {
+		c.id("invariants", r.Invariants[i].ID)
+	}
+	if len(c.problems) == 0 {
+		return nil
+	}
+	return r.invalid(c.problems...)
+}
+
+// A checker gathers problems.
+type checker struct {
+	problems []string
+	seen     map[string]bool
+}
+
+func (c *checker) add(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) id(section, id string) {
+	switch {
+	case id == "":
+		c.add("%s: an id is missing", section)
+	case c.seen[section+" "+id]:
+		c.add("%s: the id %q is there twice", section, id)
+	}
+	if c.seen == nil {
+		c.seen = map[string]bool{}
+	}
+	c.seen[section+" "+id] = true
+}
+
+func (c *checker) author(where string, a Author) {
+	word(c, where, "type of an author", a.Type, dag.Human, dag.Agent, dag.System)
+	if a.ID == "" {
+		c.add("%s: an author has no id", where)
+	}
+}
+
+// largest is the largest integer that every reader of JSON can hold.
+const largest = 1<<53 - 1
+
+func (c *checker) time(where string, ms ...int64) {
+	for _, t := range ms {
+		if t < 0 || t > largest {
+			c.add("%s: %d is no time or duration in milliseconds", where, t)
+		}
+	}
+}
+
+func (c *checker) share(where string, f float64) {
+	if !(f >= 0 && f <= 1) {
+		c.add("%s: the confidence %v is not between 0 and 1", where, f)
+	}
+}
+
+func word[T ~string](c *checker, where, what string, got T, may ...T) {
+	if !slices.Contains(may, got) {
+		c.add("%s: %q is no %s: use one of %q", where, string(got), what, may)
+	}
+}
+
+func (c *checker) hash(what, hash string) {
+	raw, err := hex.DecodeString(hash)
+	if hash != "" && (err != nil || len(raw) != sha256.Size || hash != strings.ToLower(hash)) {
+		c.add("%s is no SHA-256 in hexadecimal", what)
+	}
+}
+
+func (c *checker) head(r *Record) {
+	if r.ID == "" {
+		c.add("the id is missing")
+	}
+	if r.Version != SchemaVersion {
+		c.add("version %q is not known: this program reads %q", r.Version, SchemaVersion)
+	}
+	c.hash("contentHash", r.ContentHash)
+	c.hash("parentCRHash", r.ParentCRHash)
+	c.hash("mergedCRHash", r.MergedCRHash)
+	c.hash("merkleRoot", r.MerkleRoot)
+	if s := r.Source; s != nil && (s.Seq > largest || s.First > largest) {
+		c.add("source: a sequence number is impossible")
+	}
+	word(c, "task", "status of a task", r.Task.Status, TaskNotStarted, TaskInProgress, TaskBlocked, TaskCompleted, TaskFailed)
+	c.author("createdBy", r.CreatedBy)
+	c.author("lastModifiedBy", r.LastModifiedBy)
+	s := &r.ExecutionSummary
+	c.time("times", r.CreatedAt, r.LastModifiedAt, r.Task.StartedAt, r.Task.CompletedAt, s.ElapsedMs)
+	c.time("counts", int64(s.StepsCompleted), int64(s.StepsFailed), s.TokensConsumed)
+	for _, a := range s.Actions {
+		word(c, "actions", "outcome of an action", a.Outcome, OutcomeSuccess, OutcomeFailure, OutcomePartial)
+		c.time("actions", a.Timestamp)
+	}
+	word(c, "metadata", "priority of a record", r.Metadata.Priority, PriorityCritical, PriorityHigh, PriorityMedium, PriorityLow)
+}
+
+func (c *checker) decision(d *Decision) {
+	where := "decisions " + d.ID
+	c.id("decisions", d.ID)
+	word(c, where, "status of a decision", d.Status, dag.Tentative, dag.Accepted, dag.Rejected, dag.Contested)
+	c.author(where, d.MadeBy)
+	c.time(where, d.MadeAt)
+	c.share(where, d.Confidence)
+	for _, v := range d.Variants {
+		c.author(where, v.Author)
+		word(c, where, "status of a decision", v.Status, "", dag.Tentative, dag.Accepted, dag.Rejected, dag.Contested)
+	}
+	for _, a := range d.OverridableBy {
+		word(c, where, "authority", a, dag.Human, dag.Agent, dag.System)
+	}
+}
+
+func (c *checker) question(q *Question) {
+	where := "questionsForUser " + q.ID
+	c.id("questionsForUser", q.ID)
+	word(c, where, "type of a question", q.Type, AskQuestion, AskApproval, AskOverride, AskScopeChange)
+	word(c, where, "status of a question", q.Status, QuestionOpen, QuestionAnswered, QuestionExpired, QuestionSkipped)
+	word(c, where, "priority of a question", q.Priority, PriorityBlocking, PriorityHigh, PriorityMedium, PriorityLow)
+	word(c, where, "authority", q.RequiredAuthority, "", dag.Human, dag.Agent, dag.System, AnyAuthority)
+	c.time(where, q.AnsweredAt, q.ExpiresAt)
+	if q.AnsweredBy != nil {
+		c.author(where, *q.AnsweredBy)
+	}
+}
+
+func (c *checker) point(p *ResumePoint) {
+	where := "resumePoints " + p.ID
+	c.id("resumePoints", p.ID)
+	word(c, where, "authority", p.RequiredAuthority, dag.Human, dag.Agent, dag.System, AnyAuthority)
+	word(c, where, "timeout policy", p.OnTimeout, TimeoutAbort, TimeoutEscalate, TimeoutContinue, TimeoutRetry)
+	word(c, where, "approval status", p.ApprovalStatus, ApprovalPending, ApprovalGiven, ApprovalDenied, ApprovalAutomatic)
+	c.time(where, p.TimeoutMs, p.ApprovedAt)
+	if p.ApprovedBy != nil {
+		c.author(where, *p.ApprovedBy)
+	}
+}
+
+func (c *checker) effect(e *ToolEffect) {
+	where := "toolEffects " + e.ID
+	c.id("toolEffects", e.ID)
+	word(c, where, "status of an effect", e.Status, "", EffectDone, EffectNotDone, EffectLost, EffectInDoubt)
+	c.time(where, e.ExecutedAt, e.DurationMs)
+	for _, v := range []json.RawMessage{e.Inputs, e.Outputs} {
+		var members map[string]json.RawMessage
+		if len(v) > 0 && (json.Unmarshal(v, &members) != nil || members == nil) {
+			c.add("%s: inputs and outputs have to be objects", where)
+		} else if n := inexact(v); n != "" {
+			c.add("%s: JSON in canonical form can't hold the number %s: give it as a string", where, n)
+		}
+	}
+}

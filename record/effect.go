@@ -1,0 +1,107 @@
+package record
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// An effect is one that began in the run, under one idempotency key.
+type effect struct {
+	place
+	key        string // as given to dag.Effect
+	id         string // idempotency key
+	generation int
+	abandoned  bool
+	checkpoint.BegunEffect
+	end *checkpoint.EndedEffect // nil if nobody knows of one
+}
+
+// begun hears that an effect begins. One that begins again before it was known to have ended
+// has the key that it had.
+func (l *log) begun(e *checkpoint.Entry, at place) error {
+	x := l.effect(e)
+	if x == nil || x.end != nil && x.generation != l.generation || x.turn != l.turn {
+		x = &effect{place: at, key: e.ID, generation: l.generation}
+		x.id = keyOf(l.run, l.turn, l.generation) + e.Path + "#" + e.ID
+		l.effects = append(l.effects, x)
+	}
+	x.end, x.BegunEffect = nil, checkpoint.BegunEffect{}
+	return json.Unmarshal(e.Data, &x.BegunEffect)
+}
+
+// ended hears how an effect ended; of what it began with the log may have lost the entry.
+func (l *log) ended(e *checkpoint.Entry, at place) error {
+	x := l.effect(e)
+	if x == nil {
+		x = &effect{place: at, key: e.ID, generation: l.generation}
+		x.id = keyOf(l.run, l.turn, l.generation) + e.Path + "#" + e.ID
+		x.BegunEffect.At = e.At
+		l.effects = append(l.effects, x)
+	}
+	x.end = new(checkpoint.EndedEffect)
+	return json.Unmarshal(e.Data, x.end)
+}
+
+// effect is the last one of the entry's visit and key that was not abandoned, nil if there is none.
+func (l *log) effect(e *checkpoint.Entry) *effect {
+	for _, x := range slices.Backward(l.effects) {
+		if !x.abandoned && x.path == e.Path && x.key == e.ID {
+			return x
+		}
+	}
+	return nil
+}
+
+// keyOf is what idempotency keys of a run begin with, as package dispatcher makes them: its id,
+// how often it was rewound, and the turn from the second on.
+func keyOf(run string, turn, generation int) string {
+	run = strings.NewReplacer("/", "%2F", "~", "%7E", "%", "%25").Replace(run)
+	if generation > 0 {
+		run += "~" + strconv.Itoa(generation)
+	}
+	if turn > 1 {
+		run += "/" + strconv.Itoa(turn)
+	}
+	return run + "/"
+}
+
+func (x *effect) tool() ToolEffect {
+	e := ToolEffect{
+		ID: x.id, IdempotencyKey: x.id, ToolName: cmp.Or(x.Operation, x.key), Operation: x.key,
+		Inputs: object(x.Input), IsReplayable: x.Replayable, Reversible: x.Reversible,
+		SideEffects: slices.Clone(x.Touches), ExecutedAt: millis(x.At), Abandoned: x.abandoned,
+		Status: EffectInDoubt,
+	}
+	if x.end == nil {
+		return e
+	}
+	e.DurationMs = x.end.Took.Milliseconds()
+	switch {
+	case x.end.NotDone != "":
+		e.Status = EffectNotDone
+	case x.end.Lost != "":
+		e.Status = EffectLost
+	default:
+		e.Status, e.Outputs = EffectDone, object(x.end.Output)
+	}
+	return e
+}
+
+// object is JSON as an object, which inputs and outputs have to be: what is none becomes its
+// member value.
+func object(raw json.RawMessage) json.RawMessage {
+	raw = exactly(raw)
+	var members map[string]json.RawMessage
+	switch {
+	case len(raw) == 0:
+		return json.RawMessage("{}")
+	case json.Unmarshal(raw, &members) == nil && members != nil:
+		return slices.Clone(raw)
+	}
+	return slices.Concat([]byte(`{"value":`), raw, []byte(`}`))
+}

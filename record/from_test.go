@@ -1,0 +1,250 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/record"
+)
+
+// A run that waits for a person tells what it has decided, learned and done, what it waits for,
+// and behind which point it goes on. Answered and completed, it tells that.
+func TestRecordOfARunThatAsks(t *testing.T) {
+	d := inquire(t, newStore(), []string{"search", "compose"}, func(ctx context.Context, q *Inquiry) error {
+		_, err := dag.Effect(ctx, "fetch", map[string]string{"url": "x"}, func(context.Context, map[string]string) (int, error) {
+			return 12345, nil
+		}, dag.Operation("web.get"), dag.Touches("cache"), dag.Replayable)
+		return errors.Join(err,
+			dag.Decide(ctx, dag.Decision{ID: "source", Description: "the web", OverridableBy: []dag.Authority{dag.Human}}),
+			dag.Decide(ctx, dag.Decision{ID: "source", Description: "the library", Rationale: "it is quiet"}),
+			dag.Learn(ctx, dag.Learning{ID: "hours", Content: "it closes at six", Confidence: 0.5}),
+			dag.Block(ctx, dag.Blocker{ID: "card", Description: "no card", Severity: "high", Needs: "a card"}),
+			dag.Require(ctx, dag.Invariant{ID: "quiet", Description: "nobody talks"}))
+	}, func(ctx context.Context, q *Inquiry) error {
+		word, err := dag.Ask[string](ctx, "tone", map[string]any{"question": "which tone?", "options": []string{"dry", "warm"}, "authority": "human"})
+		q.Answer.Set(word)
+		return err
+	})
+	_, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	r := from(t, d, "r", record.Options{Goal: "answer", Criteria: []string{"answered"}, Author: bot, Tokens: 7})
+	same(t, "task", []any{r.Task.ID, r.Task.Goal, r.Task.Status, r.Task.CompletedAt}, []any{"r", "answer", "blocked", 0})
+	same(t, "steps", []any{r.ExecutionSummary.StepsCompleted, r.ExecutionSummary.StepsFailed, r.ExecutionSummary.TokensConsumed}, []any{1, 0, 7})
+	same(t, "authors", []any{r.CreatedBy, r.LastModifiedBy}, []any{bot, bot})
+
+	node := record.Author{Type: dag.Agent, ID: "inquiry/search"}
+	dec := r.Decisions[0]
+	same(t, "decision", []any{dec.Description, dec.Rationale, dec.Status, dec.MadeBy, dec.Variants},
+		[]any{"the library", "it is quiet", dag.Accepted, node, []record.Variant{{Author: node, Decision: "the web", Status: dag.Accepted}}})
+	same(t, "learning", []any{r.Learnings[0].Content, r.Learnings[0].Confidence, r.Learnings[0].LearnedBy}, []any{"it closes at six", 0.5, node})
+	same(t, "blocker", []any{r.Blockers[0].ID, r.Blockers[0].Needs, r.Blockers[0].Resolved}, []any{"card", "a card", false})
+	same(t, "invariants", r.Invariants, []record.Invariant{{ID: "quiet", Description: "nobody talks"}})
+	e := r.ToolEffects[0]
+	same(t, "effect", []any{e.IdempotencyKey, e.ToolName, e.Operation, string(e.Inputs), string(e.Outputs), e.Status, e.IsReplayable, e.SideEffects},
+		[]any{"r/search#fetch", "web.get", "fetch", `{"url":"x"}`, `{"value":12345}`, "done", true, []string{"cache"}})
+
+	q, p := r.QuestionsForUser[0], r.ResumePoints[0]
+	same(t, "question", []any{q.Question, q.Options, q.Status, q.Priority, q.BlocksResumePoints, q.RequiredAuthority},
+		[]any{"which tone?", []string{"dry", "warm"}, "open", "blocking", []string{p.ID}, dag.Human})
+	same(t, "point", []any{p.Label, p.NextSteps, p.ApprovalStatus, p.OnTimeout, p.RequiredAuthority, p.SafeToAutoExecute},
+		[]any{"compose", []string{"compose"}, "pending", "escalate", dag.Human, false})
+
+	done(t, d.Answer(t.Context(), "r", "", "dry", dispatcher.Author("ann")))
+	_, err = d.Run(t.Context(), "r", nil)
+	done(t, err)
+	r = from(t, d, "r", record.Options{})
+	q = r.QuestionsForUser[0]
+	same(t, "answered", []any{q.Status, q.Answer, q.AnsweredBy, len(r.ResumePoints), r.Task.Status, r.Task.CompletedAt > 0},
+		[]any{"answered", "dry", ann, 0, "completed", true})
+}
+
+// The same log gives the same record, to the last byte.
+func TestRecordIsAReadingOfTheLog(t *testing.T) {
+	d := inquire(t, newStore(), []string{"only"}, func(ctx context.Context, q *Inquiry) error {
+		return dag.Learn(ctx, dag.Learning{ID: "l", Content: "c"})
+	})
+	_, err := d.Run(t.Context(), "r", nil)
+	done(t, err)
+	if a, b := from(t, d, "r", record.Options{}), from(t, d, "r", record.Options{}); a.ContentHash != b.ContentHash {
+		t.Errorf("%s\n%s", show(a), show(b))
+	}
+}
+
+// A run that was rewound tells nothing of what was abandoned, but for the effects, which have
+// happened all the same. What is done again has another key, the one that the other side gets.
+func TestRecordOfARunThatWasRewound(t *testing.T) {
+	var keys []string
+	d := inquire(t, newStore(), []string{"first", "second"}, func(ctx context.Context, q *Inquiry) error {
+		return dag.Decide(ctx, dag.Decision{ID: "kept", Description: "yes"})
+	}, func(ctx context.Context, q *Inquiry) error {
+		keys = append(keys, dag.Key(ctx)+"#pay")
+		_, err := dag.Effect(ctx, "pay", 5, func(context.Context, int) (bool, error) { return true, nil })
+		word, ask := dag.Ask[string](ctx, "word", "which?")
+		if ask != nil {
+			return ask
+		}
+		return errors.Join(err, dag.Decide(ctx, dag.Decision{ID: "abandoned " + word, Description: "yes"}))
+	})
+	run := "r/~%"
+	_, err := d.Run(t.Context(), run, nil)
+	rests(t, err)
+	done(t, d.Answer(t.Context(), run, "", "once"))
+	_, err = d.Run(t.Context(), run, nil)
+	done(t, err)
+	done(t, d.Rewind(t.Context(), run, "1", dispatcher.RewindOptions{}))
+
+	r := from(t, d, run, record.Options{})
+	decision := func(d record.Decision) string { return d.ID }
+	same(t, "decisions", ids(r.Decisions, decision), []string{"kept"})
+	same(t, "questions", len(r.QuestionsForUser), 0)
+	same(t, "steps and status", []any{r.ExecutionSummary.StepsCompleted, r.Task.Status, r.Task.CompletedAt}, []any{1, "not-started", 0})
+	same(t, "effects", []any{len(r.ToolEffects), r.ToolEffects[0].Abandoned, r.ToolEffects[0].IdempotencyKey}, []any{1, true, keys[0]})
+	p := r.ResumePoints[0]
+	same(t, "point", []any{p.NextSteps, p.SafeToAutoExecute, p.RequiredAuthority}, []any{[]string{"second"}, true, record.AnyAuthority})
+
+	_, err = d.Run(t.Context(), run, nil)
+	rests(t, err)
+	r = from(t, d, run, record.Options{})
+	same(t, "effects", []any{len(r.ToolEffects), r.ToolEffects[1].Abandoned, r.ToolEffects[1].IdempotencyKey, r.ToolEffects[1].Status},
+		[]any{2, false, keys[len(keys)-1], "done"})
+	if keys[0] == keys[len(keys)-1] {
+		t.Error("the effect was done again under the same key")
+	}
+}
+
+// What an edit voids does not count: the visit is run again, and says again what holds.
+func TestRecordOfWhatWasVoided(t *testing.T) {
+	store := newStore()
+	b := dag.New[Inquiry]("inquiry")
+	dag.Step(b, "notes", func(ctx context.Context, q *Inquiry) error {
+		q.Answer.Set("mine")
+		return dag.Decide(ctx, dag.Decision{ID: "d", Description: "mine"})
+	})
+	dag.Step(b, "asks", func(ctx context.Context, q *Inquiry) error {
+		_, err := dag.Ask[string](ctx, "word", "which?")
+		return err
+	})
+	graph, err := b.Build()
+	done(t, err)
+	d, err := dispatcher.New(graph, store, dispatcher.Options{})
+	done(t, err)
+	_, err = d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	if r := from(t, d, "r", record.Options{}); len(r.Decisions) != 1 || r.ExecutionSummary.StepsCompleted != 1 {
+		t.Fatalf("before it was voided: %s", show(r))
+	}
+	done(t, d.Edit(t.Context(), "r", func(q *Inquiry) { q.Answer.Set("hers") }, dispatcher.EditOptions{Void: []string{"notes"}}))
+	if r := from(t, d, "r", record.Options{}); len(r.Decisions) != 0 || r.ExecutionSummary.StepsCompleted != 0 || len(r.QuestionsForUser) != 1 {
+		t.Errorf("what was voided counts: %s", show(r))
+	}
+}
+
+// What nobody knows is told as that: the effect is in doubt, which is a blocker, and only a
+// person may go on.
+func TestRecordOfAnEffectInDoubt(t *testing.T) {
+	d := inquire(t, newStore(), []string{"pay"}, func(ctx context.Context, q *Inquiry) error {
+		_, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (bool, error) {
+			return false, errors.New("connection reset")
+		})
+		return err
+	})
+	_, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	r := from(t, d, "r", record.Options{})
+	same(t, "task and effect", []any{r.Task.Status, r.ToolEffects[0].Status, r.ExecutionSummary.StepsFailed}, []any{"failed", "in-doubt", 1})
+	blockers := ids(r.Blockers, func(b record.Blocker) string { return b.ID })
+	if len(blockers) < 2 || blockers[0] != "doubt:r/pay#charge" || blockers[1] != "failed:pay" {
+		t.Errorf("blockers %q", blockers)
+	}
+	p := r.ResumePoints[0]
+	same(t, "point", []any{p.RequiredAuthority, p.SafeToAutoExecute, len(p.Preconditions)}, []any{dag.Human, false, 1})
+
+	done(t, d.Resolve(t.Context(), "r", "pay", "charge", dispatcher.Happened(true)))
+	_, err = d.Resume(t.Context(), "r")
+	done(t, err)
+	r = from(t, d, "r", record.Options{})
+	same(t, "then", []any{r.Task.Status, r.ToolEffects[0].Status, len(r.Blockers), r.ExecutionSummary.StepsFailed, len(r.ToolEffects)},
+		[]any{"completed", "done", 0, 0, 1})
+}
+
+// A question that ends by itself tells when, and what then comes of its point.
+func TestRecordOfAQuestionThatEnds(t *testing.T) {
+	d := inquire(t, newStore(), []string{"ask"}, func(ctx context.Context, q *Inquiry) error {
+		_, err := dag.Ask[string](ctx, "word", "which?", dag.Within(time.Hour), dag.OrDefault("none"))
+		return err
+	})
+	_, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	r := from(t, d, "r", record.Options{})
+	q, p := r.QuestionsForUser[0], r.ResumePoints[0]
+	same(t, "it", []any{q.ExpiresAt > r.CreatedAt, p.OnTimeout, p.TimeoutMs}, []any{true, "continue", 3600000})
+	done(t, d.Skip(t.Context(), "r", "", dispatcher.Author("ann")))
+	q = from(t, d, "r", record.Options{}).QuestionsForUser[0]
+	same(t, "skipped", []any{q.Status, q.AnsweredBy}, []any{"skipped", ann})
+}
+
+// Numbers that canonical JSON can't hold become strings: nothing is rounded in silence.
+func TestRecordOfLargeNumbers(t *testing.T) {
+	d := inquire(t, newStore(), []string{"pay"}, func(ctx context.Context, q *Inquiry) error {
+		_, err := dag.Effect(ctx, "n", uint64(12345678901234567891), func(context.Context, uint64) (float64, error) { return 0.1, nil })
+		return err
+	})
+	_, err := d.Run(t.Context(), "r", nil)
+	done(t, err)
+	e := from(t, d, "r", record.Options{}).ToolEffects[0]
+	same(t, "effect", []any{string(e.Inputs), string(e.Outputs)}, []any{`{"value":"12345678901234567891"}`, `{"value":0.1}`})
+}
+
+// Of a run that was trimmed, and of a fork, the record tells what is there, and from where.
+func TestRecordOfATrimmedRunAndAFork(t *testing.T) {
+	var keys []string
+	note := func(id string) func(context.Context, *Inquiry) error {
+		return func(ctx context.Context, q *Inquiry) error {
+			keys = append(keys, dag.Key(ctx)+"#e")
+			_, err := dag.Effect(ctx, "e", 1, func(context.Context, int) (int, error) { return 1, nil })
+			return errors.Join(err, dag.Learn(ctx, dag.Learning{ID: id, Content: id}))
+		}
+	}
+	d := inquire(t, newStore(), []string{"a", "b"}, note("a"), note("b"))
+	_, err := d.Run(t.Context(), "r", nil)
+	done(t, err)
+	forks, err := d.Fork(t.Context(), "r", "1", dispatcher.ForkOptions[Inquiry]{})
+	done(t, err)
+	learned := func(r *record.Record) []string {
+		return ids(r.Learnings, func(l record.Learning) string { return l.ID })
+	}
+	_, err = d.Run(t.Context(), forks[0], nil)
+	done(t, err)
+	r := from(t, d, forks[0], record.Options{})
+	same(t, "fork", []any{learned(r), r.Source.Origin != "", r.ToolEffects[0].IdempotencyKey}, []any{[]string{"b"}, true, keys[len(keys)-1]})
+
+	done(t, d.Rewind(t.Context(), "r", "1", dispatcher.RewindOptions{}))
+	done(t, d.Trim(t.Context(), "r", dispatcher.Retention{Last: 1}))
+	_, err = d.Run(t.Context(), "r", nil)
+	done(t, err)
+	r = from(t, d, "r", record.Options{})
+	last := r.ToolEffects[len(r.ToolEffects)-1]
+	same(t, "trimmed", []any{learned(r), r.Source.First > 1, last.IdempotencyKey}, []any{[]string{"b"}, true, keys[len(keys)-1]})
+}
+
+func nothing(context.Context, *Inquiry) error { return nil }
+
+// Without a log, or a run, there is nothing to make a record of.
+func TestFromRefuses(t *testing.T) {
+	d := inquire(t, newStore(), []string{"a"}, nothing)
+	var bad *record.ArgumentError
+	if _, err := record.From(t.Context(), nil, "r", record.Options{}); !errors.As(err, &bad) {
+		t.Errorf("no dispatcher: %v", err)
+	}
+	if _, err := record.From(t.Context(), inquire(t, nil, []string{"a"}, nothing), "r", record.Options{}); !errors.As(err, &bad) {
+		t.Errorf("no store: %v", err)
+	}
+	if _, err := record.From(t.Context(), d, "r", record.Options{}); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("no run: %v", err)
+	}
+}

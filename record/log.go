@@ -1,0 +1,228 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A log is what counts of the entries of a run.
+type log struct {
+	run        string
+	turn       int // counted from 1
+	generation int // how often the run was rewound
+	last       time.Time
+	started    int64 // milliseconds; 0 if the run has not begun, or its beginning is gone
+	completed  int64
+	resting    *checkpoint.Resting // of the last rest that says something
+	restAt     uint64
+
+	notes     []noted
+	steps     []step
+	questions []asked
+	effects   []*effect
+}
+
+// A place is where in the log, and in the graph, something was said.
+type place struct {
+	seq  uint64
+	turn int
+	path string
+	at   time.Time
+}
+
+type noted struct {
+	place
+	checkpoint.Note
+}
+
+// A step is a visit that is done, or an attempt that failed.
+type step struct {
+	place
+	outcome string
+	failed  *checkpoint.FailedAttempt
+}
+
+type asked struct {
+	place
+	id string
+	checkpoint.Interrupt
+	answer    *checkpoint.Answer // nil if there is none
+	answerSeq uint64
+}
+
+// newLog begins with what is known of the run where its log begins. What a base says of that is
+// read leniently: it is the machine of package dispatcher.
+func newLog(ctx context.Context, s checkpoint.Store, info checkpoint.Info) (*log, error) {
+	l := &log{run: info.Run, turn: 1}
+	if info.Base == "" {
+		return l, nil
+	}
+	base, err := s.Base(ctx, info.Run, info.Base)
+	if err != nil {
+		return nil, err
+	}
+	var machine struct{ Turn, Generation int }
+	if json.Unmarshal(base, &machine) == nil {
+		l.turn = max(machine.Turn, 1)
+		if info.First > 1 { // a fork begins a count of its own
+			l.generation = machine.Generation
+		}
+	}
+	return l, nil
+}
+
+// hear follows the log by an entry, whose memory it does not keep.
+func (l *log) hear(e *checkpoint.Entry) error {
+	l.last = e.At
+	at := place{e.Seq, l.turn, e.Path, e.At}
+	switch e.Kind {
+	case checkpoint.Entered, checkpoint.Resumed:
+		if l.started == 0 {
+			l.started = millis(e.At)
+		}
+	case checkpoint.TurnBegun:
+		var d checkpoint.Turn
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			return err
+		}
+		l.turn = max(d.Number, l.turn+1)
+	case checkpoint.Noted:
+		n := noted{place: at}
+		if json.Unmarshal(e.Data, &n.Note) == nil && n.Name != "" { // else it is no note
+			l.notes = append(l.notes, n)
+		}
+	case checkpoint.Done:
+		l.retry(e.Path)
+		l.steps = append(l.steps, step{place: at, outcome: e.Outcome})
+	case checkpoint.AttemptFailed:
+		l.retry(e.Path)
+		x := step{place: at, failed: new(checkpoint.FailedAttempt)}
+		l.steps = append(l.steps, x)
+		return json.Unmarshal(e.Data, x.failed)
+	case checkpoint.Interrupted:
+		l.questions = append(l.questions, asked{place: at, id: e.ID})
+		return json.Unmarshal(e.Data, &l.questions[len(l.questions)-1].Interrupt)
+	case checkpoint.Answered:
+		return l.answered(e)
+	case checkpoint.EffectBegun:
+		return l.begun(e, at)
+	case checkpoint.EffectEnded:
+		return l.ended(e, at)
+	default:
+		return l.turned(e)
+	}
+	return nil
+}
+
+// turned hears what ends or takes back.
+func (l *log) turned(e *checkpoint.Entry) error {
+	switch e.Kind {
+	case checkpoint.Voided:
+		var paths []string
+		if err := json.Unmarshal(e.Data, &paths); err != nil {
+			return err
+		}
+		l.void(paths)
+	case checkpoint.Edited:
+		var d checkpoint.Edit
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			return err
+		}
+		l.void(d.Voids)
+	case checkpoint.Rewound:
+		return l.rewound(e)
+	case checkpoint.Completed:
+		l.completed = millis(e.At)
+	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed:
+		l.resting, l.restAt = nil, e.Seq
+		if len(e.Data) > 0 {
+			l.resting = new(checkpoint.Resting)
+			return json.Unmarshal(e.Data, l.resting)
+		}
+	}
+	return nil
+}
+
+// retry makes the failure of a visit, which was final, one of its attempts: it was tried again.
+func (l *log) retry(path string) {
+	for i := range l.steps {
+		if x := &l.steps[i]; x.failed != nil && x.turn == l.turn && x.path == path {
+			x.failed.Final = false
+		}
+	}
+}
+
+// void drops what visits, and all inside them, have done and said in the turn. Their effects have
+// happened, and the answers to their questions stay answers.
+func (l *log) void(paths []string) {
+	gone := func(p place) bool {
+		return p.turn == l.turn && slices.ContainsFunc(paths, func(v string) bool {
+			return p.path == v || strings.HasPrefix(p.path, v+"/")
+		})
+	}
+	l.notes = slices.DeleteFunc(l.notes, func(n noted) bool { return gone(n.place) })
+	l.steps = slices.DeleteFunc(l.steps, func(x step) bool { return gone(x.place) })
+	l.questions = slices.DeleteFunc(l.questions, func(q asked) bool { return q.answer == nil && gone(q.place) })
+}
+
+// rewound drops what was abandoned, but for effects. A question that was open at the checkpoint
+// is asked anew.
+func (l *log) rewound(e *checkpoint.Entry) error {
+	var d checkpoint.Rewinding
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return err
+	}
+	var machine struct{ Generation int }
+	if err := json.Unmarshal(d.Machine, &machine); err != nil {
+		return err
+	}
+	l.generation, l.turn = max(machine.Generation, l.generation+1), max(d.Turn, 1)
+	l.notes = slices.DeleteFunc(l.notes, func(n noted) bool { return n.seq > d.To })
+	l.steps = slices.DeleteFunc(l.steps, func(x step) bool { return x.seq > d.To })
+	l.questions = slices.DeleteFunc(l.questions, func(q asked) bool {
+		return q.seq > d.To || q.answer == nil || q.answerSeq > d.To
+	})
+	for _, x := range l.effects {
+		x.abandoned = x.abandoned || x.seq > d.To
+	}
+	l.resting = nil
+	return nil
+}
+
+func (l *log) answered(e *checkpoint.Entry) error {
+	for i := range l.questions {
+		if q := &l.questions[i]; q.id == e.ID {
+			q.answer, q.answerSeq = new(checkpoint.Answer), e.Seq
+			return json.Unmarshal(e.Data, q.answer)
+		}
+	}
+	return nil // what was asked was trimmed
+}
+
+func (x *step) action() Action {
+	a := Action{Description: x.path, Timestamp: millis(x.at), Outcome: OutcomeSuccess}
+	if x.turn > 1 {
+		a.Description = strconv.Itoa(x.turn) + "/" + a.Description
+	}
+	switch {
+	case x.failed != nil && x.failed.Final:
+		a.Outcome = OutcomeFailure
+		a.Description += ": " + x.failed.Message
+	case x.failed != nil:
+		a.Outcome = OutcomePartial
+		a.Description += ": " + x.failed.Message
+	case x.outcome != "":
+		a.Description += " (" + x.outcome + ")"
+	}
+	return a
+}
+
+// millis is an instant as records tell it. One that nobody set, or that a clock set before 1970,
+// is not told.
+func millis(t time.Time) int64 { return max(t.UnixMilli(), 0) }

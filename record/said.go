@@ -1,0 +1,254 @@
+package record
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// noted adds what a node has said: dag.Decide, Learn, Block and Require. What is said again
+// under an id takes the place of what was said before; of a decision that stays as a variant.
+func (t *telling) noted(r *Record, n *noted) {
+	by, at := t.node(n.path), millis(n.at)
+	if n.By != "" {
+		by = t.who(n.By)
+	}
+	switch n.Name {
+	case dag.NoteDecision:
+		var d dag.Decision
+		if json.Unmarshal(n.Value, &d) == nil && d.ID != "" {
+			t.decided(r, &d, by, at)
+		}
+	case dag.NoteLearning:
+		var l dag.Learning
+		if json.Unmarshal(n.Value, &l) == nil && l.ID != "" {
+			r.Learnings = put(r.Learnings, Learning{
+				ID: l.ID, Content: l.Content, Source: cmp.Or(l.Source, by.ID), Confidence: l.Confidence,
+				LearnedBy: by, LearnedAt: at,
+			}, func(l *Learning) string { return l.ID })
+		}
+	case dag.NoteBlocker:
+		var b dag.Blocker
+		if json.Unmarshal(n.Value, &b) == nil && b.ID != "" {
+			r.Blockers = put(r.Blockers, Blocker{
+				ID: b.ID, Description: b.Description, Severity: b.Severity, Needs: b.Needs,
+				Resolved: b.Resolved, ReportedBy: by, ReportedAt: at,
+			}, func(b *Blocker) string { return b.ID })
+		}
+	case dag.NoteInvariant:
+		var i dag.Invariant
+		if json.Unmarshal(n.Value, &i) == nil && i.ID != "" {
+			r.Invariants = put(r.Invariants, Invariant(i), func(i *Invariant) string { return i.ID })
+		}
+	}
+}
+
+func (t *telling) decided(r *Record, said *dag.Decision, by Author, at int64) {
+	d := Decision{
+		ID: said.ID, Description: said.Description, Rationale: said.Rationale,
+		Status: cmp.Or(said.Status, dag.Accepted), MadeBy: by, MadeAt: at,
+		Affects: said.Affects, OverridableBy: said.OverridableBy,
+		Confidence: said.Confidence, Alternatives: said.Alternatives,
+	}
+	for i := range r.Decisions {
+		was := &r.Decisions[i]
+		if was.ID != d.ID {
+			continue
+		}
+		d.Variants = was.Variants
+		if was.Description != d.Description || was.Status != d.Status {
+			d.Variants = append(d.Variants, was.variant())
+		}
+	}
+	r.Decisions = put(r.Decisions, d, func(d *Decision) string { return d.ID })
+}
+
+// variant is the decision as one that another has taken the place of.
+func (d *Decision) variant() Variant {
+	return Variant{Author: d.MadeBy, Decision: d.Description, Rationale: d.Rationale, Status: d.Status}
+}
+
+// ask adds the questions that have ended, then those that are open, each with the point that it
+// blocks. A pause of the program's own is a point without a question.
+func (t *telling) ask(r *Record) {
+	open := map[string]bool{}
+	for _, i := range t.opened.Interrupts {
+		open[i.ID] = true
+	}
+	for i := range t.questions {
+		if q := &t.questions[i]; !open[q.id] && !pause(dispatcher.InterruptKind(q.Kind), q.By) {
+			r.QuestionsForUser = append(r.QuestionsForUser, t.closed(q))
+		}
+	}
+	for i := range t.opened.Interrupts {
+		w := &t.opened.Interrupts[i]
+		p := t.waits(w)
+		if !pause(w.Kind, w.By) {
+			q := question(w.ID, w.Path, w.Kind, w.Key, w.Reason, w.Question)
+			q.BlocksResumePoints, q.Priority = []string{p.ID}, PriorityBlocking
+			if !w.Until.IsZero() {
+				q.ExpiresAt = millis(w.Until)
+			}
+			r.QuestionsForUser = append(r.QuestionsForUser, q)
+			p.RequiredAuthority = q.RequiredAuthority
+			p.Preconditions = append(p.Preconditions, "question "+w.ID+" is answered or skipped")
+		}
+		r.ResumePoints = append(r.ResumePoints, p)
+	}
+}
+
+// pause reports whether an interrupt is one that a resume ends.
+func pause(k dispatcher.InterruptKind, by string) bool {
+	return by == "" && (k == dispatcher.KindBefore || k == dispatcher.KindAfter)
+}
+
+// closed is a question that has ended. One that nobody has answered ended with its visit.
+func (t *telling) closed(a *asked) Question {
+	q := question(a.id, a.path, dispatcher.InterruptKind(a.Kind), a.Key, a.Reason, a.Question)
+	q.Status, q.Priority = QuestionSkipped, PriorityHigh
+	if !a.Until.IsZero() {
+		q.ExpiresAt = millis(a.Until)
+	}
+	if a.answer == nil {
+		return q
+	}
+	q.AnsweredAt = millis(a.answer.At)
+	by := Automatic
+	switch a.answer.How {
+	case checkpoint.AnswerGiven:
+		q.Status, by = QuestionAnswered, Author{Type: dag.Human, ID: "unknown"}
+	case checkpoint.AnswerDefault:
+		q.Status = QuestionAnswered
+	case checkpoint.AnswerExpired:
+		q.Status = QuestionExpired
+	}
+	if a.answer.By != "" {
+		by = t.who(a.answer.By)
+	}
+	q.AnsweredBy, q.Answer = &by, text(a.answer.Value)
+	return q
+}
+
+// question is what an interrupt asks. The JSON of a question may be anything: a text, or an
+// object that says more, of which the members are read that are known.
+func question(id, path string, kind dispatcher.InterruptKind, key, reason string, raw json.RawMessage) Question {
+	q := Question{
+		ID: id, Type: AskQuestion, Question: text(raw), Context: "visit " + path, Status: QuestionOpen,
+		RequiredAuthority: AnyAuthority,
+	}
+	if key != "" {
+		q.Context += ", " + key
+	}
+	if reason != "" {
+		q.Context += ": " + reason
+	}
+	switch kind {
+	case dispatcher.KindBefore, dispatcher.KindAfter, dispatcher.KindEffect:
+		q.Type, q.RequiredAuthority, q.Options = AskApproval, dag.Human, []string{"approve", "reject"}
+	case dispatcher.KindDoubt:
+		q.RequiredAuthority = dag.Human
+		q.Question = "what came of effect " + key + "?"
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return q
+	}
+	first := func(names ...string) string {
+		for _, name := range names {
+			var s string
+			if json.Unmarshal(members[name], &s) == nil && s != "" {
+				return s
+			}
+		}
+		return ""
+	}
+	if kind == dispatcher.KindAsked && q.awaits(raw) {
+		return q
+	}
+	if kind == dispatcher.KindAsked {
+		q.Question = cmp.Or(first("question", "text", "prompt", "message", "title"), q.Question)
+	}
+	switch k := Intervention(first("type", "kind")); k {
+	case AskApproval:
+		q.Type, q.RequiredAuthority = k, dag.Human
+	case AskOverride, AskScopeChange:
+		q.Type = k
+	}
+	switch a := dag.Authority(first("requiredAuthority", "authority")); a {
+	case dag.Human, dag.Agent, dag.System:
+		q.RequiredAuthority = a
+	}
+	_ = json.Unmarshal(members["options"], &q.Options)
+	return q
+}
+
+// awaits reads the question of a wait that package continuation has asked, and reports whether it
+// is one. Who may approve is the strictest of those whom it names.
+func (q *Question) awaits(raw json.RawMessage) bool {
+	var wait struct {
+		Continuation *int
+		Ask          json.RawMessage
+		Of           []struct {
+			Kind      Intervention
+			Authority dag.Authority
+		}
+	}
+	if json.Unmarshal(raw, &wait) != nil || wait.Continuation == nil {
+		return false
+	}
+	q.Question, q.RequiredAuthority = text(wait.Ask), AnyAuthority
+	for _, of := range wait.Of {
+		if strings.HasPrefix(string(of.Kind), string(AskApproval)) {
+			q.Type = AskApproval
+		}
+		for _, a := range []dag.Authority{dag.System, dag.Agent, dag.Human} {
+			if of.Authority == a && (a == dag.Human || q.RequiredAuthority != dag.Human) {
+				q.RequiredAuthority = a
+			}
+		}
+	}
+	return true
+}
+
+// waits is the point of a visit that waits.
+func (t *telling) waits(w *dispatcher.Interrupt) ResumePoint {
+	p := ResumePoint{
+		ID: "wait:" + w.ID, Label: w.Path, Description: w.String(), When: "the question is answered or skipped",
+		RequiredAuthority: AnyAuthority, OnTimeout: TimeoutEscalate, ApprovalStatus: ApprovalPending,
+		NextSteps: []string{w.Path},
+	}
+	if pause(w.Kind, w.By) {
+		p.When = "somebody resumes the run"
+	}
+	if w.Until.IsZero() {
+		return p
+	}
+	p.OnTimeout = TimeoutAbort
+	if w.Default != nil {
+		p.OnTimeout = TimeoutContinue
+	}
+	for i := range t.questions {
+		if q := &t.questions[i]; q.id == w.ID {
+			p.TimeoutMs = max(q.Wait.Milliseconds(), 0)
+		}
+	}
+	return p
+}
+
+// text is JSON for people: of a string what it says, else itself on one line.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return strings.ToValidUTF8(string(raw), "")
+	}
+	return b.String()
+}

@@ -37,11 +37,12 @@ var arrows = map[string][]string{
 	"checkpoint/badgerstore":    {"checkpoint", "checkpoint/internal/watch", "state", "…"},
 	"dispatcher":                {"checkpoint", "dag", "state", "github.com/google/uuid", "golang.org/x/sync/"},
 	"pawltest":                  {"checkpoint", "checkpoint/internal/watch", "checkpoint/memory", "dag", "dispatcher", "state", "…"},
-	"record":                    {"checkpoint", "dag", "dispatcher", "state", "github.com/google/uuid", "golang.org/x/sync/", "github.com/gowebpki/jcs"},
-	"supervisor":                {"checkpoint", "dag", "dispatcher", "state", "github.com/google/uuid", "golang.org/x/sync/"},
-	"milestone":                 {"checkpoint", "dag", "dispatcher", "state", "…"},
-	"continuation":              {"checkpoint", "dag", "dispatcher", "state", "github.com/google/uuid", "golang.org/x/sync/"},
-	"metrics":                   {"checkpoint", "dag", "dispatcher", "state", "supervisor", "…"},
+	"record": {"checkpoint", "dag", "dispatcher", "state", "github.com/google/uuid", "golang.org/x/sync/", "github.com/gowebpki/jcs",
+		"github.com/transparency-dev/merkle", "github.com/transparency-dev/merkle/"},
+	"supervisor":   {"checkpoint", "dag", "dispatcher", "state", "github.com/google/uuid", "golang.org/x/sync/"},
+	"milestone":    {"checkpoint", "dag", "dispatcher", "state", "…"},
+	"continuation": {"checkpoint", "dag", "dispatcher", "state", "github.com/google/uuid", "golang.org/x/sync/"},
+	"metrics":      {"checkpoint", "dag", "dispatcher", "state", "supervisor", "…"},
 	"examples/payments": {"checkpoint", "checkpoint/badgerstore", "checkpoint/internal/watch", "dag", "dispatcher",
 		"examples/payments/bank", "state", "…"},
 	"examples/payments/bank": nil,
@@ -223,7 +224,8 @@ func TestArrowsOfTheModule(t *testing.T) {
 	}
 	want := []string{
 		"github.com/dgraph-io/badger/v4", "github.com/google/uuid", "github.com/gowebpki/jcs",
-		"github.com/prometheus/client_golang", "github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/sync",
+		"github.com/prometheus/client_golang", "github.com/santhosh-tekuri/jsonschema/v6",
+		"github.com/transparency-dev/merkle", "golang.org/x/sync",
 	}
 	if slices.Sort(direct); !slices.Equal(direct, want) {
 		t.Errorf("the module requires %q, want %q", direct, want)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"io"
 	"math"
 	"math/big"
 	"strconv"
@@ -52,25 +51,34 @@ func (r *Record) Hash() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return c.hashOf(data), nil
+}
+
+// hashOf is the hash of the record whose canonical JSON that is. No string and no other member
+// before it can look like the member contentHash.
+func (r *Record) hashOf(canonical []byte) string {
+	const name = `"contentHash":"`
+	before, after, _ := bytes.Cut(canonical, []byte(name+r.ContentHash))
 	sum := sha256.New()
-	io.WriteString(sum, hashDomain)
-	sum.Write(data)
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	for _, part := range [][]byte{[]byte(hashDomain), before, []byte(name), after} {
+		sum.Write(part)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // Seal sets the schema version and ContentHash. The error is an [*InvalidError], and then r is
 // as it was.
 func (r *Record) Seal() error {
 	c := r.Clone()
-	c.Version = SchemaVersion
+	c.Version, c.ContentHash = SchemaVersion, ""
+	if err := c.Check(); err != nil {
+		return err
+	}
 	hash, err := c.Hash()
 	if err != nil {
 		return err
 	}
 	c.ContentHash = hash
-	if err := c.Check(); err != nil {
-		return err
-	}
 	*r = *c
 	return nil
 }
@@ -83,7 +91,12 @@ func Decode(data []byte) (*Record, error) {
 	if err != nil {
 		return nil, (*Record)(nil).invalid(err.Error())
 	}
-	d := json.NewDecoder(bytes.NewReader(canonical))
+	return decodeStored(canonical)
+}
+
+// decodeStored is Decode for canonical JSON alone, of which every byte counts.
+func decodeStored(data []byte) (*Record, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	r := new(Record)
 	if err := d.Decode(r); err != nil {
@@ -92,35 +105,22 @@ func Decode(data []byte) (*Record, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	again, err := r.canonical()
+	canonical, err := r.canonical()
 	switch {
 	case err != nil:
 		return nil, err
-	case !bytes.Equal(again, canonical):
+	case !bytes.Equal(canonical, data):
 		return nil, r.invalid("members are missing, null, empty where they can be left out, or written otherwise")
-	}
-	if same, err := r.authentic(); err != nil || !same {
+	case r.hashOf(canonical) != r.ContentHash:
 		return nil, r.invalid("its content is not that of its contentHash")
 	}
 	return r, nil
 }
 
-// decodeStored is Decode for what a ledger has stored, of which every byte counts.
-func decodeStored(data []byte) (*Record, error) {
-	r, err := Decode(data)
-	if err != nil {
-		return nil, err
-	}
-	if again, err := r.canonical(); err != nil || !bytes.Equal(again, data) {
-		return nil, r.invalid("it is not stored in canonical form")
-	}
-	return r, nil
-}
-
 // authentic reports whether the content is that of ContentHash.
-func (r *Record) authentic() (bool, error) {
+func (r *Record) authentic() bool {
 	hash, err := r.Hash()
-	return hash == r.ContentHash, err
+	return err == nil && hash == r.ContentHash
 }
 
 // exactly returns JSON whose numbers canonical JSON can hold: it has those of IEEE 754 only, so

@@ -20,7 +20,9 @@ const ParentLabel = "pawl.record.parent"
 // Runs is what [From] has to know of runs. A [dispatcher.Dispatcher] is one, whatever its state,
 // for the runs in its store: also for those of other graphs.
 type Runs interface {
+	// Store returns the store that has the logs.
 	Store() checkpoint.Store
+	// Open tells where a run stands, and changes nothing.
 	Open(ctx context.Context, run string) (*dispatcher.Opened, error)
 }
 
@@ -46,11 +48,11 @@ type Options struct {
 // From makes the record of a run as it stands, live or at rest, and runs nothing. It is a reading
 // of the log: equal logs and options give equal records. What was voided, or abandoned when the
 // run was rewound, does not count; but an effect has happened even if what it was done for was
-// abandoned, so it stays, marked as that. Of a log that was trimmed or is a fork's the record tells what is
-// still there ([Source]). It has at most 1000 actions, the last ones.
+// abandoned, so it stays, marked as that. Of a log that was trimmed or is a fork's the record tells
+// what is still there ([Source]). It has at most 1000 actions, the last ones.
 //
-// The record is sealed, and kept nowhere: see [Ledger.Create]. The errors are those of Open and of the store, [*ArgumentError] and
-// [*InvalidError].
+// The record is sealed, and kept nowhere: see [Ledger.Create]. The errors are those of Open and of
+// the store, [*ArgumentError] and [*InvalidError].
 func From(ctx context.Context, d Runs, run string, o Options) (*Record, error) {
 	switch {
 	case ctx == nil:
@@ -197,7 +199,7 @@ func (t *telling) block(r *Record) {
 		r.Blockers = put(r.Blockers, Blocker{
 			ID: id, Description: description, Severity: severity, Needs: needs,
 			ReportedBy: Automatic, ReportedAt: r.LastModifiedAt,
-		}, func(b *Blocker) string { return b.ID })
+		})
 	}
 	for _, e := range t.opened.InDoubt() {
 		add("doubt:"+e.ID, "nobody knows what came of effect "+e.String(), "high", e.Advice)
@@ -242,17 +244,6 @@ func (t *telling) rest(r *Record) {
 		p.RequiredAuthority, p.SafeToAutoExecute = dag.Human, false
 	}
 	r.ResumePoints = append(r.ResumePoints, p)
-}
-
-// put adds an item, or has it take the place of the one of its id.
-func put[T any](list []T, item T, id func(*T) string) []T {
-	for i := range list {
-		if id(&list[i]) == id(&item) {
-			list[i] = item
-			return list
-		}
-	}
-	return append(list, item)
 }
 
 // read reads the log of a run up to an entry.

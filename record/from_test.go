@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/record"
@@ -186,6 +187,33 @@ func TestRecordOfAQuestionThatEnds(t *testing.T) {
 	done(t, d.Skip(t.Context(), "r", "", dispatcher.Author("ann")))
 	q = from(t, d, "r", record.Options{}).QuestionsForUser[0]
 	same(t, "skipped", []any{q.Status, q.AnsweredBy}, []any{"skipped", ann})
+}
+
+// A wait of package continuation says what it is and who may end it, and its record who did.
+func TestRecordOfAWait(t *testing.T) {
+	d := inquire(t, newStore(), []string{"refund"}, func(ctx context.Context, q *Inquiry) error {
+		_, err := continuation.Await[string](ctx, "approval", continuation.Wait{
+			Kind: continuation.KindApproval, Key: "refund-7", Question: "Refund 40?", Authority: dag.Human,
+		})
+		return err
+	})
+	_, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	r := from(t, d, "r", record.Options{})
+	q := r.QuestionsForUser[0]
+	same(t, "open", []any{q.Type, q.Question, q.RequiredAuthority, q.ExpiresAt > 0, r.ResumePoints[0].RequiredAuthority},
+		[]any{"approval", "Refund 40?", dag.Human, true, dag.Human})
+
+	rt, err := continuation.New(d, continuation.Options{})
+	done(t, err)
+	_, err = rt.Trigger(t.Context(), continuation.Trigger{
+		ID: "1", Key: "refund-7", Kind: continuation.KindApproval, Decision: continuation.Approved,
+		Actor: continuation.Actor{ID: "ann", Authority: dag.Human}, Payload: []byte(`"fine"`),
+	})
+	done(t, err)
+	r = from(t, d, "r", record.Options{})
+	q = r.QuestionsForUser[0]
+	same(t, "answered", []any{q.Status, q.Answer, q.AnsweredBy, r.Task.Status}, []any{"answered", "approved: fine", ann, "completed"})
 }
 
 // Numbers that canonical JSON can't hold become strings: nothing is rounded in silence.

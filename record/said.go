@@ -30,7 +30,7 @@ func (t *telling) noted(r *Record, n *noted) {
 			r.Learnings = put(r.Learnings, Learning{
 				ID: l.ID, Content: l.Content, Source: cmp.Or(l.Source, by.ID), Confidence: l.Confidence,
 				LearnedBy: by, LearnedAt: at,
-			}, func(l *Learning) string { return l.ID })
+			})
 		}
 	case dag.NoteBlocker:
 		var b dag.Blocker
@@ -38,12 +38,12 @@ func (t *telling) noted(r *Record, n *noted) {
 			r.Blockers = put(r.Blockers, Blocker{
 				ID: b.ID, Description: b.Description, Severity: b.Severity, Needs: b.Needs,
 				Resolved: b.Resolved, ReportedBy: by, ReportedAt: at,
-			}, func(b *Blocker) string { return b.ID })
+			})
 		}
 	case dag.NoteInvariant:
 		var i dag.Invariant
 		if json.Unmarshal(n.Value, &i) == nil && i.ID != "" {
-			r.Invariants = put(r.Invariants, Invariant(i), func(i *Invariant) string { return i.ID })
+			r.Invariants = put(r.Invariants, Invariant(i))
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (t *telling) decided(r *Record, said *dag.Decision, by Author, at int64) {
 			d.Variants = append(d.Variants, was.variant())
 		}
 	}
-	r.Decisions = put(r.Decisions, d, func(d *Decision) string { return d.ID })
+	r.Decisions = put(r.Decisions, d)
 }
 
 // variant is the decision as one that another has taken the place of.
@@ -131,12 +131,43 @@ func (t *telling) closed(a *asked) Question {
 		by = t.who(a.answer.By)
 	}
 	q.AnsweredBy, q.Answer = &by, text(a.answer.Value)
+	if new(Question).awaits(a.Question) {
+		q.triggered(a.answer.Value)
+	}
 	return q
+}
+
+// triggered reads the answer to a wait of package continuation: who pulled the trigger, what was
+// decided, and what came with it.
+func (q *Question) triggered(raw json.RawMessage) {
+	var answer struct {
+		Trigger struct {
+			Actor struct {
+				ID        string
+				Authority dag.Authority
+			}
+			Decision string
+		}
+		Payload json.RawMessage
+	}
+	if json.Unmarshal(raw, &answer) != nil {
+		return
+	}
+	q.Answer = answer.Trigger.Decision
+	if said := text(answer.Payload); len(answer.Payload) > 0 && said != "" && said != "null" {
+		q.Answer = strings.TrimPrefix(q.Answer+": "+said, ": ")
+	}
+	switch by := answer.Trigger.Actor; by.Authority {
+	case dag.Human, dag.Agent, dag.System:
+		q.AnsweredBy = &Author{Type: by.Authority, ID: cmp.Or(by.ID, "unknown")}
+	}
 }
 
 // question is what an interrupt asks. The JSON of a question may be anything: a text, or an
 // object that says more, of which the members are read that are known.
-func question(id, path string, kind dispatcher.InterruptKind, key, reason string, raw json.RawMessage) Question {
+func question(
+	id, path string, kind dispatcher.InterruptKind, key, reason string, raw json.RawMessage,
+) Question {
 	q := Question{
 		ID: id, Type: AskQuestion, Question: text(raw), Context: "visit " + path, Status: QuestionOpen,
 		RequiredAuthority: AnyAuthority,

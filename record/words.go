@@ -76,7 +76,7 @@ const (
 	TimeoutAbort    TimeoutPolicy = "abort"    // it is denied
 	TimeoutEscalate TimeoutPolicy = "escalate" // from then on a person has to approve
 	TimeoutContinue TimeoutPolicy = "continue" // it is approved, unless a person has to
-	TimeoutRetry    TimeoutPolicy = "retry"    // it is waited for as long once more, and its questions are asked again
+	TimeoutRetry    TimeoutPolicy = "retry"    // its questions are asked again
 )
 
 // An ApprovalStatus says whether a resume point may be gone on from.

@@ -1,0 +1,361 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/record"
+)
+
+// Of two who change the same version one is first. The other is told what is there now, and
+// nothing of the record forks in silence.
+func TestLife12OneOfTwoWritersIsFirst(t *testing.T) {
+	b := newBook(t)
+	v := b.create(t, draft("r"))
+	set := func(goal string) func(*record.Record) error {
+		return func(r *record.Record) error { r.Task.Goal = goal; return nil }
+	}
+	won, err := b.Update(t.Context(), "r", v.Record.ContentHash, set("run"), bot)
+	done(t, err)
+	err = b.unchanged(t, func() error {
+		_, err := b.Update(t.Context(), "r", v.Record.ContentHash, set("sit"), ann)
+		return err
+	})
+	var conflict *record.ConflictError
+	if !errors.As(err, &conflict) || !errors.Is(err, record.ErrConflict) || show(conflict.Head) != show(won.Record) {
+		t.Errorf("the second writer is told %v", err)
+	}
+
+	writers, results := 8, make(chan error, 8)
+	var together sync.WaitGroup
+	for i := range writers {
+		together.Go(func() { // ends with its one update
+			l, err := record.NewLedger(b.store, record.LedgerOptions{})
+			if err == nil {
+				_, err = l.Update(t.Context(), "r", won.Record.ContentHash, set(fmt.Sprint(i)), bot)
+			}
+			results <- err
+		})
+	}
+	together.Wait()
+	won = nil
+	for range writers {
+		switch err := <-results; {
+		case err == nil && won == nil:
+			won, err = b.Get(t.Context(), "r")
+			done(t, err)
+		case err == nil:
+			t.Error("two writers were first")
+		case !errors.As(err, &conflict) || conflict.Head.ParentCRHash == "":
+			t.Error(err)
+		}
+	}
+	if won == nil || won.Number != 3 || won.Unverified != "" {
+		t.Errorf("in the end it is %+v", won)
+	}
+}
+
+// A decision that only people may override: an agent is refused, and a person is not; what was
+// decided stays as a variant, and who decided otherwise is told.
+func TestLife13OverridesNeedAuthority(t *testing.T) {
+	b := newBook(t)
+	b.create(t, draft("r"))
+	err := b.unchanged(t, func() error {
+		_, err := b.Override(t.Context(), "r", "way", "right", "dry", bot)
+		return err
+	})
+	if !errors.Is(err, record.ErrAuthority) {
+		t.Errorf("an agent: %v", err)
+	}
+	v, err := b.Override(t.Context(), "r", "way", "right", "dry", ann)
+	done(t, err)
+	d := v.Record.Decisions[0]
+	same(t, "decision", []any{v.Number, d.Description, d.Rationale, d.Status, d.MadeBy, v.Record.LastModifiedBy},
+		[]any{2, "right", "dry", dag.Accepted, ann, ann})
+	same(t, "variants", d.Variants, []record.Variant{{Author: bot, Decision: "left", Rationale: "short", Status: dag.Tentative}})
+
+	contested, err := record.NewLedger(b.store, record.LedgerOptions{Overridden: dag.Contested})
+	done(t, err)
+	v, err = contested.Override(t.Context(), "r", "way", "ahead", "", ann)
+	done(t, err)
+	same(t, "by another policy", []any{v.Record.Decisions[0].Status, len(v.Record.Decisions[0].Variants)}, []any{dag.Contested, 2})
+}
+
+// An open question blocks its point until it is answered or skipped, which happens once. After it
+// has expired the point's policy says what comes.
+func TestLife17QuestionsBlockTheirPoint(t *testing.T) {
+	for name, end := range map[string]func(b *book) (*record.Version, error){
+		"answered": func(b *book) (*record.Version, error) { return b.Answer(t.Context(), "r", "q", "yes", ann) },
+		"skipped":  func(b *book) (*record.Version, error) { return b.Skip(t.Context(), "r", "q", ann) },
+	} {
+		b := newBook(t)
+		b.create(t, asks("r", record.ResumePoint{}, 0))
+		if err := b.unchanged(t, func() error { _, err := b.Approve(t.Context(), "r", "p", ann); return err }); !errors.Is(err, record.ErrBlocked) {
+			t.Errorf("approved while it is open: %v", err)
+		}
+		v, err := end(b)
+		done(t, err)
+		q := v.Record.QuestionsForUser[0]
+		same(t, name, []any{q.Status, q.AnsweredBy, q.AnsweredAt}, []any{name, ann, 1_000_000})
+		if err := b.unchanged(t, func() error { _, err := b.Answer(t.Context(), "r", "q", "no", ann); return err }); !errors.Is(err, record.ErrSettled) {
+			t.Errorf("%s, and answered: %v", name, err)
+		}
+		v, err = b.Approve(t.Context(), "r", "p", ann)
+		done(t, err)
+		same(t, "approved", []any{v.Record.ResumePoints[0].ApprovalStatus, v.Record.ResumePoints[0].ApprovedBy}, []any{"approved", ann})
+		if err := b.unchanged(t, func() error { _, err := b.Deny(t.Context(), "r", "p", "no", ann); return err }); !errors.Is(err, record.ErrSettled) {
+			t.Errorf("approved, and denied: %v", err)
+		}
+	}
+
+	for policy, want := range map[record.TimeoutPolicy][]any{
+		record.TimeoutAbort:    {"denied", "any", record.Automatic, 1},
+		record.TimeoutEscalate: {"pending", "human", nil, 1},
+		record.TimeoutContinue: {"auto-approved", "any", record.Automatic, 1},
+		record.TimeoutRetry:    {"pending", "any", nil, 2},
+	} {
+		b := newBook(t)
+		b.create(t, asks("r", record.ResumePoint{OnTimeout: policy}, 2_000_000))
+		if v, err := b.Expire(t.Context(), "r"); err != nil || v.Number != 1 {
+			t.Errorf("%s: before the time: %+v, %v", policy, v, err)
+		}
+		b.now = time.UnixMilli(2_000_000)
+		for what, refused := range map[string]func() error{
+			"answered": func() error { _, err := b.Answer(t.Context(), "r", "q", "late", ann); return err },
+			"approved": func() error { _, err := b.Approve(t.Context(), "r", "p", ann); return err },
+		} {
+			if err := b.unchanged(t, refused); !errors.Is(err, record.ErrExpired) && !errors.Is(err, record.ErrBlocked) {
+				t.Errorf("%s: %s too late: %v", policy, what, err)
+			}
+		}
+		v, err := b.Expire(t.Context(), "r")
+		done(t, err)
+		p := v.Record.ResumePoints[0]
+		same(t, string(policy), []any{p.ApprovalStatus, p.RequiredAuthority, p.ApprovedBy, len(v.Record.QuestionsForUser)}, want)
+		same(t, "question", []any{v.Record.QuestionsForUser[0].Status, v.Record.LastModifiedBy}, []any{"expired", record.Automatic})
+		if again, err := b.Expire(t.Context(), "r"); err != nil || again.Number != v.Number {
+			t.Errorf("%s: expired twice: %+v, %v", policy, again, err)
+		}
+		if policy == record.TimeoutRetry {
+			q := v.Record.QuestionsForUser[1]
+			same(t, "asked again", []any{q.ID, q.Status, q.ExpiresAt}, []any{"q~2", "open", 3_000_000})
+			_, err := b.Answer(t.Context(), "r", "q~2", "yes", ann)
+			done(t, err)
+			_, err = b.Approve(t.Context(), "r", "p", bot)
+			done(t, err)
+		}
+	}
+}
+
+// What needs a person is never gone on from without one: not because it is said to be safe, nor
+// because its time is over. What anybody may do, and is safe, the system does.
+func TestLife18SafeIsNoAuthority(t *testing.T) {
+	b := newBook(t)
+	r := asks("r", record.ResumePoint{RequiredAuthority: dag.Human, SafeToAutoExecute: true, OnTimeout: record.TimeoutContinue}, 2_000_000)
+	r.ResumePoints = append(r.ResumePoints,
+		record.ResumePoint{ID: "safe", RequiredAuthority: record.AnyAuthority, SafeToAutoExecute: true, OnTimeout: record.TimeoutAbort, ApprovalStatus: record.ApprovalPending},
+		record.ResumePoint{ID: "unsafe", RequiredAuthority: record.AnyAuthority, OnTimeout: record.TimeoutAbort, ApprovalStatus: record.ApprovalPending},
+		record.ResumePoint{ID: "agent", RequiredAuthority: dag.Agent, SafeToAutoExecute: true, OnTimeout: record.TimeoutAbort, ApprovalStatus: record.ApprovalPending})
+	b.create(t, r)
+	_, err := b.Answer(t.Context(), "r", "q", "yes", ann)
+	done(t, err)
+	for _, point := range []string{"p", "unsafe", "agent"} {
+		if err := b.unchanged(t, func() error { _, err := b.AutoApprove(t.Context(), "r", point); return err }); !errors.Is(err, record.ErrAuthority) {
+			t.Errorf("%s: %v", point, err)
+		}
+	}
+	v, err := b.AutoApprove(t.Context(), "r", "safe")
+	done(t, err)
+	p := v.Record.ResumePoints[1]
+	same(t, "safe", []any{p.ApprovalStatus, p.ApprovedBy, p.ApprovedBy.Type}, []any{"auto-approved", record.Automatic, dag.System})
+	for _, by := range []record.Author{bot, cron} {
+		if err := b.unchanged(t, func() error { _, err := b.Approve(t.Context(), "r", "p", by); return err }); !errors.Is(err, record.ErrAuthority) {
+			t.Errorf("%s: %v", by, err)
+		}
+	}
+	_, err = b.Approve(t.Context(), "r", "agent", bot)
+	done(t, err)
+
+	b.create(t, asks("late", record.ResumePoint{RequiredAuthority: dag.Human, SafeToAutoExecute: true, OnTimeout: record.TimeoutContinue}, 2_000_000))
+	b.now = time.UnixMilli(3_000_000)
+	v, err = b.Expire(t.Context(), "late")
+	done(t, err)
+	same(t, "late", []any{v.Record.ResumePoints[0].ApprovalStatus, v.Record.QuestionsForUser[0].Status}, []any{"pending", "expired"})
+}
+
+// A point that nobody was asked about times out as well, counted from when it came to be.
+func TestPointWithoutQuestionsTimesOut(t *testing.T) {
+	b := newBook(t)
+	r := asks("r", record.ResumePoint{OnTimeout: record.TimeoutRetry, TimeoutMs: 500}, 0)
+	r.QuestionsForUser = nil
+	b.create(t, r)
+	b.now = time.UnixMilli(1_000_499)
+	if v, err := b.Expire(t.Context(), "r"); err != nil || v.Number != 1 {
+		t.Fatalf("too early: %+v, %v", v, err)
+	}
+	b.now = time.UnixMilli(1_000_500)
+	v, err := b.Expire(t.Context(), "r")
+	done(t, err)
+	same(t, "point", []any{v.Number, v.Record.ResumePoints[0].RequiredAuthority}, []any{2, dag.Human})
+	if v, err := b.Expire(t.Context(), "r"); err != nil || v.Number != 2 {
+		t.Errorf("a second time: %+v, %v", v, err)
+	}
+}
+
+// An update does not do what has a verb and an authority of its own, and what is refused, by the
+// ledger or by who makes the change, has changed nothing.
+func TestUpdateDecidesNothing(t *testing.T) {
+	b := newBook(t)
+	r := asks("r", record.ResumePoint{RequiredAuthority: dag.Human}, 0)
+	r.ToolEffects = []record.ToolEffect{{ID: "e", ToolName: "t", Status: record.EffectDone}, {ID: "doubt", ToolName: "t", Status: record.EffectInDoubt}}
+	v := b.create(t, r)
+	mine := errors.New("mine")
+	for name, change := range map[string]func(*record.Record) error{
+		"answers":          func(r *record.Record) error { r.QuestionsForUser[0].Status = record.QuestionAnswered; return nil },
+		"takes a question": func(r *record.Record) error { r.QuestionsForUser = nil; return nil },
+		"adds an answered one": func(r *record.Record) error {
+			q := r.QuestionsForUser[0]
+			q.ID, q.Status = "q2", record.QuestionSkipped
+			r.QuestionsForUser = append(r.QuestionsForUser, q)
+			return nil
+		},
+		"approves":       func(r *record.Record) error { r.ResumePoints[0].ApprovalStatus = record.ApprovalGiven; return nil },
+		"weakens a gate": func(r *record.Record) error { r.ResumePoints[0].RequiredAuthority = record.AnyAuthority; return nil },
+		"takes a point":  func(r *record.Record) error { r.ResumePoints = nil; return nil },
+		"adds an approved one": func(r *record.Record) error {
+			p := r.ResumePoints[0]
+			p.ID, p.ApprovalStatus = "p2", record.ApprovalGiven
+			r.ResumePoints = append(r.ResumePoints, p)
+			return nil
+		},
+		"decides otherwise": func(r *record.Record) error { r.Decisions[0].Description = "right"; return nil },
+		"takes a decision":  func(r *record.Record) error { r.Decisions = nil; return nil },
+		"takes an effect":   func(r *record.Record) error { r.ToolEffects = r.ToolEffects[1:]; return nil },
+		"changes an effect": func(r *record.Record) error { r.ToolEffects[0].Reversible = true; return nil },
+		"is not valid":      func(r *record.Record) error { r.Task.Status = "lost"; return nil },
+		"fails":             func(r *record.Record) error { r.Task.Goal = "half"; return mine },
+	} {
+		if err := b.unchanged(t, func() error { _, err := b.Update(t.Context(), "r", v.Record.ContentHash, change, ann); return err }); err == nil {
+			t.Errorf("%s: done", name)
+		}
+	}
+	next, err := b.Update(t.Context(), "r", v.Record.ContentHash, func(r *record.Record) error {
+		r.Decisions[0].Status = dag.Accepted // it was tentative, and its maker's
+		r.ToolEffects[1].Status = record.EffectDone
+		r.Task.Status, r.ID, r.MerkleRoot = record.TaskCompleted, "another", "x"
+		return nil
+	}, bot)
+	done(t, err)
+	same(t, "what may be changed", []any{next.Record.ID, next.Record.Decisions[0].Status, next.Record.ParentCRHash, next.Number},
+		[]any{"r", dag.Accepted, v.Record.ContentHash, 2})
+	same(t, "nothing", b.learnNothing(t, next), 2)
+}
+
+// learnNothing is the number of the version after an update that changes nothing.
+func (b *book) learnNothing(t *testing.T, v *record.Version) int {
+	t.Helper()
+	again, err := b.Update(t.Context(), v.Record.ID, v.Record.ContentHash, func(*record.Record) error { return nil }, ann)
+	done(t, err)
+	return again.Number
+}
+
+// What a call can't work with is refused before anything happens.
+func TestLedgerRefuses(t *testing.T) {
+	b := newBook(t)
+	b.create(t, asks("r", record.ResumePoint{}, 0))
+	nobody := record.Author{}
+	var none context.Context
+	var bad *record.ArgumentError
+	for name, call := range map[string]func() error{
+		"create nothing":  func() error { _, err := b.Create(t.Context(), nil, ann); return err },
+		"create, nobody":  func() error { _, err := b.Create(t.Context(), draft("x"), nobody); return err },
+		"update nothing":  func() error { _, err := b.Update(t.Context(), "r", "", nil, ann); return err },
+		"answer, nobody":  func() error { _, err := b.Answer(t.Context(), "r", "q", "a", nobody); return err },
+		"no context":      func() error { _, err := b.Get(none, "r"); return err },
+		"a strategy":      func() error { _, err := b.Merge(t.Context(), "r", "r", "best", ann); return err },
+		"no root":         func() error { _, err := b.Verify(t.Context(), "r", record.Root{}); return err },
+		"advance nothing": func() error { _, err := b.Advance(t.Context(), "r", nil, ann); return err },
+		"advance another": func() error { _, err := b.Advance(t.Context(), "r", full(t), ann); return err },
+		"no writer":       func() error { return b.Export(t.Context(), "r", nil) },
+		"no reader":       func() error { _, err := b.Import(t.Context(), nil); return err },
+		"hand over nil":   func() error { _, err := record.HandOver(nil, "p", b.now); return err },
+		"diff nil":        func() error { _, err := record.Diff(nil, draft("r")); return err },
+		"no store":        func() error { _, err := record.NewLedger(nil, record.LedgerOptions{}); return err },
+		"a policy": func() error {
+			_, err := record.NewLedger(b.store, record.LedgerOptions{Overridden: dag.Rejected})
+			return err
+		},
+	} {
+		if err := b.unchanged(t, call); !errors.As(err, &bad) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, call := range map[string]func() error{
+		"no record":   func() error { _, err := b.Get(t.Context(), "x"); return err },
+		"no hash":     func() error { _, err := b.GetByHash(t.Context(), "x"); return err },
+		"no question": func() error { _, err := b.Answer(t.Context(), "r", "x", "a", ann); return err },
+		"no point":    func() error { _, err := b.Approve(t.Context(), "r", "x", ann); return err },
+		"no decision": func() error { _, err := b.Override(t.Context(), "r", "x", "a", "", ann); return err },
+		"no other":    func() error { _, err := b.Merge(t.Context(), "r", "x", record.PreferA, ann); return err },
+	} {
+		if err := b.unchanged(t, call); !errors.Is(err, record.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := b.unchanged(t, func() error { _, err := b.Create(t.Context(), draft("r"), ann); return err }); !errors.Is(err, record.ErrExists) {
+		t.Errorf("an id twice: %v", err)
+	}
+	bogus := draft("x")
+	bogus.Task.Status = "lost"
+	var invalid *record.InvalidError
+	if err := b.unchanged(t, func() error { _, err := b.Create(t.Context(), bogus, ann); return err }); !errors.As(err, &invalid) {
+		t.Errorf("no record: %v", err)
+	}
+}
+
+// A reader sees every version once, those that are there and those that come, and comes back
+// where it was.
+func TestSubscribe(t *testing.T) {
+	for name, wrap := range map[string]func(checkpoint.Store) checkpoint.Store{
+		"told":  func(s checkpoint.Store) checkpoint.Store { return s },
+		"looks": func(s checkpoint.Store) checkpoint.Store { return struct{ checkpoint.Store }{s} },
+	} {
+		subscribes(t, name, wrap)
+	}
+	for _, err := range newBook(t).Subscribe(t.Context(), "x", 0) {
+		if !errors.Is(err, record.ErrNotFound) {
+			t.Errorf("no record: %v", err)
+		}
+	}
+}
+
+func subscribes(t *testing.T, name string, wrap func(checkpoint.Store) checkpoint.Store) {
+	t.Helper()
+	b := newBook(t)
+	all := b.versions(t, "r", 2)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	defer cancel(nil)
+	var seen []int
+	for v, err := range ledgerOver(t, wrap(b.store), nil).Subscribe(ctx, "r", 1) {
+		if err != nil {
+			if !errors.Is(err, enough) {
+				t.Errorf("%s: ends with %v", name, err)
+			}
+			break
+		}
+		seen = append(seen, v.Number)
+		if len(seen) < 3 {
+			all = append(all, b.learn(t, all[len(all)-1], fmt.Sprint(len(seen))))
+		} else {
+			cancel(enough)
+		}
+	}
+	same(t, name, seen, []int{2, 3, 4})
+}

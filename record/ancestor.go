@@ -1,0 +1,209 @@
+package record
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// GetByHash returns the version of a content hash, of whichever record it is. One that can be
+// read, though it or one before it is broken, is [Version.Unverified]; one that is known to have
+// been there and can't be read is a [*BrokenError]. It may have to read all records of the store.
+func (l *Ledger) GetByHash(ctx context.Context, hash string) (*Version, error) {
+	if err := needContext(ctx, "GetByHash"); err != nil {
+		return nil, err
+	}
+	w := l.walk()
+	v, err := w.find(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	if v != nil {
+		return v, nil
+	}
+	for _, c := range w.chains {
+		for i := 1; i < len(c.all); i++ {
+			if c.all[i-1].Record == nil && c.all[i].Record != nil && c.all[i].Record.ParentCRHash == hash {
+				return nil, &BrokenError{c.id, i, "the version of this hash can't be read"}
+			}
+		}
+	}
+	return nil, fmt.Errorf("%w: no version of the hash %.64q", ErrNotFound, hash)
+}
+
+// Ancestors returns the versions that the one of a content hash has gone on from, nearest first:
+// its parent, the other parent of a merge, and so on, of whichever records they are. It ends
+// where a parent is not in the store.
+func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) {
+	if err := needContext(ctx, "Ancestors"); err != nil {
+		return nil, err
+	}
+	w := l.walk()
+	v, err := w.find(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	if v == nil {
+		return nil, fmt.Errorf("%w: no version of the hash %.64q", ErrNotFound, hash)
+	}
+	all, err := w.ancestors(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	var versions []Version
+	for _, a := range all[1:] {
+		versions = append(versions, *a.Version)
+	}
+	return versions, nil
+}
+
+// Merge adds to record a a version that is merged of its last one and that of b, over their nearest
+// common ancestor, as [Merge] says: with both as parents. With [Manual], conflicts are a
+// [*MergeError] and nothing is written. If b's last version is a's, or an ancestor of it, there is
+// nothing to merge: a's last version is returned, and none is added.
+func (l *Ledger) Merge(ctx context.Context, a, b string, s Strategy, by Author) (*Version, error) {
+	if err := l.needs(ctx, "Merge", by); err != nil {
+		return nil, err
+	}
+	if _, _, err := Merge(nil, &Record{}, &Record{}, s); err != nil {
+		return nil, err
+	}
+	return l.write(ctx, a, by, func(c *chain) (*Record, error) {
+		w := l.walk()
+		w.chains[a] = c
+		other, err := l.whole(ctx, "Merge", b)
+		if err != nil {
+			return nil, err
+		}
+		w.chains[b] = other
+		mine, theirs := &c.all[len(c.all)-1], &other.all[len(other.all)-1]
+		base, err := w.common(ctx, mine, theirs)
+		if err != nil {
+			return nil, err
+		}
+		if base != nil && base.ContentHash == theirs.Record.ContentHash {
+			return nil, nil
+		}
+		merged, conflicts, err := Merge(base, mine.Record, theirs.Record, s)
+		if err != nil {
+			return nil, err
+		}
+		if merged == nil {
+			return nil, &MergeError{conflicts}
+		}
+		merged.MergedCRHash = theirs.Record.ContentHash
+		return merged, nil
+	})
+}
+
+// A walker follows the parents of versions from record to record.
+type walker struct {
+	l       *Ledger
+	chains  map[string]*chain
+	scanned bool // chains has all records of the store
+}
+
+func (l *Ledger) walk() *walker { return &walker{l: l, chains: map[string]*chain{}} }
+
+// find is the version of a content hash, nil if there is none.
+func (w *walker) find(ctx context.Context, hash string) (*Version, error) {
+	for {
+		for _, c := range w.chains {
+			if v := c.version(hash); v != nil {
+				return v, nil
+			}
+		}
+		if w.scanned {
+			return nil, nil
+		}
+		if err := w.scan(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (w *walker) scan(ctx context.Context) error {
+	f := checkpoint.Filter{Graph: logGraph}
+	for {
+		page, err := w.l.store.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, info := range page {
+			f.After = info.Run
+			id, ours := info.Labels[logGraph]
+			if w.chains[id] != nil || !ours || info.Run != logPrefix+id {
+				continue
+			}
+			if w.chains[id], err = w.l.load(ctx, id); err != nil {
+				return err
+			}
+		}
+		if len(page) < f.Page() {
+			w.scanned = true
+			return nil
+		}
+	}
+}
+
+// An ancestor is a version at a distance.
+type ancestor struct {
+	*Version
+	distance int
+}
+
+// ancestors are a version and all that it has gone on from, nearest first.
+func (w *walker) ancestors(ctx context.Context, v *Version) ([]ancestor, error) {
+	all := []ancestor{{v, 0}}
+	seen := map[string]bool{v.Record.ContentHash: true}
+	for i := 0; i < len(all); i++ {
+		for _, parent := range []string{all[i].Record.ParentCRHash, all[i].Record.MergedCRHash} {
+			if parent == "" || seen[parent] {
+				continue
+			}
+			seen[parent] = true
+			p, err := w.find(ctx, parent)
+			if err != nil {
+				return nil, err
+			}
+			if p != nil {
+				all = append(all, ancestor{p, all[i].distance + 1})
+			}
+		}
+	}
+	return all, nil
+}
+
+// common is the nearest version that two have in common, nil if there is none. Of several that
+// are as near, the one of the smallest hash counts, whichever of the two is asked about first.
+func (w *walker) common(ctx context.Context, a, b *Version) (*Record, error) {
+	of, err := w.ancestors(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	distance := map[string]int{}
+	for _, x := range of {
+		distance[x.Record.ContentHash] = x.distance
+	}
+	others, err := w.ancestors(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	var nearest *Version
+	best := 0
+	for _, y := range others {
+		x, both := distance[y.Record.ContentHash]
+		if d := x + y.distance; both && (nearest == nil || d < best ||
+			d == best && y.Record.ContentHash < nearest.Record.ContentHash) {
+			nearest, best = y.Version, d
+		}
+	}
+	switch {
+	case nearest == nil:
+		return nil, nil
+	case nearest.Unverified != "":
+		return nil, w.chains[nearest.Record.ID].broken
+	}
+	return nearest.Record, nil
+}

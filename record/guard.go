@@ -1,0 +1,60 @@
+package record
+
+import (
+	"fmt"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// guard returns an error unless an author may make next of was by an update: what others decide
+// is not decided by it, and nothing that somebody relies on goes.
+func guard(was, next *Record, by Author) error {
+	was = was.Clone()
+	was.plain()
+	next.plain()
+	for i := range was.Decisions {
+		d := &was.Decisions[i]
+		now := find(next.Decisions, d.ID)
+		if now != nil && (say(now) == say(d) || d.Status == dag.Tentative && d.MadeBy == by && now.MadeBy == by) {
+			continue
+		}
+		return was.refuse(fmt.Sprintf("decision %q", d.ID), ErrAuthority, "an update does not change it: use Override")
+	}
+	for i := range was.QuestionsForUser {
+		q := &was.QuestionsForUser[i]
+		if now := find(next.QuestionsForUser, q.ID); now == nil || say(now) != say(q) {
+			return was.refuse(fmt.Sprintf("question %q", q.ID), ErrAuthority, "an update does not change it: use Answer or Skip")
+		}
+	}
+	for i := range was.ResumePoints {
+		p := &was.ResumePoints[i]
+		if now := find(next.ResumePoints, p.ID); now == nil || say(now) != say(p) {
+			return was.refuse(fmt.Sprintf("resume point %q", p.ID), ErrAuthority, "an update does not change it: use Approve or Deny")
+		}
+	}
+	for i := range was.ToolEffects {
+		e := &was.ToolEffects[i]
+		now := find(next.ToolEffects, e.ID)
+		if now == nil || say(now) != say(e) && e.Status != EffectInDoubt {
+			return was.refuse(fmt.Sprintf("effect %q", e.ID), ErrSettled, "what has happened is not changed: add another effect")
+		}
+	}
+	return fresh(was, next)
+}
+
+// fresh returns an error unless what is new in next has still to be decided.
+func fresh(was, next *Record) error {
+	for i := range next.QuestionsForUser {
+		q := &next.QuestionsForUser[i]
+		if find(was.QuestionsForUser, q.ID) == nil && (q.Status != QuestionOpen || q.AnsweredBy != nil) {
+			return was.refuse(fmt.Sprintf("question %q", q.ID), ErrAuthority, "a new one is open: add it so, and use Answer or Skip")
+		}
+	}
+	for i := range next.ResumePoints {
+		p := &next.ResumePoints[i]
+		if find(was.ResumePoints, p.ID) == nil && (p.ApprovalStatus != ApprovalPending || p.ApprovedBy != nil) {
+			return was.refuse(fmt.Sprintf("resume point %q", p.ID), ErrAuthority, "a new one is pending: add it so, and use Approve")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// StaleAfter is how old a record may be before [HandOver] warns of its age.
+const StaleAfter = 24 * time.Hour
+
+// Work is what somebody takes over: a run of another graph, another program, or a person.
+type Work struct {
+	Record *Record     // a copy; what the input of a new run is made of
+	Point  ResumePoint // where to go on
+	// Open are questions that nobody has answered. None blocks the point.
+	Open []Question
+	// Done are effects that have happened, or may have: they are not to be done again. Those that
+	// are replayable may be, under their keys.
+	Done []ToolEffect
+	// Warnings tell what somebody should look at before going on: that the record is old, that
+	// blockers stand, that effects are in doubt, and what has to be true first.
+	Warnings []string
+}
+
+// HandOver says how to go on from a resume point of a record, if that was approved and no question
+// blocks it: else a [*RefusedError] that wraps ErrNotApproved, ErrBlocked or ErrNotFound. The
+// record has to be sealed, and is verified: [*InvalidError]. It writes nothing.
+//
+//	work, err := record.HandOver(version.Record, point, time.Now())
+//	res, err := other.Start(ctx, "inquiry-43", begin(work), dispatcher.Labels(work.Labels()))
+//
+// The record of a run that has the labels names this one as its parent.
+func HandOver(r *Record, point string, now time.Time) (*Work, error) {
+	if r == nil {
+		return nil, &ArgumentError{"HandOver", "record", "is nil: give one of Ledger.Get, Decode or From"}
+	}
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	if !r.authentic() {
+		return nil, r.invalid("its content is not that of its contentHash: Seal it, or get it again")
+	}
+	item := fmt.Sprintf("resume point %q", point)
+	w := &Work{Record: r.Clone()}
+	p := find(w.Record.ResumePoints, point)
+	switch {
+	case p == nil:
+		return nil, r.refuse(item, ErrNotFound, "there is none: look at ResumePoints")
+	case p.ApprovalStatus != ApprovalGiven && p.ApprovalStatus != ApprovalAutomatic:
+		return nil, r.refuse(item, ErrNotApproved, "it is %s: use Approve, or AutoApprove", p.ApprovalStatus)
+	case len(blocking(r, point)) > 0:
+		return nil, r.refuse(item, ErrBlocked, "answer or skip %s first", blocking(r, point)[0])
+	}
+	w.Point = p.clone()
+	for _, q := range w.Record.QuestionsForUser {
+		if q.Status == QuestionOpen {
+			w.Open = append(w.Open, q)
+		}
+	}
+	for _, e := range w.Record.ToolEffects {
+		if e.Status != EffectNotDone {
+			w.Done = append(w.Done, e)
+		}
+	}
+	w.warn(now)
+	return w, nil
+}
+
+func (w *Work) warn(now time.Time) {
+	add := func(format string, args ...any) { w.Warnings = append(w.Warnings, fmt.Sprintf(format, args...)) }
+	if age := now.Sub(time.UnixMilli(w.Record.LastModifiedAt)); age > StaleAfter {
+		add("the record is %d hours old", int(age.Hours()))
+	}
+	if s := w.Record.Task.Status; s == TaskCompleted || s == TaskFailed {
+		add("the task is %s", s)
+	}
+	for _, b := range w.Record.Blockers {
+		if !b.Resolved {
+			add("blocker %s: %s", b.ID, b.Description)
+		}
+	}
+	for _, e := range w.Record.ToolEffects {
+		if e.Status == EffectInDoubt {
+			add("nobody knows whether effect %s has happened", e.ID)
+		}
+	}
+	for _, p := range w.Point.Preconditions {
+		add("nobody has checked that %s", p)
+	}
+}
+
+// Labels are those of a run that takes over: [From] reads in them which record it goes on from.
+func (w *Work) Labels() map[string]string {
+	return map[string]string{ParentLabel: w.Record.ContentHash}
+}
+
+// Advance adds a version for a run that has gone on: fresh is what [From] tells of it now. What
+// the ledger's people have decided since stays, and wins where the two contradict each other;
+// resume points from which the run has gone on are gone. Of the same position of the log, or an
+// earlier one, it adds nothing. An [*ArgumentError] if fresh is of another run than the record.
+func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Author) (*Version, error) {
+	if err := l.needs(ctx, "Advance", by); err != nil {
+		return nil, err
+	}
+	if fresh == nil || fresh.Source == nil {
+		return nil, &ArgumentError{"Advance", "record", "is nil, or of no run: give what From has made"}
+	}
+	return l.write(ctx, id, by, func(c *chain) (*Record, error) {
+		head := c.all[len(c.all)-1].Record
+		switch {
+		case head.Source == nil || head.Source.Run != fresh.Source.Run:
+			return nil, &ArgumentError{"Advance", "record", fmt.Sprintf("is of run %q, and record %q is not: create one for it", fresh.Source.Run, id)}
+		case head.Source.Seq >= fresh.Source.Seq:
+			return nil, nil
+		}
+		base := head
+		for i := range c.all { // the version that was the last one to be read from the log
+			if say(c.all[i].Record.Source) == say(head.Source) {
+				base = c.all[i].Record
+				break
+			}
+		}
+		next, _, err := Merge(base, head, fresh, PreferA)
+		if err != nil {
+			return nil, err
+		}
+		next.ResumePoints = slices.DeleteFunc(next.ResumePoints, func(p ResumePoint) bool {
+			return find(base.ResumePoints, p.ID) != nil && find(fresh.ResumePoints, p.ID) == nil
+		})
+		next.MergedCRHash = ""
+		return next, nil
+	})
+}

@@ -1,0 +1,66 @@
+package record
+
+import "encoding/json"
+
+// An item is what the lists of a record have, each under an id.
+type item interface {
+	Decision | Learning | Question | Blocker | ResumePoint | ToolEffect | Invariant
+}
+
+func idOf[T item](x *T) string {
+	switch x := any(x).(type) {
+	case *Decision:
+		return x.ID
+	case *Learning:
+		return x.ID
+	case *Question:
+		return x.ID
+	case *Blocker:
+		return x.ID
+	case *ResumePoint:
+		return x.ID
+	case *ToolEffect:
+		return x.ID
+	case *Invariant:
+		return x.ID
+	}
+	return ""
+}
+
+// find is the item of an id, nil if there is none.
+func find[T item](list []T, id string) *T {
+	for i := range list {
+		if idOf(&list[i]) == id {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// put adds an item, or has it take the place of the one of its id.
+func put[T item](list []T, x T) []T {
+	if was := find(list, idOf(&x)); was != nil {
+		*was = x
+		return list
+	}
+	return append(list, x)
+}
+
+// say is a value as JSON, in which equal values are equal.
+func say(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "?" + err.Error()
+	}
+	return string(data)
+}
+
+// content is all of a record but what says which version of which record it is.
+func content(r *Record) string {
+	c := r.Clone()
+	c.plain()
+	c.ID, c.CreatedBy, c.CreatedAt = "", Author{}, 0
+	c.Version, c.ContentHash, c.ParentCRHash, c.MergedCRHash, c.MerkleRoot = "", "", "", "", ""
+	c.LastModifiedBy, c.LastModifiedAt = Author{}, 0
+	return say(c)
+}

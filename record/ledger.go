@@ -1,0 +1,317 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/transparency-dev/merkle/proof"
+)
+
+// A Ledger keeps records in a store, each as a log of versions: nothing is overwritten, every
+// version names its author and the hash of the one before it, and every change is conditional on
+// the version that it was made to. What a call writes is durable when it returns nil, in the
+// sense of the store; a refusal has changed nothing. Each call reads all versions of the record, so
+// a Ledger is made for hundreds of versions and not for millions.
+//
+// Who an author is, the caller says: the Ledger checks what an author may do, and not who calls.
+// All methods are safe for concurrent use, also of several Ledgers over one store. Beside what is
+// said of each they return the errors of the store, among them checkpoint.ErrCommitUnknown: read,
+// to find out; and those of changes a [*BrokenError].
+type Ledger struct {
+	store checkpoint.Store
+	owner string
+	o     LedgerOptions
+}
+
+// LedgerOptions configure a [Ledger]. The zero LedgerOptions work.
+type LedgerOptions struct {
+	// Now tells the time. Nil means time.Now.
+	Now func() time.Time
+	// Overridden is the status of a decision that somebody has overridden: tentative, accepted or
+	// contested. Zero means accepted.
+	Overridden dag.DecisionStatus
+}
+
+// NewLedger returns a ledger over a store, which may have the logs of runs as well: a ledger's are
+// completed runs of a graph named pawl.record, so nobody recovers or resumes them.
+func NewLedger(store checkpoint.Store, o LedgerOptions) (*Ledger, error) {
+	o.Overridden = cmp.Or(o.Overridden, dag.Accepted)
+	switch {
+	case missing(store):
+		return nil, &ArgumentError{"NewLedger", "store", "is nil: open one"}
+	case !slices.Contains([]dag.DecisionStatus{dag.Tentative, dag.Accepted, dag.Contested}, o.Overridden):
+		return nil, &ArgumentError{"NewLedger", "option Overridden", fmt.Sprintf("is %q: use tentative, accepted or contested", o.Overridden)}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Ledger{store, "ledger " + uuid.NewString(), o}, nil
+}
+
+// Create keeps a record as version 1 of a new one, and returns that. A record without an id gets
+// one, one without creator the author; an id has at most 244 bytes. Its ParentCRHash may name a
+// version of another record, which it then goes on from. ErrExists if there is a record of the id,
+// checkpoint.ErrRunID if it can't be one. The record that is given does not change.
+func (l *Ledger) Create(ctx context.Context, r *Record, by Author) (*Version, error) {
+	if err := l.needs(ctx, "Create", by); err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, &ArgumentError{"Create", "record", "is nil: make one, or use From"}
+	}
+	first := r.Clone()
+	if first.ID == "" {
+		first.ID = uuid.Must(uuid.NewV7()).String()
+	}
+	now := millis(l.o.Now())
+	first.CreatedBy, first.CreatedAt = cmp.Or(r.CreatedBy, by), cmp.Or(r.CreatedAt, now)
+	first.LastModifiedBy, first.LastModifiedAt = by, now
+	first.MerkleRoot, first.MergedCRHash = "", ""
+	if err := first.Seal(); err != nil {
+		return nil, err
+	}
+	return l.begin(ctx, first.ID, first)
+}
+
+// begin makes a log of versions.
+func (l *Ledger) begin(ctx context.Context, id string, versions ...*Record) (*Version, error) {
+	opening, err := json.Marshal(checkpoint.Opening{Graph: logGraph, Labels: map[string]string{logGraph: id}})
+	if err != nil {
+		return nil, err
+	}
+	entries := []checkpoint.Entry{{Kind: checkpoint.Opened, Data: opening}, {Kind: checkpoint.Completed}}
+	for _, r := range versions {
+		data, err := r.Encode()
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, noteOf(data))
+	}
+	exists := fmt.Errorf("%w: record %q", ErrExists, id)
+	switch _, err := l.store.Stat(ctx, logPrefix+id); {
+	case err == nil:
+		return nil, exists
+	case !errors.Is(err, checkpoint.ErrNotFound):
+		return nil, err
+	}
+	err = l.append(ctx, id, checkpoint.Head{}, entries)
+	if errors.Is(err, checkpoint.ErrConflict) {
+		return nil, exists
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Version{Record: versions[len(versions)-1], Number: len(versions)}, nil
+}
+
+// patience is how long a lease is waited for that somebody else holds: who writes holds it for
+// one append.
+const patience = 10 * time.Second
+
+// append appends under a lease of its own.
+func (l *Ledger) append(ctx context.Context, id string, after checkpoint.Head, entries []checkpoint.Entry) error {
+	var lease checkpoint.Lease
+	wait := time.Millisecond
+	for begun := time.Now(); ; wait = min(2*wait, 50*time.Millisecond) {
+		var err error
+		if lease, err = l.store.Acquire(ctx, logPrefix+id, l.owner+" "+uuid.NewString()); err == nil {
+			break
+		}
+		if !errors.Is(err, checkpoint.ErrBusy) || time.Since(begun) > patience {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+	_, err := l.store.Append(ctx, lease, after, entries)
+	return errors.Join(err, ignoreFenced(l.store.Release(context.WithoutCancel(ctx), lease)))
+}
+
+// ignoreFenced drops the error of a lease that is somebody else's by now: what was appended under
+// it is.
+func ignoreFenced(err error) error {
+	if errors.Is(err, checkpoint.ErrFenced) {
+		return nil
+	}
+	return err
+}
+
+// write adds a version, which change makes of those that are there, again and again until no other
+// writer was faster. A change that returns nil writes nothing.
+func (l *Ledger) write(
+	ctx context.Context, id string, by Author, change func(*chain) (*Record, error),
+) (*Version, error) {
+	for {
+		c, err := l.load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		head, err := c.last()
+		if err != nil {
+			return nil, err
+		}
+		next, err := change(c)
+		if err != nil {
+			return nil, err
+		}
+		if next == nil {
+			return &Version{Record: head, Number: len(c.all)}, nil
+		}
+		next.ID, next.ParentCRHash, next.MerkleRoot = c.id, head.ContentHash, c.tree.root()
+		next.CreatedBy, next.CreatedAt = head.CreatedBy, head.CreatedAt
+		next.LastModifiedBy, next.LastModifiedAt = by, max(millis(l.o.Now()), head.LastModifiedAt)
+		if err := next.Seal(); err != nil {
+			return nil, err
+		}
+		data, err := next.Encode()
+		if err != nil {
+			return nil, err
+		}
+		err = l.append(ctx, id, c.head, []checkpoint.Entry{noteOf(data)})
+		if err == nil {
+			return &Version{Record: next, Number: len(c.all) + 1}, nil
+		}
+		if !errors.Is(err, checkpoint.ErrConflict) {
+			return nil, err
+		}
+	}
+}
+
+// Get returns the last version of a record.
+func (l *Ledger) Get(ctx context.Context, id string) (*Version, error) {
+	if err := needContext(ctx, "Get"); err != nil {
+		return nil, err
+	}
+	c, err := l.load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &c.all[len(c.all)-1], nil
+}
+
+// History returns all versions of a record, oldest first, those that are broken among them.
+func (l *Ledger) History(ctx context.Context, id string) ([]Version, error) {
+	if err := needContext(ctx, "History"); err != nil {
+		return nil, err
+	}
+	c, err := l.load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.all, nil
+}
+
+// A Verdict is what [Ledger.Verify] has found.
+type Verdict struct {
+	Valid bool
+	// BrokenAt is the earliest version that is broken, counted from 1; 0 if Valid, or if all that
+	// is known is that some version is not the one that it was.
+	BrokenAt int
+	Reason   string // "" if Valid
+	Root     Root   // of the versions that are there
+}
+
+// Verify reads a record and tells whether its versions are whole: each is what was hashed, names
+// the one before it, and was written behind those that are there. Alone that shows damage and
+// clumsy changes. Who changes a version and then computes all later hashes anew is found with the
+// help of roots that were kept elsewhere ([Ledger.Root]), and so are versions that were cut off.
+// Nobody signs a record: what a chain can't show without such a root is that it is the one that
+// others have seen.
+func (l *Ledger) Verify(ctx context.Context, id string, trusted ...Root) (Verdict, error) {
+	if err := needContext(ctx, "Verify"); err != nil {
+		return Verdict{}, err
+	}
+	c, err := l.load(ctx, id)
+	if err != nil {
+		return Verdict{}, err
+	}
+	return c.verdict(trusted)
+}
+
+// verdict verifies what was read, also against trusted roots.
+func (c *chain) verdict(trusted []Root) (Verdict, error) {
+	v := Verdict{Valid: true, Root: c.root()}
+	if c.broken != nil {
+		return Verdict{BrokenAt: c.broken.Version, Reason: c.broken.Reason, Root: v.Root}, nil
+	}
+	for _, t := range trusted {
+		switch {
+		case t.Size < 1:
+			return Verdict{}, &ArgumentError{"Verify", "trusted root", "is of no versions: give one of Root"}
+		case t.Size > len(c.all):
+			return Verdict{BrokenAt: len(c.all) + 1, Reason: fmt.Sprintf("there were %d versions, and are %d", t.Size, len(c.all)), Root: v.Root}, nil
+		case c.tree.first(t.Size).root() != t.Hash:
+			return Verdict{Reason: fmt.Sprintf("the first %d versions are not those of the trusted root: they were written anew", t.Size), Root: v.Root}, nil
+		}
+	}
+	return v, nil
+}
+
+// Root returns the head of the tree over the versions of a record, to be kept elsewhere.
+func (l *Ledger) Root(ctx context.Context, id string) (Root, error) {
+	c, err := l.whole(ctx, "Root", id)
+	if err != nil {
+		return Root{}, err
+	}
+	return c.root(), nil
+}
+
+// whole loads a record that is not broken.
+func (l *Ledger) whole(ctx context.Context, call, id string) (*chain, error) {
+	if err := needContext(ctx, call); err != nil {
+		return nil, err
+	}
+	c, err := l.load(ctx, id)
+	if err == nil && c.broken != nil {
+		err = c.broken
+	}
+	return c, err
+}
+
+// Inclusion proves that a version, counted from 1, is under the root of all versions.
+func (l *Ledger) Inclusion(ctx context.Context, id string, version int) (*InclusionProof, error) {
+	c, err := l.whole(ctx, "Inclusion", id)
+	if err != nil {
+		return nil, err
+	}
+	if version < 1 || version > len(c.all) {
+		return nil, fmt.Errorf("%w: record %q has the versions 1 to %d, and no %d", ErrNotFound, id, len(c.all), version)
+	}
+	hashes, err := c.tree.prove(proof.Inclusion(uint64(version-1), uint64(len(c.all))))
+	return &InclusionProof{version, len(c.all), hashes}, err
+}
+
+// Consistency proves that the first versions, that many, are still the first of all versions.
+func (l *Ledger) Consistency(ctx context.Context, id string, first int) (*ConsistencyProof, error) {
+	c, err := l.whole(ctx, "Consistency", id)
+	if err != nil {
+		return nil, err
+	}
+	if first < 1 || first > len(c.all) {
+		return nil, fmt.Errorf("%w: record %q has %d versions, and not %d", ErrNotFound, id, len(c.all), first)
+	}
+	hashes, err := c.tree.prove(proof.Consistency(uint64(first), uint64(len(c.all))))
+	return &ConsistencyProof{first, len(c.all), hashes}, err
+}
+
+// needs refuses what no change can do without.
+func (l *Ledger) needs(ctx context.Context, call string, by Author) error {
+	if err := needContext(ctx, call); err != nil {
+		return err
+	}
+	if !slices.Contains([]dag.Authority{dag.Human, dag.Agent, dag.System}, by.Type) || by.ID == "" {
+		return &ArgumentError{call, "author", "needs a type (human, agent or system) and an id"}
+	}
+	return nil
+}

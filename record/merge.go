@@ -1,0 +1,354 @@
+package record
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// A Strategy says who is right where two records contradict each other.
+type Strategy string
+
+// The strategies.
+const (
+	PreferA Strategy = "prefer-a"
+	PreferB Strategy = "prefer-b"
+	Manual  Strategy = "manual" // nobody is: the conflicts are told
+)
+
+// A Conflict is where two records contradict each other.
+type Conflict struct {
+	Section string          // as the member is called: decisions
+	ID      string          // of the item; "" if the section has none
+	Field   string          // of a section without items: goal
+	A, B    json.RawMessage // null if it was taken away
+}
+
+// String tells the conflict on one line.
+func (c Conflict) String() string {
+	return fmt.Sprintf("%s: %s or %s", strings.TrimRight(c.Section+" "+cmp.Or(c.ID, c.Field), " "), brief(c.A), brief(c.B))
+}
+
+func brief(raw []byte) string {
+	const most = 120
+	if len(raw) <= most {
+		return string(raw)
+	}
+	return strings.ToValidUTF8(string(raw[:most]), "") + "…"
+}
+
+// Merge merges two records that have gone on from base, which is nil if they have nothing in
+// common. What only one of them has changed is taken from that one; for what both have changed,
+// each otherwise, the strategy says whose it is, and with Manual there is no record but the
+// conflicts. Some things are no conflict:
+//
+//   - What is over beats what is not: an answer an open question, an approval a pending point, a
+//     completed task one that goes on, an accepted or rejected decision a tentative one.
+//   - A decision keeps what the other one chose as a variant.
+//   - An effect is never dropped. Where the two tell otherwise of one, both are kept, the other
+//     under an id of its own.
+//   - Counts add up, and lists of words and actions are joined.
+//
+// The record has the identity of a and is not sealed. The records that are given don't change.
+// Merge(base, a, b, PreferA) has the content of Merge(base, b, a, PreferB), identity apart.
+// The error is an [*ArgumentError].
+func Merge(base, a, b *Record, s Strategy) (*Record, []Conflict, error) {
+	switch {
+	case a == nil || b == nil:
+		return nil, nil, &ArgumentError{"Merge", "record", "is nil: give two"}
+	case s != PreferA && s != PreferB && s != Manual:
+		return nil, nil, &ArgumentError{"Merge", "strategy", fmt.Sprintf("is %q: use prefer-a, prefer-b or manual", s)}
+	case base == nil:
+		base = &Record{}
+	}
+	base, a, b = base.Clone(), a.Clone(), b.Clone()
+	for _, r := range []*Record{base, a, b} {
+		r.plain()
+	}
+	m := merger{s: s}
+	out := m.records(base, a, b)
+	if s == Manual && len(m.conflicts) > 0 {
+		return nil, m.conflicts, nil
+	}
+	return out, m.conflicts, nil
+}
+
+// A merger is a Merge at work.
+type merger struct {
+	s         Strategy
+	conflicts []Conflict
+}
+
+func (m *merger) records(base, a, b *Record) *Record {
+	out := a.Clone()
+	same := func(x, y *Record) bool { return content(x) == content(y) }
+	switch {
+	case same(b, base) || same(a, b):
+		return out
+	case same(a, base):
+		taken := b.Clone()
+		taken.ID, taken.CreatedBy, taken.CreatedAt = a.ID, a.CreatedBy, a.CreatedAt
+		return taken
+	}
+	out.Source = either(m, "source", "source", base.Source, a.Source, b.Source, later)
+	m.task(&out.Task, &base.Task, &a.Task, &b.Task)
+	m.summary(&out.ExecutionSummary, &base.ExecutionSummary, &a.ExecutionSummary, &b.ExecutionSummary)
+	out.Decisions = items(m, "decisions", base.Decisions, a.Decisions, b.Decisions, decision, withVariants)
+	out.Learnings = items(m, "learnings", base.Learnings, a.Learnings, b.Learnings, nil, nil)
+	out.QuestionsForUser = items(m, "questionsForUser", base.QuestionsForUser, a.QuestionsForUser, b.QuestionsForUser,
+		over(func(q Question) bool { return q.Status != QuestionOpen }), nil)
+	out.Blockers = items(m, "blockers", base.Blockers, a.Blockers, b.Blockers, over(func(b Blocker) bool { return b.Resolved }), nil)
+	out.ResumePoints = items(m, "resumePoints", base.ResumePoints, a.ResumePoints, b.ResumePoints,
+		over(func(p ResumePoint) bool { return p.ApprovalStatus != ApprovalPending }), nil)
+	out.ToolEffects = m.effects(base.ToolEffects, a.ToolEffects, b.ToolEffects)
+	out.Invariants = items(m, "invariants", base.Invariants, a.Invariants, b.Invariants, nil, nil)
+	out.Metadata.Tags = union(base.Metadata.Tags, a.Metadata.Tags, b.Metadata.Tags)
+	out.Metadata.Priority = either(m, "metadata", "priority", base.Metadata.Priority, a.Metadata.Priority, b.Metadata.Priority, nil)
+	out.Metadata.EstimatedRemainingWork = either(m, "metadata", "estimatedRemainingWork", base.Metadata.EstimatedRemainingWork,
+		a.Metadata.EstimatedRemainingWork, b.Metadata.EstimatedRemainingWork, nil)
+	return out
+}
+
+// A settling says which of two values counts that both have changed, and whether the two can be
+// settled at all. It has to say the same if they are exchanged.
+type settling[T any] func(a, b T) (T, bool)
+
+// either merges one value.
+func either[T any](m *merger, section, field string, base, a, b T, settle settling[T]) T {
+	switch was := say(base); {
+	case say(a) == say(b), say(b) == was:
+		return a
+	case say(a) == was:
+		return b
+	}
+	if settle != nil {
+		if x, settled := settle(a, b); settled {
+			return x
+		}
+	}
+	m.conflicts = append(m.conflicts, Conflict{section, "", field, json.RawMessage(say(a)), json.RawMessage(say(b))})
+	return pick(m, a, b)
+}
+
+func pick[T any](m *merger, a, b T) T {
+	if m.s == PreferB {
+		return b
+	}
+	return a
+}
+
+// over settles what of two is over in one of them only.
+func over[T any](is func(T) bool) func(a, b T) (T, bool) {
+	return func(a, b T) (T, bool) {
+		switch {
+		case is(a) && !is(b):
+			return a, true
+		case is(b) && !is(a):
+			return b, true
+		}
+		return a, false
+	}
+}
+
+// items merges a list: the items of base in their order, then what is new, in the order of ids.
+// lose is told of what has to give way to what is kept; it may be nil.
+func items[T item](
+	m *merger, section string, base, a, b []T, settle settling[T], lose func(kept, other *T),
+) []T {
+	out := []T{}
+	for _, id := range order(base, a, b) {
+		x, y := find(a, id), find(b, id)
+		switch was, inX, inY := say(find(base, id)), say(x), say(y); {
+		case inX == inY, inY == was:
+		case inX == was:
+			x = y
+		default:
+			x = contest(m, section, id, x, y, settle, lose)
+		}
+		if x != nil {
+			out = append(out, *x)
+		}
+	}
+	return out
+}
+
+// contest is what counts of an item that both have changed. What one has changed is not lost
+// because the other took it away.
+func contest[T item](
+	m *merger, section, id string, x, y *T, settle settling[T], lose func(kept, other *T),
+) *T {
+	if settle != nil && x != nil && y != nil {
+		if s, settled := settle(*x, *y); settled {
+			return &s
+		}
+	}
+	m.conflicts = append(m.conflicts, Conflict{section, id, "", json.RawMessage(say(x)), json.RawMessage(say(y))})
+	kept, other := pick(m, x, y), pick(m, y, x)
+	switch {
+	case kept == nil:
+		return other
+	case other != nil && lose != nil:
+		lose(kept, other)
+	}
+	return kept
+}
+
+// order are the ids of lists.
+func order[T item](base []T, others ...[]T) []string {
+	var ids, added []string
+	for i := range base {
+		ids = append(ids, idOf(&base[i]))
+	}
+	for _, list := range others {
+		for i := range list {
+			if id := idOf(&list[i]); !slices.Contains(ids, id) {
+				added = append(added, id)
+			}
+		}
+	}
+	slices.Sort(added)
+	return append(ids, slices.Compact(added)...)
+}
+
+// decision settles what is firm in one of two only; what the other chose stays as a variant.
+func decision(a, b Decision) (Decision, bool) {
+	firm := func(d Decision) bool { return d.Status == dag.Accepted || d.Status == dag.Rejected }
+	d, settled := over(firm)(a, b)
+	if !settled {
+		if a.Description != b.Description || a.Status != b.Status || a.Rationale != b.Rationale {
+			return d, false
+		}
+	}
+	other := a
+	if say(d) == say(a) {
+		other = b
+	}
+	if !settled { // they choose the same, and differ in what they say of it
+		one, another := a.clone(), b.clone()
+		one.Variants, another.Variants = nil, nil
+		if say(one) != say(another) {
+			return d, false
+		}
+		d = one
+		d.Variants = a.Variants
+	}
+	d = d.clone()
+	withVariants(&d, &other)
+	return d, true
+}
+
+// withVariants adds to a decision what another one chose, and its variants.
+func withVariants(d, other *Decision) {
+	all := append(slices.Clone(d.Variants), other.Variants...)
+	if v := other.variant(); say(v) != say(d.variant()) {
+		all = append(all, v)
+	}
+	slices.SortFunc(all, func(a, b Variant) int { return cmp.Compare(say(a), say(b)) })
+	all = slices.CompactFunc(all, func(a, b Variant) bool { return say(a) == say(b) })
+	d.Variants = slices.DeleteFunc(all, func(v Variant) bool { return say(v) == say(d.variant()) })
+}
+
+// effects merges effects: none is dropped, and what is known of one beats that it is in doubt.
+func (m *merger) effects(base, a, b []ToolEffect) []ToolEffect {
+	out := []ToolEffect{}
+	var others []ToolEffect
+	for _, id := range order(base, a, b) {
+		was, x, y := find(base, id), find(a, id), find(b, id)
+		known := cmp.Or(x, y, was)
+		if x == nil || y == nil || say(x) == say(y) {
+			out = append(out, *known)
+			continue
+		}
+		if e, settled := over(func(e ToolEffect) bool { return e.Status != EffectInDoubt })(*x, *y); settled {
+			out = append(out, e)
+			continue
+		}
+		if was != nil && say(x) == say(was) {
+			out = append(out, *y)
+			continue
+		}
+		if was != nil && say(y) == say(was) {
+			out = append(out, *x)
+			continue
+		}
+		m.conflicts = append(m.conflicts, Conflict{"toolEffects", id, "", json.RawMessage(say(x)), json.RawMessage(say(y))})
+		out = append(out, *pick(m, x, y))
+		other := *pick(m, y, x)
+		other.ID = other.ID + "~" + short(other)
+		if find(a, other.ID) == nil && find(b, other.ID) == nil {
+			others = append(others, other)
+		}
+	}
+	return append(out, others...)
+}
+
+// short is a name for a value, made of its content.
+func short(v any) string {
+	sum := sha256.Sum256([]byte(say(v)))
+	return hex.EncodeToString(sum[:8])
+}
+
+func (m *merger) task(out, base, a, b *Task) {
+	out.ID = either(m, "task", "id", base.ID, a.ID, b.ID, nil)
+	out.Goal = either(m, "task", "goal", base.Goal, a.Goal, b.Goal, nil)
+	out.SuccessCriteria = union(base.SuccessCriteria, a.SuccessCriteria, b.SuccessCriteria)
+	type progress struct {
+		Status                 TaskStatus
+		StartedAt, CompletedAt int64
+	}
+	of := func(t *Task) progress { return progress{t.Status, t.StartedAt, t.CompletedAt} }
+	p := either(m, "task", "status", of(base), of(a), of(b),
+		over(func(p progress) bool { return p.Status == TaskCompleted || p.Status == TaskFailed }))
+	out.Status, out.StartedAt, out.CompletedAt = p.Status, p.StartedAt, p.CompletedAt
+}
+
+func (m *merger) summary(out, base, a, b *Summary) {
+	out.StepsCompleted = sum(base.StepsCompleted, a.StepsCompleted, b.StepsCompleted)
+	out.StepsFailed = sum(base.StepsFailed, a.StepsFailed, b.StepsFailed)
+	out.TokensConsumed = sum(base.TokensConsumed, a.TokensConsumed, b.TokensConsumed)
+	out.ElapsedMs = sum(base.ElapsedMs, a.ElapsedMs, b.ElapsedMs)
+	out.Actions = slices.Concat(a.Actions, b.Actions)
+	slices.SortFunc(out.Actions, func(a, b Action) int {
+		return cmp.Or(cmp.Compare(a.Timestamp, b.Timestamp), cmp.Compare(say(a), say(b)))
+	})
+	out.Actions = slices.Compact(out.Actions)
+}
+
+// sum is what two have made of a count, together; a count never falls.
+func sum[N int | int64](base, a, b N) N {
+	total := base + (a - base) + (b - base)
+	return max(total, a, b)
+}
+
+// later settles two positions of one log: the later one has heard all that the other has.
+func later(a, b *Source) (*Source, bool) {
+	if a == nil || b == nil || a.Run != b.Run || a.Seq == b.Seq {
+		return a, false
+	}
+	if a.Seq > b.Seq {
+		return a, true
+	}
+	return b, true
+}
+
+// union is a list of words: what one of two has taken away is gone.
+func union(base, a, b []string) []string {
+	out := []string{}
+	add := func(words ...string) {
+		for _, w := range words {
+			gone := slices.Contains(base, w) && (!slices.Contains(a, w) || !slices.Contains(b, w))
+			if !gone && !slices.Contains(out, w) {
+				out = append(out, w)
+			}
+		}
+	}
+	add(base...)
+	add(slices.Sorted(slices.Values(slices.Concat(a, b)))...)
+	return out
+}

@@ -1,0 +1,279 @@
+package record_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/record"
+)
+
+// branches are two records that go on from one.
+func branches(t *testing.T, o *record.Record) *book {
+	t.Helper()
+	b := newBook(t)
+	v := b.create(t, o)
+	for _, id := range []string{"a", "b"} {
+		r := v.Record.Clone()
+		r.ID, r.ParentCRHash = id, v.Record.ContentHash
+		b.create(t, r)
+	}
+	return b
+}
+
+// change updates the last version.
+func (b *book) change(t *testing.T, id string, change func(*record.Record)) {
+	t.Helper()
+	v, err := b.Get(t.Context(), id)
+	done(t, err)
+	_, err = b.Update(t.Context(), id, v.Record.ContentHash, func(r *record.Record) error { change(r); return nil }, bot)
+	done(t, err)
+}
+
+// content is what two records have to have in common that were merged of the same.
+func content(r *record.Record) string {
+	c := r.Clone()
+	c.ID, c.ContentHash, c.ParentCRHash, c.MergedCRHash, c.MerkleRoot = "", "", "", "", ""
+	c.CreatedBy, c.LastModifiedBy, c.CreatedAt, c.LastModifiedAt = record.Author{}, record.Author{}, 0, 0
+	return show(c)
+}
+
+// One accepts a decision that the other rejects. Manual tells it and writes nothing; who prefers
+// one keeps what the other chose; and which of the two is called a does not matter.
+func TestLife14ContestedDecisionIsMerged(t *testing.T) {
+	contest := func() *book {
+		b := branches(t, draft("o"))
+		b.change(t, "a", func(r *record.Record) { r.Decisions[0].Status = dag.Accepted })
+		b.change(t, "b", func(r *record.Record) { r.Decisions[0].Status, r.Decisions[0].Rationale = dag.Rejected, "wet" })
+		return b
+	}
+	b := contest()
+	err := b.unchanged(t, func() error { _, err := b.Merge(t.Context(), "a", "b", record.Manual, ann); return err })
+	var merge *record.MergeError
+	if !errors.As(err, &merge) || len(merge.Conflicts) != 1 || merge.Conflicts[0].Section != "decisions" || merge.Conflicts[0].ID != "way" {
+		t.Fatalf("manual: %v", err)
+	}
+	v, err := b.Merge(t.Context(), "a", "b", record.PreferA, ann)
+	done(t, err)
+	d := v.Record.Decisions[0]
+	same(t, "prefer a", []any{d.Status, d.Variants}, []any{dag.Accepted, []record.Variant{{Author: bot, Decision: "left", Rationale: "wet", Status: dag.Rejected}}})
+	other, err := b.Get(t.Context(), "b")
+	done(t, err)
+	same(t, "parents", []any{v.Record.MergedCRHash, v.Number, v.Record.LastModifiedBy}, []any{other.Record.ContentHash, 3, ann})
+	if verdict, err := b.Verify(t.Context(), "a"); err != nil || !verdict.Valid {
+		t.Errorf("merged it is %+v, %v", verdict, err)
+	}
+
+	b = contest()
+	mirrored, err := b.Merge(t.Context(), "b", "a", record.PreferB, ann)
+	done(t, err)
+	if content(mirrored.Record) != content(v.Record) {
+		t.Errorf("exchanged it is another:\n%s\n%s", content(v.Record), content(mirrored.Record))
+	}
+}
+
+// With an ancestor, or itself, there is nothing to merge. Without anything in common whatever
+// differs is a conflict.
+func TestLife16MergeWithAnAncestorAndAStranger(t *testing.T) {
+	b := branches(t, draft("o"))
+	b.change(t, "a", func(r *record.Record) { r.Task.Goal = "run" })
+	for _, other := range []string{"o", "a"} {
+		before := entries(t, b.store)
+		v, err := b.Merge(t.Context(), "a", other, record.Manual, ann)
+		if err != nil || v.Number != 2 || entries(t, b.store) != before {
+			t.Errorf("with %s: %+v, %v", other, v, err)
+		}
+	}
+	v, err := b.Merge(t.Context(), "o", "a", record.Manual, ann) // it was left behind, and catches up
+	if err != nil || v.Number != 2 || v.Record.Task.Goal != "run" {
+		t.Errorf("an ancestor with what came of it: %+v, %v", v, err)
+	}
+	_, err = b.Merge(t.Context(), "a", "b", record.Manual, ann)
+	done(t, err)
+	before := entries(t, b.store)
+	if again, err := b.Merge(t.Context(), "a", "b", record.Manual, ann); err != nil || again.Number != 3 || entries(t, b.store) != before {
+		t.Errorf("what was merged is merged again: %+v, %v", again, err)
+	}
+
+	stranger := draft("s")
+	stranger.Task.Goal, stranger.Decisions[0].Description = "swim", "right"
+	stranger.Learnings = []record.Learning{{ID: "l", Content: "wet", LearnedBy: bot}}
+	b.create(t, stranger)
+	err = b.unchanged(t, func() error { _, err := b.Merge(t.Context(), "b", "s", record.Manual, ann); return err })
+	var merge *record.MergeError
+	if !errors.As(err, &merge) || len(merge.Conflicts) != 2 {
+		t.Errorf("a stranger: %v", err)
+	}
+}
+
+// The versions that one has gone on from are found over merges and over records, nearest first.
+func TestAncestors(t *testing.T) {
+	b := branches(t, draft("o"))
+	b.change(t, "a", func(r *record.Record) { r.Task.Goal = "run" })
+	b.change(t, "b", func(r *record.Record) { r.Metadata.Tags = []string{"x"} })
+	v, err := b.Merge(t.Context(), "a", "b", record.Manual, ann)
+	done(t, err)
+	all, err := b.Ancestors(t.Context(), v.Record.ContentHash)
+	done(t, err)
+	same(t, "ancestors", ids(all, func(v record.Version) string { return fmt.Sprint(v.Record.ID, v.Number) }), []string{"a2", "b2", "a1", "b1", "o1"})
+}
+
+// A diff tells what changed, item by item and field by field.
+func TestDiffTellsWhatChanged(t *testing.T) {
+	b := branches(t, asks("o", record.ResumePoint{}, 0))
+	b.change(t, "a", func(r *record.Record) {
+		r.Task.Goal = "run"
+		r.Learnings = append(r.Learnings, record.Learning{ID: "l", Content: "wet", LearnedBy: bot})
+	})
+	_, err := b.Skip(t.Context(), "a", "q", ann)
+	done(t, err)
+	changes, err := b.Diff(t.Context(), "o", "a")
+	done(t, err)
+	same(t, "changes", ids(changes, record.Change.String), []string{
+		`task: goal "walk", now "run"`,
+		`learnings l: new: {"id":"l","content":"wet","source":"","confidence":0,"learnedBy":{"type":"agent","id":"bot"},"learnedAt":0}`,
+		`questionsForUser q: answeredAt null, now 1000000`,
+		`questionsForUser q: answeredBy null, now {"type":"human","id":"ann"}`,
+		`questionsForUser q: status "open", now "skipped"`,
+	})
+	back, err := b.Diff(t.Context(), "a", "o")
+	done(t, err)
+	same(t, "back", []any{len(back), back[1].String()[:16]}, []any{5, "learnings l: gon"})
+	if none, err := b.Diff(t.Context(), "o", "b"); err != nil || none != nil {
+		t.Errorf("of the same: %v, %v", none, err)
+	}
+}
+
+// some makes a record of a few items, of which another of the same seeds may have the same.
+func some(r *rand.Rand) *record.Record {
+	x := &record.Record{ID: "r", Version: record.SchemaVersion, CreatedBy: bot, LastModifiedBy: bot}
+	word := func(words ...string) string { return words[r.IntN(len(words))] }
+	x.Task = record.Task{ID: "t", Goal: word("walk", "run"), Status: record.TaskStatus(word("in-progress", "completed", "failed", "blocked"))}
+	x.Metadata.Priority = record.Priority(word("low", "high"))
+	for _, id := range []string{"1", "2", "3"} {
+		if r.IntN(3) > 0 {
+			d := record.Decision{ID: id, Description: word("left", "right"), Status: dag.DecisionStatus(word("tentative", "accepted", "rejected", "contested")), MadeBy: bot}
+			if r.IntN(3) == 0 {
+				d.Variants = []record.Variant{{Author: ann, Decision: word("up", "down")}}
+			}
+			x.Decisions = append(x.Decisions, d)
+		}
+		if r.IntN(3) > 0 {
+			x.QuestionsForUser = append(x.QuestionsForUser, record.Question{ID: id, Type: record.AskQuestion, Status: record.QuestionStatus(word("open", "answered", "skipped")),
+				Answer: word("", "yes"), Priority: record.PriorityLow})
+		}
+		if r.IntN(3) > 0 {
+			x.ResumePoints = append(x.ResumePoints, record.ResumePoint{ID: id, RequiredAuthority: dag.Human, OnTimeout: record.TimeoutAbort,
+				ApprovalStatus: record.ApprovalStatus(word("pending", "approved", "denied"))})
+		}
+		if r.IntN(2) > 0 {
+			x.ToolEffects = append(x.ToolEffects, record.ToolEffect{ID: id, ToolName: "t", Status: record.EffectStatus(word("done", "in-doubt", "not-done")),
+				Outputs: json.RawMessage(word(`{"value":1}`, `{"value":2}`))})
+		}
+		if r.IntN(2) > 0 {
+			x.Learnings = append(x.Learnings, record.Learning{ID: id, Content: word("wet", "dry"), LearnedBy: bot})
+			x.Metadata.Tags = append(x.Metadata.Tags, word("x", "y", "z")+id)
+			x.ExecutionSummary.Actions = append(x.ExecutionSummary.Actions, record.Action{Description: word("go", "stop"), Timestamp: int64(r.IntN(3)), Outcome: record.OutcomeSuccess})
+		}
+	}
+	x.ExecutionSummary.StepsCompleted = r.IntN(5)
+	if r.IntN(4) == 0 {
+		x.Source = &record.Source{Run: "r", Seq: uint64(r.IntN(3))}
+	}
+	return x
+}
+
+// The laws of merging, over generated records: what was not changed is not touched, the two can
+// be exchanged with the strategy, no effect is lost, nothing that is over comes to be open again,
+// conflicts are the same whoever is preferred, and what comes of it is a record.
+func TestLawsOfMerge(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		laws(t, fmt.Sprint("seed ", seed), some(r), some(r), some(r), seed%5 == 0)
+	}
+}
+
+func laws(t *testing.T, name string, o, a, b *record.Record, strangers bool) {
+	t.Helper()
+	if strangers {
+		o = nil
+	}
+	merge := func(o, a, b *record.Record, s record.Strategy) *record.Record {
+		t.Helper()
+		m, _, err := record.Merge(o, a, b, s)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return m
+	}
+	before := show([]any{o, a, b})
+	ab, ba := merge(o, a, b, record.PreferA), merge(o, b, a, record.PreferB)
+	if content(ab) != content(ba) {
+		t.Errorf("%s: exchanged it is another:\n%s\n%s", name, content(ab), content(ba))
+	}
+	if show([]any{o, a, b}) != before {
+		t.Errorf("%s: what was merged has changed", name)
+	}
+	equal := func(what string, got, want *record.Record) {
+		t.Helper()
+		if changes, err := record.Diff(want, got); err != nil || len(changes) > 0 {
+			t.Errorf("%s: %s: %v, %v", name, what, changes, err)
+		}
+	}
+	equal("with itself", merge(o, a, a, record.Manual), a)
+	if o != nil {
+		equal("with its ancestor", merge(o, a, o, record.Manual), a)
+		equal("of its ancestor", merge(o, o, a, record.Manual), a)
+	}
+	for _, x := range []*record.Record{a, b} {
+		for _, e := range x.ToolEffects {
+			if e.Status != record.EffectInDoubt && (o == nil || !told(o, e)) && !told(ab, e) {
+				t.Errorf("%s: the effect %s is lost in %s", name, show(e), show(ab.ToolEffects))
+			}
+			if !slices.ContainsFunc(ab.ToolEffects, func(m record.ToolEffect) bool { return m.ID == e.ID }) {
+				t.Errorf("%s: nothing is told of effect %s", name, e.ID)
+			}
+		}
+	}
+	manual, conflicts, err := record.Merge(o, a, b, record.Manual)
+	if _, others, _ := record.Merge(o, a, b, record.PreferB); err != nil || (manual == nil) != (len(conflicts) > 0) || show(conflicts) != show(others) {
+		t.Errorf("%s: %d conflicts, %d with a strategy, %v", name, len(conflicts), len(others), err)
+	}
+	if manual != nil {
+		equal("without conflicts", manual, ab)
+	}
+	if err := ab.Seal(); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// told reports whether a record tells all of an effect, under whichever id.
+func told(r *record.Record, e record.ToolEffect) bool {
+	return slices.ContainsFunc(r.ToolEffects, func(m record.ToolEffect) bool {
+		m.ID = e.ID
+		m.Inputs, e.Inputs, m.SideEffects, e.SideEffects = nil, nil, nil, nil
+		return show(m) == show(e)
+	})
+}
+
+// Whatever three records say, they can be merged.
+func FuzzMerge(f *testing.F) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 3 {
+		f.Add([]byte(show(some(r))), []byte(show(some(r))), []byte(show(some(r))))
+	}
+	f.Fuzz(func(t *testing.T, o, a, b []byte) {
+		read := func(data []byte) *record.Record {
+			x := new(record.Record)
+			if json.Unmarshal(data, x) != nil || x.Seal() != nil {
+				t.Skip()
+			}
+			return x
+		}
+		laws(t, "fuzzed", read(o), read(a), read(b), false)
+	})
+}

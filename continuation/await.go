@@ -2,6 +2,7 @@ package continuation
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -25,6 +26,20 @@ type Reply[A any] struct {
 	Missed  bool      // of a timer: it fired so late that it would have expired
 	// Parts are the replies to the parts of an All, in their order; the rest is the first one's.
 	Parts []Reply[A]
+}
+
+// Script is a Reply as an answer in the script of a test: one of dagtest.Visit.Answers, under the name
+// of the wait. No kind means KindReply.
+func Script[A any](r Reply[A]) (any, error) {
+	if r.Kind == "" {
+		r.Kind = KindReply
+	}
+	e := envelope[A]{taken{ID: r.Trigger, Kind: r.Kind, Key: r.Key, Actor: r.Actor, Reason: r.Reason}, r.Payload}
+	if r.Denied {
+		e.Trigger.Decision, e.Trigger.Feeds = Denied, true
+	}
+	raw, err := json.Marshal(e)
+	return json.RawMessage(raw), err
 }
 
 // Choose is the outcome of a route behind an approval: denied if it was denied, else approved. It

@@ -28,7 +28,11 @@
 //	superseded  Cancelled by Supersede; or a turn has begun, or the run was rewound, meanwhile
 //	failed      AttemptFailed for good; Failed, TimedOut; or Cancelled for any other reason
 //
-// A log that was trimmed tells nothing of what lies before.
+// Of what lies before a trim the log tells only what still waits.
+//
+// A process that calls the dispatcher's Run, Turn or Resume does what a Runtime does: wakes and expiries
+// that are due end, and triggers that were accepted count. [Script] writes a Reply for a test of the
+// node alone, with dagtest.
 //
 // # Words
 //

@@ -156,10 +156,13 @@ func TestLife34NewerRunsSupersede(t *testing.T) {
 type meddler struct {
 	continuation.Runs
 	meddle func()
+	fails  error // of Continue
 }
 
 func (m *meddler) Continue(ctx context.Context, run string, o ...dispatcher.RunOption) (*dispatcher.Result[struct{}], error) {
-	m.meddle()
+	if m.meddle(); m.fails != nil {
+		return nil, m.fails
+	}
 	return m.Runs.Continue(ctx, run, o...)
 }
 
@@ -173,7 +176,7 @@ func TestStopBeforeTheRunGoesOn(t *testing.T) {
 		if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser, By: "ann"}); err != nil {
 			t.Error(err)
 		}
-	}}, continuation.Options{})
+	}, nil}, continuation.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

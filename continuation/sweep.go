@@ -134,10 +134,11 @@ func (r *Runtime) approve(ctx context.Context, h *history) error {
 // and told to failed, which may be nil.
 func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {
 	for {
+		began := r.options.Now()
 		_, swept := r.Sweep(ctx)
 		_, recovered := r.Recover(ctx)
 		_, delivered := r.Deliver(ctx)
-		next, err := r.next(ctx)
+		next, err := r.next(ctx, began)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -157,28 +158,30 @@ func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {
 // Look has [Runtime.Serve] look again soon: a run has begun to wait.
 func (r *Runtime) Look() { r.stir() }
 
-// next is how long nothing is due. An instant of the past is one of which nobody could go on: it is
-// tried again a little later.
-func (r *Runtime) next(ctx context.Context) (time.Duration, error) {
-	wait := r.options.Recheck
+// next is how long nothing is due. What was due when a round began has had its turn: if it could not be
+// gone on with it waits for Options.Recheck.
+func (r *Runtime) next(ctx context.Context, began time.Time) (time.Duration, error) {
+	wait, now := r.options.Recheck, r.options.Now()
+	due := func(at time.Time) {
+		if at.After(began) {
+			wait = min(wait, max(at.Sub(now), 0))
+		}
+	}
 	all, err := r.live(ctx)
-	now := r.options.Now()
 	for _, h := range all {
 		for _, w := range h.open {
-			if w.pends() && !w.last().until.IsZero() {
-				wait = min(wait, max(w.last().until.Sub(now), minRecheck))
+			if w.pends() {
+				due(w.last().until)
 			}
 		}
 	}
-	for _, o := range r.owed(ctx) {
-		if at, again := o.retryAt(r); again {
-			wait = min(wait, max(at.Sub(now), minRecheck))
+	for _, h := range r.owed(ctx) {
+		if at, again := h.retryAt(r); again {
+			due(at)
 		}
 	}
 	return wait, err
 }
-
-const minRecheck = time.Millisecond
 
 // number is a sequence number as text.
 func number(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -272,6 +272,53 @@ func TestMissedTimers(t *testing.T) {
 	})
 }
 
+// A scheduler outside may tell that an instant has come, once or again.
+func TestWakeFromOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, afterAnHour(), dag.Policy{}, timed))
+		wake := continuation.Trigger{ID: "w", Key: "wake", Kind: continuation.KindTimer, Actor: continuation.Actor{Authority: dag.System}}
+		time.Sleep(time.Hour)
+		out, err := p.rt.Trigger(t.Context(), wake)
+		if err != nil || out.Status != continuation.StatusResolved || out.Trigger != "" || out.Key != "wake" {
+			t.Errorf("%+v, %v", out, err)
+		}
+		p.unchanged(run, func() {
+			if _, err := p.rt.Trigger(t.Context(), wake); !errors.Is(err, continuation.ErrTerminal) {
+				t.Errorf("again: %v", err)
+			}
+		})
+		if said := p.said(run); !slices.Equal(said, []string{"on time"}) {
+			t.Errorf("said %q", said)
+		}
+	})
+}
+
+// A wait that nobody can end when it is due, since the store fails, is tried again, and not all the
+// time.
+func TestServeTriesAgainLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+		tries := 0
+		rt, err := continuation.New(&meddler{p.d, func() { tries++ }, errWeather}, continuation.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 65*time.Minute)
+		defer cancel()
+		told := 0
+		if err := rt.Serve(ctx, func(err error) {
+			if told++; !errors.Is(err, errWeather) {
+				t.Errorf("told %v", err)
+			}
+		}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Serve returned %v", err)
+		}
+		if tries != told || tries < 2 || tries > 6 {
+			t.Errorf("tried %d times in 5 minutes, told %d times", tries, told)
+		}
+	})
+}
+
 // Who does not answer is asked again, or somebody else is, or a default counts.
 func TestExpiriesGoOn(t *testing.T) {
 	approval := continuation.Wait{Kind: continuation.KindApproval, Within: time.Hour, Authority: dag.Agent}

@@ -56,7 +56,9 @@ type Outcome struct {
 // ([*PayloadError]). An error beside an Outcome is of going on: the trigger was accepted. After an
 // error of the store the same trigger can be repeated.
 //
-// A denial that its wait does not feed to the node cancels the run.
+// A denial that its wait does not feed to the node cancels the run. A trigger for a timer whose instant
+// has come has it wake; that is the instant's doing, and the Receipt has no trigger. One that was sent to
+// several Runtimes, or again, wakes it once.
 //
 // It costs what [Runtime.List] does, of one run if Run is given.
 func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
@@ -74,6 +76,9 @@ func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
 		w, err := all.find(&t)
 		if err != nil {
 			return Outcome{}, err
+		}
+		if out, fired, err := r.fire(ctx, w, &t); fired || err != nil {
+			return out, err
 		}
 		settled, err := r.pull(ctx, w, &t)
 		switch {
@@ -258,7 +263,7 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 	a := w.last()
 	var expired *ExpiredError
 	if errors.As(err, &expired) && a.over(r.options.Now()) {
-		return false, r.expired(ctx, w, t, expired)
+		return false, r.expired(ctx, w, expired)
 	}
 	if err != nil {
 		return false, err
@@ -280,7 +285,7 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 	case err == nil:
 		return true, nil
 	case errors.Is(err, dag.ErrExpired):
-		return false, r.expired(ctx, w, t, &ExpiredError{w.id, w.h.run, a.until})
+		return false, r.expired(ctx, w, &ExpiredError{w.id, w.h.run, a.until})
 	case errors.Is(err, dispatcher.ErrAnswerType):
 		return false, &PayloadError{w.id, w.h.run, err}
 	case errors.Is(err, dispatcher.ErrNotAwaited):
@@ -289,9 +294,8 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 	return false, err
 }
 
-// expired has a wait expire of which the instant has come, if nobody has yet. Of a timer that is the
-// wake, which a trigger of its kind has asked for.
-func (r *Runtime) expired(ctx context.Context, w *wait, t *Trigger, late *ExpiredError) error {
+// expired has a wait expire of which the instant has come, if nobody has yet.
+func (r *Runtime) expired(ctx context.Context, w *wait, late *ExpiredError) error {
 	if err := r.goOn(ctx, w.h.run); err != nil {
 		return err
 	}
@@ -299,14 +303,30 @@ func (r *Runtime) expired(ctx context.Context, w *wait, t *Trigger, late *Expire
 	if err != nil {
 		return err
 	}
-	now := histories{h}.byID(w.id)
-	if now != nil && now.last().id != w.last().id && !now.last().ended {
+	if now := (histories{h}).byID(w.id); now != nil && now.last().id != w.last().id && !now.last().ended {
 		return nil // it was asked again: of somebody else, or once more
 	}
-	if t.Kind == KindTimer && w.expects(KindTimer, t.Key) && now != nil && now.last().ended {
-		return &TakenError{w.id, w.h.run, now.last().letter.Trigger.ID}
-	}
 	return late
+}
+
+// fire has a timer wake whose instant has come, if that is what a trigger asks for.
+func (r *Runtime) fire(ctx context.Context, w *wait, t *Trigger) (out Outcome, fired bool, err error) {
+	if a := w.last(); t.Kind != KindTimer || !w.expects(KindTimer, t.Key) || !w.pends() || !a.over(r.options.Now()) {
+		return Outcome{}, false, nil
+	}
+	if err := r.goOn(ctx, w.h.run); err != nil {
+		return Outcome{}, false, err
+	}
+	h, err := r.history(ctx, w.h.run)
+	if err != nil {
+		return Outcome{}, false, err
+	}
+	now := histories{h}.byID(w.id)
+	if now == nil || !now.last().ended {
+		return Outcome{}, false, nil
+	}
+	status, reason, _, _ := now.stands()
+	return Outcome{now.receipt(now.last()), status, reason}, true, nil
 }
 
 // stuck waits until a log says what a wait was answered with, which somebody else has done: whoever

@@ -28,8 +28,8 @@ type Reply[A any] struct {
 	Parts []Reply[A]
 }
 
-// Script is a Reply as an answer in the script of a test: one of dagtest.Visit.Answers, under the name
-// of the wait. No kind means KindReply.
+// Script is a Reply as an answer in the script of a test: one of dagtest.Visit.Answers, under the
+// name of the wait. No kind means KindReply.
 func Script[A any](r Reply[A]) (any, error) {
 	if r.Kind == "" {
 		r.Kind = KindReply
@@ -53,10 +53,10 @@ func Choose[A any, O ~string](r Reply[A], err error, approved, denied O) (O, err
 	return approved, err
 }
 
-// Await returns what ended a wait of the visit. If nothing has yet it returns an error that the node
-// returns at once, as of dag.Ask: the visit waits, and runs again from its first line when the wait
-// has ended. Names tell the waits of a visit apart; a dialogue inside one visit gives each of its
-// waits another one. Payloads have to fit A: others are refused when they are given.
+// Await returns what ended a wait of the visit. If nothing has yet it returns an error that the
+// node returns at once, as of dag.Ask: the visit waits, and runs again from its first line when the
+// wait has ended. Names tell the waits of a visit apart; a dialogue inside one visit gives each of
+// its waits another one. Payloads have to fit A: others are refused when they are given.
 //
 // A wait that ended without a trigger is an [*Ended], which is final.
 //

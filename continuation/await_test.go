@@ -9,7 +9,8 @@ import (
 	"github.com/pawlgo/pawl/dag/dagtest"
 )
 
-// A node that waits is tested alone: with a script that says how its wait ended, or that it has not.
+// A node that waits is tested alone: with a script that says how its wait ended, or that it has
+// not.
 func TestScriptedWaits(t *testing.T) {
 	wait := continuation.Wait{Kind: continuation.KindApproval, OnDeny: continuation.Feed}
 	script := func(r continuation.Reply[string]) map[string]any {

@@ -25,8 +25,8 @@ func wall(jump *atomic.Int64) func() time.Time {
 }
 
 // The wall clock jumps between any two things that happen to a wait, by a year either way and by a
-// nanosecond back. Nothing fires twice, and when the clock has come to the instant after all, every wait
-// has ended.
+// nanosecond back. Nothing fires twice, and when the clock has come to the instant after all, every
+// wait has ended.
 func TestClockJumpsEndNoWaitTwice(t *testing.T) {
 	waits := map[string]continuation.Wait{
 		"reply":     {Within: time.Hour},
@@ -107,7 +107,8 @@ func jumps(t *testing.T, w continuation.Wait, seed uint64) {
 	}
 }
 
-// refusal reports whether an error says that a wait has ended, or is not for that; or how the run rests.
+// refusal reports whether an error says that a wait has ended, or is not for that; or how the run
+// rests.
 func refusal(err error) bool {
 	var mismatch *continuation.MismatchError
 	var rest *dispatcher.Rest

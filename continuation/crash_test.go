@@ -76,8 +76,8 @@ func (c *crowd) pull(p *process) (accepted []string) {
 	return accepted
 }
 
-// A process is killed at a write while many pull triggers. The next one recovers, and everybody pulls
-// again: one trigger counts, the same before and after, and the node hears no other.
+// A process is killed at a write while many pull triggers. The next one recovers, and everybody
+// pulls again: one trigger counts, the same before and after, and the node hears no other.
 func TestCrashAmongTriggers(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -136,8 +136,8 @@ func (c *crowd) check(p *process, accepted []string) {
 	}
 }
 
-// A process dies when a trigger was posted and is not in the log yet. It was accepted: the next process
-// takes it into the log, and goes on.
+// A process dies when a trigger was posted and is not in the log yet. It was accepted: the next
+// process takes it into the log, and goes on.
 func TestCrashBehindAPost(t *testing.T) {
 	store := &pawltest.Mortal{Store: &memory.Store{}}
 	g := waiting(t, continuation.Wait{}, dag.Policy{}, says)

@@ -47,8 +47,8 @@ func Owed(labels map[string]string) map[string]string {
 // A Deliverer brings follow-ups to whoever waits for them.
 type Deliverer interface {
 	// Deliver brings one, and returns Delivered or one of the Suppressed statuses. It may be called
-	// again with the same key after it has succeeded: if the process dies before that is durable. An
-	// error is a failed delivery, which is tried again as Options say.
+	// again with the same key after it has succeeded: if the process dies before that is durable.
+	// An error is a failed delivery, which is tried again as Options say.
 	Deliver(ctx context.Context, d Delivery) (DeliveryStatus, error)
 }
 
@@ -120,7 +120,7 @@ func (h *history) tries() (n int) {
 	return n
 }
 
-// owing reports whether a delivery is to be tried, at the earliest.
+// retryAt reports whether the delivery is to be tried, and from which instant on.
 func (h *history) retryAt(r *Runtime) (at time.Time, again bool) {
 	d := h.delivery()
 	switch {
@@ -144,11 +144,11 @@ func (r *Runtime) owed(ctx context.Context) histories {
 	return all
 }
 
-// Deliver brings the follow-ups that are owed of runs that have ended, the oldest first, and returns
-// the ids of those runs. How a run ended is durable before the Deliverer hears of it. What came of a
-// delivery is a note in its log, written only if nobody has noted anything meanwhile: so of two who
-// deliver at once one outcome is kept, and one that was delivered stays so. Errors of the Deliverer
-// are kept in the log, and are no errors of Deliver.
+// Deliver brings the follow-ups that are owed of runs that have ended, the oldest first, and
+// returns the ids of those runs. How a run ended is durable before the Deliverer hears of it. What
+// came of a delivery is a note in its log, written only if nobody has noted anything meanwhile: so
+// of two who deliver at once one outcome is kept, and one that was delivered stays so. Errors of
+// the Deliverer are kept in the log, and are no errors of Deliver.
 func (r *Runtime) Deliver(ctx context.Context) ([]string, error) {
 	var runs []string
 	var errs []error

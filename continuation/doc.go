@@ -1,20 +1,22 @@
 // Package continuation gives the waits of a graph bounds: who may end them, with what, until when,
 // and how often that may go wrong; and follow-ups, when what waited has come to its end.
 //
-// A node waits with [Await]. A wait is an interrupt of its visit, and its life is what the log of the
-// run says of that interrupt: there is no second store, no second clock and no second machine.
+// A node waits with [Await]. A wait is an interrupt of its visit, and its life is what the log of
+// the run says of that interrupt: there is no second store, no second clock and no second machine.
 //
 //	r, err := continuation.Await[Address](ctx, "address", continuation.Wait{
 //		Kind: continuation.KindReply, Key: chat, Question: "Where to?", Within: 2 * time.Hour,
 //	})
 //
 // Outside, a [Runtime] over the graph's dispatcher takes triggers, of whatever transport
-// ([Runtime.Handler] takes them over HTTP). A [Trigger] that is accepted is durable, once, and the run
-// goes on; one that is refused has changed nothing, and its error says why.
+// ([Runtime.Handler] takes them over HTTP). A [Trigger] that is accepted is durable, once, and the
+// run goes on; one that is refused has changed nothing, and its error says why.
 //
 //	rt, err := continuation.New(d, continuation.Options{})
-//	out, err := rt.Trigger(ctx, continuation.Trigger{ID: msg.ID, Key: chat, Kind: continuation.KindReply,
-//		Actor: continuation.Actor{ID: "ann", Authority: dag.Human}, Payload: msg.Body})
+//	out, err := rt.Trigger(ctx, continuation.Trigger{
+//		ID: msg.ID, Key: chat, Kind: continuation.KindReply, Payload: msg.Body,
+//		Actor: continuation.Actor{ID: "ann", Authority: dag.Human},
+//	})
 //	go rt.Serve(ctx, nil) // expiries, wakes, what a crash has left, deliveries
 //
 // # What a status is a reading of
@@ -30,9 +32,9 @@
 //
 // Of what lies before a trim the log tells only what still waits.
 //
-// A process that calls the dispatcher's Run, Turn or Resume does what a Runtime does: wakes and expiries
-// that are due end, and triggers that were accepted count. [Script] writes a Reply for a test of the
-// node alone, with dagtest.
+// A process that calls the dispatcher's Run, Turn or Resume does what a Runtime does: wakes and
+// expiries that are due end, and triggers that were accepted count. [Script] writes a Reply for a
+// test of the node alone, with dagtest.
 //
 // # Words
 //
@@ -45,9 +47,10 @@
 //
 // # Promises
 //
-// Of several triggers one counts, and one that is repeated has the same [Receipt]. What stands behind a wait
-// runs for one trigger only. A wait expires once, and expiry comes before any trigger of that
-// instant. A stop is final, or tells how the run had ended. A process that dies leaves nothing stuck:
-// [Runtime.Recover] goes on with what was accepted. How a run ended is durable before its follow-up is
-// brought, and one that was delivered stays delivered.
+// Of several triggers one counts, and one that is repeated has the same [Receipt]. What stands
+// behind a wait runs for that trigger only, until it fails and the wait is asked again. A wait
+// expires once, and expiry comes before any trigger of that instant. A stop is final, or tells how
+// the run had ended. A process that dies leaves nothing stuck: [Runtime.Recover] goes on with what
+// was accepted. How a run ended is durable before its follow-up is brought, and one that was
+// delivered stays delivered.
 package continuation

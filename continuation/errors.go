@@ -66,8 +66,8 @@ func (e *ExpiredError) Error() string {
 
 func (e *ExpiredError) Unwrap() error { return dag.ErrExpired }
 
-// A MismatchError says that a trigger is not the one that a wait is for. Nothing has changed, and no
-// attempt was used up.
+// A MismatchError says that a trigger is not the one that a wait is for. Nothing has changed, and
+// no attempt was used up.
 type MismatchError struct {
 	Wait, Run string
 	Reason    string
@@ -112,7 +112,8 @@ func (e *TakenError) Error() string {
 // Is finds [ErrTaken].
 func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 
-// A PayloadError says that what came with a trigger is not what the node wants. Nothing has changed.
+// A PayloadError says that what came with a trigger is not what the node wants. Nothing has
+// changed.
 type PayloadError struct {
 	Wait, Run string
 	Err       error

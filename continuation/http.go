@@ -26,8 +26,8 @@ const (
 type HandlerOptions struct {
 	// Secret is what senders sign with, of 16 bytes at least.
 	Secret []byte
-	// Authorities are those that actors may have who come this way: whoever knows the secret may say
-	// to be anybody. Nil means dag.System alone.
+	// Authorities are those that actors may have who come this way: whoever knows the secret may
+	// say to be anybody. Nil means dag.System alone.
 	Authorities []dag.Authority
 	// Window is how far the time of a request may be from ours. Zero means 5 minutes.
 	Window time.Duration
@@ -52,10 +52,11 @@ func sign(secret []byte, timestamp string, body []byte) string {
 }
 
 // Handler takes triggers over HTTP: the JSON of a [Trigger], posted and signed. It answers with the
-// JSON of the [Outcome]; or of an error, with the status 401 for a signature or time that is not right,
-// 403 for an authority, 404 for no such wait, 409 for a mismatch, a wait that has its trigger, or no
-// attempts left, 410 for a wait that has ended, 422 for what can't be a trigger or its payload, 413 and
-// 400 for what can't be read, and 500, which says no more, for a store that fails.
+// JSON of the [Outcome]; or of an error, with the status 401 for a signature or time that is not
+// right, 403 for an authority, 404 for no such wait, 409 for a mismatch, a wait that has its
+// trigger, or no attempts left, 410 for a wait that has ended, 422 for what can't be a trigger or
+// its payload, 413 and 400 for what can't be read, and 500, which says no more, for a store that
+// fails.
 //
 // A request that is sent again is one trigger, since its id is the same: replays do nothing, inside
 // the window of time and out of it.

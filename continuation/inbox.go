@@ -17,11 +17,11 @@ const (
 	Wake
 )
 
-// Send leaves input for a turn of a run, as dispatcher.Dispatcher.Enqueue does, and returns when it is
-// durable: of what is sent under one id the run gets one, however often. A run that waits, or is at work,
-// takes it when it has come to its end. A [*TerminalError] of a run that has ended otherwise than
-// well, which would never take it: nothing has changed then. Of Wake an error may also be of
-// going on; what was sent stays.
+// Send leaves input for a turn of a run, as dispatcher.Dispatcher.Enqueue does, and returns when it
+// is durable: of what is sent under one id the run gets one, however often. A run that waits, or is
+// at work, takes it when it has come to its end. A [*TerminalError] of a run that has ended
+// otherwise than well, which would never take it: nothing has changed then. Of Wake an error may
+// also be of going on; what was sent stays.
 //
 // S is the state of the Runtime's dispatcher.
 func Send[S any](ctx context.Context, r *Runtime, run, id string, input func(*S), how Arrival) error {

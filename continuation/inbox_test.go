@@ -14,8 +14,8 @@ import (
 	"github.com/pawlgo/pawl/pawltest"
 )
 
-// What is sent to a run is input for a turn, once under its id; it wakes a run that is completed, and
-// waits for one that waits. A run that was cancelled is not brought back.
+// What is sent to a run is input for a turn, once under its id; it wakes a run that is completed,
+// and waits for one that waits. A run that was cancelled is not brought back.
 func TestSend(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
 	say := func(word string) func(*Talk) { return func(s *Talk) { s.Said.Append(word) } }

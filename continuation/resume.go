@@ -21,8 +21,8 @@ const (
 	onlyDenial              // the run is left alone, but for a denial that cancels it
 )
 
-// resume goes on with a run whose wait has its trigger, or has expired, or is to be asked again; and
-// cancels one in which a denial says so. It never goes on with a run that has come to its end
+// resume goes on with a run whose wait has its trigger, or has expired, or is to be asked again;
+// and cancels one in which a denial says so. It never goes on with a run that has come to its end
 // meanwhile: the cursor has to be the one that it has read.
 //
 // It returns nil as well if somebody else is at work on the run.

@@ -33,8 +33,8 @@ type Runs interface {
 
 // Options configure a [Runtime]. The zero Options work.
 type Options struct {
-	// Deliverer brings the follow-ups of runs that were begun with [Owed] to whoever waits for them.
-	// Nil means that they stay pending until a Runtime has one.
+	// Deliverer brings the follow-ups of runs that were begun with [Owed] to whoever waits for
+	// them. Nil means that they stay pending until a Runtime has one.
 	Deliverer Deliverer
 	// Deliveries is how often a delivery may fail before it is not tried again. Zero means 3.
 	Deliveries int
@@ -195,8 +195,8 @@ func (r *Runtime) read(ctx context.Context, info checkpoint.Info) (*history, err
 	return h, nil
 }
 
-// behindTrim adds what waits since before the log was trimmed. Of its past nothing is known, and its id
-// is that of the interrupt.
+// behindTrim adds what waits since before the log was trimmed. Of its past nothing is known, and
+// its id is that of the interrupt.
 func (r *Runtime) behindTrim(ctx context.Context, h *history) error {
 	o, err := r.d.Open(ctx, h.run)
 	if err != nil {

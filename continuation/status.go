@@ -132,8 +132,8 @@ func (r *Runtime) Get(ctx context.Context, id string) (View, error) {
 // List returns the waits that f selects, those of newer runs first, and of a run in the order in
 // which they were asked.
 //
-// It lists the runs of the graph, in pages, and reads the logs of those that have changed since this
-// Runtime read them last.
+// It lists the runs of the graph, in pages, and reads the logs of those that have changed since
+// this Runtime read them last.
 func (r *Runtime) List(ctx context.Context, f Filter) ([]View, error) {
 	all, err := r.scan(ctx, f)
 	if err != nil {

@@ -53,10 +53,10 @@ func parseStop(text string) (reason Reason, why string, ok bool) {
 	return Reason(word), why, reasonWord.MatchString(word)
 }
 
-// Stop cancels a run for a reason, whether it waits or is at work, and returns how it has ended when
-// that is durable. A run that has ended already, or that finishes before the cancel reaches it, stays
-// as it is, and so does why. Waits that had not ended end with it, as [Reason.Status] says.
-// A [*NotFoundError] if there is no such run.
+// Stop cancels a run for a reason, whether it waits or is at work, and returns how it has ended
+// when that is durable. A run that has ended already, or that finishes before the cancel reaches
+// it, stays as it is, and so does why. Waits that had not ended end with it, as [Reason.Status]
+// says. A [*NotFoundError] if there is no such run.
 func (r *Runtime) Stop(ctx context.Context, run string, s Stopping) (End, error) {
 	if !reasonWord.MatchString(string(s.Reason)) || s.Reason == Completed {
 		return End{}, &ArgumentError{fmt.Sprintf("the reason %q", s.Reason), "is none to stop a run for: CancelledByUser is one"}
@@ -119,8 +119,8 @@ func (h *history) ending() End {
 }
 
 // Supersede stops every run whose labels hold the scope, but for the one of the id keep, with the
-// reason [Superseded], and returns how those ended that had not before. Follow-ups that are still owed
-// for runs of the scope are suppressed.
+// reason [Superseded], and returns how those ended that had not before. Follow-ups that are still
+// owed for runs of the scope are suppressed.
 func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, by string) ([]End, error) {
 	if len(scope) == 0 {
 		return nil, &ArgumentError{"the scope", "is empty, which would be every run: name labels"}

@@ -21,8 +21,8 @@ func entryOf(k checkpoint.Kind) func(checkpoint.Kind) bool {
 	return func(x checkpoint.Kind) bool { return x == k }
 }
 
-// A stop of what has ended changes nothing; one of a run that is at work behind a trigger is final, and
-// reaches its node.
+// A stop of what has ended changes nothing; one of a run that is at work behind a trigger is final,
+// and reaches its node.
 func TestLife29StopIsFinal(t *testing.T) {
 	for _, stopped := range []continuation.Reason{continuation.CancelledByUser, continuation.CancelledByProduct, "bored"} {
 		p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
@@ -191,8 +191,8 @@ func TestStopBeforeTheRunGoesOn(t *testing.T) {
 	})
 }
 
-// What waits when a run fails for another reason, or at a deadline, has failed with it, and waits again
-// when somebody resumes the run.
+// What waits when a run fails for another reason, or at a deadline, has failed with it, and waits
+// again when somebody resumes the run.
 func TestWaitsOfARunThatFails(t *testing.T) {
 	fails := true
 	b := dag.New[Talk]("beside")

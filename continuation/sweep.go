@@ -20,9 +20,9 @@ func (r *Runtime) live(ctx context.Context) (histories, error) {
 }
 
 // Sweep goes on with every run of which a wait is due: it has expired, or its timer wakes; and it
-// approves, as dag.System, what is safe to approve in nobody's name. It returns the ids of those runs.
-// A run that is at work does that by itself. What keeps one run from going on is no reason to leave
-// the others: the errors are joined.
+// approves, as dag.System, what is safe to approve in nobody's name. It returns the ids of those
+// runs. A run that is at work does that by itself. What keeps one run from going on is no reason to
+// leave the others: the errors are joined.
 //
 // When a wait is due its log says, so nothing is lost with a process: what came to be due meanwhile
 // is so at once, and a timer that is later than it may be says that it was missed.
@@ -39,9 +39,10 @@ func (r *Runtime) Sweep(ctx context.Context) ([]string, error) {
 }
 
 // Recover goes on with every run that has its trigger and that nobody is at work on: since the
-// process died that had accepted it, or drained, or since it was left. What was accepted counts: the
-// node gets that trigger. A run that was resumed in vain as often as its wait may be is left, with an
-// [*AttemptsError]. It returns the ids of the runs, and the errors joined, as [Runtime.Sweep] does.
+// process died that had accepted it, or drained, or since it was left. What was accepted counts:
+// the node gets that trigger. A run that was resumed in vain as often as its wait may be is left,
+// with an [*AttemptsError]. It returns the ids of the runs, and the errors joined, as
+// [Runtime.Sweep] does.
 func (r *Runtime) Recover(ctx context.Context) ([]string, error) {
 	return r.each(ctx, ifPosted, func(h *history) (bool, error) {
 		if h.info.Owner != "" {
@@ -59,8 +60,8 @@ func (r *Runtime) Recover(ctx context.Context) ([]string, error) {
 	})
 }
 
-// posted reports whether an answer or a cancel of a wait was posted by a process that died before it
-// could take it into the log.
+// posted reports whether an answer or a cancel of a wait was posted by a process that died before
+// it could take it into the log.
 func (r *Runtime) posted(ctx context.Context, h *history) (bool, error) {
 	if !slices.ContainsFunc(h.open, (*wait).pends) {
 		return false, nil
@@ -158,8 +159,8 @@ func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {
 // Look has [Runtime.Serve] look again soon: a run has begun to wait.
 func (r *Runtime) Look() { r.stir() }
 
-// next is how long nothing is due. What was due when a round began has had its turn: if it could not be
-// gone on with it waits for Options.Recheck.
+// next is how long nothing is due. What was due when a round began has had its turn: if it could
+// not be gone on with it waits for Options.Recheck.
 func (r *Runtime) next(ctx context.Context, began time.Time) (time.Duration, error) {
 	wait, now := r.options.Recheck, r.options.Now()
 	due := func(at time.Time) {

@@ -51,14 +51,14 @@ type Outcome struct {
 // These are checked, in this order, and a refusal changes nothing: that the wait exists
 // ([*NotFoundError]), has not ended ([*TerminalError]) and not expired ([*ExpiredError]: if nobody
 // has yet, Trigger has it expire); that it is for this kind and key ([*MismatchError]), and for the
-// actor's authority ([*AuthorityError]); that it may be resumed once more ([*AttemptsError]); that no
-// other trigger was faster ([*TakenError]); that the payload is what the node wants
+// actor's authority ([*AuthorityError]); that it may be resumed once more ([*AttemptsError]); that
+// no other trigger was faster ([*TakenError]); that the payload is what the node wants
 // ([*PayloadError]). An error beside an Outcome is of going on: the trigger was accepted. After an
 // error of the store the same trigger can be repeated.
 //
-// A denial that its wait does not feed to the node cancels the run. A trigger for a timer whose instant
-// has come has it wake; that is the instant's doing, and the Receipt has no trigger. One that was sent to
-// several Runtimes, or again, wakes it once.
+// A denial that its wait does not feed to the node cancels the run. A trigger for a timer whose
+// instant has come has it wake; that is the instant's doing, and the Receipt has no trigger. One
+// that was sent to several Runtimes, or again, wakes it once.
 //
 // It costs what [Runtime.List] does, of one run if Run is given.
 func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {

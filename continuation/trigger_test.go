@@ -17,8 +17,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// What a wait does not say is an hour, a day for an approval, and an hour behind the wake of a timer;
-// what it says is kept when it is asked again; what can't be is refused where it is written.
+// What a wait does not say is an hour, a day for an approval, and an hour behind the wake of a
+// timer; what it says is kept when it is asked again; what can't be is refused where it is written.
 func TestLife20BoundsOfWaits(t *testing.T) {
 	for _, c := range []struct {
 		wait  continuation.Wait
@@ -124,8 +124,8 @@ func TestLife21MismatchedTriggers(t *testing.T) {
 	}
 }
 
-// At its instant a wait expires once, whoever is the first to see it: a trigger that comes then, or a
-// sweep. Expiry comes before approval, and nothing behind the wait runs.
+// At its instant a wait expires once, whoever is the first to see it: a trigger that comes then, or
+// a sweep. Expiry comes before approval, and nothing behind the wait runs.
 func TestLife22ExpiryOnce(t *testing.T) {
 	for _, sweeps := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -274,8 +274,8 @@ func TestLife26Denials(t *testing.T) {
 	})
 }
 
-// Attempts that fail behind a trigger have the wait asked again, as often as it may be; the turns of a
-// dialogue that goes well are counted apart.
+// Attempts that fail behind a trigger have the wait asked again, as often as it may be; the turns
+// of a dialogue that goes well are counted apart.
 func TestLife28FailuresAndHops(t *testing.T) {
 	for name, policy := range map[string]dag.Policy{"one attempt": {}, "two": {Attempts: 2}, "five": {Attempts: 5}} {
 		t.Run(name, func(t *testing.T) {

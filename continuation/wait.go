@@ -41,8 +41,8 @@ type Wait struct {
 	// Question is what is asked, for whoever is to answer: anything that JSON can say.
 	Question any
 	// Within is how long a trigger may take, from the moment in which the visit begins to wait; of
-	// a timer, how far behind its wake it may fire before it is missed. Until says it as an instant.
-	// Zero of both means DefaultWithin, and DefaultApprovalWithin for an approval.
+	// a timer, how far behind its wake it may fire before it is missed. Until says it as an
+	// instant. Zero of both means DefaultWithin, and DefaultApprovalWithin for an approval.
 	Within time.Duration
 	Until  time.Time
 	// After and At say when a timer wakes: so long after the visit has begun to wait, or at this

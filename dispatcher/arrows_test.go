@@ -45,7 +45,10 @@ var arrows = map[string][]string{
 	"metrics":      {"checkpoint", "dag", "dispatcher", "state", "supervisor", "…"},
 	"examples/payments": {"checkpoint", "checkpoint/badgerstore", "checkpoint/internal/watch", "dag", "dispatcher",
 		"examples/payments/bank", "state", "…"},
-	"examples/payments/bank": nil,
+	"examples/payments/bank":  nil,
+	"examples/handover":       nil, // tests only
+	"examples/handover/clerk": nil,
+	"examples/handover/scout": {"checkpoint", "checkpoint/badgerstore", "checkpoint/internal/watch", "dag", "dispatcher", "record", "state", "…"},
 	"examples/approval": {"checkpoint", "checkpoint/badgerstore", "checkpoint/internal/watch", "continuation", "dag", "dispatcher",
 		"state", "…"},
 }

@@ -47,6 +47,8 @@
 //	                  RUN@SEQ as -history prints it; with another question, or the same
 //	-diff A B         tell what differs between two checkpoints of -run, or of the newest run
 //	-blame CELL       tell which visits wrote a cell of -run, or of the newest run, such as Answer
+//	-record           print what somebody else has to know to go on with -run, or the newest run: its
+//	                  continuation record, in JSON, kept as a version and verified
 //	-graph FORMAT     print the graph as mermaid, dot or json
 //	-corpus FILE      answer from another catalogue, one book in JSON per line
 //	-approve          ask a person before the answer goes out; at a terminal it is asked there,

@@ -37,6 +37,7 @@ type config struct {
 	fork        string // a checkpoint
 	diff        [2]string
 	blame       string // a cell
+	record      bool
 	graph       string
 	corpus      string
 	addr        string // of the metrics
@@ -100,6 +101,7 @@ func (c *config) flags() *flag.FlagSet {
 	fs.StringVar(&c.fork, "fork", "", "begin a new run at a `CHECKPOINT` of -run, or of the newest run, with another question")
 	fs.StringVar(&c.diff[0], "diff", "", "tell what differs between two checkpoints of -run, or of the newest run: -diff `A` B")
 	fs.StringVar(&c.blame, "blame", "", "tell who wrote a `CELL` of -run, or of the newest run")
+	fs.BoolVar(&c.record, "record", false, "print the verified continuation record of -run, or of the newest run")
 	fs.StringVar(&c.graph, "graph", "", "print the graph in a `FORMAT`: mermaid, dot or json")
 	fs.StringVar(&c.corpus, "corpus", "", "answer from the catalogue in `FILE`, one book in JSON per line")
 	fs.BoolVar(&c.online, "online", false, "ask Open Library too, over the network")
@@ -163,7 +165,7 @@ func (c *config) checkMode() error {
 		name string
 		on   bool
 	}{{"-resume", c.resume}, {"-history", c.history}, {"-graph", c.graph != ""},
-		{"-diff", c.diff[0] != ""}, {"-blame", c.blame != ""}, {"-fork", c.fork != ""}} {
+		{"-diff", c.diff[0] != ""}, {"-blame", c.blame != ""}, {"-record", c.record}, {"-fork", c.fork != ""}} {
 		if m.on {
 			modes = append(modes, m.name)
 		}

@@ -49,7 +49,7 @@ func (lib *Library) Classify(ctx context.Context, q *Inquiry) (Intent, error) {
 		return "", err
 	}
 	q.classify(intent, subject)
-	return intent, nil
+	return intent, decided(ctx, intent, subject, "the language model says so")
 }
 
 // ClassifyByWords goes by the words of the question, where nobody else can tell.
@@ -57,7 +57,15 @@ func (lib *Library) ClassifyByWords(ctx context.Context, q *Inquiry) (Intent, er
 	q.note(dag.Failures(ctx))
 	intent, subject := lib.intentOf(q.Query.Get())
 	q.classify(intent, subject)
-	return intent, nil
+	return intent, decided(ctx, intent, subject, "its words say so")
+}
+
+// decided notes what the question was taken for, for the record of the run.
+func decided(ctx context.Context, intent Intent, subject, why string) error {
+	return dag.Decide(ctx, dag.Decision{
+		ID: "intent", Description: fmt.Sprintf("take the question as %s of %q", intent, subject), Rationale: why,
+		OverridableBy: []dag.Authority{dag.Human},
+	})
 }
 
 func (q *Inquiry) classify(intent Intent, subject string) {

@@ -45,6 +45,8 @@ func (c *config) do(stdin, stdout, stderr *os.File) error {
 		err = s.compare(stdout)
 	case c.blame != "":
 		err = s.accuse(stdout)
+	case c.record:
+		err = s.tellRecord(stdout)
 	default:
 		err = s.work(stdin, stdout, stderr)
 	}

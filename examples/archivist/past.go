@@ -13,7 +13,7 @@ import (
 
 // ofThePast reports whether a command is about a run that exists.
 func (c *config) ofThePast() bool {
-	return c.history || c.fork != "" || c.diff[0] != "" || c.blame != ""
+	return c.history || c.fork != "" || c.diff[0] != "" || c.blame != "" || c.record
 }
 
 // choose has a command of the past be about the newest run, unless it names one.

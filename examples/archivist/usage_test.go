@@ -44,6 +44,8 @@ var wrongUsage = []struct {
 	{[]string{"-diff", "1", ""}, "-diff A B"},
 	{[]string{"-diff", "1", "-blame", "Answer"}, "can't be combined"},
 	{[]string{"-blame", ""}, "-blame is empty"},
+	{[]string{"-record", "-blame", "Answer"}, "can't be combined"},
+	{[]string{"-record", "x"}, "takes no question"},
 	{[]string{"-blame", "Answer", "x"}, "takes no question"},
 	{[]string{"-answer", "x"}, "needs -resume"},
 	{[]string{"-answer", "x", "y"}, "needs -resume"},
@@ -88,7 +90,7 @@ func TestLongestQuestion(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	o := archivist(t, "-help").exits(t, 0)
-	const flags = "store run resume answer json slow cancel-after cancel-at deadline history fork diff blame graph corpus online approve books model metrics"
+	const flags = "store run resume answer json slow cancel-after cancel-at deadline history fork diff blame record graph corpus online approve books model metrics"
 	for flag := range strings.FieldsSeq(flags) {
 		if !strings.Contains(o.stdout, "  -"+flag) {
 			t.Errorf("-help does not tell of -%s", flag)

@@ -19,7 +19,7 @@ const maxNote = 128
 // Names that begin with "pawl." or "record." are for pawl itself: see [Decide], [Learn], [Block] and
 // [Require].
 func Note(ctx context.Context, name string, value any) error {
-	if reason := badNote(name); reason != "" {
+	if reason := NoteNameProblem(name); reason != "" {
 		return &ArgumentError{"Note", fmt.Sprintf("name %.40q", name), reason}
 	}
 	return note(ctx, "Note", name, value)
@@ -40,8 +40,8 @@ func note(ctx context.Context, call, name string, value any) error {
 	return nil
 }
 
-// badNote says what is wrong with the name of a note, "" if nothing.
-func badNote(name string) string {
+// NoteNameProblem says what is wrong with a text as the name of a note, "" if nothing is.
+func NoteNameProblem(name string) string {
 	switch {
 	case name == "" || !utf8.ValidString(name):
 		return "is empty or not UTF-8: give it one"

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -278,7 +277,7 @@ func (m *machine) drained(p checkpoint.Post) checkpoint.Entry {
 			return checkpoint.Entry{Kind: checkpoint.Tagged, Post: p.ID, Data: p.Data}
 		}
 	case p.Kind == postNote:
-		return checkpoint.Entry{Kind: checkpoint.Noted, ID: strings.TrimPrefix(p.ID, notePrefix), Post: p.ID, Data: p.Data}
+		return noteEntry(p)
 	case p.Kind == postResolution:
 		if e, ok := m.resolvedBy(p); ok {
 			return e

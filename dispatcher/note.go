@@ -11,11 +11,15 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// notePrefix is what the id of a post begins with that is a note.
-const notePrefix = "note:"
+// What the id of a post begins with that is a note: one with an id of its own, and one without.
+const (
+	notePrefix     = "note:"
+	namelessPrefix = "note-"
+)
 
-// noteRun is Note. A note with an id is one post even if it never was posted, so that the log
-// tells by its ids which notes have been made.
+// noteRun is Note. It posts the note and drains it, as whoever is at work on the run would, so that
+// notes stand in the order in which they were posted, and of those with one id one is made. With a
+// cursor it is an append alone.
 func (c *core) noteRun(ctx context.Context, id, name string, value any, options []RunOption) error {
 	if err := c.exists(ctx, id); err != nil {
 		return err
@@ -28,22 +32,23 @@ func (c *core) noteRun(ctx context.Context, id, name string, value any, options 
 	if err != nil {
 		return c.refuse(id, err)
 	}
-	e := checkpoint.Entry{Kind: checkpoint.Noted, ID: w.message, Data: n}
-	if w.message != "" {
-		e.Post = notePrefix + w.message
+	p := checkpoint.Post{ID: notePrefix + w.message, Kind: postNote, Data: n}
+	if w.from != nil {
+		return c.refuse(id, c.amend(ctx, id, func(m *machine, head checkpoint.Head) ([]checkpoint.Entry, error) {
+			if w.message != "" && m.seen[p.ID] {
+				return nil, nil
+			}
+			e := noteEntry(p)
+			if w.message == "" {
+				e.Post = ""
+			}
+			return []checkpoint.Entry{e}, m.standsAt(id, head.Seq, w.from)
+		}))
 	}
-	err = c.amend(ctx, id, func(m *machine, head checkpoint.Head) ([]checkpoint.Entry, error) {
-		if e.Post != "" && m.seen[e.Post] {
-			return nil, nil
-		}
-		return []checkpoint.Entry{e}, m.standsAt(id, head.Seq, w.from)
-	})
-	if !busy(err) || w.from != nil {
+	if w.message == "" {
+		p.ID = namelessPrefix + NewRunID()
+	} else if m, _, err := c.load(ctx, id, 0); err != nil || m.seen[p.ID] {
 		return c.refuse(id, err)
-	}
-	p := checkpoint.Post{ID: e.Post, Kind: postNote, Data: n}
-	if p.ID == "" {
-		p.ID = notePrefix + NewRunID()
 	}
 	if err := c.store.Post(ctx, id, p); err != nil {
 		return c.refuse(id, err)
@@ -54,16 +59,18 @@ func (c *core) noteRun(ctx context.Context, id, name string, value any, options 
 	return c.refuse(id, err)
 }
 
+// noteEntry is the entry that a posted note becomes.
+func noteEntry(p checkpoint.Post) checkpoint.Entry {
+	message, _ := strings.CutPrefix(p.ID, notePrefix)
+	if message == p.ID { // it has none
+		message = ""
+	}
+	return checkpoint.Entry{Kind: checkpoint.Noted, ID: message, Post: p.ID, Data: p.Data}
+}
+
 // noteOf is the Data of a note that somebody makes from outside.
 func (c *core) noteOf(name string, value any, by string) (json.RawMessage, error) {
-	reason := badText(name, maxTag)
-	switch {
-	case name == "":
-		reason = "is empty"
-	case strings.HasPrefix(name, "pawl."), strings.HasPrefix(name, "record."):
-		reason = `begins with "pawl." or "record.", as those of pawl itself do: give it another`
-	}
-	if reason != "" {
+	if reason := dag.NoteNameProblem(name); reason != "" {
 		return nil, &OptionError{fmt.Sprintf("note %.40q", name), reason}
 	}
 	raw, err := json.Marshal(value)

@@ -49,7 +49,8 @@ func (l *Ledger) Update(
 }
 
 // Answer answers a question, if the author may. ErrSettled if it was answered, has expired or was
-// skipped; ErrExpired if it is too late, whether or not [Ledger.Expire] has said so.
+// skipped; ErrExpired if it is too late, whether or not [Ledger.Expire] has said so. The answer is
+// one in the record: a run that waits for it hears of it by dispatcher.Dispatcher.Answer.
 func (l *Ledger) Answer(ctx context.Context, id, question, answer string, by Author) (*Version, error) {
 	return l.end(ctx, "Answer", id, question, by, func(q *Question) { q.Status, q.Answer = QuestionAnswered, answer })
 }

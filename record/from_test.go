@@ -216,6 +216,31 @@ func TestRecordOfAWait(t *testing.T) {
 	same(t, "answered", []any{q.Status, q.Answer, q.AnsweredBy, r.Task.Status}, []any{"answered", "approved: fine", ann, "completed"})
 }
 
+// Who has cancelled a run is told as long as it rests for that, and not when it has gone on.
+func TestRecordOfACancelledRun(t *testing.T) {
+	d := inquire(t, newStore(), []string{"ask", "again"}, asksFor("one"), asksFor("two"))
+	_, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	done(t, d.Cancel(t.Context(), "r", errors.New("too dear"), dispatcher.Author("ann")))
+	r := from(t, d, "r", record.Options{})
+	same(t, "cancelled", []any{r.Task.Status, r.Blockers[0].Description}, []any{"blocked", "the run is cancelled by ann: too dear"})
+	p := r.ResumePoints[len(r.ResumePoints)-1]
+	same(t, "points", []any{len(r.ResumePoints), p.SafeToAutoExecute, p.NextSteps}, []any{2, false, []string{"ask"}})
+
+	done(t, d.Answer(t.Context(), "r", "", "yes"))
+	_, err = d.Resume(t.Context(), "r")
+	rests(t, err)
+	r = from(t, d, "r", record.Options{})
+	same(t, "gone on", []any{len(r.Blockers), len(r.ResumePoints), r.ResumePoints[0].Label}, []any{0, 1, "again"})
+}
+
+func asksFor(key string) func(context.Context, *Inquiry) error {
+	return func(ctx context.Context, q *Inquiry) error {
+		_, err := dag.Ask[string](ctx, key, key+"?")
+		return err
+	}
+}
+
 // Numbers that canonical JSON can't hold become strings: nothing is rounded in silence.
 func TestRecordOfLargeNumbers(t *testing.T) {
 	d := inquire(t, newStore(), []string{"pay"}, func(ctx context.Context, q *Inquiry) error {

@@ -97,9 +97,9 @@ func (w *Work) Labels() map[string]string {
 }
 
 // Advance adds a version for a run that has gone on: fresh is what [From] tells of it now. What
-// the ledger's people have decided since stays, and wins where the two contradict each other;
-// resume points from which the run has gone on are gone. Of the same position of the log, or an
-// earlier one, it adds nothing. An [*ArgumentError] if fresh is of another run than the record.
+// the ledger's people have decided since stays, and wins where the two contradict each other; but
+// how a question ended, the log knows. Resume points from which the run has gone on are gone. Of
+// the same position of the log, or an earlier one, it adds nothing. An [*ArgumentError] if fresh is of another run than the record.
 func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Author) (*Version, error) {
 	if err := l.needs(ctx, "Advance", by); err != nil {
 		return nil, err
@@ -125,6 +125,11 @@ func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Autho
 		next, _, err := Merge(base, head, fresh, PreferA)
 		if err != nil {
 			return nil, err
+		}
+		for _, q := range fresh.Clone().QuestionsForUser {
+			if q.Status != QuestionOpen {
+				next.QuestionsForUser = put(next.QuestionsForUser, q)
+			}
 		}
 		next.ResumePoints = slices.DeleteFunc(next.ResumePoints, func(p ResumePoint) bool {
 			return find(base.ResumePoints, p.ID) != nil && find(fresh.ResumePoints, p.ID) == nil

@@ -116,16 +116,19 @@ func TestRecordGoesOnWithItsRun(t *testing.T) {
 	_, err = b.Override(t.Context(), "r", "way", "right", "", ann)
 	done(t, err)
 
+	_, err = b.Answer(t.Context(), "r", before.QuestionsForUser[0].ID, "no", bot) // which the run never heard
+	done(t, err)
+
 	done(t, d.Answer(t.Context(), "r", "", "yes", dispatcher.Author("ann")))
 	_, err = d.Run(t.Context(), "r", nil)
 	done(t, err)
 	v, err := b.Advance(t.Context(), "r", from(t, d, "r", record.Options{}), cron)
 	done(t, err)
 	r := v.Record
-	same(t, "then", []any{v.Number, r.Decisions[0].Description, r.QuestionsForUser[0].Status, len(r.ResumePoints), r.Task.Status, r.ExecutionSummary.StepsCompleted, len(r.Learnings)},
-		[]any{3, "right", "answered", 0, "completed", 2, 1})
+	same(t, "then", []any{v.Number, r.Decisions[0].Description, r.QuestionsForUser[0].Answer, len(r.ResumePoints), r.Task.Status, r.ExecutionSummary.StepsCompleted, len(r.Learnings)},
+		[]any{4, "right", "yes", 0, "completed", 2, 1})
 	for _, old := range []*record.Record{before, r} {
-		if again, err := b.Advance(t.Context(), "r", old, cron); err != nil || again.Number != 3 {
+		if again, err := b.Advance(t.Context(), "r", old, cron); err != nil || again.Number != 4 {
 			t.Errorf("what is known already: %+v, %v", again, err)
 		}
 	}

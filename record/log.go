@@ -19,7 +19,7 @@ type log struct {
 	last       time.Time
 	started    int64 // milliseconds; 0 if the run has not begun, or its beginning is gone
 	completed  int64
-	resting    *checkpoint.Resting // of the last rest that says something
+	resting    *checkpoint.Resting // why the run rests, nil if it goes on or nobody has said
 	restAt     uint64
 
 	notes     []noted
@@ -83,6 +83,7 @@ func (l *log) hear(e *checkpoint.Entry) error {
 	at := place{e.Seq, l.turn, e.Path, e.At}
 	switch e.Kind {
 	case checkpoint.Entered, checkpoint.Resumed:
+		l.resting = nil
 		if l.started == 0 {
 			l.started = millis(e.At)
 		}
@@ -138,7 +139,7 @@ func (l *log) turned(e *checkpoint.Entry) error {
 	case checkpoint.Rewound:
 		return l.rewound(e)
 	case checkpoint.Completed:
-		l.completed = millis(e.At)
+		l.completed, l.resting = millis(e.At), nil
 	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed:
 		l.resting, l.restAt = nil, e.Seq
 		if len(e.Data) > 0 {

@@ -45,6 +45,18 @@ func TestEveryByteOfEveryVersionCounts(t *testing.T) {
 		}
 		c.hear(uint64(logPreamble+version), &entry, "")
 	}
+	r := c.all[49].Record.Clone()
+	r.MerkleRoot = c.tree.root() // it stands behind all, and follows another
+	if err := r.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, damage := c.next(data); damage == "" {
+		t.Error("a version that does not follow the one before it is not missed")
+	}
 	if c.broken != nil || len(c.all) != 50 {
 		t.Fatalf("as it was written it is broken: %v", c.broken)
 	}

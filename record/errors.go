@@ -71,7 +71,8 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("record: record %q is at %.12s, not at %.12s: look at Head, and decide again", e.ID, e.Head.ContentHash, e.Parent)
+	return fmt.Sprintf("record: record %q is at %.12s, not at %.12s: look at Head, and decide again",
+		e.ID, e.Head.ContentHash, e.Parent)
 }
 
 func (e *ConflictError) Unwrap() error { return ErrConflict }
@@ -107,7 +108,8 @@ func (e *BrokenError) Error() string {
 	if e.Version > 0 {
 		at = fmt.Sprintf(" at version %d", e.Version)
 	}
-	return fmt.Sprintf("record: record %q is broken%s: %s: go on from a copy, or create another from a version before", e.ID, at, e.Reason)
+	return fmt.Sprintf("record: record %q is broken%s: %s: go on from a copy, or create another from a version before",
+		e.ID, at, e.Reason)
 }
 
 func (e *BrokenError) Unwrap() error { return checkpoint.ErrCorrupt }
@@ -122,7 +124,8 @@ func (e *MergeError) Error() string {
 	for _, c := range e.Conflicts[:min(len(e.Conflicts), 3)] {
 		told = append(told, c.String())
 	}
-	return fmt.Sprintf("record: %d conflicts: %s: prefer one of the two, or change one", len(e.Conflicts), strings.Join(told, "; "))
+	return fmt.Sprintf("record: %d conflicts: %s: prefer one of the two, or change one",
+		len(e.Conflicts), strings.Join(told, "; "))
 }
 
 // needContext refuses a nil context.

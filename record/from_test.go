@@ -216,6 +216,66 @@ func TestRecordOfAWait(t *testing.T) {
 	same(t, "answered", []any{q.Status, q.Answer, q.AnsweredBy, r.Task.Status}, []any{"answered", "approved: fine", ann, "completed"})
 }
 
+// An effect of another turn is another one, under another key, also when the turns before were
+// rewound and trimmed away.
+func TestRecordOfTurns(t *testing.T) {
+	var keys []string
+	pay := func(ctx context.Context, q *Inquiry) error {
+		keys = append(keys, dag.Key(ctx)+"#pay")
+		_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) { return 1, nil })
+		return err
+	}
+	d := inquire(t, newStore(), []string{"first", "pay"}, nothing, pay)
+	told := func(r *record.Record) []string {
+		return ids(r.ToolEffects, func(e record.ToolEffect) string { return e.IdempotencyKey })
+	}
+	_, err := d.Run(t.Context(), "r", nil)
+	done(t, err)
+	_, err = d.Turn(t.Context(), "r", nil)
+	done(t, err)
+	r := from(t, d, "r", record.Options{})
+	same(t, "two turns", []any{told(r), r.ExecutionSummary.StepsCompleted}, []any{keys, 4})
+
+	done(t, d.Rewind(t.Context(), "r", "1", dispatcher.RewindOptions{}))
+	_, err = d.Run(t.Context(), "r", nil)
+	done(t, err)
+	done(t, d.Trim(t.Context(), "r", dispatcher.Retention{Last: 1}))
+	_, err = d.Turn(t.Context(), "r", nil)
+	done(t, err)
+	same(t, "trimmed", told(from(t, d, "r", record.Options{})), keys[len(keys)-1:])
+}
+
+// An approval is a question for a person, and a pause a point without a question.
+func TestRecordOfApprovalsAndPauses(t *testing.T) {
+	b := dag.New[Inquiry]("inquiry")
+	dag.Step(b, "write", nothing)
+	graph, err := b.Build()
+	done(t, err)
+	for name, c := range map[string]struct {
+		o    dispatcher.Options
+		want []any
+	}{
+		"approval": {dispatcher.Options{Gates: dispatcher.Gates{Preset: dispatcher.GateEverything}}, []any{1, dag.Human, 1}},
+		"pause":    {dispatcher.Options{InterruptBefore: []string{"write"}}, []any{0, record.AnyAuthority, 0}},
+	} {
+		d, err := dispatcher.New(graph, newStore(), c.o)
+		done(t, err)
+		_, err = d.Run(t.Context(), "r", nil)
+		rests(t, err)
+		r := from(t, d, "r", record.Options{})
+		p := r.ResumePoints[0]
+		same(t, name, []any{len(r.QuestionsForUser), p.RequiredAuthority, len(p.Preconditions)}, c.want)
+		for _, q := range r.QuestionsForUser {
+			same(t, "question", []any{q.Type, q.RequiredAuthority, q.Options}, []any{"approval", dag.Human, []string{"approve", "reject"}})
+		}
+		done(t, d.Answer(t.Context(), "r", r.ResumePoints[0].ID[len("wait:"):], dispatcher.Approve, dispatcher.Author("ann")))
+		_, err = d.Resume(t.Context(), "r")
+		done(t, err)
+		r = from(t, d, "r", record.Options{})
+		same(t, "then", []any{len(r.QuestionsForUser), len(r.ResumePoints)}, []any{c.want[0], 0})
+	}
+}
+
 // Who has cancelled a run is told as long as it rests for that, and not when it has gone on.
 func TestRecordOfACancelledRun(t *testing.T) {
 	d := inquire(t, newStore(), []string{"ask", "again"}, asksFor("one"), asksFor("two"))

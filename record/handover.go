@@ -111,7 +111,8 @@ func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Autho
 		head := c.all[len(c.all)-1].Record
 		switch {
 		case head.Source == nil || head.Source.Run != fresh.Source.Run:
-			return nil, &ArgumentError{"Advance", "record", fmt.Sprintf("is of run %q, and record %q is not: create one for it", fresh.Source.Run, id)}
+			return nil, &ArgumentError{"Advance", "record",
+				fmt.Sprintf("is of run %q, and record %q is not: create one for it", fresh.Source.Run, id)}
 		case head.Source.Seq >= fresh.Source.Seq:
 			return nil, nil
 		}

@@ -90,6 +90,16 @@ func TestHandOverWarnsAndRefuses(t *testing.T) {
 	if _, err := record.HandOver(v.Record, "x", b.now); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("no point: %v", err)
 	}
+	v, err = b.Update(t.Context(), "r", v.Record.ContentHash, func(r *record.Record) error {
+		q := r.QuestionsForUser[0]
+		q.ID, q.Status, q.AnsweredBy, q.AnsweredAt = "late", record.QuestionOpen, nil, 0
+		r.QuestionsForUser = append(r.QuestionsForUser, q)
+		return nil
+	}, bot)
+	done(t, err)
+	if _, err := record.HandOver(v.Record, "p", b.now); !errors.Is(err, record.ErrBlocked) {
+		t.Errorf("a question was asked after the approval: %v", err)
+	}
 	denied := newBook(t)
 	denied.create(t, asks("r", record.ResumePoint{}, 0))
 	v, err = denied.Deny(t.Context(), "r", "p", "too wet", ann)

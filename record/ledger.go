@@ -48,7 +48,8 @@ func NewLedger(store checkpoint.Store, o LedgerOptions) (*Ledger, error) {
 	case missing(store):
 		return nil, &ArgumentError{"NewLedger", "store", "is nil: open one"}
 	case !slices.Contains([]dag.DecisionStatus{dag.Tentative, dag.Accepted, dag.Contested}, o.Overridden):
-		return nil, &ArgumentError{"NewLedger", "option Overridden", fmt.Sprintf("is %q: use tentative, accepted or contested", o.Overridden)}
+		return nil, &ArgumentError{"NewLedger", "option Overridden",
+			fmt.Sprintf("is %q: use tentative, accepted or contested", o.Overridden)}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -250,9 +251,15 @@ func (c *chain) verdict(trusted []Root) (Verdict, error) {
 		case t.Size < 1:
 			return Verdict{}, &ArgumentError{"Verify", "trusted root", "is of no versions: give one of Root"}
 		case t.Size > len(c.all):
-			return Verdict{BrokenAt: len(c.all) + 1, Reason: fmt.Sprintf("there were %d versions, and are %d", t.Size, len(c.all)), Root: v.Root}, nil
+			return Verdict{
+				BrokenAt: len(c.all) + 1, Root: v.Root,
+				Reason: fmt.Sprintf("there were %d versions, and are %d", t.Size, len(c.all)),
+			}, nil
 		case c.tree.first(t.Size).root() != t.Hash:
-			return Verdict{Reason: fmt.Sprintf("the first %d versions are not those of the trusted root: they were written anew", t.Size), Root: v.Root}, nil
+			return Verdict{
+				Root:   v.Root,
+				Reason: fmt.Sprintf("the first %d versions are not those of the trusted root: they were written anew", t.Size),
+			}, nil
 		}
 	}
 	return v, nil

@@ -143,6 +143,9 @@ func TestProofsOfEverySize(t *testing.T) {
 			if err := in.Verify(other, root); n > 1 && !errors.Is(err, record.ErrProof) {
 				t.Errorf("another version in the place of %d of %d: %v", v, n, err)
 			}
+			if err := in.Verify(hash, record.Root{Size: n + 1, Hash: root.Hash}); !errors.Is(err, record.ErrProof) {
+				t.Errorf("version %d of %d, under a root of more: %v", v, n, err)
+			}
 			proof, err := b.Consistency(t.Context(), "r", v)
 			done(t, err)
 			if err := proof.Verify(roots[v-1], root); err != nil {

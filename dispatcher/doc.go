@@ -114,4 +114,17 @@
 // The machine (machine*.go and frame.go) holds every rule and is pure; a run's owner, one
 // goroutine at a time, asks it what may follow, does it, and makes it durable. Other goroutines
 // are the bodies of parallel visits.
+//
+// # Words
+//
+// For those who know an agent SDK: resume with the strategy crash is Resume, with the strategy manual
+// it is [Dispatcher.Open] and [Manual]; its overrides are [Settings], Options and the graph that the
+// program has now. A sealed tool call is an effect in doubt, with its phase and advice ([Opened]), and
+// [Dispatcher.Resolve] unseals it. A snapshot is a [Dispatcher.Tag]; every checkpoint is a safe fork point.
+// Breakpoints are events, hooks are interceptors, permission modes are [Gates], the pool is package
+// supervisor.
+//
+// For those who know a graph engine: a thread is a run; get_state is State, get_state_history
+// [Dispatcher.HistoryOf], get_state_at At, update_state Edit; the recursion limit is
+// [Limits].Supersteps; a checkpointer is a checkpoint.Store.
 package dispatcher

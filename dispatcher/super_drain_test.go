@@ -201,9 +201,9 @@ func TestContinue(t *testing.T) {
 	w.expect(t, "b", "c")
 	res, err = p.Continue(t.Context(), run)
 	completes(t, res, err)
-	_, err = p.Continue(t.Context(), run, dispatcher.From(res.Cursor))
+	_, err = p.Continue(t.Context(), run, dispatcher.OrStart())
 	var option *dispatcher.OptionError
 	if !errors.As(err, &option) {
-		t.Errorf("Continue from a cursor = %v, want an OptionError", err)
+		t.Errorf("Continue or start = %v, want an OptionError", err)
 	}
 }

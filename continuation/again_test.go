@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 // An approval without a key that is asked again, because what stood behind it failed, is the same
@@ -49,5 +50,83 @@ func TestAnApprovalAskedAgainIsOne(t *testing.T) {
 	p.stands(run, continuation.StatusResolved, continuation.Completed)
 	if said := p.said(run); !slices.Equal(said, []string{"approved by ann"}) {
 		t.Errorf("the state says %q", said)
+	}
+}
+
+// What a visit asks behind a wait by other means is no lapse of it: the wait has ended, and nobody is
+// to go on with it.
+func TestQuestionsBehindAWait(t *testing.T) {
+	b := dag.New[Talk]("talk")
+	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		r, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+		if err != nil {
+			return err
+		}
+		for _, name := range []string{"one", "two", "three", "four"} {
+			said, err := dag.Ask[string](ctx, name, name)
+			if err != nil {
+				return err
+			}
+			s.Said.Append(said)
+		}
+		return says(ctx, s, r)
+	})
+	p := talk(t, frozen(t, b))
+	if _, err := p.rt.Trigger(t.Context(), reply("t", "last")); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		if v := p.stands(run, continuation.StatusResolved, continuation.Completed); v.Lapses > 0 || v.Resumes != 1 {
+			t.Errorf("it was resumed %d times, and lapsed %d", v.Resumes, v.Lapses)
+		}
+		if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
+			t.Errorf("recovered %q, %v", runs, err)
+		}
+		p.answers(run, "x")
+	}
+	if said := p.said(run); !slices.Equal(said, []string{"x", "x", "x", "x", "last"}) {
+		t.Errorf("the state says %q", said)
+	}
+}
+
+// Nor is it when a gate wants an approval of what the visit does with its trigger.
+func TestAGateBehindAWait(t *testing.T) {
+	g := waiting(t, continuation.Wait{}, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+		for _, key := range []string{"one", "two", "three", "four"} {
+			if _, err := dag.Effect(ctx, key, key, func(context.Context, string) (int, error) { return 1, nil }); err != nil {
+				return err
+			}
+		}
+		return says(ctx, s, r)
+	})
+	gates := dispatcher.Options{Gates: dispatcher.Gates{Names: []string{"ask#*"}}}
+	p := under(t, gates, g, freshStore(), continuation.Options{})
+	p.waits(run)
+	if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		if v := p.stands(run, continuation.StatusPending, ""); v.Lapses > 0 || v.Trigger == nil {
+			t.Errorf("it has lapsed %d times, and its trigger is %v", v.Lapses, v.Trigger)
+		}
+		p.answers(run, dispatcher.Approve)
+	}
+	if v := p.stands(run, continuation.StatusResolved, continuation.Completed); v.Lapses > 0 || v.Failures > 0 {
+		t.Errorf("in the end it has lapsed %d times, and failed %d", v.Lapses, v.Failures)
+	}
+}
+
+// answers answers the only interrupt of a run, and goes on.
+func (p *process) answers(run string, value any) {
+	p.t.Helper()
+	o, err := p.d.Open(p.t.Context(), run)
+	if err != nil || len(o.Interrupts) != 1 {
+		p.t.Fatalf("%+v, %v; want one interrupt", o, err)
+	}
+	if err := p.d.Answer(p.t.Context(), run, o.Interrupts[0].ID, value); err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err := p.d.Run(p.t.Context(), run, nil); err != nil && !errors.Is(err, dispatcher.ErrInterrupted) {
+		p.t.Fatal(err)
 	}
 }

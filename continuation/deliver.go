@@ -34,7 +34,8 @@ const (
 )
 
 // Owed adds to the labels of a run that its follow-up is owed: give them to dispatcher.Labels when
-// it is begun. Of a run without it nothing is ever delivered, whatever Options say later.
+// it is begun. Of a run without it nothing is ever delivered, whatever Options say later. Forks have
+// the labels of their origin, so that the end of each is a follow-up of its own.
 func Owed(labels map[string]string) map[string]string {
 	all := maps.Clone(labels)
 	if all == nil {
@@ -133,15 +134,11 @@ func (h *history) retryAt(r *Runtime) (at time.Time, again bool) {
 }
 
 // owed are the runs to whose follow-ups something may still happen.
-func (r *Runtime) owed(ctx context.Context) histories {
+func (r *Runtime) owed(ctx context.Context) (histories, error) {
 	if r.options.Deliverer == nil {
-		return nil
+		return nil, nil
 	}
-	all, err := r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Labels: Owed(nil)})
-	if err != nil {
-		return nil
-	}
-	return all
+	return r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Labels: Owed(nil)})
 }
 
 // Deliver brings the follow-ups that are owed of runs that have ended, the oldest first, and
@@ -150,9 +147,13 @@ func (r *Runtime) owed(ctx context.Context) histories {
 // of two who deliver at once one outcome is kept, and one that was delivered stays so. Errors of
 // the Deliverer are kept in the log, and are no errors of Deliver.
 func (r *Runtime) Deliver(ctx context.Context) ([]string, error) {
+	all, err := r.owed(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var runs []string
 	var errs []error
-	for _, h := range slices.Backward(r.owed(ctx)) {
+	for _, h := range slices.Backward(all) {
 		if ctx.Err() != nil {
 			return runs, errors.Join(append(errs, context.Cause(ctx))...)
 		}

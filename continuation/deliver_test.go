@@ -163,3 +163,13 @@ func TestLife36Deliveries(t *testing.T) {
 		}
 	})
 }
+
+// A store that can't be read is told, and not taken for one that owes nothing.
+func TestDeliverTellsOfItsStore(t *testing.T) {
+	store := &pawltest.Mortal{Store: &memory.Store{}}
+	p := finished(t, store, continuation.Options{Deliverer: &postman{}})
+	store.Kill()
+	if runs, err := p.rt.Deliver(t.Context()); !errors.Is(err, pawltest.ErrDead) {
+		t.Errorf("delivered %q, %v", runs, err)
+	}
+}

@@ -64,7 +64,13 @@ type process struct {
 
 func begin(t testing.TB, g *dag.Graph[Talk], store checkpoint.Store, o continuation.Options) *process {
 	t.Helper()
-	d, err := dispatcher.New(g, store, dispatcher.Options{Paranoid: true, Now: o.Now})
+	return under(t, dispatcher.Options{Paranoid: true, Now: o.Now}, g, store, o)
+}
+
+// under is begin with options of the dispatcher.
+func under(t testing.TB, of dispatcher.Options, g *dag.Graph[Talk], store checkpoint.Store, o continuation.Options) *process {
+	t.Helper()
+	d, err := dispatcher.New(g, store, of)
 	if err != nil {
 		t.Fatal(err)
 	}

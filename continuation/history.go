@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 // A history is what the log of one run says of its waits. Nothing else is kept of them anywhere.
@@ -126,13 +127,20 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 		return err
 	}
 	q, ok, err := parseQuestion(i.Question)
-	if !ok || err != nil {
+	if err != nil {
 		return err
 	}
-	for _, w := range h.open { // what the visit asked before it has gone on behind
-		if w.path == e.Path && w.name != q.Name && w.taken() {
+	for _, w := range h.open {
+		switch {
+		case w.path != e.Path || !w.taken() || ok && w.name == q.Name:
+		case ok || i.Kind == string(dispatcher.KindAsked): // what the visit asked before it has gone on behind
 			w.close(Completed, "", "")
+		default: // somebody is to approve of what the visit does behind it
+			w.working = false
 		}
+	}
+	if !ok {
+		return nil
 	}
 	a := &ask{id: strings.Clone(e.ID), q: q, at: e.At, until: i.Until, within: i.Wait}
 	k := slices.IndexFunc(h.open, func(w *wait) bool { return w.path == e.Path && w.name == q.Name })

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/continuation"
@@ -178,4 +180,45 @@ func TestCrashBehindADenial(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The runs of other graphs are none of a runtime's: it finds none of their waits, and stops none.
+func TestRunsOfOtherGraphs(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+	b := dag.New[Talk]("other")
+	dag.Step(b, "step", func(context.Context, *Talk) error { return nil })
+	q := begin(t, frozen(t, b), p.store, continuation.Options{})
+	p.unchanged(run, func() {
+		_, triggered := q.rt.Trigger(t.Context(), reply("t", "x"))
+		_, stopped := q.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser})
+		_, listed := q.rt.List(t.Context(), continuation.Filter{Run: run})
+		for _, err := range []error{triggered, stopped, listed} {
+			if !errors.Is(err, continuation.ErrNotFound) {
+				t.Errorf("a run of another graph: %v", err)
+			}
+		}
+	})
+}
+
+// Who dies while it notes something has the lease until that lapses. A wake waits for it, with pauses:
+// the clock could not go on here if it tried all the time.
+func TestAWakeWaitsForALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+		if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := p.store.Acquire(t.Context(), run, "somebody who dies")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(10*time.Second, func() { _ = p.store.Release(context.Background(), lease) })
+		err = continuation.Send(t.Context(), p.rt, run, "m", func(s *Talk) { s.Said.Append("and") }, continuation.Wake)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := p.said(run); !slices.Equal(said, []string{"hello", "and"}) {
+			t.Errorf("the state says %q", said)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -57,6 +58,9 @@ func (r *Runtime) resume(ctx context.Context, run string, how reach) error {
 			if posted {
 				how = ifPosted
 			}
+			if err := r.await(ctx, h.info, writing); err != nil {
+				return fmt.Errorf("continuation: run %q was left for Recover: %w", run, err)
+			}
 		case errors.Is(err, dispatcher.ErrStillRunning):
 			return nil
 		default:
@@ -64,6 +68,10 @@ func (r *Runtime) resume(ctx context.Context, run string, how reach) error {
 		}
 	}
 }
+
+// writing is how long to wait before one looks again whether somebody has written an entry. Who died
+// meanwhile has the lease until it lapses.
+const writing = 5 * time.Millisecond
 
 // atWork reports whether somebody brings the run on, and does not just write an entry.
 func (r *Runtime) atWork(ctx context.Context, run string) bool {

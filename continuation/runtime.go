@@ -149,10 +149,10 @@ func (r *Runtime) list(ctx context.Context, f checkpoint.Filter) (histories, err
 	}
 }
 
-// history reads one run.
+// history reads one run: of another graph there is none.
 func (r *Runtime) history(ctx context.Context, run string) (*history, error) {
 	info, err := r.store.Stat(ctx, run)
-	if errors.Is(err, checkpoint.ErrNotFound) {
+	if errors.Is(err, checkpoint.ErrNotFound) || err == nil && info.Graph != r.d.Graph() {
 		return nil, &NotFoundError{Address: fmt.Sprintf("run %q", run)}
 	}
 	if err != nil {

@@ -176,12 +176,13 @@ func (r *Runtime) next(ctx context.Context, began time.Time) (time.Duration, err
 			}
 		}
 	}
-	for _, h := range r.owed(ctx) {
+	owed, oerr := r.owed(ctx)
+	for _, h := range owed {
 		if at, again := h.retryAt(r); again {
 			due(at)
 		}
 	}
-	return wait, err
+	return wait, errors.Join(err, oerr)
 }
 
 // number is a sequence number as text.

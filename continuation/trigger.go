@@ -15,7 +15,8 @@ import (
 )
 
 // A Trigger is what somebody says to end a wait. It names the wait by its id; or by its key, of
-// whatever run; or by its run, if only one wait of that can be meant.
+// whatever run; or by its run, if only one wait of that can be meant. Of a wait that was given a key
+// the trigger says the key, unless it names the wait by its id.
 type Trigger struct {
 	// ID tells triggers apart: one that is repeated, however late, has the outcome of the first.
 	ID   string `json:"id"`
@@ -228,30 +229,38 @@ func (r *Runtime) admits(w *wait, t *Trigger) (*alternative, error) {
 	if !w.expects(t.Kind, "") {
 		return nil, mismatch(fmt.Sprintf("it does not wait for %s", t.Kind))
 	}
-	k := slices.IndexFunc(a.q.Of, func(of alternative) bool {
-		return of.Kind == t.Kind && (w.key(of) == t.Key || t.Key == "" && (t.Wait != "" || of.Key == ""))
-	})
-	if k < 0 {
-		return nil, mismatch(fmt.Sprintf("it does not wait for the key %q", t.Key))
+	err := mismatch(fmt.Sprintf("it does not wait for the key %q", t.Key))
+	for i := range a.q.Of {
+		of := &a.q.Of[i]
+		if of.Kind != t.Kind || w.key(*of) != t.Key && (t.Key != "" || t.Wait == "" && of.Key != "") {
+			continue
+		}
+		if err = w.permits(of, t, now); err == nil {
+			return of, nil
+		}
 	}
-	of := &a.q.Of[k]
-	until := of.Until
+	return nil, err
+}
+
+// permits says why a trigger of the kind and key of an alternative can't end the wait, nil if it can.
+func (w *wait) permits(of *alternative, t *Trigger, now time.Time) error {
+	a, until := w.last(), of.Until
 	if of.Within > 0 {
 		until = a.at.Add(of.Within)
 	}
 	switch {
 	case !a.ended && !until.IsZero() && !now.Before(until):
-		return nil, &ExpiredError{w.id, w.h.run, until}
+		return &ExpiredError{w.id, w.h.run, until}
 	case of.Kind == KindTimer && !a.ended:
-		return nil, mismatch("it wakes at " + a.until.UTC().Format(time.RFC3339Nano) + ", and not before")
+		return &MismatchError{w.id, w.h.run, "it wakes at " + a.until.UTC().Format(time.RFC3339Nano) + ", and not before"}
 	case of.Authority != Anybody && of.Authority != t.Actor.Authority:
-		return nil, &AuthorityError{w.id, w.h.run, of.Authority, t.Actor}
+		return &AuthorityError{w.id, w.h.run, of.Authority, t.Actor}
 	case w.failures+w.lapses >= a.q.MaxFailures:
-		return nil, &AttemptsError{w.id, w.h.run, a.q.MaxFailures}
+		return &AttemptsError{w.id, w.h.run, a.q.MaxFailures}
 	case a.ended && !w.again() && !w.spent:
-		return nil, &TakenError{w.id, w.h.run, a.letter.Trigger.ID}
+		return &TakenError{w.id, w.h.run, a.letter.Trigger.ID}
 	}
-	return of, nil
+	return nil
 }
 
 // over reports whether it is too late for a trigger.

@@ -405,3 +405,24 @@ func TestAnyAndAll(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 }
+
+// Two parts of one kind and key are two ways to end a wait: whoever may take one of them does.
+func TestAnyOfTwoAuthorities(t *testing.T) {
+	person := continuation.Wait{Kind: continuation.KindApproval, Key: "yes"}
+	program := person
+	program.Authority = dag.Agent
+	p := talk(t, waiting(t, continuation.Any(person, program), dag.Policy{}, says))
+	tr := decide("t", continuation.Approved)
+	tr.Key, tr.Actor = "yes", continuation.Actor{ID: "cron", Authority: dag.System}
+	p.unchanged(run, func() {
+		var no *continuation.AuthorityError
+		if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &no) {
+			t.Errorf("neither of them: %v", err)
+		}
+	})
+	tr.Actor = robot
+	if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+		t.Errorf("the second of them: %v", err)
+	}
+	p.stands(run, continuation.StatusResolved, continuation.Completed)
+}

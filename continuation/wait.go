@@ -117,7 +117,8 @@ func Again(n int) OnExpire { return OnExpire{how: repeats, further: n} }
 
 // Any is a wait that the first trigger for one of the waits ends. It is one interrupt, so that
 // exactly one of them counts. Of a timer among them the wake ends it, unless something else does
-// before; without one it expires when the last of them does. What its parts say of OnDeny holds for
+// before; without one it expires when the last of them does. A part that says neither Within nor
+// Until can be ended as long as the wait goes on. What its parts say of OnDeny holds for
 // each; OnExpire, failures and hops are those of the first.
 func Any(waits ...Wait) Wait { return joined(waits, false) }
 

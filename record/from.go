@@ -260,6 +260,7 @@ func read(ctx context.Context, s checkpoint.Store, info checkpoint.Info, to uint
 			return nil, &checkpoint.CorruptError{Run: info.Run, Seq: e.Seq, Reason: err.Error()}
 		}
 	}
+	l.retries()
 	if l.last.IsZero() {
 		return nil, errors.Join(checkpoint.ErrNotFound, fmt.Errorf("record: run %q has no entries", info.Run))
 	}

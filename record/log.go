@@ -99,10 +99,8 @@ func (l *log) hear(e *checkpoint.Entry) error {
 			l.notes = append(l.notes, n)
 		}
 	case checkpoint.Done:
-		l.retry(e.Path)
 		l.steps = append(l.steps, step{place: at, outcome: e.Outcome})
 	case checkpoint.AttemptFailed:
-		l.retry(e.Path)
 		x := step{place: at, failed: new(checkpoint.FailedAttempt)}
 		l.steps = append(l.steps, x)
 		return json.Unmarshal(e.Data, x.failed)
@@ -150,12 +148,20 @@ func (l *log) turned(e *checkpoint.Entry) error {
 	return nil
 }
 
-// retry makes the failure of a visit, which was final, one of its attempts: it was tried again.
-func (l *log) retry(path string) {
-	for i := range l.steps {
-		if x := &l.steps[i]; x.failed != nil && x.turn == l.turn && x.path == path {
+// retries makes final failures attempts, of the visits that were tried again.
+func (l *log) retries() {
+	type visit struct {
+		turn int
+		path string
+	}
+	again := map[visit]bool{}
+	for i := range slices.Backward(l.steps) {
+		x := &l.steps[i]
+		v := visit{x.turn, x.path}
+		if x.failed != nil && again[v] {
 			x.failed.Final = false
 		}
+		again[v] = true
 	}
 }
 

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -127,6 +128,10 @@ func (w *walker) scan(ctx context.Context) error {
 	f := checkpoint.Filter{Graph: logGraph}
 	for {
 		page, err := w.l.store.List(ctx, f)
+		if f.After != "" && errors.Is(err, checkpoint.ErrNotFound) { // it was deleted meanwhile
+			f.After = ""
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -136,7 +141,10 @@ func (w *walker) scan(ctx context.Context) error {
 			if w.chains[id] != nil || !ours || info.Run != logPrefix+id {
 				continue
 			}
-			if w.chains[id], err = w.l.load(ctx, id); err != nil {
+			switch c, err := w.l.load(ctx, id); {
+			case err == nil:
+				w.chains[id] = c
+			case !errors.Is(err, ErrNotFound): // else it was deleted meanwhile
 				return err
 			}
 		}

@@ -1,13 +1,17 @@
 package record_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/record"
 )
@@ -120,6 +124,34 @@ func TestAncestors(t *testing.T) {
 	all, err := b.Ancestors(t.Context(), v.Record.ContentHash)
 	done(t, err)
 	same(t, "ancestors", ids(all, func(v record.Version) string { return fmt.Sprint(v.Record.ID, v.Number) }), []string{"a2", "b2", "a1", "b1", "o1"})
+}
+
+// A shredder is a store of which a run is deleted behind each listing.
+type shredder struct {
+	*memory.Store
+	t   *testing.T
+	run string
+}
+
+func (s *shredder) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	all, err := s.Store.List(ctx, f)
+	if err := s.Delete(ctx, s.run); err != nil && !errors.Is(err, checkpoint.ErrNotFound) {
+		s.t.Error(err)
+	}
+	return all, err
+}
+
+// A record that is deleted while another one is looked for is not missed.
+func TestGetByHashBesideADelete(t *testing.T) {
+	b := newBook(t)
+	v, err := b.Create(t.Context(), draft("a"), ann)
+	done(t, err)
+	_, err = b.Create(t.Context(), draft("b"), ann)
+	done(t, err)
+	found, err := ledgerOver(t, &shredder{b.store, t, "pawl.record/b"}, time.Now).GetByHash(t.Context(), v.Record.ContentHash)
+	if err != nil || found.Record.ID != "a" {
+		t.Errorf("%+v, %v", found, err)
+	}
 }
 
 // A diff tells what changed, item by item and field by field.

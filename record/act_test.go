@@ -195,6 +195,46 @@ func TestLife18SafeIsNoAuthority(t *testing.T) {
 	same(t, "late", []any{v.Record.ResumePoints[0].ApprovalStatus, v.Record.QuestionsForUser[0].Status}, []any{"pending", "expired"})
 }
 
+// A question that is open holds up its point also where nobody has to decide, and time decides nothing
+// that somebody has decided.
+func TestTimeAndOpenQuestions(t *testing.T) {
+	b := newBook(t)
+	free := record.ResumePoint{RequiredAuthority: record.AnyAuthority, SafeToAutoExecute: true, OnTimeout: record.TimeoutContinue}
+	b.create(t, asks("auto", free, 0))
+	if err := b.unchanged(t, func() error { _, err := b.AutoApprove(t.Context(), "auto", "p"); return err }); !errors.Is(err, record.ErrBlocked) {
+		t.Errorf("approved by itself: %v", err)
+	}
+
+	r := asks("two", free, 2_000_000)
+	q := r.QuestionsForUser[0]
+	q.ID, q.ExpiresAt = "q2", 0
+	r.QuestionsForUser = append(r.QuestionsForUser, q)
+	b.create(t, r)
+	b.create(t, asks("denied", free, 2_000_000))
+	_, err := b.Deny(t.Context(), "denied", "p", "no", ann)
+	done(t, err)
+	b.now = time.UnixMilli(3_000_000)
+	for id, want := range map[string]record.ApprovalStatus{"two": record.ApprovalPending, "denied": record.ApprovalDenied} {
+		v, err := b.Expire(t.Context(), id)
+		done(t, err)
+		same(t, id, []any{v.Record.ResumePoints[0].ApprovalStatus, v.Record.QuestionsForUser[0].Status}, []any{want, "expired"})
+	}
+}
+
+// Versions are made by their authors, and the record by whoever began it.
+func TestWhoMadeARecord(t *testing.T) {
+	b := newBook(t)
+	first := b.create(t, draft("r")).Record
+	b.now = b.now.Add(time.Hour)
+	v, err := b.Update(t.Context(), "r", first.ContentHash, func(r *record.Record) error {
+		r.CreatedBy, r.CreatedAt, r.Task.Goal = cron, 1, "run"
+		return nil
+	}, ann)
+	done(t, err)
+	same(t, "the second version", []any{v.Record.CreatedBy, v.Record.CreatedAt, v.Record.LastModifiedBy, v.Record.LastModifiedAt},
+		[]any{first.CreatedBy, first.CreatedAt, ann, b.now.UnixMilli()})
+}
+
 // A point that nobody was asked about times out as well, counted from when it came to be.
 func TestPointWithoutQuestionsTimesOut(t *testing.T) {
 	b := newBook(t)
@@ -240,6 +280,18 @@ func TestUpdateDecidesNothing(t *testing.T) {
 			r.ResumePoints = append(r.ResumePoints, p)
 			return nil
 		},
+		"adds one that ann answered": func(r *record.Record) error {
+			q := r.QuestionsForUser[0]
+			q.ID, q.AnsweredBy = "q2", &ann
+			r.QuestionsForUser = append(r.QuestionsForUser, q)
+			return nil
+		},
+		"adds one that ann approved": func(r *record.Record) error {
+			p := r.ResumePoints[0]
+			p.ID, p.ApprovedBy = "p2", &ann
+			r.ResumePoints = append(r.ResumePoints, p)
+			return nil
+		},
 		"decides otherwise": func(r *record.Record) error { r.Decisions[0].Description = "right"; return nil },
 		"takes a decision":  func(r *record.Record) error { r.Decisions = nil; return nil },
 		"takes an effect":   func(r *record.Record) error { r.ToolEffects = r.ToolEffects[1:]; return nil },
@@ -250,6 +302,12 @@ func TestUpdateDecidesNothing(t *testing.T) {
 		if err := b.unchanged(t, func() error { _, err := b.Update(t.Context(), "r", v.Record.ContentHash, change, ann); return err }); err == nil {
 			t.Errorf("%s: done", name)
 		}
+	}
+	if err := b.unchanged(t, func() error {
+		_, err := b.Update(t.Context(), "r", v.Record.ContentHash, func(r *record.Record) error { r.Decisions[0].MadeBy = ann; return nil }, bot)
+		return err
+	}); !errors.Is(err, record.ErrAuthority) {
+		t.Errorf("in somebody else's name: %v", err)
 	}
 	next, err := b.Update(t.Context(), "r", v.Record.ContentHash, func(r *record.Record) error {
 		r.Decisions[0].Status = dag.Accepted // it was tentative, and its maker's

@@ -145,6 +145,49 @@ func TestRecordOfWhatWasVoided(t *testing.T) {
 	}
 }
 
+// A frame that is voided is begun anew, and what was asked in it is asked anew.
+func TestRecordOfAFrameThatWasVoided(t *testing.T) {
+	d := framed(t, func(ctx context.Context, q *Inquiry) error {
+		_, err := dag.Ask[string](ctx, "word", "which?")
+		return err
+	})
+	_, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	first := from(t, d, "r", record.Options{}).QuestionsForUser[0].ID
+	done(t, d.Edit(t.Context(), "r", func(q *Inquiry) { q.Answer.Set("hers") }, dispatcher.EditOptions{Void: []string{"sub"}}))
+	_, err = d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	if r := from(t, d, "r", record.Options{}); len(r.QuestionsForUser) != 1 || r.QuestionsForUser[0].ID == first {
+		t.Errorf("what was asked before it was voided counts: %s", show(r))
+	}
+}
+
+// framed makes a dispatcher of a graph with one node inside another graph.
+func framed(t *testing.T, node func(context.Context, *Inquiry) error) *dispatcher.Dispatcher[Inquiry] {
+	t.Helper()
+	in := dag.New[Inquiry]("inner")
+	dag.Step(in, "node", node)
+	inner, err := in.Build()
+	done(t, err)
+	b := dag.New[Inquiry]("inquiry")
+	dag.Embed(b, "sub", inner, func(*Inquiry, *Inquiry) {}, func(*Inquiry, *Inquiry) {})
+	graph, err := b.Build()
+	done(t, err)
+	d, err := dispatcher.New(graph, newStore(), dispatcher.Options{})
+	done(t, err)
+	return d
+}
+
+// A failure counts once, for the visit that failed, and not for what it is inside of.
+func TestRecordOfAFailureInAFrame(t *testing.T) {
+	d := framed(t, func(context.Context, *Inquiry) error { return errors.New("no") })
+	_, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	if r := from(t, d, "r", record.Options{}); r.ExecutionSummary.StepsFailed != 1 {
+		t.Errorf("%d steps have failed: %s", r.ExecutionSummary.StepsFailed, show(r))
+	}
+}
+
 // What nobody knows is told as that: the effect is in doubt, which is a blocker, and only a
 // person may go on.
 func TestRecordOfAnEffectInDoubt(t *testing.T) {

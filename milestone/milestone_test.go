@@ -450,3 +450,48 @@ func TestRulesRefused(t *testing.T) {
 		t.Errorf("a run that is not there: %v", err)
 	}
 }
+
+// What is no such thing is not named: a number that stays over its threshold, an effect that did not
+// happen, a visit that goes well in a turn after one in which it had failed.
+func TestWhatIsNotNamed(t *testing.T) {
+	fails := true
+	b := dag.New[Task]("twice")
+	sure := dag.Step(b, "sure", func(_ context.Context, s *Task) error { s.Confidence.Set(0.9); return nil })
+	surer := dag.Step(b, "surer", func(_ context.Context, s *Task) error { s.Confidence.Set(0.95); return nil }, sure)
+	call := dag.Step(b, "call", func(ctx context.Context, _ *Task) error {
+		_, err := dag.Effect(ctx, "ring", 1, func(context.Context, int) (int, error) {
+			if fails {
+				return 0, fmt.Errorf("%w: busy", dag.NotDone)
+			}
+			return 1, nil
+		})
+		return err
+	}, surer)
+	dag.Step(b, "write", func(context.Context, *Task) error { return nil }, call.Failed())
+	dag.Step(b, "note", func(context.Context, *Task) error { return nil }, call)
+	d := dispatch(t, build(t, b), new(memory.Store))
+	n, err := milestone.New(d, milestone.Rises("Confidence", 0.8), milestone.Effect(), milestone.Recovery())
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(want ...string) {
+		t.Helper()
+		found, err := n.Name(t.Context(), "r")
+		var rules []string
+		for _, m := range found {
+			rules = append(rules, m.Rule)
+		}
+		if err != nil || !slices.Equal(rules, want) {
+			t.Errorf("named %q, %v; want %q", rules, err, want)
+		}
+	}
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	named("rises Confidence 0.8")
+	fails = false
+	if _, err := d.Turn(t.Context(), "r", func(*Task) {}); err != nil {
+		t.Fatal(err)
+	}
+	named("effect")
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
@@ -38,8 +39,13 @@ func (t treasury) pay(ctx context.Context, r *Refund) error {
 	return nil
 }
 
+// paying is held by who pays: one payment comes after the other.
+var paying sync.Mutex
+
 // transfer pays once for each key.
 func (t treasury) transfer(p payment) (receipt string, err error) {
+	paying.Lock()
+	defer paying.Unlock()
 	paid, err := t.payments()
 	if err != nil {
 		return "", err
@@ -67,14 +73,15 @@ func (t treasury) payments() (all []payment, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
 		var p payment
 		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
 			return nil, err
 		}
 		all = append(all, p)
 	}
-	return all, nil
+	return all, lines.Err()
 }
 
 // expired reports whether a wait ended because nobody answered.

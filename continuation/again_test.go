@@ -116,6 +116,43 @@ func TestAGateBehindAWait(t *testing.T) {
 	}
 }
 
+// A visit that an edit has run again keeps its trigger, and Recover goes on with it.
+func TestAVisitThatIsVoidedKeepsItsTrigger(t *testing.T) {
+	b := dag.New[Talk]("talk")
+	ran := 0
+	for _, name := range []string{"ask", "beside"} {
+		dag.Step(b, name, func(ctx context.Context, s *Talk) error {
+			r, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: name})
+			if err == nil {
+				ran++
+			}
+			s.Said.Append(r.Payload)
+			return err
+		})
+	}
+	p := talk(t, frozen(t, b))
+	if _, err := p.rt.Trigger(t.Context(), reply2("t", "ask")); err != nil {
+		t.Fatal(err)
+	}
+	err := p.d.Edit(t.Context(), run, func(s *Talk) { s.Said.Append("first") }, dispatcher.EditOptions{Void: []string{"ask"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stands := func(want continuation.Status) {
+		t.Helper()
+		all, err := p.rt.List(t.Context(), continuation.Filter{Run: run})
+		k := slices.IndexFunc(all, func(v continuation.View) bool { return v.Path == "ask" })
+		if err != nil || k < 0 || all[k].Status != want || all[k].Trigger == nil {
+			t.Errorf("the waits are %+v, %v; want that of ask to be %s", all, err, want)
+		}
+	}
+	stands(continuation.StatusPending)
+	if runs, err := p.rt.Recover(t.Context()); err != nil || !slices.Equal(runs, []string{run}) || ran != 2 {
+		t.Errorf("recovered %q, %v; the visit has run %d times", runs, err, ran)
+	}
+	stands(continuation.StatusResolved)
+}
+
 // answers answers the only interrupt of a run, and goes on.
 func (p *process) answers(run string, value any) {
 	p.t.Helper()

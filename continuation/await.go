@@ -123,7 +123,7 @@ func put[A any](ctx context.Context, name string, w Wait, at place) (Reply[A], e
 			return Reply[A]{}, err
 		}
 		asked := w.at(at.level)
-		options, err := asked.bounds(ctx, name, at, w.levels())
+		options, err := asked.bounds(ctx, name, at)
 		if err != nil {
 			return Reply[A]{}, err
 		}
@@ -162,8 +162,8 @@ func read[A any](name string, w *Wait, e envelope[A], info dag.AnswerInfo) (Repl
 	return r, nil
 }
 
-// bounds are the options of the question of a wait at a level, of so many.
-func (w *Wait) bounds(ctx context.Context, name string, at place, levels int) ([]dag.AskOption, error) {
+// bounds are the options of the question of a wait.
+func (w *Wait) bounds(ctx context.Context, name string, at place) ([]dag.AskOption, error) {
 	now := time.Now()
 	if t := w.timer(); t != nil {
 		wake, limit := t.At, dag.Until(t.At)
@@ -176,7 +176,7 @@ func (w *Wait) bounds(ctx context.Context, name string, at place, levels int) ([
 		return []dag.AskOption{limit, dag.OrDefault(fired)}, nil
 	}
 	limit, err := w.limit(ctx, name, at, now)
-	if err != nil || w.OnExpire.how != defaults || at.level < levels {
+	if err != nil || w.OnExpire.how != defaults {
 		return []dag.AskOption{limit}, err
 	}
 	return []dag.AskOption{limit, dag.OrDefault(envelope[any]{Trigger: taken{Kind: w.kind(), Key: w.Key}, Payload: w.OnExpire.answer})}, nil

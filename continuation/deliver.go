@@ -148,11 +148,8 @@ func (r *Runtime) owed(ctx context.Context) (histories, error) {
 // the Deliverer are kept in the log, and are no errors of Deliver.
 func (r *Runtime) Deliver(ctx context.Context) ([]string, error) {
 	all, err := r.owed(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var runs []string
-	var errs []error
+	errs := []error{err}
 	for _, h := range slices.Backward(all) {
 		if ctx.Err() != nil {
 			return runs, errors.Join(append(errs, context.Cause(ctx))...)

@@ -173,3 +173,31 @@ func TestDeliverTellsOfItsStore(t *testing.T) {
 		t.Errorf("delivered %q, %v", runs, err)
 	}
 }
+
+// A run that was brought back from its end comes to another one, with a follow-up of its own.
+func TestEachEndHasItsFollowUp(t *testing.T) {
+	var ends []continuation.Reason
+	man := postman{do: func(d continuation.Delivery) (continuation.DeliveryStatus, error) {
+		ends = append(ends, d.End.Reason)
+		return continuation.Delivered, nil
+	}}
+	fails := true
+	p := begin(t, beside(t, &fails), freshStore(), continuation.Options{Deliverer: &man})
+	if _, err := p.d.Start(t.Context(), run, nil, dispatcher.Labels(continuation.Owed(nil))); !errors.Is(err, errWeather) {
+		t.Fatal(err)
+	}
+	if _, err := p.rt.Deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fails = false
+	if _, err := p.d.Resume(t.Context(), run); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+		t.Fatal(err)
+	}
+	p.delivers(continuation.Delivered)
+	if !slices.Equal(ends, []continuation.Reason{continuation.RunFailed, continuation.Completed}) || man.keys[0] == man.keys[1] {
+		t.Errorf("the ends %q were delivered under the keys %q", ends, man.keys)
+	}
+}

@@ -2,6 +2,7 @@ package continuation_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -221,4 +223,55 @@ func TestAWakeWaitsForALease(t *testing.T) {
 			t.Errorf("the state says %q", said)
 		}
 	})
+}
+
+// The id of a trigger is that of one actor, with one payload, for one kind.
+func TestAnIDIsOfOneTrigger(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+	if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+		t.Fatal(err)
+	}
+	bob, other, kind := reply("t", "hello"), reply("t", "hullo"), decide("t", continuation.Approved)
+	bob.Actor.ID = "bob"
+	kind.Payload = json.RawMessage(`"hello"`)
+	for _, tr := range []continuation.Trigger{bob, other, kind} {
+		p.unchanged(run, func() {
+			var mismatch *continuation.MismatchError
+			if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &mismatch) {
+				t.Errorf("%+v: %v", tr, err)
+			}
+		})
+	}
+}
+
+// A shredder is a store of which a run is deleted behind each listing.
+type shredder struct {
+	*memory.Store
+	run string
+}
+
+func (s *shredder) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	all, err := s.Store.List(ctx, f)
+	if gone := s.Delete(ctx, s.run); gone != nil && !errors.Is(gone, checkpoint.ErrNotFound) {
+		return nil, gone
+	}
+	return all, err
+}
+
+// A run that is deleted while others are listed is not missed, also where the next page would begin.
+func TestListBesideADelete(t *testing.T) {
+	store := &memory.Store{}
+	g := waiting(t, continuation.Wait{}, dag.Policy{}, says)
+	p := begin(t, g, store, continuation.Options{})
+	for _, id := range []string{"a", "b"} {
+		p.waits(id)
+	}
+	for _, gone := range []string{"a", "b"} {
+		q := begin(t, g, &shredder{store, gone}, continuation.Options{})
+		views, err := q.rt.List(t.Context(), continuation.Filter{})
+		if err != nil || slices.ContainsFunc(views, func(v continuation.View) bool { return v.Run == gone }) {
+			t.Errorf("without %s: %+v, %v", gone, views, err)
+		}
+		p.waits(gone)
+	}
 }

@@ -115,9 +115,10 @@ func (r *Runtime) scan(ctx context.Context, f Filter) (histories, error) {
 	return r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Labels: f.Scope})
 }
 
-// list reads the runs of a listing, each once.
-func (r *Runtime) list(ctx context.Context, f checkpoint.Filter) (histories, error) {
-	var all histories
+// list reads the runs of a listing, each once. It returns those that can be read, and the errors of
+// the others, joined.
+func (r *Runtime) list(ctx context.Context, f checkpoint.Filter) (all histories, err error) {
+	var errs []error
 	seen := map[string]bool{}
 	for {
 		page, err := r.store.List(ctx, f)
@@ -126,10 +127,10 @@ func (r *Runtime) list(ctx context.Context, f checkpoint.Filter) (histories, err
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("continuation: listing runs: %w", err)
+			return all, errors.Join(append(errs, fmt.Errorf("continuation: listing runs: %w", err))...)
 		}
 		if len(page) == 0 {
-			return all, nil
+			return all, errors.Join(errs...)
 		}
 		for _, info := range page {
 			f.After = info.Run
@@ -137,14 +138,12 @@ func (r *Runtime) list(ctx context.Context, f checkpoint.Filter) (histories, err
 				continue
 			}
 			seen[info.Run] = true
-			h, err := r.read(ctx, info)
-			if errors.Is(err, checkpoint.ErrNotFound) {
-				continue
+			switch h, err := r.read(ctx, info); {
+			case err == nil:
+				all = append(all, h)
+			case !errors.Is(err, checkpoint.ErrNotFound):
+				errs = append(errs, err)
 			}
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, h)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -195,19 +197,7 @@ func TestStopBeforeTheRunGoesOn(t *testing.T) {
 // again when somebody resumes the run.
 func TestWaitsOfARunThatFails(t *testing.T) {
 	fails := true
-	b := dag.New[Talk]("beside")
-	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
-		r, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
-		s.Said.Append(r.Payload)
-		return err
-	})
-	dag.Step(b, "other", func(context.Context, *Talk) error {
-		if fails {
-			return errWeather
-		}
-		return nil
-	})
-	p := begin(t, frozen(t, b), freshStore(), continuation.Options{})
+	p := begin(t, beside(t, &fails), freshStore(), continuation.Options{})
 	if _, err := p.d.Start(t.Context(), run, nil); !errors.Is(err, errWeather) {
 		t.Fatal(err)
 	}
@@ -227,4 +217,40 @@ func TestWaitsOfARunThatFails(t *testing.T) {
 	if out, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil || out.Status != continuation.StatusResolved {
 		t.Errorf("%+v, %v", out, err)
 	}
+}
+
+// Whoever was told to stop may die before it does: Stop sees to it then.
+func TestStopOutlivesWhoeverIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+		lease, err := p.store.Acquire(t.Context(), run, "somebody who dies")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(10*time.Second, func() { _ = p.store.Release(context.Background(), lease) })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		end, err := p.rt.Stop(ctx, run, continuation.Stopping{Reason: continuation.CancelledByUser})
+		if err != nil || end.Reason != continuation.CancelledByUser {
+			t.Errorf("stopped: %+v, %v", end, err)
+		}
+	})
+}
+
+// beside is a graph of a node that waits, and one that fails as long as it is to.
+func beside(t *testing.T, fails *bool) *dag.Graph[Talk] {
+	t.Helper()
+	b := dag.New[Talk]("beside")
+	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		r, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+		s.Said.Append(r.Payload)
+		return err
+	})
+	dag.Step(b, "other", func(context.Context, *Talk) error {
+		if *fails {
+			return errWeather
+		}
+		return nil
+	})
+	return frozen(t, b)
 }

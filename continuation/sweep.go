@@ -21,8 +21,8 @@ func (r *Runtime) live(ctx context.Context) (histories, error) {
 
 // Sweep goes on with every run of which a wait is due: it has expired, or its timer wakes; and it
 // approves, as dag.System, what is safe to approve in nobody's name. It returns the ids of those
-// runs. A run that is at work does that by itself. What keeps one run from going on is no reason to
-// leave the others: the errors are joined.
+// runs. A run that is at work does that by itself. What keeps one run from going on, or from being
+// read, is no reason to leave the others: the errors are joined.
 //
 // When a wait is due its log says, so nothing is lost with a process: what came to be due meanwhile
 // is so at once, and a timer that is later than it may be says that it was missed.
@@ -76,10 +76,7 @@ func (r *Runtime) posted(ctx context.Context, h *history) (bool, error) {
 // each goes on with the runs that are picked.
 func (r *Runtime) each(ctx context.Context, how reach, pick func(*history) (bool, error)) (runs []string, err error) {
 	all, err := r.live(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var errs []error
+	errs := []error{err}
 	for _, h := range slices.Backward(all) { // the oldest first
 		if ctx.Err() != nil {
 			errs = append(errs, context.Cause(ctx))

@@ -3,12 +3,14 @@ package continuation_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
@@ -92,6 +94,41 @@ func TestLife25CrashBehindATrigger(t *testing.T) {
 	})
 }
 
+// What stands behind a wait is gone on with as well if the process died when the wait had ended: in
+// another node, or between two.
+func TestCrashBehindAWait(t *testing.T) {
+	store := &pawltest.Mortal{Store: &memory.Store{}}
+	kill := store.Kill
+	b := dag.New[Talk]("talk")
+	ask := dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		r, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+		s.Said.Append(r.Payload)
+		return err
+	})
+	dag.Step(b, "then", func(_ context.Context, s *Talk) error {
+		kill()
+		s.Said.Append("done")
+		return nil
+	}, ask)
+	g := frozen(t, b)
+	p := begin(t, g, store, continuation.Options{})
+	p.waits(run)
+	if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err == nil {
+		t.Error("the process has not died")
+	}
+	if err := store.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kill = func() {}
+	q := begin(t, g, store, continuation.Options{})
+	if runs, err := q.rt.Recover(t.Context()); err != nil || !slices.Equal(runs, []string{run}) {
+		t.Errorf("recovered %q, %v", runs, err)
+	}
+	if said := q.said(run); !slices.Equal(said, []string{"hello", "done"}) {
+		t.Errorf("the state says %q", said)
+	}
+}
+
 // A wait whose processes die again and again is not resumed for ever.
 func TestCrashesAreBounded(t *testing.T) {
 	store := &pawltest.Mortal{Store: &memory.Store{}}
@@ -116,6 +153,9 @@ func TestCrashesAreBounded(t *testing.T) {
 		}
 		if _, err := p.rt.Trigger(t.Context(), reply2("t2", "k")); !errors.As(err, &enough) {
 			t.Errorf("a trigger: %v", err)
+		}
+		if out, err := p.rt.Trigger(t.Context(), reply2("t1", "k")); err != nil || out.Status.Terminal() {
+			t.Errorf("the trigger that was accepted: %+v, %v", out, err)
 		}
 		var mismatch *continuation.MismatchError // comes before it
 		tr := reply2("t3", "k")
@@ -399,4 +439,42 @@ func TestSafeToAutoExecute(t *testing.T) {
 			t.Errorf("with the authority %q it is %+v", authority, v)
 		}
 	}
+}
+
+// A torn store can't read one run.
+type torn struct {
+	*memory.Store
+	run string
+}
+
+func (s *torn) Read(ctx context.Context, run string, from, to uint64) iter.Seq2[checkpoint.Entry, error] {
+	if run != s.run {
+		return s.Store.Read(ctx, run, from, to)
+	}
+	return func(yield func(checkpoint.Entry, error) bool) {
+		yield(checkpoint.Entry{}, &checkpoint.CorruptError{Run: run, Seq: 1, Reason: "it is torn"})
+	}
+}
+
+// A run that can't be read is told, and keeps no other from being gone on with, or delivered.
+func TestARunThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memory.Store{}
+		w := continuation.Wait{Within: time.Hour, OnExpire: continuation.Default("none")}
+		g := waiting(t, w, dag.Policy{}, says)
+		p := begin(t, g, store, continuation.Options{})
+		for _, id := range []string{"a", "b", "c"} {
+			p.waits(id, dispatcher.Labels(continuation.Owed(nil)))
+		}
+		time.Sleep(time.Hour)
+		q := begin(t, g, &torn{store, "b"}, continuation.Options{Deliverer: &postman{}})
+		for name, call := range map[string]func(context.Context) ([]string, error){"a sweep": q.rt.Sweep, "a recovery": q.rt.Recover} {
+			if _, err := call(t.Context()); !errors.Is(err, checkpoint.ErrCorrupt) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if runs, err := q.rt.Deliver(t.Context()); !errors.Is(err, checkpoint.ErrCorrupt) || !slices.Equal(runs, []string{"a", "c"}) {
+			t.Errorf("delivered %q, %v", runs, err)
+		}
+	})
 }

@@ -127,7 +127,7 @@ func TestLife21MismatchedTriggers(t *testing.T) {
 // At its instant a wait expires once, whoever is the first to see it: a trigger that comes then, or
 // a sweep. Expiry comes before approval, and nothing behind the wait runs.
 func TestLife22ExpiryOnce(t *testing.T) {
-	for _, sweeps := range []bool{false, true} {
+	for i, sweeps := range []bool{false, false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			ran := false
 			w := continuation.Wait{Kind: continuation.KindApproval, Within: time.Hour}
@@ -141,7 +141,11 @@ func TestLife22ExpiryOnce(t *testing.T) {
 					t.Fatalf("swept %q, %v", runs, err)
 				}
 			} else {
-				_, err := p.rt.Trigger(t.Context(), decide("t1", continuation.Approved))
+				wrong := reply("t1", "hello") // of another kind too, but that comes behind
+				if i == 1 {
+					wrong = decide("t1", continuation.Approved)
+				}
+				_, err := p.rt.Trigger(t.Context(), wrong)
 				var late *continuation.ExpiredError
 				if !errors.As(err, &late) || !errors.Is(err, dag.ErrExpired) {
 					t.Fatalf("at the instant: %v", err)
@@ -425,4 +429,31 @@ func TestAnyOfTwoAuthorities(t *testing.T) {
 		t.Errorf("the second of them: %v", err)
 	}
 	p.stands(run, continuation.StatusResolved, continuation.Completed)
+}
+
+// Each part of an Any has bounds of its own, within those of the wait.
+func TestBoundsOfParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, continuation.Any(
+			continuation.Wait{Key: "soon", Within: time.Minute},
+			continuation.Wait{Key: "by noon", Until: time.Now().Add(2 * time.Minute)},
+			continuation.Wait{Key: "late", Within: time.Hour},
+		), dag.Policy{}, says))
+		time.Sleep(2 * time.Minute)
+		for _, key := range []string{"soon", "by noon"} {
+			tr := reply(key, "x")
+			tr.Key = key
+			p.unchanged(run, func() {
+				var late *continuation.ExpiredError
+				if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &late) {
+					t.Errorf("%s: %v", key, err)
+				}
+			})
+		}
+		tr := reply("late", "x")
+		tr.Key = "late"
+		if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+			t.Errorf("the part that goes on: %v", err)
+		}
+	})
 }

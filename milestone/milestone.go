@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -41,10 +44,15 @@ func (e *RuleError) Error() string {
 	return fmt.Sprintf("milestone: rule %q: %s", e.Rule, e.Reason)
 }
 
-// New makes a Namer of runs. It returns a [*RuleError] for each rule that is bad, or given twice.
+// New makes a Namer of runs. It returns a [*RuleError] for each rule that is bad, or given twice, and
+// if there is nothing that has the runs. Whether a graph has the nodes and cells that rules name it
+// doesn't know: a rule of others names nothing.
 func New(of Runs, rules ...Rule) (*Namer, error) {
 	n := &Namer{of: of, runs: map[string]*reading{}}
 	var bad []error
+	if v := reflect.ValueOf(of); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		bad = append(bad, &RuleError{"", "there is no dispatcher: make one with dispatcher.New"})
+	}
 	seen := map[string]bool{}
 	for _, r := range rules {
 		switch {
@@ -56,8 +64,8 @@ func New(of Runs, rules ...Rule) (*Namer, error) {
 			bad = append(bad, &RuleError{r.name, "is given twice"})
 		case len(r.name) > 64:
 			bad = append(bad, &RuleError{r.name, "has a name of more than 64 bytes"})
-		case strings.ContainsRune(r.name, '@'):
-			bad = append(bad, &RuleError{r.name, "holds an @, as no tag does"})
+		case strings.ContainsFunc(r.name, func(c rune) bool { return c == '@' || c == utf8.RuneError || unicode.IsControl(c) }):
+			bad = append(bad, &RuleError{r.name, "holds an @, a control character or what is no UTF-8, as no tag does"})
 		}
 		seen[r.name] = true
 		n.rules = append(n.rules, r)
@@ -87,7 +95,8 @@ func (n *Namer) Name(ctx context.Context, run string) ([]Milestone, error) {
 }
 
 // Follow names what happens in a run as it happens, until ctx is done, of which it returns the
-// cause, or the run is deleted. It never holds up the run.
+// cause, or the run is deleted. It never holds up the run, which has to be there: before it was
+// begun it is not found.
 func (n *Namer) Follow(ctx context.Context, run string) error {
 	_, err := n.read(ctx, run, true)
 	return err

@@ -438,11 +438,17 @@ func TestSecretsAreNotNamed(t *testing.T) {
 func TestRulesRefused(t *testing.T) {
 	for _, rules := range [][]milestone.Rule{
 		{milestone.Every(0)}, {milestone.Every(-1)}, {milestone.Node("")}, {milestone.Change("")}, {milestone.Rises("", 1)},
-		{milestone.Fork(), milestone.Fork()}, {milestone.Node("a@b")}, {milestone.Node(strings.Repeat("n", 70))},
+		{milestone.Fork(), milestone.Fork()}, {milestone.Node("a@b")}, {milestone.Node("a\nb")}, {milestone.Change("\xff")}, {milestone.Node(strings.Repeat("n", 70))},
 	} {
 		var bad *milestone.RuleError
-		if n, err := milestone.New(nil, rules...); n != nil || !errors.As(err, &bad) {
+		if n, err := milestone.New(&dispatcher.Dispatcher[Task]{}, rules...); n != nil || !errors.As(err, &bad) {
 			t.Errorf("%s: %v", rules, err)
+		}
+	}
+	var bad *milestone.RuleError
+	for _, none := range []milestone.Runs{nil, (*dispatcher.Dispatcher[Task])(nil)} {
+		if n, err := milestone.New(none, milestone.Every(1)); n != nil || !errors.As(err, &bad) {
+			t.Errorf("a namer of no runs: %v", err)
 		}
 	}
 	d := dispatch(t, task(t, func(string) {}), new(memory.Store))

@@ -297,13 +297,24 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", name, status, body, c.status)
 		}
 	}
-	for _, bad := range []string{`{"order":"../x","cents":1}`, `{"order":"B-3","cents":0}`, `{`} {
+	if body, status := h.curl("-d", `{"order":"B-1","cents":1}`, h.url+"/refunds"); status != http.StatusConflict {
+		t.Errorf("another amount for one order: %d %s", status, body)
+	}
+	for _, bad := range []string{`{"order":"../x","cents":1}`, `{"order":"B-3","cents":0}`, `{`, `{"order":"B-4","cents":1}{}`} {
 		if body, status := h.curl("-d", bad, h.url+"/refunds"); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", bad, status, body)
 		}
 	}
-	if body, status := h.curl(h.url + "/refunds/B-9"); status != http.StatusNotFound {
-		t.Errorf("a refund that nobody asked for: %d %s", status, body)
+	for _, order := range []string{"B-9", "%00"} {
+		if body, status := h.curl(h.url + "/refunds/" + order); status != http.StatusNotFound {
+			t.Errorf("a refund that nobody asked for: %d %s", status, body)
+		}
+	}
+	for _, args := range [][]string{{"-manager", "-5s"}, {"-follow-up", "nowhere"}, {"-secret", "short"}, {"x"}} {
+		c := exec.Command(program, append([]string{"-dir", t.TempDir(), "-secret", secret}, args...)...)
+		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "approval:") {
+			t.Errorf("%q: %v %s", args, err, out)
+		}
 	}
 	if after := h.stands("B-1"); !reflect.DeepEqual(after, before) {
 		t.Errorf("it was\n%+v\nand is\n%+v", before, after)

@@ -9,6 +9,17 @@
 //	GET  /refunds/A-17  tells where it stands, and what it waits for
 //	POST /triggers      approves, denies, or calls a payment off; signed with the secret
 //
+// A trigger is signed with HMAC-SHA256 over the seconds since 1970, a dot, and the body:
+//
+//	body='{"id":"t-1","kind":"approval_resolution","key":"A-17","decision":"approved","actor":{"id":"mia","authority":"human"}}'
+//	now=$(date +%s)
+//	sum=$(printf '%s.%s' "$now" "$body" | openssl dgst -sha256 -hmac correct-horse-battery | sed 's/.* //')
+//	curl -H "Pawl-Timestamp: $now" -H "Pawl-Signature: sha256=$sum" -d "$body" http://localhost:8080/triggers
+//
+// Its id makes it one: whoever doesn't know whether it came sends it again. A denial has the decision
+// "denied", and may have a "reason". What was approved is called off by the kind "user_reply" for the key
+// "call-off A-17", whose "payload" is a text in JSON that says why.
+//
 // # What happens to a refund
 //
 // Up to 100.00 nobody is asked. Above that a person approves or denies within three days; if nobody

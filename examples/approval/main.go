@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -48,10 +49,19 @@ func parse(args []string, stderr io.Writer) (*config, error) {
 		return nil, err
 	case f.NArg() > 0:
 		return nil, fmt.Errorf("%q is no flag: see -help", f.Arg(0))
+	case min(c.waits.Manager, c.waits.Duty, c.waits.Hold, c.redeliver) <= 0:
+		return nil, errors.New("-manager, -duty, -hold and -redeliver have to be more than nothing")
+	case c.followUp != "" && !isURL(c.followUp):
+		return nil, fmt.Errorf("-follow-up %q is no URL of http or https", c.followUp)
 	case len(c.secret) < 16:
 		return nil, errors.New("-secret has less than 16 bytes: without a good one anybody could approve")
 	}
 	return c, nil
+}
+
+func isURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 // run is main with its doors as arguments. It returns the exit status.

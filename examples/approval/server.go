@@ -64,7 +64,7 @@ func (s *service) ask(w http.ResponseWriter, r *http.Request) {
 	var q request
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 16<<10))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&q); err != nil || !orders.MatchString(q.Order) || q.Cents <= 0 {
+	if err := d.Decode(&q); err != nil || d.More() || !orders.MatchString(q.Order) || q.Cents <= 0 {
 		problem(w, http.StatusBadRequest, `wanted: {"order": letters, digits and -, "cents": more than 0, "reason": text}`)
 		return
 	}
@@ -76,6 +76,10 @@ func (s *service) ask(w http.ResponseWriter, r *http.Request) {
 	s.rt.Look()
 	if err != nil && !errors.Is(err, dispatcher.ErrInterrupted) && !errors.Is(err, checkpoint.ErrBusy) {
 		problem(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	if at, err := s.d.State(r.Context(), q.Order); err == nil && at.State.Cents.Get() != q.Cents {
+		problem(w, http.StatusConflict, fmt.Sprintf("order %s has a refund of %s", q.Order, money(at.State.Cents.Get())))
 		return
 	}
 	s.status(w, r, q.Order)
@@ -91,11 +95,16 @@ type standing struct {
 	By       string                      `json:"by,omitempty"`
 	Why      string                      `json:"why,omitempty"`
 	Receipt  string                      `json:"receipt,omitempty"`
+	Failures []dag.Failure               `json:"failures,omitempty"` // of a run that failed
 	Waits    []continuation.View         `json:"waits,omitempty"`
 	Delivery continuation.DeliveryStatus `json:"delivery,omitempty"`
 }
 
 func (s *service) status(w http.ResponseWriter, r *http.Request, order string) {
+	if !orders.MatchString(order) {
+		problem(w, http.StatusNotFound, fmt.Sprintf("no order is called %q", order))
+		return
+	}
 	res, err := s.d.State(r.Context(), order)
 	if errors.Is(err, checkpoint.ErrNotFound) {
 		problem(w, http.StatusNotFound, "there is no refund for order "+order)
@@ -107,7 +116,7 @@ func (s *service) status(w http.ResponseWriter, r *http.Request, order string) {
 	}
 	at := standing{
 		Order: order, Status: res.Status, Decision: res.State.Decision.Get(), By: res.State.By.Get(),
-		Why: res.State.Why.Get(), Receipt: res.State.Receipt.Get(),
+		Why: res.State.Why.Get(), Receipt: res.State.Receipt.Get(), Failures: res.Failures,
 	}
 	waits, err := s.rt.List(r.Context(), continuation.Filter{Run: order})
 	if err == nil {

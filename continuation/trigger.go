@@ -133,7 +133,7 @@ func (hs histories) pulled(trigger string) (*wait, *ask) {
 func (r *Runtime) accepted(ctx context.Context, w *wait, a *ask, t *Trigger) (Outcome, error) {
 	was := &a.letter
 	same := was.Trigger.Kind == t.Kind && was.Trigger.Actor == t.Actor && was.Trigger.Decision == t.Decision &&
-		bytes.Equal(compact(was.Payload), compact(t.Payload))
+		bytes.Equal(value(was.Payload), value(t.Payload))
 	if !same {
 		return Outcome{}, &MismatchError{w.id, w.h.run, fmt.Sprintf("the id %q is that of another trigger: give each its own", t.ID)}
 	}
@@ -154,12 +154,17 @@ func (r *Runtime) accepted(ctx context.Context, w *wait, a *ask, t *Trigger) (Ou
 	return Outcome{w.receipt(a), status, reason}, went
 }
 
-func compact(raw json.RawMessage) []byte {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
+// value is a payload in a form that is the same, however it is written: members sorted, and no
+// escapes that JSON does not need. None is null.
+func value(raw json.RawMessage) []byte {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if len(raw) > 0 && d.Decode(&v) != nil {
 		return raw
 	}
-	return b.Bytes()
+	same, _ := json.Marshal(v) // of what was decoded
+	return same
 }
 
 // find is the wait that a trigger is meant for, be it the right one or not.

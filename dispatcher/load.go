@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -136,9 +137,15 @@ func (c *core) read(ctx context.Context, id string, upTo uint64) (*report, error
 	return rep, c.refuse(id, err)
 }
 
+// marshal is the JSON of a user's value, without escapes of HTML: JSON inside of it stays as it is,
+// but for its spaces.
 func marshal(v any) (json.RawMessage, error) {
 	if raw, ok := v.(json.RawMessage); ok && !json.Valid(raw) {
 		return nil, errors.New("is not JSON")
 	}
-	return json.Marshal(v)
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -239,6 +240,28 @@ func TestAnIDIsOfOneTrigger(t *testing.T) {
 			var mismatch *continuation.MismatchError
 			if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &mismatch) {
 				t.Errorf("%+v: %v", tr, err)
+			}
+		})
+	}
+}
+
+// What a log can't keep as it is said is refused as an argument, before anything has happened.
+func TestOddTriggers(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+	for name, odd := range map[string]func(*continuation.Trigger){
+		"an id":         func(tr *continuation.Trigger) { tr.ID = "\xff" },
+		"a reason":      func(tr *continuation.Trigger) { tr.Reason = "\xff" },
+		"an actor":      func(tr *continuation.Trigger) { tr.Actor.ID = "\xff" },
+		"two lines":     func(tr *continuation.Trigger) { tr.Actor.ID = "ann\nbob" },
+		"a long actor":  func(tr *continuation.Trigger) { tr.Actor.ID = strings.Repeat("a", 1025) },
+		"a bad payload": func(tr *continuation.Trigger) { tr.Payload = json.RawMessage(`{`) },
+	} {
+		tr := reply("t", "hello")
+		odd(&tr)
+		p.unchanged(run, func() {
+			var bad *continuation.ArgumentError
+			if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &bad) {
+				t.Errorf("%s: %v", name, err)
 			}
 		})
 	}

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -112,6 +115,10 @@ func (t *Trigger) check() error {
 		return bad(fmt.Sprintf("has the decision %q: an approval has %q or %q, and nothing else has one", t.Decision, Approved, Denied))
 	case len(t.Payload) > 0 && !json.Valid(t.Payload):
 		return bad("has a payload that is no JSON")
+	case !utf8.ValidString(t.ID + t.Reason):
+		return bad("has an id or a reason that is not UTF-8")
+	case len(t.Actor.ID) > 1024 || !utf8.ValidString(t.Actor.ID) || strings.ContainsFunc(t.Actor.ID, unicode.IsControl):
+		return bad("has an actor whose id is not UTF-8, holds a control character, or has more than 1024 bytes")
 	}
 	return nil
 }

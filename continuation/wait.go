@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/dag"
 )
@@ -179,8 +180,8 @@ func (w *Wait) checkOne(name string) error {
 	switch {
 	case !slices.Contains([]Kind{KindReply, KindApproval, KindExternal, KindTimer}, kind):
 		return bad(fmt.Sprintf("is of the kind %q, which there is not", kind))
-	case len(w.Key) > 256:
-		return bad("has a key of more than 256 bytes")
+	case len(w.Key) > 256 || !utf8.ValidString(w.Key):
+		return bad("has a key of more than 256 bytes, or that is not UTF-8")
 	case !slices.Contains([]dag.Authority{dag.Human, dag.Agent, dag.System, Anybody}, w.authority()):
 		return bad(fmt.Sprintf("needs the authority %q, which there is not", w.Authority))
 	case w.Within < 0 || w.After < 0:

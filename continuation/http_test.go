@@ -31,6 +31,15 @@ func post(h http.Handler, body string, change func(*http.Request)) *httptest.Res
 	return w
 }
 
+// signed signs a body as of another time.
+func signed(body string, away time.Duration) func(*http.Request) {
+	return func(q *http.Request) {
+		at := time.Now().Add(away)
+		q.Header.Set(continuation.TimestampHeader, strconv.FormatInt(at.Unix(), 10))
+		q.Header.Set(continuation.SignatureHeader, continuation.Sign(secret, at, []byte(body)))
+	}
+}
+
 func body(t continuation.Trigger) string {
 	raw, _ := json.Marshal(t)
 	return string(raw)
@@ -65,11 +74,11 @@ func TestHandler(t *testing.T) {
 			q.Header.Set(continuation.SignatureHeader, continuation.Sign(secret, time.Now(), nil))
 		}, 401},
 		{"another time", body(good), func(q *http.Request) { q.Header.Set(continuation.TimestampHeader, "17") }, 401},
-		{"an old one", body(good), func(q *http.Request) {
-			old := time.Now().Add(-6 * time.Minute)
-			q.Header.Set(continuation.TimestampHeader, strconv.FormatInt(old.Unix(), 10))
-			q.Header.Set(continuation.SignatureHeader, continuation.Sign(secret, old, []byte(body(good))))
+		{"a later time than was signed", body(good), func(q *http.Request) {
+			q.Header.Set(continuation.TimestampHeader, strconv.FormatInt(time.Now().Add(time.Minute).Unix(), 10))
 		}, 401},
+		{"an old one", body(good), signed(body(good), -6*time.Minute), 401},
+		{"one of the future", body(good), signed(body(good), 6*time.Minute), 401},
 		{"too large", strings.Repeat(" ", 5000), nil, 413},
 		{"no JSON", "hello", nil, 400},
 		{"another authority here", change(func(x *continuation.Trigger) { x.Actor = robot }), nil, 403},
@@ -102,6 +111,25 @@ func TestHandler(t *testing.T) {
 	})
 	if _, err := p.rt.Handler(continuation.HandlerOptions{Secret: secret[:15]}); err == nil {
 		t.Error("a secret of 15 bytes is accepted")
+	}
+}
+
+// Whoever knows the secret is the system, unless the handler says that others come this way.
+func TestHandlerAuthorities(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says)) // for anybody
+	h, err := p.rt.Handler(continuation.HandlerOptions{Secret: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := reply("t", "hello")
+	p.unchanged(run, func() {
+		if w := post(h, body(tr), nil); w.Code != 403 {
+			t.Errorf("a person: %d %s", w.Code, w.Body)
+		}
+	})
+	tr.Actor.Authority = dag.System
+	if w := post(h, body(tr), nil); w.Code != 200 {
+		t.Errorf("the system: %d %s", w.Code, w.Body)
 	}
 }
 

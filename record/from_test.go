@@ -162,7 +162,7 @@ func TestRecordOfAFrameThatWasVoided(t *testing.T) {
 	}
 }
 
-// framed makes a dispatcher of a graph with one node inside another graph.
+// framed makes a dispatcher of a graph with one node inside another graph, and one instead.
 func framed(t *testing.T, node func(context.Context, *Inquiry) error) *dispatcher.Dispatcher[Inquiry] {
 	t.Helper()
 	in := dag.New[Inquiry]("inner")
@@ -170,7 +170,8 @@ func framed(t *testing.T, node func(context.Context, *Inquiry) error) *dispatche
 	inner, err := in.Build()
 	done(t, err)
 	b := dag.New[Inquiry]("inquiry")
-	dag.Embed(b, "sub", inner, func(*Inquiry, *Inquiry) {}, func(*Inquiry, *Inquiry) {})
+	sub := dag.Embed(b, "sub", inner, func(*Inquiry, *Inquiry) {}, func(*Inquiry, *Inquiry) {})
+	dag.Step(b, "instead", func(context.Context, *Inquiry) error { return nil }, sub.Failed())
 	graph, err := b.Build()
 	done(t, err)
 	d, err := dispatcher.New(graph, newStore(), dispatcher.Options{})
@@ -182,7 +183,7 @@ func framed(t *testing.T, node func(context.Context, *Inquiry) error) *dispatche
 func TestRecordOfAFailureInAFrame(t *testing.T) {
 	d := framed(t, func(context.Context, *Inquiry) error { return errors.New("no") })
 	_, err := d.Run(t.Context(), "r", nil)
-	rests(t, err)
+	done(t, err)
 	if r := from(t, d, "r", record.Options{}); r.ExecutionSummary.StepsFailed != 1 {
 		t.Errorf("%d steps have failed: %s", r.ExecutionSummary.StepsFailed, show(r))
 	}

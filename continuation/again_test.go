@@ -53,6 +53,39 @@ func TestAnApprovalAskedAgainIsOne(t *testing.T) {
 	}
 }
 
+// A wait that was asked again counts anew: its second trigger is the one that it has, and that is gone
+// on with once.
+func TestTheSecondTriggerOfAWait(t *testing.T) {
+	fails := true
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+		if fails {
+			fails = false
+			return errWeather
+		}
+		return says(ctx, s, r)
+	}))
+	if _, err := p.rt.Trigger(t.Context(), reply("t1", "one")); err != nil {
+		t.Fatal(err)
+	}
+	second := reply("t2", "two")
+	second.LeaveIt = true
+	if _, err := p.rt.Trigger(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	p.unchanged(run, func() {
+		var taken *continuation.TakenError
+		if _, err := p.rt.Trigger(t.Context(), reply("t3", "three")); !errors.As(err, &taken) || taken.Trigger != "t2" {
+			t.Errorf("a third: %v", err)
+		}
+	})
+	if _, err := p.rt.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v := p.stands(run, continuation.StatusResolved, continuation.Completed); v.Resumes != 2 || v.Failures != 1 || v.Lapses != 0 {
+		t.Errorf("%d resumes, %d failures, %d lapses", v.Resumes, v.Failures, v.Lapses)
+	}
+}
+
 // What a visit asks behind a wait by other means is no lapse of it: the wait has ended, and nobody is
 // to go on with it.
 func TestQuestionsBehindAWait(t *testing.T) {

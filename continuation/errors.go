@@ -24,12 +24,17 @@ type ArgumentError struct {
 
 func (e *ArgumentError) Error() string { return "continuation: " + e.What + " " + e.Reason }
 
-// A NotFoundError says that no wait is addressed so. Nothing has changed.
+// A NotFoundError says that no wait is addressed so, or that there is no run of this id. Nothing has
+// changed.
 type NotFoundError struct {
 	Address string // what was looked for
+	Run     string // the id, if it is the run that there is not
 }
 
 func (e *NotFoundError) Error() string {
+	if e.Run != "" {
+		return fmt.Sprintf("continuation: there is no run %q of this graph", e.Run)
+	}
 	return fmt.Sprintf("continuation: there is no wait of %s: List tells what there is", e.Address)
 }
 

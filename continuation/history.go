@@ -115,6 +115,9 @@ func (h *history) read(e *checkpoint.Entry) error {
 			}
 		}
 		h.notes = nil
+		for _, w := range h.open { // whoever was at work has come to an end: that is no lapse
+			w.working = false
+		}
 	case checkpoint.Noted:
 		return h.noted(e)
 	}

@@ -163,6 +163,8 @@ func told(err error) (int, string) {
 	switch {
 	case errors.As(err, &own):
 		status = own.status
+	case errors.As(err, &payload) && tooLarge(err):
+		status = http.StatusRequestEntityTooLarge
 	case errors.As(err, &argument), errors.As(err, &payload):
 		status = http.StatusUnprocessableEntity
 	case errors.As(err, &authority):

@@ -25,6 +25,9 @@ const (
 //
 // S is the state of the Runtime's dispatcher.
 func Send[S any](ctx context.Context, r *Runtime, run, id string, input func(*S), how Arrival) error {
+	if r == nil {
+		return &ArgumentError{"the runtime", "is nil: make one with New"}
+	}
 	d, ok := r.d.(*dispatcher.Dispatcher[S])
 	if !ok {
 		return &ArgumentError{"the input", fmt.Sprintf("writes to a %T, which is not the state of the runtime's dispatcher", new(S))}

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 // Payloads that encoding/json would write otherwise than they came.
@@ -90,5 +93,90 @@ func TestPayloadsOverHTTP(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What the log could never keep is refused as the caller's fault, in Trigger, over HTTP and in Stop.
+func TestWhatCannotBeKept(t *testing.T) {
+	limits := dispatcher.Options{Limits: dispatcher.Limits{ValueBytes: 8192}}
+	p := under(t, limits, waiting(t, continuation.Wait{}, dag.Policy{}, says), freshStore(), continuation.Options{})
+	p.waits(run)
+	h, err := p.rt.Handler(continuation.HandlerOptions{Secret: secret, Authorities: []dag.Authority{dag.Human}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*continuation.Trigger)
+		status int
+	}{
+		"a long id":                  {func(x *continuation.Trigger) { x.ID = strings.Repeat("i", 257) }, 422},
+		"an id with a newline":       {func(x *continuation.Trigger) { x.ID = "a\nb" }, 422},
+		"an id that is not UTF-8":    {func(x *continuation.Trigger) { x.ID = "\xff" }, 0},
+		"a run that can't be":        {func(x *continuation.Trigger) { x.Run = "a\nb" }, 422},
+		"a key with a NUL":           {func(x *continuation.Trigger) { x.Key = "\x00" }, 422},
+		"a key that is not UTF-8":    {func(x *continuation.Trigger) { x.Key = "\xff" }, 0},
+		"a long actor":               {func(x *continuation.Trigger) { x.Actor.ID = strings.Repeat("a", 1025) }, 422},
+		"an actor with a newline":    {func(x *continuation.Trigger) { x.Actor.ID = "ann\n" }, 422},
+		"a long reason":              {func(x *continuation.Trigger) { x.Reason = strings.Repeat("r", 4097) }, 422},
+		"a reason that is not UTF-8": {func(x *continuation.Trigger) { x.Reason = "\xff" }, 0},
+		"a large payload": {func(x *continuation.Trigger) {
+			x.Payload = json.RawMessage(`"` + strings.Repeat("p", 8192) + `"`)
+		}, 413},
+	} {
+		tr := reply("t", "hello")
+		c.change(&tr)
+		p.unchanged(run, func() {
+			_, err := p.rt.Trigger(t.Context(), tr)
+			var argument *continuation.ArgumentError
+			var payload *continuation.PayloadError
+			if c.status == 413 && !errors.As(err, &payload) || c.status != 413 && !errors.As(err, &argument) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if c.status == 0 {
+				return // encoding/json can't send it
+			}
+			if w := post(h, body(tr), nil); w.Code != c.status {
+				t.Errorf("%s, over HTTP: %d %.200s, want %d", name, w.Code, w.Body, c.status)
+			}
+		})
+	}
+	for name, s := range map[string]continuation.Stopping{
+		"a long author":         {Reason: "bored", By: strings.Repeat("a", 1025)},
+		"an author of lines":    {Reason: "bored", By: "ann\nbob"},
+		"a long text":           {Reason: "bored", Why: strings.Repeat("w", 4097)},
+		"a text that is none":   {Reason: "bored", Why: "\xff"},
+		"a reason without word": {Reason: "Bored!"},
+	} {
+		p.unchanged(run, func() {
+			var argument *continuation.ArgumentError
+			if _, err := p.rt.Stop(t.Context(), run, s); !errors.As(err, &argument) {
+				t.Errorf("a stop with %s: %v", name, err)
+			}
+		})
+	}
+	multi := reply("t", "hello")
+	multi.Reason = "first,\nand second"
+	if _, err := p.rt.Trigger(t.Context(), multi); err != nil {
+		t.Errorf("a reason of two lines: %v", err)
+	}
+}
+
+// An empty id, and a runtime that is nil, are arguments that can't be; a run that is not there is said
+// to be none.
+func TestEmptyArguments(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+	_, got := p.rt.Get(t.Context(), "")
+	_, stopped := p.rt.Stop(t.Context(), "", continuation.Stopping{Reason: "bored"})
+	_, delivered := p.rt.DeliveryOf(t.Context(), "")
+	sent := continuation.Send(t.Context(), nil, run, "m", func(*Talk) {}, continuation.Wake)
+	for _, err := range []error{got, stopped, delivered, sent} {
+		var argument *continuation.ArgumentError
+		if !errors.As(err, &argument) {
+			t.Errorf("an empty argument: %v", err)
+		}
+	}
+	_, err := p.rt.Stop(t.Context(), "nobody", continuation.Stopping{Reason: "bored"})
+	if !errors.Is(err, continuation.ErrNotFound) || !strings.Contains(err.Error(), `there is no run "nobody"`) {
+		t.Errorf("a run that is not there: %v", err)
 	}
 }

@@ -48,7 +48,8 @@ type Options struct {
 }
 
 // A Runtime ends waits of the runs of one dispatcher, and reads what became of them. It holds no
-// goroutines and needs no Close; it is safe for concurrent use. Make one with [New].
+// goroutines and needs no Close; it is safe for concurrent use, with a ctx that is not nil. Make one
+// with [New].
 type Runtime struct {
 	d       Runs
 	store   checkpoint.Store
@@ -150,9 +151,12 @@ func (r *Runtime) list(ctx context.Context, f checkpoint.Filter) (all histories,
 
 // history reads one run: of another graph there is none.
 func (r *Runtime) history(ctx context.Context, run string) (*history, error) {
+	if err := checkpoint.CheckRunID(run); err != nil {
+		return nil, &ArgumentError{"the run", fmt.Sprintf("can't be: %v", err)}
+	}
 	info, err := r.store.Stat(ctx, run)
 	if errors.Is(err, checkpoint.ErrNotFound) || err == nil && info.Graph != r.d.Graph() {
-		return nil, &NotFoundError{Address: fmt.Sprintf("run %q", run)}
+		return nil, &NotFoundError{Run: run}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("continuation: %w", err)

@@ -119,6 +119,9 @@ type Filter struct {
 // Get returns the wait of this id: its own, or that of one of its interrupts. A [*NotFoundError] if
 // there is none. Its cost is that of [Runtime.List].
 func (r *Runtime) Get(ctx context.Context, id string) (View, error) {
+	if id == "" {
+		return View{}, &ArgumentError{"the id of the wait", "is empty: List tells what there is"}
+	}
 	all, err := r.scan(ctx, Filter{})
 	if err != nil {
 		return View{}, err

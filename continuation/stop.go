@@ -15,9 +15,23 @@ import (
 
 // A Stopping says why a run is stopped.
 type Stopping struct {
-	Reason Reason // a word of small letters and _; not Completed
-	Why    string // for people
-	By     string // who does it
+	Reason Reason // a word of small letters and _, of 64 bytes at most; not Completed
+	Why    string // for people, of 4096 bytes at most
+	By     string // who does it: 1024 bytes at most, without control characters
+}
+
+// check refuses what the log can't keep.
+func (s *Stopping) check() error {
+	why, by := text{"a text", s.Why, maxReason}, text{"an author", s.By, maxActor}
+	switch {
+	case !reasonWord.MatchString(string(s.Reason)) || len(s.Reason) > 64 || s.Reason == Completed:
+		return &ArgumentError{fmt.Sprintf("the reason %.80q", s.Reason), "is none to stop a run for: CancelledByUser is one"}
+	case why.unsound() != "":
+		return &ArgumentError{"Why", "is " + why.unsound()}
+	case by.problem() != "":
+		return &ArgumentError{"By", "is " + by.problem()}
+	}
+	return nil
 }
 
 // An End is how a run has come to its end.
@@ -57,9 +71,13 @@ func parseStop(text string) (reason Reason, why string, ok bool) {
 // when that is durable. A run that has ended already, or that finishes before the cancel reaches
 // it, stays as it is, and so does why. Waits that had not ended end with it, as [Reason.Status]
 // says. A [*NotFoundError] if there is no such run.
+//
+// A Runtime never goes on with a run that was stopped, and refuses triggers for it. Whoever calls the
+// dispatcher's Run or Resume of it decides that it is to go on: what waited waits again, until the
+// instants that it had, and a trigger that was accepted before counts.
 func (r *Runtime) Stop(ctx context.Context, run string, s Stopping) (End, error) {
-	if !reasonWord.MatchString(string(s.Reason)) || s.Reason == Completed {
-		return End{}, &ArgumentError{fmt.Sprintf("the reason %q", s.Reason), "is none to stop a run for: CancelledByUser is one"}
+	if err := s.check(); err != nil {
+		return End{}, err
 	}
 	for told := false; ; {
 		h, err := r.history(ctx, run)
@@ -129,6 +147,10 @@ func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, 
 	if err != nil {
 		return nil, err
 	}
+	stopping := Stopping{Superseded, "", by}
+	if err := stopping.check(); err != nil {
+		return nil, err
+	}
 	var ends []End
 	for _, h := range all {
 		switch {
@@ -138,7 +160,7 @@ func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, 
 				return ends, err
 			}
 		default:
-			end, err := r.Stop(ctx, h.run, Stopping{Superseded, "", by})
+			end, err := r.Stop(ctx, h.run, stopping)
 			if err != nil {
 				return ends, err
 			}

@@ -254,3 +254,67 @@ func beside(t *testing.T, fails *bool) *dag.Graph[Talk] {
 	})
 	return frozen(t, b)
 }
+
+// A stop holds against triggers, sweeps and recoveries. Who calls the dispatcher's Run decides that
+// the run is to go on: what waited waits again, until the instant that it had.
+func TestAStoppedRunThatIsBroughtBack(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), dispatcher.Labels(continuation.Owed(nil)))
+	was := p.only(run)
+	if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser}); err != nil {
+		t.Fatal(err)
+	}
+	p.unchanged(run, func() {
+		if _, err := p.rt.Trigger(t.Context(), reply("t1", "x")); !errors.Is(err, continuation.ErrTerminal) {
+			t.Errorf("a trigger: %v", err)
+		}
+		swept, _ := p.rt.Sweep(t.Context())
+		if recovered, _ := p.rt.Recover(t.Context()); len(swept)+len(recovered) > 0 {
+			t.Errorf("swept %q, recovered %q", swept, recovered)
+		}
+	})
+	if v := p.stands(run, continuation.StatusCancelled, continuation.CancelledByUser); v.Delivery != continuation.NotApplicable {
+		t.Errorf("its delivery is %s", v.Delivery)
+	}
+	if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	v := p.stands(run, continuation.StatusPending, "")
+	if v.ID != was.ID || !v.Until.Equal(was.Until) || v.By != "" || v.Why != "" || v.Delivery != continuation.DeliveryPending {
+		t.Errorf("brought back it is %+v, and was %+v", v, was)
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply("t1", "x")); err != nil || out.Status != continuation.StatusResolved {
+		t.Errorf("a trigger: %+v, %v", out, err)
+	}
+}
+
+// A trigger that was accepted before the stop counts when the run is brought back, and the stop is no
+// lapse of whoever was at work.
+func TestAStoppedRunKeepsItsTrigger(t *testing.T) {
+	begun, stopped := make(chan struct{}), false
+	p := talk(t, waiting(t, continuation.Wait{MaxFailures: 1}, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+		if !stopped {
+			close(begun)
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return says(ctx, s, r)
+	}))
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = p.rt.Trigger(t.Context(), reply("t", "hello")) })
+	<-begun
+	if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser}); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	stopped = true
+	if _, err := p.d.Run(t.Context(), run, nil); err != nil {
+		t.Fatal(err)
+	}
+	v := p.stands(run, continuation.StatusResolved, continuation.Completed)
+	if v.Lapses != 0 || v.Resumes != 2 || v.Trigger.Trigger != "t" {
+		t.Errorf("brought back it is %+v", v)
+	}
+	if said := p.said(run); !slices.Equal(said, []string{"hello"}) {
+		t.Errorf("the state says %q", said)
+	}
+}

@@ -114,8 +114,11 @@ func (r *Runtime) approve(ctx context.Context, h *history) error {
 			}
 			_, err := r.Trigger(ctx, Trigger{
 				ID: "safe:" + w.last().id, Wait: w.id, Run: h.run, Kind: KindApproval, Key: w.key(of),
-				Actor: Actor{ID: "continuation", Authority: dag.System}, Decision: Approved, Reason: "safe to execute",
+				Actor: Actor{ID: "continuation", Authority: dag.System}, Decision: Approved, Reason: "safe to execute", LeaveIt: true,
 			})
+			if err == nil {
+				err = r.goOn(ctx, h.run)
+			}
 			if err != nil && !errors.Is(err, ErrTaken) && !errors.Is(err, ErrTerminal) {
 				return err
 			}

@@ -49,8 +49,10 @@ type Outcome struct {
 }
 
 // Trigger ends a wait and goes on with its run. It is accepted when the answer of the interrupt is
-// durable, of several triggers exactly one. Trigger returns when the run rests again, or is at work
-// elsewhere; if ctx ends before, the run is left as by dispatcher.ErrDrain, for Recover.
+// durable, of several triggers exactly one. Trigger returns when the run rests again, whoever goes on
+// with it: so a node can't wait for a trigger at its own run, but with LeaveIt. One that is repeated
+// returns as soon as its wait has ended. If ctx ends before, a run that Trigger goes on with is left
+// as by dispatcher.ErrDrain, for Recover.
 //
 // These are checked, in this order, and a refusal changes nothing: that the wait exists
 // ([*NotFoundError]), has not ended ([*TerminalError]) and not expired ([*ExpiredError]: if nobody
@@ -69,13 +71,14 @@ func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
 	if err := t.check(); err != nil {
 		return Outcome{}, err
 	}
+	mine := false
 	for tries := 0; ; tries++ {
 		all, err := r.scan(ctx, Filter{Run: t.Run})
 		if err != nil {
 			return Outcome{}, err
 		}
 		if w, a := all.pulled(t.ID); w != nil {
-			return r.accepted(ctx, w, a, &t)
+			return r.accepted(ctx, w, a, &t, mine)
 		}
 		w, err := all.find(&t)
 		if err != nil {
@@ -89,6 +92,7 @@ func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
 		case err != nil:
 			return Outcome{}, err
 		case settled: // and in the log, or whoever has the run is to write it
+			mine = true
 			err = r.await(ctx, w.h.info, time.Duration(tries)*5*time.Millisecond)
 		default:
 			err = r.stuck(ctx, w, tries)
@@ -102,9 +106,21 @@ func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
 // check refuses what can't be a trigger.
 func (t *Trigger) check() error {
 	bad := func(reason string) error { return &ArgumentError{"the trigger", reason} }
+	for _, x := range []text{
+		{"an id", t.ID, maxID}, {"a key", t.Key, maxID}, {"an actor with an id", t.Actor.ID, maxActor},
+	} {
+		if problem := x.problem(); problem != "" {
+			return bad("has " + problem)
+		}
+	}
+	reason := text{"a reason", t.Reason, maxReason}
 	switch {
-	case t.ID == "" || len(t.ID) > 256:
-		return bad("has no id, or one of more than 256 bytes: give it one, the same when it is repeated")
+	case t.ID == "":
+		return bad("has no id: give it one, the same when it is repeated")
+	case reason.unsound() != "":
+		return bad("has " + reason.unsound())
+	case t.At.Year() < 0 || t.At.Year() > 9999:
+		return bad("was pulled in a year that JSON can't say")
 	case t.Wait == "" && t.Run == "" && t.Key == "":
 		return bad("is for nothing: give it Wait, Key or Run")
 	case !slices.Contains([]Kind{KindReply, KindApproval, KindExternal, KindTimer}, t.Kind):
@@ -137,7 +153,7 @@ func (hs histories) pulled(trigger string) (*wait, *ask) {
 
 // accepted goes on with the run of a trigger that was accepted, by this call or by another one, and
 // tells what came of it.
-func (r *Runtime) accepted(ctx context.Context, w *wait, a *ask, t *Trigger) (Outcome, error) {
+func (r *Runtime) accepted(ctx context.Context, w *wait, a *ask, t *Trigger, mine bool) (Outcome, error) {
 	was := &a.letter
 	same := was.Trigger.Kind == t.Kind && was.Trigger.Actor == t.Actor && was.Trigger.Decision == t.Decision &&
 		bytes.Equal(value(was.Payload), value(t.Payload))
@@ -150,6 +166,9 @@ func (r *Runtime) accepted(ctx context.Context, w *wait, a *ask, t *Trigger) (Ou
 		how = onlyDenial
 	}
 	went := r.resume(ctx, w.h.run, how)
+	if status, _, _, _ := w.stands(); went == nil && !t.LeaveIt && (mine || !status.Terminal()) {
+		went = r.rests(ctx, w.h.run)
+	}
 	h, err := r.history(context.WithoutCancel(ctx), w.h.run)
 	if err != nil {
 		return Outcome{}, errors.Join(err, went)
@@ -159,6 +178,27 @@ func (r *Runtime) accepted(ctx context.Context, w *wait, a *ask, t *Trigger) (Ou
 	}
 	status, reason, _, _ := w.stands()
 	return Outcome{w.receipt(a), status, reason}, went
+}
+
+// rests returns when nobody is at work on a run, be it this Runtime or somebody else. If whoever was
+// has died it goes on with the run.
+func (r *Runtime) rests(ctx context.Context, run string) error {
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+		info, err := r.store.Stat(ctx, run)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("continuation: run %q is at work elsewhere: %w", run, context.Cause(ctx))
+		case err != nil:
+			return fmt.Errorf("continuation: %w", err)
+		case info.Status != checkpoint.StatusRunning:
+			return nil
+		case info.Owner == "":
+			return r.goOn(ctx, run)
+		}
+		if err := r.await(ctx, info, pause); err != nil {
+			return fmt.Errorf("continuation: run %q is at work elsewhere: %w", run, err)
+		}
+	}
 }
 
 // value is a payload in a form that is the same, however it is written: members sorted, and no
@@ -180,14 +220,14 @@ func (hs histories) find(t *Trigger) (*wait, error) {
 		if w := hs.byID(t.Wait); w != nil && (t.Run == "" || w.h.run == t.Run) {
 			return w, nil
 		}
-		return nil, &NotFoundError{"id " + t.Wait}
+		return nil, &NotFoundError{Address: "id " + t.Wait}
 	}
 	all := hs.waits(func(w *wait) bool { return t.Key == "" || w.expects("", t.Key) })
 	if len(all) == 0 && t.Run != "" {
 		all = hs.waits(func(*wait) bool { return true })
 	}
 	if len(all) == 0 {
-		return nil, &NotFoundError{fmt.Sprintf("run %q and key %q", t.Run, t.Key)}
+		return nil, &NotFoundError{Address: fmt.Sprintf("run %q and key %q", t.Run, t.Key)}
 	}
 	var live, meant []*wait
 	for _, w := range all {
@@ -307,7 +347,7 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 		return true, nil
 	case errors.Is(err, dag.ErrExpired):
 		return false, r.expired(ctx, w, &ExpiredError{w.id, w.h.run, a.until})
-	case errors.Is(err, dispatcher.ErrAnswerType):
+	case errors.Is(err, dispatcher.ErrAnswerType), tooLarge(err):
 		return false, &PayloadError{w.id, w.h.run, err}
 	case errors.Is(err, dispatcher.ErrNotAwaited):
 		return false, nil

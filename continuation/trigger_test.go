@@ -457,3 +457,49 @@ func TestBoundsOfParts(t *testing.T) {
 		}
 	})
 }
+
+// A trigger returns when the run rests, also if somebody else goes on with it: its status is what is
+// so then. If its context ends before, what was accepted is told with the error, and goes on.
+func TestTriggerWaitsForWhoeverIsAtWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, free := make(chan struct{}), make(chan struct{})
+		p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+			close(begun)
+			<-free
+			return says(ctx, s, r)
+		}))
+		var wg sync.WaitGroup
+		once := sync.OnceFunc(func() { // somebody is faster
+			wg.Go(func() {
+				if _, err := p.d.Run(context.Background(), run, nil); err != nil {
+					t.Error(err)
+				}
+			})
+			<-begun
+		})
+		rt, err := continuation.New(&meddler{p.d, once, nil}, continuation.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if out, err := rt.Trigger(short, reply("t", "hello")); !errors.Is(err, context.DeadlineExceeded) || out.Status != continuation.StatusClaimed {
+			t.Errorf("at its deadline: %+v, %v", out, err)
+		}
+		var ended atomic.Int64
+		for range 2 {
+			wg.Go(func() {
+				out, err := rt.Trigger(t.Context(), reply("t", "hello"))
+				if err != nil || out.Status != continuation.StatusResolved {
+					t.Errorf("%+v, %v", out, err)
+				}
+				ended.Add(1)
+			})
+		}
+		if synctest.Wait(); ended.Load() > 0 {
+			t.Error("a trigger returned while the run was at work")
+		}
+		close(free)
+		wg.Wait()
+	})
+}

@@ -21,8 +21,10 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 const secret = "correct-horse-battery"
@@ -390,6 +392,34 @@ func TestStopped(t *testing.T) {
 	h.start()
 	if s := h.stands("F-1"); s.Status != checkpoint.StatusInterrupted || len(s.Waits) != 1 {
 		t.Errorf("after a stop: %+v", s)
+	}
+}
+
+// A refund that was on its way when the service ended, before it waited for anything, is gone on with
+// when the service is there again: nobody has to ask twice.
+func TestRecovered(t *testing.T) {
+	h := newHouse(t)
+	h.kill()
+	store, err := badgerstore.Open(t.Context(), filepath.Join(h.dir, "data", "store"), badgerstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newService(store, &config{dir: filepath.Join(h.dir, "data"), secret: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	_, err = s.d.Run(gone, "G-1", func(r *Refund) { r.Order.Set("G-1"); r.Cents.Set(5_00) }, dispatcher.Labels(continuation.Owed(nil)))
+	if at, stat := store.Stat(t.Context(), "G-1"); err == nil || stat != nil || at.Status == checkpoint.StatusCompleted {
+		t.Fatalf("the run is %s, %v, %v", at.Status, err, stat)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	if s := h.settled("G-1"); s.Status != checkpoint.StatusCompleted || s.Receipt != "receipt 1" {
+		t.Errorf("in the end: %+v", s)
 	}
 }
 

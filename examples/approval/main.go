@@ -107,6 +107,13 @@ func (c *config) serve(ctx context.Context, stderr io.Writer) (err error) {
 	work.Go(func() error { return server.Serve(l) })
 	work.Go(func() error { return s.rt.Serve(ctx, func(err error) { fmt.Fprintln(stderr, "approval:", err) }) })
 	work.Go(func() error {
+		if err := s.recover(ctx); err != nil {
+			fmt.Fprintln(stderr, "approval:", err)
+		}
+		s.rt.Look()
+		return nil
+	})
+	work.Go(func() error {
 		<-ctx.Done()
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()

@@ -85,6 +85,27 @@ func (s *service) ask(w http.ResponseWriter, r *http.Request) {
 	s.status(w, r, q.Order)
 }
 
+// recover goes on with refunds that were on their way, and waited for nothing, when the last process
+// ended or whoever had asked hung up.
+func (s *service) recover(ctx context.Context) error {
+	f := checkpoint.Filter{Graph: s.d.Graph(), Status: []checkpoint.Status{
+		checkpoint.StatusPending, checkpoint.StatusRunning, checkpoint.StatusCancelled,
+	}}
+	for {
+		page, err := s.d.Store().List(ctx, f)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, info := range page {
+			_, err := s.d.Continue(ctx, info.Run)
+			if err != nil && ctx.Err() == nil && !errors.Is(err, dispatcher.ErrInterrupted) && !errors.Is(err, checkpoint.ErrBusy) {
+				return fmt.Errorf("refund %s: %w", info.Run, err)
+			}
+			f.After = info.Run
+		}
+	}
+}
+
 func (s *service) tell(w http.ResponseWriter, r *http.Request) { s.status(w, r, r.PathValue("order")) }
 
 // A standing is where a refund stands.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -49,7 +52,8 @@ func Owed(labels map[string]string) map[string]string {
 type Deliverer interface {
 	// Deliver brings one, and returns Delivered or one of the Suppressed statuses. It may be called
 	// again with the same key after it has succeeded: if the process dies before that is durable.
-	// An error is a failed delivery, which is tried again as Options say.
+	// An error is a failed delivery, which is tried again as Options say, and so is a panic. Like
+	// any code that is called it may not leave by runtime.Goexit: that would end the caller too.
 	Deliver(ctx context.Context, d Delivery) (DeliveryStatus, error)
 }
 
@@ -145,38 +149,54 @@ func (r *Runtime) owed(ctx context.Context) (histories, error) {
 // returns the ids of those runs. How a run ended is durable before the Deliverer hears of it. What
 // came of a delivery is a note in its log, written only if nobody has noted anything meanwhile: so
 // of two who deliver at once one outcome is kept, and one that was delivered stays so. Errors of
-// the Deliverer are kept in the log, and are no errors of Deliver.
+// the Deliverer are kept in the log, for [Runtime.DeliveryOf], and are no errors of Deliver.
 func (r *Runtime) Deliver(ctx context.Context) ([]string, error) {
+	runs, _, err := r.deliver(ctx)
+	return runs, err
+}
+
+// deliver is Deliver, and tells the deliveries that failed.
+func (r *Runtime) deliver(ctx context.Context) (runs []string, failures []*DeliveryError, err error) {
 	all, err := r.owed(ctx)
-	var runs []string
 	errs := []error{err}
 	for _, h := range slices.Backward(all) {
 		if ctx.Err() != nil {
-			return runs, errors.Join(append(errs, context.Cause(ctx))...)
+			errs = append(errs, context.Cause(ctx))
+			break
 		}
 		at, again := h.retryAt(r)
 		if !again || at.After(r.options.Now()) {
 			continue
 		}
 		runs = append(runs, h.run)
-		if err := r.deliver(ctx, h); err != nil {
-			errs = append(errs, err)
+		d := Delivery{Key: h.run + "@" + number(h.end.seq), End: h.ending(), Labels: maps.Clone(h.info.Labels), Tries: h.tries()}
+		n := deliveryNote{Key: d.Key}
+		if n.Status, err = r.try(ctx, d); err != nil {
+			n.Status, n.Reason, n.Final = DeliveryFailed, short(err.Error()), d.Tries+1 >= r.options.Deliveries
+			failures = append(failures, &DeliveryError{h.run, d.Key, d.Tries + 1, n.Final, err})
 		}
+		errs = append(errs, r.note(ctx, h, n))
 	}
-	return runs, errors.Join(errs...)
+	return runs, failures, errors.Join(errs...)
 }
 
-func (r *Runtime) deliver(ctx context.Context, h *history) error {
-	d := Delivery{Key: h.run + "@" + number(h.end.seq), End: h.ending(), Labels: maps.Clone(h.info.Labels), Tries: h.tries()}
-	status, err := r.options.Deliverer.Deliver(ctx, d)
-	n := deliveryNote{Status: status, Key: d.Key}
-	switch {
-	case err != nil:
-		n.Status, n.Reason, n.Final = DeliveryFailed, err.Error(), d.Tries+1 >= r.options.Deliveries
-	case !slices.Contains([]DeliveryStatus{Delivered, SuppressedReengaged, SuppressedSuperseded, SuppressedExpired}, status):
-		n.Status, n.Reason, n.Final = DeliveryFailed, "the deliverer answered "+string(status), d.Tries+1 >= r.options.Deliveries
+// try has the Deliverer bring a follow-up.
+func (r *Runtime) try(ctx context.Context, d Delivery) (status DeliveryStatus, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the deliverer panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	status, err = r.options.Deliverer.Deliver(ctx, d)
+	if err == nil && !slices.Contains([]DeliveryStatus{Delivered, SuppressedReengaged, SuppressedSuperseded, SuppressedExpired}, status) {
+		err = fmt.Errorf("the deliverer answered %q, which is no status of what was brought", string(status))
 	}
-	return r.note(ctx, h, n)
+	return status, err
+}
+
+// short is as much of a text as a note keeps.
+func short(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
 }
 
 // note writes what came of a delivery, unless the run has changed since h was read.
@@ -206,12 +226,28 @@ func (r *Runtime) suppress(ctx context.Context, run string, status DeliveryStatu
 	}
 }
 
+// A FollowUp says what has come of the follow-up of a run.
+type FollowUp struct {
+	Status DeliveryStatus `json:"status"`
+	Tries  int            `json:"tries,omitempty"` // that have failed
+	Error  string         `json:"error,omitempty"` // of the last one that failed, if nothing has come since
+}
+
 // DeliveryOf says what came of the follow-up of a run, whether it has waited or not. A
 // [*NotFoundError] if there is no such run.
-func (r *Runtime) DeliveryOf(ctx context.Context, run string) (DeliveryStatus, error) {
+func (r *Runtime) DeliveryOf(ctx context.Context, run string) (FollowUp, error) {
 	h, err := r.history(ctx, run)
 	if err != nil {
-		return "", err
+		return FollowUp{}, err
 	}
-	return h.delivery().Status, nil
+	return h.followUp(), nil
+}
+
+func (h *history) followUp() FollowUp {
+	d := h.delivery()
+	f := FollowUp{d.Status, h.tries(), d.Reason}
+	if d.Status == DeliveryFailed && !d.Final {
+		f.Status = DeliveryPending
+	}
+	return f
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -104,11 +105,18 @@ func TestLife36Deliveries(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			man := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) { return "", errWeather }}
 			p := finished(t, freshStore(), continuation.Options{Deliverer: &man, Deliveries: 2})
-			p.delivers(continuation.DeliveryFailed)
-			p.unchanged(run, func() { p.delivers(continuation.DeliveryFailed) }) // it is too early
-			stop := p.serves(t.Context())
-			time.Sleep(time.Hour)
-			stop()
+			p.delivers(continuation.DeliveryPending)
+			p.unchanged(run, func() { p.delivers(continuation.DeliveryPending) }) // it is too early
+			p.follows(continuation.FollowUp{Status: continuation.DeliveryPending, Tries: 1, Error: errWeather.Error()})
+			ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+			defer stop()
+			var told []error
+			_ = p.rt.Serve(ctx, func(err error) { told = append(told, err) })
+			var failed *continuation.DeliveryError
+			if len(told) != 1 || !errors.As(told[0], &failed) || !failed.Final || failed.Tries != 2 || !errors.Is(failed, errWeather) {
+				t.Errorf("Serve has told %v", told)
+			}
+			p.follows(continuation.FollowUp{Status: continuation.DeliveryFailed, Tries: 2, Error: errWeather.Error()})
 			if p.delivers(continuation.DeliveryFailed); len(man.keys) != 2 || man.keys[0] != man.keys[1] {
 				t.Errorf("tried %q", man.keys)
 			}
@@ -200,4 +208,39 @@ func TestEachEndHasItsFollowUp(t *testing.T) {
 	if !slices.Equal(ends, []continuation.Reason{continuation.RunFailed, continuation.Completed}) || man.keys[0] == man.keys[1] {
 		t.Errorf("the ends %q were delivered under the keys %q", ends, man.keys)
 	}
+}
+
+// follows checks what came of the follow-up of the run.
+func (p *process) follows(want continuation.FollowUp) {
+	p.t.Helper()
+	if got, err := p.rt.DeliveryOf(p.t.Context(), run); err != nil || got != want {
+		p.t.Errorf("its follow-up is %+v, %v; want %+v", got, err, want)
+	}
+}
+
+// A deliverer that panics, or whose error no log could hold, has failed: it is tried again, and the
+// others have their turn.
+func TestADelivererThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var man postman
+		man.do = func(d continuation.Delivery) (continuation.DeliveryStatus, error) {
+			switch d.Tries {
+			case 0:
+				panic("out of paper")
+			case 1:
+				return "", errors.New(strings.Repeat("\xff€", 1<<20))
+			}
+			return continuation.Delivered, nil
+		}
+		p := finished(t, freshStore(), continuation.Options{Deliverer: &man})
+		p.delivers(continuation.DeliveryPending)
+		up, err := p.rt.DeliveryOf(t.Context(), run)
+		if err != nil || up.Tries != 1 || !strings.Contains(up.Error, "panicked: out of paper") {
+			t.Errorf("behind a panic: %+v, %v", up, err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		_ = p.rt.Serve(ctx, nil)
+		p.follows(continuation.FollowUp{Status: continuation.Delivered, Tries: 2})
+	})
 }

@@ -130,6 +130,25 @@ func (e *PayloadError) Error() string {
 
 func (e *PayloadError) Unwrap() error { return e.Err }
 
+// A DeliveryError says that a follow-up could not be brought. [Runtime.Serve] tells of it; the log
+// keeps it.
+type DeliveryError struct {
+	Run, Key string
+	Tries    int  // with this one
+	Final    bool // it is not tried again
+	Err      error
+}
+
+func (e *DeliveryError) Error() string {
+	then := "it is tried again"
+	if e.Final {
+		then = "it was the last try"
+	}
+	return fmt.Sprintf("continuation: the follow-up %s of run %q failed, try %d, %s: %v", e.Key, e.Run, e.Tries, then, e.Err)
+}
+
+func (e *DeliveryError) Unwrap() error { return e.Err }
+
 // An Ended is what [Await] returns of a wait that ended without a trigger to go on with. A node
 // handles it or returns it: then the visit fails, without another attempt, and its failure can be
 // followed. errors.Is finds dag.ErrExpired, dag.ErrDenied, or dag.ErrSkipped for any other reason.

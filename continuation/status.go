@@ -105,7 +105,7 @@ type View struct {
 	Lapses   int `json:"lapses"`
 	// Trigger is the one that was accepted last, nil if none was since it was asked.
 	Trigger *Receipt `json:"trigger,omitempty"`
-	// Delivery is that of the run.
+	// Delivery is that of the run. DeliveryOf tells how often it has failed, and why.
 	Delivery DeliveryStatus `json:"delivery"`
 }
 
@@ -159,7 +159,7 @@ func (w *wait) view() View {
 	v := View{
 		ID: w.id, Run: w.h.run, Labels: maps.Clone(w.h.info.Labels), Path: w.path, Name: w.name,
 		Status: status, Reason: reason, Why: why, By: by, Resumes: w.resumes, Failures: w.failures, Lapses: w.lapses,
-		Delivery: w.h.delivery().Status,
+		Delivery: w.h.followUp().Status,
 	}
 	a := w.last()
 	v.Question, v.Asked, v.Until, v.Level = a.q.Ask, a.at, a.until, a.q.Level

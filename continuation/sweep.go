@@ -132,18 +132,24 @@ func (r *Runtime) approve(ctx context.Context, h *history) error {
 // each instant of which a log speaks. It looks again after a trigger of this Runtime, after
 // [Runtime.Look], and, for what other processes ask, at the latest after Options.Recheck. It is the
 // caller's goroutine that does all that; nothing else outlives it. What goes wrong is tried again,
-// and told to failed, which may be nil.
+// and told to failed, which may be nil: each delivery that fails as a [*DeliveryError].
 func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {
 	for {
 		began := r.options.Now()
 		_, swept := r.Sweep(ctx)
 		_, recovered := r.Recover(ctx)
-		_, delivered := r.Deliver(ctx)
+		_, undelivered, delivered := r.deliver(ctx)
 		next, err := r.next(ctx, began)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := errors.Join(swept, recovered, delivered, err); err != nil && failed != nil {
+		if failed == nil {
+			failed = func(error) {}
+		}
+		for _, err := range undelivered {
+			failed(err)
+		}
+		if err := errors.Join(swept, recovered, delivered, err); err != nil {
 			failed(err)
 		}
 		timer := time.NewTimer(next)

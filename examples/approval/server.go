@@ -141,7 +141,9 @@ func (s *service) status(w http.ResponseWriter, r *http.Request, order string) {
 	}
 	waits, err := s.rt.List(r.Context(), continuation.Filter{Run: order})
 	if err == nil {
-		at.Delivery, err = s.rt.DeliveryOf(r.Context(), order)
+		var up continuation.FollowUp
+		up, err = s.rt.DeliveryOf(r.Context(), order)
+		at.Delivery = up.Status
 	}
 	if err != nil {
 		problem(w, http.StatusInternalServerError, err.Error())

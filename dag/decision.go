@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // What a visit decides, learns, is blocked by and takes for granted is said by the functions here.
@@ -99,7 +100,11 @@ func Decide(ctx context.Context, d Decision) error {
 			return &ArgumentError{"Decide", about, fmt.Sprintf("can be overridden by %q: name human, agent or system", a)}
 		}
 	}
-	if err := said("Decide", about, d.ID, d.Description, d.Confidence); err != nil {
+	further := append([]string{d.Rationale}, d.Affects...)
+	for _, a := range d.Alternatives {
+		further = append(further, a.Description, a.Reason)
+	}
+	if err := said("Decide", about, d.ID, d.Description, d.Confidence, further...); err != nil {
 		return err
 	}
 	return note(ctx, "Decide", NoteDecision, d)
@@ -107,7 +112,7 @@ func Decide(ctx context.Context, d Decision) error {
 
 // Learn notes something that the visit has found out.
 func Learn(ctx context.Context, l Learning) error {
-	if err := said("Learn", fmt.Sprintf("learning %q", l.ID), l.ID, l.Content, l.Confidence); err != nil {
+	if err := said("Learn", fmt.Sprintf("learning %q", l.ID), l.ID, l.Content, l.Confidence, l.Source); err != nil {
 		return err
 	}
 	return note(ctx, "Learn", NoteLearning, l)
@@ -115,7 +120,7 @@ func Learn(ctx context.Context, l Learning) error {
 
 // Block notes an obstacle, or, with Resolved, that one is gone.
 func Block(ctx context.Context, b Blocker) error {
-	if err := said("Block", fmt.Sprintf("blocker %q", b.ID), b.ID, b.Description, 0); err != nil {
+	if err := said("Block", fmt.Sprintf("blocker %q", b.ID), b.ID, b.Description, 0, b.Severity, b.Needs); err != nil {
 		return err
 	}
 	return note(ctx, "Block", NoteBlocker, b)
@@ -123,15 +128,17 @@ func Block(ctx context.Context, b Blocker) error {
 
 // Require notes what has to stay true from here on.
 func Require(ctx context.Context, i Invariant) error {
-	if err := said("Require", fmt.Sprintf("invariant %q", i.ID), i.ID, i.Description, 0); err != nil {
+	if err := said("Require", fmt.Sprintf("invariant %q", i.ID), i.ID, i.Description, 0, i.Check); err != nil {
 		return err
 	}
 	return note(ctx, "Require", NoteInvariant, i)
 }
 
-// said checks what every such note has.
-func said(call, about, id, text string, confidence float64) error {
+// said checks what every such note has. Further texts may be empty.
+func said(call, about, id, text string, confidence float64, further ...string) error {
 	switch {
+	case slices.ContainsFunc(append(further, id, text), func(s string) bool { return !utf8.ValidString(s) }):
+		return &ArgumentError{call, about, "holds a text that is no UTF-8: encode it, if it is no text"}
 	case id == "":
 		return &ArgumentError{call, about, "has no id: give it one"}
 	case text == "":

@@ -35,7 +35,11 @@ func TestNotesThatAreRefused(t *testing.T) {
 		"not sure": func(ctx context.Context) error {
 			return dag.Learn(ctx, dag.Learning{ID: "l", Content: "c", Confidence: math.NaN()})
 		},
-		"no blocker":   func(ctx context.Context) error { return dag.Block(ctx, dag.Blocker{ID: "b"}) },
+		"no blocker": func(ctx context.Context) error { return dag.Block(ctx, dag.Blocker{ID: "b"}) },
+		"no UTF-8":   func(ctx context.Context) error { return dag.Learn(ctx, dag.Learning{ID: "l", Content: "\xff"}) },
+		"no UTF-8 beside": func(ctx context.Context) error {
+			return dag.Decide(ctx, dag.Decision{ID: "d", Description: "d", Alternatives: []dag.Alternative{{Description: "\xff"}}})
+		},
 		"no invariant": func(ctx context.Context) error { return dag.Require(ctx, dag.Invariant{Description: "i"}) },
 	} {
 		for _, ctx := range []context.Context{t.Context(), dagtest.Context(t.Context(), &v)} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/dag"
 )
@@ -50,8 +51,16 @@ func (l *Ledger) Update(
 
 // Answer answers a question, if the author may. ErrSettled if it was answered, has expired or was
 // skipped; ErrExpired if it is too late, whether or not [Ledger.Expire] has said so. The answer is
-// one in the record: a run that waits for it hears of it by dispatcher.Dispatcher.Answer.
+// one in the record: a run that waits for it hears of it by dispatcher.Dispatcher.Answer. It is
+// UTF-8 of at most 1 MiB, else an [*ArgumentError].
 func (l *Ledger) Answer(ctx context.Context, id, question, answer string, by Author) (*Version, error) {
+	switch {
+	case !utf8.ValidString(answer):
+		return nil, &ArgumentError{"Answer", "answer", "is no UTF-8: encode it, in base64 or else, if it is no text"}
+	case len(answer) > longestAnswer:
+		return nil, &ArgumentError{"Answer", "answer",
+			fmt.Sprintf("has %d bytes, and may have %d: keep it elsewhere, and say where", len(answer), longestAnswer)}
+	}
 	return l.end(ctx, "Answer", id, question, by, func(q *Question) { q.Status, q.Answer = QuestionAnswered, answer })
 }
 

@@ -2,13 +2,17 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gowebpki/jcs"
 )
@@ -36,7 +40,7 @@ func (r *Record) canonical() ([]byte, error) {
 	}
 	data, err = jcs.Transform(data)
 	if err != nil {
-		return nil, r.invalid(err.Error())
+		return nil, r.invalid(noForm)
 	}
 	return data, nil
 }
@@ -87,11 +91,39 @@ func (r *Record) Seal() error {
 // it does not know it refuses, for the hash would not be that of what it returns. The error is
 // an [*InvalidError], also if the content is not that of the hash.
 func Decode(data []byte) (*Record, error) {
+	switch {
+	case len(bytes.TrimSpace(data)) == 0:
+		return nil, (*Record)(nil).invalid("it is empty")
+	case !utf8.Valid(data):
+		return nil, (*Record)(nil).invalid("it is no UTF-8")
+	case !json.Valid(data):
+		return nil, (*Record)(nil).invalid(unreadable(data))
+	}
 	canonical, err := jcs.Transform(data)
 	if err != nil {
-		return nil, (*Record)(nil).invalid(err.Error())
+		return nil, (*Record)(nil).invalid(noForm)
 	}
 	return decodeStored(canonical)
+}
+
+// noForm is said of JSON that is none of RFC 8785, which takes no other reasons.
+const noForm = "it has no canonical form (RFC 8785): a member is there twice, a number is too large, or a character is half of one"
+
+// unreadable says why data is no JSON of a record.
+func unreadable(data []byte) string {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch err := json.Unmarshal(data, new(Record)); {
+	case errors.As(err, &syntax) && syntax.Offset >= int64(len(data)):
+		return "it is JSON that was cut off"
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("it is no JSON from byte %d on", syntax.Offset)
+	case errors.As(err, &kind):
+		return fmt.Sprintf("member %s can't be a %s", cmp.Or(kind.Field, "(the whole)"), kind.Value)
+	case err != nil:
+		return strings.TrimPrefix(err.Error(), "json: ")
+	}
+	return ""
 }
 
 // decodeStored is Decode for canonical JSON alone, of which every byte counts.
@@ -100,7 +132,7 @@ func decodeStored(data []byte) (*Record, error) {
 	d.DisallowUnknownFields()
 	r := new(Record)
 	if err := d.Decode(r); err != nil {
-		return nil, (*Record)(nil).invalid(strings.TrimPrefix(err.Error(), "json: "))
+		return nil, (*Record)(nil).invalid(cmp.Or(unreadable(data), strings.TrimPrefix(err.Error(), "json: ")))
 	}
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -121,6 +153,18 @@ func decodeStored(data []byte) (*Record, error) {
 func (r *Record) authentic() bool {
 	hash, err := r.Hash()
 	return err == nil && hash == r.ContentHash
+}
+
+// settled is JSON in canonical form; what has none, for [Record.Check] to tell, stays as it is.
+func settled(data json.RawMessage) json.RawMessage {
+	if len(data) == 0 || inexact(data) != "" {
+		return data
+	}
+	canonical, err := jcs.Transform(data)
+	if err != nil {
+		return data
+	}
+	return canonical
 }
 
 // exactly returns JSON whose numbers canonical JSON can hold: it has those of IEEE 754 only, so

@@ -136,10 +136,19 @@ func TestDecodeRefuses(t *testing.T) {
 		},
 		"a missing member": func(s string) string { return strings.Replace(s, `"reversible":true,`, "", 1) },
 		"two records":      func(s string) string { return s + s },
+		"no UTF-8":         func(s string) string { return strings.Replace(s, "find it", "find \xff", 1) },
+		"half a character": func(s string) string { return strings.Replace(s, "find it", `find \ud800`, 1) },
+		"a kind":           func(s string) string { return strings.Replace(s, `"createdAt":1`, `"createdAt":"now"`, 1) },
 	} {
 		var bad *record.InvalidError
-		if r, err := record.Decode([]byte(change(string(data)))); !errors.As(err, &bad) || r != nil {
-			t.Errorf("%s: %v, %v", name, r, err)
+		r, err := record.Decode([]byte(change(string(data))))
+		if !errors.As(err, &bad) || r != nil {
+			t.Fatalf("%s: %v, %v", name, r, err)
+		}
+		for _, leaked := range []string{"No JSON data", "Unexpected", "Duplicate", "Go struct", "json:"} {
+			if strings.Contains(err.Error(), leaked) {
+				t.Errorf("%s: another library speaks: %v", name, err)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -12,11 +13,12 @@ import (
 )
 
 // Check returns an [*InvalidError] with all that is wrong with the record at once: words that
-// the schema does not have, ids that are missing or there twice, numbers that can't be held.
-// Whether the hash fits [Decode] says.
+// the schema does not have, ids that are missing or there twice, numbers that can't be held, texts
+// that are no UTF-8, and approvals and answers by somebody who could not give them. Whether the hash fits [Decode] says.
 func (r *Record) Check() error {
 	c := checker{}
 	c.head(r)
+	c.texts("Record", reflect.ValueOf(*r))
 	for i := range r.Decisions {
 		c.decision(&r.Decisions[i])
 	}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 )
 
@@ -60,7 +62,10 @@ func (l *Ledger) Import(ctx context.Context, r io.Reader, trusted ...Root) (*Ver
 		}
 		c.add(bytes.Clone(lines.Bytes()), "")
 	}
-	if err := lines.Err(); err != nil {
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, &InvalidError{ID: c.id, Problems: []string{fmt.Sprintf("a line has more than %d MiB", longestLine>>20)}}
+	case err != nil:
 		return nil, err
 	}
 	if len(c.all) == 0 {

@@ -1,6 +1,9 @@
 package record
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // An item is what the lists of a record have, each under an id.
 type item interface {
@@ -46,13 +49,15 @@ func put[T item](list []T, x T) []T {
 	return append(list, x)
 }
 
-// say is a value as JSON, in which equal values are equal.
+// say is a value as JSON, in which equal values are equal, for people as well.
 func say(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		return "?" + err.Error()
 	}
-	return string(data)
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // content is all of a record but what says which version of which record it is.

@@ -189,7 +189,8 @@ func (l *Ledger) write(
 	}
 }
 
-// Get returns the last version of a record.
+// Get returns the last version of a record. One that can be read, though it or one before it is
+// broken, is [Version.Unverified]; one that can't be read is a [*BrokenError].
 func (l *Ledger) Get(ctx context.Context, id string) (*Version, error) {
 	if err := needContext(ctx, "Get"); err != nil {
 		return nil, err
@@ -198,7 +199,10 @@ func (l *Ledger) Get(ctx context.Context, id string) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &c.all[len(c.all)-1], nil
+	if v := &c.all[len(c.all)-1]; v.Record != nil {
+		return v, nil
+	}
+	return nil, c.broken
 }
 
 // History returns all versions of a record, oldest first, those that are broken among them.

@@ -65,8 +65,12 @@ func (p *ConsistencyProof) Verify(earlier, later Root) error {
 }
 
 func failed(err error) error {
-	if err == nil {
+	var root proof.RootMismatchError
+	switch {
+	case err == nil:
 		return nil
+	case errors.As(err, &root):
+		return fmt.Errorf("%w: it shows the root %x, and not %x", ErrProof, root.CalculatedRoot, root.ExpectedRoot)
 	}
 	return fmt.Errorf("%w: %v", ErrProof, err)
 }

@@ -280,7 +280,8 @@ func pointer[T any](p *T) *T {
 	return &c
 }
 
-// plain sets what is nil and has to be there: lists are empty, inputs an object without members.
+// plain sets what is nil and has to be there, lists are empty, inputs an object without members;
+// and has the JSON of effects in the form in which it is kept, so that equal ones are equal.
 func (r *Record) plain() {
 	filled(&r.Task.SuccessCriteria)
 	filled(&r.ExecutionSummary.Actions)
@@ -313,6 +314,7 @@ func (r *Record) plain() {
 		if len(e.Inputs) == 0 {
 			e.Inputs = json.RawMessage("{}")
 		}
+		e.Inputs, e.Outputs = settled(e.Inputs), settled(e.Outputs)
 	}
 }
 

@@ -140,7 +140,7 @@ func TestProofsOfEverySize(t *testing.T) {
 			if err := in.Verify(hash, root); err != nil {
 				t.Errorf("version %d of %d: %v", v, n, err)
 			}
-			if err := in.Verify(other, root); n > 1 && !errors.Is(err, record.ErrProof) {
+			if err := in.Verify(other, root); n > 1 && (!errors.Is(err, record.ErrProof) || strings.Contains(err.Error(), "\n")) {
 				t.Errorf("another version in the place of %d of %d: %v", v, n, err)
 			}
 			if err := in.Verify(hash, record.Root{Size: n + 1, Hash: root.Hash}); !errors.Is(err, record.ErrProof) {

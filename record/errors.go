@@ -124,8 +124,15 @@ func (e *MergeError) Error() string {
 	for _, c := range e.Conflicts[:min(len(e.Conflicts), 3)] {
 		told = append(told, c.String())
 	}
-	return fmt.Sprintf("record: %d conflicts: %s: prefer one of the two, or change one",
-		len(e.Conflicts), strings.Join(told, "; "))
+	if more := len(e.Conflicts) - len(told); more > 0 {
+		told = append(told, fmt.Sprintf("and %d more", more))
+	}
+	conflicts := "conflicts"
+	if len(e.Conflicts) == 1 {
+		conflicts = "conflict"
+	}
+	return fmt.Sprintf("record: %d %s: %s: prefer one of the two, or change one",
+		len(e.Conflicts), conflicts, strings.Join(told, "; "))
 }
 
 // needContext refuses a nil context.

@@ -30,9 +30,38 @@ type Conflict struct {
 	A, B    json.RawMessage // null if it was taken away
 }
 
-// String tells the conflict on one line.
+// String tells the conflict on one line, by the members that differ:
+// decisions way: status "accepted" or "rejected".
 func (c Conflict) String() string {
-	return fmt.Sprintf("%s: %s or %s", strings.TrimRight(c.Section+" "+cmp.Or(c.ID, c.Field), " "), brief(c.A), brief(c.B))
+	const most = 4 // members
+	where := strings.TrimRight(c.Section+" "+cmp.Or(c.ID, c.Field), " ")
+	differ := fields("", "", c.A, c.B)
+	if len(differ) == 0 || len(members(c.A)) == 0 || len(members(c.B)) == 0 {
+		a, b := apart(c.A, c.B)
+		return fmt.Sprintf("%s: %s or %s", where, a, b)
+	}
+	var told []string
+	for _, d := range differ[:min(len(differ), most)] {
+		a, b := apart(d.Before, d.After)
+		told = append(told, fmt.Sprintf("%s %s or %s", d.Field, a, b))
+	}
+	if more := len(differ) - most; more > 0 {
+		told = append(told, fmt.Sprintf("and %d more", more))
+	}
+	return where + ": " + strings.Join(told, ", ")
+}
+
+// apart is brief of both, from shortly before where they differ if they begin alike for long.
+func apart(a, b []byte) (string, string) {
+	same, shown := 0, 20
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	if same < 3*shown {
+		return brief(a), brief(b)
+	}
+	from := func(x []byte) string { return "…" + strings.ToValidUTF8(brief(x[same-shown:]), "") }
+	return from(a), from(b)
 }
 
 func brief(raw []byte) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,11 +73,37 @@ func TestLife14ContestedDecisionIsMerged(t *testing.T) {
 		t.Errorf("merged it is %+v, %v", verdict, err)
 	}
 
+	if told, want := merge.Error(), `record: 1 conflict: decisions way: rationale "short" or "wet", status "accepted" or "rejected": prefer one of the two, or change one`; told != want {
+		t.Errorf("told %s", told)
+	}
 	b = contest()
 	mirrored, err := b.Merge(t.Context(), "b", "a", record.PreferB, ann)
 	done(t, err)
 	if content(mirrored.Record) != content(v.Record) {
 		t.Errorf("exchanged it is another:\n%s\n%s", content(v.Record), content(mirrored.Record))
+	}
+}
+
+// Two that contradict each other in many members, and in texts that begin alike, can be told apart,
+// on one line that does not grow with them.
+func TestConflictsCanBeToldApart(t *testing.T) {
+	long := strings.Repeat("the same, ", 1000)
+	a := &record.Record{Learnings: []record.Learning{{ID: "l", Content: long + "wet", Source: "a", Confidence: 1, LearnedBy: ann, LearnedAt: 1}}}
+	b := &record.Record{Learnings: []record.Learning{{ID: "l", Content: long + "dry", Source: "b", Confidence: 0, LearnedBy: bot, LearnedAt: 2}}}
+	a.Task.Goal, b.Task.Goal = "R&D", "rest"
+	for _, id := range []string{"1", "2", "3"} {
+		a.Invariants = append(a.Invariants, record.Invariant{ID: id, Description: "a"})
+		b.Invariants = append(b.Invariants, record.Invariant{ID: id, Description: "b"})
+	}
+	_, all, err := record.Merge(nil, a, b, record.Manual)
+	done(t, err)
+	same(t, "told", ids(all[:2], record.Conflict.String), []string{
+		`task goal: "R&D" or "rest"`,
+		`learnings l: confidence 1 or 0, content …the same, the same, wet" or …the same, the same, dry", learnedAt 1 or 2, ` +
+			`learnedBy {"type":"human","id":"ann"} or {"type":"agent","id":"bot"}, and 1 more`,
+	})
+	if told := (&record.MergeError{Conflicts: all}).Error(); !strings.Contains(told, "5 conflicts") || !strings.Contains(told, "and 2 more") || len(told) > 1000 {
+		t.Errorf("told %s", told)
 	}
 }
 
@@ -200,7 +227,7 @@ func some(r *rand.Rand) *record.Record {
 		}
 		if r.IntN(3) > 0 {
 			x.ResumePoints = append(x.ResumePoints, record.ResumePoint{ID: id, RequiredAuthority: dag.Human, OnTimeout: record.TimeoutAbort,
-				ApprovalStatus: record.ApprovalStatus(word("pending", "approved", "denied"))})
+				ApprovalStatus: record.ApprovalStatus(word("pending", "approved", "denied")), ApprovedBy: &ann})
 		}
 		if r.IntN(2) > 0 {
 			x.ToolEffects = append(x.ToolEffects, record.ToolEffect{ID: id, ToolName: "t", Status: record.EffectStatus(word("done", "in-doubt", "not-done")),

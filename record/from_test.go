@@ -248,6 +248,8 @@ func TestRecordOfAWait(t *testing.T) {
 	same(t, "open", []any{q.Type, q.Question, q.RequiredAuthority, q.ExpiresAt > 0, r.ResumePoints[0].RequiredAuthority},
 		[]any{"approval", "Refund 40?", dag.Human, true, dag.Human})
 
+	same(t, "point", r.ResumePoints[0].Description, "refund waits for approval: Refund 40?")
+
 	rt, err := continuation.New(d, continuation.Options{})
 	done(t, err)
 	_, err = rt.Trigger(t.Context(), continuation.Trigger{

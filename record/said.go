@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -131,7 +132,7 @@ func (t *telling) closed(a *asked) Question {
 		by = t.who(a.answer.By)
 	}
 	q.AnsweredBy, q.Answer = &by, text(a.answer.Value)
-	if new(Question).awaits(a.Question) {
+	if _, wait := new(Question).awaits(a.Question); wait {
 		q.triggered(a.answer.Value)
 	}
 	return q
@@ -189,28 +190,19 @@ func question(
 	if json.Unmarshal(raw, &members) != nil {
 		return q
 	}
-	first := func(names ...string) string {
-		for _, name := range names {
-			var s string
-			if json.Unmarshal(members[name], &s) == nil && s != "" {
-				return s
-			}
-		}
-		return ""
-	}
-	if kind == dispatcher.KindAsked && q.awaits(raw) {
-		return q
-	}
 	if kind == dispatcher.KindAsked {
-		q.Question = cmp.Or(first("question", "text", "prompt", "message", "title"), q.Question)
+		if _, wait := q.awaits(raw); wait {
+			return q
+		}
+		q.Question = wording(raw)
 	}
-	switch k := Intervention(first("type", "kind")); k {
+	switch k := Intervention(first(members, "type", "kind")); k {
 	case AskApproval:
 		q.Type, q.RequiredAuthority = k, dag.Human
 	case AskOverride, AskScopeChange:
 		q.Type = k
 	}
-	switch a := dag.Authority(first("requiredAuthority", "authority")); a {
+	switch a := dag.Authority(first(members, "requiredAuthority", "authority")); a {
 	case dag.Human, dag.Agent, dag.System:
 		q.RequiredAuthority = a
 	}
@@ -218,11 +210,32 @@ func question(
 	return q
 }
 
-// awaits reads the question of a wait that package continuation has asked, and reports whether it
-// is one. Who may approve is the strictest of those whom it names.
-func (q *Question) awaits(raw json.RawMessage) bool {
+// wording is what the JSON of a question asks.
+func wording(raw json.RawMessage) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return text(raw)
+	}
+	return cmp.Or(first(members, "question", "text", "prompt", "message", "title"), text(raw))
+}
+
+// first is the first text among members of these names.
+func first(members map[string]json.RawMessage, names ...string) string {
+	for _, name := range names {
+		var s string
+		if json.Unmarshal(members[name], &s) == nil && s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// awaits reads the question of a wait that package continuation has asked, and returns the name of
+// the wait, and whether it is one. Who may approve is the strictest of those whom it names.
+func (q *Question) awaits(raw json.RawMessage) (name string, ok bool) {
 	var wait struct {
 		Continuation *int
+		Name         string
 		Ask          json.RawMessage
 		Of           []struct {
 			Kind      Intervention
@@ -230,9 +243,9 @@ func (q *Question) awaits(raw json.RawMessage) bool {
 		}
 	}
 	if json.Unmarshal(raw, &wait) != nil || wait.Continuation == nil {
-		return false
+		return "", false
 	}
-	q.Question, q.RequiredAuthority = text(wait.Ask), AnyAuthority
+	q.Question, q.RequiredAuthority = cmp.Or(wording(wait.Ask), wait.Name), AnyAuthority
 	for _, of := range wait.Of {
 		if strings.HasPrefix(string(of.Kind), string(AskApproval)) {
 			q.Type = AskApproval
@@ -243,7 +256,7 @@ func (q *Question) awaits(raw json.RawMessage) bool {
 			}
 		}
 	}
-	return true
+	return wait.Name, true
 }
 
 // waits is the point of a visit that waits.
@@ -252,6 +265,10 @@ func (t *telling) waits(w *dispatcher.Interrupt) ResumePoint {
 		ID: "wait:" + w.ID, Label: w.Path, Description: w.String(), When: "the question is answered or skipped",
 		RequiredAuthority: AnyAuthority, OnTimeout: TimeoutEscalate, ApprovalStatus: ApprovalPending,
 		NextSteps: []string{w.Path},
+	}
+	var asks Question
+	if name, wait := asks.awaits(w.Question); wait {
+		p.Description = fmt.Sprintf("%s waits for %s: %s", w.Path, name, asks.Question)
 	}
 	if pause(w.Kind, w.By) {
 		p.When = "somebody resumes the run"

@@ -18,6 +18,9 @@ import (
 // and the author's own, and takes no item away but learnings, blockers and invariants. An effect
 // that was in doubt may become one that is not. A change that changes nothing adds no version.
 //
+// A decision or learning that names nobody is the author's. Only a person may add one in the name of
+// another, or mend what another has learned: ErrAuthority.
+//
 // What the ledger says of versions (id, hashes, authors and times) change can't set.
 func (l *Ledger) Update(
 	ctx context.Context, id, parent string, change func(*Record) error, by Author,
@@ -202,7 +205,7 @@ func byWhom(a *Author) string {
 	if a == nil {
 		return ""
 	}
-	return ", by " + a.String()
+	return " by " + a.String()
 }
 
 func anyOf(all []dag.Authority) string {

@@ -63,6 +63,9 @@ func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) 
 // common ancestor, as [Merge] says: with both as parents. With [Manual], conflicts are a
 // [*MergeError] and nothing is written. If b's last version is a's, or an ancestor of it, there is
 // nothing to merge: a's last version is returned, and none is added.
+//
+// What has a gate in a, the author may bring in from b only if he could pass the gate himself, or b
+// names somebody who could: an approval, an answer, an override; else it is ErrAuthority.
 func (l *Ledger) Merge(ctx context.Context, a, b string, s Strategy, by Author) (*Version, error) {
 	if err := l.needs(ctx, "Merge", by); err != nil {
 		return nil, err
@@ -92,6 +95,9 @@ func (l *Ledger) Merge(ctx context.Context, a, b string, s Strategy, by Author) 
 		}
 		if merged == nil {
 			return nil, &MergeError{conflicts}
+		}
+		if err := carried(base, mine.Record, merged, by); err != nil {
+			return nil, err
 		}
 		merged.MergedCRHash = theirs.Record.ContentHash
 		return merged, nil

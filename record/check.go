@@ -167,6 +167,12 @@ func (c *checker) question(q *Question) {
 	if q.AnsweredBy != nil {
 		c.author(where, *q.AnsweredBy)
 	}
+	if !q.ended(q.RequiredAuthority) {
+		c.add("%s: it is %s%s, and needs a %s", where, q.Status, byWhom(q.AnsweredBy), q.RequiredAuthority)
+	}
+	if len(q.Answer) > longestAnswer {
+		c.add("%s: the answer has %d bytes, and may have %d", where, len(q.Answer), longestAnswer)
+	}
 }
 
 func (c *checker) point(p *ResumePoint) {
@@ -178,6 +184,9 @@ func (c *checker) point(p *ResumePoint) {
 	c.time(where, p.TimeoutMs, p.ApprovedAt)
 	if p.ApprovedBy != nil {
 		c.author(where, *p.ApprovedBy)
+	}
+	if !p.decided(p.RequiredAuthority) {
+		c.add("%s: it is %s%s, and needs a %s", where, p.ApprovalStatus, byWhom(p.ApprovedBy), p.RequiredAuthority)
 	}
 }
 

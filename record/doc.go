@@ -36,7 +36,9 @@
 // over all versions, kept elsewhere, shows later that they are still the ones that were there;
 // without such a root, or a signature, which records don't have, nobody can tell a record from one
 // that was written anew from its beginning. Nor does a ledger know who calls: it checks what an
-// author may do, and the program who the author is.
+// author may do, and the program who the author is. By whichever way a record comes in, one that
+// says that somebody has approved, or answered, who could not is no record: [Record.Check]. That
+// whoever is named has done it, the names alone don't prove.
 //
 // # The words of the published interfaces
 //

@@ -12,6 +12,9 @@ func guard(was, next *Record, by Author) error {
 	was = was.Clone()
 	was.plain()
 	next.plain()
+	if err := signed(was, next, by); err != nil {
+		return err
+	}
 	for i := range was.Decisions {
 		d := &was.Decisions[i]
 		now := find(next.Decisions, d.ID)
@@ -40,6 +43,36 @@ func guard(was, next *Record, by Author) error {
 		}
 	}
 	return fresh(was, next)
+}
+
+// signed makes by the author of what next has of new decisions and learnings that name nobody. It
+// returns an error if somebody who is no person adds some in the name of another, or changes what
+// another has learned; who decides what, guard knows.
+func signed(was, next *Record, by Author) error {
+	own := func(a *Author) bool {
+		if *a == (Author{}) {
+			*a = by
+		}
+		return by.Type == dag.Human || a.Type == by.Type && a.ID == by.ID
+	}
+	for i := range next.Decisions {
+		d := &next.Decisions[i]
+		if find(was.Decisions, d.ID) == nil && !own(&d.MadeBy) {
+			return was.refuse(fmt.Sprintf("decision %q", d.ID), ErrAuthority, "%s may not decide in the name of %s", by, d.MadeBy)
+		}
+	}
+	for i := range next.Learnings {
+		l := &next.Learnings[i]
+		old := find(was.Learnings, l.ID)
+		if old != nil && say(old) == say(l) {
+			continue
+		}
+		if !own(&l.LearnedBy) || old != nil && !own(&old.LearnedBy) {
+			return was.refuse(fmt.Sprintf("learning %q", l.ID), ErrAuthority,
+				"%s may not say what another has learned: add one of its own", by)
+		}
+	}
+	return nil
 }
 
 // fresh returns an error unless what is new in next has still to be decided.

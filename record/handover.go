@@ -26,7 +26,9 @@ type Work struct {
 
 // HandOver says how to go on from a resume point of a record, if that was approved and no question
 // blocks it: else a [*RefusedError] that wraps ErrNotApproved, ErrBlocked or ErrNotFound. The
-// record has to be sealed, and is verified: [*InvalidError]. It writes nothing.
+// record has to be sealed, and is verified: [*InvalidError], also if a point that needs a person was
+// approved by another, or by nobody. Authors are not authenticated: whoever writes the record can
+// name whom he likes, so take records from where you trust the program. HandOver writes nothing.
 //
 //	work, err := record.HandOver(version.Record, point, time.Now())
 //	res, err := other.Start(ctx, "inquiry-43", begin(work), dispatcher.Labels(work.Labels()))
@@ -99,7 +101,9 @@ func (w *Work) Labels() map[string]string {
 // Advance adds a version for a run that has gone on: fresh is what [From] tells of it now. What
 // the ledger's people have decided since stays, and wins where the two contradict each other; but
 // how a question ended, the log knows. Resume points from which the run has gone on are gone. Of
-// the same position of the log, or an earlier one, it adds nothing. An [*ArgumentError] if fresh is of another run than the record.
+// the same position of the log, or an earlier one, it adds nothing. An [*ArgumentError] if fresh is
+// of another run than the record. That it is what From has made, the caller vouches for; all the
+// same a point that needs somebody else is not approved by it: ErrAuthority.
 func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Author) (*Version, error) {
 	if err := l.needs(ctx, "Advance", by); err != nil {
 		return nil, err
@@ -135,6 +139,9 @@ func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Autho
 		next.ResumePoints = slices.DeleteFunc(next.ResumePoints, func(p ResumePoint) bool {
 			return find(base.ResumePoints, p.ID) != nil && find(fresh.ResumePoints, p.ID) == nil
 		})
+		if err := gates(cloned(head), cloned(next), by); err != nil {
+			return nil, err
+		}
 		next.MergedCRHash = ""
 		return next, nil
 	})

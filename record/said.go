@@ -135,6 +135,9 @@ func (t *telling) closed(a *asked) Question {
 	if _, wait := new(Question).awaits(a.Question); wait {
 		q.triggered(a.answer.Value)
 	}
+	if !q.ended(q.RequiredAuthority) {
+		q.RequiredAuthority = AnyAuthority // whoever it was, the run has gone on with it
+	}
 	return q
 }
 

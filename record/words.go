@@ -24,6 +24,42 @@ func admits(gate dag.Authority, by Author) bool {
 	return gate == AnyAuthority || gate == "" || gate == by.Type || by.Type == dag.Human
 }
 
+// named reports whether somebody is named whom a gate lets through; a gate that is open to anybody
+// needs no name.
+func named(gate dag.Authority, by *Author) bool {
+	if by == nil {
+		return gate == AnyAuthority || gate == ""
+	}
+	return admits(gate, *by)
+}
+
+// decided reports whether the point is as a gate has it: approved by somebody whom the gate lets
+// through, and where a person is needed never by itself. That nobody has decided in time anybody
+// may find out.
+func (p *ResumePoint) decided(gate dag.Authority) bool {
+	switch p.ApprovalStatus {
+	case ApprovalGiven:
+		return named(gate, p.ApprovedBy)
+	case ApprovalAutomatic:
+		return gate != dag.Human
+	case ApprovalDenied:
+		return p.ApprovedBy == nil || p.ApprovedBy.Type == dag.System || named(gate, p.ApprovedBy)
+	}
+	return true
+}
+
+// ended reports whether the question is as a gate has it: answered by somebody whom the gate lets
+// through. That nobody has answered, or will, has no author of its own.
+func (q *Question) ended(gate dag.Authority) bool {
+	switch q.Status {
+	case QuestionAnswered:
+		return named(gate, q.AnsweredBy)
+	case QuestionSkipped:
+		return q.AnsweredBy == nil || named(gate, q.AnsweredBy)
+	}
+	return true
+}
+
 // An ActionOutcome says what came of an [Action].
 type ActionOutcome string
 

@@ -49,3 +49,12 @@ func tooLarge(err error) bool {
 	var limit *dispatcher.LimitError
 	return errors.As(err, &limit) || errors.Is(err, checkpoint.ErrTooLarge)
 }
+
+// plain is the text of an error without the package that it is from.
+func plain(err error) string {
+	text := err.Error()
+	for _, prefix := range []string{"state: ", "dispatcher: ", "checkpoint: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
 )
 
 // A Reply is what ended a wait that [Await] returns well of.
@@ -64,7 +65,14 @@ func Choose[A any, O ~string](r Reply[A], err error, approved, denied O) (O, err
 // the same bounds, when the visit is tried again: of several waits the one whose trigger came last.
 // A denial, a default, and the wake of a timer stay what they were.
 func Await[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
-	if err := w.check(name); err != nil {
+	if ctx == nil {
+		return Reply[A]{}, fmt.Errorf("continuation: Await(%q): %w: the context is nil: pass on the one that the node was given", name, dag.ErrNoVisit)
+	}
+	err := w.check(name)
+	if err == nil {
+		err = fit[A](name, &w)
+	}
+	if err != nil {
 		return Reply[A]{}, err
 	}
 	if w.parts == nil || !w.all {
@@ -115,6 +123,27 @@ func one[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
 	return put[A](ctx, name, w, place{name, p.attempt, 1})
 }
 
+// fit refuses a default that is no A, before anything is asked.
+func fit[A any](name string, w *Wait) error {
+	for _, x := range append([]Wait{*w}, w.parts...) {
+		if x.OnExpire.how != defaults {
+			continue
+		}
+		want, err := state.TypeOf[A]()
+		if err != nil {
+			return fmt.Errorf("continuation: the reply to %q: %w", name, err)
+		}
+		raw, err := json.Marshal(x.OnExpire.answer)
+		if err == nil {
+			err = want.Accepts(raw)
+		}
+		if err != nil {
+			return &ArgumentError{"wait " + name, "has a Default that can't be its reply: " + plain(err)}
+		}
+	}
+	return nil
+}
+
 // put asks the question of a wait at a place, or at the next levels if it has expired there.
 func put[A any](ctx context.Context, name string, w Wait, at place) (Reply[A], error) {
 	for {
@@ -136,6 +165,8 @@ func put[A any](ctx context.Context, name string, w Wait, at place) (Reply[A], e
 			return Reply[A]{}, &Ended{name, Expired, "nobody ended it in time"}
 		case errors.Is(err, dag.ErrSkipped):
 			return Reply[A]{}, &Ended{name, CancelledByUser, "it was skipped"}
+		case errors.Is(err, dag.ErrNoVisit):
+			return Reply[A]{}, fmt.Errorf("continuation: Await(%q): %w", name, dag.ErrNoVisit)
 		case err != nil:
 			return Reply[A]{}, err
 		default:

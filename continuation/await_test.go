@@ -1,7 +1,9 @@
 package continuation_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/continuation"
@@ -46,5 +48,16 @@ func TestScriptedWaits(t *testing.T) {
 	}
 	if _, err := continuation.Await[string](t.Context(), "ok", wait); !errors.Is(err, dag.ErrNoVisit) {
 		t.Errorf("outside a run: %v", err)
+	}
+}
+
+// Outside a run nobody can wait, and the error says who tried.
+func TestAwaitOutsideARun(t *testing.T) {
+	var none context.Context
+	for _, ctx := range []context.Context{t.Context(), none} {
+		_, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+		if !errors.Is(err, dag.ErrNoVisit) || !strings.Contains(err.Error(), `Await("answer")`) {
+			t.Errorf("outside a run: %v", err)
+		}
 	}
 }

@@ -125,7 +125,7 @@ type PayloadError struct {
 }
 
 func (e *PayloadError) Error() string {
-	return fmt.Sprintf("continuation: the payload for wait %s of run %q is refused: %v", e.Wait, e.Run, e.Err)
+	return fmt.Sprintf("continuation: the payload for wait %s of run %q is refused: %s", e.Wait, e.Run, plain(e.Err))
 }
 
 func (e *PayloadError) Unwrap() error { return e.Err }

@@ -58,6 +58,14 @@ func sign(secret []byte, timestamp string, body []byte) string {
 // its payload, 413 and 400 for what can't be read, and 500, which says no more, for a store that
 // fails.
 //
+// The signature is the HMAC-SHA256 of the timestamp, a dot and the body, under the secret, in hex
+// behind "sha256=", as [Sign] makes it. In a shell:
+//
+//	body='{"id":"msg-7","run":"order-7","kind":"user_reply","actor":{"id":"ann","authority":"human"},"payload":"yes"}'
+//	now=$(date +%s)
+//	sum=$(printf %s "$now.$body" | openssl dgst -sha256 -hmac "$SECRET" -r | cut -d' ' -f1)
+//	curl -H "Pawl-Timestamp: $now" -H "Pawl-Signature: sha256=$sum" --data-binary "$body" "$URL"
+//
 // A request that is sent again is one trigger, since its id is the same: replays do nothing, inside
 // the window of time and out of it.
 func (r *Runtime) Handler(o HandlerOptions) (http.Handler, error) {
@@ -66,6 +74,11 @@ func (r *Runtime) Handler(o HandlerOptions) (http.Handler, error) {
 	}
 	if o.Window < 0 || o.MaxBytes < 0 {
 		return nil, &ArgumentError{"an option of a handler", "is negative: zero means the default"}
+	}
+	for _, a := range o.Authorities {
+		if !slices.Contains([]dag.Authority{dag.Human, dag.Agent, dag.System}, a) {
+			return nil, &ArgumentError{"an option of a handler", fmt.Sprintf("lets in the authority %q, which nobody has", a)}
+		}
 	}
 	if o.Window == 0 {
 		o.Window = 5 * time.Minute

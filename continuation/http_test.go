@@ -3,6 +3,7 @@ package continuation_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -152,4 +153,26 @@ func TestHandlerLeavesTheRun(t *testing.T) {
 		stop()
 		p.stands(run, continuation.StatusResolved, continuation.Completed)
 	})
+}
+
+// Signatures are what openssl makes of the timestamp, a dot and the body:
+//
+//	printf %s '1700000000.{"id":"msg-7","run":"order-7"}' | openssl dgst -sha256 -hmac 0123456789abcdef -r
+func TestSignIsWhatOpensslSays(t *testing.T) {
+	const want = "sha256=ccb9bfcbe7677c3c8a6703e9ce1ebfcbd812f638be8f7da8c2652f2aa3bbee0c"
+	if got := continuation.Sign(secret, time.Unix(1700000000, 0), []byte(`{"id":"msg-7","run":"order-7"}`)); got != want {
+		t.Errorf("signed %s, want %s", got, want)
+	}
+}
+
+// A handler for an authority that nobody has is a mistake.
+func TestHandlerOfNoAuthority(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+	for _, a := range []dag.Authority{"", "god", continuation.Anybody} {
+		_, err := p.rt.Handler(continuation.HandlerOptions{Secret: secret, Authorities: []dag.Authority{dag.Human, a}})
+		var bad *continuation.ArgumentError
+		if !errors.As(err, &bad) {
+			t.Errorf("the authority %q: %v", a, err)
+		}
+	}
 }

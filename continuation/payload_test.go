@@ -180,3 +180,27 @@ func TestEmptyArguments(t *testing.T) {
 		t.Errorf("a run that is not there: %v", err)
 	}
 }
+
+// A payload that does not fit is refused in the terms of whoever sent it.
+func TestMisfitsAreTold(t *testing.T) {
+	type address struct{ Street string }
+	b := dag.New[Talk]("talk")
+	dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+		_, err := continuation.Await[[]address](ctx, "answer", continuation.Wait{})
+		return err
+	})
+	p := talk(t, frozen(t, b))
+	for payload, want := range map[string]string{
+		`5`:              "is refused: 5 is no []{Street: string}: want an array",
+		`[{"Street":5}]`: `is refused: [{"Street":5}] is no []{Street: string} at [0].Street: want a string`,
+	} {
+		tr := reply("t", "")
+		tr.Payload = json.RawMessage(payload)
+		p.unchanged(run, func() {
+			var refused *continuation.PayloadError
+			if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &refused) || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
+	}
+}

@@ -9,17 +9,15 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/state"
 )
 
 // A Trigger is what somebody says to end a wait. It names the wait by its id; or by its key, of
-// whatever run; or by its run, if only one wait of that can be meant. Of a wait that was given a key
-// the trigger says the key, unless it names the wait by its id.
+// whatever run; or by its run alone, if exactly one wait of that takes its kind.
 type Trigger struct {
 	// ID tells triggers apart: one that is repeated, however late, has the outcome of the first.
 	ID   string `json:"id"`
@@ -131,10 +129,6 @@ func (t *Trigger) check() error {
 		return bad(fmt.Sprintf("has the decision %q: an approval has %q or %q, and nothing else has one", t.Decision, Approved, Denied))
 	case len(t.Payload) > 0 && !json.Valid(t.Payload):
 		return bad("has a payload that is no JSON")
-	case !utf8.ValidString(t.ID + t.Reason):
-		return bad("has an id or a reason that is not UTF-8")
-	case len(t.Actor.ID) > 1024 || !utf8.ValidString(t.Actor.ID) || strings.ContainsFunc(t.Actor.ID, unicode.IsControl):
-		return bad("has an actor whose id is not UTF-8, holds a control character, or has more than 1024 bytes")
 	}
 	return nil
 }
@@ -243,11 +237,35 @@ func (hs histories) find(t *Trigger) (*wait, error) {
 	case len(meant) == 1:
 		return meant[0], nil
 	case len(meant) > 1:
-		return nil, &MismatchError{meant[0].id, meant[0].h.run, fmt.Sprintf("%d waits are for it: name one by Wait", len(meant))}
+		return nil, &MismatchError{meant[0].id, meant[0].h.run, fmt.Sprintf(
+			"%d waits are for it: name one by Key or Wait: %s", len(meant), several(meant, t.Kind))}
 	case len(live) > 0:
 		return live[len(live)-1], nil
 	}
 	return slices.MaxFunc(all, func(a, b *wait) int { return a.last().at.Compare(b.last().at) }), nil
+}
+
+// several tells how waits for a kind are named, the first of them if there are many.
+func several(all []*wait, kind Kind) string {
+	const most = 5
+	var b strings.Builder
+	for i, w := range all {
+		if i == most {
+			fmt.Fprintf(&b, ", and %d more", len(all)-most)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s (%q", w.id, w.name)
+		for _, of := range w.last().q.Of {
+			if of.Kind == kind && of.Key != "" {
+				fmt.Fprintf(&b, ", key %.40q", of.Key)
+			}
+		}
+		b.WriteString(")")
+	}
+	return b.String()
 }
 
 func (hs histories) waits(meant func(*wait) bool) (all []*wait) {
@@ -281,10 +299,13 @@ func (r *Runtime) admits(w *wait, t *Trigger) (*alternative, error) {
 	if !w.expects(t.Kind, "") {
 		return nil, mismatch(fmt.Sprintf("it does not wait for %s", t.Kind))
 	}
+	if t.Key == "" && w.keys(t.Kind) > 1 { // it might be meant for another one
+		return nil, mismatch("it waits for several of this kind: name one by Key: " + several([]*wait{w}, t.Kind))
+	}
 	err := mismatch(fmt.Sprintf("it does not wait for the key %q", t.Key))
 	for i := range a.q.Of {
 		of := &a.q.Of[i]
-		if of.Kind != t.Kind || w.key(*of) != t.Key && (t.Key != "" || t.Wait == "" && of.Key != "") {
+		if of.Kind != t.Kind || t.Key != "" && w.key(*of) != t.Key {
 			continue
 		}
 		if err = w.permits(of, t, now); err == nil {
@@ -292,6 +313,17 @@ func (r *Runtime) admits(w *wait, t *Trigger) (*alternative, error) {
 		}
 	}
 	return nil, err
+}
+
+// keys is how many keys the wait takes for triggers of a kind.
+func (w *wait) keys(kind Kind) int {
+	keys := map[string]bool{}
+	for _, of := range w.last().q.Of {
+		if of.Kind == kind {
+			keys[w.key(of)] = true
+		}
+	}
+	return len(keys)
 }
 
 // permits says why a trigger of the kind and key of an alternative can't end the wait, nil if it can.
@@ -348,11 +380,35 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 	case errors.Is(err, dag.ErrExpired):
 		return false, r.expired(ctx, w, &ExpiredError{w.id, w.h.run, a.until})
 	case errors.Is(err, dispatcher.ErrAnswerType), tooLarge(err):
-		return false, &PayloadError{w.id, w.h.run, err}
+		return false, r.misfit(ctx, w, t.Payload, err)
 	case errors.Is(err, dispatcher.ErrNotAwaited):
 		return false, nil
 	}
 	return false, err
+}
+
+// misfit is the refusal of a payload in its own terms: what the node gets it in is not the caller's.
+func (r *Runtime) misfit(ctx context.Context, w *wait, payload json.RawMessage, err error) error {
+	refused := &PayloadError{w.id, w.h.run, err}
+	var limit *dispatcher.LimitError
+	if errors.As(err, &limit) {
+		refused.Err = limit
+		return refused
+	}
+	o, oerr := r.d.Open(ctx, w.h.run)
+	if oerr != nil {
+		return refused
+	}
+	for _, i := range o.Interrupts {
+		k := slices.IndexFunc(i.Want.Fields, func(f state.Field) bool { return f.Name == "payload" })
+		if i.ID != w.last().id || k < 0 {
+			continue
+		}
+		if err := i.Want.Fields[k].Type.Accepts(payload); err != nil {
+			refused.Err = err
+		}
+	}
+	return refused
 }
 
 // expired has a wait expire of which the instant has come, if nobody has yet.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,6 +67,11 @@ func TestLife20BoundsOfWaits(t *testing.T) {
 		"no such kind":             {Kind: "mood"},
 		"no such authority":        {Authority: "god"},
 		"a timer that never wakes": {Kind: continuation.KindTimer},
+		"a key of two lines":       {Key: "a\nb"},
+		"a key that is not UTF-8":  {Key: "\xff"},
+		"a reply that is safe":     {SafeToAutoExecute: true},
+		"a default of a number":    {OnExpire: continuation.Default(5)},
+		"a part with such one":     continuation.All(continuation.Wait{}, continuation.Wait{OnExpire: continuation.Default(5)}),
 		"Any of nothing":           continuation.Any(),
 		"Any of All":               continuation.Any(continuation.All(continuation.Wait{})),
 	} {
@@ -87,7 +93,6 @@ func TestLife21MismatchedTriggers(t *testing.T) {
 	for name, tr := range map[string]continuation.Trigger{
 		"another kind": {Wait: id, Kind: continuation.KindReply, Actor: ann},
 		"another key":  {Wait: id, Kind: continuation.KindApproval, Key: "Y", Actor: ann, Decision: continuation.Approved},
-		"no key":       {Run: run, Kind: continuation.KindApproval, Actor: ann, Decision: continuation.Approved},
 		"another wake": {Wait: id, Kind: continuation.KindTimer, Key: "w", Actor: ann},
 		"both wrong":   {Wait: id, Kind: continuation.KindApproval, Key: "Y", Actor: robot, Decision: continuation.Approved},
 	} {
@@ -502,4 +507,53 @@ func TestTriggerWaitsForWhoeverIsAtWork(t *testing.T) {
 		close(free)
 		wg.Wait()
 	})
+}
+
+// A trigger may name its run alone, if exactly one wait of that takes its kind, whatever its key is; of
+// several the refusal says how to name one.
+func TestTriggersThatNameTheirRunAlone(t *testing.T) {
+	approval, said := continuation.Wait{Kind: continuation.KindApproval, Key: "X"}, continuation.Wait{Key: "k"}
+	b := dag.New[Talk]("talk")
+	var asks []dag.Edge[Talk]
+	for i, w := range []continuation.Wait{approval, said, said, said, said, said, said} {
+		asks = append(asks, dag.Step(b, fmt.Sprint("ask", i), func(ctx context.Context, _ *Talk) error {
+			w := w
+			if w.Key == "k" {
+				w.Key = fmt.Sprint("k", i)
+			}
+			_, err := continuation.Await[string](ctx, fmt.Sprint("answer", i), w)
+			return err
+		}))
+	}
+	dag.Step(b, "end", func(context.Context, *Talk) error { return nil }, asks...)
+	p := talk(t, frozen(t, b))
+	p.unchanged(run, func() {
+		_, err := p.rt.Trigger(t.Context(), reply("t", "hello"))
+		var mismatch *continuation.MismatchError
+		if !errors.As(err, &mismatch) || !strings.Contains(err.Error(), `"answer1", key "k1"`) ||
+			!strings.Contains(err.Error(), "name one by Key or Wait") || !strings.Contains(err.Error(), "and 1 more") {
+			t.Errorf("for one of six: %v", err)
+		}
+	})
+	if out, err := p.rt.Trigger(t.Context(), decide("t", continuation.Approved)); err != nil || out.Key != "X" || out.Status != continuation.StatusResolved {
+		t.Errorf("for the only approval: %+v, %v", out, err)
+	}
+}
+
+// Nor does an approval end one of several approvals of an Any that it does not name.
+func TestTriggersOfOneKindOfAny(t *testing.T) {
+	w := continuation.Any(
+		continuation.Wait{Kind: continuation.KindApproval, Key: "X"}, continuation.Wait{Kind: continuation.KindApproval, Key: "Y"})
+	p := talk(t, waiting(t, w, dag.Policy{}, says))
+	tr := decide("t", continuation.Approved)
+	p.unchanged(run, func() {
+		var mismatch *continuation.MismatchError
+		if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &mismatch) || !strings.Contains(err.Error(), `key "Y"`) {
+			t.Errorf("of neither: %v", err)
+		}
+	})
+	tr.Key = "Y"
+	if out, err := p.rt.Trigger(t.Context(), tr); err != nil || out.Key != "Y" {
+		t.Errorf("of one: %+v, %v", out, err)
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/dag"
 )
@@ -53,7 +52,7 @@ type Wait struct {
 	// Authority is who may end the wait. Zero means dag.Human for an approval, dag.System for a
 	// timer, Anybody for the others.
 	Authority dag.Authority
-	// SafeToAutoExecute: a Sweep may approve in nobody's name, as dag.System. It never overrides an
+	// SafeToAutoExecute, of an approval: a Sweep may approve in nobody's name, as dag.System. It never overrides an
 	// authority that is required: the wait's has to be Anybody, or dag.System.
 	SafeToAutoExecute bool
 	// OnDeny says what a denial comes to. Zero means Cancel.
@@ -141,11 +140,14 @@ func joined(waits []Wait, all bool) Wait {
 // check refuses what can't be waited for.
 func (w *Wait) check(name string) error {
 	bad := func(what, reason string) error { return &ArgumentError{What: what, Reason: reason} }
+	is := text{"one", name, 128}
 	switch {
 	case name == "":
 		return bad("the name of a wait", "is empty: give each wait of a visit a name")
-	case strings.ContainsAny(name, "~/") || len(name) > 128:
-		return bad(fmt.Sprintf("the name %.40q", name), "holds ~ or /, or has more than 128 bytes: give it another")
+	case strings.ContainsAny(name, "~/"):
+		return bad(fmt.Sprintf("the name %.40q", name), "holds ~ or /: give it another")
+	case is.problem() != "":
+		return bad(fmt.Sprintf("the name %.40q", name), "is "+is.problem())
 	case w.parts == nil:
 		return w.checkOne(name)
 	case len(w.parts) == 0:
@@ -176,12 +178,14 @@ func (w *Wait) check(name string) error {
 // checkOne is check of a wait that is neither Any nor All.
 func (w *Wait) checkOne(name string) error {
 	bad := func(reason string) error { return &ArgumentError{What: "wait " + name, Reason: reason} }
-	kind, timer := w.kind(), w.kind() == KindTimer
+	kind, timer, key := w.kind(), w.kind() == KindTimer, text{"a key", w.Key, maxID}
 	switch {
 	case !slices.Contains([]Kind{KindReply, KindApproval, KindExternal, KindTimer}, kind):
 		return bad(fmt.Sprintf("is of the kind %q, which there is not", kind))
-	case len(w.Key) > 256 || !utf8.ValidString(w.Key):
-		return bad("has a key of more than 256 bytes, or that is not UTF-8")
+	case key.problem() != "":
+		return bad("has " + key.problem())
+	case w.SafeToAutoExecute && kind != KindApproval:
+		return bad("is no approval and says SafeToAutoExecute, which is for approvals")
 	case !slices.Contains([]dag.Authority{dag.Human, dag.Agent, dag.System, Anybody}, w.authority()):
 		return bad(fmt.Sprintf("needs the authority %q, which there is not", w.Authority))
 	case w.Within < 0 || w.After < 0:

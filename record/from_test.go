@@ -262,6 +262,21 @@ func TestRecordOfAWait(t *testing.T) {
 	same(t, "answered", []any{q.Status, q.Answer, q.AnsweredBy, r.Task.Status}, []any{"answered", "approved: fine", ann, "completed"})
 }
 
+// A run that was answered by somebody else than it has asked for has gone on with that: the record
+// tells by whom, and does not say that nobody else could.
+func TestRecordOfAnAnswerByAnybody(t *testing.T) {
+	d := inquire(t, newStore(), []string{"ask"}, func(ctx context.Context, q *Inquiry) error {
+		_, err := dag.Ask[string](ctx, "who", map[string]any{"question": "who?", "authority": dag.Human})
+		return err
+	})
+	_, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	done(t, d.Answer(t.Context(), "r", "", "me", dispatcher.Author("bot")))
+	r := from(t, d, "r", record.Options{Authors: func(string) record.Author { return bot }})
+	q := r.QuestionsForUser[0]
+	same(t, "answered", []any{q.Status, q.AnsweredBy, q.RequiredAuthority}, []any{"answered", bot, record.AnyAuthority})
+}
+
 // An effect of another turn is another one, under another key, also when the turns before were
 // rewound and trimmed away.
 func TestRecordOfTurns(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// longestAnswer is how many bytes the answer of a question may have.
+// longestAnswer is how many bytes an answer may have that is given to a ledger. What a run was
+// answered is told whole.
 const longestAnswer = 1 << 20
 
 // texts adds the texts that are no UTF-8, which JSON would make others of.

@@ -8,5 +8,6 @@
 // What is passed is package record's: lines of canonical JSON, each a version, whose hashes hold each
 // other. The clerk verifies them with its own hands, answers the question, overrides a decision that
 // people may override, and writes a record that names scout's as its parent. Scout has learned
-// something meanwhile; the merge keeps both.
+// something meanwhile; the merge keeps both. Each step can be done again; where two have answered
+// otherwise the merge tells the conflict, and -strategy says who is right.
 package handover

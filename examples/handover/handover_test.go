@@ -91,6 +91,57 @@ func TestTampered(t *testing.T) {
 	}
 }
 
+// Whatever is answered, comes back as it was said; what is no text is refused.
+func TestAnyAnswerComesBack(t *testing.T) {
+	for _, answer := range []string{"trench A & B", "<b>&\u2028\u2029", `a \u2028 as it is written, and "\`} {
+		dir := t.TempDir()
+		store, out, back := filepath.Join(dir, "store"), filepath.Join(dir, "site.jsonl"), filepath.Join(dir, "answered.jsonl")
+		must(t, "scout", "-dir", store, "survey", out)
+		if told, err := do("clerk", "-answer", "\xff", out, back); err == nil || !strings.Contains(told, "no UTF-8") {
+			t.Errorf("no text: %v\n%s", err, told)
+		}
+		must(t, "clerk", "-answer", answer, out, back)
+		if again := must(t, "clerk", "-answer", answer, "-override", answer, out, back); !strings.Contains(again, "verified") {
+			t.Errorf("the clerk says\n%s", again)
+		}
+		if told := must(t, "scout", "-dir", store, "merge", back); !strings.Contains(told, "dug at "+answer+"; the task is completed") {
+			t.Errorf("%q: the merge says\n%s", answer, told)
+		}
+	}
+}
+
+// What was done can be done again, and what went wrong leaves a way on.
+func TestEachStepCanBeRepeated(t *testing.T) {
+	dir := t.TempDir()
+	store, out, back := filepath.Join(dir, "store"), filepath.Join(dir, "site.jsonl"), filepath.Join(dir, "answered.jsonl")
+	if told, err := do("scout", "-dir", store, "survey", filepath.Join(dir, "no", "file")); err == nil {
+		t.Errorf("without a directory the survey says\n%s", told)
+	}
+	must(t, "scout", "-dir", store, "survey", out)
+	must(t, "clerk", "-answer", "trench B", "-name", "ann", out, back)
+	again := filepath.Join(dir, "again.jsonl")
+	must(t, "scout", "-dir", store, "survey", again)
+	other := filepath.Join(dir, "other.jsonl")
+	must(t, "clerk", "-answer", "trench C", "-name", "bob", again, other)
+	for range 2 {
+		if told := must(t, "scout", "-dir", store, "merge", back); !strings.Contains(told, "dug at trench B; the task is completed") {
+			t.Errorf("the merge says\n%s", told)
+		}
+	}
+	for range 2 {
+		if told, err := do("scout", "-dir", store, "merge", other); err == nil || !strings.Contains(told, `answer "trench B" or "trench C"`) {
+			t.Errorf("of two answers the merge says %v\n%s", err, told)
+		}
+	}
+	if told := must(t, "scout", "-dir", store, "-strategy", "prefer-a", "merge", other); !strings.Contains(told, "dug at trench B") {
+		t.Errorf("with a strategy the merge says\n%s", told)
+	}
+	must(t, "clerk", "-answer", "trench D", "-name", "bob", again, other)
+	if told, err := do("scout", "-dir", store, "merge", other); err == nil || !strings.Contains(told, "another -name") {
+		t.Errorf("another record of the same name: %v\n%s", err, told)
+	}
+}
+
 // tamper lets f read a file in which one text stands for another.
 func tamper(t *testing.T, file, old, now string, f func(file string)) {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"time"
+	"unicode/utf8"
 )
 
 // hashDomain stands before what is hashed.
@@ -39,6 +40,11 @@ func run(args []string, stderr io.Writer) error {
 	}
 	if f.NArg() != 2 || *answer == "" {
 		return errors.New("wanted: -answer TEXT [-override TEXT] [-name WHO] IN OUT")
+	}
+	for _, text := range []string{*answer, *name, *override} {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("%q is no UTF-8, and a record is", text)
+		}
 	}
 	in, err := os.Open(f.Arg(0))
 	if err != nil {
@@ -94,14 +100,32 @@ func verify(r io.Reader) (last object, err error) {
 	return last, lines.Err()
 }
 
-// canonical is the JSON that is hashed: members in order, no white space. It is that of RFC 8785 for
-// records whose texts hold neither U+2028 nor U+2029, which encoding/json escapes.
+// canonical is the JSON that is hashed: members in order, no white space, and nothing escaped that
+// need not be. It is that of RFC 8785 for all names of members below U+E000.
 func canonical(r object) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	err := e.Encode(r)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	return plain(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), err
+}
+
+// plain writes U+2028 and U+2029 as they are, which encoding/json always escapes.
+func plain(data []byte) []byte {
+	var out []byte
+	for len(data) > 0 {
+		switch {
+		case bytes.HasPrefix(data, []byte(`\u2028`)):
+			out, data = append(out, "\u2028"...), data[6:]
+		case bytes.HasPrefix(data, []byte(`\u2029`)):
+			out, data = append(out, "\u2029"...), data[6:]
+		case data[0] == '\\': // with what it escapes, which may be another one
+			out, data = append(out, data[:2]...), data[2:]
+		default:
+			out, data = append(out, data[0]), data[1:]
+		}
+	}
+	return out
 }
 
 // hashOf is what contentHash has to be: that of the rest, with an empty one.

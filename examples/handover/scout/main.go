@@ -3,12 +3,15 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 	"github.com/pawlgo/pawl/dag"
@@ -40,12 +43,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	f := flag.NewFlagSet("scout", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	dir := f.String("dir", "site", "`directory` of the store")
+	strategy := f.String("strategy", "manual", "in a conflict of a merge: prefer-a is for the scout, prefer-b against")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	what, file := f.Arg(0), f.Arg(1)
 	if f.NArg() != 2 || what != "survey" && what != "merge" {
-		return errors.New("wanted: [-dir DIR] survey OUT, or merge IN")
+		return errors.New("wanted: [-dir DIR] survey OUT, or [-dir DIR] [-strategy WHICH] merge IN")
 	}
 	store, err := badgerstore.Open(ctx, *dir, badgerstore.Options{})
 	if err != nil {
@@ -66,7 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if what == "survey" {
 		return p.survey(ctx, file)
 	}
-	return p.merge(ctx, file)
+	return p.merge(ctx, file, record.Strategy(*strategy))
 }
 
 // survey is the graph.
@@ -100,7 +104,8 @@ type program struct {
 	stdout io.Writer
 }
 
-// survey runs until there is a question, and writes the record for whoever can answer it.
+// survey runs until there is a question, and writes the record for whoever can answer it. It can be
+// done again: the record that is there is written again.
 func (p *program) survey(ctx context.Context, file string) error {
 	if _, err := p.d.Run(ctx, site, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
 		return errors.Join(err, errors.New("there is nothing to ask"))
@@ -110,7 +115,7 @@ func (p *program) survey(ctx context.Context, file string) error {
 		return err
 	}
 	r.ID = site
-	if _, err := p.ledger.Create(ctx, r, scout); err != nil {
+	if _, err := p.ledger.Create(ctx, r, scout); err != nil && !errors.Is(err, record.ErrExists) {
 		return err
 	}
 	out, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -123,10 +128,17 @@ func (p *program) survey(ctx context.Context, file string) error {
 	for _, q := range r.QuestionsForUser {
 		fmt.Fprintf(p.stdout, "%s asks: %s\n", q.ID, q.Question)
 	}
-	// Meanwhile the scout goes on looking: the record that was handed out is not the last one.
+	return p.look(ctx)
+}
+
+// look goes on looking meanwhile: the record that was handed out is not the last one.
+func (p *program) look(ctx context.Context) error {
 	last, err := p.ledger.Get(ctx, site)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(last.Record.Learnings, func(l record.Learning) bool { return l.ID == "rain" }) {
+		return nil
 	}
 	_, err = p.ledger.Update(ctx, site, last.Record.ContentHash, func(r *record.Record) error {
 		r.Learnings = append(r.Learnings, record.Learning{
@@ -137,14 +149,10 @@ func (p *program) survey(ctx context.Context, file string) error {
 	return err
 }
 
-// merge takes what somebody has answered, and goes on with it.
-func (p *program) merge(ctx context.Context, file string) error {
-	in, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer in.Close()                        // it was only read
-	theirs, err := p.ledger.Import(ctx, in) // verifies it
+// merge takes what somebody has answered, and goes on with it. It can be done again: what was done
+// before is not done twice, and a conflict is told again.
+func (p *program) merge(ctx context.Context, file string, strategy record.Strategy) error {
+	theirs, err := p.bring(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -152,7 +160,7 @@ func (p *program) merge(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	merged, err := p.ledger.Merge(ctx, site, theirs.Record.ID, record.Manual, scout)
+	merged, err := p.ledger.Merge(ctx, site, theirs.Record.ID, strategy, scout)
 	if err != nil {
 		return err
 	}
@@ -163,16 +171,10 @@ func (p *program) merge(ctx context.Context, file string) error {
 	for _, c := range changes {
 		fmt.Fprintln(p.stdout, c)
 	}
-	answers := map[string]any{}
-	for _, q := range merged.Record.QuestionsForUser {
-		if q.Status == record.QuestionAnswered {
-			answers[q.ID] = q.Answer
-		}
-	}
-	if err := p.d.Answers(ctx, site, answers, dispatcher.Author(theirs.Record.LastModifiedBy.ID)); err != nil {
+	if err := p.answer(ctx, merged.Record); err != nil {
 		return err
 	}
-	res, err := p.d.Resume(ctx, site)
+	res, err := p.d.Run(ctx, site, nil)
 	if err != nil {
 		return err
 	}
@@ -185,5 +187,47 @@ func (p *program) merge(ctx context.Context, file string) error {
 		return err
 	}
 	fmt.Fprintf(p.stdout, "%s; the task is %s, in version %d of the record\n", res.State.Dug.Get(), last.Record.Task.Status, last.Number)
+	return nil
+}
+
+// bring imports a file, which verifies it. One that was imported before is the record that is there.
+func (p *program) bring(ctx context.Context, file string) (*record.Version, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := p.ledger.Import(ctx, bytes.NewReader(data))
+	if !errors.Is(err, record.ErrExists) {
+		return theirs, err
+	}
+	lines := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
+	last, bad := record.Decode(lines[len(lines)-1])
+	if bad != nil {
+		return nil, bad
+	}
+	known, bad := p.ledger.GetByHash(ctx, last.ContentHash)
+	if bad != nil || known.Unverified != "" {
+		return nil, fmt.Errorf("%w: and it is not that of %s: answer under another -name", err, file)
+	}
+	return known, nil
+}
+
+// answer tells the run what the record says of the questions that it still asks.
+func (p *program) answer(ctx context.Context, r *record.Record) error {
+	opened, err := p.d.Open(ctx, site)
+	if err != nil {
+		return err
+	}
+	for _, i := range opened.Interrupts {
+		for _, q := range r.QuestionsForUser {
+			if q.ID != i.ID || q.Status != record.QuestionAnswered {
+				continue
+			}
+			by := cmp.Or(q.AnsweredBy, &r.LastModifiedBy)
+			if err := p.d.Answer(ctx, site, q.ID, q.Answer, dispatcher.Author(by.ID)); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }

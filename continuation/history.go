@@ -54,6 +54,7 @@ type wait struct {
 	working  bool // somebody went on behind the trigger, and has not come to an end that the log tells
 	spent    bool // an attempt failed behind the trigger: the wait is to be asked again
 	fell     bool // its visit has failed for good
+	heeded   bool // the run was cancelled behind its denial
 }
 
 // An ask is one interrupt of a wait.
@@ -117,6 +118,7 @@ func (h *history) read(e *checkpoint.Entry) error {
 		h.notes = nil
 		for _, w := range h.open { // whoever was at work has come to an end: that is no lapse
 			w.working = false
+			w.heeded = w.heeded || e.Kind == checkpoint.Cancelled && w.closed == ApprovalDenied
 		}
 	case checkpoint.Noted:
 		return h.noted(e)

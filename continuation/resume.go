@@ -94,7 +94,7 @@ func (h *history) denied() *wait {
 		return nil
 	}
 	for _, w := range h.open {
-		if w.closed == ApprovalDenied {
+		if w.closed == ApprovalDenied && !w.heeded {
 			return w
 		}
 	}

@@ -74,7 +74,8 @@ func parseStop(text string) (reason Reason, why string, ok bool) {
 //
 // A Runtime never goes on with a run that was stopped, and refuses triggers for it. Whoever calls the
 // dispatcher's Run or Resume of it decides that it is to go on: what waited waits again, until the
-// instants that it had, and a trigger that was accepted before counts.
+// instants that it had, and a trigger that was accepted before counts. A run that a denial cancelled
+// is such a run too; its node is told of the denial, by an [*Ended].
 func (r *Runtime) Stop(ctx context.Context, run string, s Stopping) (End, error) {
 	if err := s.check(); err != nil {
 		return End{}, err

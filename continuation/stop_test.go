@@ -318,3 +318,24 @@ func TestAStoppedRunKeepsItsTrigger(t *testing.T) {
 		t.Errorf("the state says %q", said)
 	}
 }
+
+// A denial cancels its run once. Who brings the run back has its node hear of the denial, and nobody
+// cancels it again.
+func TestADeniedRunThatIsBroughtBack(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{Kind: continuation.KindApproval}, dag.Policy{}, says))
+	if out, err := p.rt.Trigger(t.Context(), decide("t", continuation.Denied)); err != nil || out.Status != continuation.StatusCancelled {
+		t.Fatalf("denied: %+v, %v", out, err)
+	}
+	if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dag.ErrDenied) {
+		t.Errorf("brought back it ends with %v", err)
+	}
+	p.unchanged(run, func() {
+		if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
+			t.Errorf("recovered %q, %v", runs, err)
+		}
+		if out, err := p.rt.Trigger(t.Context(), decide("t", continuation.Denied)); err != nil || out.EndReason != continuation.ApprovalDenied {
+			t.Errorf("the same denial: %+v, %v", out, err)
+		}
+	})
+	p.stands(run, continuation.StatusCancelled, continuation.ApprovalDenied)
+}

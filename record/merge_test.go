@@ -323,7 +323,19 @@ func told(r *record.Record, e record.ToolEffect) bool {
 func FuzzMerge(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3 {
-		f.Add([]byte(show(some(r))), []byte(show(some(r))), []byte(show(some(r))))
+		var seeds [3][]byte
+		for i := range seeds {
+			x := some(r)
+			if err := x.Seal(); err != nil {
+				f.Fatal(err)
+			}
+			data, err := x.Encode()
+			if err != nil {
+				f.Fatal(err)
+			}
+			seeds[i] = data
+		}
+		f.Add(seeds[0], seeds[1], seeds[2])
 	}
 	f.Fuzz(func(t *testing.T, o, a, b []byte) {
 		read := func(data []byte) *record.Record {

@@ -43,7 +43,7 @@ func claim(dir string) (_ *os.File, id string, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = lock.Close()
+			_ = unlockDir(lock)
 		}
 	}()
 	// Again: another process may have made the store before we had the lock.
@@ -163,6 +163,9 @@ func lockDir(dir string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// unlockDir ends what lockDir began.
+func unlockDir(f *os.File) error { return errors.Join(unlock(f), f.Close()) }
 
 // locked is the error of a directory that is open in the process of this number.
 func locked(dir, process string) error {

@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -34,6 +35,9 @@ func Raw(t *testing.T, dir string, o Options, edit func(*badger.Txn) error) {
 		t.Fatal(err)
 	}
 }
+
+// LockFile is the file that an open store holds locked.
+func LockFile(s *Store) *os.File { return s.lock }
 
 // LogKey returns the key of an append.
 func LogKey(run, seq uint64) []byte { return seqKey(logKey, run, seq) }

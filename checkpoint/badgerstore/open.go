@@ -54,7 +54,7 @@ func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, er
 	if err != nil {
 		return nil, err
 	}
-	undo := []func() error{lock.Close}
+	undo := []func() error{func() error { return unlockDir(lock) }}
 	defer func() {
 		for i := len(undo) - 1; err != nil && i >= 0; i-- {
 			_ = undo[i]()
@@ -96,12 +96,17 @@ func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, er
 	return s, nil
 }
 
+// forkLimit is how long Badger's own lock may be held although nobody has the store open: by a process
+// that was being forked when the store was closed, until it runs its program.
+const forkLimit = time.Second
+
 // openDatabase opens Badger, having checked its files. Files of no bytes are what a crash
 // leaves of ones that were being made or removed; Badger fails on them, and sometimes leaves
 // one when it fails, so it gets a second chance.
 func openDatabase(
 	ctx context.Context, o Options, dir string, synced bool,
 ) (*badger.DB, guarded, error) {
+	began := time.Now()
 	for try := 1; ; try++ {
 		g, err := guard(ctx, dir, synced)
 		if err != nil {
@@ -111,6 +116,9 @@ func openDatabase(
 		switch {
 		case err == nil:
 			return db, g, nil
+		case strings.Contains(err.Error(), "Cannot acquire directory lock") && time.Since(began) < forkLimit && ctx.Err() == nil:
+			time.Sleep(10 * time.Millisecond)
+			try--
 		case strings.Contains(err.Error(), "Cannot acquire directory lock"):
 			return nil, g, fmt.Errorf("%w by another process: %s: end that one, or use another directory", checkpoint.ErrLocked, dir)
 		case try == 1: // guard puts back what it set aside

@@ -118,7 +118,7 @@ func (s *Store) close() error {
 	if err == nil && s.failed == nil {
 		err = s.witness.set(s.ts)
 	}
-	if err = errors.Join(err, s.witness.close(), s.lock.Close()); err != nil {
+	if err = errors.Join(err, s.witness.close(), unlockDir(s.lock)); err != nil {
 		return fmt.Errorf("checkpoint: closing the store: %w", err)
 	}
 	return nil

@@ -28,3 +28,7 @@ func tryLock(f *os.File) (bool, error) {
 	}
 	return err == nil, err
 }
+
+// unlock gives the lock back, whoever else has the file open: a process that is being forked has it for
+// a moment, and with it a lock that is only closed.
+func unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

@@ -223,7 +223,9 @@ func approval(id, order string, d continuation.Decision, who string, authority d
 // for a while. The service is killed before and after each step, and the follow-up is refused twice.
 func TestApproved(t *testing.T) {
 	h := newHouse(t, "-hold", "100ms")
+	h.mu.Lock()
 	h.refuse = 2
+	h.mu.Unlock()
 	if s := h.ask("A-1", 5_00); s.Status != checkpoint.StatusCompleted || s.Receipt != "receipt 1" {
 		t.Errorf("a small refund: %+v", s)
 	}

@@ -117,7 +117,10 @@ func openDatabase(
 		case err == nil:
 			return db, g, nil
 		case strings.Contains(err.Error(), "Cannot acquire directory lock") && time.Since(began) < forkLimit && ctx.Err() == nil:
-			time.Sleep(10 * time.Millisecond)
+			select { // the next try begins with a ctx that may be done, and says so
+			case <-ctx.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
 			try--
 		case strings.Contains(err.Error(), "Cannot acquire directory lock"):
 			return nil, g, fmt.Errorf("%w by another process: %s: end that one, or use another directory", checkpoint.ErrLocked, dir)

@@ -152,11 +152,15 @@ func (r *run) expiresAfter(id string, wait time.Duration, until time.Time) {
 }
 
 // armExpiries lets questions go on waiting: until the instant that was stored, and never longer
-// than the wait was, whatever the wall clock did meanwhile.
-func (r *run) armExpiries() {
+// than the wait was, whatever the wall clock did meanwhile; those that are over only until now.
+func (r *run) armExpiries(over []string) {
 	now := r.c.opts.Now()
 	for _, p := range r.m.pendings() {
-		r.expiresAfter(p.id, min(p.ask.Until.Sub(now), p.ask.Wait), p.ask.Until)
+		left := min(p.ask.Until.Sub(now), p.ask.Wait)
+		if slices.Contains(over, p.id) {
+			left = 0
+		}
+		r.expiresAfter(p.id, left, p.ask.Until)
 	}
 }
 

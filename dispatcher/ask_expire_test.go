@@ -399,3 +399,62 @@ func TestAskExpiryOverARestart(t *testing.T) {
 		})
 	}
 }
+
+// Expire ends a question that waits for a time, before that is over by the clock; once, and by a
+// Resume or Continue alone. What it can't end changes nothing.
+func TestAskExpireEndsBeforeItsInstant(t *testing.T) {
+	var w witness
+	var store memory.Store
+	g := askTimed(t, &w, closedChan(), dag.Within(time.Hour), dag.OrDefault("nothing"))
+	d := process(t, g, &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+	if i := res.Interrupts[0]; i.Wait != time.Hour {
+		t.Errorf("the question is told to wait %v, want an hour", i.Wait)
+	}
+	id := res.Interrupts[0].ID
+	unchanged(t, &store, run, func() {
+		if _, err := d.Continue(t.Context(), run, dispatcher.Expire(id, "nobody")); !errors.Is(err, dispatcher.ErrNotAwaited) {
+			t.Errorf("Expire of what does not wait: %v", err)
+		}
+		var option *dispatcher.OptionError
+		if _, err := d.Run(t.Context(), run, nil, dispatcher.Expire(id)); !errors.As(err, &option) {
+			t.Errorf("Run with Expire: %v", err)
+		}
+	})
+	w.expect(t, "asks", "works")
+	res, err = d.Resume(t.Context(), run, dispatcher.Expire(id))
+	completes(t, res, err)
+	if how, _ := res.State.Notes.Get("how"); how != string(dag.AnswerDefault) || res.State.Word.Get() != "nothing" {
+		t.Errorf("the question ended as %s with %q", how, res.State.Word.Get())
+	}
+}
+
+// A question that never expires can't be made to, and one that has its answer keeps it.
+func TestAskExpireLeavesAnswersAlone(t *testing.T) {
+	var w witness
+	var store memory.Store
+	d := process(t, asking(t, &w, closedChan()), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+	unchanged(t, &store, run, func() {
+		if _, err := d.Continue(t.Context(), run, dispatcher.Expire(res.Interrupts[0].ID)); !errors.Is(err, dispatcher.ErrNotAwaited) {
+			t.Errorf("Expire of a question without a time: %v", err)
+		}
+	})
+
+	g := askTimed(t, &w, closedChan(), dag.Within(time.Hour))
+	d = process(t, g, &store, dispatcher.Options{})
+	res, err = d.Run(t.Context(), "answered", nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+	id := res.Interrupts[0].ID
+	post := checkpoint.Post{ID: "answer:000000000001", Kind: "answer", Data: []byte(`{"replies":[{"interrupt":"` + id + `","how":"answered","value":"yes"}]}`)}
+	if err := store.Post(t.Context(), "answered", post); err != nil { // as who dies behind it
+		t.Fatal(err)
+	}
+	res, err = d.Resume(t.Context(), "answered", dispatcher.Expire(id))
+	completes(t, res, err)
+	if how, _ := res.State.Notes.Get("how"); how != string(dag.AnswerGiven) || res.State.Word.Get() != "yes" {
+		t.Errorf("the question ended as %s with %q", how, res.State.Word.Get())
+	}
+}

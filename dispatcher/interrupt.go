@@ -45,9 +45,10 @@ type Interrupt struct {
 	// Reason says why.
 	By     string
 	Reason string
-	// Until is the instant from which on an answer comes too late, Default the answer then;
-	// zero and nil if the question waits for ever, or has none.
+	// Until is the instant from which on an answer comes too late, Wait how long that was when the
+	// question was asked, Default the answer then; zero and nil if it waits for ever, or has none.
 	Until   time.Time
+	Wait    time.Duration
 	Default json.RawMessage
 }
 
@@ -71,7 +72,7 @@ func interruptsOf(pendings []*pending) []Interrupt {
 	for _, p := range pendings {
 		i := Interrupt{
 			ID: p.id, Path: p.t.path(), Kind: InterruptKind(p.kind), Key: p.key, Question: p.ask.Question,
-			By: p.ask.By, Reason: p.ask.Reason, Until: p.ask.Until, Default: p.ask.Default,
+			By: p.ask.By, Reason: p.ask.Reason, Until: p.ask.Until, Wait: p.ask.Wait, Default: p.ask.Default,
 		}
 		if len(p.ask.Want) > 0 {
 			_ = json.Unmarshal(p.ask.Want, &i.Want) // checked when it was applied

@@ -63,7 +63,7 @@ func (r *run) resumable(w *wishes) early {
 	if changes {
 		r.add(said(w.change(), nil))
 	}
-	r.armExpiries()
+	r.armExpiries(w.expire)
 	if was == checkpoint.StatusInterrupted && !changes && !r.journal.posts && m.waitsOnly() && len(r.overdue()) == 0 {
 		return early{rep, r.rested(rep)} // everything that waits still does
 	}
@@ -114,6 +114,14 @@ func (r *run) armDelays() {
 func (r *run) admits(w *wishes) error {
 	if err := r.standsAt(w.from); err != nil {
 		return err
+	}
+	for _, id := range w.expire {
+		switch p := r.m.waits[id]; {
+		case p == nil:
+			return fmt.Errorf("%w: Expire of %q: no such question waits: Open tells which do", ErrNotAwaited, id)
+		case p.ask.Until.IsZero():
+			return fmt.Errorf("%w: Expire of %q: it never expires: Answer it, or Skip it", ErrNotAwaited, id)
+		}
 	}
 	return w.fits(&r.m.told)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A RunOption is one more wish of a call that runs something: [From], [Settings], [Labels],
-// [Correlation], [Drain], [Manual], [OrStart] or [Message]; or of one that changes a run and runs
+// A RunOption is one more wish of a call that runs something: [From], [Expire], [Settings],
+// [Labels], [Correlation], [Drain], [Manual], [OrStart] or [Message]; or of one that changes a run and runs
 // nothing: [Author] and [Because].
 // Each may be given once. A call refuses a bad one, with an [*OptionError], a [*SecretError] or
 // a [*LimitError], before anything happens. The zero
@@ -32,6 +32,20 @@ func From(c checkpoint.Cursor) RunOption {
 			return &OptionError{"From", "is for Resume, Continue and Note only"}
 		}
 		w.from = &c
+		return nil
+	}}
+}
+
+// Expire lets Resume and Continue end these questions as if their time were over, whatever the clock
+// says: with their default, or with dag.ErrExpired. It is for who keeps time himself, since the
+// clock was set back or for a reason of his own. [ErrNotAwaited] if one of them does not wait, or
+// never expires; then nothing has changed. A question that has its answer keeps it.
+func Expire(interrupts ...string) RunOption {
+	return RunOption{"Expire", func(w *wishes) error {
+		if w.how != modeResume && w.how != modeContinue {
+			return &OptionError{"Expire", "is for Resume and Continue only"}
+		}
+		w.expire = interrupts
 		return nil
 	}}
 }
@@ -164,7 +178,8 @@ type wishes struct {
 	limits Limits
 
 	from        *checkpoint.Cursor
-	sets        bool // Settings were given
+	expire      []string // questions
+	sets        bool     // Settings were given
 	settings    json.RawMessage
 	author      string
 	labels      map[string]string

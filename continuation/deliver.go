@@ -32,13 +32,14 @@ const (
 
 // deliveryLabel is the label of runs whose follow-up is owed, and deliveryNote the name of notes.
 const (
-	deliveryLabel = "pawl.delivery"
+	deliveryLabel = "pawl.own.delivery"
 	deliveryName  = "continuation.delivery"
 )
 
 // Owed adds to the labels of a run that its follow-up is owed: give them to dispatcher.Labels when
-// it is begun. Of a run without it nothing is ever delivered, whatever Options say later. Forks have
-// the labels of their origin, so that the end of each is a follow-up of its own.
+// it is begun. Of a run without it nothing is ever delivered, whatever Options say later. Forks, which
+// try something out, don't inherit that: to one whose end is to be told as well give Owed in the
+// Labels of dispatcher.ForkOptions.
 func Owed(labels map[string]string) map[string]string {
 	all := maps.Clone(labels)
 	if all == nil {
@@ -125,12 +126,15 @@ func (h *history) tries() (n int) {
 	return n
 }
 
-// retryAt reports whether the delivery is to be tried, and from which instant on.
+// retryAt reports whether the delivery is to be tried, and from which instant on: at once if the
+// clock was set back behind its failure.
 func (h *history) retryAt(r *Runtime) (at time.Time, again bool) {
 	d := h.delivery()
 	switch {
 	case !h.ended() || h.info.Owner != "" || r.options.Deliverer == nil:
 		return at, false
+	case d.Status == DeliveryFailed && !d.Final && r.options.Now().Before(d.at):
+		return at, true
 	case d.Status == DeliveryFailed && !d.Final:
 		return d.at.Add(r.options.Redeliver), true
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -243,4 +244,52 @@ func TestADelivererThatPanics(t *testing.T) {
 		_ = p.rt.Serve(ctx, nil)
 		p.follows(continuation.FollowUp{Status: continuation.Delivered, Tries: 2})
 	})
+}
+
+// A fork tries something out: its end is nobody's follow-up, unless it is given one of its own.
+func TestForksOweNothing(t *testing.T) {
+	var man postman
+	p := finished(t, &memory.Store{}, continuation.Options{Deliverer: &man})
+	_, err := p.d.Fork(t.Context(), run, "0", dispatcher.ForkOptions[Talk]{Into: []string{"tries"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.d.Fork(t.Context(), run, "0", dispatcher.ForkOptions[Talk]{Into: []string{"tells"}, Labels: continuation.Owed(nil)}); err != nil {
+		t.Fatal(err)
+	}
+	for i, fork := range []string{"tries", "tells"} {
+		if _, err := p.d.Run(t.Context(), fork, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		trigger := reply(string(rune('a'+i)), "hello")
+		trigger.Run = fork
+		if _, err := p.rt.Trigger(t.Context(), trigger); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs, err := p.rt.Deliver(t.Context())
+	if slices.Sort(runs); err != nil || !slices.Equal(runs, []string{run, "tells"}) {
+		t.Errorf("delivered %q, %v", runs, err)
+	}
+	if v := p.only("tries"); v.Delivery != continuation.NotApplicable {
+		t.Errorf("the delivery of a fork is %s", v.Delivery)
+	}
+}
+
+// A clock that was set back does not keep a delivery from being tried again.
+func TestClockSetBackDelaysNoDelivery(t *testing.T) {
+	var jump atomic.Int64
+	fails := true
+	man := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) {
+		if fails {
+			return "", errWeather
+		}
+		return continuation.Delivered, nil
+	}}
+	p := finished(t, &memory.Store{}, continuation.Options{Deliverer: &man, Now: wall(&jump)})
+	p.delivers(continuation.DeliveryPending)
+	fails = false
+	p.delivers(continuation.DeliveryPending) // a minute has to pass
+	jump.Store(-int64(year))
+	p.delivers(continuation.Delivered)
 }

@@ -3,8 +3,10 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -22,6 +24,9 @@ type ForkOptions[S any] struct {
 	Edit func(*S)
 	// Effects says what effects do in the forks. Zero means [ReuseOrRefuse].
 	Effects EffectsOfFork
+	// Labels are those of the forks, as [Labels] takes them. Nil means those of the run, but for
+	// keys that begin with "pawl.own.", which say something of that one run alone.
+	Labels map[string]string
 	// Reason is kept in the logs of the forks. It has at most 1024 bytes. Empty means that
 	// nobody says why.
 	Reason string
@@ -34,8 +39,8 @@ type ForkOptions[S any] struct {
 //
 // A fork is Pending and goes on, when it is run, from where the run stood then: what had finished
 // is not run again, also in a superstep that was open. What was under way begins anew: nothing
-// that waits or failed is inherited, no attempts, approvals, answers or posts. Labels,
-// correlation, settings and the turn are. Its keys are its own.
+// that waits or failed is inherited, no attempts, approvals, answers or posts. Labels (see
+// [ForkOptions]), correlation, settings and the turn are. Its keys are its own.
 //
 // By [ForkOptions].Effects a fork tries something out. An effect ([dag.Effect]) that the run did
 // behind the checkpoint, in the same visit, under the same key and with the same input, returns in
@@ -52,7 +57,7 @@ type ForkOptions[S any] struct {
 // checkpoint.ErrUnsupported if it can't fork. An error means that there is no fork, unless it is
 // ErrCommitUnknown.
 func (d *Dispatcher[S]) Fork(ctx context.Context, run, address string, o ForkOptions[S], options ...RunOption) ([]string, error) {
-	w := forkWish{into: o.Into, n: o.N, edit: erase(o.Edit), state: reflect.TypeFor[*S](), how: o.Effects, reason: o.Reason}
+	w := forkWish{into: o.Into, n: o.N, edit: erase(o.Edit), state: reflect.TypeFor[*S](), how: o.Effects, labels: o.Labels, reason: o.Reason}
 	return d.inside().fork(ctx, run, address, w, options)
 }
 
@@ -63,9 +68,23 @@ type forkWish struct {
 	edit   func(any)
 	state  reflect.Type // what edit writes to
 	how    EffectsOfFork
+	labels map[string]string
 	reason string
 	by     string
 }
+
+// labelled are the labels of the forks of a run that has these.
+func (w *forkWish) labelled(run map[string]string) map[string]string {
+	if w.labels != nil {
+		return maps.Clone(w.labels)
+	}
+	own := maps.Clone(run)
+	maps.DeleteFunc(own, func(key, _ string) bool { return strings.HasPrefix(key, ownLabel) })
+	return own
+}
+
+// ownLabel begins the keys of labels that forks don't inherit.
+const ownLabel = "pawl.own."
 
 // mostForks is how many runs one call may make: they become durable together, and a badgerstore
 // with its zero Options can write so many in one transaction if they have few labels.
@@ -115,6 +134,9 @@ func (c *core) fork(ctx context.Context, id, address string, w forkWish, options
 	if err == nil {
 		ids, err = w.ids()
 	}
+	if err == nil {
+		err = Labels(w.labels).wish(&wishes{})
+	}
 	if err != nil {
 		return nil, c.refuse(id, err)
 	}
@@ -151,7 +173,7 @@ func (c *core) forked(ctx context.Context, id string, at uint64, w *forkWish) (f
 		return f, nil, err
 	}
 	o := &checkpoint.Opening{
-		Graph: m.plan.Name, Digest: m.plan.Digest, Labels: m.told.labels, Correlation: m.told.correlation,
+		Graph: m.plan.Name, Digest: m.plan.Digest, Labels: w.labelled(m.told.labels), Correlation: m.told.correlation,
 		Lineage: m.lineage,
 	}
 	if m.told.settings != nil {

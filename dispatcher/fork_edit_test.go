@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -142,5 +143,41 @@ func TestAbandonedCheckpointsAreMarked(t *testing.T) {
 	}
 	if then, err := d.State(t.Context(), run); err != nil || then.Superstep != 2 {
 		t.Errorf("the run is of superstep %d, %v", then.Superstep, err)
+	}
+}
+
+// Forks have the labels of the run, but for those that are its own, or those that they are given;
+// bad ones make no fork.
+func TestForkLabels(t *testing.T) {
+	t.Parallel()
+	var store memory.Store
+	var w witness
+	d := process(t, asking(t, &w, closedChan()), &store, dispatcher.Options{})
+	labels := map[string]string{"team": "red", "pawl.own.debt": "much"}
+	if _, err := d.Run(t.Context(), run, nil, dispatcher.Labels(labels)); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ given, want map[string]string }{
+		{nil, map[string]string{"team": "red"}},
+		{map[string]string{}, nil},
+		{map[string]string{"try": "1", "pawl.own.debt": "little"}, map[string]string{"try": "1", "pawl.own.debt": "little"}},
+	} {
+		ids, err := d.Fork(t.Context(), run, "", dispatcher.ForkOptions[Tale]{Labels: c.given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := d.State(t.Context(), ids[0])
+		info, ierr := store.Stat(t.Context(), ids[0])
+		if err != nil || ierr != nil || !maps.Equal(info.Labels, c.want) || !maps.Equal(res.Labels, c.want) {
+			t.Errorf("a fork with %v has %v and %v, want %v; %v, %v", c.given, info.Labels, res.Labels, c.want, err, ierr)
+		}
+	}
+	var option *dispatcher.OptionError
+	bad := dispatcher.ForkOptions[Tale]{Into: []string{"bad"}, Labels: map[string]string{"": "empty"}}
+	if _, err := d.Fork(t.Context(), run, "", bad); !errors.As(err, &option) {
+		t.Errorf("a bad label: %v", err)
+	}
+	if _, err := store.Stat(t.Context(), "bad"); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("a fork with a bad label: %v", err)
 	}
 }

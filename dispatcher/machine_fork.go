@@ -79,6 +79,7 @@ func beginning(o *checkpoint.Opening, base, shelf []byte) (*frozenMachine, error
 	if err != nil {
 		return nil, err
 	}
+	z.Labels = o.Labels
 	z.Lineage = append(slices.Clip(o.Lineage), ancestor{Run: o.Origin.Run, Seq: o.Origin.Seq})
 	if how == Live {
 		return z, nil

@@ -25,8 +25,8 @@ func wall(jump *atomic.Int64) func() time.Time {
 }
 
 // The wall clock jumps between any two things that happen to a wait, by a year either way and by a
-// nanosecond back. Nothing fires twice, and when the clock has come to the instant after all, every
-// wait has ended.
+// nanosecond back. Nothing fires twice; and no wait lasts longer for a process that serves it than
+// it was to, though the clock says that it is a year too early.
 func TestClockJumpsEndNoWaitTwice(t *testing.T) {
 	waits := map[string]continuation.Wait{
 		"reply":     {Within: time.Hour},
@@ -57,7 +57,7 @@ func jumps(t *testing.T, w continuation.Wait, seed uint64) {
 		return says(ctx, s, r)
 	})
 	store := freshStore()
-	o := continuation.Options{Now: wall(&jump), Recheck: 30 * 24 * time.Hour}
+	o := continuation.Options{Now: wall(&jump)}
 	p := begin(t, g, store, o)
 	p.waits(run)
 	for step := range 12 {
@@ -83,10 +83,12 @@ func jumps(t *testing.T, w continuation.Wait, seed uint64) {
 		}
 	}
 	stop := p.serves(t.Context())
-	for v := p.only(run); !v.Status.Terminal(); v = p.only(run) { // levels expire one after the other
-		time.Sleep(max(v.Until.Sub(o.Now()), 0) + o.Recheck)
+	for range 3 { // levels at most, which expire one after the other
 		synctest.Wait()
+		jump.Add(int64([]time.Duration{0, -year, -1}[random.IntN(3)]))
+		time.Sleep(time.Hour)
 	}
+	synctest.Wait()
 	stop()
 	asked, ended := 0, 0
 	for _, k := range p.kinds(run) {
@@ -114,4 +116,51 @@ func refusal(err error) bool {
 	var rest *dispatcher.Rest
 	return errors.Is(err, dag.ErrExpired) || errors.Is(err, continuation.ErrTerminal) || errors.Is(err, continuation.ErrTaken) ||
 		errors.As(err, &mismatch) || errors.As(err, &rest)
+}
+
+// The clock is set back by a year behind a wait, whose log may be trimmed. The process that serves it
+// ends it when it has waited for as long as it was to, and not before; triggers hear the same.
+func TestClockSetBackEndsAWaitInTime(t *testing.T) {
+	for _, trimmed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var jump atomic.Int64
+			p := begin(t, waiting(t, continuation.Wait{Within: time.Hour}, dag.Policy{}, says), freshStore(), continuation.Options{Now: wall(&jump)})
+			p.waits(run)
+			if trimmed {
+				if err := p.d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			jump.Store(-int64(year))
+			stop := p.serves(t.Context())
+			time.Sleep(time.Hour - 1)
+			synctest.Wait()
+			p.stands(run, continuation.StatusPending, "")
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			stop()
+			p.stands(run, continuation.StatusExpired, continuation.Expired)
+			if _, err := p.rt.Trigger(t.Context(), reply("late", "hello")); !errors.Is(err, continuation.ErrTerminal) {
+				t.Errorf("a trigger behind it: %v", err)
+			}
+		})
+	}
+}
+
+// A trigger that comes before the next sweep is as late as the sweep would find it.
+func TestClockSetBackMakesTriggersLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var jump atomic.Int64
+		p := begin(t, waiting(t, continuation.Wait{Within: time.Hour}, dag.Policy{}, says), freshStore(), continuation.Options{Now: wall(&jump)})
+		p.waits(run)
+		if runs, err := p.rt.Sweep(t.Context()); err != nil || len(runs) > 0 {
+			t.Fatalf("swept %v, %v", runs, err)
+		}
+		jump.Store(-int64(year))
+		time.Sleep(time.Hour)
+		if _, err := p.rt.Trigger(t.Context(), reply("late", "hello")); !errors.Is(err, dag.ErrExpired) {
+			t.Errorf("a trigger after an hour: %v", err)
+		}
+		p.stands(run, continuation.StatusExpired, continuation.Expired)
+	})
 }

@@ -87,7 +87,8 @@ func (w *wait) expects(kind Kind, key string) bool {
 
 // admits says why a trigger can't end the wait, nil if it can.
 func (r *Runtime) admits(w *wait, t *Trigger) (*alternative, error) {
-	a, now := w.last(), r.options.Now()
+	a := w.last()
+	now := r.now(a)
 	if status, reason, _, _ := w.stands(); status.Terminal() {
 		return nil, &TerminalError{w.id, w.h.run, status, reason}
 	}

@@ -38,7 +38,7 @@ func (r *Runtime) resume(ctx context.Context, run string, how reach) error {
 			return r.cancel(ctx, run, Stopping{ApprovalDenied, w.why, w.by})
 		}
 		posted := how == ifPosted && (!h.ended() || h.end.kind == checkpoint.Completed)
-		if how == onlyDenial || h.info.Head == before || !posted && !h.wants(r) {
+		if how == onlyDenial || h.info.Head == before || !posted && !r.wants(h) {
 			return nil
 		}
 		before, how = h.info.Head, ifWanted
@@ -79,12 +79,23 @@ func (r *Runtime) atWork(ctx context.Context, run string) bool {
 	return err != nil || info.Owner != "" && info.Status == checkpoint.StatusRunning
 }
 
-// bring calls the dispatcher. When ctx ends the run is left running, and not cancelled.
+// bring calls the dispatcher. What is overdue ends, whatever the
+// dispatcher's clock says. When ctx ends the run is left running, and not cancelled.
 func (r *Runtime) bring(ctx context.Context, h *history) error {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(dispatcher.ErrDrain) })()
-	_, err := r.d.Continue(inner, h.run, dispatcher.From(checkpoint.Cursor{Run: h.run, Seq: h.info.Head.Seq}))
+	options := []dispatcher.RunOption{dispatcher.From(checkpoint.Cursor{Run: h.run, Seq: h.info.Head.Seq})}
+	var over []string
+	for _, w := range h.open {
+		if w.pends() && r.overdue(w.last()) {
+			over = append(over, w.last().id)
+		}
+	}
+	if len(over) > 0 {
+		options = append(options, dispatcher.Expire(over...))
+	}
+	_, err := r.d.Continue(inner, h.run, options...)
 	return err
 }
 
@@ -102,8 +113,7 @@ func (h *history) denied() *wait {
 }
 
 // wants reports whether there is something to go on with.
-func (h *history) wants(r *Runtime) bool {
-	now := r.options.Now()
+func (r *Runtime) wants(h *history) bool {
 	for _, w := range h.open {
 		if status, _, _, _ := w.stands(); status.Terminal() {
 			continue
@@ -111,7 +121,7 @@ func (h *history) wants(r *Runtime) bool {
 		switch a := w.last(); {
 		case a.ended && w.failures+w.lapses < a.q.MaxFailures, w.again():
 			return true
-		case !a.ended && a.over(now):
+		case !a.ended && r.overdue(a):
 			return true
 		}
 	}

@@ -58,6 +58,7 @@ type Runtime struct {
 
 	mu    sync.Mutex
 	cache map[string]*history // by run, as its log was at info.Head
+	seen  map[string]moment   // by interrupt: since when Sweep knows that it waits
 }
 
 // New makes a runtime of the runs of a dispatcher. It returns an [*ArgumentError] if the dispatcher
@@ -217,7 +218,7 @@ func (r *Runtime) behindTrim(ctx context.Context, h *history) error {
 		if !ok || i.Kind != dispatcher.KindAsked || known {
 			continue
 		}
-		w := &wait{h: h, id: i.ID, path: i.Path, name: q.Name, asks: []*ask{{id: i.ID, q: q, until: i.Until}}}
+		w := &wait{h: h, id: i.ID, path: i.Path, name: q.Name, asks: []*ask{{id: i.ID, q: q, until: i.Until, within: i.Wait}}}
 		h.waits, h.open = append(h.waits, w), append(h.open, w)
 	}
 	return nil

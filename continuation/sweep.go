@@ -14,9 +14,13 @@ import (
 
 // live are the runs in which a wait may have something to come.
 func (r *Runtime) live(ctx context.Context) (histories, error) {
-	return r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Status: []checkpoint.Status{
+	all, err := r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Status: []checkpoint.Status{
 		checkpoint.StatusInterrupted, checkpoint.StatusRunning, checkpoint.StatusFailed,
 	}})
+	if err == nil {
+		r.see(all)
+	}
+	return all, err
 }
 
 // Sweep goes on with every run of which a wait is due: it has expired, or its timer wakes; and it
@@ -34,7 +38,7 @@ func (r *Runtime) Sweep(ctx context.Context) ([]string, error) {
 		if err := r.approve(ctx, h); err != nil {
 			return true, err
 		}
-		return h.due(r.options.Now()) && h.info.Owner == "", nil
+		return r.due(h) && h.info.Owner == "", nil
 	})
 }
 
@@ -53,7 +57,7 @@ func (r *Runtime) Recover(ctx context.Context) ([]string, error) {
 				return false, &AttemptsError{w.id, h.run, w.last().q.MaxFailures}
 			}
 		}
-		if h.denied() != nil || !h.due(r.options.Now()) && h.wants(r) {
+		if h.denied() != nil || !r.due(h) && r.wants(h) {
 			return true, nil
 		}
 		return r.posted(ctx, h)
@@ -95,8 +99,8 @@ func (r *Runtime) each(ctx context.Context, how reach, pick func(*history) (bool
 }
 
 // due reports whether the instant of a wait has come.
-func (h *history) due(now time.Time) bool {
-	return slices.ContainsFunc(h.open, func(w *wait) bool { return w.pends() && w.last().over(now) })
+func (r *Runtime) due(h *history) bool {
+	return slices.ContainsFunc(h.open, func(w *wait) bool { return w.pends() && r.overdue(w.last()) })
 }
 
 // pends reports whether the wait has no trigger and no end.
@@ -105,7 +109,7 @@ func (w *wait) pends() bool { return w.closed == "" && !w.last().ended && w.h.en
 // approve approves what is safe to approve.
 func (r *Runtime) approve(ctx context.Context, h *history) error {
 	for _, w := range h.open {
-		if !w.pends() || w.last().over(r.options.Now()) {
+		if !w.pends() || r.overdue(w.last()) {
 			continue
 		}
 		for _, of := range w.last().q.Of {
@@ -135,7 +139,7 @@ func (r *Runtime) approve(ctx context.Context, h *history) error {
 // and told to failed, which may be nil: each delivery that fails as a [*DeliveryError].
 func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {
 	for {
-		began := r.options.Now()
+		began := r.moment()
 		_, swept := r.Sweep(ctx)
 		_, recovered := r.Recover(ctx)
 		_, undelivered, delivered := r.deliver(ctx)
@@ -167,25 +171,26 @@ func (r *Runtime) Look() { r.stir() }
 
 // next is how long nothing is due. What was due when a round began has had its turn: if it could
 // not be gone on with it waits for Options.Recheck.
-func (r *Runtime) next(ctx context.Context, began time.Time) (time.Duration, error) {
-	wait, now := r.options.Recheck, r.options.Now()
-	due := func(at time.Time) {
+func (r *Runtime) next(ctx context.Context, began moment) (time.Duration, error) {
+	wait := r.options.Recheck
+	due := func(at, began, now time.Time) {
 		if at.After(began) {
 			wait = min(wait, max(at.Sub(now), 0))
 		}
 	}
 	all, err := r.live(ctx)
+	now := r.moment()
 	for _, h := range all {
 		for _, w := range h.open {
-			if w.pends() {
-				due(w.last().until)
+			if a := w.last(); w.pends() {
+				due(a.until, r.on(a, began), r.on(a, now))
 			}
 		}
 	}
 	owed, oerr := r.owed(ctx)
 	for _, h := range owed {
 		if at, again := h.retryAt(r); again {
-			due(at)
+			due(at, began.wall, now.wall)
 		}
 	}
 	return wait, errors.Join(err, oerr)

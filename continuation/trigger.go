@@ -212,7 +212,7 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 	of, err := r.admits(w, t)
 	a := w.last()
 	var expired *ExpiredError
-	if errors.As(err, &expired) && a.over(r.options.Now()) {
+	if errors.As(err, &expired) && r.overdue(a) {
 		return false, r.expired(ctx, w, expired)
 	}
 	if err != nil {
@@ -285,7 +285,7 @@ func (r *Runtime) expired(ctx context.Context, w *wait, late *ExpiredError) erro
 
 // fire has a timer wake whose instant has come, if that is what a trigger asks for.
 func (r *Runtime) fire(ctx context.Context, w *wait, t *Trigger) (out Outcome, fired bool, err error) {
-	if a := w.last(); t.Kind != KindTimer || !w.expects(KindTimer, t.Key) || !w.pends() || !a.over(r.options.Now()) {
+	if a := w.last(); t.Kind != KindTimer || !w.expects(KindTimer, t.Key) || !w.pends() || !r.overdue(a) {
 		return Outcome{}, false, nil
 	}
 	if err := r.goOn(ctx, w.h.run); err != nil {

@@ -64,8 +64,14 @@ func say(v any) string {
 func content(r *Record) string {
 	c := r.Clone()
 	c.plain()
-	c.ID, c.CreatedBy, c.CreatedAt = "", Author{}, 0
-	c.Version, c.ContentHash, c.ParentCRHash, c.MergedCRHash, c.MerkleRoot = "", "", "", "", ""
-	c.LastModifiedBy, c.LastModifiedAt = Author{}, 0
+	c.identify(&Record{})
 	return say(c)
+}
+
+// identify has a record say that it is the version of the record that another one is.
+func (r *Record) identify(as *Record) {
+	r.ID, r.Version, r.ContentHash = as.ID, as.Version, as.ContentHash
+	r.ParentCRHash, r.MergedCRHash, r.MerkleRoot = as.ParentCRHash, as.MergedCRHash, as.MerkleRoot
+	r.CreatedBy, r.CreatedAt = as.CreatedBy, as.CreatedAt
+	r.LastModifiedBy, r.LastModifiedAt = as.LastModifiedBy, as.LastModifiedAt
 }

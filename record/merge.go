@@ -116,14 +116,14 @@ type merger struct {
 
 func (m *merger) records(base, a, b *Record) *Record {
 	out := a.Clone()
-	same := func(x, y *Record) bool { return content(x) == content(y) }
-	switch {
-	case same(b, base) || same(a, b):
+	was, x, y := content(base), content(a), content(b)
+	if x == was && y != was {
+		out = b.Clone()
+		out.identify(a)
+	}
+	out.ToolEffects = m.effects(base.ToolEffects, a.ToolEffects, b.ToolEffects)
+	if x == was || y == was || x == y {
 		return out
-	case same(a, base):
-		taken := b.Clone()
-		taken.ID, taken.CreatedBy, taken.CreatedAt = a.ID, a.CreatedBy, a.CreatedAt
-		return taken
 	}
 	out.Source = either(m, "source", "source", base.Source, a.Source, b.Source, later)
 	m.task(&out.Task, &base.Task, &a.Task, &b.Task)
@@ -135,7 +135,6 @@ func (m *merger) records(base, a, b *Record) *Record {
 	out.Blockers = items(m, "blockers", base.Blockers, a.Blockers, b.Blockers, over(func(b Blocker) bool { return b.Resolved }), nil)
 	out.ResumePoints = items(m, "resumePoints", base.ResumePoints, a.ResumePoints, b.ResumePoints,
 		over(func(p ResumePoint) bool { return p.ApprovalStatus != ApprovalPending }), nil)
-	out.ToolEffects = m.effects(base.ToolEffects, a.ToolEffects, b.ToolEffects)
 	out.Invariants = items(m, "invariants", base.Invariants, a.Invariants, b.Invariants, nil, nil)
 	out.Metadata.Tags = union(base.Metadata.Tags, a.Metadata.Tags, b.Metadata.Tags)
 	out.Metadata.Priority = either(m, "metadata", "priority", base.Metadata.Priority, a.Metadata.Priority, b.Metadata.Priority, nil)
@@ -283,27 +282,19 @@ func withVariants(d, other *Decision) {
 	d.Variants = slices.DeleteFunc(all, func(v Variant) bool { return say(v) == say(d.variant()) })
 }
 
-// effects merges effects: none is dropped, and what is known of one beats that it is in doubt.
+// effects merges effects: none is dropped, and what is known of one beats that it is in doubt, unless
+// it was not done and has begun again.
 func (m *merger) effects(base, a, b []ToolEffect) []ToolEffect {
 	out := []ToolEffect{}
 	var others []ToolEffect
 	for _, id := range order(base, a, b) {
 		was, x, y := find(base, id), find(a, id), find(b, id)
-		known := cmp.Or(x, y, was)
 		if x == nil || y == nil || say(x) == say(y) {
-			out = append(out, *known)
+			out = append(out, *cmp.Or(x, y, was))
 			continue
 		}
-		if e, settled := over(func(e ToolEffect) bool { return e.Status != EffectInDoubt })(*x, *y); settled {
-			out = append(out, e)
-			continue
-		}
-		if was != nil && say(x) == say(was) {
-			out = append(out, *y)
-			continue
-		}
-		if was != nil && say(y) == say(was) {
-			out = append(out, *x)
+		if e, settled := toldOf(was, x, y); settled {
+			out = append(out, *e)
 			continue
 		}
 		m.conflicts = append(m.conflicts, Conflict{"toolEffects", id, "", json.RawMessage(say(x)), json.RawMessage(say(y))})
@@ -315,6 +306,19 @@ func (m *merger) effects(base, a, b []ToolEffect) []ToolEffect {
 		}
 	}
 	return append(out, others...)
+}
+
+// toldOf settles what is told of an effect of which two records tell otherwise: the one that has changed
+// is right, unless it takes back that the effect has happened; then the one that knows more.
+func toldOf(was, x, y *ToolEffect) (*ToolEffect, bool) {
+	happened := func(e *ToolEffect) bool { return e.Status != EffectNotDone && e.Status != EffectInDoubt }
+	switch {
+	case was != nil && say(x) == say(was) && (happened(y) || !happened(x)):
+		return y, true
+	case was != nil && say(y) == say(was) && (happened(x) || !happened(y)):
+		return x, true
+	}
+	return over(func(e *ToolEffect) bool { return e.Status != EffectInDoubt })(x, y)
 }
 
 // short is a name for a value, made of its content.

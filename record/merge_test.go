@@ -246,6 +246,58 @@ func some(draw func(n int) int) *record.Record {
 	return x
 }
 
+// An effect is never dropped, nor said not to have happened after all, also if only one of the two
+// records has changed, or the other one nothing but this; that one has begun again counts.
+func TestMergeDropsNoEffect(t *testing.T) {
+	with := func(goal string, status ...record.EffectStatus) *record.Record {
+		r := &record.Record{Task: record.Task{Goal: goal}}
+		for _, s := range status {
+			r.ToolEffects = append(r.ToolEffects, record.ToolEffect{ID: "e", Status: s})
+		}
+		return r
+	}
+	for _, goal := range []string{"walk", "run"} {
+		for name, of := range map[string]struct {
+			was, now []record.EffectStatus
+			want     []record.EffectStatus
+		}{
+			"it is dropped":            {[]record.EffectStatus{"done"}, nil, []record.EffectStatus{"done"}},
+			"it is said to be undone":  {[]record.EffectStatus{"done"}, []record.EffectStatus{"not-done"}, []record.EffectStatus{"done", "not-done"}},
+			"it is doubted":            {[]record.EffectStatus{"lost"}, []record.EffectStatus{"in-doubt"}, []record.EffectStatus{"lost"}},
+			"it is begun again":        {[]record.EffectStatus{"not-done"}, []record.EffectStatus{"in-doubt"}, []record.EffectStatus{"in-doubt"}},
+			"it is found out about":    {[]record.EffectStatus{"in-doubt"}, []record.EffectStatus{"not-done"}, []record.EffectStatus{"not-done"}},
+			"it happens after a while": {[]record.EffectStatus{"not-done"}, []record.EffectStatus{"done"}, []record.EffectStatus{"done"}},
+		} {
+			base, a, b := with("walk", of.was...), with(goal, of.was...), with("walk", of.now...)
+			for _, s := range []record.Strategy{record.PreferA, record.PreferB} {
+				ab, _, err := record.Merge(base, a, b, s)
+				done(t, err)
+				ba, _, err := record.Merge(base, b, a, s)
+				done(t, err)
+				for _, m := range []*record.Record{ab, ba} {
+					got := ids(m.ToolEffects, func(e record.ToolEffect) string { return string(e.Status) })
+					slices.Sort(got)
+					same(t, name+", "+goal, got, of.want)
+				}
+			}
+		}
+	}
+}
+
+// What is merged says that it is the version of the record that a is, whatever is taken of b.
+func TestMergeHasTheIdentityOfA(t *testing.T) {
+	one := func(id, goal string) *record.Record {
+		r := draft(id)
+		r.Task.Goal, r.ParentCRHash, r.LastModifiedBy = goal, strings.Repeat(id, 64), record.Author{Type: dag.Agent, ID: id}
+		return r
+	}
+	for _, goal := range []string{"walk", "run"} {
+		m, _, err := record.Merge(one("0", "walk"), one("a", goal), one("b", "swim"), record.PreferA)
+		done(t, err)
+		same(t, goal, []string{m.ID, m.ParentCRHash[:1], m.LastModifiedBy.ID}, []string{"a", "a", "a"})
+	}
+}
+
 // The laws of merging, over generated records: what was not changed is not touched, the two can
 // be exchanged with the strategy, no effect is lost, nothing that is over comes to be open again,
 // conflicts are the same whoever is preferred, and what comes of it is a record.
@@ -279,22 +331,32 @@ func laws(t *testing.T, name string, o, a, b *record.Record, strangers bool) {
 	}
 	equal := func(what string, got, want *record.Record) {
 		t.Helper()
+		want = want.Clone()
+		want.ToolEffects = got.ToolEffects // of which there may be more
 		if changes, err := record.Diff(want, got); err != nil || len(changes) > 0 {
 			t.Errorf("%s: %s: %v, %v", name, what, changes, err)
 		}
 	}
 	equal("with itself", merge(o, a, a, record.Manual), a)
 	if o != nil {
-		equal("with its ancestor", merge(o, a, o, record.Manual), a)
-		equal("of its ancestor", merge(o, o, a, record.Manual), a)
+		equal("with its ancestor", merge(o, a, o, record.PreferA), a)
+		equal("of its ancestor", merge(o, o, a, record.PreferB), a)
 	}
-	for _, x := range []*record.Record{a, b} {
+	for _, x := range []*record.Record{o, a, b} {
+		if x == nil {
+			continue
+		}
 		for _, e := range x.ToolEffects {
-			if e.Status != record.EffectInDoubt && (o == nil || !told(o, e)) && !told(ab, e) {
+			if x != o && e.Status != record.EffectInDoubt && (o == nil || !told(o, e)) && !told(ab, e) {
 				t.Errorf("%s: the effect %s is lost in %s", name, show(e), show(ab.ToolEffects))
 			}
 			if !slices.ContainsFunc(ab.ToolEffects, func(m record.ToolEffect) bool { return m.ID == e.ID }) {
 				t.Errorf("%s: nothing is told of effect %s", name, e.ID)
+			}
+			if x != o && e.Status == record.EffectDone && !slices.ContainsFunc(ab.ToolEffects, func(m record.ToolEffect) bool {
+				return m.Status == record.EffectDone && (m.ID == e.ID || strings.HasPrefix(m.ID, e.ID+"~"))
+			}) {
+				t.Errorf("%s: effect %s has not happened any more", name, e.ID)
 			}
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -226,11 +225,24 @@ func exact(number string) bool {
 	if err != nil || math.IsInf(f, 0) {
 		return false
 	}
-	if f == 0 {
-		mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
-		return !strings.ContainsAny(mantissa, "123456789")
+	digits, power := decimal(number)
+	shown, by := decimal(strconv.FormatFloat(f, 'e', -1, 64))
+	return digits == shown && power == by
+}
+
+// decimal is what equal decimal numbers have in common, the sign apart: their digits without the zeros
+// at both ends, and the power of ten behind the last one. It takes no longer than it takes to read.
+func decimal(number string) (digits string, power int) {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
+	power, err := strconv.Atoi(cmp.Or(exponent, "0"))
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits = strings.TrimLeft(whole+fraction, "0")
+	power -= len(fraction)
+	power += len(digits)
+	digits = strings.TrimRight(digits, "0")
+	power -= len(digits)
+	if digits == "" || err != nil { // of a power as large as that a double has nothing but 0
+		power = 0
 	}
-	want, ok := new(big.Rat).SetString(number)
-	shown, also := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, 64))
-	return ok && also && want.Cmp(shown) == 0
+	return digits, power
 }

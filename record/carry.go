@@ -13,30 +13,30 @@ import (
 // is weakened by way of another record. base is what both have gone on from, nil if nothing is.
 func carried(base, was, next *Record, by Author) error {
 	base, was, next = cloned(base), cloned(was), cloned(next)
+	questions := index(next.QuestionsForUser)
 	for i := range was.QuestionsForUser {
 		q := &was.QuestionsForUser[i]
-		now := find(next.QuestionsForUser, q.ID)
+		now := questions[q.ID]
 		if admits(q.RequiredAuthority, by) || now != nil && q.becomes(now) {
 			continue
 		}
 		return was.refuse(fmt.Sprintf("question %q", q.ID), ErrAuthority,
 			"%s may not bring in what the other record says of it: it needs a %s", by, q.RequiredAuthority)
 	}
+	points := index(next.ResumePoints)
 	for i := range was.ResumePoints {
-		if find(next.ResumePoints, was.ResumePoints[i].ID) == nil {
-			p := &was.ResumePoints[i]
-			if !admits(p.RequiredAuthority, by) {
-				return was.refuse(fmt.Sprintf("resume point %q", p.ID), ErrAuthority, "%s may not take it away: it needs a %s", by, p.RequiredAuthority)
-			}
+		if p := &was.ResumePoints[i]; points[p.ID] == nil && !admits(p.RequiredAuthority, by) {
+			return was.refuse(fmt.Sprintf("resume point %q", p.ID), ErrAuthority, "%s may not take it away: it needs a %s", by, p.RequiredAuthority)
 		}
 	}
 	if err := gates(was, next, by); err != nil {
 		return err
 	}
+	decisions, before := index(next.Decisions), index(base.Decisions)
 	for i := range was.Decisions {
 		d := &was.Decisions[i]
-		now := find(next.Decisions, d.ID)
-		if now != nil && d.becomes(now, find(base.Decisions, d.ID)) || slices.Contains(d.OverridableBy, by.Type) {
+		now := decisions[d.ID]
+		if now != nil && d.becomes(now, before[d.ID]) || slices.Contains(d.OverridableBy, by.Type) {
 			continue
 		}
 		return was.refuse(fmt.Sprintf("decision %q", d.ID), ErrAuthority,
@@ -47,9 +47,10 @@ func carried(base, was, next *Record, by Author) error {
 
 // gates returns an error unless each resume point of was that next has is as its gate allows.
 func gates(was, next *Record, by Author) error {
+	points := index(next.ResumePoints)
 	for i := range was.ResumePoints {
 		p := &was.ResumePoints[i]
-		now := find(next.ResumePoints, p.ID)
+		now := points[p.ID]
 		if now == nil || admits(p.RequiredAuthority, by) || p.becomes(now) {
 			continue
 		}

@@ -67,8 +67,9 @@ func (l *Ledger) Diff(ctx context.Context, a, b string) ([]Change, error) {
 }
 
 func lists[T item](section string, a, b []T) (all []Change) {
+	inA, inB := index(a), index(b)
 	for _, id := range order(a, b) {
-		x, y := find(a, id), find(b, id)
+		x, y := inA[id], inB[id]
 		if x == nil || y == nil {
 			all = append(all, Change{section, id, "", json.RawMessage(say(x)), json.RawMessage(say(y))})
 			continue

@@ -21,14 +21,15 @@ type effect struct {
 	end *checkpoint.EndedEffect // nil if nobody knows of one
 }
 
+// An effectKey tells the effects apart that may be under way at a time.
+type effectKey struct{ path, key string }
+
 // begun hears that an effect begins. One that begins again before it was known to have ended
 // has the key that it had.
 func (l *log) begun(e *checkpoint.Entry, at place) error {
-	x := l.effect(e)
+	x := l.effect[effectKey{e.Path, e.ID}]
 	if x == nil || x.end != nil && x.generation != l.generation || x.turn != l.turn {
-		x = &effect{place: at, key: e.ID, generation: l.generation}
-		x.id = keyOf(l.run, l.turn, l.generation) + e.Path + "#" + e.ID
-		l.effects = append(l.effects, x)
+		x = l.newEffect(e, at)
 	}
 	x.end, x.BegunEffect = nil, checkpoint.BegunEffect{}
 	return json.Unmarshal(e.Data, &x.BegunEffect)
@@ -36,25 +37,20 @@ func (l *log) begun(e *checkpoint.Entry, at place) error {
 
 // ended hears how an effect ended; of what it began with the log may have lost the entry.
 func (l *log) ended(e *checkpoint.Entry, at place) error {
-	x := l.effect(e)
+	x := l.effect[effectKey{e.Path, e.ID}]
 	if x == nil {
-		x = &effect{place: at, key: e.ID, generation: l.generation}
-		x.id = keyOf(l.run, l.turn, l.generation) + e.Path + "#" + e.ID
+		x = l.newEffect(e, at)
 		x.BegunEffect.At = e.At
-		l.effects = append(l.effects, x)
 	}
 	x.end = new(checkpoint.EndedEffect)
 	return json.Unmarshal(e.Data, x.end)
 }
 
-// effect is the last one of the entry's visit and key that was not abandoned, nil if there is none.
-func (l *log) effect(e *checkpoint.Entry) *effect {
-	for _, x := range slices.Backward(l.effects) {
-		if !x.abandoned && x.path == e.Path && x.key == e.ID {
-			return x
-		}
-	}
-	return nil
+func (l *log) newEffect(e *checkpoint.Entry, at place) *effect {
+	x := &effect{place: at, key: e.ID, generation: l.generation}
+	x.id = keyOf(l.run, l.turn, l.generation) + e.Path + "#" + e.ID
+	l.effects, l.effect[effectKey{e.Path, e.ID}] = append(l.effects, x), x
+	return x
 }
 
 // keyOf is what idempotency keys of a run begin with, as package dispatcher makes them: its id,

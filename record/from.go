@@ -68,7 +68,7 @@ func From(ctx context.Context, d Runs, run string, o Options) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := telling{log: l, opened: opened, info: info, o: o}
+	t := telling{log: l, opened: opened, info: info, o: o, said: map[[2]string]int{}}
 	r := t.record()
 	return r, r.Seal()
 }
@@ -101,6 +101,7 @@ type telling struct {
 	opened *dispatcher.Opened
 	info   checkpoint.Info
 	o      Options
+	said   map[[2]string]int // where what was said stands in its list, by the note's name and the id
 }
 
 func (t *telling) record() *Record {

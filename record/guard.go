@@ -15,29 +15,33 @@ func guard(was, next *Record, by Author) error {
 	if err := signed(was, next, by); err != nil {
 		return err
 	}
+	decisions := index(next.Decisions)
 	for i := range was.Decisions {
 		d := &was.Decisions[i]
-		now := find(next.Decisions, d.ID)
+		now := decisions[d.ID]
 		if now != nil && (say(now) == say(d) || d.Status == dag.Tentative && d.MadeBy == by && now.MadeBy == by) {
 			continue
 		}
 		return was.refuse(fmt.Sprintf("decision %q", d.ID), ErrAuthority, "an update does not change it: use Override")
 	}
+	questions := index(next.QuestionsForUser)
 	for i := range was.QuestionsForUser {
 		q := &was.QuestionsForUser[i]
-		if now := find(next.QuestionsForUser, q.ID); now == nil || say(now) != say(q) {
+		if now := questions[q.ID]; now == nil || say(now) != say(q) {
 			return was.refuse(fmt.Sprintf("question %q", q.ID), ErrAuthority, "an update does not change it: use Answer or Skip")
 		}
 	}
+	points := index(next.ResumePoints)
 	for i := range was.ResumePoints {
 		p := &was.ResumePoints[i]
-		if now := find(next.ResumePoints, p.ID); now == nil || say(now) != say(p) {
+		if now := points[p.ID]; now == nil || say(now) != say(p) {
 			return was.refuse(fmt.Sprintf("resume point %q", p.ID), ErrAuthority, "an update does not change it: use Approve or Deny")
 		}
 	}
+	effects := index(next.ToolEffects)
 	for i := range was.ToolEffects {
 		e := &was.ToolEffects[i]
-		now := find(next.ToolEffects, e.ID)
+		now := effects[e.ID]
 		if now == nil || say(now) != say(e) && e.Status != EffectInDoubt {
 			return was.refuse(fmt.Sprintf("effect %q", e.ID), ErrSettled, "what has happened is not changed: add another effect")
 		}
@@ -55,15 +59,17 @@ func signed(was, next *Record, by Author) error {
 		}
 		return by.Type == dag.Human || a.Type == by.Type && a.ID == by.ID
 	}
+	decisions := index(was.Decisions)
 	for i := range next.Decisions {
 		d := &next.Decisions[i]
-		if find(was.Decisions, d.ID) == nil && !own(&d.MadeBy) {
+		if decisions[d.ID] == nil && !own(&d.MadeBy) {
 			return was.refuse(fmt.Sprintf("decision %q", d.ID), ErrAuthority, "%s may not decide in the name of %s", by, d.MadeBy)
 		}
 	}
+	learnings := index(was.Learnings)
 	for i := range next.Learnings {
 		l := &next.Learnings[i]
-		old := find(was.Learnings, l.ID)
+		old := learnings[l.ID]
 		if old != nil && say(old) == say(l) {
 			continue
 		}
@@ -77,15 +83,17 @@ func signed(was, next *Record, by Author) error {
 
 // fresh returns an error unless what is new in next has still to be decided.
 func fresh(was, next *Record) error {
+	questions := index(was.QuestionsForUser)
 	for i := range next.QuestionsForUser {
 		q := &next.QuestionsForUser[i]
-		if find(was.QuestionsForUser, q.ID) == nil && (q.Status != QuestionOpen || q.AnsweredBy != nil) {
+		if questions[q.ID] == nil && (q.Status != QuestionOpen || q.AnsweredBy != nil) {
 			return was.refuse(fmt.Sprintf("question %q", q.ID), ErrAuthority, "a new one is open: add it so, and use Answer or Skip")
 		}
 	}
+	points := index(was.ResumePoints)
 	for i := range next.ResumePoints {
 		p := &next.ResumePoints[i]
-		if find(was.ResumePoints, p.ID) == nil && (p.ApprovalStatus != ApprovalPending || p.ApprovedBy != nil) {
+		if points[p.ID] == nil && (p.ApprovalStatus != ApprovalPending || p.ApprovedBy != nil) {
 			return was.refuse(fmt.Sprintf("resume point %q", p.ID), ErrAuthority, "a new one is pending: add it so, and use Approve")
 		}
 	}

@@ -40,6 +40,17 @@ func find[T item](list []T, id string) *T {
 	return nil
 }
 
+// index has the items of a list by their ids: what find is for one, it is for many.
+func index[T item](list []T) map[string]*T {
+	all := make(map[string]*T, len(list))
+	for i := range list {
+		if id := idOf(&list[i]); all[id] == nil {
+			all[id] = &list[i]
+		}
+	}
+	return all
+}
+
 // put adds an item, or has it take the place of the one of its id.
 func put[T item](list []T, x T) []T {
 	if was := find(list, idOf(&x)); was != nil {

@@ -26,6 +26,7 @@ type log struct {
 	steps     []step
 	questions []asked
 	effects   []*effect
+	effect    map[effectKey]*effect // the last one that was not abandoned
 }
 
 // A place is where in the log, and in the graph, something was said.
@@ -59,7 +60,7 @@ type asked struct {
 // newLog begins with what is known of the run where its log begins. What a base says of that is
 // read leniently: it is the machine of package dispatcher.
 func newLog(ctx context.Context, s checkpoint.Store, info checkpoint.Info) (*log, error) {
-	l := &log{run: info.Run, turn: 1}
+	l := &log{run: info.Run, turn: 1, effect: map[effectKey]*effect{}}
 	if info.Base == "" {
 		return l, nil
 	}
@@ -195,15 +196,18 @@ func (l *log) rewound(e *checkpoint.Entry) error {
 	l.questions = slices.DeleteFunc(l.questions, func(q asked) bool {
 		return q.seq > d.To || q.answer == nil || q.answerSeq > d.To
 	})
+	clear(l.effect)
 	for _, x := range l.effects {
-		x.abandoned = x.abandoned || x.seq > d.To
+		if x.abandoned = x.abandoned || x.seq > d.To; !x.abandoned {
+			l.effect[effectKey{x.path, x.key}] = x
+		}
 	}
 	l.resting = nil
 	return nil
 }
 
 func (l *log) answered(e *checkpoint.Entry) error {
-	for i := range l.questions {
+	for i := range slices.Backward(l.questions) {
 		if q := &l.questions[i]; q.id == e.ID {
 			q.answer, q.answerSeq = new(checkpoint.Answer), e.Seq
 			return json.Unmarshal(e.Data, q.answer)

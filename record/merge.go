@@ -190,9 +190,10 @@ func items[T item](
 	m *merger, section string, base, a, b []T, settle settling[T], lose func(kept, other *T),
 ) []T {
 	out := []T{}
+	inBase, inA, inB := index(base), index(a), index(b)
 	for _, id := range order(base, a, b) {
-		x, y := find(a, id), find(b, id)
-		switch was, inX, inY := say(find(base, id)), say(x), say(y); {
+		x, y := inA[id], inB[id]
+		switch was, inX, inY := say(inBase[id]), say(x), say(y); {
 		case inX == inY, inY == was:
 		case inX == was:
 			x = y
@@ -229,19 +230,17 @@ func contest[T item](
 
 // order are the ids of lists.
 func order[T item](base []T, others ...[]T) []string {
-	var ids, added []string
-	for i := range base {
-		ids = append(ids, idOf(&base[i]))
-	}
-	for _, list := range others {
+	var ids []string
+	seen := map[string]bool{}
+	for n, list := range append([][]T{base}, others...) {
 		for i := range list {
-			if id := idOf(&list[i]); !slices.Contains(ids, id) {
-				added = append(added, id)
+			if id := idOf(&list[i]); n == 0 || !seen[id] {
+				ids, seen[id] = append(ids, id), true
 			}
 		}
 	}
-	slices.Sort(added)
-	return append(ids, slices.Compact(added)...)
+	slices.Sort(ids[len(base):])
+	return ids
 }
 
 // decision settles what is firm in one of two only; what the other chose stays as a variant.
@@ -287,8 +286,9 @@ func withVariants(d, other *Decision) {
 func (m *merger) effects(base, a, b []ToolEffect) []ToolEffect {
 	out := []ToolEffect{}
 	var others []ToolEffect
+	inBase, inA, inB := index(base), index(a), index(b)
 	for _, id := range order(base, a, b) {
-		was, x, y := find(base, id), find(a, id), find(b, id)
+		was, x, y := inBase[id], inA[id], inB[id]
 		if x == nil || y == nil || say(x) == say(y) {
 			out = append(out, *cmp.Or(x, y, was))
 			continue
@@ -301,7 +301,7 @@ func (m *merger) effects(base, a, b []ToolEffect) []ToolEffect {
 		out = append(out, *pick(m, x, y))
 		other := *pick(m, y, x)
 		other.ID = other.ID + "~" + short(other)
-		if find(a, other.ID) == nil && find(b, other.ID) == nil {
+		if inA[other.ID] == nil && inB[other.ID] == nil {
 			others = append(others, other)
 		}
 	}

@@ -28,7 +28,7 @@ func (t *telling) noted(r *Record, n *noted) {
 	case dag.NoteLearning:
 		var l dag.Learning
 		if json.Unmarshal(n.Value, &l) == nil && l.ID != "" {
-			r.Learnings = put(r.Learnings, Learning{
+			r.Learnings = sayAgain(t, n.Name, r.Learnings, Learning{
 				ID: l.ID, Content: l.Content, Source: cmp.Or(l.Source, by.ID), Confidence: l.Confidence,
 				LearnedBy: by, LearnedAt: at,
 			})
@@ -36,7 +36,7 @@ func (t *telling) noted(r *Record, n *noted) {
 	case dag.NoteBlocker:
 		var b dag.Blocker
 		if json.Unmarshal(n.Value, &b) == nil && b.ID != "" {
-			r.Blockers = put(r.Blockers, Blocker{
+			r.Blockers = sayAgain(t, n.Name, r.Blockers, Blocker{
 				ID: b.ID, Description: b.Description, Severity: b.Severity, Needs: b.Needs,
 				Resolved: b.Resolved, ReportedBy: by, ReportedAt: at,
 			})
@@ -44,7 +44,7 @@ func (t *telling) noted(r *Record, n *noted) {
 	case dag.NoteInvariant:
 		var i dag.Invariant
 		if json.Unmarshal(n.Value, &i) == nil && i.ID != "" {
-			r.Invariants = put(r.Invariants, Invariant(i))
+			r.Invariants = sayAgain(t, n.Name, r.Invariants, Invariant(i))
 		}
 	}
 }
@@ -56,17 +56,25 @@ func (t *telling) decided(r *Record, said *dag.Decision, by Author, at int64) {
 		Affects: said.Affects, OverridableBy: said.OverridableBy,
 		Confidence: said.Confidence, Alternatives: said.Alternatives,
 	}
-	for i := range r.Decisions {
+	if i, again := t.said[[2]string{dag.NoteDecision, d.ID}]; again {
 		was := &r.Decisions[i]
-		if was.ID != d.ID {
-			continue
-		}
 		d.Variants = was.Variants
 		if was.Description != d.Description || was.Status != d.Status {
 			d.Variants = append(d.Variants, was.variant())
 		}
 	}
-	r.Decisions = put(r.Decisions, d)
+	r.Decisions = sayAgain(t, dag.NoteDecision, r.Decisions, d)
+}
+
+// sayAgain adds an item that a note has said, or has it take the place of the one that was said before.
+func sayAgain[T item](t *telling, note string, list []T, x T) []T {
+	key := [2]string{note, idOf(&x)}
+	if i, again := t.said[key]; again {
+		list[i] = x
+		return list
+	}
+	t.said[key] = len(list)
+	return append(list, x)
 }
 
 // variant is the decision as one that another has taken the place of.

@@ -19,6 +19,8 @@ import (
 // Runs are what a [Namer] needs of a *dispatcher.Dispatcher, of any state. Its graph has to be that of
 // the runs.
 type Runs interface {
+	// Store returns the store that has the logs.
+	Store() checkpoint.Store
 	// Events reads a log as dispatcher.Dispatcher.Events does.
 	Events(ctx context.Context, run string, listen dispatcher.Listen) iter.Seq2[dispatcher.Event, error]
 	// Tag names a checkpoint as dispatcher.Dispatcher.Tag does.
@@ -103,16 +105,17 @@ func (n *Namer) Follow(ctx context.Context, run string) error {
 }
 
 func (n *Namer) read(ctx context.Context, run string, tail bool) (all []Milestone, err error) {
+	if ctx == nil {
+		return nil, &dispatcher.OptionError{Option: "context", Reason: "is nil: use context.Background() if nothing is to end the call"}
+	}
 	defer func() {
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 	}()
-	r := n.take(run)
-	if r == nil {
-		if r, err = n.begin(ctx, run); err != nil {
-			return nil, err
-		}
+	r, err := n.resume(ctx, run)
+	if err != nil {
+		return nil, err
 	}
 	for e, err := range n.events(ctx, r, tail) {
 		if err != nil {
@@ -143,6 +146,23 @@ func (n *Namer) tag(ctx context.Context, r *reading, m Milestone) (Milestone, er
 	return m, err
 }
 
+// resume goes on with the reading of a run, or begins one if there is none, or if it is that of a run
+// that was deleted, under whose id there is another now.
+func (n *Namer) resume(ctx context.Context, run string) (*reading, error) {
+	if r := n.take(run); r != nil {
+		if info, err := n.of.Store().Stat(ctx, run); err == nil && info.Created.Equal(r.created) {
+			return r, nil
+		}
+	}
+	r, err := n.begin(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	info, err := n.of.Store().Stat(ctx, run)
+	r.created = info.Created
+	return r, err
+}
+
 // begin begins to read a run at its beginning: a fork with what its origin had.
 func (n *Namer) begin(ctx context.Context, run string) (*reading, error) {
 	r := n.fresh(run)
@@ -170,7 +190,7 @@ func (n *Namer) events(ctx context.Context, r *reading, tail bool) iter.Seq2[dis
 			for e, err := range n.of.Events(ctx, r.run, dispatcher.Listen{Since: r.seq, States: true, Tail: tail}) {
 				var trimmed *checkpoint.TrimmedError
 				if errors.As(err, &trimmed) && r.seq+1 < trimmed.First {
-					*r = *n.fresh(r.run)
+					r.rules, r.open = n.fresh(r.run).rules, nil
 					r.seq, r.from, r.given, again = trimmed.First-1, trimmed.First-1, true, true
 					break
 				}

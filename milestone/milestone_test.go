@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -418,6 +419,132 @@ func TestTrimmedAndRewound(t *testing.T) {
 	}
 }
 
+// A run that was deleted, and begun again under its id, is another run: its names are those of its own
+// log, though the Namer has read the other one further than it goes.
+func TestRunThatIsBegunAgain(t *testing.T) {
+	store := new(memory.Store)
+	n := namer(t, dispatch(t, task(t, func(string) {}), store))
+	for range 2 {
+		d := dispatch(t, task(t, func(string) {}), store)
+		if _, err := d.Run(t.Context(), "r", nil); err != nil {
+			t.Fatal(err)
+		}
+		found, err := n.Name(t.Context(), "r")
+		if got := tags(t, d, "r"); err != nil || !slices.Equal(got, want) || len(found) != len(want) {
+			t.Errorf("found %d, %v; the names are\n%s", len(found), err, strings.Join(got, "\n"))
+		}
+		if err := store.Delete(t.Context(), "r"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a visit did before a checkpoint inside its superstep counts, though the run went back there.
+func TestRewoundInsideASuperstep(t *testing.T) {
+	ask := func(key string) func(context.Context, *Task) error {
+		return func(ctx context.Context, _ *Task) error {
+			_, err := dag.Ask[string](ctx, key, "on?")
+			return err
+		}
+	}
+	inner := dag.New[Task]("inner")
+	dag.Step(inner, "second", ask("2"), dag.Step(inner, "first", ask("1")))
+	b := dag.New[Task]("outer")
+	dag.Step(b, "decide", func(ctx context.Context, s *Task) error {
+		return dag.Decide(ctx, dag.Decision{ID: "way", Description: "left"})
+	})
+	dag.Loop(b, "loop", build(t, inner), func(*Task) bool { return true }, 1)
+	d := dispatch(t, build(t, b), new(memory.Store))
+	n, err := milestone.New(d, milestone.Decision(), milestone.Node("loop/first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(want ...string) {
+		t.Helper()
+		found, err := n.Name(t.Context(), "r")
+		var rules []string
+		for _, m := range found {
+			rules = append(rules, m.Rule)
+		}
+		if err != nil || !slices.Equal(rules, want) {
+			t.Errorf("named %q, %v; want %q", rules, err, want)
+		}
+	}
+	if _, err := d.Run(t.Context(), "r", nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	named()
+	answer := func() error {
+		if err := d.Answer(t.Context(), "r", "", "yes"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.Resume(t.Context(), "r")
+		return err
+	}
+	if err := answer(); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	named("node loop/first")
+	for p, err := range d.History(t.Context(), "r") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Path == "loop/1" {
+			if err := d.Rewind(t.Context(), "r", p.Address(), dispatcher.RewindOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	if _, err := d.Resume(t.Context(), "r"); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if err := answer(); err != nil {
+		t.Fatal(err)
+	}
+	named("decision")
+}
+
+// A Namer keeps no states: what it holds of a run whose cell grows is a small part of what the cell had
+// at all checkpoints together.
+func TestNamerKeepsNoStates(t *testing.T) {
+	const steps, size = 50, 20_000
+	type growing struct{ Log state.List[string] }
+	b := dag.New[growing]("growing")
+	var after []dag.Edge[growing]
+	for i := range steps {
+		after = []dag.Edge[growing]{dag.Step(b, fmt.Sprint("step", i), func(_ context.Context, s *growing) error {
+			s.Log.Append(strings.Repeat("x", size))
+			return nil
+		}, after...)}
+	}
+	d, err := dispatcher.New(build(t, b), new(memory.Store), dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	n, err := milestone.New(d, milestone.Change("Log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	if found, err := n.Name(t.Context(), "r"); err != nil || len(found) != steps {
+		t.Fatalf("found %d, %v", len(found), err)
+	}
+	if after := heap(); after > before+steps*steps*size/10 {
+		t.Errorf("it holds %d bytes", after-before)
+	}
+	runtime.KeepAlive(n)
+}
+
 // A value that has the form of a secret is in no name, and holds up none.
 func TestSecretsAreNotNamed(t *testing.T) {
 	b := dag.New[Task]("secret")
@@ -452,6 +579,14 @@ func TestRulesRefused(t *testing.T) {
 		}
 	}
 	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
+	var option *dispatcher.OptionError
+	var none context.Context
+	if _, err := namer(t, d).Name(none, "r"); !errors.As(err, &option) {
+		t.Errorf("without a context: %v", err)
+	}
+	if err := namer(t, d).Follow(none, "r"); !errors.As(err, &option) {
+		t.Errorf("without a context: %v", err)
+	}
 	if _, err := namer(t, d).Name(t.Context(), "nobody"); !errors.Is(err, checkpoint.ErrNotFound) {
 		t.Errorf("a run that is not there: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -13,12 +14,13 @@ import (
 
 // A reading is how far a log was read, and what the rules know of it.
 type reading struct {
-	run   string
-	seq   uint64 // of the entry that was read last
-	from  uint64 // what came up to this entry can't be known: the log was trimmed
-	given bool   // the next state is taken as it is: what was before it can't be known
-	rules []ruling
-	open  []deed // they count when their superstep ends
+	run     string
+	created time.Time // when the run was
+	seq     uint64    // of the entry that was read last
+	from    uint64    // what came up to this entry can't be known: the log was trimmed
+	given   bool      // the next state is taken as it is: what was before it can't be known
+	rules   []ruling
+	open    []deed // they count when their superstep ends
 }
 
 type ruling struct {
@@ -28,6 +30,7 @@ type ruling struct {
 
 // A deed is what a visit did that a rule speaks of.
 type deed struct {
+	seq    uint64 // of its entry
 	path   string
 	rule   string
 	detail string
@@ -54,7 +57,7 @@ func (r *reading) hear(e *dispatcher.Event) (found []Milestone) {
 	}
 	for _, rule := range r.rules {
 		if detail, hit := rule.visit(e); hit {
-			r.open = append(r.open, deed{e.Path, rule.name, detail})
+			r.open = append(r.open, deed{e.Seq, e.Path, rule.name, detail})
 		}
 	}
 	if e.Kind != dispatcher.SuperstepEnded && e.Kind != dispatcher.RunStarted {
@@ -101,7 +104,7 @@ func (r *reading) begin(e *dispatcher.Event) {
 
 // back goes back to an entry: what was to count behind it does not.
 func (r *reading) back(to uint64) {
-	r.open = nil
+	r.open = slices.DeleteFunc(r.open, func(d deed) bool { return d.seq > to })
 	r.given = r.given || to < r.from
 	for _, rule := range r.rules {
 		if c, ok := rule.judge.(*change); ok {

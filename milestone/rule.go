@@ -1,6 +1,7 @@
 package milestone
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -194,10 +195,10 @@ type change struct {
 	was  []value
 }
 
-// A value is what a cell has from an entry on.
+// A value is what a cell has from an entry on. Of its text, which may be long, it keeps the digest.
 type value struct {
 	seq  uint64
-	text string
+	sum  [sha256.Size]byte
 	high bool // it is over the threshold
 }
 
@@ -207,23 +208,26 @@ func (c *change) checkpoint(e *dispatcher.Event) (string, bool) {
 	if e.State == nil {
 		return "", false
 	}
-	now := c.value(e)
-	last := value{text: empty(now.text)}
+	text, now := c.value(e)
+	last := value{sum: sha256.Sum256([]byte(empty(text)))}
 	if len(c.was) > 0 {
 		last = c.was[len(c.was)-1]
 	}
-	if now.text == last.text && len(c.was) > 0 {
+	if now.sum == last.sum && len(c.was) > 0 {
 		return "", false
 	}
 	c.was = append(c.was, now)
 	if c.over != nil {
-		return now.text, now.high && !last.high
+		return text, now.high && !last.high
 	}
-	return strings.Trim(now.text, `"`), now.text != last.text
+	return strings.Trim(text, `"`), now.sum != last.sum
 }
 
 // begin takes the state in which a reading begins as given.
-func (c *change) begin(e *dispatcher.Event) { c.was = []value{c.value(e)} }
+func (c *change) begin(e *dispatcher.Event) {
+	_, now := c.value(e)
+	c.was = []value{now}
+}
 
 // inherit begins with the last value of the origin, which is before every entry of the fork.
 func (c *change) inherit(o *change) {
@@ -241,15 +245,15 @@ func (c *change) back(to uint64) {
 	}
 }
 
-func (c *change) value(e *dispatcher.Event) value {
+func (c *change) value(e *dispatcher.Event) (text string, v value) {
 	var cells map[string]json.RawMessage
 	var number float64
-	v := value{seq: e.Seq}
 	if json.Unmarshal(e.State, &cells) == nil {
-		v.text = string(cells[c.cell])
+		text = string(cells[c.cell])
 		v.high = c.over != nil && json.Unmarshal(cells[c.cell], &number) == nil && number > *c.over
 	}
-	return v
+	v.seq, v.sum = e.Seq, sha256.Sum256([]byte(text))
+	return text, v
 }
 
 // empty is the text of a cell of this kind that has nothing.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -589,6 +590,56 @@ func TestRulesRefused(t *testing.T) {
 	}
 	if _, err := namer(t, d).Name(t.Context(), "nobody"); !errors.Is(err, checkpoint.ErrNotFound) {
 		t.Errorf("a run that is not there: %v", err)
+	}
+}
+
+// A Journey has cells whose zero values are more than one word of JSON, and cells in a nested struct.
+type Journey struct {
+	From  state.Value[struct{ City, Country string }]
+	Leave state.Value[time.Time]
+	Seats state.Value[[2]int]
+	Plan  struct {
+		Phase state.Value[string]
+		Days  state.Sum[int]
+	}
+}
+
+// A cell has changed when it has another value, of whatever type that is and in whichever struct of
+// the state it stands; and never before anybody has written to it.
+func TestCellsOfEveryShape(t *testing.T) {
+	b := dag.New[Journey]("journey")
+	think := dag.Step(b, "think", func(_ context.Context, s *Journey) error { s.Plan.Phase.Set("<draft> & \"more\""); return nil })
+	book := dag.Step(b, "book", func(_ context.Context, s *Journey) error {
+		s.From.Set(struct{ City, Country string }{City: "Porto"})
+		s.Leave.Set(time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC))
+		s.Plan.Days.Add(7)
+		return nil
+	}, think)
+	dag.Step(b, "sit", func(_ context.Context, s *Journey) error { s.Seats.Set([2]int{0, 4}); return nil }, book)
+	d, err := dispatcher.New(build(t, b), new(memory.Store), dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	n, err := milestone.New(d, milestone.Change("From"), milestone.Change("Leave"), milestone.Change("Seats"),
+		milestone.Change("Plan.Phase"), milestone.Rises("Plan.Days", 5), milestone.Change("Plan.Nobody"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := n.Name(t.Context(), "r")
+	var got []string
+	for _, m := range found {
+		got = append(got, m.Tag)
+	}
+	want := []string{
+		`change Plan.Phase <draft> & "more" #4`,
+		`change From {"City":"Porto","Country":""} #6`, "change Leave 2030-01-02T00:00:00Z #6", "rises Plan.Days 5 7 #6",
+		"change Seats [0,4] #8",
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("named %q, %v; want %q", got, err, want)
 	}
 }
 

@@ -89,8 +89,9 @@ func Recovery() Rule {
 }
 
 // Change names the checkpoint at the end of each superstep of the run's own frame behind which a
-// cell has another value than before. It is named as the JSON of the state does: "Phase". A cell that
-// has nothing, or the zero value, and then something has changed.
+// cell has another value than before. It is named as the JSON of the state does, one of a nested
+// struct with dots: "Plan.Phase". A cell that has nothing, or the zero value, and then something has
+// changed; what has zero values alone behind the first superstep has not.
 func Change(cell string) Rule {
 	r := Rule{name: "change " + cell, judge: func() judge { return &change{cell: cell} }}
 	if cell == "" {
@@ -208,19 +209,22 @@ func (c *change) checkpoint(e *dispatcher.Event) (string, bool) {
 	if e.State == nil {
 		return "", false
 	}
-	text, now := c.value(e)
-	last := value{sum: sha256.Sum256([]byte(empty(text)))}
-	if len(c.was) > 0 {
-		last = c.was[len(c.was)-1]
+	cell, now := c.value(e)
+	var last value
+	switch n := len(c.was); {
+	case n > 0:
+		last = c.was[n-1]
+	case empty(cell):
+		last.sum = now.sum
 	}
 	if now.sum == last.sum && len(c.was) > 0 {
 		return "", false
 	}
 	c.was = append(c.was, now)
 	if c.over != nil {
-		return text, now.high && !last.high
+		return string(cell), now.high && !last.high
 	}
-	return strings.Trim(text, `"`), now.sum != last.sum
+	return plainly(cell), now.sum != last.sum
 }
 
 // begin takes the state in which a reading begins as given.
@@ -245,22 +249,10 @@ func (c *change) back(to uint64) {
 	}
 }
 
-func (c *change) value(e *dispatcher.Event) (text string, v value) {
-	var cells map[string]json.RawMessage
+func (c *change) value(e *dispatcher.Event) (cell json.RawMessage, v value) {
+	cell = lookup(e.State, c.cell)
 	var number float64
-	if json.Unmarshal(e.State, &cells) == nil {
-		text = string(cells[c.cell])
-		v.high = c.over != nil && json.Unmarshal(cells[c.cell], &number) == nil && number > *c.over
-	}
-	v.seq, v.sum = e.Seq, sha256.Sum256([]byte(text))
-	return text, v
-}
-
-// empty is the text of a cell of this kind that has nothing.
-func empty(text string) string {
-	switch {
-	case text == "" || text == "null" || text == "0" || text == "false" || text == `""` || text == "[]" || text == "{}":
-		return text
-	}
-	return ""
+	v.high = c.over != nil && json.Unmarshal(cell, &number) == nil && number > *c.over
+	v.seq, v.sum = e.Seq, sha256.Sum256(cell)
+	return cell, v
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/dag"
 )
@@ -135,6 +136,9 @@ func (h *handler) serve(w http.ResponseWriter, q *http.Request) (Outcome, error)
 	}
 	if err := h.signed(q.Header, body); err != nil {
 		return Outcome{}, err
+	}
+	if !utf8.Valid(body) { // encoding/json would take it, with other characters in its place
+		return Outcome{}, &refused{http.StatusBadRequest, "the body is no trigger: it is no UTF-8"}
 	}
 	var t Trigger
 	if err := json.Unmarshal(body, &t); err != nil {

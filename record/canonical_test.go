@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -161,13 +162,14 @@ func TestCheckTellsEverything(t *testing.T) {
 	r.Learnings[0].Confidence = math.NaN()
 	r.ToolEffects[0].Inputs = json.RawMessage(`{"n":12345678901234567890}`)
 	r.ResumePoints[0].ApprovedAt = -1
+	r.ExecutionSummary.TokensConsumed = 1 << 53
 	before := r.ContentHash
 	var bad *record.InvalidError
 	if err := r.Seal(); !errors.As(err, &bad) {
 		t.Fatalf("sealed: %v", err)
 	}
 	r.Learnings[0].Confidence = 2
-	if err := r.Seal(); !errors.As(err, &bad) || len(bad.Problems) != 5 {
+	if err := r.Seal(); !errors.As(err, &bad) || len(bad.Problems) != 6 || !slices.Contains(bad.Problems, "counts: 9007199254740992 is not between 0 and 9007199254740991") {
 		t.Errorf("told %q", err)
 	}
 	if r.ContentHash != before {

@@ -27,7 +27,7 @@ func (r *Record) Check() error {
 		c.id("learnings", l.ID)
 		c.author("learnings "+l.ID, l.LearnedBy)
 		c.share("learnings "+l.ID, l.Confidence)
-		c.time("learnings "+l.ID, l.LearnedAt)
+		c.number("learnings "+l.ID, l.LearnedAt)
 	}
 	for i := range r.QuestionsForUser {
 		c.question(&r.QuestionsForUser[i])
@@ -36,7 +36,7 @@ func (r *Record) Check() error {
 		b := &r.Blockers[i]
 		c.id("blockers", b.ID)
 		c.author("blockers "+b.ID, b.ReportedBy)
-		c.time("blockers "+b.ID, b.ReportedAt)
+		c.number("blockers "+b.ID, b.ReportedAt)
 	}
 	for i := range r.ResumePoints {
 		c.point(&r.ResumePoints[i])
@@ -86,10 +86,10 @@ func (c *checker) author(where string, a Author) {
 // largest is the largest integer that every reader of JSON can hold.
 const largest = 1<<53 - 1
 
-func (c *checker) time(where string, ms ...int64) {
-	for _, t := range ms {
-		if t < 0 || t > largest {
-			c.add("%s: %d is no time or duration in milliseconds", where, t)
+func (c *checker) number(where string, all ...int64) {
+	for _, n := range all {
+		if n < 0 || n > largest {
+			c.add("%s: %d is not between 0 and %d", where, n, largest)
 		}
 	}
 }
@@ -131,11 +131,11 @@ func (c *checker) head(r *Record) {
 	c.author("createdBy", r.CreatedBy)
 	c.author("lastModifiedBy", r.LastModifiedBy)
 	s := &r.ExecutionSummary
-	c.time("times", r.CreatedAt, r.LastModifiedAt, r.Task.StartedAt, r.Task.CompletedAt, s.ElapsedMs)
-	c.time("counts", int64(s.StepsCompleted), int64(s.StepsFailed), s.TokensConsumed)
+	c.number("times", r.CreatedAt, r.LastModifiedAt, r.Task.StartedAt, r.Task.CompletedAt, s.ElapsedMs)
+	c.number("counts", int64(s.StepsCompleted), int64(s.StepsFailed), s.TokensConsumed)
 	for _, a := range s.Actions {
 		word(c, "actions", "outcome of an action", a.Outcome, OutcomeSuccess, OutcomeFailure, OutcomePartial)
-		c.time("actions", a.Timestamp)
+		c.number("actions", a.Timestamp)
 	}
 	word(c, "metadata", "priority of a record", r.Metadata.Priority, PriorityCritical, PriorityHigh, PriorityMedium, PriorityLow)
 }
@@ -145,7 +145,7 @@ func (c *checker) decision(d *Decision) {
 	c.id("decisions", d.ID)
 	word(c, where, "status of a decision", d.Status, dag.Tentative, dag.Accepted, dag.Rejected, dag.Contested)
 	c.author(where, d.MadeBy)
-	c.time(where, d.MadeAt)
+	c.number(where, d.MadeAt)
 	c.share(where, d.Confidence)
 	for _, v := range d.Variants {
 		c.author(where, v.Author)
@@ -163,7 +163,7 @@ func (c *checker) question(q *Question) {
 	word(c, where, "status of a question", q.Status, QuestionOpen, QuestionAnswered, QuestionExpired, QuestionSkipped)
 	word(c, where, "priority of a question", q.Priority, PriorityBlocking, PriorityHigh, PriorityMedium, PriorityLow)
 	word(c, where, "authority", q.RequiredAuthority, "", dag.Human, dag.Agent, dag.System, AnyAuthority)
-	c.time(where, q.AnsweredAt, q.ExpiresAt)
+	c.number(where, q.AnsweredAt, q.ExpiresAt)
 	if q.AnsweredBy != nil {
 		c.author(where, *q.AnsweredBy)
 	}
@@ -178,7 +178,7 @@ func (c *checker) point(p *ResumePoint) {
 	word(c, where, "authority", p.RequiredAuthority, dag.Human, dag.Agent, dag.System, AnyAuthority)
 	word(c, where, "timeout policy", p.OnTimeout, TimeoutAbort, TimeoutEscalate, TimeoutContinue, TimeoutRetry)
 	word(c, where, "approval status", p.ApprovalStatus, ApprovalPending, ApprovalGiven, ApprovalDenied, ApprovalAutomatic)
-	c.time(where, p.TimeoutMs, p.ApprovedAt)
+	c.number(where, p.TimeoutMs, p.ApprovedAt)
 	if p.ApprovedBy != nil {
 		c.author(where, *p.ApprovedBy)
 	}
@@ -191,7 +191,7 @@ func (c *checker) effect(e *ToolEffect) {
 	where := "toolEffects " + e.ID
 	c.id("toolEffects", e.ID)
 	word(c, where, "status of an effect", e.Status, "", EffectDone, EffectNotDone, EffectLost, EffectInDoubt)
-	c.time(where, e.ExecutedAt, e.DurationMs)
+	c.number(where, e.ExecutedAt, e.DurationMs)
 	for _, v := range []json.RawMessage{e.Inputs, e.Outputs} {
 		var members map[string]json.RawMessage
 		if len(v) > 0 && (json.Unmarshal(v, &members) != nil || members == nil) {

@@ -100,6 +100,9 @@ func (l *Ledger) begin(ctx context.Context, id string, versions ...*Record) (*Ve
 	switch _, err := l.store.Stat(ctx, logPrefix+id); {
 	case err == nil:
 		return nil, exists
+	case errors.Is(err, checkpoint.ErrRunID): // of the log, whose id is longer than what the caller gave
+		return nil, fmt.Errorf("%w: record %.64q: give an id of 1 to %d bytes of UTF-8 without control characters",
+			checkpoint.ErrRunID, id, 256-len(logPrefix))
 	case !errors.Is(err, checkpoint.ErrNotFound):
 		return nil, err
 	}

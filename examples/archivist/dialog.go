@@ -43,6 +43,9 @@ func (d *dialog) ask(i dispatcher.Interrupt) (string, bool) {
 	}
 	for {
 		word, ok := d.line("approve, edit or reject? ")
+		if _, err := parseVerdict(word); ok && err == nil {
+			return word, true
+		}
 		switch decision := strings.ToLower(strings.TrimSpace(word)); {
 		case !ok:
 			return "", false

@@ -74,6 +74,9 @@ func parse(args []string) (*config, error) {
 			return nil, usagef("-%s is empty", name)
 		}
 	}
+	if fs.NArg() > 1 && c.diff[0] != "" {
+		return nil, usagef("-diff A B comes last, behind the other flags")
+	}
 	if fs.NArg() > 1 {
 		return nil, usagef("one question is answered at a time: put it in quotes, behind the flags")
 	}

@@ -121,6 +121,8 @@ func TestDialog(t *testing.T) {
 		{[][2]string{{prompt, "what?\n"}, {prompt, "\n"}, {prompt, "A\n"}}, 0, "The best match for “labyrinth”"},
 		{[][2]string{{prompt, "reject\n"}}, 0, "did not let it go out"},
 		{[][2]string{{prompt, "edit\n"}, {dot, "Read it.\nTwice.\n.\n"}}, 0, "Read it.\nTwice.\n\n" + edited},
+		{[][2]string{{prompt, "Edit: Read it: twice.\n"}}, 0, "Read it: twice.\n\n" + edited}, // as -answer takes it
+		{[][2]string{{prompt, "edit:\n"}, {prompt, "r: no\n"}, {prompt, "r\n"}}, 0, "did not let it go out"},
 		{[][2]string{{prompt, "e\n"}, {dot, ".\n"}, {prompt, "r\n"}}, 0, "did not let it go out"},
 		{[][2]string{{prompt, end}}, 3, ""},
 		{[][2]string{{prompt, "e\n"}, {dot, end}}, 3, ""},

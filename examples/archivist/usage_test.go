@@ -43,6 +43,7 @@ var wrongUsage = []struct {
 	{[]string{"-diff", "1"}, "-diff A B"},
 	{[]string{"-diff", "1", ""}, "-diff A B"},
 	{[]string{"-diff", "1", "-blame", "Answer"}, "can't be combined"},
+	{[]string{"-diff", "1", "2", "-run", "maze"}, "-diff A B comes last"},
 	{[]string{"-blame", ""}, "-blame is empty"},
 	{[]string{"-record", "-blame", "Answer"}, "can't be combined"},
 	{[]string{"-record", "x"}, "takes no question"},

@@ -379,10 +379,10 @@ func (w *wait) receipt(a *ask) Receipt {
 		Wait: w.id, Run: w.h.run, Trigger: t.ID, Kind: t.Kind, Key: t.Key, Actor: t.Actor,
 		Decision: t.Decision, Reason: t.Reason, At: a.answer.At.UTC(), Seq: a.seq,
 	}
-	if r.Kind == "" {
-		r.Kind = a.q.Of[0].Kind
-	}
-	if r.Key == "" {
+	switch {
+	case r.Kind == "": // nothing came in time
+		r.Kind, r.Key = a.q.Of[0].Kind, w.key(a.q.Of[0])
+	case r.Key == "":
 		r.Key = w.id
 	}
 	return r

@@ -136,7 +136,7 @@ func TestLife22ExpiryOnce(t *testing.T) {
 	for i, sweeps := range []bool{false, false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			ran := false
-			w := continuation.Wait{Kind: continuation.KindApproval, Within: time.Hour}
+			w := continuation.Wait{Kind: continuation.KindApproval, Key: "refund-7", Within: time.Hour}
 			p := talk(t, waiting(t, w, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
 				ran = true
 				return nil
@@ -160,6 +160,9 @@ func TestLife22ExpiryOnce(t *testing.T) {
 			v := p.stands(run, continuation.StatusExpired, continuation.Expired)
 			if ran || v.Delivery != continuation.SuppressedExpired {
 				t.Errorf("the body has run: %v; the delivery is %s", ran, v.Delivery)
+			}
+			if got := v.Trigger; got == nil || got.Trigger != "" || got.Kind != w.Kind || got.Key != w.Key {
+				t.Errorf("the instant reads as %+v", got)
 			}
 			p.unchanged(run, func() {
 				_, err := p.rt.Trigger(t.Context(), decide("t2", continuation.Approved))

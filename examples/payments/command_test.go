@@ -20,6 +20,8 @@ func TestPaymentsWrongUsage(t *testing.T) {
 		{[]string{"12", "ada"}, "SUM FROM TO"},
 		{[]string{"12", "ada", "ada"}, "somebody else"},
 		{[]string{"12", "", "ada"}, "somebody else"},
+		{[]string{"12", "ada", "gra\x1b[31mce"}, "control character"},
+		{[]string{"12", "\xff", "grace"}, "not UTF-8"},
 		{[]string{"0", "ada", "grace"}, "not a sum"},
 		{[]string{"12.5", "ada", "grace"}, "not a sum"},
 		{[]string{"-run", "", "12", "ada", "grace"}, "-run is empty"},

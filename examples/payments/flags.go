@@ -9,6 +9,8 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/examples/payments/bank"
@@ -147,6 +149,11 @@ func (c *config) check(args []string) error {
 	}
 	if args[1] == "" || args[2] == "" || args[1] == args[2] {
 		return usagef("money goes from somebody to somebody else")
+	}
+	for _, name := range args[1:] {
+		if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+			return usagef("%q is nobody's name: it is not UTF-8, or holds a control character", name)
+		}
 	}
 	c.order = Order{From: args[1], To: args[2], Cents: cents}
 	return nil

@@ -10,8 +10,9 @@
 //	err = names.Follow(ctx, "inquiry-42")  // beside the run, until ctx is done
 //	all, err := names.Name(ctx, "inquiry-42")  // or when it rests, or at any time later
 //
-// Every superstep is durable whatever is named. A milestone is a tag (dispatcher.Dispatcher.Tag):
-// with it dispatcher.At, Fork, Rewind and Diff find the checkpoint, and Trim keeps it.
+// Every superstep is durable whatever is named. A milestone is a tag (dispatcher.Dispatcher.Tag): with
+// it dispatcher.At, Fork, Rewind and Diff find the checkpoint, at "tag:" and the tag or at
+// [Milestone.Address], and Trim keeps it.
 //
 // # Nothing is named twice, or forgotten
 //

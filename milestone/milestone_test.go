@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -299,6 +300,136 @@ func TestVoided(t *testing.T) {
 	}
 }
 
+// What was voided since two wrote to one cell is not named; what stands beside it is, once, also if its
+// name begins alike. That the run goes on all the same is a recovery, where it does.
+func TestVoidedByAConflict(t *testing.T) {
+	first := true
+	b := dag.New[Task]("conflict")
+	var all []dag.Edge[Task]
+	for _, name := range []string{"a", "ab", "abc"} {
+		all = append(all, dag.Step(b, name, func(ctx context.Context, s *Task) error {
+			if !first {
+				return nil
+			}
+			if name != "abc" {
+				s.Phase.Set(name)
+			}
+			err := dag.Decide(ctx, dag.Decision{ID: name, Description: "one"})
+			return errors.Join(err, dag.Decide(ctx, dag.Decision{ID: name, Description: "another"}))
+		}))
+	}
+	dag.Step(b, "end", func(context.Context, *Task) error { return nil }, all...)
+	d := dispatch(t, build(t, b), new(memory.Store))
+	n, err := milestone.New(d, milestone.Decision(), milestone.Recovery())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conflict *state.ConflictError
+	if _, err := d.Run(t.Context(), "r", nil); !errors.As(err, &conflict) {
+		t.Fatal(err)
+	}
+	finds(t, n, "r")
+	first = false
+	if _, err := d.Resume(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	finds(t, n, "r", "recovery", "decision")
+	if got := tags(t, d, "r"); !slices.Equal(got, []string{"decision abc is @1", "recovery is @1"}) {
+		t.Errorf("the names are %q", got)
+	}
+}
+
+// What a rewind left behind before its superstep ended is not named.
+func TestLeftBehind(t *testing.T) {
+	first := true
+	b := dag.New[Task]("behind")
+	dag.Step(b, "decide", func(ctx context.Context, s *Task) error {
+		if !first {
+			return nil
+		}
+		return dag.Decide(ctx, dag.Decision{ID: "way", Description: "left"})
+	})
+	dag.Step(b, "ask", func(ctx context.Context, s *Task) error {
+		_, err := dag.Ask[string](ctx, "go", "on?")
+		return err
+	})
+	d := dispatch(t, build(t, b), new(memory.Store))
+	n, err := milestone.New(d, milestone.Decision())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Run(t.Context(), "r", nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	finds(t, n, "r")
+	first = false
+	if err := d.Rewind(t.Context(), "r", "0", dispatcher.RewindOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Resume(t.Context(), "r"); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if err := d.Answer(t.Context(), "r", "", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Resume(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	finds(t, n, "r")
+}
+
+// What was done in a frame that failed is named with the superstep outside that took it over.
+func TestFrameThatFailed(t *testing.T) {
+	inner := dag.New[Task]("inner")
+	dag.Step(inner, "works", func(context.Context, *Task) error { return nil })
+	dag.Step(inner, "fails", func(context.Context, *Task) error { return errOffline })
+	b := dag.New[Task]("outer")
+	loop := dag.Loop(b, "loop", build(t, inner), func(*Task) bool { return true }, 1)
+	dag.Step(b, "mend", func(context.Context, *Task) error { return nil }, loop.Failed())
+	dag.Step(b, "end", func(context.Context, *Task) error { return nil }, loop)
+	d := dispatch(t, build(t, b), new(memory.Store))
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	n, err := milestone.New(d, milestone.Node("loop/works"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	finds(t, n, "r", "node loop/works")
+	if got := tags(t, d, "r"); !slices.Equal(got, []string{"node loop/works is @1"}) {
+		t.Errorf("the names are %q", got)
+	}
+}
+
+// Whatever a visit calls what it did, a tag says it, shortly.
+func TestDetailsAreShort(t *testing.T) {
+	b := dag.New[Task]("names")
+	said := []string{"a@b", "bell\a", "lost\uFFFD", "two  spaces", "x" + strings.Repeat("é", 30)}
+	dag.Step(b, "decide", func(ctx context.Context, s *Task) error {
+		for _, id := range said {
+			if err := dag.Decide(ctx, dag.Decision{ID: id, Description: "so"}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	d := dispatch(t, build(t, b), new(memory.Store))
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	n, err := milestone.New(d, milestone.Decision())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Name(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"decision a_b is @1", "decision bell_ is @1", "decision lost_ is @1", "decision two spaces is @1", "decision x" + strings.Repeat("é", 19) + " is @1"}
+	if got := tags(t, d, "r"); !slices.Equal(got, want) {
+		t.Errorf("the names are %q", got)
+	}
+}
+
 // Naming begins where a trimmed log does, and takes what is there as given.
 func TestTrimmed(t *testing.T) {
 	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
@@ -440,6 +571,19 @@ func TestRunThatIsBegunAgain(t *testing.T) {
 	}
 }
 
+// finds names a run, and compares the rules of what is found.
+func finds(t *testing.T, n *milestone.Namer, run string, want ...string) {
+	t.Helper()
+	found, err := n.Name(t.Context(), run)
+	var got []string
+	for _, m := range found {
+		got = append(got, m.Rule)
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("named %q, %v; want %q", got, err, want)
+	}
+}
+
 // What a visit did before a checkpoint inside its superstep counts, though the run went back there.
 func TestRewoundInsideASuperstep(t *testing.T) {
 	ask := func(key string) func(context.Context, *Task) error {
@@ -460,17 +604,7 @@ func TestRewoundInsideASuperstep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := func(want ...string) {
-		t.Helper()
-		found, err := n.Name(t.Context(), "r")
-		var rules []string
-		for _, m := range found {
-			rules = append(rules, m.Rule)
-		}
-		if err != nil || !slices.Equal(rules, want) {
-			t.Errorf("named %q, %v; want %q", rules, err, want)
-		}
-	}
+	named := func(want ...string) { t.Helper(); finds(t, n, "r", want...) }
 	if _, err := d.Run(t.Context(), "r", nil); !errors.Is(err, dispatcher.ErrInterrupted) {
 		t.Fatal(err)
 	}
@@ -544,6 +678,60 @@ func TestNamerKeepsNoStates(t *testing.T) {
 		t.Errorf("it holds %d bytes", after-before)
 	}
 	runtime.KeepAlive(n)
+}
+
+// A fork whose origin is gone takes what it begins with as given.
+func TestForkWhoseOriginIsGone(t *testing.T) {
+	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	fork := forked(t, d, "r", "3", true)
+	if err := d.Store().Delete(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	if got := changes(t, d, fork); len(got) > 0 {
+		t.Errorf("the names are %q", got)
+	}
+}
+
+// A Namer can be asked about one run from several sides, and remembers so many runs and no more.
+func TestNamerOfMany(t *testing.T) {
+	b := dag.New[Task]("small")
+	dag.Step(b, "step", func(context.Context, *Task) error { return nil })
+	d := dispatch(t, build(t, b), new(memory.Store))
+	n, err := milestone.New(d, milestone.Every(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := 0
+	for round := range 2 {
+		for i := range 1100 {
+			run := fmt.Sprint("r", i)
+			if _, err := d.Run(t.Context(), run, nil); err != nil {
+				t.Fatal(err)
+			}
+			found, err := n.Name(t.Context(), run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again += round * len(found)
+		}
+	}
+	if again == 0 {
+		t.Error("it remembers more than 1024 runs")
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 20 {
+				if _, err := n.Name(t.Context(), "r0"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A value that has the form of a secret is in no name, and holds up none.
@@ -643,7 +831,7 @@ func TestCellsOfEveryShape(t *testing.T) {
 	}
 }
 
-// What is no such thing is not named: a number that stays over its threshold, an effect that did not
+// What is no such thing is not named: a number at its threshold, or that stays over it, an effect that did not
 // happen, a visit that goes well in a turn after one in which it had failed.
 func TestWhatIsNotNamed(t *testing.T) {
 	fails := true
@@ -662,21 +850,11 @@ func TestWhatIsNotNamed(t *testing.T) {
 	dag.Step(b, "write", func(context.Context, *Task) error { return nil }, call.Failed())
 	dag.Step(b, "note", func(context.Context, *Task) error { return nil }, call)
 	d := dispatch(t, build(t, b), new(memory.Store))
-	n, err := milestone.New(d, milestone.Rises("Confidence", 0.8), milestone.Effect(), milestone.Recovery())
+	n, err := milestone.New(d, milestone.Rises("Confidence", 0.8), milestone.Rises("Confidence", 0.95), milestone.Effect(), milestone.Recovery())
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := func(want ...string) {
-		t.Helper()
-		found, err := n.Name(t.Context(), "r")
-		var rules []string
-		for _, m := range found {
-			rules = append(rules, m.Rule)
-		}
-		if err != nil || !slices.Equal(rules, want) {
-			t.Errorf("named %q, %v; want %q", rules, err, want)
-		}
-	}
+	named := func(want ...string) { t.Helper(); finds(t, n, "r", want...) }
 	if _, err := d.Run(t.Context(), "r", nil); err != nil {
 		t.Fatal(err)
 	}

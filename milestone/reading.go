@@ -52,8 +52,6 @@ func (r *reading) hear(e *dispatcher.Event) (found []Milestone) {
 		if json.Unmarshal(e.Value, &w) == nil {
 			r.back(w.To)
 		}
-	case dispatcher.TurnBegun:
-		r.open = nil
 	}
 	for _, rule := range r.rules {
 		if detail, hit := rule.visit(e); hit {
@@ -77,11 +75,11 @@ func (r *reading) checkpoint(e *dispatcher.Event) (found []Milestone) {
 			found = append(found, r.named(rule.name, detail, e.Seq))
 		}
 	}
-	if e.Kind == dispatcher.RunStarted || e.Outcome != "" { // a frame that failed, of which the rest is kept
+	if e.Outcome != "" { // a frame that failed, of which the rest is kept
 		return found
 	}
 	r.open = slices.DeleteFunc(r.open, func(d deed) bool {
-		if !under(d.path, e.Path) || d.path == e.Path {
+		if !under(d.path, e.Path) {
 			return false
 		}
 		m := r.named(d.rule, d.detail, e.Seq)

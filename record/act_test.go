@@ -423,3 +423,40 @@ func subscribes(t *testing.T, name string, wrap func(checkpoint.Store) checkpoin
 	}
 	same(t, name, seen, []int{2, 3, 4})
 }
+
+// Who may not answer a question is told so, and may not skip it either; an override has to decide
+// otherwise; and which run a record tells of no update says.
+func TestRefusalsOfAnswersAndOverrides(t *testing.T) {
+	b := newBook(t)
+	v := b.create(t, gated("r"))
+	for name, of := range map[string]struct {
+		want   error
+		refuse func() error
+	}{
+		"answer":   {record.ErrAuthority, func() error { _, err := b.Answer(t.Context(), "r", "q", "yes", bot); return err }},
+		"skip":     {record.ErrAuthority, func() error { _, err := b.Skip(t.Context(), "r", "q", cron); return err }},
+		"override": {record.ErrSettled, func() error { _, err := b.Override(t.Context(), "r", "way", "left", "", ann); return err }},
+	} {
+		if err := b.unchanged(t, of.refuse); !errors.Is(err, of.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	next, err := b.Update(t.Context(), "r", v.Record.ContentHash, func(r *record.Record) error {
+		r.Source, r.Task.Goal = &record.Source{Run: "another", Seq: 9}, "run"
+		return nil
+	}, ann)
+	done(t, err)
+	same(t, "source and goal", []any{next.Record.Source, next.Record.Task.Goal}, []any{nil, "run"})
+}
+
+// Before the first version there is none: who has seen fewer than none gets all.
+func TestSubscribeFromBeforeTheBeginning(t *testing.T) {
+	b := newBook(t)
+	b.create(t, draft("r"))
+	for v, err := range b.Subscribe(t.Context(), "r", -1) {
+		if err != nil || v.Number != 1 {
+			t.Errorf("%+v, %v", v, err)
+		}
+		break
+	}
+}

@@ -61,3 +61,21 @@ func TestEveryByteOfEveryVersionCounts(t *testing.T) {
 		t.Fatalf("as it was written it is broken: %v", c.broken)
 	}
 }
+
+// A version of another record that stands in a record's log is not missed, whole as it is.
+func TestVersionOfAnotherRecord(t *testing.T) {
+	by := Author{Type: dag.Agent, ID: "b"}
+	r := &Record{ID: "r", CreatedBy: by, LastModifiedBy: by, Task: Task{Status: TaskInProgress}, Metadata: Metadata{Priority: PriorityLow}}
+	if err := r.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, fits := range map[string]bool{"r": true, "s": false} {
+		if _, damage := (&chain{id: id}).next(data); (damage == "") != fits {
+			t.Errorf("as a version of %q it is damaged: %q", id, damage)
+		}
+	}
+}

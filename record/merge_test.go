@@ -141,6 +141,42 @@ func TestLife16MergeWithAnAncestorAndAStranger(t *testing.T) {
 	}
 }
 
+// Of two ancestors that are as near, the one of the smallest hash counts, whichever of the two records
+// is merged into the other.
+func TestOfTwoAncestorsTheSmallerHashCounts(t *testing.T) {
+	merged := func(into, from string) (goal, want string) {
+		b := branches(t, draft("o")) // a walks
+		b.change(t, "b", func(r *record.Record) { r.Task.Goal = "run" })
+		hash := map[string]string{}
+		for id, parent := range map[string]string{"c": "a", "d": "b"} {
+			v, err := b.Get(t.Context(), parent)
+			done(t, err)
+			r := v.Record.Clone()
+			r.ID, r.ParentCRHash, hash[parent] = id, v.Record.ContentHash, v.Record.ContentHash
+			b.create(t, r)
+		}
+		for _, id := range []string{"c", "d"} {
+			b.change(t, id, func(r *record.Record) { r.Metadata.Tags = []string{id} })
+		}
+		_, err := b.Merge(t.Context(), "c", "b", record.Manual, ann)
+		done(t, err)
+		_, err = b.Merge(t.Context(), "d", "a", record.Manual, ann)
+		done(t, err)
+		b.change(t, "c", func(r *record.Record) { r.Task.Goal = "walk" }) // d still runs
+		v, err := b.Merge(t.Context(), into, from, record.Manual, ann)
+		done(t, err)
+		if want = "walk"; hash["a"] < hash["b"] {
+			want = "run" // which d has changed
+		}
+		return v.Record.Task.Goal, want
+	}
+	for _, of := range [][2]string{{"c", "d"}, {"d", "c"}} {
+		if goal, want := merged(of[0], of[1]); goal != want {
+			t.Errorf("%s merged into %s: it is to %s, and not to %s", of[1], of[0], goal, want)
+		}
+	}
+}
+
 // The versions that one has gone on from are found over merges and over records, nearest first.
 func TestAncestors(t *testing.T) {
 	b := branches(t, draft("o"))

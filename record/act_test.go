@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/record"
 )
@@ -458,5 +459,24 @@ func TestSubscribeFromBeforeTheBeginning(t *testing.T) {
 			t.Errorf("%+v, %v", v, err)
 		}
 		break
+	}
+}
+
+// A keeper is a store that can't take a lease back, though it does.
+type keeper struct{ *memory.Store }
+
+func (k keeper) Release(ctx context.Context, l checkpoint.Lease) error {
+	return errors.Join(k.Store.Release(ctx, l), errors.New("no answer"))
+}
+
+// What is durable is no error, though the lease under which it was written could not be given back.
+func TestVersionIsWrittenThoughItsLeaseIsKept(t *testing.T) {
+	l := ledgerOver(t, keeper{newStore()}, time.Now)
+	v, err := l.Create(t.Context(), draft("r"), bot)
+	if err != nil || v.Number != 1 {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	if v, err = l.Override(t.Context(), "r", "way", "right", "", ann); err != nil || v.Number != 2 {
+		t.Errorf("%+v, %v", v, err)
 	}
 }

@@ -139,15 +139,8 @@ func (l *Ledger) append(ctx context.Context, id string, after checkpoint.Head, e
 		}
 	}
 	_, err := l.store.Append(ctx, lease, after, entries)
-	return errors.Join(err, ignoreFenced(l.store.Release(context.WithoutCancel(ctx), lease)))
-}
-
-// ignoreFenced drops the error of a lease that is somebody else's by now: what was appended under
-// it is.
-func ignoreFenced(err error) error {
-	if errors.Is(err, checkpoint.ErrFenced) {
-		return nil
-	}
+	// What was appended is. A store that can't release has its own way to end leases.
+	_ = l.store.Release(context.WithoutCancel(ctx), lease)
 	return err
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -422,6 +423,35 @@ func TestRecovered(t *testing.T) {
 	h.start()
 	if s := h.settled("G-1"); s.Status != checkpoint.StatusCompleted || s.Receipt != "receipt 1" {
 		t.Errorf("in the end: %+v", s)
+	}
+}
+
+// A refund that can't be gone on with keeps no other from it.
+func TestRecoveredBesideOneThatFails(t *testing.T) {
+	dir := t.TempDir()
+	s, err := newService(&memory.Store{}, &config{dir: dir, secret: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	orders := []string{"H-1", "H-2"}
+	for _, order := range orders {
+		if _, err := s.d.Run(gone, order, func(r *Refund) { r.Order.Set(order); r.Cents.Set(5_00) }); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "payments.jsonl"), []byte("torn\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = s.recover(t.Context())
+	for _, order := range orders {
+		if err == nil || !strings.Contains(err.Error(), "refund "+order) {
+			t.Errorf("it is not told that %s fails: %v", order, err)
+		}
+		if at, stat := s.d.Store().Stat(t.Context(), order); stat != nil || at.Status != checkpoint.StatusFailed {
+			t.Errorf("%s is %s, %v", order, at.Status, stat)
+		}
 	}
 }
 

@@ -25,8 +25,8 @@
 // Up to 100.00 nobody is asked. Above that a person approves or denies within three days; if nobody
 // does, whoever is on duty may, for a day more, programs included; then it is denied. What was approved
 // is held for a day, in which it can be called off, and is paid then. When it is over, the follow-up
-// is posted to the URL of -follow-up, again and again until somebody takes it, with the same
-// Idempotency-Key.
+// is posted to the URL of -follow-up, again and again until somebody takes it, a thousand times at
+// most, with the same Idempotency-Key.
 //
 // The waits are those of package continuation. They live in the logs of the runs: this program keeps
 // nothing of them, and has no other store.

@@ -86,20 +86,21 @@ func (s *service) ask(w http.ResponseWriter, r *http.Request) {
 }
 
 // recover goes on with refunds that were on their way, and waited for nothing, when the last process
-// ended or whoever had asked hung up.
+// ended or whoever had asked hung up. One that can't be gone on with keeps no other from it.
 func (s *service) recover(ctx context.Context) error {
 	f := checkpoint.Filter{Graph: s.d.Graph(), Status: []checkpoint.Status{
 		checkpoint.StatusPending, checkpoint.StatusRunning, checkpoint.StatusCancelled,
 	}}
+	var errs []error
 	for {
 		page, err := s.d.Store().List(ctx, f)
 		if err != nil || len(page) == 0 {
-			return err
+			return errors.Join(append(errs, err)...)
 		}
 		for _, info := range page {
 			_, err := s.d.Continue(ctx, info.Run)
 			if err != nil && ctx.Err() == nil && !errors.Is(err, dispatcher.ErrInterrupted) && !errors.Is(err, checkpoint.ErrBusy) {
-				return fmt.Errorf("refund %s: %w", info.Run, err)
+				errs = append(errs, fmt.Errorf("refund %s: %w", info.Run, err))
 			}
 			f.After = info.Run
 		}

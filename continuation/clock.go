@@ -1,6 +1,9 @@
 package continuation
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Whether the time of a wait is over says the wall clock, which everybody has who reads the log. One
 // that is set back would have a wait last longer than it may; so whoever sweeps remembers since when
@@ -12,8 +15,9 @@ type moment struct{ wall, steady time.Time }
 
 func (r *Runtime) moment() moment { return moment{r.options.Now().Round(0), time.Now()} }
 
-// see remembers the asks that are pending, and forgets those that no longer are.
-func (r *Runtime) see(live histories) {
+// see remembers the asks that are pending, and forgets those that no longer are. If err says that
+// some runs could not be read, theirs are kept, unless that were far more than what is known to wait.
+func (r *Runtime) see(live histories, err error) {
 	now := r.moment()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,6 +38,10 @@ func (r *Runtime) see(live histories) {
 			}
 			r.seen[a.id] = first
 		}
+	}
+	if err != nil && len(was) <= 2*len(r.seen)+maxCache {
+		maps.Copy(was, r.seen)
+		r.seen = was
 	}
 }
 

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -118,33 +120,46 @@ func refusal(err error) bool {
 		errors.As(err, &mismatch) || errors.As(err, &rest)
 }
 
-// The clock is set back by a year behind a wait, whose log may be trimmed. The process that serves it
-// ends it when it has waited for as long as it was to, and not before; triggers hear the same.
+// The clock is set back by a year behind a wait. The process that serves it ends it when it has waited
+// for as long as it was to, and not before; triggers hear the same.
 func TestClockSetBackEndsAWaitInTime(t *testing.T) {
-	for _, trimmed := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			var jump atomic.Int64
-			p := begin(t, waiting(t, continuation.Wait{Within: time.Hour}, dag.Policy{}, says), freshStore(), continuation.Options{Now: wall(&jump)})
-			p.waits(run)
-			if trimmed {
-				if err := p.d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			jump.Store(-int64(year))
-			stop := p.serves(t.Context())
-			time.Sleep(time.Hour - 1)
-			synctest.Wait()
-			p.stands(run, continuation.StatusPending, "")
-			time.Sleep(time.Nanosecond)
-			synctest.Wait()
-			stop()
-			p.stands(run, continuation.StatusExpired, continuation.Expired)
-			if _, err := p.rt.Trigger(t.Context(), reply("late", "hello")); !errors.Is(err, continuation.ErrTerminal) {
-				t.Errorf("a trigger behind it: %v", err)
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var jump atomic.Int64
+		p := begin(t, waiting(t, continuation.Wait{Within: time.Hour}, dag.Policy{}, says), freshStore(), continuation.Options{Now: wall(&jump)})
+		p.waits(run)
+		jump.Store(-int64(year))
+		stop := p.serves(t.Context())
+		time.Sleep(time.Hour - 1)
+		synctest.Wait()
+		p.stands(run, continuation.StatusPending, "")
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		stop()
+		p.stands(run, continuation.StatusExpired, continuation.Expired)
+		if _, err := p.rt.Trigger(t.Context(), reply("late", "hello")); !errors.Is(err, continuation.ErrTerminal) {
+			t.Errorf("a trigger behind it: %v", err)
+		}
+	})
+}
+
+// So does one whose log was trimmed.
+func TestClockSetBackBehindATrim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var jump atomic.Int64
+		w := continuation.Wait{Within: time.Hour, OnExpire: continuation.Default("nothing")}
+		p, _ := trimmed(t, w, continuation.Options{Now: wall(&jump)})
+		jump.Store(-int64(year))
+		stop := p.serves(t.Context())
+		time.Sleep(time.Hour - 1)
+		synctest.Wait()
+		p.stands(run, continuation.StatusPending, "")
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		stop()
+		if said := p.said(run); !slices.Equal(said, []string{"nothing"}) {
+			t.Errorf("the state says %q", said)
+		}
+	})
 }
 
 // A trigger that comes before the next sweep is as late as the sweep would find it.
@@ -161,6 +176,52 @@ func TestClockSetBackMakesTriggersLate(t *testing.T) {
 		if _, err := p.rt.Trigger(t.Context(), reply("late", "hello")); !errors.Is(err, dag.ErrExpired) {
 			t.Errorf("a trigger after an hour: %v", err)
 		}
+		p.stands(run, continuation.StatusExpired, continuation.Expired)
+	})
+}
+
+// Nor does a run that can't be read, which says so, keep the others from ending in time.
+func TestClockSetBackBesideARunThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var jump atomic.Int64
+		store, o := &memory.Store{}, continuation.Options{Now: wall(&jump)}
+		g := waiting(t, continuation.Wait{Within: time.Hour}, dag.Policy{}, says)
+		begin(t, g, store, o).waits("torn")
+		p := begin(t, g, &torn{store, "torn"}, o)
+		p.waits(run)
+		for _, back := range []time.Duration{0, -year} {
+			jump.Store(int64(back))
+			if _, err := p.rt.Sweep(t.Context()); !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), `run "torn"`) {
+				t.Errorf("swept: %v", err)
+			}
+			p.stands(run, continuation.StatusPending, "")
+			time.Sleep(30 * time.Minute)
+		}
+		_, _ = p.rt.Sweep(t.Context())
+		p.stands(run, continuation.StatusExpired, continuation.Expired)
+	})
+}
+
+// What was seen to wait counts on while its own run can't be read.
+func TestClockSetBackWhileARunCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var jump atomic.Int64
+		store, o := &torn{Store: &memory.Store{}}, continuation.Options{Now: wall(&jump)}
+		p := begin(t, waiting(t, continuation.Wait{Within: time.Hour}, dag.Policy{}, says), store, o)
+		p.waits(run)
+		_, _ = p.rt.Sweep(t.Context())
+		time.Sleep(time.Hour - 1)
+		jump.Store(-int64(year))
+		if err := p.d.Note(t.Context(), run, "app.seen", "it"); err != nil { // so that it is read again
+			t.Fatal(err)
+		}
+		store.run = run
+		if _, err := p.rt.Sweep(t.Context()); !errors.Is(err, checkpoint.ErrCorrupt) {
+			t.Errorf("swept: %v", err)
+		}
+		time.Sleep(time.Nanosecond)
+		store.run = ""
+		_, _ = p.rt.Sweep(t.Context())
 		p.stands(run, continuation.StatusExpired, continuation.Expired)
 	})
 }

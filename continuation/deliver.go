@@ -154,13 +154,30 @@ func (r *Runtime) owed(ctx context.Context) (histories, error) {
 // came of a delivery is a note in its log, written only if nobody has noted anything meanwhile: so
 // of two who deliver at once one outcome is kept, and one that was delivered stays so. Errors of
 // the Deliverer are kept in the log, for [Runtime.DeliveryOf], and are no errors of Deliver.
+//
+// It costs a listing of all runs that were begun with [Owed], also of those whose follow-up was
+// delivered long ago, until they are deleted, and reading those of them that have changed since.
 func (r *Runtime) Deliver(ctx context.Context) ([]string, error) {
-	runs, _, err := r.deliver(ctx)
-	return runs, err
+	done, err := r.deliver(ctx)
+	return done.runs, err
+}
+
+// deliveries are what came of a call of Deliver.
+type deliveries struct {
+	runs     []string
+	failures []*DeliveryError
+	again    time.Time // when the first one of those that failed may be tried again; zero if none may
+}
+
+// retry has a delivery tried again at an instant.
+func (d *deliveries) retry(at time.Time) {
+	if d.again.IsZero() || at.Before(d.again) {
+		d.again = at
+	}
 }
 
 // deliver is Deliver, and tells the deliveries that failed.
-func (r *Runtime) deliver(ctx context.Context) (runs []string, failures []*DeliveryError, err error) {
+func (r *Runtime) deliver(ctx context.Context) (done deliveries, err error) {
 	all, err := r.owed(ctx)
 	errs := []error{err}
 	for _, h := range slices.Backward(all) {
@@ -169,19 +186,26 @@ func (r *Runtime) deliver(ctx context.Context) (runs []string, failures []*Deliv
 			break
 		}
 		at, again := h.retryAt(r)
-		if !again || at.After(r.options.Now()) {
+		if !again {
 			continue
 		}
-		runs = append(runs, h.run)
+		if at.After(r.options.Now()) {
+			done.retry(at)
+			continue
+		}
+		done.runs = append(done.runs, h.run)
 		d := Delivery{Key: h.run + "@" + number(h.end.seq), End: h.ending(), Labels: maps.Clone(h.info.Labels), Tries: h.tries()}
 		n := deliveryNote{Key: d.Key}
 		if n.Status, err = r.try(ctx, d); err != nil {
 			n.Status, n.Reason, n.Final = DeliveryFailed, short(err.Error()), d.Tries+1 >= r.options.Deliveries
-			failures = append(failures, &DeliveryError{h.run, d.Key, d.Tries + 1, n.Final, err})
+			done.failures = append(done.failures, &DeliveryError{h.run, d.Key, d.Tries + 1, n.Final, err})
 		}
 		errs = append(errs, r.note(ctx, h, n))
+		if err != nil && !n.Final {
+			done.retry(r.options.Now().Add(r.options.Redeliver))
+		}
 	}
-	return runs, failures, errors.Join(errs...)
+	return done, errors.Join(errs...)
 }
 
 // try has the Deliverer bring a follow-up.

@@ -2,7 +2,8 @@
 // and how often that may go wrong; and follow-ups, when what waited has come to its end.
 //
 // A node waits with [Await]. A wait is an interrupt of its visit, and its life is what the log of
-// the run says of that interrupt: there is no second store, no second clock and no second machine.
+// the run says of that interrupt: there is no second store and no second machine. [Runtime.Sweep] says
+// what a clock that jumps does to it.
 //
 //	r, err := continuation.Await[Address](ctx, "address", continuation.Wait{
 //		Kind: continuation.KindReply, Key: chat, Question: "Where to?", Within: 2 * time.Hour,

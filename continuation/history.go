@@ -64,6 +64,7 @@ type ask struct {
 	at     time.Time
 	until  time.Time
 	within time.Duration
+	gone   bool // the frame that it waited in was voided: it is asked anew, if the run comes there
 	ended  bool // there is an Answered entry
 	answer checkpoint.Answer
 	letter letter
@@ -215,7 +216,7 @@ func (w *wait) reopen() { w.closed, w.why, w.by, w.fell = "", "", "", false }
 
 // resumed counts who goes on behind a trigger, and forgets how the run rested.
 func (h *history) resumed() {
-	h.end = nil
+	h.end, h.notes = nil, nil
 	for _, w := range h.open {
 		if w.fell && w.closed == RunFailed { // a resume tries its visit again
 			w.reopen()
@@ -259,8 +260,6 @@ func (h *history) failed(e *checkpoint.Entry) error {
 			}
 		case w.path == e.Path && f.Final:
 			w.fell = true
-		case f.Final && inside(w.path, e.Path) && w.closed == "":
-			w.close(RunFailed, f.Message, "")
 		}
 	}
 	return nil
@@ -303,13 +302,14 @@ func (h *history) done(path string) {
 	}
 }
 
-// voided has visits begin anew. Answers to their questions stay.
+// voided has visits begin anew. Answers to their questions stay; what waits inside them is gone.
 func (h *history) voided(paths []string) {
 	for _, path := range paths {
 		for _, w := range h.open {
 			if (w.path == path || inside(w.path, path)) && (w.closed == Completed || w.fell) {
 				w.reopen()
 			}
+			w.last().gone = w.last().gone || inside(w.path, path)
 		}
 	}
 }

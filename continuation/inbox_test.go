@@ -15,7 +15,6 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
-	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/pawltest"
 )
 
@@ -100,54 +99,6 @@ func TestRepeatedTriggerIsForNoOtherWait(t *testing.T) {
 			t.Errorf("another trigger of the same id: %v", err)
 		}
 	})
-}
-
-// A wait that lies behind what was trimmed is still found, and ended.
-func TestWaitBehindATrim(t *testing.T) {
-	turn := dag.New[Talk]("turn")
-	waits := make(chan struct{})
-	dag.Step(turn, "work", func(context.Context, *Talk) error {
-		<-waits
-		return nil
-	})
-	body, err := turn.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := dag.New[Talk]("beside")
-	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
-		r, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "k"})
-		s.Said.Append(r.Payload)
-		return err
-	})
-	dag.Loop(b, "loop", body, func(*Talk) bool { return false }, 3)
-	d, err := dispatcher.New(frozen(t, b), freshStore(), dispatcher.Options{Observe: func(e dispatcher.Event) {
-		if e.Kind == dispatcher.VisitInterrupted {
-			close(waits)
-		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := continuation.New(d, continuation.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &process{t, d, rt, d.Store()}
-	p.waits(run)
-	id := p.only(run).ID
-	if err := p.d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if slices.Contains(p.kinds(run), checkpoint.Interrupted) {
-		t.Fatalf("the log has not lost what it was to lose: %v", p.kinds(run))
-	}
-	if v := p.stands(run, continuation.StatusPending, ""); v.ID != id {
-		t.Errorf("its id is %s, and was %s", v.ID, id)
-	}
-	if out, err := p.rt.Trigger(t.Context(), reply2("t", "k")); err != nil || out.Status != continuation.StatusResolved {
-		t.Errorf("%+v, %v", out, err)
-	}
 }
 
 // A process that dies between a denial and the cancel that it says: the next one cancels the run.

@@ -92,7 +92,7 @@ func (r *Runtime) admits(w *wait, t *Trigger) (*alternative, error) {
 	if status, reason, _, _ := w.stands(); status.Terminal() {
 		return nil, &TerminalError{w.id, w.h.run, status, reason}
 	}
-	if !a.ended && a.over(now) {
+	if w.pends() && a.over(now) {
 		return nil, &ExpiredError{w.id, w.h.run, a.until}
 	}
 	mismatch := func(reason string) error { return &MismatchError{w.id, w.h.run, reason} }
@@ -133,9 +133,9 @@ func (w *wait) permits(of *alternative, t *Trigger, now time.Time) error {
 		until = a.at.Add(of.Within)
 	}
 	switch {
-	case !a.ended && !until.IsZero() && !now.Before(until):
+	case w.pends() && !until.IsZero() && !now.Before(until):
 		return &ExpiredError{w.id, w.h.run, until}
-	case of.Kind == KindTimer && !a.ended:
+	case of.Kind == KindTimer && w.pends():
 		return &MismatchError{w.id, w.h.run, "it wakes at " + a.until.UTC().Format(time.RFC3339Nano) + ", and not before"}
 	case of.Authority != Anybody && of.Authority != t.Actor.Authority:
 		return &AuthorityError{w.id, w.h.run, of.Authority, t.Actor}

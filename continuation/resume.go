@@ -17,9 +17,10 @@ func (r *Runtime) goOn(ctx context.Context, run string) error { return r.resume(
 type reach uint8
 
 const (
-	ifWanted   reach = iota // if the log says that there is something to go on with
-	ifPosted                // also if it does not: there are messages that were not taken into the log
-	onlyDenial              // the run is left alone, but for a denial that cancels it
+	notAtAll   reach = iota
+	ifWanted         // if the log says that there is something to go on with
+	ifPosted         // also if it does not: there are messages that were not taken into the log
+	onlyDenial       // the run is left alone, but for a denial that cancels it
 )
 
 // resume goes on with a run whose wait has its trigger, or has expired, or is to be asked again;
@@ -79,23 +80,20 @@ func (r *Runtime) atWork(ctx context.Context, run string) bool {
 	return err != nil || info.Owner != "" && info.Status == checkpoint.StatusRunning
 }
 
-// bring calls the dispatcher. What is overdue ends, whatever the
-// dispatcher's clock says. When ctx ends the run is left running, and not cancelled.
+// bring calls the dispatcher. What is overdue ends, whatever the dispatcher's clock says. When ctx
+// ends the run is left running, and not cancelled.
 func (r *Runtime) bring(ctx context.Context, h *history) error {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(dispatcher.ErrDrain) })()
-	options := []dispatcher.RunOption{dispatcher.From(checkpoint.Cursor{Run: h.run, Seq: h.info.Head.Seq})}
 	var over []string
 	for _, w := range h.open {
 		if w.pends() && r.overdue(w.last()) {
 			over = append(over, w.last().id)
 		}
 	}
-	if len(over) > 0 {
-		options = append(options, dispatcher.Expire(over...))
-	}
-	_, err := r.d.Continue(inner, h.run, options...)
+	from := dispatcher.From(checkpoint.Cursor{Run: h.run, Seq: h.info.Head.Seq})
+	_, err := r.d.Continue(inner, h.run, from, dispatcher.Expire(over...))
 	return err
 }
 
@@ -121,15 +119,15 @@ func (r *Runtime) wants(h *history) bool {
 		switch a := w.last(); {
 		case a.ended && w.failures+w.lapses < a.q.MaxFailures, w.again():
 			return true
-		case !a.ended && r.overdue(a):
+		case w.pends() && r.overdue(a):
 			return true
 		}
 	}
-	return h.left()
+	return h.between()
 }
 
-// left reports whether the process died between two visits, behind a wait that has ended.
-func (h *history) left() bool {
+// between reports whether the process died between two visits, behind a wait that has ended.
+func (h *history) between() bool {
 	return h.end == nil && h.info.Status == checkpoint.StatusRunning && h.info.Owner == "" && len(h.open) > 0 && !h.exhausted()
 }
 

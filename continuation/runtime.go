@@ -85,7 +85,7 @@ func New(d Runs, o Options) (*Runtime, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Runtime{d: d, store: d.Store(), options: o, stirred: make(chan struct{}, 1), cache: map[string]*history{}}, nil
+	return &Runtime{d: d, store: d.Store(), options: o, stirred: make(chan struct{}, 1), cache: map[string]*history{}, seen: map[string]moment{}}, nil
 }
 
 // histories are those of several runs, of newer ones first.
@@ -178,47 +178,58 @@ func (r *Runtime) read(ctx context.Context, info checkpoint.Info) (*history, err
 	}
 	h := &history{run: info.Run, info: info}
 	for e, err := range r.store.Read(ctx, info.Run, 0, info.Head.Seq) {
-		if err == nil {
-			err = h.read(&e)
-		}
 		if err != nil {
+			return nil, fmt.Errorf("continuation: reading run %q: %w", info.Run, err)
+		}
+		if err := h.read(&e); err != nil {
 			return nil, fmt.Errorf("continuation: run %q, entry %d: %w", info.Run, e.Seq, err)
 		}
 	}
 	if info.First > 1 {
-		if err := r.behindTrim(ctx, h); err != nil {
-			return nil, err
+		o, err := r.d.Open(ctx, info.Run)
+		if err == nil && o.Cursor.Seq != info.Head.Seq { // the run has gone on
+			if info, err = r.store.Stat(ctx, info.Run); err == nil {
+				return r.read(ctx, info)
+			}
+		}
+		if err == nil {
+			err = h.behindTrim(o.Interrupts)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("continuation: reading run %q: %w", h.run, err)
 		}
 	}
+	r.remember(h)
+	return h, nil
+}
+
+// remember keeps a history, instead of any other one if there are many.
+func (r *Runtime) remember(h *history) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.cache) >= maxCache {
-		clear(r.cache)
+	if _, known := r.cache[h.run]; !known && len(r.cache) >= maxCache {
+		for other := range r.cache {
+			delete(r.cache, other)
+			break
+		}
 	}
-	r.cache[info.Run] = h
-	return h, nil
+	r.cache[h.run] = h
 }
 
 // behindTrim adds what waits since before the log was trimmed. Of its past nothing is known, and
 // its id is that of the interrupt.
-func (r *Runtime) behindTrim(ctx context.Context, h *history) error {
-	o, err := r.d.Open(ctx, h.run)
-	if err != nil {
-		return fmt.Errorf("continuation: %w", err)
-	}
-	if o.Cursor.Seq != h.info.Head.Seq {
-		return nil // the run has gone on; whoever reads it next sees that
-	}
-	for _, i := range o.Interrupts {
+func (h *history) behindTrim(pending []dispatcher.Interrupt) error {
+	for _, i := range pending {
 		q, ok, err := parseQuestion(i.Question)
 		if err != nil {
-			return fmt.Errorf("continuation: run %q: %w", h.run, err)
+			return err
 		}
 		known := slices.ContainsFunc(h.open, func(w *wait) bool { return w.last().id == i.ID })
 		if !ok || i.Kind != dispatcher.KindAsked || known {
 			continue
 		}
-		w := &wait{h: h, id: i.ID, path: i.Path, name: q.Name, asks: []*ask{{id: i.ID, q: q, until: i.Until, within: i.Wait}}}
+		a := &ask{id: i.ID, q: q, at: i.Until.Add(-i.Wait), until: i.Until, within: i.Wait}
+		w := &wait{h: h, id: i.ID, path: i.Path, name: q.Name, asks: []*ask{a}}
 		h.waits, h.open = append(h.waits, w), append(h.open, w)
 	}
 	return nil

@@ -17,9 +17,7 @@ func (r *Runtime) live(ctx context.Context) (histories, error) {
 	all, err := r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Status: []checkpoint.Status{
 		checkpoint.StatusInterrupted, checkpoint.StatusRunning, checkpoint.StatusFailed,
 	}})
-	if err == nil {
-		r.see(all)
-	}
+	r.see(all, err)
 	return all, err
 }
 
@@ -29,17 +27,22 @@ func (r *Runtime) live(ctx context.Context) (histories, error) {
 // read, is no reason to leave the others: the errors are joined.
 //
 // When a wait is due its log says, so nothing is lost with a process: what came to be due meanwhile
-// is so at once, and a timer that is later than it may be says that it was missed.
+// is so at once, and a timer that is later than it may be says that it was missed. A clock that was
+// set back makes no wait longer for a Runtime that has swept before: it has counted the time since. One
+// that begins behind the jump counts the whole time anew, and one that jumps forward ends waits early.
 //
 // Runs are gone on with one after the other. It costs a listing of the runs that wait, work or have
 // failed, and reading those of them that have changed since.
 func (r *Runtime) Sweep(ctx context.Context) ([]string, error) {
-	return r.each(ctx, ifWanted, func(h *history) (bool, error) {
-		if err := r.approve(ctx, h); err != nil {
-			return true, err
-		}
-		return r.due(h) && h.info.Owner == "", nil
-	})
+	return r.each(ctx, r.ripe)
+}
+
+// ripe says how far a sweep goes on with a run.
+func (r *Runtime) ripe(ctx context.Context, h *history) (reach, error) {
+	if err := r.approve(ctx, h); err != nil || !r.due(h) || h.info.Owner != "" {
+		return notAtAll, err
+	}
+	return ifWanted, nil
 }
 
 // Recover goes on with every run that has its trigger and that nobody is at work on: since the
@@ -48,37 +51,43 @@ func (r *Runtime) Sweep(ctx context.Context) ([]string, error) {
 // with an [*AttemptsError]. It returns the ids of the runs, and the errors joined, as
 // [Runtime.Sweep] does.
 func (r *Runtime) Recover(ctx context.Context) ([]string, error) {
-	return r.each(ctx, ifPosted, func(h *history) (bool, error) {
-		if h.info.Owner != "" {
-			return false, nil
-		}
-		for _, w := range h.open {
-			if status, _, _, _ := w.stands(); !status.Terminal() && w.taken() && w.failures+w.lapses >= w.last().q.MaxFailures {
-				return false, &AttemptsError{w.id, h.run, w.last().q.MaxFailures}
-			}
-		}
-		if h.denied() != nil || !r.due(h) && r.wants(h) {
-			return true, nil
-		}
-		return r.posted(ctx, h)
-	})
+	return r.each(ctx, r.left)
 }
 
-// posted reports whether an answer or a cancel of a wait was posted by a process that died before
-// it could take it into the log.
-func (r *Runtime) posted(ctx context.Context, h *history) (bool, error) {
+// left says how far a recovery goes on with a run.
+func (r *Runtime) left(ctx context.Context, h *history) (reach, error) {
+	if h.info.Owner != "" {
+		return notAtAll, nil
+	}
+	for _, w := range h.open {
+		if status, _, _, _ := w.stands(); !status.Terminal() && w.taken() && w.failures+w.lapses >= w.last().q.MaxFailures {
+			return notAtAll, &AttemptsError{w.id, h.run, w.last().q.MaxFailures}
+		}
+	}
+	if h.denied() != nil || !r.due(h) && r.wants(h) {
+		return ifPosted, nil
+	}
+	return r.posted(ctx, h)
+}
+
+// posted looks for an answer to a wait that was posted by a process that died before it could take it
+// into the log.
+func (r *Runtime) posted(ctx context.Context, h *history) (reach, error) {
 	if !slices.ContainsFunc(h.open, (*wait).pends) {
-		return false, nil
+		return notAtAll, nil
 	}
 	posts, err := r.store.Posts(ctx, h.run)
 	if err != nil {
-		return false, fmt.Errorf("continuation: run %q: %w", h.run, err)
+		return notAtAll, fmt.Errorf("continuation: run %q: %w", h.run, err)
 	}
-	return slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return p.Kind == "answer" || p.Kind == "cancel" }), nil
+	if slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return p.Kind == "answer" }) {
+		return ifPosted, nil
+	}
+	return notAtAll, nil
 }
 
-// each goes on with the runs that are picked.
-func (r *Runtime) each(ctx context.Context, how reach, pick func(*history) (bool, error)) (runs []string, err error) {
+// each goes on with runs, as far as is picked.
+func (r *Runtime) each(ctx context.Context, pick func(context.Context, *history) (reach, error)) (runs []string, err error) {
 	all, err := r.live(ctx)
 	errs := []error{err}
 	for _, h := range slices.Backward(all) { // the oldest first
@@ -86,8 +95,8 @@ func (r *Runtime) each(ctx context.Context, how reach, pick func(*history) (bool
 			errs = append(errs, context.Cause(ctx))
 			break
 		}
-		picked, err := pick(h)
-		if err == nil && picked {
+		how, err := pick(ctx, h)
+		if err == nil && how != notAtAll {
 			runs = append(runs, h.run)
 			err = r.resume(ctx, h.run, how)
 		}
@@ -104,7 +113,10 @@ func (r *Runtime) due(h *history) bool {
 }
 
 // pends reports whether the wait has no trigger and no end.
-func (w *wait) pends() bool { return w.closed == "" && !w.last().ended && w.h.end == nil }
+func (w *wait) pends() bool {
+	a := w.last()
+	return w.closed == "" && !a.ended && !a.gone && w.h.end == nil
+}
 
 // approve approves what is safe to approve.
 func (r *Runtime) approve(ctx context.Context, h *history) error {
@@ -137,23 +149,25 @@ func (r *Runtime) approve(ctx context.Context, h *history) error {
 // [Runtime.Look], and, for what other processes ask, at the latest after Options.Recheck. It is the
 // caller's goroutine that does all that; nothing else outlives it. What goes wrong is tried again,
 // and told to failed, which may be nil: each delivery that fails as a [*DeliveryError].
+//
+// Each time it looks it lists the runs that wait, work or have failed twice, and does what
+// [Runtime.Deliver] does if there is a Deliverer.
 func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {
 	for {
 		began := r.moment()
-		_, swept := r.Sweep(ctx)
-		_, recovered := r.Recover(ctx)
-		_, undelivered, delivered := r.deliver(ctx)
-		next, err := r.next(ctx, began)
+		_, brought := r.each(ctx, r.ripeOrLeft)
+		told, delivered := r.deliver(ctx)
+		next, err := r.next(ctx, began, told.again)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if failed == nil {
 			failed = func(error) {}
 		}
-		for _, err := range undelivered {
+		for _, err := range told.failures {
 			failed(err)
 		}
-		if err := errors.Join(swept, recovered, delivered, err); err != nil {
+		if err := errors.Join(brought, delivered, err); err != nil {
 			failed(err)
 		}
 		timer := time.NewTimer(next)
@@ -166,12 +180,21 @@ func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {
 	}
 }
 
+// ripeOrLeft is a sweep and a recovery at once.
+func (r *Runtime) ripeOrLeft(ctx context.Context, h *history) (reach, error) {
+	how, err := r.ripe(ctx, h)
+	if err != nil || how != notAtAll {
+		return how, err
+	}
+	return r.left(ctx, h)
+}
+
 // Look has [Runtime.Serve] look again soon: a run has begun to wait.
 func (r *Runtime) Look() { r.stir() }
 
-// next is how long nothing is due. What was due when a round began has had its turn: if it could
-// not be gone on with it waits for Options.Recheck.
-func (r *Runtime) next(ctx context.Context, began moment) (time.Duration, error) {
+// next is how long nothing is due: no wait, and no delivery again. What was due when a round began
+// has had its turn: if it could not be gone on with it waits for Options.Recheck.
+func (r *Runtime) next(ctx context.Context, began moment, again time.Time) (time.Duration, error) {
 	wait := r.options.Recheck
 	due := func(at, began, now time.Time) {
 		if at.After(began) {
@@ -187,13 +210,8 @@ func (r *Runtime) next(ctx context.Context, began moment) (time.Duration, error)
 			}
 		}
 	}
-	owed, oerr := r.owed(ctx)
-	for _, h := range owed {
-		if at, again := h.retryAt(r); again {
-			due(at, began.wall, now.wall)
-		}
-	}
-	return wait, errors.Join(err, oerr)
+	due(again, began.wall, now.wall)
+	return wait, err
 }
 
 // number is a sequence number as text.

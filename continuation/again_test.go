@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
@@ -69,8 +71,8 @@ func TestTheSecondTriggerOfAWait(t *testing.T) {
 	}
 	second := reply("t2", "two")
 	second.LeaveIt = true
-	if _, err := p.rt.Trigger(t.Context(), second); err != nil {
-		t.Fatal(err)
+	if out, err := p.rt.Trigger(t.Context(), second); err != nil || out.Trigger != "t2" {
+		t.Fatalf("%+v, %v; want the receipt of t2", out, err)
 	}
 	p.unchanged(run, func() {
 		var taken *continuation.TakenError
@@ -184,6 +186,54 @@ func TestAVisitThatIsVoidedKeepsItsTrigger(t *testing.T) {
 		t.Errorf("recovered %q, %v; the visit has run %d times", runs, err, ran)
 	}
 	stands(continuation.StatusResolved)
+}
+
+// What waits in a frame that an edit has voided does not wait any more, and can't expire: a trigger
+// for it has the run ask again, and counts.
+func TestAWaitInAFrameThatIsVoided(t *testing.T) {
+	for _, later := range []time.Duration{0, 2 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			w := continuation.Any(continuation.Wait{Key: "soon", Within: time.Hour}, continuation.Wait{Key: "late", Within: 90 * time.Minute})
+			b := dag.New[Talk]("looped")
+			dag.Loop(b, "loop", waiting(t, w, dag.Policy{}, says), func(*Talk) bool { return true }, 3)
+			p := talk(t, frozen(t, b))
+			id := p.only(run).ID
+			if err := p.d.Edit(t.Context(), run, func(s *Talk) { s.Said.Append("first") }, dispatcher.EditOptions{Void: []string{"loop"}}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(later)
+			if runs, err := p.rt.Sweep(t.Context()); err != nil || len(runs) > 0 {
+				t.Errorf("swept %q, %v", runs, err)
+			}
+			p.stands(run, continuation.StatusPending, "")
+			if out, err := p.rt.Trigger(t.Context(), reply2("t", "soon")); err != nil || out.Status != continuation.StatusResolved || out.Wait != id {
+				t.Errorf("%+v, %v; want the wait %s", out, err, id)
+			}
+			if said := p.said(run); !slices.Equal(said, []string{"first", "x"}) {
+				t.Errorf("the state says %q", said)
+			}
+		})
+	}
+}
+
+// A frame of which something has failed does not end before what waits in it.
+func TestAWaitInAFrameThatFails(t *testing.T) {
+	fails := true
+	b := dag.New[Talk]("outer")
+	frame := dag.Loop(b, "frame", beside(t, &fails), func(*Talk) bool { return true }, 3)
+	dag.Step(b, "instead", func(_ context.Context, s *Talk) error {
+		s.Said.Append("instead")
+		return nil
+	}, frame.Failed())
+	p := begin(t, frozen(t, b), freshStore(), continuation.Options{})
+	p.waits(run)
+	p.stands(run, continuation.StatusPending, "")
+	if out, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil || out.Status != continuation.StatusResolved {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if said := p.said(run); !slices.Equal(said, []string{"hello", "instead"}) {
+		t.Errorf("the state says %q", said)
+	}
 }
 
 // answers answers the only interrupt of a run, and goes on.

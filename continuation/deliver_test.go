@@ -293,3 +293,120 @@ func TestClockSetBackDelaysNoDelivery(t *testing.T) {
 	jump.Store(-int64(year))
 	p.delivers(continuation.Delivered)
 }
+
+// Serve tries a delivery again at its instant, whether it has failed under this Serve or before it.
+func TestServeDeliversAgainInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		began := time.Now()
+		man := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) {
+			at = append(at, time.Since(began))
+			return "", errWeather
+		}}
+		o := continuation.Options{Deliverer: &man, Deliveries: 3, Redeliver: 10 * time.Minute, Recheck: 24 * time.Hour}
+		p := finished(t, freshStore(), o)
+		p.delivers(continuation.DeliveryPending)
+		time.Sleep(time.Minute)
+		p.waits("later", dispatcher.Labels(continuation.Owed(nil)))
+		tr := reply("t2", "hello")
+		tr.Run = "later"
+		if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 12*time.Hour)
+		defer stop()
+		_ = p.rt.Serve(ctx, nil)
+		if want := []time.Duration{0, time.Minute, 10 * time.Minute, 11 * time.Minute, 20 * time.Minute, 21 * time.Minute}; !slices.Equal(at, want) {
+			t.Errorf("tried after %v, want %v", at, want)
+		}
+	})
+}
+
+// A run that is brought back owes another follow-up, of which nothing has failed yet.
+func TestTriesAreThoseOfTheLastEnd(t *testing.T) {
+	man := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) { return "", errWeather }}
+	fails := true
+	p := begin(t, beside(t, &fails), freshStore(), continuation.Options{Deliverer: &man})
+	if _, err := p.d.Start(t.Context(), run, nil, dispatcher.Labels(continuation.Owed(nil))); !errors.Is(err, errWeather) {
+		t.Fatal(err)
+	}
+	if _, err := p.rt.Deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.follows(continuation.FollowUp{Status: continuation.DeliveryPending, Tries: 1, Error: errWeather.Error()})
+	fails = false
+	if _, err := p.d.Resume(t.Context(), run); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	p.follows(continuation.FollowUp{Status: continuation.DeliveryPending})
+}
+
+// The follow-up of a run that has failed since nobody answered is suppressed; one that has ended for
+// another reason, though a wait of it has expired, is told.
+func TestFollowUpsOfWhatHasExpired(t *testing.T) {
+	node := func(handles bool, fails error) func(context.Context, *Talk) error {
+		return func(ctx context.Context, s *Talk) error {
+			_, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+			if handles && errors.Is(err, dag.ErrExpired) {
+				return fails
+			}
+			return err
+		}
+	}
+	for name, c := range map[string]struct {
+		node     func(context.Context, *Talk) error
+		then     error // of a node behind it
+		followed bool  // its failure
+		skip     bool
+		want     continuation.DeliveryStatus
+	}{
+		"it has expired":              {node: node(false, nil), want: continuation.SuppressedExpired},
+		"its failure is followed":     {node: node(false, nil), followed: true, want: continuation.Delivered},
+		"it was skipped":              {node: node(false, nil), skip: true, want: continuation.Delivered},
+		"handled, and failed further": {node: node(true, nil), then: errWeather, want: continuation.Delivered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := dag.New[Talk]("talk")
+				ask := dag.Step(b, "ask", c.node)
+				then := func(context.Context, *Talk) error { return c.then }
+				if dag.Step(b, "then", then, ask); c.followed {
+					dag.Step(b, "instead", then, ask.Failed())
+				}
+				p := begin(t, frozen(t, b), freshStore(), continuation.Options{Deliverer: &postman{}})
+				p.waits(run, dispatcher.Labels(continuation.Owed(nil)))
+				if c.skip {
+					if err := p.d.Skip(t.Context(), run, p.only(run).ID); err != nil {
+						t.Fatal(err)
+					}
+					_, _ = p.d.Run(t.Context(), run, nil)
+				}
+				time.Sleep(time.Hour)
+				if _, err := p.rt.Sweep(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := p.rt.Deliver(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				p.follows(continuation.FollowUp{Status: c.want})
+			})
+		})
+	}
+}
+
+// While somebody has the lease of a run, who might bring it back, its follow-up is not brought.
+func TestNoDeliveryBesideALease(t *testing.T) {
+	var man postman
+	p := finished(t, freshStore(), continuation.Options{Deliverer: &man})
+	lease, err := p.store.Acquire(t.Context(), run, "somebody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runs, err := p.rt.Deliver(t.Context()); err != nil || len(runs) > 0 || len(man.keys) > 0 {
+		t.Errorf("delivered %q (%q), %v", runs, man.keys, err)
+	}
+	if err := p.store.Release(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	p.delivers(continuation.Delivered)
+}

@@ -340,7 +340,7 @@ func TestLife28FailuresAndHops(t *testing.T) {
 			}
 		}
 		all, err := p.rt.List(t.Context(), continuation.Filter{})
-		if last := all[len(all)-1]; err != nil || last.Status != want {
+		if last := all[len(all)-1]; err != nil || last.Status != want || (last.Reason == continuation.MaxHops) != (most == 5) || most == 5 && len(all) != 5 {
 			t.Errorf("of at most %d hops the last of %d waits is %s (%s)", most, len(all), last.Status, last.Reason)
 		}
 	}
@@ -377,6 +377,10 @@ func TestAFailureAsksTheLastWaitAgain(t *testing.T) {
 	}
 	if said := p.said(run); !slices.Equal(said, []string{"a", "c"}) {
 		t.Errorf("said %q", said)
+	}
+	all, err := p.rt.List(t.Context(), continuation.Filter{Run: run})
+	if err != nil || len(all) != 2 || all[0].Failures != 0 || all[1].Failures != 1 {
+		t.Errorf("the waits are %+v, %v; want one failure, of the second", all, err)
 	}
 }
 

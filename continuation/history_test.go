@@ -1,0 +1,187 @@
+package continuation_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/pawltest"
+)
+
+// Lapses and failures use up one bound: a wait that has no attempt left fails with its run.
+func TestLapsesAndFailuresHaveOneBound(t *testing.T) {
+	store := &pawltest.Mortal{Store: &memory.Store{}}
+	dies := true
+	g := waiting(t, continuation.Wait{MaxFailures: 2}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+		if dies {
+			store.Kill()
+		}
+		return errWeather
+	})
+	p := begin(t, g, store, continuation.Options{})
+	p.waits(run)
+	_, _ = p.rt.Trigger(t.Context(), reply("t1", "hello"))
+	if err := store.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dies = false
+	q := begin(t, g, store, continuation.Options{})
+	if runs, err := q.rt.Recover(t.Context()); err != nil || !slices.Equal(runs, []string{run}) {
+		t.Fatalf("recovered %q, %v", runs, err)
+	}
+	if v := q.stands(run, continuation.StatusFailed, continuation.RunFailed); v.Lapses != 1 || v.Failures != 1 {
+		t.Errorf("%d lapses, %d failures", v.Lapses, v.Failures)
+	}
+}
+
+// Whoever skips the question of a wait cancels it, and the node hears of that.
+func TestAWaitThatIsSkipped(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+	if err := p.d.Skip(t.Context(), run, p.only(run).ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dag.ErrSkipped) {
+		t.Errorf("the run has ended with %v", err)
+	}
+	p.stands(run, continuation.StatusCancelled, continuation.CancelledByUser)
+}
+
+// What comes behind the end of a run changes nothing about how its wait has ended.
+func TestAnAnswerBehindAStop(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+	if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByProduct}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.d.Skip(t.Context(), run, p.only(run).ID); err != nil {
+		t.Fatal(err)
+	}
+	p.stands(run, continuation.StatusCancelled, continuation.CancelledByProduct)
+}
+
+// A default counts on when its run has failed behind it and is resumed: the wait is resolved in the end.
+func TestADefaultBehindAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := true
+		p := talk(t, waiting(t, continuation.Wait{OnExpire: continuation.Default("nothing")}, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+			if fails {
+				return errWeather
+			}
+			return says(ctx, s, r)
+		}))
+		time.Sleep(time.Hour)
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.stands(run, continuation.StatusFailed, continuation.RunFailed)
+		fails = false
+		if _, err := p.d.Resume(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		p.stands(run, continuation.StatusResolved, continuation.Completed)
+	})
+}
+
+// A trigger that comes while its run is at work on something else is gone on with once.
+func TestATriggerOfALiveRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		free := make(chan struct{})
+		b := dag.New[Talk]("talk")
+		dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+			r, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+			s.Said.Append(r.Payload)
+			return err
+		})
+		dag.Step(b, "beside", func(context.Context, *Talk) error {
+			<-free
+			return nil
+		})
+		p := begin(t, frozen(t, b), freshStore(), continuation.Options{})
+		go func() { // ends with the run, which the trigger waits for
+			if _, err := p.d.Start(context.Background(), run, nil); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		time.AfterFunc(time.Minute, func() { close(free) })
+		if out, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil || out.Status != continuation.StatusResolved {
+			t.Errorf("%+v, %v", out, err)
+		}
+		if v := p.only(run); v.Resumes != 1 || v.Lapses > 0 {
+			t.Errorf("it was resumed %d times, and lapsed %d", v.Resumes, v.Lapses)
+		}
+	})
+}
+
+// What is due is a sweep's, and no recovery's; what somebody is at work on is neither's.
+func TestSweepsAndRecoveriesPickTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+		lease, err := p.store.Acquire(t.Context(), run, "somebody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		picks := func(name string, want int, call func(context.Context) ([]string, error)) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if runs, err := call(ctx); err != nil || len(runs) != want {
+				t.Errorf("%s: %q, %v; want %d", name, runs, err, want)
+			}
+		}
+		picks("swept beside a lease", 0, p.rt.Sweep)
+		if err := p.store.Release(t.Context(), lease); err != nil {
+			t.Fatal(err)
+		}
+		picks("recovered", 0, p.rt.Recover)
+		picks("swept", 1, p.rt.Sweep)
+		p.stands(run, continuation.StatusExpired, continuation.Expired)
+	})
+}
+
+// A stop of a run at work may outlive both who was told and who told: whoever recovers takes it.
+func TestAStopThatWasPosted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &pawltest.Mortal{Store: &memory.Store{}}
+		b := dag.New[Talk]("talk")
+		dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+			_, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+			return err
+		})
+		dag.Step(b, "beside", func(ctx context.Context, _ *Talk) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		g := frozen(t, b)
+		p := begin(t, g, store, continuation.Options{})
+		ctx, dies := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = p.d.Start(ctx, run, nil) })
+		synctest.Wait()
+		store.Kill()
+		q := begin(t, g, store.Store, continuation.Options{})
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := q.rt.Stop(short, run, continuation.Stopping{Reason: continuation.CancelledByUser, By: "ann"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("stopped: %v", err)
+		}
+		dies()
+		wg.Wait()
+		if err := store.Revive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if runs, err := q.rt.Recover(t.Context()); err != nil || !slices.Equal(runs, []string{run}) {
+			t.Errorf("recovered %q, %v", runs, err)
+		}
+		if v := q.stands(run, continuation.StatusCancelled, continuation.CancelledByUser); v.By != "ann" {
+			t.Errorf("by %q", v.By)
+		}
+	})
+}

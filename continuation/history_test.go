@@ -12,6 +12,7 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/pawltest"
 )
 
@@ -184,4 +185,39 @@ func TestAStopThatWasPosted(t *testing.T) {
 			t.Errorf("by %q", v.By)
 		}
 	})
+}
+
+// Of the parts of All that have their triggers a failure has the one asked again whose trigger came
+// last, and counts for no other; nor is it a lapse of one that others are still waited for.
+func TestAFailureBehindAll(t *testing.T) {
+	fails := true
+	w := continuation.All(continuation.Wait{Key: "a"}, continuation.Wait{Key: "b"}, continuation.Wait{Key: "c"})
+	p := talk(t, waiting(t, w, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+		if fails {
+			fails = false
+			return errWeather
+		}
+		return says(ctx, s, r)
+	}))
+	for _, key := range []string{"b", "a", "c"} {
+		if _, err := p.rt.Trigger(t.Context(), reply2("t-"+key, key)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+	}
+	all, err := p.rt.List(t.Context(), continuation.Filter{})
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, v := range all {
+		last := v.Expects[0].Key == "c"
+		if v.Failures == 1 != last || v.Trigger == nil != last || v.Lapses > 0 {
+			t.Errorf("the part %s has failed %d times and lapsed %d, its trigger is %+v", v.Expects[0].Key, v.Failures, v.Lapses, v.Trigger)
+		}
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply2("t-again", "c")); err != nil || out.Status != continuation.StatusResolved {
+		t.Errorf("%+v, %v", out, err)
+	}
 }

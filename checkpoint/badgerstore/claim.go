@@ -14,7 +14,7 @@ import (
 
 // The files of a store beside its database.
 const (
-	lockFile = "LOCK"      // locked by the process that has the store open; holds its number
+	lockFile = "LOCK"      // locked by the process that has the store open; holds its number and host
 	nameFile = "pawl.json" // a name, by which a directory is known to be a store
 )
 
@@ -146,13 +146,13 @@ func lockDir(dir string) (*os.File, error) {
 	}
 	ok, err := tryLock(f)
 	if err == nil && !ok {
-		var owner [20]byte
+		var owner [300]byte
 		n, _ := f.ReadAt(owner[:], 0)
 		err = locked(dir, strings.TrimSpace(string(owner[:n])))
 	}
 	if err == nil {
 		_ = f.Truncate(0)
-		_, err = f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+		_, err = f.WriteAt([]byte(thisProcess()+"\n"), 0)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -167,9 +167,18 @@ func lockDir(dir string) (*os.File, error) {
 // unlockDir ends what lockDir began.
 func unlockDir(f *os.File) error { return errors.Join(unlock(f), f.Close()) }
 
-// locked is the error of a directory that is open in the process of this number.
+// thisProcess is how this process is named to others: by its number, and its host if that has a name.
+func thisProcess() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return strconv.Itoa(os.Getpid())
+	}
+	return fmt.Sprintf("%d on %s", os.Getpid(), host)
+}
+
+// locked is the error of a directory that is open in the process of this name.
 func locked(dir, process string) error {
-	if process == strconv.Itoa(os.Getpid()) {
+	if process == thisProcess() {
 		return fmt.Errorf("%w by this process (%s), which has %s open in another Store: share that one, or close it",
 			checkpoint.ErrLocked, process, dir)
 	}

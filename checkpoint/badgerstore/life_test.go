@@ -1,6 +1,7 @@
 package badgerstore_test
 
 import (
+	"context"
 	"errors"
 	"iter"
 	"runtime"
@@ -121,4 +122,60 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 func goroutines() []string {
 	buf := make([]byte, 1<<20)
 	return strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+}
+
+// A disk that does not answer holds Close up for no longer than it may take. The directory stays
+// locked until the store has closed after all; what was acknowledged is there then.
+func TestCloseBesideADiskThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	o := small
+	o.CloseWithin = 50 * time.Millisecond
+	s, err := badgerstore.Open(t.Context(), dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := acquire(t, s, 1)[0]
+	head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, hangs := make(chan struct{}), make(chan struct{})
+	s.CommitWith(func(next func() error) error {
+		close(hangs)
+		<-free
+		return next()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	appended := make(chan error)
+	go func() { appended <- second(s.Append(ctx, l, head, oneEntry)) }()
+	<-hangs
+	cancel()
+	if err := <-appended; !errors.Is(err, checkpoint.ErrCommitUnknown) {
+		t.Errorf("Append = %v, want ErrCommitUnknown", err)
+	}
+	if err := s.Close(); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "a write to the disk") {
+		t.Errorf("Close = %v, want what it waits for", err)
+	}
+	if _, err := badgerstore.Open(t.Context(), dir, o); !errors.Is(err, checkpoint.ErrLocked) {
+		t.Errorf("Open meanwhile = %v, want ErrLocked", err)
+	}
+	close(free)
+	for {
+		again, err := badgerstore.Open(t.Context(), dir, o)
+		if errors.Is(err, checkpoint.ErrLocked) {
+			runtime.Gosched()
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := again.Stat(t.Context(), l.Run); err != nil || info.Head.Seq < head.Seq {
+			t.Errorf("Stat = %+v, %v, want at least entry %d", info, err, head.Seq)
+		}
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+		return
+	}
 }

@@ -24,6 +24,9 @@ const databaseDir = "db"
 // in it is damaged or missing, ErrFull if the device has too little room. What holds
 // anything else is refused with a *checkpoint.ArgumentError and left as it is: a file, a
 // directory of other files, a database of Badger that no store has made.
+//
+// If ctx ends Open returns its error, at the latest a second later. What then still opens, since a disk
+// does not answer, is closed in the background, and the directory is locked until it is.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	return open(ctx, dir, o, true)
 }
@@ -35,7 +38,7 @@ func OpenUnsynced(ctx context.Context, dir string, o Options) (*Store, error) {
 	return open(ctx, dir, o, false)
 }
 
-func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, err error) {
+func open(ctx context.Context, dir string, o Options, synced bool) (*Store, error) {
 	switch {
 	case ctx == nil:
 		return nil, &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "context",
@@ -49,7 +52,39 @@ func open(ctx context.Context, dir string, o Options, synced bool) (_ *Store, er
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	o = o.withDefaults(dir)
+	type opened struct {
+		s   *Store
+		err error
+	}
+	done, abandoned := make(chan opened), make(chan struct{})
+	go func() { // waited for, or left when ctx has ended
+		s, err := openNow(ctx, dir, o.withDefaults(dir), synced)
+		select {
+		case done <- opened{s, err}:
+		case <-abandoned:
+			if err == nil {
+				_ = s.Close()
+			}
+		}
+	}()
+	var late <-chan time.Time
+	for ended := ctx.Done(); ; {
+		select {
+		case r := <-done:
+			return r.s, r.err
+		case <-ended:
+			ended, late = nil, time.After(abandonAfter)
+		case <-late:
+			close(abandoned)
+			return nil, fmt.Errorf("checkpoint: opening the store: the disk does not answer: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// abandonAfter is how long Open waits, when its ctx has ended, for what it is doing.
+const abandonAfter = time.Second
+
+func openNow(ctx context.Context, dir string, o Options, synced bool) (_ *Store, err error) {
 	lock, id, err := claim(dir)
 	if err != nil {
 		return nil, err

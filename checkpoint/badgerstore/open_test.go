@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,8 @@ func TestLocked(t *testing.T) {
 	bufio.NewScanner(out).Scan() // it has appended something
 	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrLocked) {
 		t.Errorf("Open beside another process = %v, want ErrLocked", err)
+	} else if host, _ := os.Hostname(); !strings.Contains(err.Error(), fmt.Sprintf("process %d on %s", cmd.Process.Pid, host)) {
+		t.Errorf("Open beside another process = %v, want its number and host", err)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()

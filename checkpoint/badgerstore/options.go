@@ -3,6 +3,7 @@ package badgerstore
 import (
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -36,6 +37,9 @@ type Options struct {
 	// for room. Zero means 32 MiB.
 	Waiting int64
 
+	// CloseWithin is how long Close may take. Zero means 30 seconds.
+	CloseWithin time.Duration
+
 	// Witness is the path of the file that says how far the store had come. Kept apart from
 	// the directory it reveals that the directory was replaced by an older copy of itself.
 	// Zero means a file in the directory. An empty file makes the next Open accept the store
@@ -50,7 +54,7 @@ func (o Options) check() error {
 	for _, n := range []struct {
 		name  string
 		value int64
-	}{{"MemTableSize", o.MemTableSize}, {"FreeSpace", o.FreeSpace}, {"Waiting", o.Waiting}} {
+	}{{"MemTableSize", o.MemTableSize}, {"FreeSpace", o.FreeSpace}, {"Waiting", o.Waiting}, {"CloseWithin", int64(o.CloseWithin)}} {
 		if n.value < 0 {
 			return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option " + n.name,
 				Reason: fmt.Sprintf("is negative: %d: zero means the default", n.value)}
@@ -69,6 +73,9 @@ func (o Options) withDefaults(dir string) Options {
 	}
 	if o.Waiting == 0 {
 		o.Waiting = 32 << 20
+	}
+	if o.CloseWithin == 0 {
+		o.CloseWithin = 30 * time.Second
 	}
 	if o.Witness == "" {
 		o.Witness = filepath.Join(dir, witnessFile)

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -41,6 +42,7 @@ type Store struct {
 	vacant   chan struct{}       // closed when the last call of a closing store has ended
 	closeOne sync.Once
 	closeErr error
+	awaited  atomic.Value  // string: what Close waits for
 	opened   uint64        // the newest transaction when the store was opened
 	attempts atomic.Uint32 // at writing large values
 
@@ -92,29 +94,54 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 }
 
 // Close ends the store: calls that come later return ErrClosed, those under way are waited
-// for, and Badger for at most 30 seconds. Closing again returns what the first did. Close must not be called by an observer,
-// or in the body of a loop over [Store.Read].
+// for, loops over [Store.Read] included. Closing again returns what the first did. Close must not be
+// called by an observer, or in the body of such a loop.
+//
+// If that takes longer than Options.CloseWithin, for a disk that does not answer or a call that does not
+// end, Close returns an error that says what it waits for and is context.DeadlineExceeded. The store
+// then closes in the background, and its directory is locked until it has. What was
+// acknowledged is durable whatever Close returns.
 func (s *Store) Close() error {
-	s.closeOne.Do(func() { s.closeErr = s.close() })
+	s.closeOne.Do(func() {
+		s.mu.Lock()
+		s.closing = true
+		open := s.runs != nil
+		if open && s.calls == 0 {
+			close(s.vacant)
+		}
+		s.mu.Unlock()
+		if open {
+			s.closeErr = s.closeWithin(s.options.CloseWithin)
+		}
+	})
 	return s.closeErr
 }
 
+func (s *Store) closeWithin(limit time.Duration) error {
+	closed := make(chan error, 1)
+	go func() { closed <- s.close() }() // waited for, up to the limit
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("checkpoint: closing the store: %s did not end within %v; what was acknowledged is durable: %w",
+			s.awaited.Load(), limit, context.DeadlineExceeded)
+	}
+}
+
 func (s *Store) close() error {
-	s.mu.Lock()
-	s.closing = true
-	if s.runs == nil { // it was never open
-		s.mu.Unlock()
-		return nil
-	}
-	if s.calls == 0 {
-		close(s.vacant)
-	}
-	s.mu.Unlock()
 	s.logs.TellAll()
+	s.awaited.Store("a call that is under way")
 	<-s.vacant
 	close(s.queue) // nobody is left to send
+	s.awaited.Store("a write to the disk")
 	<-s.quitted
-	err := s.closeDatabase()
+	// Badger tries for ever to write its tables out, which can't succeed if the directory was
+	// removed or the device is full.
+	s.awaited.Store("the database")
+	err := s.db.Close()
 	if err == nil && s.failed == nil {
 		err = s.witness.set(s.ts)
 	}
@@ -122,24 +149,6 @@ func (s *Store) close() error {
 		return fmt.Errorf("checkpoint: closing the store: %w", err)
 	}
 	return nil
-}
-
-// closeLimit is how long Badger may take to close. It tries for ever to write its tables
-// out, which can't succeed if the directory was removed or the device is full; what was
-// committed is durable without that.
-const closeLimit = 30 * time.Second
-
-func (s *Store) closeDatabase() error {
-	closed := make(chan error, 1)
-	go func() { closed <- s.db.Close() }() // closeDatabase waits for it, up to closeLimit
-	timer := time.NewTimer(closeLimit)
-	defer timer.Stop()
-	select {
-	case err := <-closed:
-		return err
-	case <-timer.C:
-		return fmt.Errorf("the database did not close within %v; what was committed is durable", closeLimit)
-	}
 }
 
 // Watch implements [checkpoint.Watcher].

@@ -1,0 +1,78 @@
+//go:build linux || darwin || freebsd
+
+package badgerstore_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+)
+
+// A file that does not answer, here since it is a pipe, holds Open up for no longer than its
+// context. What still opens closes by itself when it does.
+func TestOpenOfAFileThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := badgerstore.Open(t.Context(), dir, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stock(t, s, 1<<12)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	manifest := filepath.Join(dir, "db", "MANIFEST")
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(manifest, manifest+".kept"); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(manifest, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := badgerstore.Open(ctx, dir, small); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Open = %v, want the end of its context", err)
+	}
+	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrLocked) {
+		t.Errorf("Open meanwhile = %v, want ErrLocked", err)
+	}
+	pipe, err := os.OpenFile(manifest, os.O_WRONLY, 0) // now it answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(manifest); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(manifest, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := pipe.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		s, err := badgerstore.Open(t.Context(), dir, small)
+		if errors.Is(err, checkpoint.ErrLocked) {
+			runtime.Gosched()
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+}

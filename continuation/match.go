@@ -20,7 +20,14 @@ func (hs histories) find(t *Trigger) (*wait, error) {
 		all = hs.waits(func(*wait) bool { return true })
 	}
 	if len(all) == 0 {
-		return nil, &NotFoundError{Address: fmt.Sprintf("run %q and key %q", t.Run, t.Key)}
+		address := fmt.Sprintf("key %q", t.Key)
+		switch {
+		case t.Key == "":
+			address = fmt.Sprintf("run %q", t.Run)
+		case t.Run != "":
+			address = fmt.Sprintf("run %q and key %q", t.Run, t.Key)
+		}
+		return nil, &NotFoundError{Address: address}
 	}
 	var live, meant []*wait
 	for _, w := range all {
@@ -36,8 +43,12 @@ func (hs histories) find(t *Trigger) (*wait, error) {
 	case len(meant) == 1:
 		return meant[0], nil
 	case len(meant) > 1:
+		by := "Key"
+		if slices.ContainsFunc(meant, func(w *wait) bool { return w.h != meant[0].h }) {
+			by = "Run"
+		}
 		return nil, &MismatchError{meant[0].id, meant[0].h.run, fmt.Sprintf(
-			"%d waits are for it: name one by Key or Wait: %s", len(meant), several(meant, t.Kind))}
+			"%d waits are for it: name one by %s or Wait: %s", len(meant), by, several(meant, t.Kind))}
 	case len(live) > 0:
 		return live[len(live)-1], nil
 	}
@@ -56,7 +67,7 @@ func several(all []*wait, kind Kind) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s (%q", w.id, w.name)
+		fmt.Fprintf(&b, "%s (%q of run %q", w.id, w.name, w.h.run)
 		for _, of := range w.last().q.Of {
 			if of.Kind == kind && of.Key != "" {
 				fmt.Fprintf(&b, ", key %.40q", of.Key)

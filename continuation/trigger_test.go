@@ -538,7 +538,7 @@ func TestTriggersThatNameTheirRunAlone(t *testing.T) {
 	p.unchanged(run, func() {
 		_, err := p.rt.Trigger(t.Context(), reply("t", "hello"))
 		var mismatch *continuation.MismatchError
-		if !errors.As(err, &mismatch) || !regexp.MustCompile(`"answer([1-6])", key "k[1-6]"`).MatchString(err.Error()) ||
+		if !errors.As(err, &mismatch) || !regexp.MustCompile(`"answer([1-6])" of run "talk-1", key "k[1-6]"`).MatchString(err.Error()) ||
 			!strings.Contains(err.Error(), "name one by Key or Wait") || !strings.Contains(err.Error(), "and 1 more") {
 			t.Errorf("for one of six: %v", err)
 		}
@@ -563,5 +563,26 @@ func TestTriggersOfOneKindOfAny(t *testing.T) {
 	tr.Key = "Y"
 	if out, err := p.rt.Trigger(t.Context(), tr); err != nil || out.Key != "Y" {
 		t.Errorf("of one: %+v, %v", out, err)
+	}
+}
+
+// A key that waits of several runs have is told apart by the run, and a refusal names what was asked for.
+func TestTriggersOfOneKeyInTwoRuns(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{Key: "order"}, dag.Policy{}, says))
+	p.waits("talk-2")
+	trigger := reply("t", "hello")
+	trigger.Run, trigger.Key = "", "order"
+	if _, err := p.rt.Trigger(t.Context(), trigger); err == nil || !strings.Contains(err.Error(), "name one by Run or Wait") ||
+		!strings.Contains(err.Error(), `of run "talk-2"`) {
+		t.Errorf("for one of two runs: %v", err)
+	}
+	trigger.Key = "nothing"
+	var none *continuation.NotFoundError
+	if _, err := p.rt.Trigger(t.Context(), trigger); !errors.As(err, &none) || none.Address != `key "nothing"` {
+		t.Errorf("for a key of nobody: %v", err)
+	}
+	trigger.Key, trigger.Run = "order", "talk-2"
+	if out, err := p.rt.Trigger(t.Context(), trigger); err != nil || out.Run != "talk-2" {
+		t.Errorf("for the second run: %+v, %v", out, err)
 	}
 }

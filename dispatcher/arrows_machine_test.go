@@ -77,6 +77,7 @@ func (s source) impure(n ast.Node) string {
 var goStatements = map[string]int{
 	"checkpoint/badgerstore/open.go":  2, // the committer; opening, which Open may leave
 	"checkpoint/badgerstore/store.go": 1, // Badger's own Close
+	"dispatcher/ahead.go":             1, // appends what a run has handed over that is ahead of the disk
 	"dispatcher/conclude.go":          1, // gives a lease back that strays have kept
 	"dispatcher/hooks.go":             1, // Hooks.OnEnd
 	"dispatcher/journal.go":           2, // the reader of posts, the writer of a snapshot

@@ -157,7 +157,7 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 	r.strays.count.Store(1)
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	if c.store != nil {
-		r.posted, r.journal.mutex = make(chan struct{}, 1), make(chan struct{}, 1)
+		r.posted, r.journal.mutex, r.journal.grown = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 		r.stored, r.unhold = context.WithCancel(context.WithoutCancel(ctx))
 	}
 	return r

@@ -25,9 +25,12 @@ type journal struct {
 	// sync.Mutex keeps virtual time from passing.
 	mutex chan struct{}
 	tip   checkpoint.Head // the last append
-	err   error           // an append failed: nothing more is appended
+	err   error           // an append failed: nothing more is appended; written with backlog.mu too
 	queue []*effectEntry  // waits to be appended
-	news  []*effectEntry  // durable, and the machine was not told of it
+	news  []*effectEntry  // durable, and the machine was not told of it; guarded by backlog.mu instead
+
+	backlog backlog
+	grown   chan struct{} // has room for one: what was handed over was appended, or an append failed
 
 	staged atomic.Pointer[effectEntry] // on its way into the queue, the last one first
 	fresh  atomic.Bool                 // there are news, or an append failed
@@ -54,11 +57,10 @@ func (r *run) flush(h *tenure) bool {
 		return false
 	}
 	var began time.Time
-	readers := r.listeners()
-	if r.c.opts.Observe != nil || len(readers) > 0 || r.lag.facts > 0 {
+	if r.lag.facts > 0 {
 		began = time.Now()
 	}
-	news, head, err := r.append(entries)
+	appended, head, err := r.append(entries, size)
 	if !h.back(inCall) {
 		return false
 	}
@@ -66,19 +68,15 @@ func (r *run) flush(h *tenure) bool {
 		r.breakOff(h, err)
 		return false
 	}
-	r.hear(news)
-	r.journal.head = head
+	news, _ := r.journal.takeNews()
+	if len(r.ahead) == 0 {
+		r.hear(news)
+	} else if !r.caughtUp(h, news, nil) {
+		return false
+	}
+	r.journal.head, r.appended = head, appended
 	r.journal.since += size
 	r.lag.flushed(began)
-	if (r.c.opts.Observe != nil || len(readers) > 0) && len(entries) > 0 {
-		r.appended = r.about.Load().event(Appended, head.Seq)
-		r.appended.Live, r.appended.Entries, r.appended.Bytes = true, len(entries), size
-		r.appended.Turn = r.m.turn // which the entries may begin
-		r.appended.At = time.Now()
-		r.appended.Duration = r.appended.At.Sub(began)
-		offer(readers, &r.appended)
-		r.c.hub.grown(r.id)
-	}
 	r.snapshot()
 	return r.tell(h)
 }
@@ -114,7 +112,7 @@ func (r *run) encodeDelta(appendJSON func([]byte) []byte) json.RawMessage {
 // 64 KiB: in the background, one at a time. finish waits for it.
 func (r *run) snapshot() {
 	j := &r.journal
-	if !r.c.opts.eager && (j.since <= 64<<10 || j.since <= 4*max(r.m.root.view.Size(), j.last)+64<<10) {
+	if !r.snapshotDue() {
 		return
 	}
 	if r.snapping != nil {
@@ -135,6 +133,11 @@ func (r *run) snapshot() {
 		// Without a snapshot a replay is longer, and nothing else.
 		_ = r.c.store.PutSnapshot(r.stored, lease, s)
 	}()
+}
+
+func (r *run) snapshotDue() bool {
+	j := &r.journal
+	return r.c.opts.eager || j.since > 64<<10 && j.since > 4*max(r.m.root.view.Size(), j.last)+64<<10
 }
 
 // watchPosts has the store tell when something is posted to the run.

@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -92,9 +91,13 @@ func (r *run) appendEffects() {
 	if len(group) == 0 {
 		return
 	}
-	began := time.Now()
-	head, err := r.c.store.Append(r.stored, j.lease, j.tip, lines)
-	seq := j.tip.Seq
+	batches := j.backlog.take(false)
+	var seq uint64
+	appended, err := r.extend(batches, lines, size, r.about.Load().turn)
+	if err == nil {
+		seq = j.tip.Seq - uint64(len(lines))
+		group[0].appended = appended
+	}
 	for _, e := range group {
 		for i := range e.lines {
 			seq++
@@ -104,48 +107,26 @@ func (r *run) appendEffects() {
 	}
 	j.fresh.Store(true)
 	if err != nil {
-		j.err = err
 		r.cancel(err) // nothing that the run does from here on can become durable
 		return
 	}
-	j.tip, j.news = head, append(j.news, group...)
-	r.durable.Store(head.Seq)
-	r.tellAppended(group[0], lines, size, began)
+	j.backlog.mu.Lock()
+	defer j.backlog.mu.Unlock()
+	j.news = append(j.news, group...)
 }
 
-// tellAppended tells readers that the log has grown. The observer is told by the owner.
-func (r *run) tellAppended(first *effectEntry, lines []checkpoint.Entry, size int, began time.Time) {
-	readers := r.listeners()
-	if r.c.opts.Observe == nil && len(readers) == 0 {
-		return
-	}
-	e := r.about.Load().event(Appended, r.durable.Load())
-	e.Live, e.Entries, e.Bytes, e.At = true, len(lines), size, time.Now()
-	e.Duration = e.At.Sub(began)
-	first.appended = &e
-	offer(readers, &e)
-	r.c.hub.grown(r.id)
-}
-
-// append appends the owner's entries, behind those of effects that are durable already, and
-// returns the latter: those that the machine was not told of.
-func (r *run) append(entries []checkpoint.Entry) (news []*effectEntry, head checkpoint.Head, err error) {
+// append appends the owner's entries, of some size, behind all that was handed over and those of effects
+// that are durable already.
+func (r *run) append(entries []checkpoint.Entry, size int) (appended *Event, head checkpoint.Head, err error) {
 	j := &r.journal
 	j.mutex <- struct{}{}
 	defer func() { <-j.mutex }()
-	j.fresh.Store(false)
-	news, j.news = j.news, nil
-	if j.err != nil || len(entries) == 0 {
-		return news, j.tip, j.err
+	batches := j.backlog.take(false)
+	if j.err != nil || len(entries)+len(batches) == 0 {
+		return nil, j.tip, j.err
 	}
-	head, err = r.c.store.Append(r.stored, j.lease, j.tip, entries)
-	if err != nil {
-		j.err = err
-		return news, j.tip, err
-	}
-	j.tip = head
-	r.durable.Store(head.Seq)
-	return news, head, nil
+	appended, err = r.extend(batches, entries, size, r.m.turn)
+	return appended, j.tip, err
 }
 
 // hear tells the machine of entries that nodes have appended. In the log they stand before
@@ -165,9 +146,11 @@ func (r *run) hear(news []*effectEntry) {
 	r.heard = append(r.heard, news...)
 }
 
-// tellHeard tells the observer of them.
-func (r *run) tellHeard() {
-	for _, e := range r.heard {
+// tellHeard tells the observer of those whose numbers are smaller.
+func (r *run) tellHeard(before uint64) {
+	for len(r.heard) > 0 && r.heard[0].lines[0].Seq < before {
+		e := r.heard[0]
+		r.heard = r.heard[1:]
 		if e.appended != nil {
 			r.c.observe(*e.appended)
 		}

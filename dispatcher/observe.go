@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"math"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -71,9 +72,10 @@ func (r *run) observeFacts(h *tenure) bool {
 		return false
 	}
 	r.tellEmitted()
-	r.tellHeard()
-	if r.c.store != nil && len(r.facts) > 0 {
-		r.c.observe(r.appended)
+	r.tellHeard(math.MaxUint64)
+	if r.appended != nil {
+		r.c.observe(*r.appended)
+		r.appended = nil
 	}
 	for i := range r.events {
 		r.c.observe(r.events[i])

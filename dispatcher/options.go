@@ -42,6 +42,11 @@ type Options struct {
 	Retention Retention
 	// Limits bound what a run may use. Zero fields mean the defaults.
 	Limits Limits
+	// Lag is how many supersteps that have ended may be on their way to the disk while a run goes
+	// on. Effects, interrupts and the return of a call wait for all of them, and events of entries
+	// are told when these are durable; after a crash at most so many supersteps are run again, under
+	// the same idempotency keys. Zero means none: nothing follows from what is not durable.
+	Lag int
 	// Grace is how long a call may take to return once its context is done. Nodes that
 	// have not returned shortly before its end are abandoned. Less than 20 ms are not kept
 	// exactly. Zero means 5 seconds.
@@ -116,6 +121,7 @@ func (c *core) configure() error {
 	}{
 		{"Grace", int64(o.Grace)},
 		{"Parallel", int64(o.Parallel)},
+		{"Lag", int64(o.Lag)},
 		{"StaleAfter", int64(o.StaleAfter)},
 		{"Limits.Supersteps", int64(o.Limits.Supersteps)},
 		{"Limits.StateBytes", int64(o.Limits.StateBytes)},

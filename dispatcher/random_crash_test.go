@@ -97,7 +97,7 @@ func TestRandomGraphsSurviveManyCrashes(t *testing.T) {
 	t.Parallel()
 	eachCase(t, func(t *testing.T, c *randomCase) {
 		r := rand.New(rand.NewPCG(c.seed, 2))
-		d := drive{c: c, store: new(mortal), opts: dispatcher.Options{Paranoid: true}}
+		d := drive{c: c, store: new(mortal), opts: dispatcher.Options{Paranoid: true, Lag: int(c.seed % 4)}}
 		d.next = func(call int) (int, bool) { return 2 + r.IntN(3) + call/8, r.IntN(2) == 0 }
 		res, err := d.end(t)
 		sameRest(t, fmt.Sprintf("%d calls", d.calls), res, err, c.want.rest())

@@ -97,6 +97,15 @@ func (r *run) breakOff(h *tenure, err error) {
 // are strays.
 func (r *run) finish(h *tenure) {
 	r.dropSlot()
+	if r.appending != nil {
+		if !h.leave(inCall, doingAppend) {
+			return
+		}
+		<-r.appending
+		if !h.back(inCall) {
+			return
+		}
+	}
 	if r.snapping != nil {
 		if !h.leave(inCall, doingSnapshot) {
 			return

@@ -31,6 +31,9 @@ type run struct {
 
 	facts    []fact                // applied and not durable yet
 	lag      lag                   // of them: what waits to share an append
+	ahead    []*batch              // handed over, and not known to be durable: the oldest first
+	steps    int                   // supersteps that have ended in them
+	unsaved  int                   // bytes of them
 	heard    []*effectEntry        // by nodes, durable and applied: to be told
 	flight   []*visit              // in goroutines of their own
 	landed   atomic.Pointer[visit] // those that have returned, the last one first
@@ -62,16 +65,17 @@ type run struct {
 	atRest   bool         // the run has come to rest, durably
 	released bool         // the lease was given back
 
-	posted   chan struct{} // the caller tells the owner that there are posts
-	rehear   bool          // there were posts since the reader began
-	snapping chan struct{} // closed when the snapshot under way is written
-	reading  chan struct{} // closed when the reader of posts beside the caller has ended
-	soft     chan struct{} // closed by the caller: abandon what is running
-	done     chan struct{} // closed by the last owner
-	err      error         // of the store; the machine then says nothing
-	loaded   atomic.Bool   // setUp is done: moot is what it is
-	stuck    error         // why the caller gave up; the caller's
-	started  time.Time     // of the call
+	posted    chan struct{} // the caller tells the owner that there are posts
+	rehear    bool          // there were posts since the reader began
+	snapping  chan struct{} // closed when the snapshot under way is written
+	appending chan struct{} // closed when nobody appends what was handed over
+	reading   chan struct{} // closed when the reader of posts beside the caller has ended
+	soft      chan struct{} // closed by the caller: abandon what is running
+	done      chan struct{} // closed by the last owner
+	err       error         // of the store; the machine then says nothing
+	loaded    atomic.Bool   // setUp is done: moot is what it is
+	stuck     error         // why the caller gave up; the caller's
+	started   time.Time     // of the call
 
 	graceEnd time.Time // when the call has to return; zero while its context is not done
 	told     bool      // the observer knows that the run is live
@@ -81,7 +85,7 @@ type run struct {
 	audience []*listener           // without a store: who has begun the run reads along
 	events   []Event               // of the facts that tell tells of
 	emitted  []Event               // by visits that have landed, for the observer
-	appended Event                 // of the append that tell tells of
+	appended *Event                // of the append that tell tells of; nil is none
 	durable  atomic.Uint64         // number of the last durable entry, for those who are not the owner
 
 	present     *about               // what events told when the run began to be at work, for hooks
@@ -168,7 +172,7 @@ func (r *run) loop(h *tenure) {
 			}
 			r.rest()
 		}
-		if !r.lags() && !r.flush(h) {
+		if !r.commit(h, resting) {
 			return
 		}
 		if resting || r.m.status == checkpoint.StatusCompleted {

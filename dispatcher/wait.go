@@ -57,6 +57,7 @@ func (r *run) wait() {
 		r.halting = true
 	case <-r.posted:
 		r.journal.posts = true
+	case <-r.journal.grown: // commit catches up
 	case <-r.soft:
 		r.abandon()
 	}

@@ -1,0 +1,310 @@
+package dispatcher
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A run with Options.Lag goes on while what it has done is being appended, as long as no more
+// supersteps have ended than it may be ahead. What it hands over are the entries of visits that
+// are done, of supersteps that have ended and of frames that were entered; with anything else it waits
+// for the disk, as without Lag: so whoever is told that a run waits, rests or has ended may rely on
+// it, and an effect begins behind all that came before it.
+//
+// Its log is the same as without Lag, and told when it is durable. If an append fails the machine
+// is ahead of the truth, and nobody goes on with it: the next call reads the log.
+
+// A batch is what was handed over at once.
+type batch struct {
+	entries []checkpoint.Entry
+	bytes   []byte // that the entries point to
+	size    int
+	steps   int // supersteps that end with it
+	events  []Event
+	emitted []Event
+
+	// Guarded by backlog.mu.
+	last     uint64 // number of its last entry; 0 if it is not durable
+	appended *Event // of its append, if it is the first one in that and somebody looks
+}
+
+// A backlog is what was handed over and is not being appended yet.
+type backlog struct {
+	mu      sync.Mutex // held for moments, never during a call of the store
+	batches []*batch
+	working bool // a goroutine is to append it
+}
+
+// take takes all of it. If there is nothing, who asks for work has ended.
+func (b *backlog) take(works bool) []*batch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.batches
+	b.batches = nil
+	b.working = b.working && !(works && len(all) == 0)
+	return all
+}
+
+// commit makes the facts durable, or hands them over if the run may go on ahead of the disk. It
+// reports whether the caller still owns the run.
+func (r *run) commit(h *tenure, resting bool) bool {
+	if r.lags() {
+		return true
+	}
+	if r.c.opts.Lag == 0 || r.c.store == nil {
+		return r.flush(h)
+	}
+	if !r.catchUp(h) {
+		return false
+	}
+	if resting || !r.mayBeAhead() {
+		return r.flush(h)
+	}
+	if len(r.facts) == 0 {
+		return true
+	}
+	b := r.batch()
+	for r.steps+b.steps > r.c.opts.Lag || r.unsaved > landingBytes {
+		if !h.leave(inCall, doingAppend) {
+			return false
+		}
+		<-r.journal.grown
+		if !h.back(inCall) || !r.catchUp(h) {
+			return false
+		}
+	}
+	r.handOver(b)
+	return true
+}
+
+// mayBeAhead reports whether the facts are such as the run need not wait for.
+func (r *run) mayBeAhead() bool {
+	if r.m.status == checkpoint.StatusCompleted || r.halting || r.snapshotDue() {
+		return false
+	}
+	for i := range r.facts {
+		switch x := &r.facts[i]; x.Kind {
+		case checkpoint.Done, checkpoint.Superstep, checkpoint.Entered, checkpoint.Noted:
+			if x.Post != "" {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// batch makes one of the facts.
+func (r *run) batch() *batch {
+	entries, size := r.entries()
+	b := &batch{entries: entries, bytes: r.bytes, size: size}
+	r.lines, r.bytes = nil, nil
+	for i := range entries {
+		if entries[i].Kind == checkpoint.Superstep {
+			b.steps++
+		}
+	}
+	if r.c.opts.Observe != nil {
+		r.makeEvents()
+		b.events, r.events = r.events, nil
+		b.emitted, r.emitted = r.emitted, nil
+	}
+	clear(r.facts)
+	r.facts = r.facts[:0]
+	return b
+}
+
+// handOver has b appended behind what was handed over before.
+func (r *run) handOver(b *batch) {
+	r.ahead = append(r.ahead, b)
+	r.steps += b.steps
+	r.unsaved += b.size
+	q := &r.journal.backlog
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.batches = append(q.batches, b)
+	if q.working {
+		return
+	}
+	q.working = true
+	r.strays.count.Add(1)
+	ended := make(chan struct{})
+	r.appending = ended
+	go func() { // finish waits for it, or it is abandoned
+		defer close(ended)
+		defer r.strays.returned() // before the call learns of it, and counts
+		for r.appendBehind() {
+		}
+	}()
+}
+
+// appendBehind appends what was handed over. It reports whether there may be more.
+func (r *run) appendBehind() bool {
+	j := &r.journal
+	j.mutex <- struct{}{}
+	defer func() { <-j.mutex }()
+	batches := j.backlog.take(true)
+	if len(batches) == 0 {
+		return false
+	}
+	if _, err := r.extend(batches, nil, 0, r.about.Load().turn); err != nil {
+		r.cancel(err) // nothing that the run does from here on can become durable
+	}
+	return true
+}
+
+// extend appends what was handed over, and lines of some size behind it, which may begin a turn. It returns the event of the
+// append that the observer is to be told with the lines: nil if nobody looks, or if it is told with
+// a batch. The caller holds the mutex of the journal.
+func (r *run) extend(batches []*batch, lines []checkpoint.Entry, size, turn int) (*Event, error) {
+	j := &r.journal
+	if len(batches) > 0 {
+		defer j.tellOwner()
+	}
+	if j.err != nil {
+		return nil, j.err
+	}
+	all := lines
+	if len(batches) > 0 {
+		all = nil
+		for _, b := range batches {
+			all = append(all, b.entries...)
+			size += b.size
+		}
+		all = append(all, lines...)
+	}
+	began := time.Now()
+	head, err := r.c.store.Append(r.stored, j.lease, j.tip, all)
+	if err != nil {
+		j.backlog.mu.Lock()
+		defer j.backlog.mu.Unlock()
+		j.err = err
+		return nil, err
+	}
+	seq := j.tip.Seq
+	j.tip = head
+	r.durable.Store(head.Seq)
+	e := r.grew(len(all), size, turn, began)
+	if len(batches) == 0 {
+		return e, nil
+	}
+	j.backlog.mu.Lock()
+	defer j.backlog.mu.Unlock()
+	batches[0].appended = e
+	for _, b := range batches {
+		seq += uint64(len(b.entries))
+		b.last = seq
+	}
+	return nil, nil
+}
+
+// tellOwner wakes an owner who waits for what was handed over.
+func (j *journal) tellOwner() {
+	select {
+	case j.grown <- struct{}{}:
+	default:
+	}
+}
+
+// grew tells readers that an append has made the log grow, and returns the event of it: nil if
+// nobody looks. The observer is told by the owner.
+func (r *run) grew(entries, size, turn int, began time.Time) *Event {
+	readers := r.listeners()
+	if r.c.opts.Observe == nil && len(readers) == 0 {
+		return nil
+	}
+	e := r.about.Load().event(Appended, r.durable.Load())
+	e.Live, e.Turn, e.Entries, e.Bytes, e.At = true, turn, entries, size, time.Now()
+	e.Duration = e.At.Sub(began)
+	offer(readers, &e)
+	r.c.hub.grown(r.id)
+	return &e
+}
+
+// catchUp takes notice of what has become durable of what was handed over, and of what nodes have
+// appended between, and tells the observer. It reports whether the caller still owns the run.
+func (r *run) catchUp(h *tenure) bool {
+	if len(r.ahead) == 0 {
+		return true
+	}
+	news, err := r.journal.takeNews()
+	return r.caughtUp(h, news, err)
+}
+
+// takeNews returns what nodes have appended that the machine was not told of. What is durable
+// when it returns is all that came before the last of them.
+func (j *journal) takeNews() (news []*effectEntry, err error) {
+	j.backlog.mu.Lock()
+	defer j.backlog.mu.Unlock()
+	news, j.news = j.news, nil
+	if j.err == nil {
+		j.fresh.Store(false)
+	}
+	return news, j.err
+}
+
+func (r *run) caughtUp(h *tenure, news []*effectEntry, err error) bool {
+	r.hear(news)
+	n := 0
+	for n < len(r.ahead) && r.ahead[n].durable(&r.journal) {
+		n++
+	}
+	done := r.ahead[:n]
+	for _, b := range done {
+		r.steps -= b.steps
+		r.unsaved -= b.size
+		r.journal.since += b.size
+		r.journal.head = checkpoint.Head{Seq: b.last}
+	}
+	told := r.c.opts.Observe == nil || len(done)+len(r.heard) == 0 || r.tellBatches(h, done)
+	clear(done)
+	r.ahead = append(r.ahead[:0], r.ahead[n:]...)
+	if !told {
+		return false
+	}
+	clear(r.heard)
+	r.heard = r.heard[:0]
+	if err != nil {
+		r.breakOff(h, err)
+		return false
+	}
+	return true
+}
+
+func (b *batch) durable(j *journal) bool {
+	j.backlog.mu.Lock()
+	defer j.backlog.mu.Unlock()
+	return b.last > 0
+}
+
+// tellBatches tells the observer of batches, and of what nodes have appended, in the order of the log.
+func (r *run) tellBatches(h *tenure, done []*batch) bool {
+	r.telling = true
+	if !h.leave(inCall, "Options.Observe") {
+		return false
+	}
+	for _, b := range done {
+		first := b.last + 1 - uint64(len(b.entries))
+		r.tellHeard(first)
+		for i := range b.emitted {
+			r.c.observe(b.emitted[i])
+		}
+		if b.appended != nil {
+			r.c.observe(*b.appended)
+		}
+		for i := range b.events {
+			b.events[i].Seq = first + uint64(i)
+			r.c.observe(b.events[i])
+		}
+	}
+	r.tellHeard(math.MaxUint64)
+	if !h.back(inCall) {
+		return false
+	}
+	r.telling = false
+	return true
+}

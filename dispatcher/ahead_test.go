@@ -1,0 +1,234 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
+)
+
+// chainOf is a graph of n nodes, one behind the other, whose body is told their number.
+func chainOf(t testing.TB, n int, body func(ctx context.Context, i int, s *Tale) error) *dag.Graph[Tale] {
+	b := dag.New[Tale]("chain")
+	var after []dag.Edge[Tale]
+	for i := range n {
+		after = []dag.Edge[Tale]{dag.Step(b, fmt.Sprint("n", i), func(ctx context.Context, s *Tale) error {
+			return body(ctx, i, s)
+		}, after...)}
+	}
+	return frozen(t, b)
+}
+
+// heldFrom is a store over inner whose appends are held up, from the n-th on, until free is closed.
+func heldFrom(inner checkpoint.Store, n int, free <-chan struct{}) *tampered {
+	return &tampered{Store: inner, before: func(_ context.Context, c call) error {
+		if c.method == "Append" && c.n >= n {
+			<-free
+		}
+		return nil
+	}}
+}
+
+// A run is at most Lag supersteps ahead of the disk, and as far ahead as it may be; and nobody is told
+// of what is not durable, neither by an event nor by the return of the call.
+func TestLagIsHowFarARunIsAhead(t *testing.T) {
+	for lag := range 5 {
+		synctest.Test(t, func(t *testing.T) {
+			var began atomic.Int32
+			var inner memory.Store
+			free := make(chan struct{})
+			g := chainOf(t, 12, func(_ context.Context, i int, s *Tale) error {
+				began.Add(1)
+				s.Said.Append(fmt.Sprint(i))
+				return nil
+			})
+			var seen []uint64
+			d := process(t, g, heldFrom(&inner, 4, free), dispatcher.Options{Lag: lag, Observe: func(e dispatcher.Event) {
+				info, err := inner.Stat(t.Context(), run)
+				if err != nil || e.Seq > info.Head.Seq {
+					t.Errorf("told of %s at %d, the log ends at %d, %v", e.Kind, e.Seq, info.Head.Seq, err)
+				}
+				if !e.Live {
+					seen = append(seen, e.Seq)
+				}
+			}})
+			over := beginRun(t, d)
+			synctest.Wait()
+			info, err := inner.Stat(t.Context(), run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := 0
+			for e, err := range inner.Read(t.Context(), run, 1, info.Head.Seq) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e.Kind == checkpoint.Superstep {
+					ended++
+				}
+			}
+			if got := int(began.Load()) - 1 - ended; got != lag {
+				t.Errorf("Lag %d: %d supersteps have ended and are not durable", lag, got)
+			}
+			select {
+			case <-over:
+				t.Error("the call returned ahead of the disk")
+			default:
+			}
+			close(free)
+			e := <-over
+			completes(t, e.res, e.err)
+			if e.res.State.Said.Len() != 12 {
+				t.Errorf("%d nodes ran", e.res.State.Said.Len())
+			}
+			for i, seq := range seen {
+				if seq != uint64(i+1) {
+					t.Fatalf("told of the entries %v", seen)
+				}
+			}
+			if last := uint64(len(seen)); last != e.res.Cursor.Seq {
+				t.Errorf("told of %d entries, the log has %d", last, e.res.Cursor.Seq)
+			}
+		})
+	}
+}
+
+// With a Lag the log is what it is without one.
+func TestLagLeavesTheLogAsItIs(t *testing.T) {
+	logOf := func(lag int) (all []string) {
+		var store memory.Store
+		g := chainOf(t, 9, func(_ context.Context, i int, s *Tale) error { s.Said.Append(fmt.Sprint(i)); return nil })
+		res, err := process(t, g, &store, dispatcher.Options{Lag: lag}).Run(t.Context(), run, nil)
+		completes(t, res, err)
+		for e, err := range store.Read(t.Context(), run, 2, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, fmt.Sprint(e.Seq, e.Kind, e.Path, string(e.Delta), string(e.Data)))
+		}
+		return all
+	}
+	want := logOf(0)
+	for _, lag := range []int{1, 3, 100} {
+		if got := logOf(lag); !slices.Equal(got, want) {
+			t.Errorf("Lag %d: the log is\n%q\nwant\n%q", lag, got, want)
+		}
+	}
+}
+
+// An effect begins when all that came before it is durable, and an interrupt is told then.
+func TestLagEndsBeforeEffectsAndInterrupts(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var inner memory.Store
+			free := make(chan struct{})
+			did := false
+			g := chainOf(t, 5, func(ctx context.Context, i int, _ *Tale) error {
+				switch {
+				case i != 3:
+					return nil
+				case asks:
+					_, err := dag.Ask[string](ctx, "go", "on?")
+					return err
+				}
+				_, err := dag.Effect(ctx, "pays", i, func(context.Context, int) (string, error) { did = true; return "", nil })
+				return err
+			})
+			d := process(t, g, heldFrom(&inner, 2, free), dispatcher.Options{Lag: 100})
+			over := beginRun(t, d)
+			synctest.Wait()
+			info, err := inner.Stat(t.Context(), run)
+			if err != nil || did || info.Status == checkpoint.StatusInterrupted {
+				t.Errorf("the effect was done: %t; the run is %s, %v", did, info.Status, err)
+			}
+			close(free)
+			e := <-over
+			if asks {
+				rests(t, e.res, e.err, checkpoint.StatusInterrupted, "n3")
+				return
+			}
+			if completes(t, e.res, e.err); !did {
+				t.Error("the effect was not done")
+			}
+		})
+	}
+}
+
+// A process dies at any of its appends. What was told is there for the next one, a visit that was is not run
+// again, and the run comes to the same end.
+func TestLagSurvivesCrashes(t *testing.T) {
+	for lag := 1; lag <= 3; lag++ {
+		for _, after := range []bool{false, true} {
+			for n := 1; ; n++ {
+				mortal := &pawltest.Mortal{Store: new(memory.Store)}
+				told := map[string]bool{}
+				g := chainOf(t, 8, func(ctx context.Context, i int, s *Tale) error {
+					if told[fmt.Sprint("n", i)] {
+						t.Errorf("Lag %d, death %d: n%d runs again, and was told to be done", lag, n, i)
+					}
+					s.Said.Append(fmt.Sprint(i))
+					return nil
+				})
+				o := dispatcher.Options{Lag: lag, Observe: func(e dispatcher.Event) {
+					if e.Kind == dispatcher.VisitDone {
+						told[e.Path] = true
+					}
+				}}
+				mortal.DieBefore(n)
+				if after {
+					mortal.DieAfter(n)
+				}
+				res, err := process(t, g, mortal, o).Run(t.Context(), run, nil)
+				died := mortal.Died()
+				if died {
+					if !errors.Is(err, pawltest.ErrDead) {
+						t.Fatalf("Lag %d, death %d: %v", lag, n, err)
+					}
+					if err := mortal.Revive(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					res, err = process(t, g, mortal, o).Run(t.Context(), run, nil)
+				}
+				completes(t, res, err)
+				if got := res.State.Said.Slice(); !slices.Equal(got, []string{"0", "1", "2", "3", "4", "5", "6", "7"}) {
+					t.Errorf("Lag %d, death %d: the run has said %q", lag, n, got)
+				}
+				if !died {
+					break
+				}
+			}
+		}
+	}
+}
+
+// A store that hangs while a run is ahead of it holds the call up for no longer than the grace period.
+func TestLagHangingAppend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var inner memory.Store
+		free := make(chan struct{})
+		g := chainOf(t, 8, func(context.Context, int, *Tale) error { return nil })
+		d := process(t, g, heldFrom(&inner, 3, free), dispatcher.Options{Lag: 2})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		end := time.Now().Add(time.Second)
+		res, err := d.Run(ctx, run, nil)
+		stuck(t, res, err, end, "append")
+		if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrStillRunning) {
+			t.Errorf("a run beside it returned %v", err)
+		}
+		close(free)
+		synctest.Wait()
+		res, err = d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+	})
+}

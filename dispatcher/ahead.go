@@ -85,17 +85,18 @@ func (r *run) mayBeAhead() bool {
 	if r.m.status == checkpoint.StatusCompleted || r.halting || r.snapshotDue() {
 		return false
 	}
+	steps := 0
 	for i := range r.facts {
-		switch x := &r.facts[i]; x.Kind {
-		case checkpoint.Done, checkpoint.Superstep, checkpoint.Entered, checkpoint.Noted:
-			if x.Post != "" {
-				return false
-			}
-		default:
+		switch x := &r.facts[i]; {
+		case x.Post != "":
+			return false
+		case x.Kind == checkpoint.Superstep:
+			steps++
+		case x.Kind != checkpoint.Done && x.Kind != checkpoint.Entered && x.Kind != checkpoint.Noted:
 			return false
 		}
 	}
-	return true
+	return steps <= r.c.opts.Lag
 }
 
 // batch makes one of the facts.

@@ -47,7 +47,7 @@ func TestLagIsHowFarARunIsAhead(t *testing.T) {
 			var began atomic.Int32
 			var inner memory.Store
 			free := make(chan struct{})
-			g := chainOf(t, 12, func(_ context.Context, i int, s *Tale) error {
+			g := chainOf(t, 40, func(_ context.Context, i int, s *Tale) error {
 				began.Add(1)
 				s.Said.Append(fmt.Sprint(i))
 				return nil
@@ -88,7 +88,7 @@ func TestLagIsHowFarARunIsAhead(t *testing.T) {
 			close(free)
 			e := <-over
 			completes(t, e.res, e.err)
-			if e.res.State.Said.Len() != 12 {
+			if e.res.State.Said.Len() != 40 {
 				t.Errorf("%d nodes ran", e.res.State.Said.Len())
 			}
 			for i, seq := range seen {

@@ -10,7 +10,7 @@ import (
 
 // A Finding is something that is wrong with a run as it is stored.
 type Finding struct {
-	Run    string
+	Run    string // "" if it is about none alone
 	Part   Part
 	Seq    uint64 // of the first entry that it is about; 0 if it is not about the log
 	Reason string
@@ -18,6 +18,9 @@ type Finding struct {
 
 // String tells the run, the part and the reason.
 func (f Finding) String() string {
+	if f.Run == "" {
+		return fmt.Sprintf("%s: %s", f.Part, f.Reason)
+	}
 	if f.Seq == 0 {
 		return fmt.Sprintf("run %q: %s: %s", f.Run, f.Part, f.Reason)
 	}
@@ -35,6 +38,7 @@ const (
 	PartSnapshot Part = "snapshot" // the newest one
 	PartGraph    Part = "graph"    // the JSON of a graph that the log names
 	PartPosts    Part = "posts"    // messages that have not been drained
+	PartStore    Part = "store"    // what belongs to no run that there is, or to several
 )
 
 // Verify reads all that the store has of a run, and yields what is wrong with it: nothing if it is

@@ -1,0 +1,146 @@
+package badgerstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+)
+
+// verified is what a Verify of the whole store finds.
+func verified(t *testing.T, s *badgerstore.Store) (all []string) {
+	t.Helper()
+	for f, err := range s.Verify(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, f.String())
+	}
+	return all
+}
+
+// shelvedLibrary is a store with runs, forks of one of them, posts and large values, of which some
+// were deleted again.
+func shelvedLibrary(t *testing.T) *badgerstore.Store {
+	s := open(t, t.TempDir())
+	stock(t, s, 1<<20)
+	if err := s.Fork(t.Context(), forkstoreFork(forkstoreBase(1), 1, "fork 0", "fork 1", "fork 2")); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range []string{"run 0", "fork 1"} {
+		if err := s.Delete(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// A store that is whole has no findings, and progress is told of every run.
+func TestVerifyOfAWholeStore(t *testing.T) {
+	t.Parallel()
+	s := shelvedLibrary(t)
+	var told []string
+	for f, err := range s.Verify(t.Context(), func(p badgerstore.Progress) {
+		told = append(told, p.Run)
+		if p.Done != len(told) {
+			t.Errorf("progress %+v after %d runs", p, len(told))
+		}
+	}) {
+		t.Errorf("found %v, %v", f, err)
+	}
+	page, err := s.List(t.Context(), checkpoint.Filter{Limit: 1000})
+	if err != nil || len(told) != len(page) || !slices.IsSorted(told) {
+		t.Errorf("progress of %q, the store has %d runs, %v", told, len(page), err)
+	}
+}
+
+// Whatever does not belong together is found, and the rest of the store is verified all the same.
+func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
+	t.Parallel()
+	put := func(key, value []byte) func(*testing.T, *badgerstore.Store) {
+		return func(t *testing.T, s *badgerstore.Store) {
+			if err := s.Put(t.Context(), key, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	nobody := uint64(1 << 40)
+	for want, plant := range map[string]func(*testing.T, *badgerstore.Store){
+		"store: an append of run number 1099511627776": put(badgerstore.LogKey(nobody, 1), []byte("x")),
+		`run "run 1": info: it has no row`: func(t *testing.T, s *badgerstore.Store) {
+			put(badgerstore.RowKey(badgerstore.NumberOf(t, s, "run 1")), nil)(t, s)
+		},
+		`run "run 1": info: the index does not lead`:      func(t *testing.T, s *badgerstore.Store) { put([]byte("irun 1"), nil)(t, s) },
+		`run "run 1": info: another run has its number, `: func(t *testing.T, s *badgerstore.Store) { ghost(t, s, "run 1") },
+		"is counted 7 times, and 2 runs refer to it":      func(t *testing.T, s *badgerstore.Store) { recount(t, s, 7) },
+		"is not counted, and 2 runs refer to it":          func(t *testing.T, s *badgerstore.Store) { recount(t, s, 0) },
+	} {
+		t.Run(want, func(t *testing.T) {
+			s := shelvedLibrary(t)
+			plant(t, s)
+			all := verified(t, s)
+			if !slices.ContainsFunc(all, func(f string) bool { return strings.Contains(f, want) }) {
+				t.Errorf("found %q, want %q", all, want)
+			}
+		})
+	}
+}
+
+// ghost gives another id the number of a run.
+func ghost(t *testing.T, s *badgerstore.Store, run string) {
+	key := []byte("ighost")
+	num := badgerstore.NumberOf(t, s, run)
+	if err := s.Put(t.Context(), key, badgerstore.Frame(key, badgerstore.RowKey(num)[1:])); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recount changes how often the base of the forks is counted; 0 is not at all.
+func recount(t *testing.T, s *badgerstore.Store, n byte) {
+	info, err := s.Stat(t.Context(), "fork 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := []byte("n" + info.Base)
+	value := badgerstore.Frame(key, []byte{0, 0, 0, 0, 0, 0, 0, n})
+	if n == 0 {
+		value = nil
+	}
+	if err := s.Put(t.Context(), key, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A loop ends with its context, with the store, and at what its caller leaves.
+func TestVerifyEnds(t *testing.T) {
+	t.Parallel()
+	s := shelvedLibrary(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for f, err := range s.Verify(ctx, nil) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("found %v, %v, want the end of the context", f, err)
+		}
+	}
+	recount(t, s, 7)
+	for range s.Verify(t.Context(), func(badgerstore.Progress) { t.Error("a loop that was left goes on") }) {
+		break
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err := range s.Verify(t.Context(), nil) {
+		if n++; !errors.Is(err, checkpoint.ErrClosed) {
+			t.Errorf("of a closed store: %v", err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("a closed store is told of %s", fmt.Sprint(n, " times"))
+	}
+}

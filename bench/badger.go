@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -120,6 +121,35 @@ func durably(s session, runs int, target float64) ([]row, error) {
 	return rows, nil
 }
 
+// lagging measures a run that may be ahead of the disk against one that waits for every sync, with
+// nodes that wait for something else as long as for a sync.
+func lagging(s session) ([]row, error) {
+	b, err := openBed(s, true)
+	if err != nil {
+		return nil, err
+	}
+	defer b.close()
+	g := chain(s.length, func(ctx context.Context, w *Work) error {
+		time.Sleep(200 * time.Microsecond)
+		return write(ctx, w)
+	})
+	lags := []int{0, 1, 4}
+	var contenders []contender
+	for _, lag := range lags {
+		contenders = append(contenders, b.runsWith(g, 1, dispatcher.Options{Lag: lag}))
+	}
+	all, err := s.contest(contenders...)
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for i, lag := range lags[1:] {
+		rows = append(rows, atLeast(fmt.Sprintf("lag-%d/to-sync", lag), all[0].over(all[i+1]), "ratio", 1.2,
+			"supersteps a second of one run, at most %d ahead of the disk, to one that waits", lag))
+	}
+	return rows, nil
+}
+
 // A bed is a store in a directory of its own, and what its groups had in them.
 type bed struct {
 	store *badgerstore.Store
@@ -175,7 +205,11 @@ func (b *bed) measure(g *dag.Graph[Work]) (int, error) {
 
 // runs begins so many runs of g at once, and waits for all.
 func (b *bed) runs(g *dag.Graph[Work], at int) contender {
-	d := dispatch(g, checkpoint.Store(b.store), dispatcher.Options{})
+	return b.runsWith(g, at, dispatcher.Options{})
+}
+
+func (b *bed) runsWith(g *dag.Graph[Work], at int, o dispatcher.Options) contender {
+	d := dispatch(g, checkpoint.Store(b.store), o)
 	return func(times int) error {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()

@@ -1,6 +1,6 @@
 # Everything here can be done with plain go commands; these are the ones that take longer
 # than the ordinary test, or are long to type.
-.PHONY: check race crash fuzz random mutants bench
+.PHONY: check race crash faults fuzz random mutants bench
 
 check: # all that a commit has to pass
 	.ci/run
@@ -11,6 +11,11 @@ race:
 crash: # programs and stores are killed 200 times each, not 25 and 10 times
 	PAWL_CRASHES=200 PAWL_KILLS=200 go test -count=1 -timeout 60m -run 'Crash|Kill' \
 		./checkpoint/badgerstore ./continuation ./supervisor ./examples/agent ./examples/archivist ./examples/payments
+
+KILLS ?= 1000
+CUTS ?= 200
+faults: # the store of Badger under kills, power cuts, a full disk, syncs that fail: much more than the ordinary test
+	PAWL_KILLS=$(KILLS) PAWL_CUTS=$(CUTS) PAWL_ALL=1 go test -count=1 -timeout 600m -v ./internal/victim
 
 FUZZTIME ?= 1m
 fuzz: # every fuzz target in turn

@@ -32,6 +32,7 @@ var arrows = map[string][]string{
 	"checkpoint/internal/watch": nil,
 	"internal/docs":             nil, // tests only
 	"internal/docs/coverage":    nil,
+	"internal/victim":           {"checkpoint", "checkpoint/badgerstore", "checkpoint/internal/watch", "dag", "dispatcher", "state", "…"},
 	"checkpoint/memory":         {"checkpoint", "checkpoint/internal/watch", "state"},
 	"checkpoint/storetest":      {"checkpoint", "state"},
 	"checkpoint/badgerstore":    {"checkpoint", "checkpoint/internal/watch", "state", "…"},

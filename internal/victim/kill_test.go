@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A process is killed at some moment, again and again, while the store writes its tables: the store opens,
+// what was acknowledged is there, nothing is torn, no visit whose entry is durable begins again, and what
+// comes of each run is what comes of the reference. PAWL_KILLS=1000 kills so often.
+func TestKilledAtRandomMoments(t *testing.T) {
+	t.Parallel()
+	modes := map[string][]string{"synced": nil, "unsynced": {"-unsynced"}, "ahead of the disk": {"-lag", "8"}}
+	for mode, flags := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			killAgainAndAgain(t, count("PAWL_KILLS", 30)/len(modes), flags)
+		})
+	}
+}
+
+func killAgainAndAgain(t *testing.T, kills int, flags []string) {
+	r, dir := dice(t), t.TempDir()
+	killable := []string{"line50", "diamond", "fan200", "loop1000", "big", "hitl", "slow"}
+	var p *patient
+	var completed, killed, opens, acks, nodes int
+	for killed < kills {
+		if p == nil || p.done() {
+			p = newPatient(t, dir, fmt.Sprintf("run-%d", completed), killable[completed%len(killable)], r.Int64N(1<<32), flags...)
+		}
+		e, struck := p.strike(p.command(p.next()), someMoment(r), kill)
+		if struck {
+			killed++
+		}
+		if len(e.kinds) > 0 && e.kinds[0] != "interrupted" {
+			t.Errorf("%v: %v: %s", p, e.kinds, e.stderr)
+		}
+		opens++
+		if err := p.examine(t.Context()); err != nil || t.Failed() {
+			t.Fatalf("after %d kills: %v: %v", killed, p, err)
+		}
+		if p.done() {
+			completed, acks, nodes = completed+1, acks+p.acks, nodes+p.nodes
+		}
+	}
+	p.heal()
+	n, last := tables(t, dir)
+	t.Logf("%d kills, %d times opened: %d runs, %d acknowledged checkpoints and %d visits held; %d tables of %d",
+		killed, opens, completed+1, acks+p.acks, nodes+p.nodes, n, last)
+}

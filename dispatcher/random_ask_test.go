@@ -163,7 +163,7 @@ func (c *randomCase) endAsking(t *testing.T, snapshots *atomic.Int64) (res *disp
 			t.Fatal(err)
 		}
 		k := &clerk{Rand: r, asked: make(chan string, 10_000), done: make(chan struct{})}
-		o := dispatcher.Options{Gates: c.gates(), InterruptIf: c.pauses, Paranoid: call%2 == 0, Observe: func(e dispatcher.Event) {
+		o := dispatcher.Options{Gates: c.gates(), InterruptIf: c.pauses, Paranoid: call%2 == 0, Lag: call % 3, Observe: func(e dispatcher.Event) {
 			if e.Kind == dispatcher.VisitInterrupted {
 				k.hear(e.ID)
 			}

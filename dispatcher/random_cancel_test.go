@@ -78,7 +78,7 @@ func (c *randomCase) cancelled(t *testing.T, k cut) bool {
 		}
 		c.resting(t, &store, k, res)
 		b.body = nil
-		res, err = c.newDispatcher(t, &store, dispatcher.Options{}).Run(b.context(t.Context()), runID, inputs)
+		res, err = c.newDispatcher(t, &store, dispatcher.Options{Lag: int(c.seed % 3)}).Run(b.context(t.Context()), runID, inputs)
 	} else if came && restOf(res).status != c.want.status {
 		t.Errorf("%v: the run is %s", k, res.Status)
 	}

@@ -23,7 +23,7 @@ func openBare(s session, size int, synced bool) (*bare, error) {
 	if err != nil {
 		return nil, err
 	}
-	const memTable = 64 << 20
+	const memTable = 16 << 20 // as badgerstore's
 	db, err := badger.OpenManaged(badger.DefaultOptions(dir).
 		WithSyncWrites(synced).
 		WithDetectConflicts(false).

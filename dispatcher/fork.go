@@ -87,7 +87,7 @@ func (w *forkWish) labelled(run map[string]string) map[string]string {
 const ownLabel = "pawl.own."
 
 // mostForks is how many runs one call may make: they become durable together, and a badgerstore
-// with its zero Options can write so many in one transaction if they have few labels.
+// with Large Options can write so many in one transaction if they have few labels.
 const mostForks = 10_000
 
 // ids returns the ids of the forks.

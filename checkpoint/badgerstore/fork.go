@@ -31,8 +31,8 @@ type forked struct {
 // Fork implements [checkpoint.Store]. Bases that the store does not have, and large logs, are
 // written in pieces that share the transactions of others; the last one makes all runs and counts
 // them. It holds some hundred bytes for each of them, and the labels: a Fork of more runs than that
-// transaction can hold, which is above ten thousand with the zero Options and few labels, is
-// ErrTooLarge before anything is written.
+// transaction can hold is ErrTooLarge before anything is written. With few labels that is some four
+// thousand with the zero Options, and above ten thousand with [Large].
 func (s *Store) Fork(ctx context.Context, f checkpoint.Fork) error {
 	digests, err := f.Check()
 	if err != nil {

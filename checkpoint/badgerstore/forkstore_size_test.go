@@ -162,10 +162,10 @@ func TestForkstoreTooMany(t *testing.T) {
 	}
 }
 
-// With the zero Options ten thousand runs are made at once.
+// With Large Options ten thousand runs are made at once.
 func TestForkstoreTenThousandAtOnce(t *testing.T) {
 	t.Parallel()
-	s, err := badgerstore.OpenUnsynced(t.Context(), t.TempDir(), badgerstore.Options{})
+	s, err := badgerstore.OpenUnsynced(t.Context(), t.TempDir(), badgerstore.Large())
 	opened(t, s, err)
 	f := forkstoreShelved(forkstoreBase(1), forkstoreBase(2), 100, make([]string, 10_000)...)
 	for i := range f.Runs {

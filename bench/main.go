@@ -24,12 +24,13 @@ var parts = []struct {
 	{"badger", onBadger},
 	{"durable", durable},
 	{"lag", lagging},
+	{"read", reading},
 }
 
 func main() {
 	asJSON := flag.Bool("json", false, "print a JSON array instead of a table")
 	quick := flag.Bool("quick", false, "measure for a moment only: shows that all works, not how fast")
-	only := flag.String("run", "", "measure the groups whose names match `REGEXP`: chain, fan, memory, resume, badger, durable, lag")
+	only := flag.String("run", "", "measure the groups whose names match `REGEXP`: chain, fan, memory, resume, badger, durable, lag, read")
 	dir := flag.String("dir", "", "keep stores under `DIR` while measuring; it says which disk is measured (default: for temporary files)")
 	flag.Parse()
 	if err := bench(*asJSON, *quick, *only, *dir); err != nil {

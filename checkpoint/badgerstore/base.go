@@ -34,6 +34,7 @@ type base struct {
 
 // A ref is a change of the number of runs that refer to a base.
 type ref struct {
+	hold  *hold // that it belongs to
 	base  *base
 	by    int
 	makes bool // the request writes the base, which is not there before
@@ -177,6 +178,7 @@ type hold struct {
 	bases  []*base
 	making []*base
 	marks  [][]byte // of pieces that were written
+	gone   [][]byte // marks of pieces that the request leaves to nobody; the committer adds them
 }
 
 // refer adds to q that n more runs refer to the base, having written its pieces if it is not
@@ -193,7 +195,7 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 		return b.count > 0
 	}
 	if kept() {
-		q.refs = append(q.refs, ref{base: b, by: n})
+		q.refs = append(q.refs, ref{hold: h, base: b, by: n})
 		return nil
 	}
 	if data == nil {
@@ -208,10 +210,10 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 	}
 	h.making = append(h.making, b)
 	if kept() {
-		q.refs = append(q.refs, ref{base: b, by: n})
+		q.refs = append(q.refs, ref{hold: h, base: b, by: n})
 		return nil
 	}
-	change := ref{base: b, by: n, makes: true}
+	change := ref{hold: h, base: b, by: n, makes: true}
 	key := nameKey(baseKey, digest)
 	if len(data) <= baseInline {
 		q.set(key, frame(key, []byte{inline}, data))
@@ -240,7 +242,7 @@ func (h *hold) drop(ctx context.Context, q *request, digests []string) error {
 			return err
 		}
 		h.bases = append(h.bases, b)
-		q.refs = append(q.refs, ref{base: b, by: -1})
+		q.refs = append(q.refs, ref{hold: h, base: b, by: -1})
 	}
 	return nil
 }
@@ -254,7 +256,9 @@ func (h *hold) end(ctx context.Context, err error) {
 	}
 	marks := h.marks
 	if err == nil {
-		marks = s.gone(h.bases)
+		s.mu.Lock()
+		marks = h.gone
+		s.mu.Unlock()
 	} else if errors.Is(err, checkpoint.ErrCommitUnknown) {
 		marks = nil
 	}
@@ -264,20 +268,6 @@ func (h *hold) end(ctx context.Context, err error) {
 	for _, b := range h.bases {
 		s.leaveBase(b)
 	}
-}
-
-// gone returns the marks of the pieces of those bases that are not kept any more. There may be
-// none by that mark.
-func (s *Store) gone(bases []*base) [][]byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var marks [][]byte
-	for _, b := range bases {
-		if b.count == 0 && b.large && b.inFlight == 0 {
-			marks = append(marks, piecesKeyOf(b.digest, b.pieces))
-		}
-	}
-	return marks
 }
 
 // counts changes what q changes of the bases' counts, and adds the keys that say so. It returns
@@ -307,6 +297,7 @@ func (q *request) counts() error {
 		if b.large {
 			mark := piecesKeyOf(b.digest, b.pieces)
 			q.set(mark, frame(mark))
+			r.hold.gone = append(r.hold.gone, mark)
 		}
 	}
 	return nil

@@ -1,0 +1,192 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A Faulty is a Store of which the disk fails and the machine dies, for tests. The zero Faulty is
+// empty and never fails; what it acknowledges survives [Faulty.Crash].
+//
+// Writes are Append, Post, PutSnapshot, PutGraph, Delete, Fork, Trim and Restore. They are made one
+// after the other, each at the cost of a look at every run if it is not durable at once. Snapshots
+// never are, and become so with the next write that is.
+type Faulty struct {
+	// Store is what is stored. Its own methods, called as f.Store.Append, never fail: with them a
+	// test prepares what it needs, though a crash may take it away.
+	Store
+
+	// Unsynced says that writes are acknowledged before they are durable, as by a store that
+	// survives the death of its process but not that of the machine. See [Faulty.Sync].
+	Unsynced bool
+
+	// Fail is asked before each write what goes wrong with it. It may take its time, which makes a
+	// slow disk, and is called from many goroutines at once. Zero means that nothing goes wrong.
+	Fail func(context.Context, Write) Fault
+
+	mu     sync.Mutex // held during a write, not during Fail and Hang
+	writes int
+	past   []*image // what stood before each write that is not durable, oldest first
+	last   *image   // what stood when the machine died; nil if it lives
+	died   chan struct{}
+}
+
+var (
+	_ checkpoint.Store    = (*Faulty)(nil)
+	_ checkpoint.Archiver = (*Faulty)(nil)
+)
+
+// A Write is what is about to be written.
+type Write struct {
+	N      int    // counted from 1, over crashes
+	Method string // of Store or Archiver: "Append", …
+	Run    string // "" if there is none, or several
+}
+
+// A Fault is what goes wrong with a write.
+type Fault int
+
+const (
+	// None: nothing goes wrong.
+	None Fault = iota
+	// Full: there is no room. Nothing has changed, and the error is ErrFull.
+	Full
+	// Vanished: the write is not made, and nobody knows: the error is ErrCommitUnknown.
+	Vanished
+	// Applied: the write is made, and nobody knows: the error is ErrCommitUnknown. It becomes
+	// durable with the next write that is acknowledged.
+	Applied
+	// Torn: the machine dies in the middle of an Append, of which half is stored, where a read
+	// finds damage. Of another write nothing is stored. The error is ErrCommitUnknown.
+	Torn
+	// Hang: the write does not end before its context does, or the machine dies. It is not made,
+	// and nobody knows: the error is ErrCommitUnknown.
+	Hang
+)
+
+// write makes a write, or what goes wrong with it.
+func (f *Faulty) write(ctx context.Context, method, run string, do func() error) error {
+	w, died := f.begins(method, run)
+	fault := None
+	if f.Fail != nil {
+		fault = f.Fail(ctx, w)
+	}
+	if fault == Hang {
+		select {
+		case <-ctx.Done():
+		case <-died:
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	unknown := fmt.Errorf("%w: write %d, %s of run %q", checkpoint.ErrCommitUnknown, w.N, method, run)
+	switch fault {
+	case Full:
+		return fmt.Errorf("%w: write %d, %s of run %q", checkpoint.ErrFull, w.N, method, run)
+	case Vanished, Hang:
+		return unknown
+	case Torn:
+		f.tear(method, run, do)
+		return unknown
+	}
+	durable := !f.Unsynced && fault == None && method != "PutSnapshot"
+	var before *image
+	if !durable {
+		before = f.image()
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if durable {
+		f.past = nil
+		return nil
+	}
+	f.past = append(f.past, before)
+	if fault == Applied {
+		return unknown
+	}
+	return nil
+}
+
+// begins counts a write.
+func (f *Faulty) begins(method, run string) (w Write, died <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.writes++
+	if f.died == nil {
+		f.died = make(chan struct{})
+	}
+	return Write{N: f.writes, Method: method, Run: run}, f.died
+}
+
+// tear has the machine die when half of an append is stored. What was not durable before it is
+// not lost: the disk has come as far as this.
+func (f *Faulty) tear(method, run string, do func() error) {
+	if method == "Append" && do() == nil {
+		r := f.runs[run]
+		last := &r.appends[len(r.appends)-1]
+		last.data = last.data[:len(last.data)/2]
+	}
+	f.past = nil
+	f.die()
+}
+
+// die ends the store that processes have. mu is held.
+func (f *Faulty) die() {
+	if f.last != nil {
+		return
+	}
+	f.last = f.image()
+	_ = f.Close() // a Store's never fails
+	if f.died == nil {
+		f.died = make(chan struct{})
+	}
+	close(f.died)
+}
+
+// Sync makes durable what was written.
+func (f *Faulty) Sync() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.past = nil
+}
+
+// Unsafe tells how many writes a crash can lose.
+func (f *Faulty) Unsafe() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.past)
+}
+
+// Crash has the machine die and returns the store that is found when it is up again: without the
+// last writes of those that are not durable, lose of them, or all if there are fewer. Zero is
+// the death of the process alone. Every method of f returns ErrClosed from then on, and what hangs
+// ends. Nobody has a lease, and epochs that nothing was appended under are forgotten. A Faulty can
+// crash again, and lose something else then: it is as it was when it died.
+func (f *Faulty) Crash(lose int) *Faulty {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.die()
+	left := f.last
+	if lose = min(lose, len(f.past)); lose > 0 {
+		left = f.past[len(f.past)-lose]
+	}
+	next := &Faulty{Unsynced: f.Unsynced, Fail: f.Fail, writes: f.writes}
+	next.boot(left)
+	return next
+}
+
+// Sealed returns the append of run that holds entry seq, as it is stored. ErrNotFound if there is
+// none.
+func (f *Faulty) Sealed(run string, seq uint64) ([]byte, error) { return f.sealed(run, seq) }
+
+// Damage stores something else instead of the append of run that holds entry seq. Nil means that it
+// is gone, and leaves a hole. ErrNotFound if there is no such append. What a crash goes back to is
+// not damaged.
+func (f *Faulty) Damage(run string, seq uint64, sealed []byte) error {
+	return f.damage(run, seq, bytes.Clone(sealed))
+}

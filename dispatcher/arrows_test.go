@@ -34,7 +34,7 @@ var arrows = map[string][]string{
 	"internal/docs/coverage":    nil,
 	"internal/victim":           {"checkpoint", "checkpoint/badgerstore", "checkpoint/internal/watch", "dag", "dispatcher", "state", "…"},
 	"checkpoint/memory":         {"checkpoint", "checkpoint/internal/watch", "state"},
-	"checkpoint/storetest":      {"checkpoint", "state"},
+	"checkpoint/storetest":      {"checkpoint", "state", "github.com/anishathalye/porcupine"},
 	"checkpoint/badgerstore":    {"checkpoint", "checkpoint/internal/watch", "state", "…"},
 	"dispatcher":                {"checkpoint", "dag", "state", "github.com/google/uuid", "golang.org/x/sync/"},
 	"pawltest":                  {"checkpoint", "checkpoint/internal/watch", "checkpoint/memory", "dag", "dispatcher", "state", "…"},
@@ -227,7 +227,7 @@ func TestArrowsOfTheModule(t *testing.T) {
 		}
 	}
 	want := []string{
-		"github.com/dgraph-io/badger/v4", "github.com/google/uuid", "github.com/gowebpki/jcs",
+		"github.com/anishathalye/porcupine", "github.com/dgraph-io/badger/v4", "github.com/google/uuid", "github.com/gowebpki/jcs",
 		"github.com/prometheus/client_golang", "github.com/santhosh-tekuri/jsonschema/v6",
 		"github.com/transparency-dev/merkle", "golang.org/x/sync",
 	}

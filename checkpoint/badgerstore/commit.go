@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,12 +29,14 @@ func (s *Store) commitLoop() {
 func (s *Store) commit(g *group) {
 	s.admit(g)
 	if len(g.requests) == 0 {
+		s.refuse(g, nil)
 		return
 	}
 	start := time.Now()
 	if err := s.space.check(start, g.bytes); err != nil {
 		s.settle(g, false)
 		g.answer(err)
+		s.refuse(g, err)
 		return
 	}
 	unknown, err := s.write(g)
@@ -53,6 +56,7 @@ func (s *Store) commit(g *group) {
 	s.settle(g, err == nil)
 	s.tell(g)
 	g.answer(err)
+	s.refuse(g, err)
 	s.lastAppends, s.lastWaiting = g.appends, len(s.queue)
 	s.lastEnd, s.lastTook = start.Add(took), took
 	s.observe(checkpoint.Group{
@@ -60,7 +64,34 @@ func (s *Store) commit(g *group) {
 	})
 }
 
-// admit leaves in g the requests whose rule holds, and refuses the others.
+// A refusal is a request whose rule does not hold, and why.
+type refusal struct {
+	request *request
+	err     error
+}
+
+// refuse tells those whose requests were not admitted to g, once g is settled: until then nobody
+// can see what they lost against, and if err says that g was not written they did not lose.
+func (s *Store) refuse(g *group, err error) {
+	if len(g.refused) == 0 {
+		return
+	}
+	s.mu.Lock()
+	for _, r := range g.refused {
+		r.request.settle()
+		r.request.unlease()
+	}
+	s.wake()
+	s.mu.Unlock()
+	for _, r := range g.refused {
+		if err != nil && errors.Is(r.err, checkpoint.ErrConflict) {
+			r.err = err
+		}
+		r.request.done <- r.err
+	}
+}
+
+// admit leaves in g the requests whose rule holds, and keeps the others to be refused.
 func (s *Store) admit(g *group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,9 +103,7 @@ func (s *Store) admit(g *group) {
 			if q.rule == atHead {
 				g.appends--
 			}
-			q.settle()
-			q.unlease()
-			q.done <- err
+			g.refused = append(g.refused, refusal{q, err})
 			continue
 		}
 		kept = append(kept, q)

@@ -94,7 +94,7 @@ func (s *Store) Put(ctx context.Context, key, value []byte) error {
 }
 
 // NumberOf returns the number of a run that exists.
-func NumberOf(t *testing.T, s *Store, run string) uint64 {
+func NumberOf(t testing.TB, s *Store, run string) uint64 {
 	t.Helper()
 	v, num, err := s.lookNumber(t.Context(), run)
 	if err != nil {

@@ -122,7 +122,7 @@ func checkCut(t *testing.T, dir, file string, part float64, want *library) {
 	_ = checkFiles(t, dir, want)
 }
 
-func filesOf(t *testing.T, dir string) []string {
+func filesOf(t testing.TB, dir string) []string {
 	t.Helper()
 	var files []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -177,7 +177,7 @@ func restore(t *testing.T, path string, at int64) {
 }
 
 // copyDir copies a directory as it is at one moment, holes in files included.
-func copyDir(t *testing.T, dir string) string {
+func copyDir(t testing.TB, dir string) string {
 	t.Helper()
 	for {
 		to := memoryDir(t)
@@ -194,7 +194,7 @@ func copyDir(t *testing.T, dir string) string {
 
 // memoryDir returns a directory that ends with the test, in memory where there is one, for
 // stores of which nothing but their reading matters.
-func memoryDir(t *testing.T) string {
+func memoryDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "pawl-test-")
 	if err != nil {

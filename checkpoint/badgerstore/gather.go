@@ -19,6 +19,7 @@ const (
 // A group is what the committer writes in one transaction.
 type group struct {
 	requests []*request
+	refused  []refusal // not admitted
 	appends  int
 	bytes    int
 	keys     int
@@ -28,7 +29,8 @@ type group struct {
 
 func (g *group) reset() {
 	clear(g.requests)
-	*g = group{requests: g.requests[:0], left: g.left}
+	clear(g.refused)
+	*g = group{requests: g.requests[:0], refused: g.refused[:0], left: g.left}
 }
 
 // fits reports whether q may join. The first request always does.

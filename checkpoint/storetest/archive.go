@@ -10,14 +10,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // archiver returns s as an Archiver, or skips the test if it is none.
-func archiver(t *testing.T, s checkpoint.Store) checkpoint.Archiver {
+func archiver(t *trial, s checkpoint.Store) checkpoint.Archiver {
 	t.Helper()
 	a, ok := s.(checkpoint.Archiver)
 	if !ok {
@@ -34,7 +33,7 @@ func archive(envelopes iter.Seq2[[]byte, error], posts ...checkpoint.Post) check
 var old = time.Date(2020, 2, 3, 4, 5, 6, 7e6, time.UTC)
 
 // archived seals the log of a run of which one append is large, made under some leases.
-func archived(t *testing.T, large int) (envelopes [][]byte, head checkpoint.Head) {
+func archived(t *trial, large int) (envelopes [][]byte, head checkpoint.Head) {
 	t.Helper()
 	big := done(3)
 	big.Delta = encode(strings.Repeat("x", large))
@@ -68,12 +67,12 @@ func lent(envelopes [][]byte) iter.Seq2[[]byte, error] {
 }
 
 // What Envelopes yields is the log, in appends that form a chain to the head.
-func envelopesAreTheLog(t *testing.T, s checkpoint.Store) {
+func envelopesAreTheLog(t *trial, s checkpoint.Store) {
 	a := archiver(t, s)
 	l, head := begun(t, s, "run")
 	rested(t, s, "other")
 	big := done(1)
-	big.Delta = encode(strings.Repeat("x", 3<<20))
+	big.Delta = encode(strings.Repeat("x", t.size(3<<20)))
 	head = add(t, s, l, head, done(0), big)
 	head = add(t, s, l, head, done(2))
 	info := checkpoint.Info{Run: "run"}
@@ -102,14 +101,14 @@ func envelopesAreTheLog(t *testing.T, s checkpoint.Store) {
 
 // A run that is restored has the entries, times, digests and messages that it had, ends the
 // lease, and goes on; whatever it held before is not mixed with it.
-func restoreIsExact(t *testing.T, s checkpoint.Store) {
+func restoreIsExact(t *trial, s checkpoint.Store) {
 	a := archiver(t, s)
 	rested(t, s, "run")
 	if err := s.Delete(t.Context(), "run"); err != nil {
 		t.Fatal(err)
 	}
 	rested(t, s, "before")
-	envelopes, head := archived(t, 3<<20)
+	envelopes, head := archived(t, t.size(3<<20))
 	message := checkpoint.Post{ID: "m", Kind: "answer", Data: encode("yes"), At: old}
 	l := owned(t, s, "run")
 	info, err := a.Restore(t.Context(), l, archive(lent(envelopes), message))
@@ -133,7 +132,7 @@ func restoreIsExact(t *testing.T, s checkpoint.Store) {
 	if !slices.EqualFunc(again, envelopes, bytes.Equal) {
 		t.Error("the envelopes are not those that were restored")
 	}
-	if e := read(t, s, "run", 4, 4)[0]; !e.At.Equal(old.Add(time.Hour)) || len(e.Delta) != 3<<20+2 {
+	if e := read(t, s, "run", 4, 4)[0]; !e.At.Equal(old.Add(time.Hour)) || len(e.Delta) != t.size(3<<20)+2 {
 		t.Errorf("entry 4 is of %v with %d bytes", e.At, len(e.Delta))
 	}
 	if p := posts(t, s, "run"); len(p) != 1 || !p[0].Says(message) || !p[0].At.Equal(old) {
@@ -156,9 +155,9 @@ func restoreIsExact(t *testing.T, s checkpoint.Store) {
 }
 
 // A Restore that is refused, or fails anywhere, leaves no run; the lease stays.
-func restoreIsAllOrNothing(t *testing.T, s checkpoint.Store) {
+func restoreIsAllOrNothing(t *trial, s checkpoint.Store) {
 	a := archiver(t, s)
-	envelopes, head := archived(t, 900<<10)
+	envelopes, head := archived(t, t.size(900<<10))
 	broken := errors.New("broken")
 	failing := func(after int) iter.Seq2[[]byte, error] {
 		return func(yield func([]byte, error) bool) {
@@ -223,10 +222,8 @@ func restoreIsAllOrNothing(t *testing.T, s checkpoint.Store) {
 
 // A run that was restored is there when the store is opened again; one of which the Restore
 // failed is not, nor does anything of it come back.
-func restoredIsThereAgain(
-	t *testing.T, s checkpoint.Store, reopen func() checkpoint.Store,
-) {
-	envelopes, head := archived(t, 3<<20)
+func restoredIsThereAgain(t *trial, s checkpoint.Store) {
+	envelopes, head := archived(t, t.size(3<<20))
 	message := checkpoint.Post{ID: "m", Kind: "answer", At: old}
 	a := archiver(t, s)
 	_, err := a.Restore(t.Context(), owned(t, s, "run"), archive(lent(envelopes), message))
@@ -243,7 +240,7 @@ func restoredIsThereAgain(
 	wantErr(t, err, context.Canceled, "Restore that is cancelled")
 	cancel()
 	for range 2 {
-		s = reopen()
+		s = t.reopen(s)
 		info := stat(t, s, "run")
 		if info.Head != head || !info.Created.Equal(old) || info.Status != checkpoint.StatusInterrupted ||
 			len(read(t, s, "run", 1, 0)) != int(head.Seq) || len(posts(t, s, "run")) != 1 {

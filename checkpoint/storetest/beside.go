@@ -7,19 +7,18 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-func post(t *testing.T, s checkpoint.Store, run string, p checkpoint.Post) {
+func post(t *trial, s checkpoint.Store, run string, p checkpoint.Post) {
 	t.Helper()
 	if err := s.Post(t.Context(), run, p); err != nil {
 		t.Fatalf("Post(%q, %q) = %v", run, p.ID, err)
 	}
 }
 
-func posts(t *testing.T, s checkpoint.Store, run string) []checkpoint.Post {
+func posts(t *trial, s checkpoint.Store, run string) []checkpoint.Post {
 	t.Helper()
 	all, err := s.Posts(t.Context(), run)
 	if err != nil {
@@ -31,12 +30,12 @@ func posts(t *testing.T, s checkpoint.Store, run string) []checkpoint.Post {
 // A message can be posted to a run that somebody else holds, and again without effect; the
 // same id with another content is ErrConflict. Messages come in the order of their ids, and
 // their times tell the order in which they were posted.
-func postIsIdempotent(t *testing.T, s checkpoint.Store) {
+func postIsIdempotent(t *trial, s checkpoint.Store) {
 	begun(t, s, "run")
 	messages := []checkpoint.Post{
 		{ID: "b", Kind: "answer", Data: json.RawMessage(`{"approved": true}`)},
 		{ID: "a", Kind: "cancel"},
-		{ID: "c/\"ü\" 1", Kind: "answer", Data: encode(strings.Repeat("long ", 1<<18))},
+		{ID: "c/\"ü\" 1", Kind: "answer", Data: encode(strings.Repeat("long ", t.size(1<<18)))},
 	}
 	for range 2 {
 		for _, p := range messages {
@@ -74,7 +73,7 @@ func postIsIdempotent(t *testing.T, s checkpoint.Store) {
 }
 
 // A message is there until an append drains it, and an append that is refused drains none.
-func postsAreDrainedWithAnAppend(t *testing.T, s checkpoint.Store) {
+func postsAreDrainedWithAnAppend(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	for i := range 4 {
 		post(t, s, "run", checkpoint.Post{ID: fmt.Sprint(i), Kind: "answer"})
@@ -101,7 +100,7 @@ func postsAreDrainedWithAnAppend(t *testing.T, s checkpoint.Store) {
 }
 
 // Who watches a run is woken by a post to it, and only to it, until the watch is stopped.
-func postWakesWatchers(t *testing.T, s checkpoint.Store) {
+func postWakesWatchers(t *trial, s checkpoint.Store) {
 	w, ok := s.(checkpoint.Watcher)
 	if !ok {
 		t.Skip("the store is no Watcher")
@@ -130,7 +129,7 @@ func postWakesWatchers(t *testing.T, s checkpoint.Store) {
 }
 
 // Of many messages of one id and different content posted at once, one is kept.
-func postOfOneIDAtOnce(t *testing.T, s checkpoint.Store) {
+func postOfOneIDAtOnce(t *trial, s checkpoint.Store) {
 	rested(t, s, "run")
 	const many = 8
 	errs := make([]error, many)
@@ -155,7 +154,7 @@ func postOfOneIDAtOnce(t *testing.T, s checkpoint.Store) {
 
 // Snapshot returns the newest at or before a position. Older than the newest two may be
 // dropped; the newest never is.
-func snapshotIsTheNewestUpTo(t *testing.T, s checkpoint.Store) {
+func snapshotIsTheNewestUpTo(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	_, err := s.Snapshot(t.Context(), "run", 0)
 	wantErr(t, err, checkpoint.ErrNotFound, "Snapshot of a run without one")
@@ -182,7 +181,7 @@ func snapshotIsTheNewestUpTo(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-func put(t *testing.T, s checkpoint.Store, l checkpoint.Lease, snap checkpoint.Snapshot) {
+func put(t *trial, s checkpoint.Store, l checkpoint.Lease, snap checkpoint.Snapshot) {
 	t.Helper()
 	if err := s.PutSnapshot(t.Context(), l, snap); err != nil {
 		t.Fatalf("PutSnapshot at %d = %v", snap.Head.Seq, err)
@@ -190,7 +189,7 @@ func put(t *testing.T, s checkpoint.Store, l checkpoint.Lease, snap checkpoint.S
 }
 
 // A snapshot is put under the lease, and of a position at which the run has stood.
-func snapshotNeedsLeaseAndPosition(t *testing.T, s checkpoint.Store) {
+func snapshotNeedsLeaseAndPosition(t *trial, s checkpoint.Store) {
 	l, first := begun(t, s, "run")
 	head := add(t, s, l, first, done(1), done(2))
 	stale, forged := l, head
@@ -212,25 +211,25 @@ func snapshotNeedsLeaseAndPosition(t *testing.T, s checkpoint.Store) {
 }
 
 // A snapshot of 12 MiB is like any other.
-func snapshotOfManyMegabytes(t *testing.T, s checkpoint.Store) {
+func snapshotOfManyMegabytes(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	for i := range 3 {
 		head = add(t, s, l, head, done(i))
-		put(t, s, l, checkpoint.Snapshot{Head: head, Data: bytes.Repeat([]byte{byte(i)}, 12<<20+i)})
+		put(t, s, l, checkpoint.Snapshot{Head: head, Data: bytes.Repeat([]byte{byte(i)}, t.size(12<<20)+i)})
 	}
 	for upTo, want := range map[uint64]int{head.Seq: 2, head.Seq - 1: 1} {
 		snap, err := s.Snapshot(t.Context(), "run", upTo)
-		if err != nil || !bytes.Equal(snap.Data, bytes.Repeat([]byte{byte(want)}, 12<<20+want)) {
+		if err != nil || !bytes.Equal(snap.Data, bytes.Repeat([]byte{byte(want)}, t.size(12<<20)+want)) {
 			t.Errorf("Snapshot up to %d: %d bytes, %v", upTo, len(snap.Data), err)
 		}
 	}
 }
 
 // A graph is kept by its digest, once; another one of the same digest is ErrConflict.
-func graphIsKeptOnce(t *testing.T, s checkpoint.Store) {
+func graphIsKeptOnce(t *trial, s checkpoint.Store) {
 	_, err := s.Graph(t.Context(), "digest")
 	wantErr(t, err, checkpoint.ErrNotFound, "Graph of an unknown digest")
-	big := encode(strings.Repeat("node ", 1<<19))
+	big := encode(strings.Repeat("node ", t.size(1<<19)))
 	for _, g := range []struct {
 		digest string
 		graph  []byte

@@ -5,21 +5,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // What was acknowledged is there when the store is opened again, and the run goes on.
-func everythingIsThereAgain(
-	t *testing.T, s checkpoint.Store, reopen func() checkpoint.Store,
-) {
+func everythingIsThereAgain(t *trial, s checkpoint.Store) {
 	labels := map[string]string{"label": "value"}
 	l := owned(t, s, "run")
 	head := add(t, s, l, checkpoint.Head{}, opened("graph", labels), done(0))
-	put(t, s, l, checkpoint.Snapshot{Head: head, Data: bytes.Repeat([]byte("state"), 1<<19)})
+	put(t, s, l, checkpoint.Snapshot{Head: head, Data: bytes.Repeat([]byte("state"), t.size(1<<19))})
 	big := done(1)
-	big.Delta = encode(bytes.Repeat([]byte("x"), 3<<20))
+	big.Delta = encode(bytes.Repeat([]byte("x"), t.size(3<<20)))
 	head = add(t, s, l, head, big)
 	head = add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.Waiting})
 	head = add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.TurnBegun}, checkpoint.Entry{Kind: checkpoint.Waiting})
@@ -30,7 +27,7 @@ func everythingIsThereAgain(
 	}
 	before := stat(t, s, "run")
 	for round := range 3 {
-		s = reopen()
+		s = t.reopen(s)
 		info := stat(t, s, "run")
 		if info.Head != head || info.Owner != "" || info.Status != before.Status ||
 			info.Graph != "graph" || !maps.Equal(info.Labels, labels) || info.Correlation != before.Correlation || info.Turn != before.Turn ||
@@ -46,7 +43,7 @@ func everythingIsThereAgain(
 			t.Errorf("round %d: Posts = %v", round, p)
 		}
 		snap, err := s.Snapshot(t.Context(), "run", 0)
-		if err != nil || len(snap.Data) != 5<<19 {
+		if err != nil || len(snap.Data) != 5*t.size(1<<19) {
 			t.Errorf("round %d: Snapshot = %d bytes, %v", round, len(snap.Data), err)
 		}
 		if g, err := s.Graph(t.Context(), "digest"); err != nil || string(g) != "{}" {
@@ -58,14 +55,12 @@ func everythingIsThereAgain(
 }
 
 // The graph that a run goes on with is there again too, whether or not its status changed.
-func theGraphOfNowIsThereAgain(
-	t *testing.T, s checkpoint.Store, reopen func() checkpoint.Store,
-) {
+func theGraphOfNowIsThereAgain(t *trial, s checkpoint.Store) {
 	l := owned(t, s, "run")
 	head := add(t, s, l, checkpoint.Head{}, opened("graph", nil), done(0))
 	head = add(t, s, l, head, migrated("second"), checkpoint.Entry{Kind: checkpoint.Resumed})
 	add(t, s, l, head, migrated("third"), checkpoint.Entry{Kind: checkpoint.Resumed}, migrated("fourth"), done(1))
-	s = reopen()
+	s = t.reopen(s)
 	if info := stat(t, s, "run"); info.Graph != "fourth" || info.Digest != "digest of fourth" {
 		t.Errorf("Stat = %+v, want the fourth graph", info)
 	}
@@ -73,15 +68,13 @@ func theGraphOfNowIsThereAgain(
 
 // No lease outlives a store that has no leases with an end; epochs rise over reopening as
 // far as anything was appended under them.
-func leasesEndWithTheStore(
-	t *testing.T, s checkpoint.Store, reopen func() checkpoint.Store,
-) {
+func leasesEndWithTheStore(t *trial, s checkpoint.Store) {
 	old, head := begun(t, s, "run")
 	if !old.Until.IsZero() {
 		t.Skip("leases of this store end by themselves")
 	}
 	for range 3 {
-		s = reopen()
+		s = t.reopen(s)
 		if info := stat(t, s, "run"); info.Owner != "" || info.Epoch != old.Epoch {
 			t.Errorf("Stat tells epoch %d of %q, want %d of nobody", info.Epoch, info.Owner, old.Epoch)
 		}
@@ -99,26 +92,28 @@ func leasesEndWithTheStore(
 }
 
 // A run that was deleted does not come back, nor does anything of it in a new one.
-func deletedStaysDeleted(
-	t *testing.T, s checkpoint.Store, reopen func() checkpoint.Store,
-) {
+func deletedStaysDeleted(t *trial, s checkpoint.Store) {
+	deletedStays(t, s, t.reopen)
+}
+
+func deletedStays(t *trial, s checkpoint.Store, again func(checkpoint.Store) checkpoint.Store) {
 	rested(t, s, "first")
 	l, head := begun(t, s, "run")
 	head = add(t, s, l, head, done(1))
 	post(t, s, "run", checkpoint.Post{ID: "post"})
-	put(t, s, l, checkpoint.Snapshot{Head: head, Data: bytes.Repeat([]byte("state"), 1<<18)})
+	put(t, s, l, checkpoint.Snapshot{Head: head, Data: bytes.Repeat([]byte("state"), t.size(1<<18))})
 	release(t, s, l)
 	if err := s.Delete(t.Context(), "run"); err != nil {
 		t.Fatal(err)
 	}
-	s = reopen()
+	s = again(s)
 	_, err := s.Stat(t.Context(), "run")
 	wantErr(t, err, checkpoint.ErrNotFound, "Stat")
 	if got := ids(t, s, checkpoint.Filter{}); fmt.Sprint(got) != "[first]" {
 		t.Errorf("List = %v", got)
 	}
 	rested(t, s, "run")
-	s = reopen()
+	s = again(s)
 	if got := read(t, s, "run", 1, 0); len(got) != 1 {
 		t.Errorf("the new run has %d entries", len(got))
 	}
@@ -130,7 +125,7 @@ func deletedStaysDeleted(
 }
 
 // The order of a listing is that of creation, over reopening.
-func orderSurvives(t *testing.T, s checkpoint.Store, reopen func() checkpoint.Store) {
+func orderSurvives(t *trial, s checkpoint.Store) {
 	var want []string
 	for round := range 3 {
 		for i := range 5 {
@@ -143,7 +138,7 @@ func orderSurvives(t *testing.T, s checkpoint.Store, reopen func() checkpoint.St
 			t.Fatal(err)
 		}
 		want = want[:len(want)-1]
-		s = reopen()
+		s = t.reopen(s)
 	}
 	slices.Reverse(want)
 	if got := ids(t, s, checkpoint.Filter{Limit: 4}); !slices.Equal(got, want) {

@@ -3,14 +3,13 @@ package storetest
 import (
 	"io"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // follow follows a run until the test ends.
-func follow(t *testing.T, s checkpoint.Store, run string) <-chan struct{} {
+func follow(t *trial, s checkpoint.Store, run string) <-chan struct{} {
 	t.Helper()
 	f, ok := s.(checkpoint.Follower)
 	if !ok {
@@ -25,7 +24,7 @@ func follow(t *testing.T, s checkpoint.Store, run string) <-chan struct{} {
 }
 
 // wakes waits until a follower is woken.
-func wakes(t *testing.T, grown <-chan struct{}, by string) {
+func wakes(t *trial, grown <-chan struct{}, by string) {
 	t.Helper()
 	select {
 	case <-grown:
@@ -36,7 +35,7 @@ func wakes(t *testing.T, grown <-chan struct{}, by string) {
 
 // Who follows a run is woken by an append to it, and only to it, and sees the append then. A
 // run can be followed before it is there.
-func appendWakesFollowers(t *testing.T, s checkpoint.Store) {
+func appendWakesFollowers(t *trial, s checkpoint.Store) {
 	first, second, other := follow(t, s, "run"), follow(t, s, "run"), follow(t, s, "other")
 	l, head := begun(t, s, "run")
 	for i := range 3 {
@@ -55,7 +54,7 @@ func appendWakesFollowers(t *testing.T, s checkpoint.Store) {
 }
 
 // A follower that looks whenever it is woken sees every append, while they go on.
-func followersMissNoAppend(t *testing.T, s checkpoint.Store) {
+func followersMissNoAppend(t *trial, s checkpoint.Store) {
 	const appends = 200
 	grown := follow(t, s, "run")
 	l, head := begun(t, s, "run")
@@ -76,7 +75,7 @@ func followersMissNoAppend(t *testing.T, s checkpoint.Store) {
 }
 
 // Who follows a run learns that it was deleted, and that the store was closed.
-func endOfALogWakesFollowers(t *testing.T, s checkpoint.Store) {
+func endOfALogWakesFollowers(t *trial, s checkpoint.Store) {
 	rested(t, s, "run")
 	gone, closing := follow(t, s, "run"), follow(t, s, "never")
 	if err := s.Delete(t.Context(), "run"); err != nil {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -39,7 +38,7 @@ func originOf(base []byte) *checkpoint.Origin {
 }
 
 // fork makes forks, or skips the test if the store can't.
-func fork(t *testing.T, s checkpoint.Store, base []byte, runs ...string) {
+func fork(t *trial, s checkpoint.Store, base []byte, runs ...string) {
 	t.Helper()
 	err := s.Fork(t.Context(), forkOf(base, runs...))
 	if errors.Is(err, checkpoint.ErrUnsupported) {
@@ -51,7 +50,7 @@ func fork(t *testing.T, s checkpoint.Store, base []byte, runs ...string) {
 }
 
 // wantBase checks that the run refers to a base and that the store has it.
-func wantBase(t *testing.T, s checkpoint.Store, run string, base []byte) {
+func wantBase(t *trial, s checkpoint.Store, run string, base []byte) {
 	t.Helper()
 	got, err := s.Base(t.Context(), run, checkpoint.BaseDigest(base))
 	if err != nil || !bytes.Equal(got, base) {
@@ -60,14 +59,14 @@ func wantBase(t *testing.T, s checkpoint.Store, run string, base []byte) {
 }
 
 // noBase checks that the run does not have a base of that digest.
-func noBase(t *testing.T, s checkpoint.Store, run string, base []byte) {
+func noBase(t *trial, s checkpoint.Store, run string, base []byte) {
 	t.Helper()
 	_, err := s.Base(t.Context(), run, checkpoint.BaseDigest(base))
 	wantErr(t, err, checkpoint.ErrNotFound, "Base of %q", run)
 }
 
 // wantVerified checks that nothing is wrong with the runs of the store.
-func wantVerified(t *testing.T, s checkpoint.Store) {
+func wantVerified(t *trial, s checkpoint.Store) {
 	t.Helper()
 	for _, run := range ids(t, s, checkpoint.Filter{Limit: 1 << 20}) {
 		for f, err := range checkpoint.Verify(t.Context(), s, run) {
@@ -76,7 +75,7 @@ func wantVerified(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-func erase(t *testing.T, s checkpoint.Store, run string) {
+func erase(t *trial, s checkpoint.Store, run string) {
 	t.Helper()
 	if err := s.Delete(t.Context(), run); err != nil {
 		t.Fatalf("Delete(%q) = %v", run, err)
@@ -84,17 +83,17 @@ func erase(t *testing.T, s checkpoint.Store, run string) {
 }
 
 // large is a base that no store keeps in one piece; small differs from it.
-func large(n int) []byte {
-	return []byte(fmt.Sprintf("{\"n\":%d,\"text\":%q}", n, strings.Repeat("x", 3<<20)))
+func (t *trial) large(n int) []byte {
+	return []byte(fmt.Sprintf("{\"n\":%d,\"text\":%q}", n, strings.Repeat("x", t.size(3<<20))))
 }
 
 func small(n int) []byte { return []byte(fmt.Sprintf("{\"n\":%d}", n)) }
 
 // A fork is a run like any other, which goes on with entries of its own; nobody has its lease,
 // and what is known of it says where it comes from.
-func forkIsARun(t *testing.T, s checkpoint.Store) {
+func forkIsARun(t *trial, s checkpoint.Store) {
 	rested(t, s, "parent")
-	base := large(1)
+	base := t.large(1)
 	fork(t, s, base, "a", "b")
 	if got := ids(t, s, checkpoint.Filter{Labels: map[string]string{"label": "value"}}); fmt.Sprint(got) != "[b a]" {
 		t.Errorf("List = %v", got)
@@ -133,7 +132,7 @@ func forkIsARun(t *testing.T, s checkpoint.Store) {
 }
 
 // A Fork that is refused makes no run, and leaves those that are there as they were.
-func forkIsAllOrNothing(t *testing.T, s checkpoint.Store) {
+func forkIsAllOrNothing(t *trial, s checkpoint.Store) {
 	rested(t, s, "there")
 	held := owned(t, s, "held")
 	base := small(1)
@@ -175,7 +174,7 @@ func forkIsAllOrNothing(t *testing.T, s checkpoint.Store) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	wantErr(t, s.Fork(ctx, forkOf(large(1), "new")), context.Canceled, "Fork that is cancelled")
+	wantErr(t, s.Fork(ctx, forkOf(t.large(1), "new")), context.Canceled, "Fork that is cancelled")
 	_, err := s.Append(t.Context(), held, checkpoint.Head{}, []checkpoint.Entry{forkOpened(base)})
 	if !errors.As(err, &bad) {
 		t.Errorf("Append of the opening of a fork = %v", err)
@@ -189,12 +188,12 @@ var errAny = errors.New("any error")
 
 // The base is there as long as one run refers to it, in whatever order the parent and its forks are
 // deleted, and whether they came of one Fork or of several; Verify finds nothing after each.
-func baseLivesWithItsRuns(t *testing.T, s checkpoint.Store) {
+func baseLivesWithItsRuns(t *trial, s checkpoint.Store) {
 	fork(t, s, small(99), "bystander")
 	for n, order := range orders("parent", "a", "b", "c") {
 		base := small(n)
 		if n%8 == 0 {
-			base = large(n)
+			base = t.large(n)
 		}
 		rested(t, s, "parent")
 		fork(t, s, base, "a", "b")
@@ -229,7 +228,7 @@ func orders(runs ...string) (all [][]string) {
 }
 
 // Forks of one base and deletions at once: each run has the base as long as it is there.
-func forksAtOnce(t *testing.T, s checkpoint.Store) {
+func forksAtOnce(t *trial, s checkpoint.Store) {
 	fork(t, s, small(0), "first")
 	var all sync.WaitGroup
 	for w := range 4 {
@@ -237,7 +236,7 @@ func forksAtOnce(t *testing.T, s checkpoint.Store) {
 			for round := range 6 {
 				base := small(round / 3)
 				if round%3 == 2 {
-					base = large(1)
+					base = t.large(1)
 				}
 				run := fmt.Sprintf("run %d of %d", round, w)
 				if err := s.Fork(t.Context(), forkOf(base, run)); err != nil {
@@ -258,8 +257,8 @@ func forksAtOnce(t *testing.T, s checkpoint.Store) {
 }
 
 // Forks, their bases, and what was trimmed are there again; what was deleted is not.
-func forksAreThereAgain(t *testing.T, s checkpoint.Store, reopen func() checkpoint.Store) {
-	bases := [][]byte{small(1), large(1)}
+func forksAreThereAgain(t *trial, s checkpoint.Store) {
+	bases := [][]byte{small(1), t.large(1)}
 	for i, base := range bases {
 		fork(t, s, base, fmt.Sprintf("kept %d", i), fmt.Sprintf("deleted %d", i))
 		fork(t, s, append(slices.Clone(base), ' '), fmt.Sprintf("alone %d", i))
@@ -267,10 +266,10 @@ func forksAreThereAgain(t *testing.T, s checkpoint.Store, reopen func() checkpoi
 		erase(t, s, fmt.Sprintf("alone %d", i))
 	}
 	long(t, s, "trimmed")
-	trim(t, s, "trimmed", 8, large(8))
+	trim(t, s, "trimmed", 8, t.large(8))
 	before := stat(t, s, "trimmed")
 	for range 2 {
-		s = reopen()
+		s = t.reopen(s)
 		for i, base := range bases {
 			run := fmt.Sprintf("kept %d", i)
 			wantBase(t, s, run, base)
@@ -279,7 +278,7 @@ func forksAreThereAgain(t *testing.T, s checkpoint.Store, reopen func() checkpoi
 				t.Errorf("Stat(%q) = %+v", run, info)
 			}
 		}
-		wantBase(t, s, "trimmed", large(8))
+		wantBase(t, s, "trimmed", t.large(8))
 		if info := stat(t, s, "trimmed"); info.First != 8 || info.Base != before.Base || info.Head.Seq < before.Head.Seq ||
 			!info.Created.Equal(before.Created) || info.Graph != before.Graph {
 			t.Errorf("Stat of what was trimmed = %+v, want %+v", info, before)

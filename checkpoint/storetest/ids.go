@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -21,7 +20,7 @@ var hardIDs = []string{
 }
 
 // Runs are isolated whatever their ids: nothing of one is seen through another.
-func runIDsThatAreHard(t *testing.T, s checkpoint.Store) {
+func runIDsThatAreHard(t *trial, s checkpoint.Store) {
 	for i, run := range hardIDs {
 		l := owned(t, s, run)
 		head := add(t, s, l, checkpoint.Head{}, opened("graph", map[string]string{"i": fmt.Sprint(i)}))
@@ -76,7 +75,7 @@ func runIDsThatAreHard(t *testing.T, s checkpoint.Store) {
 }
 
 // An id that can't name a run is ErrRunID for every method, and the error is safe to print.
-func runIDsThatAreRefused(t *testing.T, s checkpoint.Store) {
+func runIDsThatAreRefused(t *trial, s checkpoint.Store) {
 	for _, run := range []string{
 		"", strings.Repeat("x", 257), "a\x00", "\n", "a\tb", "\x1b[31m", "\x7f", "\u0085", "\xff", "a\xc3",
 	} {
@@ -91,7 +90,7 @@ func runIDsThatAreRefused(t *testing.T, s checkpoint.Store) {
 
 // What is asked of a run that is not there is ErrNotFound, and what needs its lease
 // ErrFenced. Nothing comes into being by asking.
-func nothingIsFoundOfNoRun(t *testing.T, s checkpoint.Store) {
+func nothingIsFoundOfNoRun(t *trial, s checkpoint.Store) {
 	rested(t, s, "another run")
 	for name, err := range every(t.Context(), s, "run") {
 		switch name {
@@ -107,5 +106,42 @@ func nothingIsFoundOfNoRun(t *testing.T, s checkpoint.Store) {
 	}
 	if got := ids(t, s, checkpoint.Filter{}); !slices.Equal(got, []string{"another run"}) {
 		t.Errorf("List = %v", got)
+	}
+}
+
+// Runs whose ids begin alike, or make the same text with the ids of their messages, are others.
+func runIDsThatBeginAlike(t *trial, s checkpoint.Store) {
+	runs := []string{
+		"a", "ab", "abc", "a-1", "a-10", "a-11", strings.Repeat("x", 254), strings.Repeat("x", 255),
+		strings.Repeat("x", 256), "ä", "ä\u0308",
+	}
+	for i, run := range runs {
+		l := owned(t, s, run)
+		head := add(t, s, l, checkpoint.Head{}, opened("graph", nil))
+		for n := range i + 1 {
+			head = add(t, s, l, head, done(n))
+		}
+		put(t, s, l, checkpoint.Snapshot{Head: head, Data: []byte(run)})
+		release(t, s, l)
+	}
+	for _, p := range []struct{ run, id string }{{"a", "bcd"}, {"ab", "cd"}, {"abc", "d"}, {"a-1", "00"}, {"a-10", "0"}} {
+		post(t, s, p.run, checkpoint.Post{ID: p.id, Kind: p.run})
+	}
+	for i, run := range slices.Backward(runs) {
+		if got := read(t, s, run, 1, 0); len(got) != i+2 {
+			t.Errorf("run %.20q has %d entries, want %d", run, len(got), i+2)
+		}
+		for _, p := range posts(t, s, run) {
+			if p.Kind != run {
+				t.Errorf("run %.20q has the message %q of run %q", run, p.ID, p.Kind)
+			}
+		}
+		if snap, err := s.Snapshot(t.Context(), run, 0); err != nil || string(snap.Data) != run {
+			t.Errorf("Snapshot(%.20q) = %.20q, %v", run, snap.Data, err)
+		}
+		erase(t, s, run)
+		if got, want := ids(t, s, checkpoint.Filter{}), i; len(got) != want {
+			t.Errorf("run %.20q was deleted, and %d runs are left, want %d", run, len(got), want)
+		}
 	}
 }

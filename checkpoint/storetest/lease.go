@@ -3,14 +3,13 @@ package storetest
 import (
 	"errors"
 	"sync"
-	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // A lease that is held is given to nobody else, and the error names who holds it, also if it
 // is the one who asks. Of many who ask at once one gets it.
-func leaseIsExclusive(t *testing.T, s checkpoint.Store) {
+func leaseIsExclusive(t *trial, s checkpoint.Store) {
 	l, err := s.Acquire(t.Context(), "run", "first")
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +53,7 @@ func leaseIsExclusive(t *testing.T, s checkpoint.Store) {
 
 // Each lease of a run has a higher epoch than all before, whether anything was appended
 // under them or not, and also when the run was deleted meanwhile. Stat tells it.
-func leaseEpochsRise(t *testing.T, s checkpoint.Store) {
+func leaseEpochsRise(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	last := l.Epoch
 	if last != 1 {
@@ -87,7 +86,7 @@ func leaseEpochsRise(t *testing.T, s checkpoint.Store) {
 }
 
 // A run that is not there can be acquired, but is not there until something is appended.
-func leaseOfARunThatIsNotThere(t *testing.T, s checkpoint.Store) {
+func leaseOfARunThatIsNotThere(t *trial, s checkpoint.Store) {
 	l := owned(t, s, "run")
 	_, err := s.Stat(t.Context(), "run")
 	wantErr(t, err, checkpoint.ErrNotFound, "Stat")

@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // Delete removes the log, the messages and the snapshots of a run. A run of the same id
 // begins anew. A run that is held is ErrBusy and stays.
-func deleteRemovesEverything(t *testing.T, s checkpoint.Store) {
+func deleteRemovesEverything(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	head = add(t, s, l, head, done(1))
 	post(t, s, "run", checkpoint.Post{ID: "post", Kind: "cancel"})
@@ -49,12 +48,12 @@ func deleteRemovesEverything(t *testing.T, s checkpoint.Store) {
 }
 
 // Deleting one run, however large, leaves all others as they were.
-func deleteLeavesOthersAlone(t *testing.T, s checkpoint.Store) {
+func deleteLeavesOthersAlone(t *trial, s checkpoint.Store) {
 	before := rested(t, s, "before")
 	l, head := begun(t, s, "run")
 	for i := range 30 {
 		e := done(i)
-		e.Delta = encode(bytes.Repeat([]byte{'x'}, 50_000*(i%3)))
+		e.Delta = encode(bytes.Repeat([]byte{'x'}, t.size(50_000)*(i%3)))
 		head = add(t, s, l, head, e)
 	}
 	after := rested(t, s, "after")
@@ -74,7 +73,7 @@ func deleteLeavesOthersAlone(t *testing.T, s checkpoint.Store) {
 
 // Memory given to a store is not kept, memory returned is the caller's, and memory lent may
 // be ruined: none of it is the store's own.
-func memoryIsNotShared(t *testing.T, s checkpoint.Store) {
+func memoryIsNotShared(t *trial, s checkpoint.Store) {
 	opening := opened("graph", map[string]string{"label": "value"})
 	entry := checkpoint.Entry{
 		Kind: checkpoint.Done, Delta: json.RawMessage(`{"delta":1}`),
@@ -138,7 +137,7 @@ func ruin(all ...[]byte) {
 }
 
 // With a context that has ended every method returns its error and changes nothing.
-func cancelledContextChangesNothing(t *testing.T, s checkpoint.Store) {
+func cancelledContextChangesNothing(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -164,7 +163,7 @@ func cancelledContextChangesNothing(t *testing.T, s checkpoint.Store) {
 }
 
 // A store that was closed refuses everything, and can be closed again.
-func closedStoreRefuses(t *testing.T, s checkpoint.Store) {
+func closedStoreRefuses(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	closed(t, s)
 	closed(t, s)

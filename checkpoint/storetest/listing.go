@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // A run's status is what its entries make of it; what may be written while it rests does
 // not change it. Updated tells when it changed, Created when the run began.
-func statusFollowsEntries(t *testing.T, s checkpoint.Store) {
+func statusFollowsEntries(t *trial, s checkpoint.Store) {
 	l := owned(t, s, "run")
 	var head checkpoint.Head
 	var before checkpoint.Info
@@ -70,7 +69,7 @@ func statusFollowsEntries(t *testing.T, s checkpoint.Store) {
 }
 
 // Stat and List tell what the opening said.
-func statTellsTheOpening(t *testing.T, s checkpoint.Store) {
+func statTellsTheOpening(t *trial, s checkpoint.Store) {
 	labels := map[string]string{"tenant": "a b", "": "empty key", "empty value": "", "ü": "🪓"}
 	l := owned(t, s, "run")
 	head := add(t, s, l, checkpoint.Head{}, opened("my graph", labels), done(1))
@@ -96,7 +95,7 @@ func migrated(graph string) checkpoint.Entry {
 
 // A run that goes on with another graph is listed under that one, with the labels and the
 // status that it had.
-func statTellsTheGraphOfNow(t *testing.T, s checkpoint.Store) {
+func statTellsTheGraphOfNow(t *trial, s checkpoint.Store) {
 	labels := map[string]string{"label": "value"}
 	l := owned(t, s, "run")
 	head := add(t, s, l, checkpoint.Head{}, opened("graph", labels), done(1))
@@ -116,7 +115,7 @@ func statTellsTheGraphOfNow(t *testing.T, s checkpoint.Store) {
 }
 
 // ids returns the runs that f selects, page by page.
-func ids(t *testing.T, s checkpoint.Store, f checkpoint.Filter) []string {
+func ids(t *trial, s checkpoint.Store, f checkpoint.Filter) []string {
 	t.Helper()
 	var all []string
 	for {
@@ -138,7 +137,7 @@ func ids(t *testing.T, s checkpoint.Store, f checkpoint.Filter) []string {
 }
 
 // Runs are listed newest first, in the order in which they began, whatever came later.
-func listIsNewestFirst(t *testing.T, s checkpoint.Store) {
+func listIsNewestFirst(t *trial, s checkpoint.Store) {
 	var want []string
 	heads := make(map[string]checkpoint.Head)
 	for i := range 12 {
@@ -156,7 +155,7 @@ func listIsNewestFirst(t *testing.T, s checkpoint.Store) {
 
 // A listing goes on behind the last run of a page, and ends with a page that is not full. A
 // page has 100 runs if nothing else is said. A run that is not there has nothing behind it.
-func listPages(t *testing.T, s checkpoint.Store) {
+func listPages(t *trial, s checkpoint.Store) {
 	const runs = 103
 	for i := range runs {
 		rested(t, s, fmt.Sprintf("run-%d", i))
@@ -176,7 +175,7 @@ func listPages(t *testing.T, s checkpoint.Store) {
 }
 
 // A filter selects by status, graph, labels and time of creation, all of them at once.
-func listFilters(t *testing.T, s checkpoint.Store) {
+func listFilters(t *trial, s checkpoint.Store) {
 	var all []checkpoint.Info
 	for i := range 24 {
 		run := fmt.Sprintf("run-%d", i)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -23,7 +22,7 @@ func encode(v any) json.RawMessage {
 
 // Every field of an entry is read back as it was appended, whatever is in it; Seq and At are
 // the store's, and what Append is given in them is ignored.
-func appendIsReadBack(t *testing.T, s checkpoint.Store) {
+func appendIsReadBack(t *trial, s checkpoint.Store) {
 	text := "quotes \" \\ slashes / \u2028 newline \n tab \t umlaut ü emoji 🪓 < & >"
 	entries := []checkpoint.Entry{
 		{Kind: checkpoint.Done, Seq: 99, At: time.Unix(1, 0)},
@@ -67,7 +66,7 @@ func appendIsReadBack(t *testing.T, s checkpoint.Store) {
 
 // Entries are counted from 1 without gaps, over appends of any number of entries. The head
 // that Append returns is the one that Stat knows.
-func appendCountsWithoutGaps(t *testing.T, s checkpoint.Store) {
+func appendCountsWithoutGaps(t *trial, s checkpoint.Store) {
 	l := owned(t, s, "run")
 	var head checkpoint.Head
 	n := 0
@@ -100,7 +99,7 @@ func appendCountsWithoutGaps(t *testing.T, s checkpoint.Store) {
 
 // An append whose expected head is not the run's is ErrConflict and changes nothing: an
 // older head, a newer one, or one of the right number with another digest.
-func appendNeedsTheHead(t *testing.T, s checkpoint.Store) {
+func appendNeedsTheHead(t *trial, s checkpoint.Store) {
 	l, first := begun(t, s, "run")
 	head := add(t, s, l, first, done(1))
 	forged := head
@@ -123,7 +122,7 @@ func appendNeedsTheHead(t *testing.T, s checkpoint.Store) {
 
 // An append without the run's lease is ErrFenced and changes nothing: a lease that was given
 // back, one of a lower or a higher epoch, of another owner, or of a run never acquired.
-func appendNeedsTheLease(t *testing.T, s checkpoint.Store) {
+func appendNeedsTheLease(t *trial, s checkpoint.Store) {
 	old, head := begun(t, s, "run")
 	release(t, s, old)
 	if _, err := s.Append(t.Context(), old, head, []checkpoint.Entry{done(1)}); err == nil {
@@ -156,7 +155,7 @@ func appendNeedsTheLease(t *testing.T, s checkpoint.Store) {
 // All entries of an append are kept or none. One that can't be kept is refused with all that
 // came with it: an unknown kind, a string that is not UTF-8, Data that is not JSON, an
 // opening that is none. An append of nothing is refused too.
-func appendIsAllOrNothing(t *testing.T, s checkpoint.Store) {
+func appendIsAllOrNothing(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	for name, bad := range map[string]checkpoint.Entry{
 		"no kind":         {},
@@ -184,10 +183,10 @@ func appendIsAllOrNothing(t *testing.T, s checkpoint.Store) {
 }
 
 // An append of 10 MiB is like any other.
-func appendOfManyMegabytes(t *testing.T, s checkpoint.Store) {
+func appendOfManyMegabytes(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	big := done(1)
-	big.Delta = encode(strings.Repeat("pawl", 10<<20/4))
+	big.Delta = encode(strings.Repeat("pawl", t.size(10<<20)/4))
 	head = add(t, s, l, head, big, done(2))
 	add(t, s, l, head, done(3))
 	got := read(t, s, "run", 1, 0)
@@ -200,7 +199,7 @@ func appendOfManyMegabytes(t *testing.T, s checkpoint.Store) {
 }
 
 // Of many appends after one head exactly one is made, the others are ErrConflict.
-func oneOfManyWritersWins(t *testing.T, s checkpoint.Store) {
+func oneOfManyWritersWins(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	for round := range 10 {
 		const writers = 16
@@ -237,7 +236,7 @@ func oneOfManyWritersWins(t *testing.T, s checkpoint.Store) {
 }
 
 // That holds also for appends that are too large to be written in one piece.
-func oneOfManyLargeWritersWins(t *testing.T, s checkpoint.Store) {
+func oneOfManyLargeWritersWins(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	for range 3 {
 		const writers = 4
@@ -247,7 +246,7 @@ func oneOfManyLargeWritersWins(t *testing.T, s checkpoint.Store) {
 		var all sync.WaitGroup
 		for w := range writers {
 			entries[w] = done(w)
-			entries[w].Delta = encode(strings.Repeat(fmt.Sprint(w), 2<<20))
+			entries[w].Delta = encode(strings.Repeat(fmt.Sprint(w), t.size(2<<20)))
 			all.Go(func() {
 				heads[w], errs[w] = s.Append(t.Context(), l, head, entries[w:w+1])
 			})
@@ -268,7 +267,7 @@ func oneOfManyLargeWritersWins(t *testing.T, s checkpoint.Store) {
 }
 
 // Writers of different runs do not see one another.
-func writersOfManyRunsAreIndependent(t *testing.T, s checkpoint.Store) {
+func writersOfManyRunsAreIndependent(t *trial, s checkpoint.Store) {
 	const runs, appends = 20, 20
 	var all sync.WaitGroup
 	for r := range runs {
@@ -298,7 +297,7 @@ func writersOfManyRunsAreIndependent(t *testing.T, s checkpoint.Store) {
 }
 
 // A range may begin and end anywhere, and is what is there of it: nothing behind the head.
-func readBeginsAndEndsInsideAppends(t *testing.T, s checkpoint.Store) {
+func readBeginsAndEndsInsideAppends(t *trial, s checkpoint.Store) {
 	l := owned(t, s, "run")
 	var head checkpoint.Head
 	n := 0
@@ -336,7 +335,7 @@ func readBeginsAndEndsInsideAppends(t *testing.T, s checkpoint.Store) {
 
 // A range without an end ends where the log ended when the loop began, and the loop's body
 // may append.
-func readSeesTheLogAsItWas(t *testing.T, s checkpoint.Store) {
+func readSeesTheLogAsItWas(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	head = add(t, s, l, head, done(1))
 	entries := s.Read(t.Context(), "run", 1, 0)
@@ -356,7 +355,7 @@ func readSeesTheLogAsItWas(t *testing.T, s checkpoint.Store) {
 }
 
 // A loop may be left, and a context ends it with its error.
-func readCanBeLeft(t *testing.T, s checkpoint.Store) {
+func readCanBeLeft(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	for i := range 10 {
 		head = add(t, s, l, head, done(i))

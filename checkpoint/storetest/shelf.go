@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"slices"
-	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -29,7 +28,7 @@ func shelvedOpening(base, shelf []byte) checkpoint.Entry {
 }
 
 // forkShelved makes a fork, or skips the test if the store can't.
-func forkShelved(t *testing.T, s checkpoint.Store, base, shelf []byte, run string) {
+func forkShelved(t *trial, s checkpoint.Store, base, shelf []byte, run string) {
 	t.Helper()
 	err := s.Fork(t.Context(), shelved(base, shelf, run))
 	if errors.Is(err, checkpoint.ErrUnsupported) {
@@ -43,11 +42,11 @@ func forkShelved(t *testing.T, s checkpoint.Store, base, shelf []byte, run strin
 // A fork refers to its base and to its shelf, each of which is there as long as one run refers to
 // it, in whatever order the runs are deleted: runs that share the one or the other, of which the
 // shelf of one is the base of another, or to which both are the same bytes.
-func shelfLivesWithItsRuns(t *testing.T, s checkpoint.Store) {
+func shelfLivesWithItsRuns(t *trial, s checkpoint.Store) {
 	for n, order := range orders("a", "b", "c", "d") {
 		sized := small
 		if n%8 == 0 {
-			sized = large
+			sized = t.large
 		}
 		base, first, second := sized(1), sized(2), sized(3)
 		of := map[string][2][]byte{"a": {base, first}, "b": {base, second}, "c": {second, first}, "d": {first, first}}
@@ -70,8 +69,8 @@ func shelfLivesWithItsRuns(t *testing.T, s checkpoint.Store) {
 
 // A fork that is trimmed goes on from another machine, and needs its shelf no more; others that
 // have the shelf keep it. A machine that the trimming names may be what the shelf was.
-func shelfIsTrimmed(t *testing.T, s checkpoint.Store) {
-	base, shelf := large(1), large(2)
+func shelfIsTrimmed(t *trial, s checkpoint.Store) {
+	base, shelf := t.large(1), t.large(2)
 	for _, run := range []string{"trimmed", "to its shelf", "other"} {
 		forkShelved(t, s, base, shelf, run)
 	}
@@ -95,7 +94,7 @@ func shelfIsTrimmed(t *testing.T, s checkpoint.Store) {
 }
 
 // The runs of a Fork name the shelf that is given, and no other.
-func shelfHasToBeNamed(t *testing.T, s checkpoint.Store) {
+func shelfHasToBeNamed(t *trial, s checkpoint.Store) {
 	base, shelf := small(1), small(2)
 	forkShelved(t, s, base, shelf, "there")
 	unnamed := shelved(base, shelf, "new")
@@ -118,9 +117,9 @@ func shelfHasToBeNamed(t *testing.T, s checkpoint.Store) {
 
 // restoreOfShelved restores a fork with its shelf in the store, from another one, and refuses to
 // without it.
-func restoreOfShelved(t *testing.T, s checkpoint.Store) {
+func restoreOfShelved(t *trial, s checkpoint.Store) {
 	a := archiver(t, s)
-	base, shelf := large(1), small(2)
+	base, shelf := t.large(1), small(2)
 	forkShelved(t, s, base, shelf, "fork")
 	var envelopes [][]byte
 	for data, err := range a.Envelopes(t.Context(), "fork") {
@@ -146,18 +145,18 @@ func restoreOfShelved(t *testing.T, s checkpoint.Store) {
 }
 
 // Bases and shelves are there when the store is opened again, as long as they are referred to.
-func shelvesAreThereAgain(t *testing.T, s checkpoint.Store, reopen func() checkpoint.Store) {
-	base, shelf := small(1), large(2)
+func shelvesAreThereAgain(t *trial, s checkpoint.Store) {
+	base, shelf := small(1), t.large(2)
 	forkShelved(t, s, base, shelf, "first")
 	forkShelved(t, s, shelf, base, "second")
 	for _, run := range []string{"first", "second"} {
-		s = reopen()
+		s = t.reopen(s)
 		wantBase(t, s, run, base)
 		wantBase(t, s, run, shelf)
 		wantVerified(t, s)
 		erase(t, s, run)
 	}
-	s = reopen()
+	s = t.reopen(s)
 	if got := ids(t, s, checkpoint.Filter{}); len(got) > 0 {
 		t.Errorf("List = %v", got)
 	}

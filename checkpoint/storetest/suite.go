@@ -1,263 +1,181 @@
 package storetest
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"iter"
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Run checks the rules that hold while a store is open. open returns an empty store, which
-// ends with the test. If the store has a Close method the rules about that are checked too.
-func Run(t *testing.T, open func(t *testing.T) checkpoint.Store) {
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
+// Run checks every rule of [checkpoint.Store], each in a subtest named group/case with a store of
+// its own. What f does not offer is skipped, case by case, with the reason.
+func Run(t *testing.T, f Factory) {
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
-			c.check(t, open(t))
+			for _, c := range g.cases {
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel()
+					if reason := f.lacks(g); reason != "" {
+						t.Skip(reason)
+					}
+					c.try(t, f)
+				})
+			}
 		})
 	}
 }
 
-// RunDurable checks the rules about what is left when a store is opened again. open returns
-// an empty store, and a function that closes it and returns it opened again.
-func RunDurable(
-	t *testing.T, open func(t *testing.T) (s checkpoint.Store, reopen func() checkpoint.Store),
-) {
-	for _, c := range durableCases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s, reopen := open(t)
-			c.check(t, s, reopen)
-		})
-	}
-}
-
-var cases = []struct {
+// A group is a part of the contract.
+type group struct {
 	name  string
-	check func(*testing.T, checkpoint.Store)
-}{
-	{"AppendIsReadBack", appendIsReadBack},
-	{"AppendCountsWithoutGaps", appendCountsWithoutGaps},
-	{"AppendNeedsTheHead", appendNeedsTheHead},
-	{"AppendNeedsTheLease", appendNeedsTheLease},
-	{"AppendIsAllOrNothing", appendIsAllOrNothing},
-	{"AppendOfManyMegabytes", appendOfManyMegabytes},
-	{"OneOfManyWritersWins", oneOfManyWritersWins},
-	{"OneOfManyLargeWritersWins", oneOfManyLargeWritersWins},
-	{"WritersOfManyRunsAreIndependent", writersOfManyRunsAreIndependent},
-	{"ReadBeginsAndEndsInsideAppends", readBeginsAndEndsInsideAppends},
-	{"ReadSeesTheLogAsItWas", readSeesTheLogAsItWas},
-	{"ReadCanBeLeft", readCanBeLeft},
-	{"LeaseIsExclusive", leaseIsExclusive},
-	{"LeaseEpochsRise", leaseEpochsRise},
-	{"LeaseOfARunThatIsNotThere", leaseOfARunThatIsNotThere},
-	{"StatusFollowsEntries", statusFollowsEntries},
-	{"StatTellsTheOpening", statTellsTheOpening},
-	{"StatTellsTheGraphOfNow", statTellsTheGraphOfNow},
-	{"ListIsNewestFirst", listIsNewestFirst},
-	{"ListPages", listPages},
-	{"ListFilters", listFilters},
-	{"PostIsIdempotent", postIsIdempotent},
-	{"PostsAreDrainedWithAnAppend", postsAreDrainedWithAnAppend},
-	{"PostWakesWatchers", postWakesWatchers},
-	{"PostOfOneIDAtOnce", postOfOneIDAtOnce},
-	{"AppendWakesFollowers", appendWakesFollowers},
-	{"FollowersMissNoAppend", followersMissNoAppend},
-	{"EndOfALogWakesFollowers", endOfALogWakesFollowers},
-	{"SnapshotIsTheNewestUpTo", snapshotIsTheNewestUpTo},
-	{"SnapshotNeedsLeaseAndPosition", snapshotNeedsLeaseAndPosition},
-	{"SnapshotOfManyMegabytes", snapshotOfManyMegabytes},
-	{"GraphIsKeptOnce", graphIsKeptOnce},
-	{"EnvelopesAreTheLog", envelopesAreTheLog},
-	{"RestoreIsExact", restoreIsExact},
-	{"RestoreIsAllOrNothing", restoreIsAllOrNothing},
-	{"ForkIsARun", forkIsARun},
-	{"ForkIsAllOrNothing", forkIsAllOrNothing},
-	{"BaseLivesWithItsRuns", baseLivesWithItsRuns},
-	{"ShelfLivesWithItsRuns", shelfLivesWithItsRuns},
-	{"ShelfIsTrimmed", shelfIsTrimmed},
-	{"ShelfHasToBeNamed", shelfHasToBeNamed},
-	{"ForksAtOnce", forksAtOnce},
-	{"TrimDropsThePast", trimDropsThePast},
-	{"TrimIsAllOrNothing", trimIsAllOrNothing},
-	{"TrimAgainAndAgain", trimAgainAndAgain},
-	{"ReadGoesOnWhileTrimmed", readGoesOnWhileTrimmed},
-	{"RestoreOfForksAndTrimmed", restoreOfForksAndTrimmed},
-	{"RestoreOfShelved", restoreOfShelved},
-	{"DeleteRemovesEverything", deleteRemovesEverything},
-	{"DeleteLeavesOthersAlone", deleteLeavesOthersAlone},
-	{"RunIDsThatAreHard", runIDsThatAreHard},
-	{"RunIDsThatAreRefused", runIDsThatAreRefused},
-	{"NothingIsFoundOfNoRun", nothingIsFoundOfNoRun},
-	{"MemoryIsNotShared", memoryIsNotShared},
-	{"CancelledContextChangesNothing", cancelledContextChangesNothing},
-	{"ClosedStoreRefuses", closedStoreRefuses},
+	needs need
+	cases []rule
 }
 
-var durableCases = []struct {
+// A rule is one case of the suite. What it checks is said by the comment of check.
+type rule struct {
 	name  string
-	check func(t *testing.T, s checkpoint.Store, reopen func() checkpoint.Store)
-}{
-	{"EverythingIsThereAgain", everythingIsThereAgain},
-	{"TheGraphOfNowIsThereAgain", theGraphOfNowIsThereAgain},
-	{"LeasesEndWithTheStore", leasesEndWithTheStore},
-	{"DeletedStaysDeleted", deletedStaysDeleted},
-	{"OrderSurvives", orderSurvives},
-	{"RestoredIsThereAgain", restoredIsThereAgain},
-	{"ForksAreThereAgain", forksAreThereAgain},
-	{"ShelvesAreThereAgain", shelvesAreThereAgain},
+	check func(*trial, checkpoint.Store)
 }
 
-// owned returns the lease of a run that nobody holds.
-func owned(t *testing.T, s checkpoint.Store, run string) checkpoint.Lease {
-	t.Helper()
-	l, err := s.Acquire(t.Context(), run, "owner of "+run)
-	if err != nil {
-		t.Fatalf("Acquire(%q) = %v", run, err)
-	}
-	return l
-}
-
-func release(t *testing.T, s checkpoint.Store, l checkpoint.Lease) {
-	t.Helper()
-	if err := s.Release(t.Context(), l); err != nil {
-		t.Fatalf("Release(%q) = %v", l.Run, err)
-	}
-}
-
-// add appends entries and returns the new head, which must count them.
-func add(
-	t *testing.T, s checkpoint.Store, l checkpoint.Lease, after checkpoint.Head,
-	entries ...checkpoint.Entry,
-) checkpoint.Head {
-	t.Helper()
-	head, err := s.Append(t.Context(), l, after, entries)
-	if err != nil {
-		t.Fatalf("Append(%q, %d) = %v", l.Run, after.Seq, err)
-	}
-	if want := after.Seq + uint64(len(entries)); head.Seq != want {
-		t.Fatalf("Append(%q, %d) = head at %d, want %d", l.Run, after.Seq, head.Seq, want)
-	}
-	return head
-}
-
-// begun makes a run with one entry, and returns its lease, which is held, and its head.
-func begun(
-	t *testing.T, s checkpoint.Store, run string,
-) (checkpoint.Lease, checkpoint.Head) {
-	t.Helper()
-	l := owned(t, s, run)
-	return l, add(t, s, l, checkpoint.Head{}, opened("graph", nil))
-}
-
-// rested makes a run with one entry that nobody holds.
-func rested(t *testing.T, s checkpoint.Store, run string) checkpoint.Head {
-	t.Helper()
-	l, head := begun(t, s, run)
-	release(t, s, l)
-	return head
-}
-
-func opened(graph string, labels map[string]string) checkpoint.Entry {
-	return checkpoint.Entry{Kind: checkpoint.Opened, Data: encode(checkpoint.Opening{
-		Graph: graph, Digest: "digest of " + graph, Labels: labels,
-		Correlation: "what belongs to " + graph,
-	})}
-}
-
-func done(n int) checkpoint.Entry {
-	return checkpoint.Entry{
-		Kind: checkpoint.Done, Path: fmt.Sprintf("node-%d", n), Step: n + 1,
-		Delta: encode(map[string]int{"n": n}),
-	}
-}
-
-// read returns the entries of a range, copied.
-func read(t *testing.T, s checkpoint.Store, run string, from, to uint64) []checkpoint.Entry {
-	t.Helper()
-	entries, err := collect(s.Read(t.Context(), run, from, to))
-	if err != nil {
-		t.Fatalf("Read(%q, %d, %d): %v", run, from, to, err)
-	}
-	return entries
-}
-
-func collect(
-	entries iter.Seq2[checkpoint.Entry, error],
-) (read []checkpoint.Entry, err error) {
-	for e, err := range entries {
-		if err != nil {
-			return read, err
+// try checks the rule in a new store, and says what the rule is if it is broken. It needs nothing
+// of t that only the testing package could give: a recorder will do.
+func (r rule) try(t testing.TB, f Factory) {
+	defer func() {
+		if t.Failed() {
+			t.Logf("the rule: %s", r.text())
 		}
-		e.Delta, e.Outer, e.Data = slices.Clone(e.Delta), slices.Clone(e.Outer), slices.Clone(e.Data)
-		read = append(read, e)
-	}
-	return read, nil
+	}()
+	dir := t.TempDir()
+	r.check(&trial{TB: t, f: f, dir: dir}, f.Open(t, dir))
 }
 
-func stat(t *testing.T, s checkpoint.Store, run string) checkpoint.Info {
-	t.Helper()
-	info, err := s.Stat(t.Context(), run)
-	if err != nil {
-		t.Fatalf("Stat(%q) = %v", run, err)
-	}
-	return info
+// A trial is a rule being checked: the test, and what can be done with its store.
+type trial struct {
+	testing.TB
+	f   Factory
+	dir string
 }
 
-// wantErr checks that err is one of the errors, and says what was done.
-func wantErr(t *testing.T, err, want error, format string, args ...any) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s = %v, want %v", fmt.Sprintf(format, args...), err, want)
+func (t *trial) reopen(s checkpoint.Store) checkpoint.Store { return t.f.Reopen(t.TB, t.dir, s) }
+
+func (t *trial) crash(s checkpoint.Store) checkpoint.Store { return t.f.Crash(t.TB, t.dir, s) }
+
+// size scales a number of bytes, at most mostLarge, to what the store is said to hold.
+func (t *trial) size(n int) int {
+	if t.f.Limits.Large == 0 {
+		return n
 	}
+	return max(1, int(int64(n)*int64(t.f.Limits.Large)/mostLarge))
 }
 
-// same checks that two entries say the same, but for Seq and At.
-func same(t *testing.T, got, want checkpoint.Entry) {
-	t.Helper()
-	if got.Kind != want.Kind || got.Path != want.Path || got.Step != want.Step ||
-		got.Attempt != want.Attempt || got.Outcome != want.Outcome || got.ID != want.ID ||
-		got.Post != want.Post || string(got.Delta) != string(want.Delta) ||
-		string(got.Outer) != string(want.Outer) || string(got.Data) != string(want.Data) {
-		t.Errorf("entry %d = %+v, want %+v", got.Seq, got, want)
-	}
-}
-
-// every calls each method that names a run with it, and passes on the errors by name.
-func every(ctx context.Context, s checkpoint.Store, run string) map[string]error {
-	l := checkpoint.Lease{Run: run, Epoch: 1, Owner: "nobody"}
-	errs := make(map[string]error)
-	_, errs["Acquire"] = s.Acquire(ctx, run, "somebody")
-	_, errs["Renew"] = s.Renew(ctx, l)
-	errs["Release"] = s.Release(ctx, l)
-	_, errs["Append"] = s.Append(ctx, l, checkpoint.Head{}, []checkpoint.Entry{done(1)})
-	_, errs["Read"] = collect(s.Read(ctx, run, 1, 0))
-	_, errs["Stat"] = s.Stat(ctx, run)
-	errs["Post"] = s.Post(ctx, run, checkpoint.Post{ID: "post", Kind: "cancel"})
-	_, errs["Posts"] = s.Posts(ctx, run)
-	errs["PutSnapshot"] = s.PutSnapshot(ctx, l, checkpoint.Snapshot{})
-	_, errs["Snapshot"] = s.Snapshot(ctx, run, 0)
-	_, errs["Base"] = s.Base(ctx, run, "digest")
-	_, errs["Trim"] = s.Trim(ctx, l, checkpoint.Head{}, trimming(2, small(1)), small(1))
-	errs["Delete"] = s.Delete(ctx, run)
-	maps.DeleteFunc(errs, func(_ string, err error) bool { return errors.Is(err, checkpoint.ErrUnsupported) })
-	return errs
-}
-
-// closed closes s, or skips the test if it can't be closed.
-func closed(t *testing.T, s checkpoint.Store) {
-	t.Helper()
-	c, ok := s.(io.Closer)
-	if !ok {
-		t.Skip("the store has no Close")
-	}
-	if err := c.Close(); err != nil {
-		t.Fatalf("Close() = %v", err)
-	}
+var groups = []group{
+	{"contract", nothing, []rule{
+		{"AppendIsReadBack", appendIsReadBack},
+		{"AppendCountsWithoutGaps", appendCountsWithoutGaps},
+		{"AppendOfManyMegabytes", appendOfManyMegabytes},
+		{"ReadBeginsAndEndsInsideAppends", readBeginsAndEndsInsideAppends},
+		{"ReadSeesTheLogAsItWas", readSeesTheLogAsItWas},
+		{"ReadCanBeLeft", readCanBeLeft},
+		{"StatusFollowsEntries", statusFollowsEntries},
+		{"StatTellsTheOpening", statTellsTheOpening},
+		{"StatTellsTheGraphOfNow", statTellsTheGraphOfNow},
+		{"PostWakesWatchers", postWakesWatchers},
+		{"AppendWakesFollowers", appendWakesFollowers},
+		{"FollowersMissNoAppend", followersMissNoAppend},
+		{"EndOfALogWakesFollowers", endOfALogWakesFollowers},
+		{"SnapshotIsTheNewestUpTo", snapshotIsTheNewestUpTo},
+		{"SnapshotOfManyMegabytes", snapshotOfManyMegabytes},
+		{"GraphIsKeptOnce", graphIsKeptOnce},
+		{"MemoryIsNotShared", memoryIsNotShared},
+		{"ClosedStoreRefuses", closedStoreRefuses},
+	}},
+	{"atomicity", nothing, []rule{
+		{"AppendIsAllOrNothing", appendIsAllOrNothing},
+		{"PostsAreDrainedWithAnAppend", postsAreDrainedWithAnAppend},
+		{"ForkIsAllOrNothing", forkIsAllOrNothing},
+		{"TrimIsAllOrNothing", trimIsAllOrNothing},
+		{"RestoreIsAllOrNothing", restoreIsAllOrNothing},
+	}},
+	{"conditions", nothing, []rule{
+		{"AppendNeedsTheHead", appendNeedsTheHead},
+		{"AppendNeedsTheLease", appendNeedsTheLease},
+		{"LeaseIsExclusive", leaseIsExclusive},
+		{"LeaseEpochsRise", leaseEpochsRise},
+		{"LeaseOfARunThatIsNotThere", leaseOfARunThatIsNotThere},
+		{"PostIsIdempotent", postIsIdempotent},
+		{"SnapshotNeedsLeaseAndPosition", snapshotNeedsLeaseAndPosition},
+		{"NothingIsFoundOfNoRun", nothingIsFoundOfNoRun},
+	}},
+	{"isolation", nothing, []rule{
+		{"RunIDsThatAreHard", runIDsThatAreHard},
+		{"RunIDsThatBeginAlike", runIDsThatBeginAlike},
+		{"RunIDsThatAreRefused", runIDsThatAreRefused},
+	}},
+	{"paging", nothing, []rule{
+		{"ListIsNewestFirst", listIsNewestFirst},
+		{"ListPages", listPages},
+		{"ListFilters", listFilters},
+	}},
+	{"fork", nothing, []rule{
+		{"ForkIsARun", forkIsARun},
+		{"BaseLivesWithItsRuns", baseLivesWithItsRuns},
+		{"ShelfLivesWithItsRuns", shelfLivesWithItsRuns},
+		{"ShelfHasToBeNamed", shelfHasToBeNamed},
+	}},
+	{"trim", nothing, []rule{
+		{"TrimDropsThePast", trimDropsThePast},
+		{"TrimAgainAndAgain", trimAgainAndAgain},
+		{"ReadGoesOnWhileTrimmed", readGoesOnWhileTrimmed},
+		{"ShelfIsTrimmed", shelfIsTrimmed},
+	}},
+	{"delete", nothing, []rule{
+		{"DeleteRemovesEverything", deleteRemovesEverything},
+		{"DeleteLeavesOthersAlone", deleteLeavesOthersAlone},
+	}},
+	{"archive", nothing, []rule{
+		{"EnvelopesAreTheLog", envelopesAreTheLog},
+		{"RestoreIsExact", restoreIsExact},
+		{"RestoreOfForksAndTrimmed", restoreOfForksAndTrimmed},
+		{"RestoreOfShelved", restoreOfShelved},
+	}},
+	{"limits", nothing, []rule{
+		{"TooLargeChangesNothing", tooLargeChangesNothing},
+		{"FullChangesNothing", fullChangesNothing},
+	}},
+	{"cancellation", nothing, []rule{
+		{"CancelledContextChangesNothing", cancelledContextChangesNothing},
+		{"CancelledAnywhereIsWholeOrNot", cancelledAnywhereIsWholeOrNot},
+	}},
+	{"concurrency", nothing, []rule{
+		{"OneOfManyWritersWins", oneOfManyWritersWins},
+		{"OneOfManyLargeWritersWins", oneOfManyLargeWritersWins},
+		{"WritersOfManyRunsAreIndependent", writersOfManyRunsAreIndependent},
+		{"PostOfOneIDAtOnce", postOfOneIDAtOnce},
+		{"ForksAtOnce", forksAtOnce},
+		{"HistoryHasAnOrder", historyHasAnOrder},
+	}},
+	{"durability", reopening, []rule{
+		{"EverythingIsThereAgain", everythingIsThereAgain},
+		{"TheGraphOfNowIsThereAgain", theGraphOfNowIsThereAgain},
+		{"LeasesEndWithTheStore", leasesEndWithTheStore},
+		{"DeletedStaysDeleted", deletedStaysDeleted},
+		{"OrderSurvives", orderSurvives},
+		{"RestoredIsThereAgain", restoredIsThereAgain},
+		{"ForksAreThereAgain", forksAreThereAgain},
+		{"ShelvesAreThereAgain", shelvesAreThereAgain},
+	}},
+	{"crash", crashing, []rule{
+		{"AcknowledgedSurvivesACrash", acknowledgedSurvivesACrash},
+		{"UnderWayIsWholeOrNot", underWayIsWholeOrNot},
+		{"LeaseOfTheDeadIsFree", leaseOfTheDeadIsFree},
+		{"DeletedStaysDeletedOverACrash", deletedStaysDeletedOverACrash},
+		{"SnapshotsSurviveOrNot", snapshotsSurviveOrNot},
+	}},
+	{"corruption", corrupting, []rule{
+		{"FlippedBitIsFound", flippedBitIsFound},
+		{"LostAppendIsFound", lostAppendIsFound},
+		{"ForeignAppendIsFound", foreignAppendIsFound},
+		{"OlderAppendIsFound", olderAppendIsFound},
+	}},
 }

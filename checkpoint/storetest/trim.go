@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // long makes a run of 20 entries in appends of one, two and three, which nobody holds.
-func long(t *testing.T, s checkpoint.Store, run string) checkpoint.Head {
+func long(t *trial, s checkpoint.Store, run string) checkpoint.Head {
 	t.Helper()
 	l := owned(t, s, run)
 	head := add(t, s, l, checkpoint.Head{}, opened("graph", map[string]string{"label": "value"}))
@@ -32,7 +31,7 @@ func trimming(first uint64, base []byte, pins ...checkpoint.Pin) checkpoint.Entr
 }
 
 // trim trims a run that nobody holds, or skips the test if the store can't.
-func trim(t *testing.T, s checkpoint.Store, run string, first uint64, base []byte) checkpoint.Head {
+func trim(t *trial, s checkpoint.Store, run string, first uint64, base []byte) checkpoint.Head {
 	t.Helper()
 	l := owned(t, s, run)
 	defer release(t, s, l)
@@ -49,7 +48,7 @@ func trim(t *testing.T, s checkpoint.Store, run string, first uint64, base []byt
 
 // A run that is trimmed, wherever that is, begins at the entry it was trimmed to: what lies before is
 // ErrTrimmed, what lies behind is as it was, and all that was known of the run still is.
-func trimDropsThePast(t *testing.T, s checkpoint.Store) {
+func trimDropsThePast(t *trial, s checkpoint.Store) {
 	long(t, s, "whole")
 	for first := uint64(2); first <= 21; first++ {
 		run := fmt.Sprintf("run %d", first)
@@ -100,7 +99,7 @@ func trimDropsThePast(t *testing.T, s checkpoint.Store) {
 }
 
 // A Trim that is refused changes nothing.
-func trimIsAllOrNothing(t *testing.T, s checkpoint.Store) {
+func trimIsAllOrNothing(t *trial, s checkpoint.Store) {
 	head := long(t, s, "run")
 	l := owned(t, s, "run")
 	base := small(1)
@@ -172,8 +171,8 @@ func trimIsAllOrNothing(t *testing.T, s checkpoint.Store) {
 // Trimming again replaces the base, and keeps those that are still pinned. A fork that is trimmed
 // does not need its origin's machine any more, and is a fork still; a parent that is trimmed or
 // deleted takes nothing from its forks.
-func trimAgainAndAgain(t *testing.T, s checkpoint.Store) {
-	base := large(1)
+func trimAgainAndAgain(t *trial, s checkpoint.Store) {
+	base := t.large(1)
 	fork(t, s, base, "fork", "other")
 	l := owned(t, s, "fork")
 	head := stat(t, s, "fork").Head
@@ -196,10 +195,10 @@ func trimAgainAndAgain(t *testing.T, s checkpoint.Store) {
 		wantVerified(t, s)
 	}
 	pin := checkpoint.Pin{Seq: 4, Base: checkpoint.BaseDigest(small(4))}
-	first := trimming(5, large(5), pin)
+	first := trimming(5, t.large(5), pin)
 	first.Post = "m"
-	step(5, [][]byte{large(5), small(4)}, first)
-	wantBase(t, s, "fork", large(5))
+	step(5, [][]byte{t.large(5), small(4)}, first)
+	wantBase(t, s, "fork", t.large(5))
 	wantBase(t, s, "fork", small(4))
 	noBase(t, s, "fork", base)
 	wantBase(t, s, "other", base)
@@ -208,7 +207,7 @@ func trimAgainAndAgain(t *testing.T, s checkpoint.Store) {
 	}
 	step(10, [][]byte{small(10)}, trimming(10, small(10), pin))
 	wantBase(t, s, "fork", small(4))
-	noBase(t, s, "fork", large(5))
+	noBase(t, s, "fork", t.large(5))
 	if got := stat(t, s, "fork").Pins; len(got) != 1 || got[0] != pin {
 		t.Errorf("the pins are %v", got)
 	}
@@ -222,7 +221,7 @@ func trimAgainAndAgain(t *testing.T, s checkpoint.Store) {
 }
 
 // A loop over Read that has begun reads on while the run is trimmed.
-func readGoesOnWhileTrimmed(t *testing.T, s checkpoint.Store) {
+func readGoesOnWhileTrimmed(t *trial, s checkpoint.Store) {
 	long(t, s, "run")
 	n := 0
 	for e, err := range s.Read(t.Context(), "run", 1, 0) {
@@ -240,9 +239,9 @@ func readGoesOnWhileTrimmed(t *testing.T, s checkpoint.Store) {
 
 // What an Archiver hands out of forks and of what was trimmed is restored, with the bases and the
 // same digests; without the bases, or without the beginning, it is refused.
-func restoreOfForksAndTrimmed(t *testing.T, s checkpoint.Store) {
+func restoreOfForksAndTrimmed(t *trial, s checkpoint.Store) {
 	a := archiver(t, s)
-	base := large(1)
+	base := t.large(1)
 	fork(t, s, base, "fork")
 	long(t, s, "trimmed")
 	trim(t, s, "trimmed", 6, small(6))

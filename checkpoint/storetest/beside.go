@@ -114,11 +114,11 @@ func postWakesWatchers(t *trial, s checkpoint.Store) {
 	for i := range 3 { // several may be told as one
 		post(t, s, "run", checkpoint.Post{ID: fmt.Sprint(i)})
 	}
-	<-posted
-	<-second
+	wakes(t, posted, "a message")
+	wakes(t, second, "a message")
 	stopSecond()
 	post(t, s, "run", checkpoint.Post{ID: "last"})
-	<-posted
+	wakes(t, posted, "a message, when another had stopped")
 	stop()
 	stop()
 	select {

@@ -23,13 +23,13 @@ func follow(t *trial, s checkpoint.Store, run string) <-chan struct{} {
 	return grown
 }
 
-// wakes waits until a follower is woken.
+// wakes waits until a follower, or a watcher, is woken.
 func wakes(t *trial, grown <-chan struct{}, by string) {
 	t.Helper()
 	select {
 	case <-grown:
 	case <-time.After(time.Minute):
-		t.Fatalf("a follower was not woken by %s", by)
+		t.Fatalf("who waits was not woken by %s", by)
 	}
 }
 

@@ -114,10 +114,11 @@ func statTellsTheGraphOfNow(t *trial, s checkpoint.Store) {
 	}
 }
 
-// ids returns the runs that f selects, page by page.
+// ids returns the runs that f selects, page by page. No page may repeat a run.
 func ids(t *trial, s checkpoint.Store, f checkpoint.Filter) []string {
 	t.Helper()
 	var all []string
+	seen := make(map[string]bool)
 	for {
 		page, err := s.List(t.Context(), f)
 		if err != nil {
@@ -127,6 +128,10 @@ func ids(t *trial, s checkpoint.Store, f checkpoint.Filter) []string {
 			t.Fatalf("List(%+v) = %d runs", f, len(page))
 		}
 		for _, info := range page {
+			if seen[info.Run] {
+				t.Fatalf("List(%+v) = %.20q again, which was on a page before", f, info.Run)
+			}
+			seen[info.Run] = true
 			all = append(all, info.Run)
 		}
 		if len(page) < f.Page() {

@@ -1,0 +1,300 @@
+package memory_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+)
+
+// failing makes the n-th write fail.
+func failing(n int, fault memory.Fault) func(context.Context, memory.Write) memory.Fault {
+	return func(_ context.Context, w memory.Write) memory.Fault {
+		if w.N == n {
+			return fault
+		}
+		return memory.None
+	}
+}
+
+// noted is an entry that says something.
+func noted(text string) []checkpoint.Entry {
+	data, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return []checkpoint.Entry{{Kind: checkpoint.Noted, Data: data}}
+}
+
+// A log is a run of a store with appends of one entry, each of which says its place.
+type log struct {
+	t     *testing.T
+	s     *memory.Faulty
+	lease checkpoint.Lease
+	head  checkpoint.Head
+}
+
+func begin(t *testing.T, s *memory.Faulty) *log {
+	t.Helper()
+	lease, err := s.Acquire(t.Context(), "run", "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &log{t: t, s: s, lease: lease}
+}
+
+func (l *log) add() error {
+	head, err := l.s.Append(l.t.Context(), l.lease, l.head, noted(fmt.Sprint(l.head.Seq+1)))
+	if err == nil {
+		l.head = head
+	}
+	return err
+}
+
+func (l *log) want(n int) {
+	l.t.Helper()
+	for range n {
+		if err := l.add(); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// entries reads the run in a store.
+func entries(t *testing.T, s *memory.Faulty) (n int, err error) {
+	t.Helper()
+	for _, err := range s.Read(t.Context(), "run", 1, 0) {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// What a synced store has acknowledged survives; an unsynced one loses as many of its last writes
+// as it is told to, and never one before them.
+func TestFaultyLosesTheTail(t *testing.T) {
+	for _, c := range []struct {
+		unsynced             bool
+		synced, lose, remain int
+	}{
+		{false, 0, 99, 10},
+		{true, 0, 0, 10}, // the death of the process alone
+		{true, 0, 3, 7},
+		{true, 6, 3, 7},
+		{true, 8, 99, 8}, // what was synced stays
+		{true, 1, 99, 1},
+	} {
+		s := &memory.Faulty{Unsynced: c.unsynced}
+		l := begin(t, s)
+		l.want(c.synced)
+		s.Sync()
+		l.want(10 - c.synced)
+		next := s.Crash(c.lose)
+		if n, err := entries(t, next); n != c.remain || err != nil {
+			t.Errorf("%+v: %d entries are left, %v", c, n, err)
+		}
+		if info, err := next.Stat(t.Context(), "run"); err != nil || info.Owner != "" || int(info.Head.Seq) != c.remain {
+			t.Errorf("%+v: Stat = %+v, %v", c, info, err)
+		}
+		if err := l.add(); !errors.Is(err, checkpoint.ErrClosed) {
+			t.Errorf("%+v: Append to the dead store = %v, want ErrClosed", c, err)
+		}
+	}
+}
+
+// One store can crash many times, and is each time what it was when it died.
+func TestFaultyCrashesInEveryWay(t *testing.T) {
+	s := &memory.Faulty{Unsynced: true}
+	l := begin(t, s)
+	l.want(5)
+	for lose := range 6 {
+		next := s.Crash(lose)
+		if lose == 5 {
+			if _, err := next.Stat(t.Context(), "run"); !errors.Is(err, checkpoint.ErrNotFound) {
+				t.Errorf("all is lost, and Stat = %v", err)
+			}
+			continue
+		}
+		if n, err := entries(t, next); n != 5-lose || err != nil {
+			t.Errorf("%d lost: %d entries are left, %v", lose, n, err)
+		}
+		again := &log{t: t, s: next, head: mustStat(t, next).Head}
+		lease, err := next.Acquire(t.Context(), "run", "heir")
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.lease = lease
+		again.want(2) // and what it does then, no other sees
+	}
+}
+
+func mustStat(t *testing.T, s *memory.Faulty) checkpoint.Info {
+	t.Helper()
+	info, err := s.Stat(t.Context(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// Each fault says what it says, and leaves what it leaves: in the store that lives on, after the
+// death of the process, and after that of the machine.
+func TestFaultyFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault             memory.Fault
+		want              error
+		live, dead, power int // entries that are left of three; -1: damaged or closed
+	}{
+		"full":     {memory.Full, checkpoint.ErrFull, 2, 2, 2},
+		"vanished": {memory.Vanished, checkpoint.ErrCommitUnknown, 2, 2, 2},
+		"applied":  {memory.Applied, checkpoint.ErrCommitUnknown, 3, 3, 2},
+		"torn":     {memory.Torn, checkpoint.ErrCommitUnknown, -1, -1, -1},
+	} {
+		s := &memory.Faulty{Fail: failing(3, c.fault)}
+		l := begin(t, s)
+		l.want(2)
+		if err := l.add(); !errors.Is(err, c.want) {
+			t.Errorf("%s: Append = %v, want %v", name, err, c.want)
+		}
+		live, err := entries(t, s)
+		if c.live < 0 && !errors.Is(err, checkpoint.ErrClosed) || c.live >= 0 && (err != nil || live != c.live) {
+			t.Errorf("%s: %d entries, %v", name, live, err)
+		}
+		for lose, want := range []int{c.dead, c.power} {
+			n, err := entries(t, s.Crash(lose))
+			if want < 0 && !errors.Is(err, checkpoint.ErrCorrupt) || want >= 0 && (err != nil || n != want) {
+				t.Errorf("%s: after a crash that loses %d: %d entries, %v", name, lose, n, err)
+			}
+		}
+	}
+}
+
+// A write whose outcome nobody knows is durable with the next one that is acknowledged.
+func TestFaultyAppliedBecomesDurable(t *testing.T) {
+	s := &memory.Faulty{Fail: failing(2, memory.Applied)}
+	l := begin(t, s)
+	l.want(1)
+	if err := l.add(); !errors.Is(err, checkpoint.ErrCommitUnknown) {
+		t.Fatalf("Append = %v", err)
+	}
+	if s.Unsafe() != 1 {
+		t.Errorf("%d writes are unsafe, want 1", s.Unsafe())
+	}
+	l.head = mustStat(t, s).Head
+	l.want(1)
+	if n, err := entries(t, s.Crash(s.Unsafe())); n != 3 || err != nil {
+		t.Errorf("%d entries are left, %v, want 3", n, err)
+	}
+}
+
+// A write hangs until its context ends, or the machine dies, and is not made. A slow one is made.
+func TestFaultyHangsAndIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &memory.Faulty{Fail: func(_ context.Context, w memory.Write) memory.Fault {
+			if w.Method == "Post" {
+				time.Sleep(time.Minute)
+				return memory.None
+			}
+			if w.N > 1 {
+				return memory.Hang
+			}
+			return memory.None
+		}}
+		l := begin(t, s)
+		l.want(1)
+		start := time.Now()
+		if err := s.Post(t.Context(), "run", checkpoint.Post{ID: "post"}); err != nil || time.Since(start) != time.Minute {
+			t.Errorf("Post = %v after %v", err, time.Since(start))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := s.Append(ctx, l.lease, l.head, noted("x"))
+		if !errors.Is(err, checkpoint.ErrCommitUnknown) || time.Since(start) != time.Hour+time.Minute {
+			t.Errorf("Append = %v after %v", err, time.Since(start))
+		}
+		ended := make(chan error)
+		go func() { ended <- l.add() }() // ends with the store
+		synctest.Wait()
+		next := s.Crash(0)
+		if err := <-ended; !errors.Is(err, checkpoint.ErrCommitUnknown) {
+			t.Errorf("Append that hung when the machine died = %v", err)
+		}
+		if n, err := entries(t, next); n != 1 || err != nil {
+			t.Errorf("%d entries are left, %v, want 1", n, err)
+		}
+	})
+}
+
+// A hole is made only by who asks for one, and is found; so is an append that was changed.
+func TestFaultyDamage(t *testing.T) {
+	for _, instead := range [][]byte{nil, []byte("something else")} {
+		s := new(memory.Faulty)
+		l := begin(t, s)
+		l.want(5)
+		if err := s.Damage("run", 3, instead); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := entries(t, s); n != 2 || !errors.Is(err, checkpoint.ErrCorrupt) {
+			t.Errorf("%q instead of entry 3: %d entries, %v, want 2 and ErrCorrupt", instead, n, err)
+		}
+		if err := s.Damage("run", 9, nil); !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("Damage beyond the head = %v", err)
+		}
+		if _, err := s.Sealed("no run", 1); !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("Sealed of no run = %v", err)
+		}
+	}
+}
+
+// A snapshot is lost unless something was made durable after it; the log is not.
+func TestFaultySnapshotsAreLate(t *testing.T) {
+	s := new(memory.Faulty)
+	l := begin(t, s)
+	for _, late := range []bool{true, false} {
+		l.want(1)
+		if err := s.PutSnapshot(t.Context(), l.lease, checkpoint.Snapshot{Head: l.head, Data: []byte("state")}); err != nil {
+			t.Fatal(err)
+		}
+		if !late {
+			l.want(1)
+		}
+		s = s.Crash(s.Unsafe())
+		_, err := s.Snapshot(t.Context(), "run", 0)
+		if late != errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("nothing durable behind it: %v: Snapshot = %v", late, err)
+		}
+		head := l.head
+		if l = begin(t, s); mustStat(t, s).Head != head {
+			t.Errorf("the head is at %d, want %d", mustStat(t, s).Head.Seq, head.Seq)
+		}
+		l.head = head
+	}
+}
+
+// Writes are counted over crashes, and named.
+func TestFaultyWritesAreNamed(t *testing.T) {
+	var all []string
+	s := &memory.Faulty{Fail: func(_ context.Context, w memory.Write) memory.Fault {
+		all = append(all, fmt.Sprint(w.N, " ", w.Method, " ", w.Run))
+		return memory.None
+	}}
+	l := begin(t, s)
+	l.want(1)
+	s = s.Crash(0)
+	if err := errors.Join(s.Post(t.Context(), "run", checkpoint.Post{ID: "post"}), s.PutGraph(t.Context(), "digest", nil),
+		s.Delete(t.Context(), "run")); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"1 Append run", "2 Post run", "3 PutGraph ", "4 Delete run"}; !slices.Equal(all, want) {
+		t.Errorf("the writes are %q, want %q", all, want)
+	}
+}

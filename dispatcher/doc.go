@@ -1,5 +1,6 @@
 // Package dispatcher runs graphs: superstep by superstep, under a context, with every
-// finished node durable before anything may follow from it.
+// finished node durable before anything may follow from it; or, by [Options.Lag], a bounded
+// number of supersteps later, while effects, questions and the return of the call still wait.
 //
 // A [Dispatcher] joins a graph and a store. Its Run is the line that a program repeats
 // after a restart: it starts a run, or goes on with it from where it stands.

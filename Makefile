@@ -1,6 +1,6 @@
 # Everything here can be done with plain go commands; these are the ones that take longer
 # than the ordinary test, or are long to type.
-.PHONY: check race crash faults fuzz random mutants bench
+.PHONY: check race crash damage faults fuzz random mutants bench
 
 check: # all that a commit has to pass
 	.ci/run
@@ -16,6 +16,10 @@ KILLS ?= 1000
 CUTS ?= 200
 faults: # the store of Badger under kills, power cuts, a full disk, syncs that fail: much more than the ordinary test
 	PAWL_KILLS=$(KILLS) PAWL_CUTS=$(CUTS) PAWL_ALL=1 go test -count=1 -timeout 600m -v ./internal/victim
+
+FLIPS ?= 1000
+damage: # bits flipped, files cut, zeroed, swapped and removed of stores of Badger
+	PAWL_FLIPS=$(FLIPS) go test -count=1 -timeout 600m -v -run TestEveryFileIsChecked ./checkpoint/badgerstore
 
 FUZZTIME ?= 1m
 fuzz: # every fuzz target in turn

@@ -16,7 +16,8 @@ import (
 )
 
 // Nothing that happens to a file makes the store hold something else, or ends the process.
-// PAWL_FLIPS says how many bits to flip; the ordinary test flips few.
+// PAWL_FLIPS says how many bits to flip, and a fifth of it how many files to cut; the ordinary test
+// does little.
 func TestEveryFileIsChecked(t *testing.T) {
 	t.Parallel()
 	flips, _ := strconv.Atoi(os.Getenv("PAWL_FLIPS"))
@@ -54,11 +55,24 @@ func TestEveryFileIsChecked(t *testing.T) {
 				restore(t, filepath.Join(dir, file), at)
 			}
 			t.Logf("%d of %d flipped bits were found, in %d files", found, flips, len(files))
+			for range flips / 5 {
+				file, part := files[random.IntN(len(files))], random.Float64()
+				if checkCut(t, dir, file, part, want); t.Failed() {
+					t.Fatalf("seed %d: %s was cut to %v of it", seed, file, part)
+				}
+			}
 			for _, file := range files {
 				for _, part := range parts {
 					if checkCut(t, dir, file, part, want); t.Failed() {
 						t.Fatalf("%s was cut to %v of it", file, part)
 					}
+				}
+				if checkZeroed(t, dir, file, want); t.Failed() {
+					t.Fatalf("%s was overwritten with zeros", file)
+				}
+				other := files[random.IntN(len(files))]
+				if checkSwapped(t, dir, file, other, want); t.Failed() {
+					t.Fatalf("seed %d: %s and %s have changed places", seed, file, other)
 				}
 			}
 		})
@@ -118,6 +132,34 @@ func checkCut(t *testing.T, dir, file string, part float64, want *library) {
 		if file == "witness" && size == 0 {
 			return // that is how to have the store taken as it is
 		}
+	}
+	_ = checkFiles(t, dir, want)
+}
+
+// checkZeroed is checkFiles with a file that is as long as it was and holds nothing.
+func checkZeroed(t *testing.T, dir, file string, want *library) {
+	t.Helper()
+	dir = copyDir(t, dir)
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, file)
+	info, err := os.Stat(path)
+	if err == nil {
+		err = errors.Join(os.Truncate(path, 0), os.Truncate(path, info.Size()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = checkFiles(t, dir, want)
+}
+
+// checkSwapped is checkFiles with two files that have changed places.
+func checkSwapped(t *testing.T, dir, file, other string, want *library) {
+	t.Helper()
+	dir = copyDir(t, dir)
+	defer os.RemoveAll(dir)
+	a, b := filepath.Join(dir, file), filepath.Join(dir, other)
+	if err := errors.Join(os.Rename(a, a+".kept"), os.Rename(b, a), os.Rename(a+".kept", b)); file != other && err != nil {
+		t.Fatal(err)
 	}
 	_ = checkFiles(t, dir, want)
 }

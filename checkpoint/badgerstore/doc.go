@@ -33,5 +33,5 @@
 // An append may have [MaxAppend] bytes, a snapshot [MaxSnapshot]; what is larger is refused
 // with ErrTooLarge and changes nothing. A write that would leave less room on the device
 // than Options.FreeSpace is refused with ErrFull, because Badger does not survive a device
-// that is full: it writes through memory maps.
+// that is full: it writes through memory maps. The same holds of Close, which then returns ErrFull.
 package badgerstore

@@ -56,6 +56,39 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// Without room for what is in memory to become tables the store is not closed, for Badger would take the
+// process with it: Close says so at once, and when there is room the store closes by itself.
+func TestCloseWithoutRoom(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := badgerstore.Open(t.Context(), dir, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := s.Append(t.Context(), acquire(t, s, 1)[0], checkpoint.Head{}, oneEntry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left atomic.Int64
+	s.FreeWith(func() (int64, error) { return left.Load(), nil })
+	for range 2 {
+		if err := s.Close(); !errors.Is(err, checkpoint.ErrFull) {
+			t.Errorf("Close = %v, want ErrFull", err)
+		}
+	}
+	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrLocked) {
+		t.Errorf("Open of what could not be closed = %v, want ErrLocked", err)
+	}
+	left.Store(1 << 30)
+	for s, err = badgerstore.Open(t.Context(), dir, small); errors.Is(err, checkpoint.ErrLocked); {
+		s, err = badgerstore.Open(t.Context(), dir, small)
+	}
+	opened(t, s, err)
+	if info, err := s.Stat(t.Context(), "run-0"); err != nil || info.Head != head {
+		t.Errorf("Stat = %+v, %v, want the head %+v", info, err, head)
+	}
+}
+
 // What is larger than the limits is ErrTooLarge and changes nothing.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A space watches over the room on the device. It asks the system once a second, or when
-// so much was written that the last answer means little.
+// A space watches over the room on the device. It asks the system every few milliseconds, since
+// somebody else may fill the device as well, or when so much was written that the last answer means
+// little.
 type space struct {
 	dir     string
 	reserve int64
@@ -25,7 +26,10 @@ type space struct {
 	asked   time.Time
 }
 
-const askEvery = 8 << 20
+const (
+	askEvery = 8 << 20
+	askAgain = 10 * time.Millisecond
+)
 
 // rewriteMost is what a compaction may write of what lies below the newest tables: a level
 // of ten times Badger's base level, and a little more.
@@ -37,7 +41,7 @@ func (p *space) check(now time.Time, bytes int) error {
 		return nil
 	}
 	enough := p.left-int64(bytes) >= p.needed
-	if !enough || p.written >= askEvery || now.Sub(p.asked) >= time.Second {
+	if !enough || p.written >= askEvery || now.Sub(p.asked) >= askAgain {
 		free, err := p.free(p.dir)
 		if err != nil {
 			return fmt.Errorf("checkpoint: free space of %s: %w", p.dir, err)
@@ -51,6 +55,39 @@ func (p *space) check(now time.Time, bytes int) error {
 	p.left -= int64(bytes)
 	p.written += bytes
 	return nil
+}
+
+// checkClose returns ErrFull if there is too little room for what Badger writes when it is closed: what is in
+// memory becomes tables, of about the size that the logs of it have, and an index each.
+func (p *space) checkClose() error {
+	if p.free == nil {
+		return nil
+	}
+	free, err := p.free(p.dir)
+	if err != nil {
+		return nil // the directory was removed: Badger says so
+	}
+	const indexes = 1 << 20
+	need := indexes + logBytes(p.dir)*5/4
+	if free >= need {
+		return nil
+	}
+	return fmt.Errorf("%w: %s has %d bytes left, and to close the store takes %d: it is closed once there is room; what was acknowledged is durable",
+		checkpoint.ErrFull, p.dir, free, need)
+}
+
+// logBytes returns how much of the device the logs have of what is in memory.
+func logBytes(dir string) (sum int64) {
+	paths, err := filepath.Glob(filepath.Join(dir, databaseDir, "*.mem"))
+	if err != nil {
+		return 0
+	}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			sum += allocated(info)
+		}
+	}
+	return sum
 }
 
 // tableBytes returns about how large the tables of a database are that is not open.

@@ -99,8 +99,9 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 //
 // If that takes longer than Options.CloseWithin, for a disk that does not answer or a call that does not
 // end, Close returns an error that says what it waits for and is context.DeadlineExceeded. The store
-// then closes in the background, and its directory is locked until it has. What was
-// acknowledged is durable whatever Close returns.
+// then closes in the background, and its directory is locked until it has. So it does after ErrFull, which says
+// that the device has too little room for what is in memory to become tables. What was
+// acknowledged is durable whatever Close returns, and a process that then ends harms nothing.
 func (s *Store) Close() error {
 	s.closeOne.Do(func() {
 		s.mu.Lock()
@@ -118,8 +119,12 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) closeWithin(limit time.Duration) error {
-	closed := make(chan error, 1)
-	go func() { closed <- s.close() }() // waited for, up to the limit
+	closed := make(chan error, 2)
+	go func() { // waited for, up to the limit, or until it is found that there is no room
+		s.endCalls()
+		s.awaitRoom(closed)
+		closed <- s.close()
+	}()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -131,16 +136,35 @@ func (s *Store) closeWithin(limit time.Duration) error {
 	}
 }
 
-func (s *Store) close() error {
+// endCalls waits until nobody uses the store.
+func (s *Store) endCalls() {
 	s.logs.TellAll()
 	s.awaited.Store("a call that is under way")
 	<-s.vacant
 	close(s.queue) // nobody is left to send
 	s.awaited.Store("a write to the disk")
 	<-s.quitted
-	// Badger tries for ever to write its tables out, which can't succeed if the directory was
-	// removed or the device is full.
 	s.awaited.Store("the database")
+}
+
+// awaitRoom waits until the device has room enough for the database to be closed, and tells if it has not:
+// Badger writes through memory maps, which on a full device kills the process.
+func (s *Store) awaitRoom(full chan<- error) {
+	for told := false; ; told = true {
+		err := s.space.checkClose()
+		if err == nil {
+			return
+		}
+		if !told {
+			full <- err
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
+// close closes what nobody uses. Badger tries for ever to write its tables out, which can't succeed if the
+// directory was removed.
+func (s *Store) close() error {
 	err := s.db.Close()
 	if err == nil && s.failed == nil {
 		err = s.witness.set(s.ts)

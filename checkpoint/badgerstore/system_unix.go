@@ -20,6 +20,14 @@ func freeSpace(dir string) (int64, error) {
 	return int64(stat.Bavail) * int64(stat.Bsize), nil
 }
 
+// allocated returns how much of the device a file has, which is less than its size if it has holes.
+func allocated(info os.FileInfo) int64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat.Blocks * 512
+	}
+	return info.Size()
+}
+
 // tryLock locks the file for this process, and reports false if another has it locked.
 func tryLock(f *os.File) (bool, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -190,25 +190,38 @@ func (p *patient) examine(ctx context.Context) (err error) {
 	r, err := v.read(ctx)
 	if errors.Is(err, checkpoint.ErrNotFound) {
 		p.status, p.waits, p.durable = "", 0, nil
-		if p.acked > 0 {
-			return &wrongError{fmt.Sprintf("it is not there, and was acknowledged at %d", p.acked)}
-		}
-		return nil
+		return p.late(0)
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.check(p.graph, p.seed); err != nil {
+	if err := r.check(p.want); err != nil {
 		return err
 	}
 	p.status, p.waits, p.durable = r.Status, r.Waits, make(map[string]bool)
 	for _, path := range r.Done {
 		p.durable[path] = true
 	}
-	if r.Superstep < p.acked {
-		return &wrongError{fmt.Sprintf("it is at %d, and was acknowledged at %d", r.Superstep, p.acked)}
+	return p.late(r.Superstep)
+}
+
+// A lateError says that a run has lost what was acknowledged.
+type lateError struct{ superstep, acked int }
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("it is at %d, and was acknowledged at %d", e.superstep, e.acked)
+}
+
+func (p *patient) late(superstep int) error {
+	if superstep < p.acked {
+		return &lateError{superstep, p.acked}
 	}
 	return nil
+}
+
+func isLate(err error) bool {
+	var late *lateError
+	return errors.As(err, &late)
 }
 
 // heal brings the run to its end.

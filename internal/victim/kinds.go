@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -32,6 +33,7 @@ var kinds = []struct {
 	{checkpoint.ErrClosed, "closed"},
 	{context.DeadlineExceeded, "deadline"},
 	{context.Canceled, "cancelled"},
+	{syscall.EIO, "io"},
 }
 
 // kindOf is the word for an error. That of a run which rests is its status, or, if a visit has

@@ -14,7 +14,8 @@
 //
 //	NODE path superstep key attempt    a body begins; the superstep is that of its frame
 //	ACK superstep digest               a checkpoint of the run's own frame was reported durable
-//	ERR kind                           how a call ended, see kinds.go; the text goes to standard error
+//	ERR kind                           how a call ended, or the closing of the store behind it, see kinds.go;
+//	                                   the text goes to standard error
 //	AT superstep digest                after an ERR: what the store says of the run then
 //	DONE digest                        the run is completed
 //	OK superstep digest                verify found nothing wrong
@@ -93,9 +94,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	v.out.say("ERR", kindOf(err))
-	v.tellWhere(ctx)
-	err = errors.Join(err, v.close())
 	_, _ = fmt.Fprintln(stderr, "victim:", err)
+	v.tellWhere(ctx)
+	if err := v.close(); err != nil {
+		v.out.say("ERR", kindOf(err))
+		_, _ = fmt.Fprintln(stderr, "victim:", err)
+		return 1
+	}
 	if isRest(err) {
 		return rests
 	}

@@ -126,7 +126,7 @@ func (v *victim) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.check(v.graph, v.seed); err != nil {
+	if err := r.check(reference(v.graph, v.seed)); err != nil {
 		return err
 	}
 	v.out.say("OK", r.Superstep, r.Digest)

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"errors"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+)
+
+// A second process is refused at once, and can open the store as soon as the first has died, whose run
+// it goes on with.
+func TestSecondProcess(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t, t.TempDir(), "run", "slow", 1)
+	p.strike(p.command("start"), moment{lines: 4, after: time.Minute}, func(cmd *exec.Cmd) {
+		fastest := time.Hour // the machine may have other work
+		for range 3 {
+			began := time.Now()
+			_, err := badgerstore.Open(t.Context(), p.dir, badgerstore.Options{})
+			fastest = min(fastest, time.Since(began))
+			if !errors.Is(err, checkpoint.ErrLocked) {
+				t.Errorf("Open beside a process that has the store open = %v, want ErrLocked", err)
+			}
+		}
+		if limit := 100 * time.Millisecond; fastest > limit {
+			t.Errorf("to be refused took %v, want at most %v", fastest, limit)
+		}
+		if e := p.watch(p.command("verify"), nil); e.status != 1 || len(e.kinds) != 1 || e.kinds[0] != "locked" {
+			t.Errorf("a second process: exit status %d, %q: %s", e.status, e.kinds, e.stderr)
+		}
+		kill(cmd)
+	})
+	if err := p.examine(t.Context()); err != nil {
+		t.Error(err)
+	}
+	p.heal()
+}

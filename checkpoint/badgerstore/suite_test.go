@@ -1,9 +1,15 @@
 package badgerstore_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"math"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -31,6 +37,9 @@ func TestStore(t *testing.T) {
 					f.placeOf(s).damage(t, d)
 					return s, nil
 				},
+				Fill: func(t testing.TB, _ string, s checkpoint.Store) (free func()) {
+					return f.placeOf(s).fill(t)
+				},
 				Limits: storetest.Limits{Append: badgerstore.MaxAppend},
 			})
 		})
@@ -47,6 +56,7 @@ type factory struct {
 type place struct {
 	dir   string
 	store *badgerstore.Store
+	room  atomic.Int64 // on the device
 
 	mu   sync.Mutex // held while the store commits
 	dead bool
@@ -65,6 +75,8 @@ func (f *factory) opened(t testing.TB, dir string) checkpoint.Store {
 		}
 		return next()
 	})
+	p.room.Store(1 << 40)
+	p.store.FreeWith(func() (int64, error) { return p.room.Load(), nil })
 	f.places.Store(checkpoint.Store(p.store), p)
 	return p.store
 }
@@ -81,11 +93,49 @@ func (p *place) die(t testing.TB) (dir string) {
 	p.mu.Lock()
 	p.dead = true
 	dir = copyDir(t, p.dir)
+	for again := copyDir(t, p.dir); !sameFiles(t, dir, again); again = copyDir(t, p.dir) {
+		dir = again // the database is writing what was committed to a table
+	}
 	p.mu.Unlock()
 	if err := p.store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// sameFiles reports whether two directories have the same files with the same bytes.
+func sameFiles(t testing.TB, one, other string) bool {
+	t.Helper()
+	files := filesOf(t, one)
+	if !slices.Equal(files, filesOf(t, other)) {
+		return false
+	}
+	for _, file := range files {
+		a, _, err := head(filepath.Join(one, file))
+		b, _, otherErr := head(filepath.Join(other, file))
+		if err = errors.Join(err, otherErr); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(a, b) {
+			return false
+		}
+	}
+	return true
+}
+
+// fill takes the room away, and writes so much that the store looks how much there is.
+func (p *place) fill(t testing.TB) (free func()) {
+	t.Helper()
+	p.room.Store(0)
+	l, err := p.store.Acquire(t.Context(), "filler", "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	big := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", strings.Repeat("x", 9<<20))}}
+	if _, err := p.store.Append(t.Context(), l, checkpoint.Head{}, big); !errors.Is(err, checkpoint.ErrFull) {
+		t.Fatalf("Append of much = %v, want ErrFull", err)
+	}
+	return func() { p.room.Store(1 << 40) }
 }
 
 // damage does it to the values of the database, below all checks.

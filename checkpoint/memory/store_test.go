@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -44,6 +45,11 @@ var faultyFactory = storetest.Factory{
 			t.Fatal(err)
 		}
 		return f, nil
+	},
+	Fill: func(_ testing.TB, _ string, s checkpoint.Store) (free func()) {
+		f := s.(*memory.Faulty)
+		f.Fail = func(context.Context, memory.Write) memory.Fault { return memory.Full }
+		return func() { f.Fail = nil }
 	},
 	Limits: storetest.Limits{Large: 1 << 20},
 }

@@ -237,8 +237,8 @@ type crowd struct {
 	clock atomic.Int64
 
 	mu      sync.Mutex
-	leases  map[string]checkpoint.Lease // the last one of each run
-	heads   map[string]checkpoint.Head
+	leases  map[string][2]checkpoint.Lease // the last two of each run
+	heads   map[string][2]checkpoint.Head
 	history []porcupine.Operation
 }
 
@@ -255,7 +255,7 @@ func (w *crowd) choose(r *rand.Rand, client int) call {
 	case "Acquire":
 		c.owner = fmt.Sprint("client ", client)
 	case "Release", "Append":
-		c.lease, c.after = w.leases[c.run], w.heads[c.run]
+		c.lease, c.after = w.leases[c.run][r.IntN(8)/7], w.heads[c.run][r.IntN(4)/3] // mostly the last one
 		c.lease.Run = c.run
 	case "Post":
 		c.id, c.kind = fmt.Sprint(r.IntN(4)), fmt.Sprint(r.IntN(2))
@@ -274,11 +274,9 @@ func (w *crowd) learn(o porcupine.Operation) {
 	}
 	switch c.verb {
 	case "Acquire":
-		w.leases[c.run] = a.lease
+		w.leases[c.run] = [2]checkpoint.Lease{a.lease, w.leases[c.run][0]}
 	case "Append":
-		w.heads[c.run] = a.head
-	case "Stat":
-		w.heads[c.run] = a.info.Head
+		w.heads[c.run] = [2]checkpoint.Head{a.head, w.heads[c.run][0]}
 	}
 }
 
@@ -288,7 +286,7 @@ func (w *crowd) learn(o porcupine.Operation) {
 func historyHasAnOrder(t *trial, s checkpoint.Store) {
 	const clients, calls = 5, 60
 	seed := rand.Uint64()
-	w := &crowd{leases: make(map[string]checkpoint.Lease), heads: make(map[string]checkpoint.Head)}
+	w := &crowd{leases: make(map[string][2]checkpoint.Lease), heads: make(map[string][2]checkpoint.Head)}
 	var all sync.WaitGroup
 	for client := range clients {
 		all.Go(func() {

@@ -1,0 +1,177 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// anyHead appends after whatever head there is.
+type anyHead struct{ sound }
+
+func (s anyHead) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	for {
+		head, err := s.Faulty.Append(ctx, l, after, entries)
+		if !errors.Is(err, checkpoint.ErrConflict) {
+			return head, err
+		}
+		info, err := s.Stat(ctx, l.Run)
+		if err != nil {
+			return checkpoint.Head{}, err
+		}
+		after = info.Head
+	}
+}
+
+// lateLock compares the head, lets others do so too, and then appends.
+type lateLock struct {
+	sound
+	meet chan struct{}
+}
+
+func (s *lateLock) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	if info, err := s.Stat(ctx, l.Run); err == nil && info.Head != after {
+		return checkpoint.Head{}, checkpoint.ErrConflict
+	}
+	select {
+	case s.meet <- struct{}{}:
+	case <-s.meet:
+	case <-time.After(time.Millisecond): // nobody else is here
+	}
+	return anyHead{s.sound}.Append(ctx, l, after, entries)
+}
+
+// yesMan says that it has appended what it has refused.
+type yesMan struct{ sound }
+
+func (s yesMan) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	head, err := s.Faulty.Append(ctx, l, after, entries)
+	if errors.Is(err, checkpoint.ErrConflict) {
+		return checkpoint.Head{Seq: after.Seq + uint64(len(entries)), Digest: after.Digest}, nil
+	}
+	return head, err
+}
+
+// falseConflict says of every fifth append that it has refused it.
+type falseConflict struct {
+	sound
+	n atomic.Int64
+}
+
+func (s *falseConflict) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	head, err := s.Faulty.Append(ctx, l, after, entries)
+	if err == nil && s.n.Add(1)%5 == 0 {
+		return checkpoint.Head{}, checkpoint.ErrConflict
+	}
+	return head, err
+}
+
+// goodPart appends what comes before a bad entry.
+type goodPart struct{ sound }
+
+func (s goodPart) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	head, err := s.Faulty.Append(ctx, l, after, entries)
+	if err == nil || errors.Is(err, checkpoint.ErrConflict) || errors.Is(err, checkpoint.ErrFenced) || len(entries) < 2 {
+		return head, err
+	}
+	_, _ = s.Faulty.Append(ctx, l, after, entries[:1])
+	return head, err
+}
+
+// oneByOne appends each entry by itself.
+type oneByOne struct{ sound }
+
+func (s oneByOne) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (head checkpoint.Head, err error) {
+	for i := range entries {
+		if after, err = s.Faulty.Append(ctx, l, after, entries[i:i+1]); err != nil {
+			return checkpoint.Head{}, err
+		}
+	}
+	return after, nil
+}
+
+// uncancelled looks at no context.
+type uncancelled struct{ sound }
+
+func (s uncancelled) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	return s.Faulty.Append(context.WithoutCancel(ctx), l, after, entries)
+}
+
+// cancelledLate looks at the context once more when it has appended.
+type cancelledLate struct{ sound }
+
+func (s cancelledLate) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	head, err := s.Faulty.Append(ctx, l, after, entries)
+	if ctx.Err() != nil {
+		return checkpoint.Head{}, ctx.Err()
+	}
+	return head, err
+}
+
+// quiet ends a log where it is damaged, or with an error that says something else.
+type quiet struct {
+	sound
+	instead error
+}
+
+func (s quiet) Read(ctx context.Context, run string, from, to uint64) iter.Seq2[checkpoint.Entry, error] {
+	return func(yield func(checkpoint.Entry, error) bool) {
+		for e, err := range s.Faulty.Read(ctx, run, from, to) {
+			if errors.Is(err, checkpoint.ErrCorrupt) {
+				if s.instead != nil {
+					yield(e, s.instead)
+				}
+				return
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// cached tells what it has told before, once, if something was appended since.
+type cached struct {
+	sound
+	mu   sync.Mutex
+	told map[string]checkpoint.Info
+}
+
+func (s *cached) Stat(ctx context.Context, run string) (checkpoint.Info, error) {
+	info, err := s.Faulty.Stat(ctx, run)
+	if err != nil {
+		return info, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told == nil {
+		s.told = make(map[string]checkpoint.Info)
+	}
+	old, ok := s.told[run]
+	s.told[run] = info
+	if ok {
+		return old, nil
+	}
+	return info, nil
+}

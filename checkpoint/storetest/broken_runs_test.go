@@ -1,0 +1,110 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+)
+
+// openUnsynced opens a sound store that is not: it acknowledges before it is durable.
+func openUnsynced(testing.TB, string) checkpoint.Store {
+	return sound{&memory.Faulty{Unsynced: true}}
+}
+
+// forkByFork makes one run after the other.
+type forkByFork struct{ sound }
+
+func (s forkByFork) Fork(ctx context.Context, f checkpoint.Fork) error {
+	if _, err := f.Check(); err != nil {
+		return err
+	}
+	for i := range f.Runs {
+		one := f
+		one.Runs = f.Runs[i : i+1]
+		if err := s.Faulty.Fork(ctx, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leavesPosts finds the messages of a run that was deleted in the next one of its id.
+type leavesPosts struct {
+	sound
+	left []checkpoint.Post
+}
+
+func (s *leavesPosts) Delete(ctx context.Context, run string) error {
+	all, _ := s.Faulty.Posts(ctx, run)
+	err := s.Faulty.Delete(ctx, run)
+	if err == nil {
+		s.left = all
+	}
+	return err
+}
+
+func (s *leavesPosts) Posts(ctx context.Context, run string) ([]checkpoint.Post, error) {
+	all, err := s.Faulty.Posts(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, s.left...), nil
+}
+
+// takesBase removes the bases of a run with it, whoever else refers to them.
+type takesBase struct {
+	sound
+	gone *set
+}
+
+func (s *takesBase) Delete(ctx context.Context, run string) error {
+	info, _ := s.Stat(ctx, run)
+	err := s.Faulty.Delete(ctx, run)
+	if err == nil {
+		for _, digest := range info.Bases() {
+			s.gone.add(digest, nil)
+		}
+	}
+	return err
+}
+
+func (s *takesBase) Base(ctx context.Context, run, digest string) ([]byte, error) {
+	if _, gone := s.gone.get(digest); gone {
+		return nil, checkpoint.ErrNotFound
+	}
+	return s.Faulty.Base(ctx, run, digest)
+}
+
+// dropsBase drops the base of a trim with what lies before it.
+type dropsBase struct {
+	sound
+	gone *set
+}
+
+func (s *dropsBase) Trim(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entry checkpoint.Entry, bases ...[]byte,
+) (checkpoint.Head, error) {
+	head, err := s.Faulty.Trim(ctx, l, after, entry, bases...)
+	for _, base := range bases {
+		s.gone.add(checkpoint.BaseDigest(base), nil)
+	}
+	return head, err
+}
+
+func (s *dropsBase) Base(ctx context.Context, run, digest string) ([]byte, error) {
+	if _, gone := s.gone.get(digest); gone {
+		return nil, checkpoint.ErrNotFound
+	}
+	return s.Faulty.Base(ctx, run, digest)
+}
+
+// lazyDelete makes everything durable but deletions.
+type lazyDelete struct{ sound }
+
+func (s *lazyDelete) Delete(ctx context.Context, run string) error {
+	s.Faulty.Unsynced = true
+	defer func() { s.Faulty.Unsynced = false }()
+	return s.Faulty.Delete(ctx, run)
+}

@@ -1,0 +1,124 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// mistakes are stores that break one rule each, as their authors might.
+var mistakes = []mistake{
+	{"an append is not conditional on the head", []string{"conditions/AppendNeedsTheHead", "concurrency/OneOfManyWritersWins", "concurrency/HistoryHasAnOrder"},
+		over(func(s sound) checkpoint.Store { return anyHead{s} })},
+	{"the head is compared before it is locked", []string{"concurrency/OneOfManyWritersWins"},
+		over(func(s sound) checkpoint.Store { return &lateLock{sound: s, meet: make(chan struct{})} })},
+	{"success although nothing was written", []string{"conditions/AppendNeedsTheHead", "concurrency/OneOfManyWritersWins"},
+		over(func(s sound) checkpoint.Store { return yesMan{s} })},
+	{"ErrConflict although it was written", []string{"contract/AppendCountsWithoutGaps", "concurrency/OneOfManyWritersWins"},
+		over(func(s sound) checkpoint.Store { return &falseConflict{sound: s} })},
+	{"the lease is not checked", []string{"conditions/AppendNeedsTheLease"},
+		over(func(s sound) checkpoint.Store { return &anyLease{sound: s, last: newLeases()} })},
+	{"a lease that is held is given again", []string{"conditions/LeaseIsExclusive"},
+		over(func(s sound) checkpoint.Store { return &anyOwner{sound: s, last: newLeases()} })},
+	{"epochs do not rise", []string{"conditions/LeaseEpochsRise"},
+		over(func(s sound) checkpoint.Store { return &oneEpoch{sound: s, last: newLeases()} })},
+	{"an append is torn where an entry is bad", []string{"atomicity/AppendIsAllOrNothing"},
+		over(func(s sound) checkpoint.Store { return goodPart{s} })},
+	{"an append is written entry by entry", []string{"cancellation/CancelledAnywhereIsWholeOrNot"},
+		over(func(s sound) checkpoint.Store { return oneByOne{s} })},
+	{"a fork is made run by run", []string{"atomicity/ForkIsAllOrNothing"},
+		over(func(s sound) checkpoint.Store { return forkByFork{s} })},
+	{"an append that is refused drains messages", []string{"atomicity/PostsAreDrainedWithAnAppend"},
+		over(func(s sound) checkpoint.Store { return &drainsFirst{sound: s, gone: newSet()} })},
+	{"a message of the same id takes the place of another", []string{"conditions/PostIsIdempotent", "concurrency/PostOfOneIDAtOnce"},
+		over(func(s sound) checkpoint.Store { return lastPost{s} })},
+	{"posting again is refused", []string{"conditions/PostIsIdempotent"},
+		over(func(s sound) checkpoint.Store { return postOnce{s} })},
+	{"ids differ by case alone and are one", []string{"isolation/RunIDsThatAreHard"},
+		over(func(s sound) checkpoint.Store { return renamed{s, lower} })},
+	{"long ids are cut off", []string{"isolation/RunIDsThatBeginAlike"},
+		over(func(s sound) checkpoint.Store { return renamed{s, cut} })},
+	{"a page begins with the last run of the one before", []string{"paging/ListPages"},
+		over(func(s sound) checkpoint.Store { return samePage{s} })},
+	{"runs are listed by id", []string{"paging/ListIsNewestFirst"},
+		over(func(s sound) checkpoint.Store { return byName{s} })},
+	{"returned memory is shared", []string{"contract/MemoryIsNotShared"},
+		over(func(s sound) checkpoint.Store { return &lender{sound: s, graphs: newSet()} })},
+	{"a snapshot newer than asked", []string{"contract/SnapshotIsTheNewestUpTo"},
+		over(func(s sound) checkpoint.Store { return newestSnapshot{s} })},
+	{"Stat of an older state", []string{"contract/AppendCountsWithoutGaps", "concurrency/HistoryHasAnOrder"},
+		over(func(s sound) checkpoint.Store { return &cached{sound: s} })},
+	{"nobody is woken by a delete", []string{"contract/EndOfALogWakesFollowers"},
+		over(func(s sound) checkpoint.Store { return deaf{s} })},
+	{"a closed store goes on", []string{"contract/ClosedStoreRefuses"},
+		over(func(s sound) checkpoint.Store { return open{s} })},
+	{"deleting leaves messages", []string{"delete/DeleteRemovesEverything"},
+		over(func(s sound) checkpoint.Store { return &leavesPosts{sound: s} })},
+	{"the first deletion takes the base", []string{"fork/BaseLivesWithItsRuns"},
+		over(func(s sound) checkpoint.Store { return &takesBase{sound: s, gone: newSet()} })},
+	{"a trim drops its base", []string{"trim/TrimDropsThePast"},
+		over(func(s sound) checkpoint.Store { return &dropsBase{sound: s, gone: newSet()} })},
+	{"a cancelled context writes anyway", []string{"cancellation/CancelledContextChangesNothing"},
+		over(func(s sound) checkpoint.Store { return uncancelled{s} })},
+	{"cancelled is said of what was written", []string{"cancellation/CancelledAnywhereIsWholeOrNot"},
+		over(func(s sound) checkpoint.Store { return cancelledLate{s} })},
+	{"damage is the end of the log", []string{"corruption/FlippedBitIsFound", "corruption/LostAppendIsFound", "corruption/ForeignAppendIsFound", "corruption/OlderAppendIsFound"},
+		over(func(s sound) checkpoint.Store { return quiet{s, nil} })},
+	{"damage is nothing found", []string{"corruption/FlippedBitIsFound", "corruption/LostAppendIsFound"},
+		over(func(s sound) checkpoint.Store { return quiet{s, checkpoint.ErrNotFound} })},
+	{"the last write is lost on reopening", []string{"durability/EverythingIsThereAgain"}, forgetful(1)},
+	{"an append is acknowledged before it is durable", []string{"crash/AcknowledgedSurvivesACrash", "crash/UnderWayIsWholeOrNot"}, hasty},
+	{"a crash leaves the lease with the dead", []string{"crash/LeaseOfTheDeadIsFree"}, haunted},
+	{"a deleted run comes back", []string{"durability/DeletedStaysDeleted", "crash/DeletedStaysDeletedOverACrash"}, undead},
+	{"without room a message is dropped in silence", []string{"limits/FullChangesNothing"},
+		over(func(s sound) checkpoint.Store { return dropsPosts{s} })},
+	{"an append too large is made", []string{"limits/TooLargeChangesNothing"}, limited},
+}
+
+// forgetful loses the last writes when it is opened again.
+func forgetful(n int) Factory {
+	f := over(func(s sound) checkpoint.Store { return s })
+	f.Open = openUnsynced
+	f.Reopen = func(_ testing.TB, _ string, s checkpoint.Store) checkpoint.Store {
+		return sound{s.(wrapper).inner().Crash(n)}
+	}
+	return f
+}
+
+// hasty does not wait for the disk.
+var hasty = func() Factory {
+	f := over(func(s sound) checkpoint.Store { return s })
+	f.Open = openUnsynced
+	return f
+}()
+
+// haunted is found held by who has died.
+var haunted = func() Factory {
+	f := over(func(s sound) checkpoint.Store { return s })
+	crash := f.Crash
+	f.Crash = func(t testing.TB, dir string, s checkpoint.Store) checkpoint.Store {
+		s = crash(t, dir, s)
+		if _, err := s.Acquire(t.Context(), "run", "the dead"); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	return f
+}()
+
+// undead writes deletions down later.
+var undead = func() Factory {
+	f := over(func(s sound) checkpoint.Store { return &lazyDelete{sound: s} })
+	again := func(_ testing.TB, _ string, s checkpoint.Store) checkpoint.Store {
+		return &lazyDelete{sound: sound{s.(wrapper).inner().Crash(1)}}
+	}
+	f.Reopen, f.Crash = again, again
+	return f
+}()
+
+// limited says of itself that it has limits.
+var limited = func() Factory {
+	f := over(func(s sound) checkpoint.Store { return s })
+	f.Limits.Append = 1 << 10
+	return f
+}()

@@ -7,7 +7,7 @@ import (
 
 // An ArgumentError says which argument a call can't do without. Nothing has happened.
 type ArgumentError struct {
-	Call     string // Export, Import, Verify, Fork, Trim, Append or badgerstore.Open
+	Call     string // Export, Import, Verify, Fork, Trim, Append, NewKey, NewKeyring or badgerstore.Open
 	Argument string
 	Reason   string // what is wrong with it, and what to give
 }

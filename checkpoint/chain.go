@@ -45,7 +45,7 @@ func (s Span) Entries(appends iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] 
 		var at Head // the end of the envelope before
 		for data, err := range appends {
 			if err != nil {
-				yield(Entry{}, err)
+				yield(Entry{}, Corrupt(s.Run, next, err))
 				return
 			}
 			e, err := s.link(at, data)
@@ -95,8 +95,9 @@ func (s Span) link(at Head, data []byte) (Envelope, error) {
 }
 
 // Corrupt returns the error of a run in whose stored data err was found, at the entry of
-// sequence number seq, or 0 if it was not in the log: a [CorruptError], or, for a version
-// that is not known, an error that wraps ErrVersion. Any other error is returned as it is.
+// sequence number seq, or 0 if it was not in the log: a [CorruptError], or, for what this
+// program or these keys can't read, an error that wraps ErrVersion, ErrKey or ErrPlaintext. Any
+// other error is returned as it is.
 func Corrupt(run string, seq uint64, err error) error {
 	var known *CorruptError
 	switch {
@@ -104,7 +105,7 @@ func Corrupt(run string, seq uint64, err error) error {
 		return err
 	case errors.Is(err, ErrCorrupt):
 		return &CorruptError{Run: run, Seq: seq, Reason: err.Error()}
-	case errors.Is(err, ErrVersion):
+	case errors.Is(err, ErrVersion), errors.Is(err, ErrKey), errors.Is(err, ErrPlaintext):
 		return fmt.Errorf("checkpoint: run %q, entry %d: %w", run, seq, err)
 	}
 	return err

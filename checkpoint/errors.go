@@ -26,6 +26,10 @@ var (
 	ErrCorrupt = errors.New("checkpoint: stored data is damaged")
 	// ErrVersion: stored data is of a version that this program does not know.
 	ErrVersion = errors.New("checkpoint: unknown format version")
+	// ErrKey: stored data is sealed with a key that was not given, or is not the one of that id.
+	ErrKey = errors.New("checkpoint: key is missing or wrong")
+	// ErrPlaintext: a store was given a Cipher, and what it is to read is not sealed.
+	ErrPlaintext = errors.New("checkpoint: stored data is not encrypted")
 	// ErrFull: there is no room left on the device. Nothing was changed.
 	ErrFull = errors.New("checkpoint: store is full")
 	// ErrLocked: another process has the store open, or this one by another Store.

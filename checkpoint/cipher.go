@@ -1,0 +1,20 @@
+package checkpoint
+
+// A Cipher keeps what a store holds from whoever can read its files. A [Keyring] is one; write
+// your own to leave the keys with a key service. It is called by many goroutines at once, and by
+// those that append: what it waits for, they wait for.
+type Cipher interface {
+	// Key returns the id of the key that Seal uses now. Stores keep it in the clear.
+	Key() string
+
+	// Seal appends to dst what plain is when it is sealed for a place, and returns all of it.
+	// The place names the one value that plain may be read as, and is not in what is returned:
+	// who opens it says it again. No two calls may return the same for the same arguments. Seal
+	// keeps none of its arguments, and changes nothing but dst, which does not overlap them.
+	Seal(dst, plain, place []byte) ([]byte, error)
+
+	// Open appends to dst what Seal was given, and returns all of it. ErrKey if the key that it
+	// was sealed with is not at hand, or another one has its id; ErrCorrupt if sealed was
+	// altered, or was sealed for another place: then nothing of it is returned.
+	Open(dst, sealed, place []byte) ([]byte, error)
+}

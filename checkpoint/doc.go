@@ -15,8 +15,8 @@
 // When [Store.Append] returns nil, the entries are durable, in the sense that the
 // store's documentation gives to the word. All entries of an append become visible, or
 // none does. A damaged, missing or foreign entry is [ErrCorrupt], never an older state
-// and never [ErrNotFound]. The format is version 0 and may still change before the first
-// release; a version that is not known is refused and left untouched.
+// and never [ErrNotFound]. The format is version 1, which later versions of this package will
+// read; a version that is not known is refused and left untouched.
 //
 // # Runs that begin at a machine
 //

@@ -16,7 +16,7 @@ import (
 // An envelope is what a store keeps of one append. All numbers are big-endian:
 //
 //	 0  magic "pawl"
-//	 4  version of the format, 0
+//	 4  version of the format, 1
 //	 5  codec of the payload, 1: a JSON object and a newline per entry
 //	 6  flags, none yet
 //	 8  length of the payload, 4 bytes
@@ -32,7 +32,7 @@ import (
 // the whole envelope that the next envelope repeats, finds what was replaced on purpose.
 const (
 	magic        = "pawl"
-	formatV0     = 0
+	formatV1     = 1
 	codecJSON    = 1
 	sumAt        = 72
 	envelopeHead = 76
@@ -84,7 +84,7 @@ func Seal(
 // beginSeal appends the head of an envelope, without its length and its checksum.
 func beginSeal(dst []byte, after Head, at time.Time, epoch uint64, count int) []byte {
 	dst = append(dst, magic...)
-	dst = append(dst, formatV0, codecJSON, 0, 0, 0, 0, 0, 0)
+	dst = append(dst, formatV1, codecJSON, 0, 0, 0, 0, 0, 0)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(count))
 	dst = binary.BigEndian.AppendUint64(dst, after.Seq+1)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(at.UnixMilli()))
@@ -118,7 +118,7 @@ func Unseal(data []byte) (Envelope, error) {
 	if len(data) < len(magic)+1 || string(data[:len(magic)]) != magic {
 		return Envelope{}, damage("this is no envelope")
 	}
-	if v := data[4]; v != formatV0 {
+	if v := data[4]; v != formatV1 {
 		return Envelope{}, fmt.Errorf("%w: envelope of version %d", ErrVersion, v)
 	}
 	if len(data) < envelopeHead {

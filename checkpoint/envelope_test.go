@@ -138,17 +138,17 @@ func TestPayloadIsJSON(t *testing.T) {
 	}
 }
 
-// The bytes of version 0: if this fails the format has changed.
-func TestFormatV0(t *testing.T) {
+// The bytes of version 1: if this fails the format has changed.
+func TestFormatV1(t *testing.T) {
 	data, head := sealed(t, checkpoint.Head{}, checkpoint.Entry{Kind: checkpoint.Done, Path: "a"})
-	const want = "7061776c" + "00" + "01" + "0000" + "0000001b" + "00000001" +
+	const want = "7061776c" + "01" + "01" + "0000" + "0000001b" + "00000001" +
 		"0000000000000001" + "%016x" + "0000000000000007"
 	got := hex.EncodeToString(data)
 	if !strings.HasPrefix(got, fmt.Sprintf(want, noon.UnixMilli())+strings.Repeat("00", 32)) ||
 		string(data[76:]) != `{"kind":"done","path":"a"}`+"\n" {
 		t.Errorf("the envelope is %s", got)
 	}
-	const digest = "5a90077ca675d063805425bd3c5ae0eb03b86d0edfa1b5ed01d1ab49cdefa0fd"
+	const digest = "620896aec8bc1ab95df20dd14127cc71aaf904b06d35b1db494c119fa30676d0"
 	if got := hex.EncodeToString(head.Digest[:]); got != digest {
 		t.Errorf("the digest is %s, want %s", got, digest)
 	}
@@ -180,7 +180,7 @@ func TestEveryBitCounts(t *testing.T) {
 
 // Of a version that is not known nothing else is judged.
 func TestUnknownVersion(t *testing.T) {
-	data := []byte("pawl\x01 whatever the next version is like")
+	data := []byte("pawl\x02 whatever the next version is like")
 	if _, err := checkpoint.Unseal(data); !errors.Is(err, checkpoint.ErrVersion) {
 		t.Errorf("Unseal = %v, want ErrVersion", err)
 	}
@@ -250,7 +250,7 @@ func FuzzUnseal(f *testing.F) {
 	data, _ := sealed(f, checkpoint.Head{}, someEntries()...)
 	f.Add(data)
 	f.Add(data[:76])
-	f.Add([]byte("pawl\x00"))
+	f.Add([]byte("pawl\x01"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		e, err := checkpoint.Unseal(data)
 		if err != nil {

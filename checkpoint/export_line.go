@@ -34,7 +34,7 @@ import (
 // "texts" in place of "entries", one for each entry.
 const (
 	exportName   = "run"
-	exportFormat = 0
+	exportFormat = 1
 	exportTime   = "2006-01-02T15:04:05.000Z"       // of an append
 	exportNano   = "2006-01-02T15:04:05.999999999Z" // of a post
 )

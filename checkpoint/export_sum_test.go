@@ -40,7 +40,7 @@ func FuzzImport(f *testing.F) {
 	f.Add(superExport(f, superPlain{superRun(f, "run")}, "run"))
 	f.Add(bytes.Replace(file, []byte(`"epoch":2`), []byte(`"epoch":18446744073709551615`), 1))
 	f.Add(bytes.Replace(file, []byte(`"json"`), []byte(`"text"`), 1))
-	f.Add([]byte(`{"pawl":"run","format":0,"run":"r","sum":""}` + "\n" + `{"end":"run","sum":""}` + "\n"))
+	f.Add([]byte(`{"pawl":"run","format":1,"run":"r","sum":""}` + "\n" + `{"end":"run","sum":""}` + "\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		for _, file := range [][]byte{file, superResum(file)} {
 			s := new(memory.Store)

@@ -61,6 +61,7 @@ var onlyImporters = map[string]struct {
 	programs bool // may import it as well
 }{
 	"github.com/dgraph-io/badger":         {"checkpoint/badgerstore", false},
+	"github.com/klauspost/compress":       {"checkpoint/badgerstore", false},
 	"github.com/prometheus/client_golang": {"metrics", true},
 }
 
@@ -228,7 +229,7 @@ func TestArrowsOfTheModule(t *testing.T) {
 	}
 	want := []string{
 		"github.com/anishathalye/porcupine", "github.com/dgraph-io/badger/v4", "github.com/google/uuid", "github.com/gowebpki/jcs",
-		"github.com/prometheus/client_golang", "github.com/santhosh-tekuri/jsonschema/v6",
+		"github.com/klauspost/compress", "github.com/prometheus/client_golang", "github.com/santhosh-tekuri/jsonschema/v6",
 		"github.com/transparency-dev/merkle", "golang.org/x/sync",
 	}
 	if slices.Sort(direct); !slices.Equal(direct, want) {

@@ -124,9 +124,13 @@ func (s *Store) Append(
 		return checkpoint.Head{}, fmt.Errorf("%w: run %q: %d bytes, the limit is %d",
 			checkpoint.ErrTooLarge, l.Run, len(data), MaxAppend)
 	}
-	if len(data) <= inlineMost {
-		q.setRecord(key, data)
-	} else if err := s.putBlob(ctx, q, key, nil, data); err != nil {
+	x, err := s.pack(place{run: l.Run, key: key}, data)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	if len(x.data) <= inlineMost {
+		q.setRecord(key, x.value())
+	} else if err := s.putParcel(ctx, q, x); err != nil {
 		return checkpoint.Head{}, err
 	}
 	if err := q.describe(before, num, entries); err != nil {

@@ -20,7 +20,7 @@ func (s *Store) Envelopes(ctx context.Context, id string) iter.Seq2[[]byte, erro
 			return
 		}
 		defer v.close()
-		for data, err := range v.appends(ctx, f.num, f.info.First) {
+		for data, err := range v.appends(ctx, f, f.info.First) {
 			if err != nil {
 				yield(nil, checkpoint.Corrupt(id, 0, err))
 				return
@@ -123,7 +123,8 @@ func (x *restoration) appends(ctx context.Context, envelopes iter.Seq2[[]byte, e
 			return err
 		}
 		x.first = e.First
-		if err := x.parts.append(ctx, seqKey(logKey, x.num, x.first), data); err != nil {
+		at := place{run: x.lease.Run, key: seqKey(logKey, x.num, x.first)}
+		if err := x.parts.blob(ctx, at, data); err != nil {
 			return err
 		}
 	}
@@ -133,7 +134,7 @@ func (x *restoration) appends(ctx context.Context, envelopes iter.Seq2[[]byte, e
 func (x *restoration) messages(ctx context.Context, posts []checkpoint.Post) error {
 	for _, p := range posts {
 		key := append(runKey(postKey, x.num), p.ID...)
-		if err := x.parts.blob(ctx, key, encodePost(p)); err != nil {
+		if err := x.parts.blob(ctx, place{run: x.lease.Run, key: key}, encodePost(p)); err != nil {
 			return err
 		}
 	}

@@ -34,14 +34,14 @@ func TestImportCrashesAnywhere(t *testing.T) {
 	from := openUnsynced(t, t.TempDir())
 	l := acquire(t, from, 1)[0]
 	var head checkpoint.Head
-	big, err := json.Marshal(strings.Repeat("x", 540<<10))
+	big, err := json.Marshal(noise(750 << 10))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := range 8 {
 		e := []checkpoint.Entry{{Kind: checkpoint.Done, Path: "node", Delta: big[:len(big)*(n%3)/2]}}
 		if n%3 == 1 {
-			e[0].Delta = json.RawMessage(`"` + strings.Repeat("y", 90<<10) + `"`)
+			e[0].Delta = json.RawMessage(`"` + noise(110<<10) + `"`)
 		}
 		if head, err = from.Append(t.Context(), l, head, e); err != nil {
 			t.Fatal(err)

@@ -138,7 +138,7 @@ func (v *view) piecesOf(key []byte) (a attempt, large bool, err error) {
 		return a, false, err
 	}
 	payload, err := unframe(key, value)
-	if err != nil || len(payload) == 0 || payload[0] != chunked || len(payload) != 25 {
+	if err != nil || len(payload) != 1+chunkedEndLen || payload[0]&chunked == 0 {
 		return a, false, err
 	}
 	return decodeAttempt(payload[13:]), true, nil
@@ -162,7 +162,7 @@ func (s *Store) Base(ctx context.Context, id, digest string) ([]byte, error) {
 	if value == nil {
 		return nil, checkpoint.Corrupt(id, 0, checkpoint.Damage("base "+digest+" is missing"))
 	}
-	_, data, err := v.blob(key, value, 0)
+	_, data, err := v.blob("", key, value, 0)
 	if err == nil && checkpoint.BaseDigest(data) != digest {
 		err = checkpoint.Damage("it is another one")
 	}
@@ -215,19 +215,23 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 	}
 	change := ref{hold: h, base: b, by: n, makes: true}
 	key := nameKey(baseKey, digest)
-	if len(data) <= baseInline {
-		q.set(key, frame(key, []byte{inline}, data))
+	x, err := h.s.pack(place{key: key}, data)
+	if err != nil {
+		return err
+	}
+	if len(x.data) <= baseInline {
+		q.set(key, x.value())
 	} else {
 		change.large, change.in = true, h.s.newAttempt()
 		mark := piecesKeyOf(digest, change.in)
 		h.marks = append(h.marks, mark)
-		err := h.s.putChunks(ctx, key, change.in, data, func(part *request) {
+		err := h.s.putChunks(ctx, key, change.in, x.data, func(part *request) {
 			part.set(mark, frame(mark))
 		})
 		if err != nil {
 			return err
 		}
-		q.set(key, frame(key, chunkedEnd(data, change.in)))
+		q.set(key, frame(key, x.chunkedEnd(change.in)))
 		q.delete(mark)
 	}
 	q.refs = append(q.refs, change)

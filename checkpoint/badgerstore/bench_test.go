@@ -19,7 +19,7 @@ import (
 func BenchmarkAppend(b *testing.B) {
 	for _, synced := range []bool{false, true} {
 		for _, runs := range []int{1, 10, 100, 1000} {
-			for _, payload := range []int{50, 1000} {
+			for _, payload := range []int{50, 300, 1000, 10_000} {
 				name := fmt.Sprintf("synced=%v/runs=%d/payload=%d", synced, runs, payload)
 				entry := checkpoint.Entry{
 					Kind: checkpoint.Done, Path: "node", Step: 3,
@@ -28,6 +28,29 @@ func BenchmarkAppend(b *testing.B) {
 				b.Run(name+"/store", func(b *testing.B) { benchStore(b, synced, runs, entry) })
 				b.Run(name+"/bare", func(b *testing.B) { benchBare(b, synced, runs, entry) })
 			}
+		}
+	}
+}
+
+// BenchmarkPack is what an append costs its caller before the committer has it: compression of what
+// is longer than 1 KiB, and a cipher's work.
+func BenchmarkPack(b *testing.B) {
+	for _, payload := range []int{300, 1000, 10_000} {
+		for _, secret := range []bool{false, true} {
+			var o badgerstore.Options
+			if secret {
+				o = sealedBy(b, keyOf(b, "k", 1))
+			}
+			pack := badgerstore.Packing(o)
+			text := []byte(noise(payload))
+			b.Run(fmt.Sprintf("payload=%d/secret=%v", payload, secret), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := pack(text); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
 		}
 	}
 }

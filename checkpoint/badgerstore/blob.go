@@ -5,13 +5,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A blob is a value that may be too large for one key: a frame of some bytes about it, and
-// then either 0 and the value, or 1, its length, its CRC-32C and an attempt. Then the value
-// is in chunks, under keys made of the blob's and the attempt.
+// A blob is data that is kept packed, see parcel, and may be too large for one key: a frame of
+// some bytes about it, how it is packed, and then either the packed data, or, if it is chunked,
+// its length, its CRC-32C and an attempt. Then the packed data is in chunks, under keys made of
+// the blob's and the attempt. It is sealed as a whole: a chunk alone says nothing, and can't
+// stand in another's place.
 //
 // Chunks are written before the blob's key, each in a transaction that it shares with the
 // appends of other runs: so a large value keeps nobody waiting for long, and exists when
@@ -24,25 +27,36 @@ const (
 )
 
 const (
-	inline  = 0
-	chunked = 1
+	// chunkedEndLen is how long chunkedEnd is, without how the data is packed.
+	chunkedEndLen = 24
+	// sealingMost is more than what sealing adds to data.
+	sealingMost = 64 << 10
 )
 
-// putBlob adds to q the blob of data under key, having written its chunks if it is large.
+// putBlob adds to q the blob of data at that place, having written its chunks if it is large.
 // Its rule is q's, but for the head, which nobody has before q.
-func (s *Store) putBlob(ctx context.Context, q *request, key, about, data []byte) error {
-	if len(data) <= inlineMost {
-		q.set(key, frame(key, about, []byte{inline}, data))
+func (s *Store) putBlob(ctx context.Context, q *request, p place, data []byte) error {
+	x, err := s.pack(p, data)
+	if err != nil {
+		return err
+	}
+	return s.putParcel(ctx, q, x)
+}
+
+// putParcel is putBlob for data that is packed.
+func (s *Store) putParcel(ctx context.Context, q *request, x parcel) error {
+	if len(x.data) <= inlineMost {
+		q.set(x.key, x.value())
 		return nil
 	}
 	a := s.newAttempt()
-	err := s.putChunks(ctx, key, a, data, func(part *request) {
+	err := s.putChunks(ctx, x.key, a, x.data, func(part *request) {
 		part.rule, part.run, part.lease = min(q.rule, held), q.run, q.lease
 	})
 	if err != nil {
 		return err
 	}
-	q.set(key, frame(key, about, chunkedEnd(data, a)))
+	q.set(x.key, frame(x.key, x.about, x.chunkedEnd(a)))
 	return nil
 }
 
@@ -66,15 +80,15 @@ func (s *Store) putChunks(
 }
 
 // chunkedEnd is what a blob has in place of data that is in chunks.
-func chunkedEnd(data []byte, a attempt) []byte {
-	end := binary.BigEndian.AppendUint64([]byte{chunked}, uint64(len(data)))
-	end = binary.BigEndian.AppendUint32(end, crc32.Checksum(data, castagnoli))
+func (x parcel) chunkedEnd(a attempt) []byte {
+	end := binary.BigEndian.AppendUint64([]byte{chunked | x.how}, uint64(len(x.data)))
+	end = binary.BigEndian.AppendUint32(end, crc32.Checksum(x.data, castagnoli))
 	return a.append(end)
 }
 
-// blob reads the blob in value, and what is about it, which has the given length. The
-// result may share the memory of value.
-func (v *view) blob(key, value []byte, aboutLen int) (about, data []byte, err error) {
+// blob reads the blob of that run, "" if it is of none, in value, and what is about it, which
+// has the given length. The result may share the memory of value.
+func (v *view) blob(run string, key, value []byte, aboutLen int) (about, data []byte, err error) {
 	payload, err := unframe(key, value)
 	if err != nil {
 		return nil, nil, err
@@ -82,24 +96,27 @@ func (v *view) blob(key, value []byte, aboutLen int) (about, data []byte, err er
 	if len(payload) < aboutLen+1 {
 		return nil, nil, checkpoint.Damage("a blob can't be read")
 	}
-	about, rest := payload[:aboutLen], payload[aboutLen+1:]
-	switch kind := payload[aboutLen]; {
-	case kind == inline:
-		return about, rest, nil
-	case kind == chunked && len(rest) == 24:
-		data, err = v.chunks(key, decodeAttempt(rest[12:]),
+	about, how, rest := payload[:aboutLen], payload[aboutLen], payload[aboutLen+1:]
+	if how&chunked != 0 {
+		if len(rest) != chunkedEndLen {
+			return nil, nil, checkpoint.Damage("a blob can't be read")
+		}
+		rest, err = v.chunks(key, decodeAttempt(rest[12:]),
 			binary.BigEndian.Uint64(rest), binary.BigEndian.Uint32(rest[8:]))
-		return about, data, err
+		if err != nil {
+			return nil, nil, err
+		}
 	}
-	return nil, nil, checkpoint.Damage("a blob can't be read")
+	data, err = v.s.unpack(place{run, key, about}, rest, how&^chunked)
+	return about, data, err
 }
 
 // chunks joins the chunks of a value of that length and checksum.
 func (v *view) chunks(key []byte, a attempt, size uint64, sum uint32) ([]byte, error) {
-	if size > MaxSnapshot {
+	if size > MaxSnapshot+sealingMost {
 		return nil, checkpoint.Damage("the length of a blob is impossible")
 	}
-	data := make([]byte, 0, size)
+	var data []byte // it grows with what is there, whatever size says
 	for i := 0; uint64(len(data)) < size; i++ {
 		part, err := get(v.txn, chunkOf(key, a, i))
 		if err != nil {
@@ -108,7 +125,7 @@ func (v *view) chunks(key []byte, a attempt, size uint64, sum uint32) ([]byte, e
 		if want := min(chunkSize, int(size)-len(data)); len(part) != want {
 			return nil, checkpoint.Damage(fmt.Sprintf("chunk %d of a blob is missing or cut off", i))
 		}
-		data = append(data, part...)
+		data = append(grow(data, len(part), int(size)), part...)
 	}
 	if crc32.Checksum(data, castagnoli) != sum {
 		return nil, checkpoint.Damage("the checksum of a blob differs")
@@ -116,11 +133,26 @@ func (v *view) chunks(key []byte, a attempt, size uint64, sum uint32) ([]byte, e
 	return data, nil
 }
 
-// wholeAppend returns the envelope that an append's value holds, or is.
-func (v *view) wholeAppend(key, value []byte) ([]byte, error) {
-	if len(value) < 4 || string(value[:4]) != frameMagic {
-		return value, nil
+// grow makes room in data for n bytes more, of the size that it may have in the end. It gets as
+// much again as it has, so that what is there is not copied often.
+func grow(data []byte, n, size int) []byte {
+	if cap(data)-len(data) >= n {
+		return data
 	}
-	_, data, err := v.blob(key, value, 0)
+	return slices.Grow(data, min(size-len(data), max(n, len(data))))
+}
+
+// wholeAppend returns the envelope that the value of an append of that run holds, or is.
+func (v *view) wholeAppend(run string, key, value []byte) ([]byte, error) {
+	if len(value) < 4 || string(value[:4]) != frameMagic {
+		if v.s.options.Cipher == nil {
+			return value, nil
+		}
+		if _, err := checkpoint.Unseal(value); err != nil {
+			return nil, err
+		}
+		return v.s.unpack(place{run: run, key: key}, value, 0) // refuses what is plain
+	}
+	_, data, err := v.blob(run, key, value, 0)
 	return data, err
 }

@@ -51,7 +51,7 @@ func claim(dir string) (_ *os.File, id string, err error) {
 		return lock, id, err
 	}
 	id = newID()
-	return lock, id, writeName(dir, name{Format: formatV0, Store: id})
+	return lock, id, writeName(dir, name{Format: formatV1, Store: id})
 }
 
 // readName returns the id of the store in dir, or "" if dir is empty.
@@ -68,8 +68,9 @@ func readName(dir string) (string, error) {
 	if err := json.Unmarshal(text, &n); err != nil {
 		return "", fmt.Errorf("%w: %s can't be read: %w", checkpoint.ErrCorrupt, path, err)
 	}
-	if n.Format != formatV0 {
-		return "", fmt.Errorf("%w: %s is of format %d", checkpoint.ErrVersion, dir, n.Format)
+	if n.Format != formatV1 {
+		return "", fmt.Errorf("%w: %s is a store of format %d, and this program has format %d: use the program that made it",
+			checkpoint.ErrVersion, dir, n.Format, formatV1)
 	}
 	if len(n.Store) != idSize {
 		return "", fmt.Errorf("%w: %s names no store", checkpoint.ErrCorrupt, path)

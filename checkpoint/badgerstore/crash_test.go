@@ -72,7 +72,7 @@ func work(ctx context.Context, s *badgerstore.Store, run string, say *sync.Mutex
 	if info, err := s.Stat(ctx, run); err == nil {
 		head = info.Head
 	}
-	text := strings.Repeat("x", 5_000) // memory tables fill up
+	text := noise(6_000) // memory tables fill up
 	for {
 		n := int(head.Seq)
 		e := checkpoint.Entry{
@@ -86,7 +86,7 @@ func work(ctx context.Context, s *badgerstore.Store, run string, say *sync.Mutex
 			return err
 		}
 		if n%50 == 0 {
-			snap := checkpoint.Snapshot{Head: head, Data: make([]byte, 1<<20)}
+			snap := checkpoint.Snapshot{Head: head, Data: []byte(noise(1 << 20))}
 			if err := s.PutSnapshot(ctx, l, snap); err != nil {
 				return err
 			}

@@ -28,6 +28,33 @@
 // Not found out is who removes the newest appends of a run, back to the last change of its
 // status, with transactions of his own: that takes Badger and intent, not an accident.
 //
+// # Secrets
+//
+// With Options.Cipher nobody reads in the files of a store what its runs say: appends, snapshots,
+// messages and bases are sealed before they are handed to the committer, each for the one place
+// where it stands. What was altered, or moved to another run, another place or another store, is
+// ErrCorrupt.
+//
+//	key, err := checkpoint.NewKey("2026-11", secret) // 32 bytes of crypto/rand
+//	keys, err := checkpoint.NewKeyring(key)          // and older keys, to read with
+//	store, err := badgerstore.Open(ctx, "inquiries", badgerstore.Options{Cipher: keys})
+//
+// In the clear stay what [Store.List] tells (ids, graphs' names, labels, statuses, correlation ids,
+// origins, times, counts and digests), ids of messages and of keys, sizes, and graphs: put no
+// secrets there. Who can guess all of an append can compare its digest. An export is plain.
+//
+// A store is encrypted from the beginning or never: with a cipher a plain one is ErrPlaintext, and
+// without one, or without the key that was last written with, an encrypted one is ErrKey; neither
+// is changed. To encrypt what is in a plain store, export its runs and import them into a new one.
+// To change the key, give a new one to write with and the old one to read with. The old one is
+// needed as long as there is anything that was sealed with it, forks' bases included; what it is
+// missing for is ErrKey, which names it.
+//
+// # Compression
+//
+// What is longer than 1 KiB is compressed with zstd, where that saves an eighth. Digests, limits
+// and exports are those of what is plain.
+//
 // # Limits
 //
 // An append may have [MaxAppend] bytes, a snapshot [MaxSnapshot]; what is larger is refused

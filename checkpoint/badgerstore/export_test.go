@@ -51,6 +51,31 @@ func DeletedKey(run uint64) []byte { return runKey(deletedKey, run) }
 // Frame returns a frame of that payload.
 func Frame(key, payload []byte) []byte { return frame(key, payload) }
 
+// Reframe returns a value that stood under one key as one whose checksum is right under another,
+// having edited what it holds.
+func Reframe(t *testing.T, from, to, value []byte, edit func(payload []byte)) []byte {
+	t.Helper()
+	payload, err := unframe(from, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload = append([]byte(nil), payload...)
+	if edit != nil {
+		edit(payload)
+	}
+	return frame(to, payload)
+}
+
+// Packing returns what packs an append as a store with these options does.
+func Packing(o Options) func(data []byte) error {
+	s := &Store{options: o, id: newID()}
+	at := place{run: "run", key: LogKey(1, 1)}
+	return func(data []byte) error {
+		_, err := s.pack(at, data)
+		return err
+	}
+}
+
 // Badger returns the database of an open store.
 func (s *Store) Badger() *badger.DB { return s.db }
 

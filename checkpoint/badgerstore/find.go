@@ -152,14 +152,15 @@ func (v *view) number(id string) (uint64, error) {
 // complete finds the head and the epoch of the run of a row: those of its last append. The
 // log must hold the append that the row was written with.
 func (v *view) complete(w row, num uint64) (found, error) {
-	last, err := v.envelope(num, 0)
+	f := found{info: w.info, num: num}
+	last, err := v.envelope(f, 0)
 	if err == nil {
 		info := w.info
 		info.Head, info.Epoch = last.Head(), last.Epoch
 		marked := info.Head
 		if last.First > w.first {
 			var e checkpoint.Envelope
-			if e, err = v.envelope(num, w.first); err == nil {
+			if e, err = v.envelope(f, w.first); err == nil {
 				marked = e.Head()
 			}
 		}

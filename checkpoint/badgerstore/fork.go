@@ -16,8 +16,8 @@ const forkOwner = "a fork"
 const forkTogether = 256 << 10
 
 // baseBeside is more bytes than there are in the three keys about a base: its own, without the
-// machine, its count's and its mark's.
-const baseBeside = 512
+// machine but with what sealing adds, its count's and its mark's.
+const baseBeside = 768
 
 // A forked is a run that comes to be with a request.
 type forked struct {
@@ -25,7 +25,7 @@ type forked struct {
 	lease checkpoint.Lease
 	info  checkpoint.Info
 	num   uint64
-	log   []byte // its first append
+	log   parcel // its first append
 }
 
 // Fork implements [checkpoint.Store]. Bases that the store does not have, and large logs, are
@@ -57,10 +57,10 @@ func (s *Store) tryFork(ctx context.Context, f checkpoint.Fork, digests []string
 	}
 	size := 0
 	for i := range runs {
-		if err := runs[i].seal(f.Runs[i].Entries); err != nil {
+		if err := s.sealFork(&runs[i], f.Runs[i].Entries); err != nil {
 			return err
 		}
-		size += len(runs[i].log)
+		size += len(runs[i].log.data)
 	}
 	q := newRequest()
 	for i := range runs {
@@ -91,10 +91,7 @@ func (s *Store) tryFork(ctx context.Context, f checkpoint.Fork, digests []string
 func (s *Store) holdsForks(q *request, f checkpoint.Fork) error {
 	bytes, keys := q.bytes, q.keys()
 	for _, base := range f.Bases() {
-		bytes += baseBeside
-		if len(base) <= baseInline {
-			bytes += len(base)
-		}
+		bytes += baseBeside + min(len(base), baseInline) // packed it is in one piece, or smaller
 		keys += 3
 	}
 	if bytes <= s.maxBytes && keys <= s.maxKeys {
@@ -155,8 +152,8 @@ func (s *Store) endForks(runs []forked, err error) {
 	}
 }
 
-// seal makes the first append of the run.
-func (f *forked) seal(entries []checkpoint.Entry) error {
+// sealFork makes the first append of a run.
+func (s *Store) sealFork(f *forked, entries []checkpoint.Entry) error {
 	now := time.Now()
 	data, head, err := checkpoint.Seal(nil, checkpoint.Head{}, now, f.lease.Epoch, entries)
 	if err != nil {
@@ -166,7 +163,9 @@ func (f *forked) seal(entries []checkpoint.Entry) error {
 		return fmt.Errorf("%w: run %q: %d bytes, the limit is %d",
 			checkpoint.ErrTooLarge, f.run.id, len(data), MaxAppend)
 	}
-	f.log = data
+	if f.log, err = s.pack(place{run: f.run.id, key: seqKey(logKey, f.num, 1)}, data); err != nil {
+		return err
+	}
 	f.info, err = checkpoint.Info{Run: f.run.id, Epoch: f.lease.Epoch}.Appended(now, head, entries)
 	return err
 }
@@ -185,7 +184,7 @@ func (f *forked) describe(q *request, log bool) error {
 	name := nameKey(idKey, f.run.id)
 	q.set(name, frame(name, key[1:]))
 	if log {
-		q.set(seqKey(logKey, f.num, 1), f.log)
+		q.set(f.log.key, f.log.value())
 	} else {
 		q.delete(runKey(deletedKey, f.num))
 	}
@@ -205,7 +204,7 @@ func (s *Store) putLogs(ctx context.Context, runs []forked) error {
 		return err
 	}
 	for i := range runs {
-		if err := p.append(ctx, seqKey(logKey, runs[i].num, 1), runs[i].log); err != nil {
+		if err := p.add(ctx, runs[i].log); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package badgerstore_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +16,7 @@ import (
 
 // forkstoreBase is a machine that is kept in two pieces.
 func forkstoreBase(n int) []byte {
-	return fmt.Appendf(nil, "{\"n\":%d,\"text\":%q}", n, strings.Repeat("x", 300<<10))
+	return fmt.Appendf(nil, "{\"n\":%d,\"text\":%q}", n, noise(300<<10+n))
 }
 
 // forkstoreFork is a Fork of the base into runs whose first append has about that many bytes.
@@ -36,7 +35,7 @@ func forkstoreShelved(base, shelf []byte, size int, runs ...string) checkpoint.F
 	if err != nil {
 		panic(err)
 	}
-	delta := fmt.Appendf(nil, "%q", bytes.Repeat([]byte("d"), size))
+	delta := fmt.Appendf(nil, "%q", noise(size))
 	for _, run := range runs {
 		f.Runs = append(f.Runs, checkpoint.ForkedRun{Run: run, Entries: []checkpoint.Entry{
 			{Kind: checkpoint.Opened, Data: opening}, {Kind: checkpoint.Edited, Delta: delta},

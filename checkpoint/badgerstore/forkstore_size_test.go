@@ -36,7 +36,7 @@ func TestForkstoreThousandForks(t *testing.T) {
 	if err := forkstoreGrow(t.Context(), s, "parent", 1); err != nil {
 		t.Fatal(err)
 	}
-	base := []byte(fmt.Sprintf("{\"text\":%q}", strings.Repeat("x", 10<<20)))
+	base := []byte(fmt.Sprintf("{\"text\":%q}", noise(10<<20)))
 	empty := forkstoreStored(s)
 	runs := []string{"parent"}
 	for i := range 1000 {

@@ -12,16 +12,17 @@ import (
 // A frame is what every value but an envelope stands in:
 //
 //	0  magic "pawr"
-//	4  version of the format, 0
+//	4  version of the format, 1
 //	5  the first byte of its key
 //	6  length of the payload, 4 bytes
 //	10 CRC-32C of the key and all of the frame but these 4 bytes
 //	14 payload
 //
-// The key is in the checksum, so that a frame can't be taken for that of another key.
+// The key is in the checksum, so that a frame can't be taken for that of another key. The checksum
+// is compared before the version is: what is not as it was written is damaged, whatever it says.
 const (
 	frameMagic = "pawr"
-	formatV0   = 0
+	formatV1   = 1
 	frameHead  = 14
 )
 
@@ -35,7 +36,7 @@ func frame(key []byte, parts ...[]byte) []byte {
 	}
 	b := make([]byte, 0, n)
 	b = append(b, frameMagic...)
-	b = append(b, formatV0, key[0])
+	b = append(b, formatV1, key[0])
 	b = binary.BigEndian.AppendUint32(b, uint32(n-frameHead))
 	b = append(b, 0, 0, 0, 0)
 	for _, part := range parts {
@@ -51,12 +52,12 @@ func unframe(key, b []byte) ([]byte, error) {
 	switch {
 	case len(b) < frameHead || string(b[:4]) != frameMagic:
 		return nil, checkpoint.Damage("a value is no frame")
-	case b[4] != formatV0:
-		return nil, fmt.Errorf("%w: frame of version %d", checkpoint.ErrVersion, b[4])
 	case b[5] != key[0] || uint64(len(b)-frameHead) != uint64(binary.BigEndian.Uint32(b[6:])):
 		return nil, checkpoint.Damage("a frame is not as long as it says, or of another key")
 	case binary.BigEndian.Uint32(b[10:]) != frameSum(key, b):
 		return nil, checkpoint.Damage("the checksum of a frame differs")
+	case b[4] != formatV1:
+		return nil, fmt.Errorf("%w: frame of version %d", checkpoint.ErrVersion, b[4])
 	}
 	return b[frameHead:], nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -31,10 +30,10 @@ func TestFullDevice(t *testing.T) {
 	leases := acquire(t, s, 2)
 	var head, big checkpoint.Head
 	entries := []checkpoint.Entry{{
-		Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", strings.Repeat("x", 50_000)),
+		Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", noise(60_000)),
 	}}
 	huge := []checkpoint.Entry{{
-		Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", strings.Repeat("x", 3<<20)),
+		Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", noise(4<<20)),
 	}}
 	n := 0
 	for err == nil {

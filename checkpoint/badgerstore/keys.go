@@ -18,6 +18,7 @@ import "encoding/binary"
 //	n <digest>                      the number of runs that refer to it
 //	u <digest> <attempt>            a base whose pieces are being written or removed
 //	m store                         id and format of the store
+//	m seal                          of an encrypted store: see seal.go
 //	m next                          a number above that of every run there ever was
 //
 // Invariant: every transaction sets a key, also one that deletes, so that the newest
@@ -40,6 +41,7 @@ const (
 
 var (
 	storeKey = []byte("mstore")
+	sealKey  = []byte("mseal")
 	nextKey  = []byte("mnext")
 )
 

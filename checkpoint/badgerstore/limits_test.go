@@ -29,7 +29,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	left.Store(1<<20 - 1)
-	big := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", strings.Repeat("x", 9<<20))}}
+	big := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", noise(12<<20))}}
 	for name, err := range map[string]error{
 		"Append of much": second(s.Append(t.Context(), l, head, big)), // asks again
 		"Append":         second(s.Append(t.Context(), l, head, oneEntry)),
@@ -131,7 +131,7 @@ func TestLargeAppendsShareGroups(t *testing.T) {
 	o.Observe = func(g checkpoint.Group) { most.Store(max(most.Load(), int64(g.Bytes))) }
 	s, err := badgerstore.Open(t.Context(), t.TempDir(), o)
 	opened(t, s, err)
-	big := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", strings.Repeat("x", 3<<20))}}
+	big := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", noise(4<<20))}}
 	var all sync.WaitGroup
 	for i, l := range acquire(t, s, 12) {
 		all.Go(func() {

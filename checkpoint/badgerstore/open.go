@@ -20,8 +20,10 @@ import (
 const databaseDir = "db"
 
 // Open opens the store in dir, or makes one if dir is empty or does not exist. ErrLocked if
-// another process has it open, ErrVersion if a newer pawl made it, ErrCorrupt if something
-// in it is damaged or missing, ErrFull if the device has too little room. What holds
+// another process has it open, ErrVersion if a pawl of another format made it, ErrCorrupt if
+// something in it is damaged or missing, ErrFull if the device has too little room, ErrKey if
+// it is encrypted and Options.Cipher is not given or does not have its key, ErrPlaintext if it is
+// not encrypted and there is a Cipher. What holds
 // anything else is refused with a *checkpoint.ArgumentError and left as it is: a file, a
 // directory of other files, a database of Badger that no store has made.
 //
@@ -107,12 +109,12 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (_ *Store,
 	undo = append(undo, db.Close)
 	s := newStore(o, db, db.MaxVersion())
 	room.db = db
-	s.lock, s.space, s.synced = lock, room, synced
+	s.id, s.lock, s.space, s.synced = id, lock, room, synced
 	known := s.ts > 1
 	if s.ts == 0 {
-		err = s.create(id)
+		err = s.create()
 	} else {
-		err = s.recognize(ctx, id, g.newest)
+		err = s.recognize(ctx, g.newest)
 	}
 	if err != nil {
 		return nil, err
@@ -122,6 +124,9 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (_ *Store,
 	}
 	undo = append(undo, s.witness.file.Close)
 	if err := g.dropLoose(); err != nil {
+		return nil, err
+	}
+	if err := s.sealAgain(); err != nil {
 		return nil, err
 	}
 	if err := s.sweepAll(ctx); err != nil {
@@ -193,9 +198,12 @@ func ofSystem(err error) bool {
 }
 
 // create writes the first transaction of a store, synced whatever the store will be.
-func (s *Store) create(id string) error {
+func (s *Store) create() error {
 	err := s.commitAlone(func(txn *badger.Txn) error {
-		return txn.Set(storeKey, frame(storeKey, []byte(id)))
+		if err := s.setSeal(txn); err != nil {
+			return err
+		}
+		return txn.Set(storeKey, frame(storeKey, []byte(s.id)))
 	})
 	if err == nil {
 		err = s.db.Sync()
@@ -208,7 +216,7 @@ func (s *Store) create(id string) error {
 
 // recognize checks that the database is that of the store, with no transaction missing of
 // those after tabled, the newest that was in a table before the database was opened.
-func (s *Store) recognize(ctx context.Context, id string, tabled uint64) error {
+func (s *Store) recognize(ctx context.Context, tabled uint64) error {
 	v := s.openingView()
 	defer v.close()
 	value, err := get(v.txn, storeKey)
@@ -223,9 +231,12 @@ func (s *Store) recognize(ctx context.Context, id string, tabled uint64) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint: the store's name: %w", err)
 	}
-	if string(payload) != id {
+	if string(payload) != s.id {
 		return fmt.Errorf("%w: the database is that of store %.36q, not %s",
-			checkpoint.ErrCorrupt, payload, id)
+			checkpoint.ErrCorrupt, payload, s.id)
+	}
+	if err := v.checkSeal(); err != nil {
+		return err
 	}
 	if err := v.noGaps(ctx, tabled); err != nil {
 		return err

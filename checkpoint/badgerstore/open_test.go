@@ -95,9 +95,16 @@ func TestOpenUnwritable(t *testing.T) {
 	}
 }
 
-// A store of a newer format is ErrVersion, and not a byte of it changes.
-func TestOpenNewerFormat(t *testing.T) {
+// A store of another format, one to come or the one before the first release, is ErrVersion, and
+// not a byte of it changes.
+func TestOpenAnotherFormat(t *testing.T) {
 	t.Parallel()
+	for name, format := range map[string]string{"newer": `"format":2,"new":[]`, "older": `"format":0`} {
+		t.Run(name, func(t *testing.T) { openAnotherFormat(t, format) })
+	}
+}
+
+func openAnotherFormat(t *testing.T, format string) {
 	dir := t.TempDir()
 	open(t, dir).Close()
 	path := filepath.Join(dir, "pawl.json")
@@ -105,7 +112,7 @@ func TestOpenNewerFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newer := strings.Replace(string(text), `"format":0`, `"format":1,"new":[]`, 1)
+	newer := strings.Replace(string(text), `"format":1`, format, 1)
 	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -53,6 +53,10 @@ type Options struct {
 
 	// CloseWithin is how long Close may take. Zero means 30 seconds.
 	CloseWithin time.Duration
+	// Cipher seals all that runs say. It is chosen when the store is made: one that is not
+	// encrypted is not opened with a Cipher, nor one that is without. See the package's part
+	// on secrets. Zero means that nothing is sealed.
+	Cipher checkpoint.Cipher
 
 	// Witness is the path of the file that says how far the store had come. Kept apart from
 	// the directory it reveals that the directory was replaced by an older copy of itself.
@@ -77,6 +81,10 @@ func (o Options) check() error {
 			return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option " + n.name,
 				Reason: fmt.Sprintf("is negative: %d: zero means the default", n.value)}
 		}
+	}
+	if k, ok := o.Cipher.(*checkpoint.Keyring); ok && k == nil {
+		return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option Cipher",
+			Reason: "is a nil *Keyring: make one with checkpoint.NewKeyring"}
 	}
 	return nil
 }

@@ -49,20 +49,25 @@ func (p *packer) set(ctx context.Context, key, value []byte) error {
 	return err
 }
 
-// append adds an append of a log.
-func (p *packer) append(ctx context.Context, key, data []byte) error {
-	if len(data) > inlineMost {
-		return p.blob(ctx, key, data)
+// add adds data that is packed. The data of a bare append is copied.
+func (p *packer) add(ctx context.Context, x parcel) error {
+	if x.bare() {
+		x.data = append([]byte(nil), x.data...)
 	}
-	return p.set(ctx, key, append([]byte(nil), data...))
-}
-
-func (p *packer) blob(ctx context.Context, key, data []byte) error {
-	q, err := p.room(ctx, len(data))
+	q, err := p.room(ctx, len(x.data))
 	if err != nil {
 		return err
 	}
-	return p.s.putBlob(ctx, q, key, nil, data)
+	return p.s.putParcel(ctx, q, x)
+}
+
+// blob packs data and adds it.
+func (p *packer) blob(ctx context.Context, at place, data []byte) error {
+	x, err := p.s.pack(at, data)
+	if err != nil {
+		return err
+	}
+	return p.add(ctx, x)
 }
 
 // numbering returns a request that sets the number of the next run, whatever else it does: it may

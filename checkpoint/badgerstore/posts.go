@@ -32,7 +32,7 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 	}
 	q := newRequest()
 	q.rule, q.run = alive, r
-	if err := s.putBlob(ctx, q, key, nil, encodePost(p)); err != nil {
+	if err := s.putBlob(ctx, q, place{run: id, key: key}, encodePost(p)); err != nil {
 		return err
 	}
 	return s.submit(ctx, q) // the committer tells those who watch
@@ -50,7 +50,7 @@ func (s *Store) postKey(ctx context.Context, id string, p checkpoint.Post) ([]by
 	if err != nil || value == nil {
 		return key, err
 	}
-	old, err := v.post(key, value)
+	old, err := v.post(id, key, value)
 	if err != nil {
 		return nil, checkpoint.Corrupt(id, 0, err)
 	}
@@ -74,7 +74,7 @@ func (s *Store) Posts(ctx context.Context, id string) ([]checkpoint.Post, error)
 	for it.Rewind(); it.Valid(); it.Next() {
 		key := it.Item().Key()
 		err := it.Item().Value(func(value []byte) error {
-			p, err := v.post(key, value)
+			p, err := v.post(id, key, value)
 			posts = append(posts, p)
 			return err
 		})
@@ -95,8 +95,8 @@ func encodePost(p checkpoint.Post) []byte {
 }
 
 // post reads what encodePost wrote from a blob.
-func (v *view) post(key, value []byte) (checkpoint.Post, error) {
-	_, data, err := v.blob(key, value, 0)
+func (v *view) post(run string, key, value []byte) (checkpoint.Post, error) {
+	_, data, err := v.blob(run, key, value, 0)
 	if err != nil {
 		return checkpoint.Post{}, err
 	}

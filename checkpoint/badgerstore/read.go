@@ -21,7 +21,7 @@ func (s *Store) Read(
 		}
 		defer v.close()
 		span := checkpoint.Span{Run: id, Head: f.info.Head, First: f.info.First}.Between(from, to)
-		for entry, err := range span.Entries(v.appends(ctx, f.num, span.From)) {
+		for entry, err := range span.Entries(v.appends(ctx, f, span.From)) {
 			if !yield(entry, err) {
 				return
 			}

@@ -35,7 +35,7 @@ func (s *Store) PutSnapshot(
 	q := newRequest()
 	q.rule, q.run, q.lease = held, r, l
 	key := seqKey(snapshotKey, num, snap.Head.Seq)
-	if err := s.putBlob(ctx, q, key, snap.Head.Digest[:], snap.Data); err != nil {
+	if err := s.putBlob(ctx, q, place{l.Run, key, snap.Head.Digest[:]}, snap.Data); err != nil {
 		return err
 	}
 	for _, key := range stale {
@@ -86,7 +86,7 @@ func (s *Store) aroundSnapshot(
 // passed returns ErrConflict unless the run has ended an append at that position.
 func (v *view) passed(f found, at checkpoint.Head) error {
 	if at.Seq >= f.info.First && at.Seq < f.info.Head.Seq {
-		e, err := v.envelope(f.num, at.Seq)
+		e, err := v.envelope(f, at.Seq)
 		if err != nil {
 			return checkpoint.Corrupt(f.info.Run, at.Seq, err)
 		}
@@ -137,7 +137,7 @@ func (v *view) snapshot(f found, key []byte) (checkpoint.Snapshot, error) {
 		return checkpoint.Snapshot{}, err
 	}
 	snap := checkpoint.Snapshot{Head: checkpoint.Head{Seq: seqOf(key)}}
-	about, data, err := v.blob(key, value, len(snap.Head.Digest))
+	about, data, err := v.blob(f.info.Run, key, value, len(snap.Head.Digest))
 	if err != nil {
 		return checkpoint.Snapshot{}, err
 	}
@@ -146,7 +146,7 @@ func (v *view) snapshot(f found, key []byte) (checkpoint.Snapshot, error) {
 	if snap.Head == f.info.Head {
 		return snap, nil
 	}
-	e, err := v.envelope(f.num, snap.Head.Seq)
+	e, err := v.envelope(f, snap.Head.Seq)
 	if err == nil && e.Head() != snap.Head {
 		err = checkpoint.Damage("a snapshot is not of this log")
 	}
@@ -177,7 +177,7 @@ func (s *Store) PutGraph(ctx context.Context, digest string, graph []byte) error
 			checkpoint.ErrTooLarge, digest, len(graph), MaxAppend)
 	}
 	q := newRequest()
-	if err := s.putBlob(ctx, q, nameKey(graphKey, digest), nil, graph); err != nil {
+	if err := s.putBlob(ctx, q, place{key: nameKey(graphKey, digest)}, graph); err != nil {
 		return err
 	}
 	return s.submit(ctx, q)
@@ -204,7 +204,7 @@ func (s *Store) findGraph(ctx context.Context, digest string) ([]byte, error) {
 	if err != nil || value == nil {
 		return nil, err
 	}
-	_, graph, err := v.blob(key, value, 0)
+	_, graph, err := v.blob("", key, value, 0)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: graph %q: %w", digest, err)
 	}

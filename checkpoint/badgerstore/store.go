@@ -25,6 +25,7 @@ var (
 // A Store keeps runs in a directory. [Open] and [OpenUnsynced] make one.
 type Store struct {
 	options  Options
+	id       string // never changes
 	db       *badger.DB
 	lock     *os.File
 	synced   bool

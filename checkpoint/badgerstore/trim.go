@@ -74,7 +74,7 @@ func (x *trimmer) locate(ctx context.Context) (checkpoint.Digest, error) {
 		return checkpoint.Digest{}, err
 	}
 	defer v.close()
-	e, err := v.envelope(x.num, x.first)
+	e, err := v.envelope(found{info: x.before, num: x.num}, x.first)
 	if err != nil {
 		return checkpoint.Digest{}, checkpoint.Corrupt(x.before.Run, x.first, err)
 	}
@@ -96,6 +96,10 @@ func (x *trimmer) try(ctx context.Context, bases [][]byte) (_ checkpoint.Head, e
 		return checkpoint.Head{}, fmt.Errorf("%w: run %q: %d bytes of labels and pins, the limit is %d",
 			checkpoint.ErrTooLarge, x.lease.Run, len(data), inlineMost)
 	}
+	packed, err := x.s.pack(place{run: x.lease.Run, key: seqKey(logKey, x.num, x.before.Head.Seq+1)}, data)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
 	h := hold{s: x.s}
 	defer func() { h.end(ctx, err) }()
 	q := newRequest()
@@ -103,7 +107,7 @@ func (x *trimmer) try(ctx context.Context, bases [][]byte) (_ checkpoint.Head, e
 	if err := h.replace(ctx, q, x.before.Bases(), info.Bases(), bases, 1); err != nil {
 		return checkpoint.Head{}, err
 	}
-	q.set(seqKey(logKey, x.num, x.before.Head.Seq+1), data)
+	q.set(packed.key, packed.value())
 	q.set(x.mark(), x.markValue())
 	if err := q.describe(x.before, x.num, entries); err != nil {
 		return checkpoint.Head{}, err

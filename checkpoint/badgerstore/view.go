@@ -62,8 +62,8 @@ func (s *Store) oldestReader() uint64 {
 }
 
 // envelope returns the append of a run that holds the entry seq, or its last one if seq is 0.
-func (v *view) envelope(num, seq uint64) (checkpoint.Envelope, error) {
-	it := v.seekBack(num, seq)
+func (v *view) envelope(f found, seq uint64) (checkpoint.Envelope, error) {
+	it := v.seekBack(f.num, seq)
 	if it == nil {
 		return checkpoint.Envelope{}, checkpoint.Damage("the log is missing")
 	}
@@ -72,7 +72,7 @@ func (v *view) envelope(num, seq uint64) (checkpoint.Envelope, error) {
 	if err != nil {
 		return checkpoint.Envelope{}, fmt.Errorf("checkpoint: reading the store: %w", err)
 	}
-	if value, err = v.wholeAppend(key, value); err != nil {
+	if value, err = v.wholeAppend(f.info.Run, key, value); err != nil {
 		return checkpoint.Envelope{}, err
 	}
 	e, err := checkpoint.Unseal(value)
@@ -102,15 +102,15 @@ func (v *view) seekBack(num, seq uint64) *badger.Iterator {
 // appends yields the envelopes of a run, from the one that should hold the entry seq. Each
 // is copied into memory that the next one overwrites: the database's own is a map of its
 // files. Whether they follow one another is for the caller to check.
-func (v *view) appends(ctx context.Context, num, seq uint64) iter.Seq2[[]byte, error] {
+func (v *view) appends(ctx context.Context, f found, seq uint64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		start := seqKey(logKey, num, seq)
+		start := seqKey(logKey, f.num, seq)
 		if seq > 1 {
-			if it := v.seekBack(num, seq); it != nil {
+			if it := v.seekBack(f.num, seq); it != nil {
 				start = it.Item().KeyCopy(nil)
 			}
 		}
-		it := v.iterator(runKey(logKey, num), false)
+		it := v.iterator(runKey(logKey, f.num), false)
 		defer it.Close()
 		var lent []byte
 		for it.Seek(start); it.Valid(); it.Next() {
@@ -123,7 +123,7 @@ func (v *view) appends(ctx context.Context, num, seq uint64) iter.Seq2[[]byte, e
 				yield(nil, fmt.Errorf("checkpoint: reading the store: %w", err))
 				return
 			}
-			data, err := v.wholeAppend(it.Item().Key(), lent)
+			data, err := v.wholeAppend(f.info.Run, it.Item().Key(), lent)
 			if !yield(data, err) || err != nil {
 				return
 			}

@@ -19,7 +19,7 @@ import (
 // never newer:
 //
 //	0  magic "pawi"
-//	4  version of the format, 0
+//	4  version of the format, 1
 //	5  length of the store's id, 36
 //	6  the store's id
 //	42 number of the transaction, 8 bytes
@@ -73,6 +73,7 @@ func openWitness(
 		return w, nil
 	}
 	copy(w.b[:], witnessMagic)
+	w.b[4] = formatV1
 	w.b[5] = idSize
 	copy(w.b[6:], id)
 	if err := w.set(ts); err != nil {
@@ -89,7 +90,7 @@ func testify(b []byte, id string, ts uint64) error {
 	if len(b) != witnessSize || string(b[:4]) != witnessMagic {
 		return fmt.Errorf("%w: the witness can't be read", checkpoint.ErrCorrupt)
 	}
-	if b[4] != formatV0 {
+	if b[4] != formatV1 {
 		return fmt.Errorf("%w: witness of version %d", checkpoint.ErrVersion, b[4])
 	}
 	if binary.BigEndian.Uint32(b[50:]) != crc32.Checksum(b[:50], castagnoli) {

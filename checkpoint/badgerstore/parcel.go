@@ -1,0 +1,110 @@
+package badgerstore
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// How the data of a blob is kept. It is squeezed before it is sealed, and in chunks last.
+const (
+	chunked byte = 1 << iota
+	squeezed
+	sealed
+)
+
+// A place is where data stands, and what it is sealed for: it can't be read as another run's, as
+// another value of its run, or in another store.
+type place struct {
+	run   string // "" of what belongs to no run, which its key names by content
+	key   []byte
+	about []byte // what the blob has beside its data
+}
+
+// A parcel is data as a store keeps it.
+type parcel struct {
+	place
+	data []byte
+	how  byte // never chunked
+}
+
+// pack makes the parcel of data. It may share its memory. The work is done here, in the caller's
+// goroutine: the committer never squeezes or seals.
+func (s *Store) pack(p place, data []byte) (parcel, error) {
+	x := parcel{place: p, data: data}
+	if b, gains := squeeze(data); gains {
+		x.data, x.how = b, squeezed
+	}
+	c := s.cipherOf(p)
+	if c == nil {
+		return x, nil
+	}
+	x.how |= sealed
+	b, err := c.Seal(nil, x.data, s.sealedFor(p, x.how))
+	if err != nil {
+		return parcel{}, fmt.Errorf("checkpoint: sealing: %w", err)
+	}
+	x.data = b
+	return x, nil
+}
+
+// unpack returns the data that was packed for that place.
+func (s *Store) unpack(p place, packed []byte, how byte) (data []byte, err error) {
+	data = packed
+	switch c := s.cipherOf(p); {
+	case how&^(squeezed|sealed) != 0:
+		return nil, fmt.Errorf("%w: a value is packed in the way %#x", checkpoint.ErrVersion, how)
+	case c == nil && how&sealed != 0:
+		return nil, fmt.Errorf("%w: the value is encrypted: open the store with Options.Cipher", checkpoint.ErrKey)
+	case c != nil && how&sealed == 0:
+		return nil, fmt.Errorf("%w, and the store is: somebody else has put it there: restore the store from a backup",
+			checkpoint.ErrPlaintext)
+	case c != nil:
+		if data, err = c.Open(nil, packed, s.sealedFor(p, how)); err != nil {
+			return nil, err
+		}
+	}
+	if how&squeezed != 0 {
+		return stretch(data, limitOf(p.key[0]))
+	}
+	return data, nil
+}
+
+// cipherOf is what seals the data of that place, nil if nothing does. Graphs are not sealed: they
+// are the program's, not its users', and are kept for ever, which no key should have to be.
+func (s *Store) cipherOf(p place) checkpoint.Cipher {
+	if p.key[0] == graphKey {
+		return nil
+	}
+	return s.options.Cipher
+}
+
+// limitOf is how long the data of a key of that kind can be.
+func limitOf(kind byte) int {
+	if kind == logKey || kind == graphKey {
+		return MaxAppend
+	}
+	return MaxSnapshot
+}
+
+// sealedFor is the place that a cipher is told.
+func (s *Store) sealedFor(p place, how byte) []byte {
+	b := make([]byte, 0, len(s.id)+len(p.run)+len(p.key)+len(p.about)+1+3*binary.MaxVarintLen64)
+	for _, part := range [][]byte{[]byte(s.id), []byte(p.run), p.key} {
+		b = append(binary.AppendUvarint(b, uint64(len(part))), part...)
+	}
+	return append(append(b, how), p.about...)
+}
+
+// bare reports whether the parcel of an append can stand in a value as it is, as its envelope.
+func (x parcel) bare() bool { return x.how == 0 && len(x.data) <= inlineMost }
+
+// value returns the value of a parcel that is not larger than inlineMost. That of a bare append
+// shares its memory.
+func (x parcel) value() []byte {
+	if x.bare() && x.key[0] == logKey {
+		return x.data
+	}
+	return frame(x.key, x.about, []byte{x.how}, x.data)
+}

@@ -48,7 +48,7 @@
 // is changed. To encrypt what is in a plain store, export its runs and import them into a new one.
 // To change the key, give a new one to write with and the old one to read with. The old one is
 // needed as long as there is anything that was sealed with it, forks' bases included; what it is
-// missing for is ErrKey, which names it.
+// missing for is ErrKey, which names it. [Store.Verify] with the new key alone tells whether there is.
 //
 // # Compression
 //

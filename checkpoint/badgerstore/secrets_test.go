@@ -312,7 +312,8 @@ func TestSecretRunsStayUnderTheirIDs(t *testing.T) {
 
 // The key to write with is changed by giving a new one, and the old one to read with. With the new
 // key alone what is older is ErrKey, which names the old one; with the old key alone, or one that
-// has its id, the store is not opened, and none of it has changed.
+// has its id, the store is not opened, and none of it has changed. Verify tells whether anything
+// still needs the old key.
 func TestKeysAreRotated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -336,6 +337,9 @@ func TestKeysAreRotated(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), "old", "owner"); !errors.Is(err, checkpoint.ErrKey) {
 		t.Errorf("Acquire = %v, want ErrKey", err)
 	}
+	if err := verifyAll(t, s); !errors.Is(err, checkpoint.ErrKey) {
+		t.Errorf("Verify = %v, want ErrKey", err)
+	}
 	s.Close()
 
 	before := holdings(t, dir)
@@ -354,6 +358,30 @@ func TestKeysAreRotated(t *testing.T) {
 	if got := exports(t, s); !reflect.DeepEqual(got, want) {
 		t.Error("the store holds something else")
 	}
+	for run := range want {
+		if run != "new" { // the new forks have the bases of the old ones
+			if err := s.Delete(t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.Close()
+	s = openWith(t, dir, sealedBy(t, two))
+	if err := verifyAll(t, s); err != nil {
+		t.Errorf("Verify without what is old = %v", err)
+	}
+}
+
+// verifyAll returns the error that Verify of the store ends with, and fails the test for findings.
+func verifyAll(t *testing.T, s *badgerstore.Store) error {
+	t.Helper()
+	for f, err := range s.Verify(t.Context(), nil) {
+		if err != nil {
+			return err
+		}
+		t.Errorf("Verify finds %+v", f)
+	}
+	return nil
 }
 
 // holdings is all that the database of a closed store holds, with its versions.

@@ -7,7 +7,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,7 +17,11 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	for name, open := range map[string]opener{"synced": open, "unsynced": openUnsynced} {
+	openSealed := func(t testing.TB, dir string) *badgerstore.Store {
+		s, err := badgerstore.OpenUnsynced(t.Context(), dir, sealedBy(t, keyOf(t, "k1", 1)))
+		return opened(t, s, err)
+	}
+	for name, open := range map[string]opener{"synced": open, "unsynced": openUnsynced, "sealed": openSealed} {
 		t.Run(name, func(t *testing.T) {
 			f := &factory{open: open}
 			storetest.Run(t, storetest.Factory{
@@ -131,7 +134,7 @@ func (p *place) fill(t testing.TB) (free func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	big := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", strings.Repeat("x", 9<<20))}}
+	big := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", noise(12<<20))}}
 	if _, err := p.store.Append(t.Context(), l, checkpoint.Head{}, big); !errors.Is(err, checkpoint.ErrFull) {
 		t.Fatalf("Append of much = %v, want ErrFull", err)
 	}

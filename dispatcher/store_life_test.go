@@ -220,3 +220,67 @@ func garble(t *testing.T, dir, text, with string) {
 		t.Fatalf("%q stands nowhere in the store", text)
 	}
 }
+
+// Scenario 56 of stores: in a store with a Cipher nothing of what a run says is in its files: no input,
+// state, effect, question, answer, note, message that waits, fork or snapshot. Without one it is.
+func TestLife56NothingIsReadable(t *testing.T) {
+	const secret = "open-sesame"
+	key, err := checkpoint.NewKey("first", []byte(strings.Repeat("k", 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := checkpoint.NewKeyring(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := dag.New[Tale]("tells")
+	tells := dag.Step(b, "tells", func(ctx context.Context, s *Tale) error {
+		said, err := dag.Effect(ctx, "tell", secret+"-input", func(context.Context, string) (string, error) {
+			return secret + "-output", nil
+		})
+		if err != nil {
+			return err
+		}
+		s.Said.Append(said, secret+"-state", strings.Repeat(secret, 10_000))
+		return dag.Note(ctx, "told", secret+"-note")
+	})
+	dag.Step(b, "asks", func(ctx context.Context, s *Tale) error {
+		word, err := dag.Ask[string](ctx, "word", secret+"-question")
+		s.Word.Set(word)
+		return err
+	}, tells)
+	g := frozen(t, b)
+	for name, o := range map[string]badgerstore.Options{"plain": {}, "sealed": {Cipher: keys}} {
+		dir := t.TempDir()
+		store, err := badgerstore.Open(t.Context(), dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := process(t, g, store, dispatcher.Eager(dispatcher.Options{}))
+		res, err := d.Run(t.Context(), run, func(s *Tale) { s.Notes.Put("note", secret+"-given") })
+		rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+		if _, err := d.Fork(t.Context(), run, "", dispatcher.ForkOptions[Tale]{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Enqueue(t.Context(), run, func(s *Tale) { s.Word.Set(secret + "-message") }); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Answer(t.Context(), run, "", secret+"-answer"); err != nil {
+			t.Fatal(err)
+		}
+		for _, when := range []string{"open", "closed"} {
+			found := 0
+			for _, b := range filesIn(t, dir) {
+				found += strings.Count(b, secret)
+			}
+			if name == "sealed" && found > 0 || name == "plain" && found == 0 {
+				t.Errorf("%s, %s: the secret stands in the files %d times", name, when, found)
+			}
+			if when == "open" {
+				if err := store.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}

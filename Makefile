@@ -14,8 +14,9 @@ crash: # programs and stores are killed 200 times each, not 25 and 10 times
 
 KILLS ?= 1000
 CUTS ?= 200
+EACH ?= 1
 faults: # the store of Badger under kills, power cuts, a full disk, syncs that fail: much more than the ordinary test
-	PAWL_KILLS=$(KILLS) PAWL_CUTS=$(CUTS) PAWL_ALL=1 go test -count=1 -timeout 600m -v ./internal/victim
+	PAWL_KILLS=$(KILLS) PAWL_CUTS=$(CUTS) PAWL_EACH=$(EACH) go test -count=1 -timeout 600m -v ./internal/victim
 
 FLIPS ?= 1000
 damage: # bits flipped, files cut, zeroed, swapped and removed of stores of Badger

@@ -16,7 +16,7 @@
 // One goroutine turns all appends that wait, of all runs, into one synced transaction. When
 // a commit fails the store stops: the appends of that commit return ErrCommitUnknown, and
 // everything after it ErrClosed with the cause. What the disk then holds is decided by
-// opening it again.
+// opening it again. The same happens when the database can't write a table.
 //
 // # Damage
 //

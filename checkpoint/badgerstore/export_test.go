@@ -39,6 +39,9 @@ func Raw(t *testing.T, dir string, o Options, edit func(*badger.Txn) error) {
 // LockFile is the file that an open store holds locked.
 func LockFile(s *Store) *os.File { return s.lock }
 
+// VoidGhosts makes void what the manifest of the store in dir says of tables that are not there.
+func VoidGhosts(dir string) error { return voidGhosts(filepath.Join(dir, databaseDir)) }
+
 // LogKey returns the key of an append.
 func LogKey(run, seq uint64) []byte { return seqKey(logKey, run, seq) }
 

@@ -101,7 +101,8 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (_ *Store,
 	if err := room.check(time.Now(), 0); err != nil {
 		return nil, err
 	}
-	db, g, err := openDatabase(ctx, o, filepath.Join(dir, databaseDir), synced)
+	a := &alarm{dir: filepath.Join(dir, databaseDir)}
+	db, g, err := openDatabase(ctx, o, a, synced)
 	undo = append(undo, g.putBack)
 	if err != nil {
 		return nil, err
@@ -132,6 +133,12 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (_ *Store,
 	if err := s.sweepAll(ctx); err != nil {
 		return nil, err
 	}
+	s.alarm = a
+	stop := s.poison
+	a.stop.Store(&stop)
+	if err := a.err(); err != nil {
+		return nil, fmt.Errorf("checkpoint: opening the store: %w", err)
+	}
 	go s.commitLoop() // Close waits for it, and ends it
 	return s, nil
 }
@@ -144,15 +151,15 @@ const forkLimit = time.Second
 // leaves of ones that were being made or removed; Badger fails on them, and sometimes leaves
 // one when it fails, so it gets a second chance.
 func openDatabase(
-	ctx context.Context, o Options, dir string, synced bool,
+	ctx context.Context, o Options, a *alarm, synced bool,
 ) (*badger.DB, guarded, error) {
-	began := time.Now()
+	began, dir := time.Now(), a.dir
 	for try := 1; ; try++ {
 		g, err := guard(ctx, dir, synced)
 		if err != nil {
 			return nil, g, err
 		}
-		db, err := tryBadger(o.forBadger(dir, synced))
+		db, err := tryBadger(o.forBadger(dir, synced).WithLogger(a))
 		switch {
 		case err == nil:
 			return db, g, nil

@@ -27,6 +27,7 @@ type Store struct {
 	options  Options
 	id       string // never changes
 	db       *badger.DB
+	alarm    *alarm
 	lock     *os.File
 	synced   bool
 	witness  *witness
@@ -163,10 +164,9 @@ func (s *Store) awaitRoom(full chan<- error) {
 	}
 }
 
-// close closes what nobody uses. Badger tries for ever to write its tables out, which can't succeed if the
-// directory was removed.
+// close closes what nobody uses.
 func (s *Store) close() error {
-	err := s.db.Close()
+	err := errors.Join(s.db.Close(), s.alarm.err())
 	if err == nil && s.failed == nil {
 		err = s.witness.set(s.ts)
 	}

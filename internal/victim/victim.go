@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 	"github.com/pawlgo/pawl/dag"
@@ -145,13 +146,15 @@ func (v *victim) dump(ctx context.Context) error {
 	return err
 }
 
-// tellWhere says what the store says of the run, after an error. If it does not say anything in
-// time, or has no such run, neither does tellWhere.
+// tellWhere says what the store says of the run, after an error. If it says nothing in two seconds, as beside a
+// disk that does not answer, or has no such run, neither does tellWhere.
 func (v *victim) tellWhere(ctx context.Context) {
 	if v.d == nil {
 		return
 	}
-	if res, err := v.d.State(context.WithoutCancel(ctx), v.run); err == nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if res, err := v.d.State(ctx, v.run); err == nil {
 		v.out.say("AT", res.Superstep, digestOf(res.State))
 	}
 }

@@ -1,0 +1,61 @@
+package badgerstore
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+)
+
+// An alarm hears of tables that Badger could not write, which it tells nobody but its log, and stops the store.
+//
+// Badger tries again, and that does harm: when the manifest was written and could not be synced it removes the
+// table that the manifest names by now, and the next Open finds a table missing. So the goroutine that failed
+// ends here, when the manifest has been mended. What it was to write is in the log of what is in memory still.
+type alarm struct {
+	dir    string                      // of the database
+	failed atomic.Pointer[error]       // the first failure
+	stop   atomic.Pointer[func(error)] // of the store, once there is one
+}
+
+// Errorf implements badger.Logger.
+func (a *alarm) Errorf(format string, args ...any) {
+	if strings.HasPrefix(format, "error flushing memtable to disk") {
+		a.sound(format, args)
+	}
+}
+
+// Warningf implements badger.Logger.
+func (a *alarm) Warningf(format string, args ...any) {
+	if strings.Contains(format, "LOG Compact FAILED") {
+		a.sound(format, args)
+	}
+}
+
+// Infof implements badger.Logger.
+func (*alarm) Infof(string, ...any) {}
+
+// Debugf implements badger.Logger.
+func (*alarm) Debugf(string, ...any) {}
+
+// sound stops the store, and ends the goroutine of Badger that has failed.
+func (a *alarm) sound(format string, args []any) {
+	err := fmt.Errorf("the database could not write a table: "+format, args...)
+	if mending := voidGhosts(a.dir); mending != nil {
+		err = fmt.Errorf("%w; %w", err, mending)
+	}
+	if a.failed.CompareAndSwap(nil, &err) {
+		if stop := a.stop.Load(); stop != nil {
+			(*stop)(err)
+		}
+	}
+	runtime.Goexit()
+}
+
+// err is the first failure.
+func (a *alarm) err() error {
+	if err := a.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

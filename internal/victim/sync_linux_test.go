@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// syncs are the calls by which a store has things written to the disk.
+const syncs = "msync,fsync,fdatasync"
+
+// An injury makes syncs of a process go wrong, by strace.
+type injury struct {
+	how  string // as strace has it: error=EIO:when=3
+	told string // the file in which strace tells of it
+}
+
+// newInjury skips the test where strace is not there, or may not trace.
+func newInjury(t *testing.T, how string) *injury {
+	t.Helper()
+	i := &injury{how, filepath.Join(t.TempDir(), "strace")}
+	if out, err := exec.CommandContext(t.Context(), "strace", "-f", "-o", i.told, "-e", "inject="+syncs+":"+how, "true").CombinedOutput(); err != nil {
+		t.Skipf("syncs that fail need strace: %v: %s", err, out)
+	}
+	return i
+}
+
+// words are what a process is run with.
+func (i *injury) words() []string {
+	return []string{"strace", "-f", "-qq", "-o", i.told, "-e", "trace=" + syncs, "-e", "inject=" + syncs + ":" + i.how}
+}
+
+// done tells whether any sync went wrong.
+func (i *injury) done(t *testing.T) bool {
+	t.Helper()
+	text, err := os.ReadFile(i.told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Contains(text, []byte("(INJECTED)")) || bytes.Contains(text, []byte("(DELAYED)"))
+}
+
+// The n-th sync of a thread fails, or that and all behind it: the process ends in time, says that what it does not
+// know is unknown, and the run goes on from what was acknowledged. PAWL_EACH=1 lets each in turn fail, PAWL_EACH=2 every
+// second one, also of a run with which tables are written and compacted.
+func TestSyncThatFails(t *testing.T) {
+	t.Parallel()
+	graphs := []string{"line50"}
+	if count("PAWL_EACH", 0) > 0 {
+		graphs = append(graphs, "big")
+	}
+	for _, graph := range graphs {
+		for name, when := range map[string]string{"once": "%d", "for ever": "%d+"} {
+			t.Run(graph+" "+name, func(t *testing.T) {
+				t.Parallel()
+				ends := make(map[string]int)
+				for n := range someSyncs {
+					end, hurt := failSync(t, graph, newInjury(t, "error=EIO:when="+fmt.Sprintf(when, n)))
+					if t.Failed() {
+						t.Fatalf("sync %d of a thread", n)
+					}
+					if !hurt {
+						break
+					}
+					ends[end]++
+				}
+				t.Logf("what came of it: %v", ends)
+				if ends["unknown"] == 0 {
+					t.Errorf("no commit was hurt: %v", ends)
+				}
+			})
+		}
+	}
+}
+
+// someSyncs yields the numbers of syncs to hurt, as long as there are any.
+func someSyncs(yield func(int) bool) {
+	each, few := count("PAWL_EACH", 0), []int{1, 2, 4, 7, 39}
+	for n := 1; each > 0 || n <= 39; n++ {
+		wanted := slices.Contains(few, n)
+		if each > 0 {
+			wanted = n%each == 0
+		}
+		if wanted && !yield(n) {
+			return
+		}
+	}
+}
+
+// failSync hurts a run, and tells what came of it, and whether any sync was hurt.
+func failSync(t *testing.T, graph string, i *injury) (came string, hurt bool) {
+	t.Helper()
+	p := newPatient(t, filepath.Join(t.TempDir(), "store"), "run", graph, 1, "-grace", "2s")
+	e := p.watch(p.command("start", i.words()...), nil)
+	hurt, came = i.done(t), "completed"
+	switch {
+	case e.status == 1 && len(e.kinds) > 0:
+		came = e.kinds[0]
+	case e.status != 0:
+		t.Errorf("%s: exit status %d, %q: %s", i.how, e.status, e.kinds, e.stderr)
+	}
+	if !hurt && !e.done {
+		t.Errorf("%s: nothing was hurt: exit status %d, %q: %s", i.how, e.status, e.kinds, e.stderr)
+	}
+	if err := p.examine(t.Context()); err != nil {
+		t.Errorf("%s: then, whole again: %v", i.how, err)
+		return came, hurt
+	}
+	p.heal()
+	return came, hurt
+}
+
+// Every sync takes ten seconds, from one in the middle of the run on: the call ends in time, and so does the closing of
+// the store, before even one of them has; and what was acknowledged is there. The process itself is ended, since
+// strace does not let it go before.
+func TestSyncThatHangs(t *testing.T) {
+	t.Parallel()
+	i := newInjury(t, "delay_exit=10000000:when=12+")
+	p := newPatient(t, filepath.Join(t.TempDir(), "store"), "run", "line50", 1, "-within", "1s", "-grace", "500ms")
+	e, _ := p.strike(p.command("start", i.words()...), moment{lines: 1 << 30, after: 6 * time.Second}, kill)
+	if want := []string{"stuck", "deadline"}; !slices.Equal(e.kinds, want) {
+		t.Errorf("in the time of half a sync it said %q, want %q: of the call, and of closing the store: %s", e.kinds, want, e.stderr)
+	}
+	p.flags = nil
+	if err := p.examine(t.Context()); err != nil {
+		t.Error(err)
+	}
+	p.heal()
+}

@@ -4,4 +4,11 @@
 //
 // It keeps what a durable store keeps, the sealed envelope of every append, and reads it
 // back through the same checks. Nothing it says is durable outlives the process.
+//
+// A [Faulty] is one for tests, that says what a disk and a machine do to a store: writes that
+// nobody knows the outcome of, or that hang, a crash that loses what was not durable, damage.
+//
+//	s := &memory.Faulty{Unsynced: true}
+//	…                              // a program at work
+//	s = s.Crash(3)                 // the power fails, and the last three writes are lost
 package memory

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 )
 
 // source is this package, whose comments are the rules: who breaks one is to read it where the
@@ -17,34 +18,29 @@ import (
 //go:embed *.go
 var source embed.FS
 
-// text returns the comment of the function that checks the rule, and the place to read on.
+// text returns the comment of the function that checks the rule, and the function's name.
 func (r rule) text() string {
 	name := runtime.FuncForPC(reflect.ValueOf(r.check).Pointer()).Name()
 	name = name[strings.LastIndexByte(name, '.')+1:]
-	doc := documentation(name)
-	return strings.Join(strings.Fields(doc), " ") + " (storetest." + name + ")"
+	return strings.Join(strings.Fields(comments()[name]), " ") + " (storetest." + name + ")"
 }
 
-// documentation returns the comment of a function of this package, "" if it has none.
-func documentation(function string) string {
-	files, err := fs.Glob(source, "*.go")
-	if err != nil {
-		return ""
-	}
+// comments returns the comments of the functions of this package, by name. What can't be read has
+// none: a rule that is broken is told of without them too.
+var comments = sync.OnceValue(func() map[string]string {
+	all := make(map[string]string)
+	files, _ := fs.Glob(source, "*.go")
 	for _, name := range files {
-		text, err := source.ReadFile(name)
-		if err != nil {
-			continue
-		}
+		text, _ := source.ReadFile(name)
 		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments)
 		if err != nil {
 			continue
 		}
 		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == function {
-				return f.Doc.Text()
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+				all[f.Name.Name] = f.Doc.Text()
 			}
 		}
 	}
-	return ""
-}
+	return all
+})

@@ -162,7 +162,7 @@ func TestCloseBesideADiskThatDoesNotAnswer(t *testing.T) {
 	}
 	close(free)
 	for {
-		again, err := badgerstore.Open(t.Context(), dir, o)
+		again, err := badgerstore.Open(t.Context(), dir, small) // which may take its time to close
 		if errors.Is(err, checkpoint.ErrLocked) {
 			runtime.Gosched()
 			continue

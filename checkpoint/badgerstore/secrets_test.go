@@ -259,6 +259,9 @@ func TestSecretsStayInTheirPlace(t *testing.T) {
 	for _, s := range []*badgerstore.Store{s, other} {
 		s.ForgetIdle()
 		stock(t, s, 1<<16)
+		if err := s.Post(t.Context(), "run 0", checkpoint.Post{ID: "post 2", Kind: "answer"}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	want, err := contents(t, s)
 	if err != nil {

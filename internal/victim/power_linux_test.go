@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -57,7 +58,12 @@ func (d *disk) cut() error {
 // restart mounts the disk anew, after a cut.
 func (d *disk) restart() {
 	d.t.Helper()
-	if err := syscall.Unmount(d.mount, 0); err != nil {
+	err := syscall.Unmount(d.mount, 0)
+	for began := time.Now(); errors.Is(err, syscall.EBUSY) && time.Since(began) < 10*time.Second; {
+		<-time.After(10 * time.Millisecond) // what this process forks has its files until it runs its program
+		err = syscall.Unmount(d.mount, 0)
+	}
+	if err != nil {
 		d.t.Fatal("unmounting: ", err)
 	}
 	if out, err := exec.CommandContext(d.t.Context(), "mount", "-o", "loop", d.image, d.mount).CombinedOutput(); err != nil {

@@ -43,8 +43,8 @@ const (
 
 // Verify reads all that the store has of a run, and yields what is wrong with it: nothing if it is
 // whole. It changes nothing and takes no lease; of a run that is live it verifies the log as it
-// stands when the loop begins, and if it is trimmed meanwhile the loop ends with ErrTrimmed. Of the log of a store that is no [Archiver] it finds the first damage
-// only. A graph that the store does not have is no damage: a run can be read without.
+// stands when the loop begins, and if it is trimmed or deleted meanwhile the loop ends with ErrTrimmed or
+// ErrNotFound. Of the log of a store that is no [Archiver] it finds the first damage only. A graph that the store does not have is no damage: a run can be read without.
 //
 // The error that a loop may end with is not about what is stored: ErrNotFound, ErrClosed, ctx's, a
 // version that this program does not know, or [*ArgumentError].
@@ -61,7 +61,12 @@ func Verify(ctx context.Context, s Store, run string) iter.Seq2[Finding, error] 
 		}
 		v.moved = func() error {
 			now, err := s.Stat(ctx, run)
-			if err == nil && now.First != v.info.First {
+			switch {
+			case errors.Is(err, ErrNotFound):
+				return err
+			case err == nil && (!now.Created.Equal(v.info.Created) || now.Head.Seq < v.info.Head.Seq):
+				return fmt.Errorf("%w: run %q was deleted, and another one made", ErrNotFound, run)
+			case err == nil && now.First != v.info.First:
 				return &TrimmedError{Run: run, First: now.First}
 			}
 			return nil

@@ -51,7 +51,7 @@ func (s *Store) putParcel(ctx context.Context, q *request, x parcel) error {
 	}
 	a := s.newAttempt()
 	err := s.putChunks(ctx, x.key, a, x.data, func(part *request) {
-		part.rule, part.run, part.lease = min(q.rule, held), q.run, q.lease
+		part.rule, part.run, part.num, part.lease = min(q.rule, held), q.run, q.num, q.lease
 	})
 	if err != nil {
 		return err

@@ -119,7 +119,7 @@ func (s *Store) admits(q *request) error {
 		return s.closedError()
 	}
 	switch {
-	case q.rule == alive && !q.run.exists():
+	case q.rule == alive && (!q.run.exists() || q.run.num != q.num):
 		return notFound(q.run.id)
 	case q.rule >= held && !q.run.heldBy(q.lease):
 		return fenced(q.lease)

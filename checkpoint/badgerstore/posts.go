@@ -26,39 +26,40 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 	}
 	defer s.endTurn(&r.posting)
 	p.At = s.board.Now()
-	key, err := s.postKey(ctx, id, p)
+	key, num, err := s.postKey(ctx, id, p)
 	if key == nil || err != nil {
 		return err
 	}
 	q := newRequest()
-	q.rule, q.run = alive, r
+	q.rule, q.run, q.num = alive, r, num
 	if err := s.putBlob(ctx, q, place{run: id, key: key}, encodePost(p)); err != nil {
 		return err
 	}
 	return s.submit(ctx, q) // the committer tells those who watch
 }
 
-// postKey returns the key to write p under, or nil if the run has that message already.
-func (s *Store) postKey(ctx context.Context, id string, p checkpoint.Post) ([]byte, error) {
+// postKey returns the key to write p under, or nil if the run has that message already, and the
+// number of the run.
+func (s *Store) postKey(ctx context.Context, id string, p checkpoint.Post) ([]byte, uint64, error) {
 	v, f, err := s.look(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer v.close()
 	key := append(runKey(postKey, f.num), p.ID...)
 	value, err := get(v.txn, key)
 	if err != nil || value == nil {
-		return key, err
+		return key, f.num, err
 	}
 	old, err := v.post(id, key, value)
 	if err != nil {
-		return nil, checkpoint.Corrupt(id, 0, err)
+		return nil, 0, checkpoint.Corrupt(id, 0, err)
 	}
 	if !old.Says(p) {
-		return nil, fmt.Errorf("%w: run %q: post %q says something else",
+		return nil, 0, fmt.Errorf("%w: run %q: post %q says something else",
 			checkpoint.ErrConflict, id, p.ID)
 	}
-	return nil, nil
+	return nil, 0, nil
 }
 
 // Posts implements [checkpoint.Store].

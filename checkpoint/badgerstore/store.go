@@ -141,7 +141,6 @@ func (s *Store) closeWithin(limit time.Duration) error {
 // endCalls waits until nobody uses the store.
 func (s *Store) endCalls() {
 	s.logs.TellAll()
-	s.awaited.Store("a call that is under way")
 	<-s.vacant
 	close(s.queue) // nobody is left to send
 	s.awaited.Store("a write to the disk")

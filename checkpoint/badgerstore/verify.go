@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,11 @@ func (a *auditor) each(kind byte, do func(it *badger.Iterator, key []byte) bool)
 			return false
 		}
 		key := it.Item().KeyCopy(nil)
-		if !do(it, key) {
+		if ofRun := kind != idKey && kind != countKey; ofRun && len(key) < len(runKey(kind, 0)) {
+			if !a.found("", checkpoint.PartStore, fmt.Sprintf("the key %q is of no run", key)) {
+				return false
+			}
+		} else if !do(it, key) {
 			return false
 		}
 		if it.Valid() && slices.Equal(it.Item().Key(), key) {
@@ -131,7 +136,7 @@ func (a *auditor) rows() bool {
 	rows := map[uint64]bool{}
 	ok := a.each(rowKey, func(it *badger.Iterator, key []byte) bool {
 		num := runOf(key)
-		rows[num] = true
+		rows[num], a.known[num] = true, true
 		value, err := it.Item().ValueCopy(nil)
 		if err != nil {
 			a.yield(checkpoint.Finding{}, fmt.Errorf("checkpoint: reading the store: %w", err))
@@ -141,11 +146,11 @@ func (a *auditor) rows() bool {
 		if err != nil {
 			return a.damaged("", checkpoint.PartStore, fmt.Errorf("the row of run number %d: %w", num, err))
 		}
-		if at, there := a.runs[w.info.Run]; !there || at != num {
-			return a.found(w.info.Run, checkpoint.PartInfo, fmt.Sprintf("the index does not lead to its row, number %d", num))
-		}
 		for _, digest := range w.info.Bases() {
 			a.refs[digest]++
+		}
+		if at, there := a.runs[w.info.Run]; !there || at != num {
+			return a.found(w.info.Run, checkpoint.PartInfo, fmt.Sprintf("the index does not lead to its row, number %d", num))
 		}
 		return true
 	})
@@ -163,10 +168,11 @@ func (a *auditor) strays() bool {
 		a.known[runOf(key)] = true
 		return true
 	})
-	for kind, what := range map[byte]string{logKey: "an append", postKey: "a post", snapshotKey: "a snapshot"} {
+	for _, kind := range []byte{logKey, postKey, snapshotKey} {
+		what := map[byte]string{logKey: "an append", postKey: "a post", snapshotKey: "a snapshot"}[kind]
 		ok = ok && a.each(kind, func(it *badger.Iterator, key []byte) bool {
 			num := runOf(key)
-			defer it.Seek(runKey(kind, num+1))
+			defer it.Seek(append(runKey(kind, num), bytes.Repeat([]byte{0xff}, 256)...)) // behind all of the run
 			return a.known[num] || a.found("", checkpoint.PartStore, fmt.Sprintf("%s of run number %d, which there is not", what, num))
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -71,7 +72,9 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 	}
 	nobody := uint64(1 << 40)
 	for want, plant := range map[string]func(*testing.T, *badgerstore.Store){
-		"store: an append of run number 1099511627776": put(badgerstore.LogKey(nobody, 1), []byte("x")),
+		"store: an append of run number 1099511627776":        put(badgerstore.LogKey(nobody, 1), []byte("x")),
+		"store: an append of run number 18446744073709551615": put(badgerstore.LogKey(^uint64(0), 1), []byte("x")),
+		`store: the key "l12" is of no run`:                   put([]byte("l12"), []byte("x")),
 		`run "run 1": info: it has no row`: func(t *testing.T, s *badgerstore.Store) {
 			put(badgerstore.RowKey(badgerstore.NumberOf(t, s, "run 1")), nil)(t, s)
 		},
@@ -84,6 +87,9 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 			s := shelvedLibrary(t)
 			plant(t, s)
 			all := verified(t, s)
+			if len(all) > 4 {
+				t.Errorf("found %d things", len(all))
+			}
 			if !slices.ContainsFunc(all, func(f string) bool { return strings.Contains(f, want) }) {
 				t.Errorf("found %q, want %q", all, want)
 			}
@@ -143,4 +149,34 @@ func TestVerifyEnds(t *testing.T) {
 	if n != 1 {
 		t.Errorf("a closed store is told of %s", fmt.Sprint(n, " times"))
 	}
+}
+
+// Runs that are deleted, made again and forked meanwhile are no damage.
+func TestVerifyBesideChanges(t *testing.T) {
+	t.Parallel()
+	s := shelvedLibrary(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i := range 3 {
+		run := fmt.Sprint("passing ", i)
+		all.Go(func() {
+			for ctx.Err() == nil {
+				f := forkstoreFork(forkstoreBase(i), 1, run)
+				if err := s.Fork(ctx, f); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				if err := s.Delete(ctx, run); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 200 {
+		if found := verified(t, s); len(found) > 0 {
+			t.Errorf("found %q", found)
+			break
+		}
+	}
+	cancel()
+	all.Wait()
 }

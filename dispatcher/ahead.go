@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +21,6 @@ import (
 // A batch is what was handed over at once.
 type batch struct {
 	entries []checkpoint.Entry
-	bytes   []byte // that the entries point to
 	size    int
 	steps   int // supersteps that end with it
 	events  []Event
@@ -64,7 +64,7 @@ func (r *run) commit(h *tenure, resting bool) bool {
 		return r.flush(h)
 	}
 	if len(r.facts) == 0 {
-		return true
+		return len(r.ahead) > 0 || r.flush(h)
 	}
 	b := r.batch()
 	for r.steps+b.steps > r.c.opts.Lag || r.unsaved > landingBytes {
@@ -102,8 +102,8 @@ func (r *run) mayBeAhead() bool {
 // batch makes one of the facts.
 func (r *run) batch() *batch {
 	entries, size := r.entries()
-	b := &batch{entries: entries, bytes: r.bytes, size: size}
-	r.lines, r.bytes = nil, nil
+	b := &batch{entries: entries, size: size}
+	r.lines, r.bytes = nil, nil // they are the batch's now
 	for i := range entries {
 		if entries[i].Kind == checkpoint.Superstep {
 			b.steps++
@@ -116,6 +116,7 @@ func (r *run) batch() *batch {
 	}
 	clear(r.facts)
 	r.facts = r.facts[:0]
+	r.lag = lag{unit: r.lag.unit}
 	return b
 }
 
@@ -152,23 +153,16 @@ func (r *run) appendBehind() bool {
 	if len(batches) == 0 {
 		return false
 	}
-	if _, err := r.extend(batches, nil, 0, r.about.Load().turn); err != nil {
-		r.cancel(err) // nothing that the run does from here on can become durable
-	}
+	_, _ = r.extend(batches, nil, nil, 0, r.about.Load().turn) // the owner finds the error in the journal
 	return true
 }
 
-// extend appends what was handed over, and lines of some size behind it, which may begin a turn. It returns the event of the
-// append that the observer is to be told with the lines: nil if nobody looks, or if it is told with
-// a batch. The caller holds the mutex of the journal.
-func (r *run) extend(batches []*batch, lines []checkpoint.Entry, size, turn int) (*Event, error) {
+// extend appends what was handed over, and lines of some size behind it: those of effects, or the
+// owner's, which may begin a turn. It returns the event of the append that the owner is to tell
+// with the lines: nil if nobody looks, or if it is told with a batch or an effect. What has become
+// durable the owner learns at one moment, and in the order of the log. The caller holds the mutex of the journal.
+func (r *run) extend(batches []*batch, effects []*effectEntry, lines []checkpoint.Entry, size, turn int) (*Event, error) {
 	j := &r.journal
-	if len(batches) > 0 {
-		defer j.tellOwner()
-	}
-	if j.err != nil {
-		return nil, j.err
-	}
 	all := lines
 	if len(batches) > 0 {
 		all = nil
@@ -177,30 +171,53 @@ func (r *run) extend(batches []*batch, lines []checkpoint.Entry, size, turn int)
 			size += b.size
 		}
 		all = append(all, lines...)
+		defer j.tellOwner()
 	}
 	began := time.Now()
-	head, err := r.c.store.Append(r.stored, j.lease, j.tip, all)
+	head, err := checkpoint.Head{}, j.err
+	if err == nil {
+		head, err = r.c.store.Append(r.stored, j.lease, j.tip, all)
+	}
+	for _, e := range effects {
+		e.err, e.settled = err, true
+	}
 	if err != nil {
 		j.backlog.mu.Lock()
-		defer j.backlog.mu.Unlock()
 		j.err = err
+		j.fresh.Store(true)
+		j.backlog.mu.Unlock()
+		r.cancel(err) // nothing that the run does from here on can become durable
 		return nil, err
 	}
 	seq := j.tip.Seq
 	j.tip = head
 	r.durable.Store(head.Seq)
-	e := r.grew(len(all), size, turn, began)
-	if len(batches) == 0 {
-		return e, nil
+	told := r.grew(len(all), size, turn, began)
+	if len(batches)+len(effects) == 0 {
+		return told, nil
 	}
 	j.backlog.mu.Lock()
 	defer j.backlog.mu.Unlock()
-	batches[0].appended = e
-	for _, b := range batches {
-		seq += uint64(len(b.entries))
+	for i, b := range batches {
+		if seq += uint64(len(b.entries)); i == 0 {
+			b.appended, told = told, nil
+		}
 		b.last = seq
 	}
-	return nil, nil
+	for i, e := range effects {
+		for k := range e.lines {
+			seq++
+			e.lines[k].Seq = seq
+		}
+		if i == 0 {
+			e.appended, told = told, nil
+		}
+	}
+	if len(effects) > 0 {
+		j.news = append(j.news, effects...)
+		j.fresh.Store(true)
+	}
+	return told, nil
 }
 
 // tellOwner wakes an owner who waits for what was handed over.
@@ -232,43 +249,10 @@ func (r *run) catchUp(h *tenure) bool {
 	if len(r.ahead) == 0 {
 		return true
 	}
-	news, err := r.journal.takeNews()
-	return r.caughtUp(h, news, err)
-}
-
-// takeNews returns what nodes have appended that the machine was not told of. What is durable
-// when it returns is all that came before the last of them.
-func (j *journal) takeNews() (news []*effectEntry, err error) {
-	j.backlog.mu.Lock()
-	defer j.backlog.mu.Unlock()
-	news, j.news = j.news, nil
-	if j.err == nil {
-		j.fresh.Store(false)
-	}
-	return news, j.err
-}
-
-func (r *run) caughtUp(h *tenure, news []*effectEntry, err error) bool {
-	r.hear(news)
-	n := 0
-	for n < len(r.ahead) && r.ahead[n].durable(&r.journal) {
-		n++
-	}
-	done := r.ahead[:n]
-	for _, b := range done {
-		r.steps -= b.steps
-		r.unsaved -= b.size
-		r.journal.since += b.size
-		r.journal.head = checkpoint.Head{Seq: b.last}
-	}
-	told := r.c.opts.Observe == nil || len(done)+len(r.heard) == 0 || r.tellBatches(h, done)
-	clear(done)
-	r.ahead = append(r.ahead[:0], r.ahead[n:]...)
-	if !told {
+	news, n, err := r.becameDurable()
+	if !r.caughtUp(h, news, n) {
 		return false
 	}
-	clear(r.heard)
-	r.heard = r.heard[:0]
 	if err != nil {
 		r.breakOff(h, err)
 		return false
@@ -276,10 +260,39 @@ func (r *run) caughtUp(h *tenure, news []*effectEntry, err error) bool {
 	return true
 }
 
-func (b *batch) durable(j *journal) bool {
+// becameDurable returns the entries of nodes that the machine was not told of, and how many of the
+// batches that were handed over are durable. Both are a prefix of what is on its way.
+func (r *run) becameDurable() (news []*effectEntry, batches int, err error) {
+	j := &r.journal
 	j.backlog.mu.Lock()
 	defer j.backlog.mu.Unlock()
-	return b.last > 0
+	if j.err == nil {
+		j.fresh.Store(false)
+	}
+	news, j.news = j.news, nil
+	for batches < len(r.ahead) && r.ahead[batches].last > 0 {
+		batches++
+	}
+	return news, batches, j.err
+}
+
+// caughtUp tells the machine and the observer of entries of nodes and of the first n batches.
+func (r *run) caughtUp(h *tenure, news []*effectEntry, n int) bool {
+	r.hear(news)
+	for _, b := range r.ahead[:n] {
+		r.steps -= b.steps
+		r.unsaved -= b.size
+		r.journal.since += b.size
+		r.journal.head = checkpoint.Head{Seq: b.last}
+	}
+	told := r.c.opts.Observe == nil || n+len(r.heard) == 0 || r.tellBatches(h, r.ahead[:n])
+	r.ahead = slices.Delete(r.ahead, 0, n)
+	if !told {
+		return false
+	}
+	clear(r.heard)
+	r.heard = r.heard[:0]
+	return true
 }
 
 // tellBatches tells the observer of batches, and of what nodes have appended, in the order of the log.

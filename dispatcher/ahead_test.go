@@ -132,7 +132,7 @@ func TestLagEndsBeforeEffectsAndInterrupts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var inner memory.Store
 			free := make(chan struct{})
-			did := false
+			did, told := false, false
 			g := chainOf(t, 5, func(ctx context.Context, i int, _ *Tale) error {
 				switch {
 				case i != 3:
@@ -144,12 +144,18 @@ func TestLagEndsBeforeEffectsAndInterrupts(t *testing.T) {
 				_, err := dag.Effect(ctx, "pays", i, func(context.Context, int) (string, error) { did = true; return "", nil })
 				return err
 			})
-			d := process(t, g, heldFrom(&inner, 2, free), dispatcher.Options{Lag: 100})
+			d := process(t, g, heldFrom(&inner, 2, free), dispatcher.Options{Lag: 100, Observe: func(e dispatcher.Event) {
+				told = told || e.Kind == dispatcher.VisitInterrupted || e.Kind == dispatcher.EffectBegun
+			}})
 			over := beginRun(t, d)
 			synctest.Wait()
-			info, err := inner.Stat(t.Context(), run)
-			if err != nil || did || info.Status == checkpoint.StatusInterrupted {
-				t.Errorf("the effect was done: %t; the run is %s, %v", did, info.Status, err)
+			select {
+			case e := <-over:
+				t.Errorf("the call returned %v", e.err)
+			default:
+			}
+			if did || told {
+				t.Errorf("the effect was done: %t; somebody was told of it, or of the question: %t", did, told)
 			}
 			close(free)
 			e := <-over
@@ -231,4 +237,133 @@ func TestLagHangingAppend(t *testing.T) {
 		res, err = d.Run(t.Context(), run, nil)
 		completes(t, res, err)
 	})
+}
+
+// slowly is a store over inner each of whose appends takes a while.
+func slowly(inner checkpoint.Store, took time.Duration) *tampered {
+	return &tampered{Store: inner, before: func(_ context.Context, c call) error {
+		if c.method == "Append" {
+			time.Sleep(took)
+		}
+		return nil
+	}}
+}
+
+// manySided is a graph with all that a run may wait with: items, attempts that fail, effects side by
+// side and one behind the other.
+func manySided(t testing.TB, fails *atomic.Bool) *dag.Graph[Tale] {
+	pays := func(name string) func(context.Context, *Tale) error {
+		return func(ctx context.Context, s *Tale) error {
+			_, err := dag.Effect(ctx, "pays", name, func(context.Context, string) (string, error) { return name, nil })
+			s.Notes.Put(name, "paid")
+			return err
+		}
+	}
+	b := dag.New[Tale]("many")
+	items := func(*Tale) []int { return []int{1, 2} }
+	e0 := dag.Each(b, "e0", items, func(context.Context, *Tale, int) error { return nil })
+	f := dag.Step(b, "f", func(context.Context, *Tale) error {
+		if fails.CompareAndSwap(false, true) {
+			return errors.New("once")
+		}
+		return nil
+	}, e0).With(dag.Policy{Attempts: 2})
+	e1 := dag.Each(b, "e1", items, func(context.Context, *Tale, int) error { return nil }, f)
+	n1 := dag.Step(b, "n1", func(context.Context, *Tale) error { return nil }, e1)
+	n2 := dag.Step(b, "n2", pays("n2"), n1)
+	var sides []dag.Edge[Tale]
+	for i := range 4 {
+		name := fmt.Sprint("side", i)
+		sides = append(sides, dag.Step(b, name, pays(name), n2))
+	}
+	dag.Step(b, "last", pays("last"), sides...)
+	return frozen(t, b)
+}
+
+// However far a run may be ahead, and whatever is slow, an effect stands in the log behind the nodes that it
+// follows from, and events come in the order of the log, each when it is durable.
+func TestLagKeepsTheOrder(t *testing.T) {
+	for _, took := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond} {
+		for lag := range 6 {
+			for range 5 {
+				synctest.Test(t, func(t *testing.T) {
+					var inner memory.Store
+					next := uint64(1)
+					var fails atomic.Bool
+					o := dispatcher.Options{Lag: lag * lag * 4, Observe: func(e dispatcher.Event) {
+						if e.Live {
+							return
+						}
+						if info, err := inner.Stat(t.Context(), run); err != nil || e.Seq != next || e.Seq > info.Head.Seq {
+							t.Errorf("Lag %d: told of %d where %d is next, %v", lag, e.Seq, next, err)
+						}
+						next = e.Seq + 1
+					}}
+					res, err := process(t, manySided(t, &fails), slowly(&inner, took), o).Run(t.Context(), run, nil)
+					completes(t, res, err)
+					at := map[string]uint64{}
+					for e, err := range inner.Read(t.Context(), run, 1, 0) {
+						if err != nil {
+							t.Fatal(err)
+						}
+						at[fmt.Sprint(e.Kind, " ", e.Path)] = e.Seq
+					}
+					for _, order := range [][2]string{
+						{"done n1", "effect_begun n2"}, {"effect_ended n2", "done n2"}, {"done n2", "effect_begun side0"}, {"done side3", "effect_begun last"},
+					} {
+						if at[order[0]] == 0 || at[order[0]] > at[order[1]] {
+							t.Errorf("Lag %d, appends of %v: %s is entry %d, %s is %d", lag, took, order[0], at[order[0]], order[1], at[order[1]])
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// A drain returns when all that had ended is durable, and tells what kept it from being so.
+func TestLagIsCaughtUpByADrain(t *testing.T) {
+	for _, breaks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var inner memory.Store
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			broken := errors.New("the disk is broken")
+			store := slowly(&inner, 50*time.Millisecond)
+			slow := store.before
+			store.before = func(ctx context.Context, c call) error {
+				_ = slow(ctx, c)
+				if breaks && c.method == "Append" && c.n >= 2 {
+					return broken
+				}
+				return nil
+			}
+			last := uint64(0)
+			d := process(t, chainOf(t, 9, func(_ context.Context, i int, s *Tale) error {
+				if s.Said.Append(fmt.Sprint(i)); i == 2 {
+					cancel(dispatcher.ErrDrain)
+				}
+				return nil
+			}), store, dispatcher.Options{Lag: 10, Observe: func(e dispatcher.Event) {
+				if !e.Live {
+					last = e.Seq
+				}
+			}})
+			res, err := d.Run(ctx, run, nil)
+			if breaks {
+				if !errors.Is(err, broken) {
+					t.Errorf("the call returned %v, want why nothing is durable", err)
+				}
+				return
+			}
+			info, serr := inner.Stat(t.Context(), run)
+			if !errors.Is(err, dispatcher.ErrDrain) || serr != nil || res.Cursor.Seq != info.Head.Seq || last != info.Head.Seq {
+				t.Errorf("the call returned %v at %s, told of %d entries; the log ends at %d, %v", err, res.Cursor, last, info.Head.Seq, serr)
+			}
+			then, err := process(t, chainOf(t, 9, func(context.Context, int, *Tale) error { return nil }), &inner, dispatcher.Options{}).State(t.Context(), run)
+			if err != nil || !slices.Equal(then.State.Said.Slice(), res.State.Said.Slice()) {
+				t.Errorf("the call says %q, the log %q, %v", res.State.Said.Slice(), then.State.Said.Slice(), err)
+			}
+		})
+	}
 }

@@ -46,7 +46,7 @@ const (
 // flush makes the facts durable, in one append, and then tells them to the observer. It
 // reports whether the caller still owns the run and may go on.
 func (r *run) flush(h *tenure) bool {
-	if len(r.facts) == 0 && !r.journal.fresh.Load() {
+	if len(r.facts)+len(r.ahead) == 0 && !r.journal.fresh.Load() {
 		return true
 	}
 	if r.c.store == nil {
@@ -60,7 +60,7 @@ func (r *run) flush(h *tenure) bool {
 	if r.lag.facts > 0 {
 		began = time.Now()
 	}
-	appended, head, err := r.append(entries, size)
+	news, appended, head, err := r.append(entries, size)
 	if !h.back(inCall) {
 		return false
 	}
@@ -68,10 +68,9 @@ func (r *run) flush(h *tenure) bool {
 		r.breakOff(h, err)
 		return false
 	}
-	news, _ := r.journal.takeNews()
 	if len(r.ahead) == 0 {
 		r.hear(news)
-	} else if !r.caughtUp(h, news, nil) {
+	} else if !r.caughtUp(h, news, len(r.ahead)) {
 		return false
 	}
 	r.journal.head, r.appended = head, appended

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -91,42 +92,22 @@ func (r *run) appendEffects() {
 	if len(group) == 0 {
 		return
 	}
-	batches := j.backlog.take(false)
-	var seq uint64
-	appended, err := r.extend(batches, lines, size, r.about.Load().turn)
-	if err == nil {
-		seq = j.tip.Seq - uint64(len(lines))
-		group[0].appended = appended
-	}
-	for _, e := range group {
-		for i := range e.lines {
-			seq++
-			e.lines[i].Seq = seq
-		}
-		e.err, e.settled = err, true
-	}
-	j.fresh.Store(true)
-	if err != nil {
-		r.cancel(err) // nothing that the run does from here on can become durable
-		return
-	}
-	j.backlog.mu.Lock()
-	defer j.backlog.mu.Unlock()
-	j.news = append(j.news, group...)
+	_, _ = r.extend(j.backlog.take(false), group, lines, size, r.about.Load().turn) // the entries have the error
 }
 
-// append appends the owner's entries, of some size, behind all that was handed over and those of effects
-// that are durable already.
-func (r *run) append(entries []checkpoint.Entry, size int) (appended *Event, head checkpoint.Head, err error) {
+// append appends the owner's entries, of some size, behind all that was handed over and those of
+// effects that are durable already. It returns the latter, of which the machine was not told.
+func (r *run) append(entries []checkpoint.Entry, size int) (news []*effectEntry, appended *Event, head checkpoint.Head, err error) {
 	j := &r.journal
 	j.mutex <- struct{}{}
 	defer func() { <-j.mutex }()
 	batches := j.backlog.take(false)
-	if j.err != nil || len(entries)+len(batches) == 0 {
-		return nil, j.tip, j.err
+	news, _, err = r.becameDurable()
+	if err != nil || len(entries)+len(batches) == 0 {
+		return news, nil, j.tip, err
 	}
-	appended, err = r.extend(batches, entries, size, r.m.turn)
-	return appended, j.tip, err
+	appended, err = r.extend(batches, nil, entries, size, r.m.turn)
+	return news, appended, j.tip, err
 }
 
 // hear tells the machine of entries that nodes have appended. In the log they stand before
@@ -148,9 +129,9 @@ func (r *run) hear(news []*effectEntry) {
 
 // tellHeard tells the observer of those whose numbers are smaller.
 func (r *run) tellHeard(before uint64) {
-	for len(r.heard) > 0 && r.heard[0].lines[0].Seq < before {
-		e := r.heard[0]
-		r.heard = r.heard[1:]
+	n := 0
+	for ; n < len(r.heard) && r.heard[n].lines[0].Seq < before; n++ {
+		e := r.heard[n]
 		if e.appended != nil {
 			r.c.observe(*e.appended)
 		}
@@ -158,4 +139,5 @@ func (r *run) tellHeard(before uint64) {
 			r.c.observe(r.about.Load().tell(&e.lines[i]))
 		}
 	}
+	r.heard = slices.Delete(r.heard, 0, n)
 }

@@ -87,7 +87,8 @@ func (r *run) observeFacts(h *tenure) bool {
 	return true
 }
 
-// makeEvents makes the events of the facts, which are durable now.
+// makeEvents makes the events of the facts, which are durable now; or handed over, and then they
+// get their numbers when they are.
 func (r *run) makeEvents() {
 	for i := range r.facts {
 		x := &r.facts[i]

@@ -44,8 +44,9 @@ type Options struct {
 	Limits Limits
 	// Lag is how many supersteps that have ended may be on their way to the disk while a run goes
 	// on. Effects, interrupts and the return of a call wait for all of them, and events of entries
-	// are told when these are durable; after a crash at most so many supersteps are run again, under
-	// the same idempotency keys. Zero means none: nothing follows from what is not durable.
+	// are told when these are durable; after a crash at most so many supersteps are run again, and what
+	// had ended of the next one, under the same idempotency keys. Zero means none: nothing follows
+	// from what is not durable.
 	Lag int
 	// Grace is how long a call may take to return once its context is done. Nodes that
 	// have not returned shortly before its end are abandoned. Less than 20 ms are not kept

@@ -15,8 +15,9 @@ import (
 //
 // The owner goes round: decide what follows from the facts, make the facts durable, begin
 // what may run, wait for what is running. Only in the third step does anything follow
-// from a fact, so nothing follows from one that isn't durable. (Items of an Each that are
-// done may wait for others to share their append, see lag: nothing follows from those yet.)
+// from a fact, so nothing follows from one that isn't durable, or on its way if the run may be
+// ahead of the disk: see commit. (Items of an Each that are done may wait for others to share
+// their append, see lag: nothing follows from those yet.)
 type run struct {
 	c       *core
 	id      string

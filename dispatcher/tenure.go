@@ -153,6 +153,13 @@ func (r *run) giveUp(h *tenure) bool {
 			r.names = append(r.names, doingSnapshot)
 		}
 	}
+	if r.appending != nil && h.doing != doingAppend {
+		select {
+		case <-r.appending:
+		default:
+			r.names = append(r.names, doingAppend)
+		}
+	}
 	r.stuck = fmt.Errorf("%w: %s", ErrStuck, h.doing)
 	if h.doing == doingAppend {
 		r.stuck = fmt.Errorf("%w: %s: %w", ErrStuck, h.doing, ErrCommitUnknown)

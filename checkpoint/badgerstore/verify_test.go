@@ -171,7 +171,7 @@ func TestVerifyBesideChanges(t *testing.T) {
 			}
 		})
 	}
-	for range 200 {
+	for range 40 {
 		if found := verified(t, s); len(found) > 0 {
 			t.Errorf("found %q", found)
 			break

@@ -120,6 +120,18 @@ func refusal(err error) bool {
 		errors.As(err, &mismatch) || errors.As(err, &rest)
 }
 
+// servesForAnHour serves a run, in virtual time, whose wait is pending until the hour is over.
+func servesForAnHour(t *testing.T, p *process) {
+	t.Helper()
+	stop := p.serves(t.Context())
+	defer stop()
+	time.Sleep(time.Hour - 1)
+	synctest.Wait()
+	p.stands(run, continuation.StatusPending, "")
+	time.Sleep(time.Nanosecond)
+	synctest.Wait()
+}
+
 // The clock is set back by a year behind a wait. The process that serves it ends it when it has waited
 // for as long as it was to, and not before; triggers hear the same.
 func TestClockSetBackEndsAWaitInTime(t *testing.T) {
@@ -128,13 +140,7 @@ func TestClockSetBackEndsAWaitInTime(t *testing.T) {
 		p := begin(t, waiting(t, continuation.Wait{Within: time.Hour}, dag.Policy{}, says), freshStore(), continuation.Options{Now: wall(&jump)})
 		p.waits(run)
 		jump.Store(-int64(year))
-		stop := p.serves(t.Context())
-		time.Sleep(time.Hour - 1)
-		synctest.Wait()
-		p.stands(run, continuation.StatusPending, "")
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		stop()
+		servesForAnHour(t, p)
 		p.stands(run, continuation.StatusExpired, continuation.Expired)
 		if _, err := p.rt.Trigger(t.Context(), reply("late", "hello")); !errors.Is(err, continuation.ErrTerminal) {
 			t.Errorf("a trigger behind it: %v", err)
@@ -149,13 +155,7 @@ func TestClockSetBackBehindATrim(t *testing.T) {
 		w := continuation.Wait{Within: time.Hour, OnExpire: continuation.Default("nothing")}
 		p, _ := trimmed(t, w, continuation.Options{Now: wall(&jump)})
 		jump.Store(-int64(year))
-		stop := p.serves(t.Context())
-		time.Sleep(time.Hour - 1)
-		synctest.Wait()
-		p.stands(run, continuation.StatusPending, "")
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		stop()
+		servesForAnHour(t, p)
 		if said := p.said(run); !slices.Equal(said, []string{"nothing"}) {
 			t.Errorf("the state says %q", said)
 		}

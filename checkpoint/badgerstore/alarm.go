@@ -18,16 +18,22 @@ type alarm struct {
 	stop   atomic.Pointer[func(error)] // of the store, once there is one
 }
 
+// How the two messages begin, or what they hold.
+const (
+	flushFailed      = "error flushing memtable to disk"
+	compactionFailed = "LOG Compact FAILED"
+)
+
 // Errorf implements badger.Logger.
 func (a *alarm) Errorf(format string, args ...any) {
-	if strings.HasPrefix(format, "error flushing memtable to disk") {
+	if strings.HasPrefix(format, flushFailed) {
 		a.sound(format, args)
 	}
 }
 
 // Warningf implements badger.Logger.
 func (a *alarm) Warningf(format string, args ...any) {
-	if strings.Contains(format, "LOG Compact FAILED") {
+	if strings.Contains(format, compactionFailed) {
 		a.sound(format, args)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -28,11 +29,25 @@ type Faulty struct {
 	// slow disk, and is called from many goroutines at once. Zero means that nothing goes wrong.
 	Fail func(context.Context, Write) Fault
 
-	mu     sync.Mutex // held during a write, not during Fail and Hang
-	writes int
-	past   []*image // what stood before each write that is not durable, oldest first
-	last   *image   // what stood when the machine died; nil if it lives
-	died   chan struct{}
+	// FailRead is asked before each call that writes nothing: Acquire, Renew, Release, Read, Stat,
+	// List, Posts, Snapshot, Base, Graph and Envelopes. method is its name, run is "" if it names
+	// none. An error is what the call ends with, and nothing has changed. FailRead may take its time,
+	// which makes a slow disk, or until ctx ends, which makes one that hangs. It is called from many
+	// goroutines at once. Zero means that nothing goes wrong.
+	FailRead func(ctx context.Context, method, run string) error
+
+	mu      sync.Mutex // held during a write, not during Fail, FailRead and Hang
+	writes  int
+	past    []*image // what stood before each write that is not durable, oldest first
+	last    *image   // what stood when the machine died; nil if it lives
+	died    chan struct{}
+	spoiled map[spot]bool
+}
+
+// A spot is a part of a run.
+type spot struct {
+	run  string
+	part checkpoint.Part
 }
 
 var (
@@ -93,6 +108,9 @@ func (f *Faulty) write(ctx context.Context, method, run string, do func() error)
 		f.tear(method, run, do)
 		return unknown
 	}
+	if err := f.readable(run, checkpoint.PartInfo); err != nil {
+		return err
+	}
 	durable := !f.Unsynced && fault == None && method != "PutSnapshot"
 	var before *image
 	if !durable {
@@ -126,6 +144,9 @@ func (f *Faulty) begins(method, run string) (w Write, died <-chan struct{}) {
 // tear has the machine die when half of an append is stored. What was not durable before it is
 // not lost: the disk has come as far as this.
 func (f *Faulty) tear(method, run string, do func() error) {
+	if f.last != nil {
+		return
+	}
 	if method == "Append" && do() == nil {
 		r := f.runs[run]
 		last := &r.appends[len(r.appends)-1]
@@ -141,18 +162,34 @@ func (f *Faulty) die() {
 		return
 	}
 	f.last = f.image()
-	_ = f.Close() // a Store's never fails
+	_ = f.Store.Close() // never fails
 	if f.died == nil {
 		f.died = make(chan struct{})
 	}
 	close(f.died)
 }
 
-// Sync makes durable what was written.
+// Sync makes durable what was written, unless the machine has died.
 func (f *Faulty) Sync() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.past = nil
+	f.sync()
+}
+
+// sync is Sync. mu is held.
+func (f *Faulty) sync() {
+	if f.last == nil {
+		f.past = nil
+	}
+}
+
+// Close ends the store in good order: what was written is durable, and what Crash then finds.
+func (f *Faulty) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sync()
+	f.die()
+	return nil
 }
 
 // Unsafe tells how many writes a crash can lose.
@@ -175,7 +212,10 @@ func (f *Faulty) Crash(lose int) *Faulty {
 	if lose = min(lose, len(f.past)); lose > 0 {
 		left = f.past[len(f.past)-lose]
 	}
-	next := &Faulty{Unsynced: f.Unsynced, Fail: f.Fail, writes: f.writes}
+	next := &Faulty{
+		Unsynced: f.Unsynced, Fail: f.Fail, FailRead: f.FailRead,
+		writes: f.writes, spoiled: maps.Clone(f.spoiled),
+	}
 	next.boot(left)
 	return next
 }
@@ -189,4 +229,16 @@ func (f *Faulty) Sealed(run string, seq uint64) ([]byte, error) { return f.seale
 // not damaged.
 func (f *Faulty) Damage(run string, seq uint64, sealed []byte) error {
 	return f.damage(run, seq, bytes.Clone(sealed))
+}
+
+// Spoil makes a part of run unreadable, for good and over crashes: its posts, its snapshots, its bases
+// (for this run alone), or its info, without which there is nothing to be had of the run. What needs
+// the part is ErrCorrupt from then on. An append is spoiled by [Faulty.Damage].
+func (f *Faulty) Spoil(run string, part checkpoint.Part) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.spoiled == nil {
+		f.spoiled = make(map[spot]bool)
+	}
+	f.spoiled[spot{run, part}] = true
 }

@@ -146,6 +146,40 @@ func mustStat(t *testing.T, s *memory.Faulty) checkpoint.Info {
 	return info
 }
 
+// A store that was closed in good order has all that was written.
+func TestFaultyCloses(t *testing.T) {
+	s := &memory.Faulty{Unsynced: true}
+	l := begin(t, s)
+	l.want(5)
+	if err := errors.Join(s.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.add(); !errors.Is(err, checkpoint.ErrClosed) {
+		t.Errorf("Append to the closed store = %v, want ErrClosed", err)
+	}
+	if n, err := entries(t, s.Crash(99)); n != 5 || err != nil {
+		t.Errorf("%d entries are left, %v, want 5", n, err)
+	}
+}
+
+// What comes late, when the machine has died, changes nothing of what is found.
+func TestFaultyStaysAsItDied(t *testing.T) {
+	s := &memory.Faulty{Unsynced: true, Fail: failing(6, memory.Torn)}
+	l := begin(t, s)
+	l.want(5)
+	s.Crash(0)
+	s.Sync()
+	if err := l.add(); !errors.Is(err, checkpoint.ErrCommitUnknown) {
+		t.Errorf("Append that tears = %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := entries(t, s.Crash(3)); n != 2 || err != nil {
+		t.Errorf("%d entries are left, %v, want 2", n, err)
+	}
+}
+
 // Each fault says what it says, and leaves what it leaves: in the store that lives on, after the
 // death of the process, and after that of the machine.
 func TestFaultyFaults(t *testing.T) {

@@ -48,6 +48,15 @@ func LogKey(run, seq uint64) []byte { return seqKey(logKey, run, seq) }
 // RowKey returns the key of a run's row.
 func RowKey(run uint64) []byte { return runKey(rowKey, run) }
 
+// SnapshotKey returns the key of a snapshot.
+func SnapshotKey(run, seq uint64) []byte { return seqKey(snapshotKey, run, seq) }
+
+// PostKey returns the key of a message.
+func PostKey(run uint64, id string) []byte { return append(runKey(postKey, run), id...) }
+
+// BaseKey returns the key of a base.
+func BaseKey(digest string) []byte { return nameKey(baseKey, digest) }
+
 // DeletedKey returns the key that says that a run is being removed.
 func DeletedKey(run uint64) []byte { return runKey(deletedKey, run) }
 

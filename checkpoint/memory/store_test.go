@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -15,6 +16,46 @@ func TestStore(t *testing.T) {
 	})
 }
 
+// The last Delete or Trim that drops a reference to a base deletes it, which nobody sees but in memory.
+func TestBasesGoWithTheirRuns(t *testing.T) {
+	s := new(memory.Store)
+	base := []byte("{}")
+	fork := func(run string) {
+		t.Helper()
+		opening := fmt.Appendf(nil, `{"origin":{"run":"parent","seq":1,"base":%q}}`, checkpoint.BaseDigest(base))
+		err := s.Fork(t.Context(), checkpoint.Fork{Base: base, Runs: []checkpoint.ForkedRun{
+			{Run: run, Entries: []checkpoint.Entry{{Kind: checkpoint.Opened, Data: opening}}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fork("deleted")
+	fork("trimmed")
+	if err := s.Delete(t.Context(), "deleted"); err != nil || s.Bases() != 1 {
+		t.Fatalf("Delete = %v, and %d bases are kept, want 1", err, s.Bases())
+	}
+	l, err := s.Acquire(t.Context(), "trimmed", "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.Stat(t.Context(), "trimmed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := []byte("[]")
+	entry := checkpoint.Entry{Kind: checkpoint.Trimmed, Data: fmt.Appendf(nil, `{"first":2,"base":%q}`, checkpoint.BaseDigest(other))}
+	if _, err := s.Trim(t.Context(), l, info.Head, entry, other); err != nil || s.Bases() != 1 {
+		t.Fatalf("Trim = %v, and %d bases are kept, want the new one", err, s.Bases())
+	}
+	if err := s.Release(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), "trimmed"); err != nil || s.Bases() != 0 {
+		t.Errorf("Delete = %v, and %d bases are kept, want none", err, s.Bases())
+	}
+}
+
 // A Faulty that does not fail is a store that is durable, and finds damage.
 func TestFaultyStore(t *testing.T) {
 	storetest.Run(t, faultyFactory)
@@ -22,9 +63,11 @@ func TestFaultyStore(t *testing.T) {
 
 var faultyFactory = storetest.Factory{
 	Open: func(testing.TB, string) checkpoint.Store { return new(memory.Faulty) },
-	Reopen: func(_ testing.TB, _ string, s checkpoint.Store) checkpoint.Store {
+	Reopen: func(t testing.TB, _ string, s checkpoint.Store) checkpoint.Store {
 		f := s.(*memory.Faulty)
-		f.Sync()
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
 		return f.Crash(0)
 	},
 	Crash: func(_ testing.TB, _ string, s checkpoint.Store) checkpoint.Store {
@@ -33,15 +76,19 @@ var faultyFactory = storetest.Factory{
 	},
 	Corrupt: func(t testing.TB, _ string, s checkpoint.Store, d storetest.Damage) (checkpoint.Store, error) {
 		f := s.(*memory.Faulty)
+		if d.At.Part != checkpoint.PartLog {
+			f.Spoil(d.At.Run, d.At.Part)
+			return f, nil
+		}
 		var instead []byte
 		switch d.Kind {
 		case storetest.Flipped:
-			instead = sealed(t, f, d.Run, d.Seq)
+			instead = sealed(t, f, d.At.Run, d.At.Seq)
 			instead[len(instead)/2] ^= 1
 		case storetest.Foreign, storetest.Older:
-			instead = sealed(t, f, d.From, d.FromSeq)
+			instead = sealed(t, f, d.From.Run, d.From.Seq)
 		}
-		if err := f.Damage(d.Run, d.Seq, instead); err != nil {
+		if err := f.Damage(d.At.Run, d.At.Seq, instead); err != nil {
 			t.Fatal(err)
 		}
 		return f, nil

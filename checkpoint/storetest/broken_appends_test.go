@@ -129,6 +129,25 @@ func (s cancelledLate) Append(
 	return head, err
 }
 
+// bounded keeps all rules, and makes no append of more bytes than that.
+type bounded struct {
+	sound
+	most int
+}
+
+func (s bounded) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	size := 0
+	for _, e := range entries {
+		size += len(e.Delta) + len(e.Outer) + len(e.Data)
+	}
+	if size > s.most {
+		return checkpoint.Head{}, checkpoint.ErrTooLarge
+	}
+	return s.Faulty.Append(ctx, l, after, entries)
+}
+
 // quiet ends a log where it is damaged, or with an error that says something else.
 type quiet struct {
 	sound

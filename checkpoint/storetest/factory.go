@@ -52,23 +52,30 @@ type Limits struct {
 
 const mostLarge = 12 << 20
 
-// Damage is what has happened to one append of a run: it is done to what is stored, below all
+// Damage is what has happened to a thing that a store keeps: it is done to what is stored, below all
 // checks of the store.
 type Damage struct {
 	Kind DamageKind
-	Run  string
-	Seq  uint64 // of an entry of the append; each append of the run has one
-	// From and FromSeq name the append that is in its place: of Foreign and Older.
-	From    string
-	FromSeq uint64
+	At   Place // what was damaged
+	From Place // what is in its place: of Foreign and Older, and of the same part
 }
 
-// DamageKind says what has happened to an append.
+// A Place is a thing that a store keeps of a run.
+type Place struct {
+	// Part is PartLog, for an append; PartSnapshot; PartPosts, for a message; PartBase; or PartInfo,
+	// for all that is kept of the run beside these.
+	Part checkpoint.Part
+	Run  string
+	Seq  uint64 // of an entry of the append, each of which has one, or of the snapshot's head
+	ID   string // of the message, or the digest of the base
+}
+
+// DamageKind says what has happened to a thing.
 type DamageKind int
 
 const (
 	Flipped DamageKind = iota + 1 // a bit of it is another
-	Lost                          // it is gone
+	Lost                          // it is gone: neither a snapshot, which nobody needs, nor a message
 	Foreign                       // one of another run is in its place
 	Older                         // one of the same run is in its place
 )

@@ -177,5 +177,9 @@ var groups = []group{
 		{"LostAppendIsFound", lostAppendIsFound},
 		{"ForeignAppendIsFound", foreignAppendIsFound},
 		{"OlderAppendIsFound", olderAppendIsFound},
+		{"DamagedSnapshotIsFound", damagedSnapshotIsFound},
+		{"DamagedMessageIsFound", damagedMessageIsFound},
+		{"DamagedBaseIsFound", damagedBaseIsFound},
+		{"DamagedInfoIsFound", damagedInfoIsFound},
 	}},
 }

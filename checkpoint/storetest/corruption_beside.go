@@ -1,0 +1,156 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// A snapshot that is not the one that was put is ErrCorrupt: one of which a bit is another, one of
+// another run, or an older one. The log needs none, and is whole.
+func damagedSnapshotIsFound(t *trial, s checkpoint.Store) {
+	for _, run := range []string{"flipped", "foreign", "older", "bystander"} {
+		l, head := begun(t, s, run)
+		for n := range 2 {
+			head = add(t, s, l, head, done(n))
+			put(t, s, l, checkpoint.Snapshot{Head: head, Data: fmt.Appendf(nil, "state %d of %s", head.Seq, run)})
+		}
+		release(t, s, l)
+	}
+	at := func(run string, seq uint64) Place { return Place{Part: checkpoint.PartSnapshot, Run: run, Seq: seq} }
+	for _, d := range []Damage{
+		{Kind: Flipped, At: at("flipped", 3)},
+		{Foreign, at("foreign", 3), at("bystander", 3)},
+		{Older, at("older", 3), at("older", 2)},
+	} {
+		if s = t.corrupt(s, d); s == nil {
+			return
+		}
+		snap, err := s.Snapshot(t.Context(), d.At.Run, 0)
+		asStored(t, d, snap.Data, fmt.Appendf(nil, "state 3 of %s", d.At.Run), err)
+		if got := read(t, s, d.At.Run, 1, 0); len(got) != 3 {
+			t.Errorf("%v: there are %d entries, want 3", d, len(got))
+		}
+		snap, err = s.Snapshot(t.Context(), "bystander", 0)
+		asStored(t, d, snap.Data, []byte("state 3 of bystander"), err)
+		if err != nil {
+			t.Errorf("%v: Snapshot of another run = %v", d, err)
+		}
+	}
+}
+
+// A message that is not the one that was posted is ErrCorrupt: one of which a bit is another, or
+// one of another run, or of another id, in its place. The log is whole.
+func damagedMessageIsFound(t *trial, s checkpoint.Store) {
+	message := func(run, id string) checkpoint.Post {
+		return checkpoint.Post{ID: id, Kind: "answer", Data: encode("what " + run + " was told by " + id)}
+	}
+	for _, run := range []string{"flipped", "foreign", "older", "bystander"} {
+		rested(t, s, run)
+		for _, id := range []string{"a", "b"} {
+			post(t, s, run, message(run, id))
+		}
+	}
+	at := func(run, id string) Place { return Place{Part: checkpoint.PartPosts, Run: run, ID: id} }
+	for _, d := range []Damage{
+		{Kind: Flipped, At: at("flipped", "b")},
+		{Foreign, at("foreign", "b"), at("bystander", "b")},
+		{Older, at("older", "b"), at("older", "a")},
+	} {
+		if s = t.corrupt(s, d); s == nil {
+			return
+		}
+		all, err := s.Posts(t.Context(), d.At.Run)
+		if err == nil && len(all) != 2 {
+			t.Errorf("%v: there are %d messages, want both or ErrCorrupt", d, len(all))
+		}
+		for _, p := range all {
+			if want := message(d.At.Run, p.ID); !p.Says(want) {
+				t.Errorf("%v: Posts = %q %s, want %s", d, p.ID, p.Data, want.Data)
+			}
+		}
+		asStored(t, d, nil, nil, err)
+		if got := read(t, s, d.At.Run, 1, 0); len(got) != 1 {
+			t.Errorf("%v: there are %d entries, want 1", d, len(got))
+		}
+		if got := posts(t, s, "bystander"); len(got) != 2 || !got[1].Says(message("bystander", "b")) {
+			t.Errorf("%v: another run has the messages %v", d, got)
+		}
+	}
+}
+
+// A base that is not what its digest says is ErrCorrupt for every run that refers to it: one of
+// which a bit is another, one that is gone, which is not ErrNotFound, or another one. The logs of the runs are whole.
+func damagedBaseIsFound(t *trial, s checkpoint.Store) {
+	fork(t, s, small(0), "bystander")
+	at := func(run string, base []byte) Place {
+		return Place{Part: checkpoint.PartBase, Run: run, ID: checkpoint.BaseDigest(base)}
+	}
+	for n, d := range []Damage{
+		{Kind: Flipped, At: at("flipped", small(1))},
+		{Kind: Lost, At: at("lost", small(2))},
+		{Foreign, at("foreign", small(3)), at("bystander", small(0))},
+	} {
+		run, base := d.At.Run, small(n+1)
+		fork(t, s, base, run)
+		if s = t.corrupt(s, d); s == nil {
+			return
+		}
+		got, err := s.Base(t.Context(), run, d.At.ID)
+		asStored(t, d, got, base, err)
+		if got := read(t, s, run, 1, 0); len(got) != 2 {
+			t.Errorf("%v: there are %d entries, want 2", d, len(got))
+		}
+		wantBase(t, s, "bystander", small(0))
+	}
+}
+
+// What is known of a run beside its log is ErrCorrupt if it is not what it was: if a bit of it is
+// another, if it is gone, which is not ErrNotFound, or if it is that of another run. Nobody begins the
+// run anew.
+func damagedInfoIsFound(t *trial, s checkpoint.Store) {
+	for _, run := range []string{"flipped", "lost", "foreign", "bystander"} {
+		l, head := begun(t, s, run)
+		add(t, s, l, head, done(1), checkpoint.Entry{Kind: checkpoint.Waiting})
+		release(t, s, l)
+	}
+	at := func(run string) Place { return Place{Part: checkpoint.PartInfo, Run: run} }
+	for _, d := range []Damage{
+		{Kind: Flipped, At: at("flipped")}, {Kind: Lost, At: at("lost")}, {Foreign, at("foreign"), at("bystander")},
+	} {
+		run := d.At.Run
+		before := stat(t, s, run)
+		if s = t.corrupt(s, d); s == nil {
+			return
+		}
+		info, err := s.Stat(t.Context(), run)
+		info.Epoch, before.Epoch = 0, 0 // of leases nobody knows more than the log
+		asStored(t, d, fmt.Append(nil, info), fmt.Append(nil, before), err)
+		entries, err := collect(s.Read(t.Context(), run, 1, 0))
+		asStored(t, d, fmt.Append(nil, len(entries)), []byte("3"), err)
+		l, err := s.Acquire(t.Context(), run, "heir")
+		asStored(t, d, nil, nil, err)
+		if err == nil {
+			_, err = s.Append(t.Context(), l, checkpoint.Head{}, []checkpoint.Entry{opened("another graph", nil)})
+			if !damaged(err) {
+				wantErr(t, err, checkpoint.ErrConflict, "%v: Append of a new beginning", d)
+			}
+		}
+		if got := stat(t, s, "bystander"); got.Run != "bystander" || got.Head.Seq != 3 {
+			t.Errorf("%v: another run is %+v", d, got)
+		}
+	}
+}
+
+// asStored checks what was read of something that was damaged: an error that says so, or the data as
+// they were.
+func asStored(t *trial, d Damage, got, want []byte, err error) {
+	t.Helper()
+	switch {
+	case err != nil && !damaged(err):
+		t.Errorf("%v: it is read with the error %v, want ErrCorrupt or ErrVersion", d, err)
+	case err == nil && !bytes.Equal(got, want):
+		t.Errorf("%v: %.200q is read, want %.200q or ErrCorrupt", d, got, want)
+	}
+}

@@ -51,6 +51,7 @@ func (s *Store) Restore(
 	made.info.Epoch = max(made.info.Epoch, r.info.Epoch)
 	*r = *made
 	s.refer(nil, r.info.Bases(), a.Bases...)
+	s.logs.Tell(l.Run)
 	return r.info.Own(), nil
 }
 

@@ -35,7 +35,7 @@ func inherited(t *trial, s checkpoint.Store, old checkpoint.Lease) checkpoint.Le
 func acknowledgedSurvivesACrash(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	big := done(0)
-	big.Delta = encode(bytes.Repeat([]byte("x"), t.size(3<<20)))
+	big.Delta = t.quoted(mebibyte)
 	forks := 0
 	for round := 1; round <= 4; round++ {
 		for i := range 4 {
@@ -145,7 +145,7 @@ func deletedStaysDeletedOverACrash(t *trial, s checkpoint.Store) { deletedStays(
 // ErrNotFound, and never a part of one. The next one can be put.
 func snapshotsSurviveOrNot(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
-	data := func(seq uint64) []byte { return bytes.Repeat(fmt.Appendf(nil, "%3d", seq), t.size(1<<19)) }
+	data := func(seq uint64) []byte { return fmt.Append(nil, seq, t.noise(mebibyte)) }
 	for round := range 3 {
 		for i := range 3 {
 			head = add(t, s, l, head, done(i))

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,9 +13,10 @@ func everythingIsThereAgain(t *trial, s checkpoint.Store) {
 	labels := map[string]string{"label": "value"}
 	l := owned(t, s, "run")
 	head := add(t, s, l, checkpoint.Head{}, opened("graph", labels), done(0))
-	put(t, s, l, checkpoint.Snapshot{Head: head, Data: bytes.Repeat([]byte("state"), t.size(1<<19))})
+	put(t, s, l, checkpoint.Snapshot{Head: head, Data: []byte(t.noise(mebibyte))})
+	snapped := head
 	big := done(1)
-	big.Delta = encode(bytes.Repeat([]byte("x"), t.size(3<<20)))
+	big.Delta = t.quoted(mebibyte)
 	head = add(t, s, l, head, big)
 	head = add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.Waiting})
 	head = add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.TurnBegun}, checkpoint.Entry{Kind: checkpoint.Waiting})
@@ -43,7 +43,7 @@ func everythingIsThereAgain(t *trial, s checkpoint.Store) {
 			t.Errorf("round %d: Posts = %v", round, p)
 		}
 		snap, err := s.Snapshot(t.Context(), "run", 0)
-		if err != nil || len(snap.Data) != 5*t.size(1<<19) {
+		if err != nil || snap.Head != snapped || string(snap.Data) != t.noise(mebibyte) {
 			t.Errorf("round %d: Snapshot = %d bytes, %v", round, len(snap.Data), err)
 		}
 		if g, err := s.Graph(t.Context(), "digest"); err != nil || string(g) != "{}" {
@@ -101,7 +101,7 @@ func deletedStays(t *trial, s checkpoint.Store, again func(checkpoint.Store) che
 	l, head := begun(t, s, "run")
 	head = add(t, s, l, head, done(1))
 	post(t, s, "run", checkpoint.Post{ID: "post"})
-	put(t, s, l, checkpoint.Snapshot{Head: head, Data: bytes.Repeat([]byte("state"), t.size(1<<18))})
+	put(t, s, l, checkpoint.Snapshot{Head: head, Data: []byte(t.noise(mebibyte))})
 	release(t, s, l)
 	if err := s.Delete(t.Context(), "run"); err != nil {
 		t.Fatal(err)

@@ -33,6 +33,24 @@ func wakes(t *trial, grown <-chan struct{}, by string) {
 	}
 }
 
+// sleeps checks that a follower, or a watcher, was not woken by what is over.
+func sleeps(t *trial, grown <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-grown:
+		t.Errorf("who waits was woken %s", what)
+	default:
+	}
+}
+
+// forget takes what a follower, or a watcher, may have been told.
+func forget(grown <-chan struct{}) {
+	select {
+	case <-grown:
+	default:
+	}
+}
+
 // Who follows a run is woken by an append to it, and only to it, and sees the append then. A
 // run can be followed before it is there.
 func appendWakesFollowers(t *trial, s checkpoint.Store) {
@@ -46,11 +64,25 @@ func appendWakesFollowers(t *trial, s checkpoint.Store) {
 		head = add(t, s, l, head, done(i))
 	}
 	wakes(t, second, "four appends") // it may be told of several as one
-	select {
-	case <-other:
-		t.Error("a follower of another run was woken")
-	default:
+	sleeps(t, other, "by an append to another run")
+}
+
+// Who follows a run is woken by whatever makes its log grow: also a Fork that makes it, a Trim, and
+// a Restore.
+func growthWakesFollowers(t *trial, s checkpoint.Store) {
+	grown := follow(t, s, "run")
+	fork(t, s, small(1), "run")
+	wakes(t, grown, "a Fork")
+	trim(t, s, "run", 2, small(2))
+	wakes(t, grown, "a Trim")
+	erase(t, s, "run")
+	wakes(t, grown, "a deletion")
+	a := archiver(t, s)
+	envelopes, _ := archived(t)
+	if _, err := a.Restore(t.Context(), owned(t, s, "run"), archive(lent(envelopes))); err != nil {
+		t.Fatal(err)
 	}
+	wakes(t, grown, "a Restore")
 }
 
 // A follower that looks whenever it is woken sees every append, while they go on.

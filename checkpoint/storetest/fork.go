@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -84,7 +83,7 @@ func erase(t *trial, s checkpoint.Store, run string) {
 
 // large is a base that no store keeps in one piece; small differs from it.
 func (t *trial) large(n int) []byte {
-	return []byte(fmt.Sprintf("{\"n\":%d,\"text\":%q}", n, strings.Repeat("x", t.size(3<<20))))
+	return fmt.Appendf(nil, "{\"n\":%d,\"text\":%s}", n, t.quoted(mebibyte))
 }
 
 func small(n int) []byte { return []byte(fmt.Sprintf("{\"n\":%d}", n)) }
@@ -94,7 +93,15 @@ func small(n int) []byte { return []byte(fmt.Sprintf("{\"n\":%d}", n)) }
 func forkIsARun(t *trial, s checkpoint.Store) {
 	rested(t, s, "parent")
 	base := t.large(1)
+	var before checkpoint.Lease // of a run that was not there
+	for range 3 {
+		before = owned(t, s, "a")
+		release(t, s, before)
+	}
 	fork(t, s, base, "a", "b")
+	if _, err := s.Append(t.Context(), before, stat(t, s, "a").Head, []checkpoint.Entry{done(1)}); !errors.Is(err, checkpoint.ErrFenced) {
+		t.Errorf("Append under a lease from before the Fork = %v, want ErrFenced", err)
+	}
 	if got := ids(t, s, checkpoint.Filter{Labels: map[string]string{"label": "value"}}); fmt.Sprint(got) != "[b a]" {
 		t.Errorf("List = %v", got)
 	}
@@ -116,6 +123,9 @@ func forkIsARun(t *trial, s checkpoint.Store) {
 		ruin(ruined)
 		wantBase(t, s, run, base)
 		l := owned(t, s, run)
+		if run == before.Run && l.Epoch <= before.Epoch {
+			t.Errorf("epoch %d after the Fork, and %d before", l.Epoch, before.Epoch)
+		}
 		head := add(t, s, l, info.Head, done(7))
 		put(t, s, l, checkpoint.Snapshot{Head: head, Data: []byte("state")})
 		release(t, s, l)

@@ -53,7 +53,7 @@ func deleteLeavesOthersAlone(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	for i := range 30 {
 		e := done(i)
-		e.Delta = encode(bytes.Repeat([]byte{'x'}, t.size(50_000)*(i%3)))
+		e.Delta = t.quoted(100_000 * (i % 3))
 		head = add(t, s, l, head, e)
 	}
 	after := rested(t, s, "after")
@@ -66,8 +66,9 @@ func deleteLeavesOthersAlone(t *trial, s checkpoint.Store) {
 			t.Errorf("run %q is %+v", run, info)
 		}
 	}
-	if got := ids(t, s, checkpoint.Filter{}); fmt.Sprint(got) != "[after before]" {
-		t.Errorf("List = %v", got)
+	rested(t, s, "last")
+	if got := ids(t, s, checkpoint.Filter{Limit: 1}); fmt.Sprint(got) != "[last after before]" {
+		t.Errorf("List = %v, in the order of creation", got)
 	}
 }
 
@@ -169,6 +170,16 @@ func closedStoreRefuses(t *trial, s checkpoint.Store) {
 	closed(t, s)
 	errs := every(t.Context(), s, "run")
 	_, errs["Append under the lease"] = s.Append(t.Context(), l, head, []checkpoint.Entry{done(1)})
+	if a, ok := s.(checkpoint.Archiver); ok {
+		envelopes, _ := archived(t)
+		_, errs["Restore"] = a.Restore(t.Context(), l, archive(lent(envelopes)))
+		for _, err := range a.Envelopes(t.Context(), "run") {
+			errs["Envelopes"] = err
+		}
+	}
+	if err := s.Fork(t.Context(), forkOf(small(1), "fork")); !errors.Is(err, checkpoint.ErrUnsupported) {
+		errs["Fork"] = err
+	}
 	_, errs["List"] = s.List(t.Context(), checkpoint.Filter{})
 	errs["PutGraph"] = s.PutGraph(t.Context(), "digest", []byte("{}"))
 	_, errs["Graph"] = s.Graph(t.Context(), "digest")

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -34,6 +35,9 @@ func fullChangesNothing(t *trial, s checkpoint.Store) {
 	_, err := s.Append(t.Context(), l, head, []checkpoint.Entry{done(1)})
 	wantErr(t, err, checkpoint.ErrFull, "Append without room")
 	wantErr(t, s.Post(t.Context(), "run", checkpoint.Post{ID: "other"}), checkpoint.ErrFull, "Post without room")
+	if err = s.Fork(t.Context(), forkOf(small(1), "fork")); !errors.Is(err, checkpoint.ErrUnsupported) {
+		wantErr(t, err, checkpoint.ErrFull, "Fork without room")
+	}
 	if info := stat(t, s, "run"); info.Head != head || len(read(t, s, "run", 1, 0)) != 1 {
 		t.Errorf("without room the run is %+v", info)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -125,9 +124,8 @@ func appendNeedsTheHead(t *trial, s checkpoint.Store) {
 func appendNeedsTheLease(t *trial, s checkpoint.Store) {
 	old, head := begun(t, s, "run")
 	release(t, s, old)
-	if _, err := s.Append(t.Context(), old, head, []checkpoint.Entry{done(1)}); err == nil {
-		t.Error("Append under a lease that was given back = nil")
-	}
+	_, err := s.Append(t.Context(), old, head, []checkpoint.Entry{done(1)})
+	wantErr(t, err, checkpoint.ErrFenced, "Append under a lease that was given back")
 	l := owned(t, s, "run")
 	other, higher, elsewhere := l, l, l
 	other.Owner = "another"
@@ -146,10 +144,11 @@ func appendNeedsTheLease(t *trial, s checkpoint.Store) {
 	if got := stat(t, s, "run").Head; got != head {
 		t.Errorf("the head is %d, want %d", got.Seq, head.Seq)
 	}
-	if _, err := s.Renew(t.Context(), l); err != nil {
-		t.Errorf("Renew of the lease = %v", err)
+	renewed, err := s.Renew(t.Context(), l)
+	if err != nil || renewed.Run != l.Run || renewed.Epoch != l.Epoch || renewed.Owner != l.Owner || renewed.Until.Before(l.Until) {
+		t.Fatalf("Renew of the lease = %+v, %v, want %+v, that ends no sooner", renewed, err, l)
 	}
-	add(t, s, l, head, done(1))
+	add(t, s, renewed, head, done(1))
 }
 
 // All entries of an append are kept or none. One that can't be kept is refused with all that
@@ -186,7 +185,7 @@ func appendIsAllOrNothing(t *trial, s checkpoint.Store) {
 func appendOfManyMegabytes(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	big := done(1)
-	big.Delta = encode(strings.Repeat("pawl", t.size(10<<20)/4))
+	big.Delta = t.quoted(10 * mebibyte)
 	head = add(t, s, l, head, big, done(2))
 	add(t, s, l, head, done(3))
 	got := read(t, s, "run", 1, 0)
@@ -246,7 +245,7 @@ func oneOfManyLargeWritersWins(t *trial, s checkpoint.Store) {
 		var all sync.WaitGroup
 		for w := range writers {
 			entries[w] = done(w)
-			entries[w].Delta = encode(strings.Repeat(fmt.Sprint(w), t.size(2<<20)))
+			entries[w].Delta = encode(fmt.Sprint(w, t.noise(mebibyte)))
 			all.Go(func() {
 				heads[w], errs[w] = s.Append(t.Context(), l, head, entries[w:w+1])
 			})

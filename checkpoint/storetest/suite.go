@@ -82,6 +82,7 @@ var groups = []group{
 		{"StatTellsTheGraphOfNow", statTellsTheGraphOfNow},
 		{"PostWakesWatchers", postWakesWatchers},
 		{"AppendWakesFollowers", appendWakesFollowers},
+		{"GrowthWakesFollowers", growthWakesFollowers},
 		{"FollowersMissNoAppend", followersMissNoAppend},
 		{"EndOfALogWakesFollowers", endOfALogWakesFollowers},
 		{"SnapshotIsTheNewestUpTo", snapshotIsTheNewestUpTo},

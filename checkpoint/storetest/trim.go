@@ -84,8 +84,12 @@ func trimDropsThePast(t *trial, s checkpoint.Store) {
 				t.Errorf("Read from %d of %q = %d entries, want %d", from, run, len(got), n)
 			}
 		}
-		if snap, err := s.Snapshot(t.Context(), run, 0); err == nil && snap.Head.Seq < first {
-			t.Errorf("%q has a snapshot of entry %d", run, snap.Head.Seq)
+		snap, err := s.Snapshot(t.Context(), run, 0) // there is one of the last entry
+		if first <= 20 && (err != nil || snap.Head != before.Head) || first > 20 && !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("the newest snapshot of %q is of entry %d, %v", run, snap.Head.Seq, err)
+		}
+		if snap, err := s.Snapshot(t.Context(), run, first-1); !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("%q has a snapshot of entry %d, %v", run, snap.Head.Seq, err)
 		}
 		l := owned(t, s, run)
 		head = add(t, s, l, head, done(1))

@@ -1,0 +1,24 @@
+package storetest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"math/rand/v2"
+	"sync"
+)
+
+// A mebibyte of noise is more than a store keeps in one piece, whether it compresses or not.
+const mebibyte = 1 << 20
+
+// noise returns text that hardly compresses, of so many bytes, at most mostLarge, scaled to what the
+// store is said to hold. It needs no escapes in JSON, and is always the same.
+func (t *trial) noise(n int) string { return allNoise()[:t.size(n)] }
+
+// quoted is noise as JSON.
+func (t *trial) quoted(n int) json.RawMessage { return json.RawMessage(`"` + t.noise(n) + `"`) }
+
+var allNoise = sync.OnceValue(func() string {
+	random := make([]byte, mostLarge/4*3)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random) // never fails
+	return base64.StdEncoding.EncodeToString(random)
+})

@@ -1,0 +1,84 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// noSnapshot has none where the newest is damaged.
+type noSnapshot struct{ sound }
+
+func (s noSnapshot) Snapshot(ctx context.Context, run string, upTo uint64) (checkpoint.Snapshot, error) {
+	snap, err := s.Faulty.Snapshot(ctx, run, upTo)
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		return checkpoint.Snapshot{}, checkpoint.ErrNotFound
+	}
+	return snap, err
+}
+
+// anySnapshot returns what it finds, damaged or not.
+type anySnapshot struct{ sound }
+
+func (s anySnapshot) Snapshot(ctx context.Context, run string, upTo uint64) (checkpoint.Snapshot, error) {
+	snap, err := s.Faulty.Snapshot(ctx, run, upTo)
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		return checkpoint.Snapshot{Data: []byte("state 3 of flippee")}, nil
+	}
+	return snap, err
+}
+
+// dropsDamaged leaves out messages that it can't read.
+type dropsDamaged struct{ sound }
+
+func (s dropsDamaged) Posts(ctx context.Context, run string) ([]checkpoint.Post, error) {
+	all, err := s.Faulty.Posts(ctx, run)
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		return nil, nil
+	}
+	return all, err
+}
+
+// noBaseThere has none where it is damaged.
+type noBaseThere struct{ sound }
+
+func (s noBaseThere) Base(ctx context.Context, run, digest string) ([]byte, error) {
+	base, err := s.Faulty.Base(ctx, run, digest)
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		return nil, checkpoint.ErrNotFound
+	}
+	return base, err
+}
+
+// startsOver takes a run of which it knows nothing any more for one that never was.
+type startsOver struct{ sound }
+
+func (s startsOver) Stat(ctx context.Context, run string) (checkpoint.Info, error) {
+	info, err := s.Faulty.Stat(ctx, run)
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		return checkpoint.Info{}, checkpoint.ErrNotFound
+	}
+	return info, err
+}
+
+// beginsAnew lets whoever asks begin such a run again.
+type beginsAnew struct{ sound }
+
+func (s beginsAnew) Acquire(ctx context.Context, run, owner string) (checkpoint.Lease, error) {
+	l, err := s.Faulty.Acquire(ctx, run, owner)
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		return checkpoint.Lease{Run: run, Epoch: 1, Owner: owner}, nil
+	}
+	return l, err
+}
+
+func (s beginsAnew) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	head, err := s.Faulty.Append(ctx, l, after, entries)
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		return checkpoint.Head{Seq: after.Seq + uint64(len(entries))}, nil
+	}
+	return head, err
+}

@@ -59,9 +59,14 @@ func TestFaultyReadsFail(t *testing.T) {
 		t.Errorf("FailRead was asked of %v", asked)
 	}
 	l.want(1) // writes are asked for by Fail
+	fail := s.FailRead
 	s.FailRead = nil
 	if info := mustStat(t, s); info.Owner != "owner" || info.Epoch != 1 || info.Head.Seq != 2 {
 		t.Errorf("calls that failed left %+v", info)
+	}
+	s.FailRead = fail
+	if _, err := s.Crash(0).Stat(t.Context(), "run"); err != broken {
+		t.Errorf("Stat after a crash = %v, want that of the same disk", err)
 	}
 }
 

@@ -116,7 +116,8 @@ func TestFaultyCrashesInEveryWay(t *testing.T) {
 	s := &memory.Faulty{Unsynced: true}
 	l := begin(t, s)
 	l.want(5)
-	for lose := range 6 {
+	all := make(map[int]*memory.Faulty)
+	for lose := 5; lose >= 0; lose-- {
 		next := s.Crash(lose)
 		if lose == 5 {
 			if _, err := next.Stat(t.Context(), "run"); !errors.Is(err, checkpoint.ErrNotFound) {
@@ -133,8 +134,88 @@ func TestFaultyCrashesInEveryWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		again.lease = lease
-		again.want(2) // and what it does then, no other sees
+		again.want(2)
+		all[lose] = next
 	}
+	for lose, next := range all { // what one does then, no other sees
+		if n, err := entries(t, next); n != 5-lose+2 || err != nil {
+			t.Errorf("%d lost, and two appended: %d entries, %v", lose, n, err)
+		}
+	}
+}
+
+// Whatever is written is lost in the order of writing, the last first: a crash finds what there was
+// before the first of the writes that it lost.
+func TestFaultyLosesWhatIsBesideTheLog(t *testing.T) {
+	s := &memory.Faulty{Unsynced: true}
+	l := begin(t, s)
+	fork := func(run string) error {
+		base := []byte("{}")
+		opening := fmt.Appendf(nil, `{"origin":{"run":"parent","seq":1,"base":%q}}`, checkpoint.BaseDigest(base))
+		return s.Fork(t.Context(), checkpoint.Fork{Base: base, Runs: []checkpoint.ForkedRun{
+			{Run: run, Entries: []checkpoint.Entry{{Kind: checkpoint.Opened, Data: opening}}},
+		}})
+	}
+	put := 0
+	snapshot := func() error {
+		put++
+		return s.PutSnapshot(t.Context(), l.lease, checkpoint.Snapshot{Head: l.head, Data: fmt.Append(nil, put)})
+	}
+	post := func(id string) error { return s.Post(t.Context(), "run", checkpoint.Post{ID: id}) }
+	var stood []string // before each write
+	for _, write := range []func() error{
+		l.add, func() error { return post("a") }, func() error { return post("b") }, snapshot, l.add, snapshot, snapshot, l.add, snapshot,
+		func() error { return fork("first") }, func() error { return fork("second") },
+		func() error { return s.PutGraph(t.Context(), "digest", []byte("{}")) },
+		func() error { return s.Delete(t.Context(), "second") }, func() error { return s.Delete(t.Context(), "first") },
+	} {
+		stood = append(stood, tell(t, s))
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for lose := 1; lose <= len(stood); lose++ {
+		next := s.Crash(lose)
+		if got, want := tell(t, next), stood[len(stood)-lose]; got != want {
+			t.Errorf("%d writes are lost:\n%s\nwant\n%s", lose, got, want)
+		}
+		for _, run := range []string{"first", "second"} {
+			if err := next.Delete(t.Context(), run); err != nil && !errors.Is(err, checkpoint.ErrNotFound) {
+				t.Error(err)
+			}
+		}
+		if n := next.Bases(); n != 0 {
+			t.Errorf("%d writes are lost, and %d bases outlive the forks", lose, n)
+		}
+	}
+}
+
+// tell says what a store has.
+func tell(t *testing.T, s *memory.Faulty) string {
+	t.Helper()
+	page, err := s.List(t.Context(), checkpoint.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprint(s.Bases(), " bases")
+	for _, info := range page {
+		posts, err := s.Posts(t.Context(), info.Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += fmt.Sprintf("\n%s at %d:", info.Run, info.Head.Seq)
+		for _, p := range posts {
+			text += " " + p.ID
+		}
+		snap, err := s.Snapshot(t.Context(), info.Run, 0)
+		text += fmt.Sprintf(" snapshot %s of %d, %v", snap.Data, snap.Head.Seq, err)
+		for _, digest := range info.Bases() {
+			_, err := s.Base(t.Context(), info.Run, digest)
+			text += fmt.Sprint(" base ", err)
+		}
+	}
+	_, err = s.Graph(t.Context(), "digest")
+	return text + fmt.Sprint("\ngraph ", err == nil)
 }
 
 func mustStat(t *testing.T, s *memory.Faulty) checkpoint.Info {
@@ -286,6 +367,38 @@ func TestFaultyDamage(t *testing.T) {
 		if _, err := s.Sealed("no run", 1); !errors.Is(err, checkpoint.ErrNotFound) {
 			t.Errorf("Sealed of no run = %v", err)
 		}
+	}
+}
+
+// What a crash goes back to is not damaged.
+func TestFaultyDamageIsNotOlderThanItself(t *testing.T) {
+	s := &memory.Faulty{Unsynced: true}
+	l := begin(t, s)
+	l.want(4)
+	if err := s.Damage("run", 2, []byte("something else")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := entries(t, s.Crash(0)); !errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Errorf("nothing is lost: %d entries, %v, want ErrCorrupt", n, err)
+	}
+	if n, err := entries(t, s.Crash(1)); n != 3 || err != nil {
+		t.Errorf("the last write is lost: %d entries, %v, want 3", n, err)
+	}
+}
+
+// An epoch under which nothing was appended is forgotten in a crash.
+func TestFaultyForgetsEpochs(t *testing.T) {
+	s := new(memory.Faulty)
+	l := begin(t, s)
+	l.want(1)
+	for range 3 {
+		if err := s.Release(t.Context(), l.lease); err != nil {
+			t.Fatal(err)
+		}
+		l.lease = begin(t, s).lease
+	}
+	if live, dead := mustStat(t, s).Epoch, mustStat(t, s.Crash(0)).Epoch; live != 4 || dead != 1 {
+		t.Errorf("the epoch is %d, and %d after a crash, want 4 and 1", live, dead)
 	}
 }
 

@@ -31,7 +31,7 @@ func claim(dir string) (_ *os.File, id string, err error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, "", refuseDir(dir + " is a file: name a directory")
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(dir); err != nil {
 		return nil, "", fmt.Errorf("checkpoint: making the store's directory: %w", err)
 	}
 	if _, err := readName(dir); err != nil {
@@ -50,8 +50,32 @@ func claim(dir string) (_ *os.File, id string, err error) {
 	if id, err = readName(dir); err != nil || id != "" {
 		return lock, id, err
 	}
+	// Whoever made dir may have been killed before its name was durable. If somebody else made it, as
+	// the place where a device is mounted, it may be that nothing above it can be synced.
+	_ = syncDir(filepath.Dir(filepath.Clean(dir)))
 	id = newID()
 	return lock, id, writeName(dir, name{Format: formatV1, Store: id})
+}
+
+// makeDir makes dir and the directories above it where they are missing, and their names durable: a store that
+// is synced is of no use in a directory that a power cut takes away.
+func makeDir(dir string) error {
+	var above []string
+	for d := filepath.Clean(dir); d != filepath.Dir(d); d = filepath.Dir(d) {
+		if _, err := os.Stat(d); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		above = append(above, filepath.Dir(d))
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range above {
+		if err := syncDir(d); err != nil && !errors.Is(err, os.ErrPermission) { // one may make what one may not read
+			return err
+		}
+	}
+	return nil
 }
 
 // readName returns the id of the store in dir, or "" if dir is empty.

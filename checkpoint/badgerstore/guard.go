@@ -31,14 +31,11 @@ func guard(ctx context.Context, dir string, synced bool) (g guarded, err error) 
 	tables := make(map[uint64]string)
 	logs := false // of transactions that are not yet in a table
 	for _, f := range files {
-		path := filepath.Join(dir, f.Name())
+		path, err := g.takeBack(filepath.Join(dir, f.Name()))
+		if err != nil {
+			return g, err
+		}
 		switch filepath.Ext(path) {
-		case asideExt: // by a process that died
-			path = strings.TrimSuffix(path, asideExt)
-			if err := os.Rename(path+asideExt, path); err != nil {
-				return g, fmt.Errorf("checkpoint: putting a table back: %w", err)
-			}
-			fallthrough
 		case ".sst":
 			if id, ok := tableID(path); ok {
 				tables[id] = path
@@ -55,43 +52,6 @@ func guard(ctx context.Context, dir string, synced bool) (g guarded, err error) 
 		return g, err
 	}
 	return g, g.setAside()
-}
-
-// A guarded is what guard has found out.
-type guarded struct {
-	newest uint64   // version in a table
-	loose  []string // tables that the manifest does not name
-}
-
-// asideExt is what the names of loose tables end in while Badger opens the database.
-const asideExt = ".aside"
-
-// setAside hides the loose tables from Badger, which would remove them. If the database
-// proves whole without them dropLoose does that, if not putBack.
-func (g *guarded) setAside() error {
-	for _, path := range g.loose {
-		if err := os.Rename(path, path+asideExt); err != nil {
-			return fmt.Errorf("checkpoint: setting a table aside: %w", err)
-		}
-	}
-	return nil
-}
-
-func (g *guarded) dropLoose() error {
-	for _, path := range g.loose {
-		if err := os.Remove(path + asideExt); err != nil {
-			return fmt.Errorf("checkpoint: removing a table that a crash left: %w", err)
-		}
-	}
-	return nil
-}
-
-func (g *guarded) putBack() error {
-	var errs []error
-	for _, path := range g.loose {
-		errs = append(errs, os.Rename(path+asideExt, path))
-	}
-	return errors.Join(errs...)
 }
 
 // guardLog removes a file of no bytes, see openDatabase, and makes another one durable if
@@ -151,12 +111,14 @@ func (g *guarded) tables(
 		delete(tables, id)
 	}
 	for _, path := range tables {
-		version, err := checkTable(path)
+		g.loose = append(g.loose, looseTable{path: path})
+	}
+	for _, t := range g.loose {
+		version, err := checkTable(t.now())
 		if err == nil && version > g.newest && !logs {
 			return fmt.Errorf("%w: the manifest does not name the newest table, %s",
-				checkpoint.ErrCorrupt, path)
+				checkpoint.ErrCorrupt, t.now())
 		}
-		g.loose = append(g.loose, path)
 	}
 	return nil
 }

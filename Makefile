@@ -15,7 +15,7 @@ crash: # programs and stores are killed 200 times each, not 25 and 10 times
 KILLS ?= 1000
 CUTS ?= 200
 EACH ?= 1
-faults: # the store of Badger under kills, power cuts, a full disk, syncs that fail: much more than the ordinary test
+faults: # the store of Badger under kills, power cuts, a full disk, syncs that fail, an end before every system call: much more than the ordinary test
 	PAWL_KILLS=$(KILLS) PAWL_CUTS=$(CUTS) PAWL_EACH=$(EACH) go test -count=1 -timeout 600m -v ./internal/victim
 
 FLIPS ?= 1000

@@ -40,6 +40,10 @@ var graphs = map[string]struct {
 		func(v *victim, b *dag.Builder[Work]) { v.row(b, write, numbered("step", 8)...) },
 		func(p *plain) { p.row(p.write, numbered("step", 8)...) },
 	},
+	"leaf50": { // nodes in a row, of which each puts its page in the place of the one before
+		func(v *victim, b *dag.Builder[Work]) { v.row(b, turnOver, numbered("step", 50)...) },
+		func(p *plain) { p.row(p.turnOver, numbered("step", 50)...) },
+	},
 	"diamond": { // two nodes side by side
 		func(v *victim, b *dag.Builder[Work]) {
 			top := v.step(b, "top", advance)
@@ -169,6 +173,11 @@ func write(ctx context.Context, w *Work, path string) error {
 	return advance(ctx, w, path)
 }
 
+func turnOver(ctx context.Context, w *Work, path string) error {
+	w.Pages.Replace([]string{leaf(w.Seed.Get(), path)})
+	return advance(ctx, w, path)
+}
+
 func slowly(ctx context.Context, w *Work, path string) error {
 	select {
 	case <-ctx.Done():
@@ -203,9 +212,14 @@ func mark(seed int64, path string) string { return sum(fmt.Sprintf("%d %s", seed
 func link(chain, path string) string { return sum(chain + " " + path) }
 
 // page is a text of 1 MiB that does not compress well: 16384 hex SHA-256 of "seed path n", n from 0.
-func page(seed int64, path string) string {
+func page(seed int64, path string) string { return text(seed, path, 1<<14) }
+
+// leaf is the first eighth of a page.
+func leaf(seed int64, path string) string { return text(seed, path, 1<<11) }
+
+func text(seed int64, path string, sums int) string {
 	var b strings.Builder
-	for n := range 1 << 14 {
+	for n := range sums {
 		b.WriteString(sum(fmt.Sprintf("%d %s %d", seed, path, n)))
 	}
 	return b.String()

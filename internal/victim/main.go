@@ -32,7 +32,7 @@
 //
 // Seed is the flag, Steps counts visits. Every visit adds its mark to Trail: the first 16 digits of
 // the hex SHA-256 of "seed path". Those that have nobody beside them set Chain, which is "" before
-// the first of them, to the hex SHA-256 of "chain path". What goes into Pages is said at page.
+// the first of them, to the hex SHA-256 of "chain path". What goes into Pages is said at page and leaf.
 package main
 
 import (

@@ -44,3 +44,8 @@ func (p *plain) write(path string) {
 	p.Pages = append(p.Pages, page(p.Seed, path))
 	p.advance(path)
 }
+
+func (p *plain) turnOver(path string) {
+	p.Pages = []string{leaf(p.Seed, path)}
+	p.advance(path)
+}

@@ -46,6 +46,18 @@ var (
 	ErrCursor = errors.New("checkpoint: bad cursor")
 )
 
+// A CipherError says that a [Cipher] did what it may not, as to panic. The call that needed it has
+// changed nothing.
+type CipherError struct {
+	Call   string // Key, Seal or Open
+	Reason string
+	Stack  []byte // of a panic
+}
+
+func (e *CipherError) Error() string {
+	return fmt.Sprintf("checkpoint: %s of the Cipher %s", e.Call, e.Reason)
+}
+
 // A BusyError says who holds the lease. errors.Is finds [ErrBusy].
 type BusyError struct {
 	Run, Owner string

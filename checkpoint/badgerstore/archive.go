@@ -134,7 +134,11 @@ func (x *restoration) appends(ctx context.Context, envelopes iter.Seq2[[]byte, e
 func (x *restoration) messages(ctx context.Context, posts []checkpoint.Post) error {
 	for _, p := range posts {
 		key := append(runKey(postKey, x.num), p.ID...)
-		if err := x.parts.blob(ctx, place{run: x.lease.Run, key: key}, encodePost(p)); err != nil {
+		data, err := encodePost(x.lease.Run, p)
+		if err != nil {
+			return err
+		}
+		if err := x.parts.blob(ctx, place{run: x.lease.Run, key: key}, data); err != nil {
 			return err
 		}
 	}

@@ -145,7 +145,7 @@ func grow(data []byte, n, size int) []byte {
 // wholeAppend returns the envelope that the value of an append of that run holds, or is.
 func (v *view) wholeAppend(run string, key, value []byte) ([]byte, error) {
 	if len(value) < 4 || string(value[:4]) != frameMagic {
-		if v.s.options.Cipher == nil {
+		if v.s.cipher == nil {
 			return value, nil
 		}
 		if _, err := checkpoint.Unseal(value); err != nil {

@@ -14,7 +14,7 @@ import (
 
 // The files of a store beside its database.
 const (
-	lockFile = "LOCK"      // locked by the process that has the store open; holds its number and host
+	lockFile = "LOCK"      // locked by the process that has the store open; see sayState
 	nameFile = "pawl.json" // a name, by which a directory is known to be a store
 )
 
@@ -173,11 +173,12 @@ func lockDir(dir string) (*os.File, error) {
 	if err == nil && !ok {
 		var owner [300]byte
 		n, _ := f.ReadAt(owner[:], 0)
-		err = locked(dir, strings.TrimSpace(string(owner[:n])))
+		process, state, _ := strings.Cut(string(owner[:n]), "\n")
+		err = locked(dir, process, lockState(strings.TrimSpace(state)))
 	}
 	if err == nil {
 		_ = f.Truncate(0)
-		_, err = f.WriteAt([]byte(thisProcess()+"\n"), 0)
+		err = sayState(f, opening)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -187,6 +188,22 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("checkpoint: locking the store: %w", err)
 	}
 	return f, nil
+}
+
+// A lockState says what the process that has a lock is doing. All are of one length, so that one is
+// written over another at once.
+type lockState string
+
+const (
+	opening lockState = "opening"
+	isOpen  lockState = "is open"
+	closing lockState = "closing"
+)
+
+// sayState writes into a lock file which process has it, and what that is doing.
+func sayState(lock *os.File, state lockState) error {
+	_, err := lock.WriteAt([]byte(thisProcess()+"\n"+string(state)+"\n"), 0)
+	return err
 }
 
 // unlockDir ends what lockDir began.
@@ -201,11 +218,24 @@ func thisProcess() string {
 	return fmt.Sprintf("%d on %s", os.Getpid(), host)
 }
 
-// locked is the error of a directory that is open in the process of this name.
-func locked(dir, process string) error {
-	if process == thisProcess() {
-		return fmt.Errorf("%w by this process (%s), which has %s open in another Store: share that one, or close it",
-			checkpoint.ErrLocked, process, dir)
+// locked is the error of a directory that a process of this name has locked, "" if that is not known.
+func locked(dir, process string, state lockState) error {
+	who, way := "another process", "end that one, or use another directory"
+	here := process == thisProcess()
+	if here {
+		who, way = "this process", "wait until that is over, or use another directory"
 	}
-	return fmt.Errorf("%w by another process: %s is open in process %s: end that one, or use another directory", checkpoint.ErrLocked, dir, process)
+	if process != "" {
+		who += " (" + process + ")"
+	}
+	what := dir + " is open"
+	switch {
+	case state == opening:
+		what = "an Open of " + dir + " has not ended, perhaps one that was given up since the disk does not answer"
+	case state == closing:
+		what = "a Store in " + dir + " is closing, perhaps on a disk that does not answer"
+	case here:
+		what, way = what+" in another Store", "share that one, or close it"
+	}
+	return fmt.Errorf("%w by %s: %s: %s", checkpoint.ErrLocked, who, what, way)
 }

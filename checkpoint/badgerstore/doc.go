@@ -49,6 +49,8 @@
 // To change the key, give a new one to write with and the old one to read with. The old one is
 // needed as long as there is anything that was sealed with it, forks' bases included; what it is
 // missing for is ErrKey, which names it. [Store.Verify] with the new key alone tells whether there is.
+// To be rid of a key that others may know, and keep the runs, export them and import them into a new
+// store that has the new key alone, and remove the old directory.
 //
 // # Compression
 //
@@ -57,8 +59,9 @@
 //
 // # Limits
 //
-// An append may have [MaxAppend] bytes, a snapshot [MaxSnapshot]; what is larger is refused
-// with ErrTooLarge and changes nothing. A write that would leave less room on the device
-// than Options.FreeSpace is refused with ErrFull, because Badger does not survive a device
-// that is full: it writes through memory maps. The same holds of Close, which then returns ErrFull.
+// An append may have [MaxAppend] bytes, a message half of that, since an append drains it, and a
+// snapshot [MaxSnapshot]; what is larger is refused with ErrTooLarge and changes nothing. A write
+// that would leave less room on the device than Options.FreeSpace is refused with ErrFull, because
+// Badger does not survive a device that is full: it writes through memory maps. The same holds of
+// Close, which then returns ErrFull.
 package badgerstore

@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"context"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"testing"
@@ -80,7 +81,7 @@ func Reframe(t *testing.T, from, to, value []byte, edit func(payload []byte)) []
 
 // Packing returns what packs an append as a store with these options does.
 func Packing(o Options) func(data []byte) error {
-	s := &Store{options: o, id: newID()}
+	s := &Store{cipher: carefully(o.Cipher), id: newID()}
 	at := place{run: "run", key: LogKey(1, 1)}
 	return func(data []byte) error {
 		_, err := s.pack(at, data)
@@ -124,7 +125,7 @@ func (s *Store) Put(ctx context.Context, key, value []byte) error {
 	q := newRequest()
 	if value == nil {
 		q.delete(key)
-		key = []byte("x") // every transaction sets a key
+		key, value = nextKey, frame(nextKey, binary.BigEndian.AppendUint64(nil, s.lastRun+1)) // every transaction sets one
 	}
 	q.set(key, value)
 	return s.submit(ctx, q)

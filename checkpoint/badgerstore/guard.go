@@ -72,6 +72,28 @@ func guardLog(path string, synced bool) (used bool, err error) {
 	return used, nil
 }
 
+// makeDiscard makes a file of Badger's, of statistics that it has no use for here, as Badger does: but if
+// Badger can't open that file, as on a device that has no room for another one, it ends the process.
+func makeDiscard(dir string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("checkpoint: making the database: %w", err)
+		}
+	}()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "DISCARD"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() == 0 {
+		err = f.Truncate(1 << 20)
+	}
+	return errors.Join(err, f.Close())
+}
+
 func syncFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -104,6 +126,9 @@ func (g *guarded) tables(
 			return fmt.Errorf("%w: table %d is missing", checkpoint.ErrCorrupt, id)
 		}
 		version, err := checkTable(path)
+		if err != nil && ofSystem(err) != 0 {
+			return fmt.Errorf("checkpoint: reading a table: %w", err)
+		}
 		if err != nil {
 			return fmt.Errorf("%w: table %s: %w", checkpoint.ErrCorrupt, path, err)
 		}
@@ -115,6 +140,9 @@ func (g *guarded) tables(
 	}
 	for _, t := range g.loose {
 		version, err := checkTable(t.now())
+		if err != nil && ofSystem(err) != 0 {
+			return fmt.Errorf("checkpoint: reading a table: %w", err)
+		}
 		if err == nil && version > g.newest && !logs {
 			return fmt.Errorf("%w: the manifest does not name the newest table, %s",
 				checkpoint.ErrCorrupt, t.now())
@@ -138,6 +166,9 @@ func readManifest(dir string, expected bool) (map[uint64]badger.TableManifest, e
 	}
 	defer func() { _ = f.Close() }()
 	manifest, _, err := badger.ReplayManifestFile(f, 0, badger.DefaultOptions(dir))
+	if err != nil && ofSystem(err) != 0 {
+		return nil, fmt.Errorf("checkpoint: reading the manifest: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: the manifest of %s: %w", checkpoint.ErrCorrupt, dir, err)
 	}

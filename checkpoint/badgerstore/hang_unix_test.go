@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -45,8 +46,8 @@ func TestOpenOfAFileThatDoesNotAnswer(t *testing.T) {
 	if _, err := badgerstore.Open(ctx, dir, small); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Open = %v, want the end of its context", err)
 	}
-	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrLocked) {
-		t.Errorf("Open meanwhile = %v, want ErrLocked", err)
+	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrLocked) || !strings.Contains(err.Error(), "has not ended") {
+		t.Errorf("Open meanwhile = %v, want ErrLocked, by an Open that has not ended", err)
 	}
 	pipe, err := os.OpenFile(manifest, os.O_WRONLY, 0) // now it answers
 	if err != nil {
@@ -61,6 +62,12 @@ func TestOpenOfAFileThatDoesNotAnswer(t *testing.T) {
 	if err := pipe.Close(); err != nil {
 		t.Fatal(err)
 	}
+	openSoon(t, dir)
+}
+
+// openSoon opens a store that somebody else has open for a moment still, and closes it.
+func openSoon(t *testing.T, dir string) {
+	t.Helper()
 	for {
 		s, err := badgerstore.Open(t.Context(), dir, small)
 		if errors.Is(err, checkpoint.ErrLocked) {
@@ -75,4 +82,37 @@ func TestOpenOfAFileThatDoesNotAnswer(t *testing.T) {
 		}
 		return
 	}
+}
+
+// So it is of a store that is being made: Open ends with its context, whatever cause that gives, and says that
+// the disk does not answer; when it does the store is there.
+func TestFirstOpenOnADiskThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pawl.json.new")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ours := errors.New("a cause of ours")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, ours)
+	defer cancel()
+	_, err := badgerstore.Open(ctx, dir, small)
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ours) || !strings.Contains(err.Error(), "the disk does not answer") {
+		t.Errorf("Open = %v, want the end of its context, and why", err)
+	}
+	for range 2 {
+		_, err := badgerstore.Open(t.Context(), dir, small)
+		if !errors.Is(err, checkpoint.ErrLocked) || !strings.Contains(err.Error(), "has not ended") {
+			t.Errorf("Open meanwhile = %v, want ErrLocked, by an Open that has not ended", err)
+		}
+	}
+	reader, err := os.Open(pipe) // now it answers: a pipe can't be synced, so that Open fails
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Close() }()
+	if err := os.Remove(pipe); err != nil {
+		t.Fatal(err)
+	}
+	openSoon(t, dir)
 }

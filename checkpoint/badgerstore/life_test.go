@@ -157,8 +157,9 @@ func TestCloseBesideADiskThatDoesNotAnswer(t *testing.T) {
 	if err := s.Close(); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "a write to the disk") {
 		t.Errorf("Close = %v, want what it waits for", err)
 	}
-	if _, err := badgerstore.Open(t.Context(), dir, o); !errors.Is(err, checkpoint.ErrLocked) {
-		t.Errorf("Open meanwhile = %v, want ErrLocked", err)
+	_, err = badgerstore.Open(t.Context(), dir, o)
+	if !errors.Is(err, checkpoint.ErrLocked) || !strings.Contains(err.Error(), "is closing") {
+		t.Errorf("Open meanwhile = %v, want ErrLocked, by a store that is closing", err)
 	}
 	close(free)
 	for {

@@ -110,6 +110,13 @@ func TestTooLarge(t *testing.T) {
 			t.Errorf("Append of %s = %v, want ErrTooLarge", name, err)
 		}
 	}
+	post := checkpoint.Post{ID: "post", Kind: "answer", Data: fmt.Appendf(nil, "%q", text[:badgerstore.MaxAppend/2])}
+	if err := s.Post(t.Context(), l.Run, post); !errors.Is(err, checkpoint.ErrTooLarge) {
+		t.Errorf("Post of more than half an append = %v, want ErrTooLarge", err)
+	}
+	if posts, err := s.Posts(t.Context(), l.Run); err != nil || len(posts) > 0 {
+		t.Errorf("Posts = %d of them, %v", len(posts), err)
+	}
 	many := make([]checkpoint.Entry, 20_000)
 	for i := range many {
 		many[i] = checkpoint.Entry{Kind: checkpoint.Answered, Post: fmt.Sprint(i)}

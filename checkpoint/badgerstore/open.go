@@ -3,11 +3,9 @@ package badgerstore
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -23,12 +21,14 @@ const databaseDir = "db"
 // another process has it open, ErrVersion if a pawl of another format made it, ErrCorrupt if
 // something in it is damaged or missing, ErrFull if the device has too little room, ErrKey if
 // it is encrypted and Options.Cipher is not given or does not have its key, ErrPlaintext if it is
-// not encrypted and there is a Cipher. What holds
-// anything else is refused with a *checkpoint.ArgumentError and left as it is: a file, a
-// directory of other files, a database of Badger that no store has made.
+// not encrypted and there is a Cipher. If a call of the system fails, as a sync does with
+// syscall.EIO, errors.Is finds its error. What holds anything else is refused with a
+// *checkpoint.ArgumentError and left as it is: a file, a directory of other files, a database of
+// Badger that no store has made.
 //
-// If ctx ends Open returns its error, at the latest a second later. What then still opens, since a disk
-// does not answer, is closed in the background, and the directory is locked until it is.
+// If ctx ends Open returns its error, at the latest a second later. What then still opens, since a
+// disk does not answer, is closed in the background, and the directory is locked until it is: another
+// Open is ErrLocked and says so.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	return open(ctx, dir, o, true)
 }
@@ -73,12 +73,16 @@ func open(ctx context.Context, dir string, o Options, synced bool) (*Store, erro
 	for ended := ctx.Done(); ; {
 		select {
 		case r := <-done:
-			return r.s, r.err
+			return r.s, typed(r.err)
 		case <-ended:
 			ended, late = nil, time.After(abandonAfter)
 		case <-late:
 			close(abandoned)
-			return nil, fmt.Errorf("checkpoint: opening the store: the disk does not answer: %w", context.Cause(ctx))
+			err := ctx.Err()
+			if cause := context.Cause(ctx); cause != err {
+				err = fmt.Errorf("%w: %w", err, cause)
+			}
+			return nil, fmt.Errorf("checkpoint: opening the store: the disk does not answer: %w", err)
 		}
 	}
 }
@@ -133,6 +137,9 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (_ *Store,
 	if err := s.sweepAll(ctx); err != nil {
 		return nil, err
 	}
+	if err := sayState(lock, isOpen); err != nil {
+		return nil, err
+	}
 	s.alarm = a
 	stop := s.poison
 	a.stop.Store(&stop)
@@ -159,6 +166,9 @@ func openDatabase(
 		if err != nil {
 			return nil, g, err
 		}
+		if err := makeDiscard(dir); err != nil {
+			return nil, g, err
+		}
 		db, err := tryBadger(o.forBadger(dir, synced).WithLogger(a))
 		switch {
 		case err == nil:
@@ -172,7 +182,7 @@ func openDatabase(
 		case strings.Contains(err.Error(), "Cannot acquire directory lock"):
 			return nil, g, fmt.Errorf("%w by another process: %s: end that one, or use another directory", checkpoint.ErrLocked, dir)
 		case try == 1: // guard puts back what it set aside
-		case ofSystem(err):
+		case ofSystem(err) != 0:
 			return nil, g, fmt.Errorf("checkpoint: opening the database: %w", err)
 		default:
 			return nil, g, fmt.Errorf("%w: opening the database: %w", checkpoint.ErrCorrupt, err)
@@ -188,20 +198,6 @@ func tryBadger(o badger.Options) (db *badger.DB, err error) {
 		}
 	}()
 	return badger.OpenManaged(o)
-}
-
-// ofSystem reports whether err is about this machine rather than what the files hold.
-// Badger keeps but the text of such errors.
-func ofSystem(err error) bool {
-	for _, errno := range []syscall.Errno{
-		syscall.EACCES, syscall.EPERM, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
-		syscall.ENOSPC, syscall.EIO, syscall.EROFS,
-	} {
-		if errors.Is(err, errno) || strings.Contains(err.Error(), errno.Error()) {
-			return true
-		}
-	}
-	return false
 }
 
 // create writes the first transaction of a store, synced whatever the store will be.

@@ -26,8 +26,8 @@ func TestLocked(t *testing.T) {
 	s := open(t, dir)
 	_, err := badgerstore.Open(t.Context(), dir, small)
 	if !errors.Is(err, checkpoint.ErrLocked) || !strings.Contains(err.Error(), dir) ||
-		!strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
-		t.Errorf("Open again = %v, want ErrLocked with the directory and the process", err)
+		!strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) || !strings.Contains(err.Error(), "open in another Store") {
+		t.Errorf("Open again = %v, want ErrLocked with the directory, the process and what has it", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestLocked(t *testing.T) {
 	bufio.NewScanner(out).Scan() // it has appended something
 	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrLocked) {
 		t.Errorf("Open beside another process = %v, want ErrLocked", err)
-	} else if host, _ := os.Hostname(); !strings.Contains(err.Error(), fmt.Sprintf("process %d on %s", cmd.Process.Pid, host)) {
+	} else if host, _ := os.Hostname(); !strings.Contains(err.Error(), fmt.Sprintf("another process (%d on %s)", cmd.Process.Pid, host)) {
 		t.Errorf("Open beside another process = %v, want its number and host", err)
 	}
 	_ = cmd.Process.Kill()

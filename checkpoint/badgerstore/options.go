@@ -53,6 +53,7 @@ type Options struct {
 
 	// CloseWithin is how long Close may take. Zero means 30 seconds.
 	CloseWithin time.Duration
+
 	// Cipher seals all that runs say. It is chosen when the store is made: one that is not
 	// encrypted is not opened with a Cipher, nor one that is without. See the package's part
 	// on secrets. Zero means that nothing is sealed.
@@ -82,9 +83,9 @@ func (o Options) check() error {
 				Reason: fmt.Sprintf("is negative: %d: zero means the default", n.value)}
 		}
 	}
-	if k, ok := o.Cipher.(*checkpoint.Keyring); ok && k == nil {
+	if k, ok := o.Cipher.(*checkpoint.Keyring); ok && (k == nil || k.Key() == "") {
 		return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option Cipher",
-			Reason: "is a nil *Keyring: make one with checkpoint.NewKeyring"}
+			Reason: "is a *Keyring without a key: make one with checkpoint.NewKeyring"}
 	}
 	return nil
 }

@@ -41,12 +41,9 @@ func (s *Store) pack(p place, data []byte) (parcel, error) {
 		return x, nil
 	}
 	x.how |= sealed
-	b, err := c.Seal(nil, x.data, s.sealedFor(p, x.how))
-	if err != nil {
-		return parcel{}, fmt.Errorf("checkpoint: sealing: %w", err)
-	}
+	b, err := c.seal(x.data, s.sealedFor(p, x.how))
 	x.data = b
-	return x, nil
+	return x, err
 }
 
 // unpack returns the data that was packed for that place.
@@ -61,7 +58,7 @@ func (s *Store) unpack(p place, packed []byte, how byte) (data []byte, err error
 		return nil, fmt.Errorf("%w, and the store is: somebody else has put it there: restore the store from a backup",
 			checkpoint.ErrPlaintext)
 	case c != nil:
-		if data, err = c.Open(nil, packed, s.sealedFor(p, how)); err != nil {
+		if data, err = c.open(packed, s.sealedFor(p, how)); err != nil {
 			return nil, err
 		}
 	}
@@ -73,16 +70,16 @@ func (s *Store) unpack(p place, packed []byte, how byte) (data []byte, err error
 
 // cipherOf is what seals the data of that place, nil if nothing does. Graphs are not sealed: they
 // are the program's, not its users', and are kept for ever, which no key should have to be.
-func (s *Store) cipherOf(p place) checkpoint.Cipher {
+func (s *Store) cipherOf(p place) *careful {
 	if p.key[0] == graphKey {
 		return nil
 	}
-	return s.options.Cipher
+	return s.cipher
 }
 
 // limitOf is how long the data of a key of that kind can be.
 func limitOf(kind byte) int {
-	if kind == logKey || kind == graphKey {
+	if kind == logKey || kind == graphKey || kind == postKey {
 		return MaxAppend
 	}
 	return MaxSnapshot

@@ -32,7 +32,11 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 	}
 	q := newRequest()
 	q.rule, q.run, q.num = alive, r, num
-	if err := s.putBlob(ctx, q, place{run: id, key: key}, encodePost(p)); err != nil {
+	data, err := encodePost(id, p)
+	if err != nil {
+		return err
+	}
+	if err := s.putBlob(ctx, q, place{run: id, key: key}, data); err != nil {
 		return err
 	}
 	return s.submit(ctx, q) // the committer tells those who watch
@@ -86,13 +90,21 @@ func (s *Store) Posts(ctx context.Context, id string) ([]checkpoint.Post, error)
 	return posts, nil
 }
 
-func encodePost(p checkpoint.Post) []byte {
+// postMost is the largest post: it has to fit into the append that drains it, beside others.
+const postMost = MaxAppend / 2
+
+// encodePost returns the data of a post of that run.
+func encodePost(run string, p checkpoint.Post) ([]byte, error) {
+	if n := len(p.Kind) + len(p.Data); n > postMost {
+		return nil, fmt.Errorf("%w: run %q: post %q has %d bytes, the limit is %d",
+			checkpoint.ErrTooLarge, run, p.ID, n, postMost)
+	}
 	var w writer
 	w.string(p.ID)
 	w.string(p.Kind)
 	w.uint(uint64(p.At.Unix()))
 	w.uint(uint64(p.At.Nanosecond()))
-	return append(w.b, p.Data...)
+	return append(w.b, p.Data...), nil
 }
 
 // post reads what encodePost wrote from a blob.

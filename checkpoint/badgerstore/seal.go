@@ -10,24 +10,28 @@ import (
 )
 
 // Whether a store is encrypted is decided when it is made: then it has a seal, a value that only
-// its cipher can open: the id of the key that it is sealed with, and a word that is sealed. It is sealed anew when the key to write with is another one, so that a cipher that opens
-// the store has the newest key at least.
+// its cipher can open: the id of the key that it is sealed with, and a word that is sealed. It is
+// sealed anew when the key to write with is another one, so that a cipher that opens the store has
+// the newest key at least.
 const sealWord = "pawl"
 
 func sealPlace() place { return place{key: sealKey} }
 
 // setSeal adds the seal to the transaction, if the store has a cipher.
 func (s *Store) setSeal(txn *badger.Txn) error {
-	c := s.options.Cipher
-	if c == nil {
+	if s.cipher == nil {
 		return nil
 	}
-	sealedWord, err := c.Seal(nil, []byte(sealWord), s.sealedFor(sealPlace(), sealed))
+	key, err := s.cipher.key()
 	if err != nil {
-		return fmt.Errorf("checkpoint: sealing: %w", err)
+		return err
+	}
+	sealedWord, err := s.cipher.seal([]byte(sealWord), s.sealedFor(sealPlace(), sealed))
+	if err != nil {
+		return err
 	}
 	var w writer
-	w.string(c.Key())
+	w.string(key)
 	return txn.Set(sealKey, frame(sealKey, w.b, sealedWord))
 }
 
@@ -54,7 +58,7 @@ func (v *view) seal() (key string, sealedWord []byte, err error) {
 // neither.
 func (v *view) checkSeal() error {
 	key, sealedWord, err := v.seal()
-	c := v.s.options.Cipher
+	c := v.s.cipher
 	switch {
 	case err != nil:
 		return err
@@ -67,7 +71,7 @@ func (v *view) checkSeal() error {
 		return fmt.Errorf("%w: the store is encrypted: give Options.Cipher a keyring that has key %q",
 			checkpoint.ErrKey, key)
 	}
-	word, err := c.Open(nil, sealedWord, v.s.sealedFor(sealPlace(), sealed))
+	word, err := c.open(sealedWord, v.s.sealedFor(sealPlace(), sealed))
 	if err == nil && string(word) != sealWord {
 		err = checkpoint.Damage("it says something else")
 	}
@@ -80,15 +84,20 @@ func (v *view) checkSeal() error {
 	return nil
 }
 
-// sealAgain makes the seal of an encrypted store anew, with the key that is written with now, if it has another.
+// sealAgain makes the seal of an encrypted store anew, with the key that is written with now, if it
+// has another.
 func (s *Store) sealAgain() error {
-	if s.options.Cipher == nil {
+	if s.cipher == nil {
 		return nil
+	}
+	now, err := s.cipher.key()
+	if err != nil {
+		return err
 	}
 	v := s.openingView()
 	key, _, err := v.seal()
 	v.close()
-	if err != nil || key == s.options.Cipher.Key() {
+	if err != nil || key == now {
 		return err
 	}
 	return s.commitAlone(s.setSeal)

@@ -375,6 +375,49 @@ func TestKeysAreRotated(t *testing.T) {
 	}
 }
 
+// To be rid of a key and keep the runs they are exported, and imported into a new store that has the
+// new key alone: they are there as they were, messages, bases and graphs included, the old key is not
+// needed any more, and they go on.
+func TestKeyIsRetired(t *testing.T) {
+	t.Parallel()
+	old := openWith(t, t.TempDir(), sealedBy(t, keyOf(t, "leaked", 1)))
+	confide(t, old, "run")
+	o := sealedBy(t, keyOf(t, "new", 2))
+	dir := t.TempDir()
+	s := openWith(t, dir, o)
+	runs, err := old.List(t.Context(), checkpoint.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[string]string)
+	for _, info := range runs {
+		var file, again bytes.Buffer
+		if err := checkpoint.Export(t.Context(), old, info.Run, &file); err != nil {
+			t.Fatal(err)
+		}
+		want[info.Run] = file.String()
+		if _, err := checkpoint.Import(t.Context(), s, &file, checkpoint.ImportOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkpoint.Export(t.Context(), s, info.Run, &again); err != nil || again.String() != want[info.Run] {
+			t.Errorf("%s is another run: %v", info.Run, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if path := holds(t, dir, "leaked"); path != "" {
+		t.Errorf("%s has something that is sealed with the old key", path)
+	}
+	s = openWith(t, dir, o)
+	if err := verifyAll(t, s); err != nil || len(want) < 4 {
+		t.Errorf("Verify of %d runs = %v", len(want), err)
+	}
+	if err := forkstoreGrow(t.Context(), s, "run", 2); err != nil {
+		t.Errorf("the run does not go on: %v", err)
+	}
+}
+
 // verifyAll returns the error that Verify of the store ends with, and fails the test for findings.
 func verifyAll(t *testing.T, s *badgerstore.Store) error {
 	t.Helper()
@@ -447,10 +490,12 @@ func TestPlaintextIsRefused(t *testing.T) {
 			t.Errorf("a plain value under %q: %v, want ErrPlaintext", key, err)
 		}
 	}
-	o.Cipher = (*checkpoint.Keyring)(nil)
-	var argument *checkpoint.ArgumentError
-	if _, err := badgerstore.Open(t.Context(), t.TempDir(), o); !errors.As(err, &argument) {
-		t.Errorf("Open with a nil keyring: %v, want an ArgumentError", err)
+	for _, none := range []*checkpoint.Keyring{nil, {}} {
+		o.Cipher = none
+		var argument *checkpoint.ArgumentError
+		if _, err := badgerstore.Open(t.Context(), t.TempDir(), o); !errors.As(err, &argument) {
+			t.Errorf("Open with %v: %v, want an ArgumentError", none, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -50,11 +51,27 @@ func TestSqueeze(t *testing.T) {
 			t.Errorf("%d bytes are not always squeezed to the same", n)
 		}
 	}
-	noise := make([]byte, 2*pieceSize)
-	random := rand.NewChaCha8([32]byte{})
-	_, _ = random.Read(noise)
-	if b, gains := squeeze(noise); gains {
-		t.Errorf("noise is squeezed to %d bytes", len(b))
+	for percent, want := range map[int]bool{0: false, 10: false, 15: true} { // an eighth is between
+		noise := make([]byte, 2*pieceSize)
+		random := rand.NewChaCha8([32]byte{})
+		_, _ = random.Read(noise[len(noise)*percent/100:])
+		if b, gains := squeeze(noise); gains != want {
+			t.Errorf("noise, with %d in a hundred zeros, is squeezed to %d bytes: gains = %v", percent, len(b), gains)
+		}
+	}
+}
+
+// What can't be of a value of its kind is not unpacked.
+func TestLimitsOfKinds(t *testing.T) {
+	s := new(Store)
+	for kind, most := range map[byte]uint32{logKey: MaxAppend, postKey: MaxAppend, graphKey: MaxAppend, snapshotKey: MaxSnapshot, baseKey: MaxSnapshot} {
+		for more, want := range map[uint32]string{0: "cut off", 1: fmt.Sprintf("the limit is %d", most)} {
+			says := binary.BigEndian.AppendUint32(nil, most+more)
+			_, err := s.unpack(place{key: []byte{kind}}, says, squeezed)
+			if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%c of %d bytes: %v, want %q", kind, most+more, err, want)
+			}
+		}
 	}
 }
 

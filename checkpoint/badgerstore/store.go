@@ -25,7 +25,8 @@ var (
 // A Store keeps runs in a directory. [Open] and [OpenUnsynced] make one.
 type Store struct {
 	options  Options
-	id       string // never changes
+	cipher   *careful // nil if the store is not encrypted
+	id       string   // never changes
 	db       *badger.DB
 	alarm    *alarm
 	lock     *os.File
@@ -76,6 +77,7 @@ type Store struct {
 func newStore(o Options, db *badger.DB, ts uint64) *Store {
 	return &Store{
 		options:  o,
+		cipher:   carefully(o.Cipher),
 		db:       db,
 		maxBytes: int(db.MaxBatchSize() * 9 / 10),
 		maxKeys:  int(db.MaxBatchCount() * 9 / 10),
@@ -114,7 +116,7 @@ func (s *Store) Close() error {
 		}
 		s.mu.Unlock()
 		if open {
-			s.closeErr = s.closeWithin(s.options.CloseWithin)
+			s.closeErr = typed(s.closeWithin(s.options.CloseWithin))
 		}
 	})
 	return s.closeErr
@@ -123,6 +125,7 @@ func (s *Store) Close() error {
 func (s *Store) closeWithin(limit time.Duration) error {
 	closed := make(chan error, 2)
 	go func() { // waited for, up to the limit, or until it is found that there is no room
+		_ = sayState(s.lock, closing) // it is for others to read, no part of closing
 		s.endCalls()
 		s.awaitRoom(closed)
 		closed <- s.close()

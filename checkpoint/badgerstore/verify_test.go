@@ -2,6 +2,7 @@ package badgerstore_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,7 +29,7 @@ func verified(t *testing.T, s *badgerstore.Store) (all []string) {
 // shelvedLibrary is a store with runs, forks of one of them, posts and large values, of which some
 // were deleted again.
 func shelvedLibrary(t *testing.T) *badgerstore.Store {
-	s := open(t, t.TempDir())
+	s := openUnsynced(t, t.TempDir())
 	stock(t, s, 1<<20)
 	if err := s.Fork(t.Context(), forkstoreFork(forkstoreBase(1), 1, "fork 0", "fork 1", "fork 2")); err != nil {
 		t.Fatal(err)
@@ -78,10 +79,22 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 		`run "run 1": info: it has no row`: func(t *testing.T, s *badgerstore.Store) {
 			put(badgerstore.RowKey(badgerstore.NumberOf(t, s, "run 1")), nil)(t, s)
 		},
-		`run "run 1": info: the index does not lead`:      func(t *testing.T, s *badgerstore.Store) { put([]byte("irun 1"), nil)(t, s) },
-		`run "run 1": info: another run has its number, `: func(t *testing.T, s *badgerstore.Store) { ghost(t, s, "run 1") },
-		"is counted 7 times, and 2 runs refer to it":      func(t *testing.T, s *badgerstore.Store) { recount(t, s, 7) },
-		"is not counted, and 2 runs refer to it":          func(t *testing.T, s *badgerstore.Store) { recount(t, s, 0) },
+		`run "run 1": info: the index does not lead`:               func(t *testing.T, s *badgerstore.Store) { put([]byte("irun 1"), nil)(t, s) },
+		`run "run 1": info: another run has its number, `:          func(t *testing.T, s *badgerstore.Store) { ghost(t, s, "run 1") },
+		"store: a post of run number 1099511627776":                put(of("p", nobody, "post"), []byte("x")),
+		"store: a snapshot of run number 1099511627776":            put(of("s", nobody, "12345678"), []byte("x")),
+		"store: a piece of a post of run number 1099511627776":     put(of("cp", nobody, "piece"), []byte("x")),
+		"store: a piece of a snapshot of run number 1099511627776": put(of("cs", nobody, "piece"), []byte("x")),
+		"store: the mark of a trim of run number 1099511627776":    put(of("t", nobody, ""), []byte("x")),
+		`store: the key "cp12" is of no run`:                       put([]byte("cp12"), []byte("x")),
+		`store: the key "cb" is of no base`:                        put([]byte("cb"), []byte("x")),
+		`store: a piece of base "abcdefgh", which there is not`:    put([]byte("cbabcdefghijklmnopqrstuvw"), []byte("x")),
+		"store: base abcdefgh is kept, and not counted":            put([]byte("babcdefghijk"), []byte("x")),
+		`store: no store has a key like "x"`:                       put([]byte("x"), []byte("x")),
+		`store: no store has a key like "mother"`:                  put([]byte("mother"), []byte("x")),
+		"store: run number 3 is there, and is to be removed":       put(badgerstore.DeletedKey(3), []byte("x")),
+		"is counted 7 times, and 2 runs refer to it":               func(t *testing.T, s *badgerstore.Store) { recount(t, s, 7) },
+		"is not counted, and 2 runs refer to it":                   func(t *testing.T, s *badgerstore.Store) { recount(t, s, 0) },
 	} {
 		t.Run(want, func(t *testing.T) {
 			s := shelvedLibrary(t)
@@ -95,6 +108,11 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 			}
 		})
 	}
+}
+
+// of is a key of that kind of a run.
+func of(kind string, run uint64, rest string) []byte {
+	return append(binary.BigEndian.AppendUint64([]byte(kind), run), rest...)
 }
 
 // ghost gives another id the number of a run.

@@ -1,0 +1,125 @@
+package badgerstore_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+)
+
+// ofEachKind are two keys of each kind that a run, or a base, has.
+func ofEachKind(values map[string][]byte) (kinds map[string][]string) {
+	kinds = make(map[string][]string)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if kind := key[:1]; strings.Contains("lripsbn", kind) && len(kinds[kind]) < 2 {
+			kinds[kind] = append(kinds[kind], key)
+		}
+	}
+	return kinds
+}
+
+// A value of one key is not read as that of another of its kind, though nothing of it was altered.
+func TestValuesStayUnderTheirKeys(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	s.ForgetIdle()
+	stock(t, s, 1<<12)
+	for i, runs := range [][]string{{"fork 0"}, {"fork 1", "fork 2"}} {
+		if err := s.Fork(t.Context(), forkstoreFork(forkstoreBase(i), 1, runs...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := contents(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := valuesOf(t, s)
+	for kind, keys := range ofEachKind(values) {
+		if len(keys) < 2 {
+			t.Fatalf("the store has %d keys of kind %s", len(keys), kind)
+		}
+		if err := s.Put(t.Context(), []byte(keys[0]), values[keys[1]]); err != nil {
+			t.Fatal(err)
+		}
+		if found := verified(t, s); len(found) == 0 {
+			t.Errorf("Verify does not find %q under %q", keys[1], keys[0])
+		}
+		if got, err := contents(t, s); err != nil && !damaged(err) || err == nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%q under %q: %v, want ErrCorrupt or the same", keys[1], keys[0], err)
+		}
+		if err := s.Put(t.Context(), []byte(keys[0]), values[keys[0]]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A value whose checksum is right and whose payload ends anywhere is damaged, and nothing worse.
+func TestValuesThatEndAnywhere(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	s.ForgetIdle()
+	stock(t, s, 1<<20)
+	want, err := contents(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := valuesOf(t, s)
+	shortest := make(map[string]string) // key of each kind, whose value is in pieces if any is
+	for key, value := range values {
+		kind := key[:1]
+		if old, ok := values[shortest[kind]]; strings.HasPrefix(string(value), "pawr") && (!ok || len(value) < len(old)) {
+			shortest[kind] = key
+		}
+	}
+	const head = 14
+	for _, kind := range []string{"l", "r", "i", "s"} {
+		key := shortest[kind]
+		payload := values[key][head:]
+		for n := range payload {
+			cut := badgerstore.Frame([]byte(key), payload[:n])
+			if err := withValue(t, s, key, cut, values[key], want); !damaged(err) {
+				t.Errorf("%q cut off at %d of %d: %v, want ErrCorrupt", key, n, len(payload), err)
+			}
+		}
+	}
+	// Where a message ends only its frame says: what is cut behind its head is another message.
+	run := "run 0"
+	key := of("p", badgerstore.NumberOf(t, s, run), "post")
+	for n := range values[string(key)][head:] {
+		if err := s.Put(t.Context(), key, badgerstore.Frame(key, values[string(key)][head:][:n])); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Posts(t.Context(), run); err != nil && !damaged(err) {
+			t.Errorf("%q cut off at %d: %v", key, n, err)
+		}
+	}
+}
+
+// Of a large value no piece is written any more when its lease is lost.
+func TestPiecesEndWithTheLease(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	l := acquire(t, s, 1)[0]
+	commits := 0
+	s.CommitWith(func(next func() error) error {
+		if commits++; commits == 1 {
+			if err := s.Release(context.Background(), l); err != nil {
+				t.Error(err)
+			}
+		}
+		return next()
+	})
+	large := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: []byte(`"` + noise(2<<20) + `"`)}}
+	if _, err := s.Append(t.Context(), l, checkpoint.Head{}, large); !errors.Is(err, checkpoint.ErrFenced) {
+		t.Errorf("Append = %v, want ErrFenced", err)
+	}
+	if commits != 1 {
+		t.Errorf("%d pieces were written, want the one before the lease was lost", commits)
+	}
+}

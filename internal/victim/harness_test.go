@@ -101,6 +101,8 @@ type end struct {
 	done   bool
 	at     int // superstep of AT, or of OK; -1 if neither was said
 	stderr string
+
+	attempts []int // of the bodies that began
 }
 
 // watch runs a process to its end, holds what it says against what it may say, and tells heard that it has begun, as
@@ -150,9 +152,19 @@ func (p *patient) hear(e *end, words []string) {
 		if words[3] != p.run+"/"+words[1] {
 			p.t.Errorf("%v: the key of %s is %s", p, words[1], words[3])
 		}
+		if want := superstepOf(words[1]); number(2) != want {
+			p.t.Errorf("%v: %s begins in superstep %d, want %d", p, words[1], number(2), want)
+		}
+		if number(4) < 1 {
+			p.t.Errorf("%v: %s begins its attempt %d", p, words[1], number(4))
+		}
+		e.attempts = append(e.attempts, number(4))
 	case len(words) == 3 && words[0] == "ACK":
 		p.acks++
-		p.acked = max(p.acked, number(1))
+		if number(1) <= p.acked {
+			p.t.Errorf("%v: superstep %d is acknowledged behind %d", p, number(1), p.acked)
+		}
+		p.acked = number(1)
 		p.same(words[0], number(1), words[2])
 	case len(words) == 3 && (words[0] == "AT" || words[0] == "OK"):
 		e.at = number(1)
@@ -166,6 +178,21 @@ func (p *patient) hear(e *end, words []string) {
 	default:
 		p.t.Errorf("%v: a victim says %q", p, words)
 	}
+}
+
+// superstepOf is the superstep of its frame in which a visit of that path has its place, in whatever graph: only bodies
+// of frames have paths of several parts, and those have one superstep.
+func superstepOf(path string) int {
+	var n int
+	if _, err := fmt.Sscanf(path, "step-%d", &n); err == nil {
+		return n
+	}
+	if strings.Contains(path, "/") {
+		return 1
+	}
+	return map[string]int{
+		"top": 1, "left": 2, "right": 2, "bottom": 3, "before": 1, "panic": 2, "ask": 2, "stubborn": 2, "after": 3,
+	}[path]
 }
 
 // same compares a digest with that of the reference.

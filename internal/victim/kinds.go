@@ -42,7 +42,10 @@ func kindOf(err error) string {
 	var rest *dispatcher.Rest
 	var node *dispatcher.NodeError
 	var wrong *wrongError
+	var argument *checkpoint.ArgumentError
 	switch {
+	case errors.As(err, &argument):
+		return "argument"
 	case errors.As(err, &wrong):
 		return "wrong"
 	case errors.As(err, &rest) && errors.As(rest.Cause, &node):

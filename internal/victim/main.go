@@ -90,18 +90,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		defer cancel()
 	}
 	v := &victim{call: *c, out: &lines{w: stdout}}
-	if err = v.do(ctx); err == nil {
-		return 0
-	}
-	v.out.say("ERR", kindOf(err))
-	_, _ = fmt.Fprintln(stderr, "victim:", err)
-	v.tellWhere(ctx)
-	if err := v.close(); err != nil {
+	fail := func(err error) {
 		v.out.say("ERR", kindOf(err))
 		_, _ = fmt.Fprintln(stderr, "victim:", err)
-		return 1
 	}
-	if isRest(err) {
+	if err = v.do(ctx); err != nil {
+		fail(err)
+		v.tellWhere(ctx)
+	}
+	closing := v.close()
+	if closing != nil {
+		fail(closing)
+	}
+	switch {
+	case err == nil && closing == nil:
+		return 0
+	case isRest(err) && closing == nil:
 		return rests
 	}
 	return 1

@@ -104,6 +104,9 @@ func failSync(t *testing.T, graph string, i *injury) (came string, hurt bool) {
 	case e.status != 0:
 		t.Errorf("%s: exit status %d, %q: %s", i.how, e.status, e.kinds, e.stderr)
 	}
+	if slices.Contains(e.kinds, "other") || len(e.kinds) > 2 {
+		t.Errorf("%s: it says %q, which does not tell what it was: %s", i.how, e.kinds, e.stderr)
+	}
 	if !hurt && !e.done {
 		t.Errorf("%s: nothing was hurt: exit status %d, %q: %s", i.how, e.status, e.kinds, e.stderr)
 	}

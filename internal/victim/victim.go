@@ -34,15 +34,12 @@ var commands = map[string]func(*victim, context.Context) error{
 
 func commandNames() []string { return slices.Sorted(maps.Keys(commands)) }
 
-// do opens the store, and closes it if all goes well.
+// do opens the store, and does what the command says.
 func (v *victim) do(ctx context.Context) error {
 	if err := v.open(ctx); err != nil {
 		return err
 	}
-	if err := commands[v.command](v, ctx); err != nil {
-		return err
-	}
-	return v.close()
+	return commands[v.command](v, ctx)
 }
 
 func (v *victim) open(ctx context.Context) (err error) {

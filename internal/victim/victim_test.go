@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +21,9 @@ func TestGraphsEndAsTheirReference(t *testing.T) {
 	for _, graph := range []string{"line50", "diamond", "fan200", "loop1000", "hitl"} {
 		p := newPatient(t, dir, graph, graph, 7)
 		p.heal()
+		if p.acks != len(p.want)-1 {
+			t.Errorf("%v: %d checkpoints were acknowledged, want %d", p, p.acks, len(p.want)-1)
+		}
 		e := p.watch(p.command("verify"), nil)
 		if e.status != 0 || e.at != len(p.want)-1 {
 			t.Errorf("verify of %v: exit status %d, superstep %d: %s", p, e.status, e.at, e.stderr)
@@ -55,6 +60,65 @@ func TestEndsOfTheVictim(t *testing.T) {
 		if e := c.p.watch(c.p.command(c.command), nil); e.status != c.status || !slices.Equal(e.kinds, c.kinds) {
 			t.Errorf("%s %v: exit status %d, %q, want %d, %q: %s", c.command, c.p, e.status, e.kinds, c.status, c.kinds, e.stderr)
 		}
+	}
+	if e := panics.watch(panics.command("resume"), nil); !slices.Equal(e.attempts, []int{3}) {
+		t.Errorf("the third attempt is called %v", e.attempts)
+	}
+}
+
+// verify says wrong, and no more, of a run that is not as its reference is.
+func TestVerifyOfAnotherSeed(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t, t.TempDir(), "run", "diamond", 1)
+	p.heal()
+	another := newPatient(t, p.dir, p.run, p.graph, 2)
+	another.want = p.want
+	if e := another.watch(another.command("verify"), nil); e.status != 1 || !slices.Equal(e.kinds, []string{"wrong"}) || e.at != 3 {
+		t.Errorf("exit status %d, %q, at superstep %d, want 1, wrong, 3: %s", e.status, e.kinds, e.at, e.stderr)
+	}
+}
+
+// Whatever of a run differs from its reference is told.
+func TestReadingsThatAreWrong(t *testing.T) {
+	want := reference("diamond", 1)
+	for what, spoil := range map[string]func(*reading){
+		"wrong: a finding":                     func(r *reading) { r.Findings = []string{"a finding"} },
+		"wrong: 4 supersteps":                  func(r *reading) { r.Checkpoints = append(r.Checkpoints, want[3]) },
+		"wrong: superstep 2 has":               func(r *reading) { r.Checkpoints[1] = want[1] },
+		"wrong: the run is at superstep 2":     func(r *reading) { r.Superstep = 2 },
+		"wrong: the state has the digest":      func(r *reading) { r.Digest = want[2] },
+		"wrong: completed at superstep 2 of 3": func(r *reading) { r.Checkpoints, r.Superstep, r.Digest = r.Checkpoints[:2], 2, want[2] },
+		"":                                     func(*reading) {},
+	} {
+		r := reading{Status: checkpoint.StatusCompleted, Superstep: 3, Digest: want[3], Checkpoints: slices.Clone(want[1:])}
+		spoil(&r)
+		if err := r.check(want); (err == nil) != (what == "") || err != nil && !strings.HasPrefix(err.Error(), what) {
+			t.Errorf("check = %v, want %q", err, what)
+		}
+	}
+}
+
+// A command line as it can't be is told, opens nothing, and is status 2.
+func TestWrongCalls(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store := "badger:" + filepath.Join(dir, "store")
+	for want, args := range map[string][]string{
+		`"" is no command`:      nil,
+		`"jump" is no command`:  {"jump", "-store", store, "-graph", "line50"},
+		`-store "": use badger`: {"start", "-graph", "line50"},
+		`-store "pebble:x"`:     {"start", "-store", "pebble:x", "-graph", "line50"},
+		`-graph "line51"`:       {"start", "-store", store, "-graph", "line51"},
+		`"more" is too much`:    {"start", "-store", store, "-graph", "line50", "more"},
+		"not defined: -sead":    {"start", "-store", store, "-graph", "line50", "-sead", "7"},
+	} {
+		var stdout, stderr strings.Builder
+		if status := run(t.Context(), args, &stdout, &stderr); status != usage || stdout.Len() > 0 || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q: exit status %d, %q, want %d, %q", args, status, stderr.String(), usage, want)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("there is %v, %v", entries, err)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // BadgerOptions returns the options of the database of a store with the zero Options.
@@ -77,6 +79,22 @@ func Reframe(t *testing.T, from, to, value []byte, edit func(payload []byte)) []
 		edit(payload)
 	}
 	return frame(to, payload)
+}
+
+// Sealed reports whether a value says that it is sealed: of an append, message, snapshot or base.
+func Sealed(t *testing.T, key, value []byte) bool {
+	t.Helper()
+	if key[0] == logKey && string(value[:4]) != frameMagic {
+		return false
+	}
+	payload, err := unframe(key, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key[0] == snapshotKey {
+		payload = payload[len(checkpoint.Digest{}):]
+	}
+	return payload[0]&sealed != 0
 }
 
 // Packing returns what packs an append as a store with these options does.

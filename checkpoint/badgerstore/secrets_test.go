@@ -49,8 +49,8 @@ func openWith(t *testing.T, dir string, o badgerstore.Options) *badgerstore.Stor
 	return s
 }
 
-// secretWord is in all that confide writes, many times in what is large. It stands between noise,
-// for compression alone would hide it.
+// secretWord is in all that confide writes, many times in what is large. Compression alone hides it,
+// also between noise: so of each kind there is something small, which is not compressed.
 const secretWord = "the Finis Africae is opened by the first and the seventh of four"
 
 func secretText(n int) string {
@@ -82,15 +82,16 @@ func confide(t *testing.T, s *badgerstore.Store, run string) {
 		head, err = s.Append(ctx, l, head, []checkpoint.Entry{{Kind: checkpoint.Done, Path: "a", Step: i + 1, Delta: said(n)}})
 		check(err)
 		check(s.Post(ctx, run, checkpoint.Post{ID: fmt.Sprint("post", i), Kind: "answer", Data: said(n)}))
-		if i > 0 {
-			check(s.PutSnapshot(ctx, l, checkpoint.Snapshot{Head: head, Data: said(n)}))
-		}
+		check(s.PutSnapshot(ctx, l, checkpoint.Snapshot{Head: head, Data: said(n)}))
 	}
 	check(s.PutGraph(ctx, "digest", []byte(`{"nodes":["the graph is the program's"]}`)))
 	check(s.Release(ctx, l))
 	check(s.Fork(ctx, confided(t, said(100), said(900<<10), run+" fork")))
 	check(s.Fork(ctx, confided(t, said(3000), nil, run+" other fork", run+" third fork")))
 	check(forkstoreTrim(ctx, s, run+" fork", 2, said(4000)))
+	small := forkstoreShelved(said(0), fmt.Appendf(nil, "[%s]", said(0)), 10, run+" small fork")
+	small.Runs[0].Entries[1].Delta = said(0)
+	check(s.Fork(ctx, small))
 	var file bytes.Buffer
 	check(checkpoint.Export(ctx, s, run+" other fork", &file))
 	check(s.Delete(ctx, run+" other fork"))
@@ -174,12 +175,17 @@ func TestSecretsAreNotInTheFiles(t *testing.T) {
 				if path := holds(t, dir, secretWord[:len(secretWord)/2]); (path == "") != secret {
 					t.Errorf("the secret stands in %q", path)
 				}
+				s = openWith(t, dir, o)
+				for key, value := range valuesOf(t, s) {
+					if strings.Contains("lpsb", key[:1]) && badgerstore.Sealed(t, []byte(key), value) != secret {
+						t.Errorf("%.20q is not as it should be: secret=%v", key, secret)
+					}
+				}
 				for _, clear := range []string{"run fork", "label", "clear", "the graph is"} {
 					if holds(t, dir, clear) == "" {
 						t.Errorf("%q does not stand in the files", clear)
 					}
 				}
-				s = openWith(t, dir, o)
 				if got := exports(t, s); !reflect.DeepEqual(got, want) || !strings.Contains(got["run"], secretWord) {
 					t.Error("the store holds something else")
 				}

@@ -28,9 +28,9 @@ type Options struct {
 	// MemTableSize is how many bytes are collected in memory before they become a table.
 	// Zero means 16 MiB; less than 4 MiB means 4 MiB.
 	//
-	// It decides what a store takes. Heap of a process in MiB, with one store that has just been opened,
-	// to which 600 MB are written at full speed, and that then has nothing to do for 15 seconds
-	// (Badger 4.9.6, two cores):
+	// It decides what a store takes. Live heap of a process in MiB, with one store that has just been
+	// opened, to which 600 MB are written at full speed, and that then has nothing to do for 15 seconds
+	// (Badger 4.9.6, two cores). The process takes up to twice that, as GOGC says; GOMEMLIMIT bounds it:
 	//
 	//	MemTableSize   open   written   idle
 	//	4 MiB             6       370    120

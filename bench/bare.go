@@ -12,6 +12,7 @@ import (
 
 // A bare is Badger as package badgerstore opens it, and nothing above it.
 type bare struct {
+	dir   string
 	db    *badger.DB
 	ts    atomic.Uint64
 	value []byte
@@ -23,13 +24,21 @@ func openBare(s session, size int, synced bool) (*bare, error) {
 	if err != nil {
 		return nil, err
 	}
-	const memTable = 16 << 20 // as badgerstore's
-	db, err := badger.OpenManaged(badger.DefaultOptions(dir).
+	db, err := openBadger(dir, synced)
+	if err != nil {
+		return nil, err
+	}
+	return &bare{dir: dir, db: db, value: make([]byte, max(size-keySize, 1))}, nil
+}
+
+// openBadger opens a database with the options of package badgerstore.
+func openBadger(dir string, synced bool) (*badger.DB, error) {
+	return badger.OpenManaged(badger.DefaultOptions(dir).
 		WithSyncWrites(synced).
 		WithDetectConflicts(false).
 		WithNumVersionsToKeep(1).
 		WithValueThreshold(1 << 20).
-		WithMemTableSize(memTable).
+		WithMemTableSize(16 << 20).
 		WithNumMemtables(3).
 		WithNumLevelZeroTables(3).
 		WithNumLevelZeroTablesStall(8).
@@ -42,10 +51,11 @@ func openBare(s session, size int, synced bool) (*bare, error) {
 		WithChecksumVerificationMode(options.NoVerification).
 		WithNumGoroutines(2).
 		WithLogger(nil))
-	if err != nil {
-		return nil, err
-	}
-	return &bare{db: db, value: make([]byte, max(size-keySize, 1))}, nil
+}
+
+func (b *bare) discard() {
+	_ = b.db.Close()
+	_ = os.RemoveAll(b.dir)
 }
 
 const keySize = 17

@@ -13,11 +13,16 @@ import (
 func chains(s session) ([]row, error) {
 	var rows []row
 	for _, n := range []int{10, 100, 1_000, 10_000} {
+		if !s.wants(fmt.Sprintf("chain-%d/", n)) {
+			continue
+		}
 		all, err := s.contest(starts(n), starts(1), handOvers(n), handOvers(1))
 		if err != nil {
 			return nil, err
 		}
 		ours, theirs := all[0].per(all[1], n-1), all[2].per(all[3], n-1)
+		s.charts.chain.point("pawl", float64(n), ours.median())
+		s.charts.chain.point("a goroutine and a channel", float64(n), theirs.median())
 		name := fmt.Sprintf("chain-%d", n)
 		rows = append(rows,
 			atMost(name+"/node-to-handover", ours.over(theirs), "ratio", 0.7,
@@ -27,6 +32,9 @@ func chains(s session) ([]row, error) {
 			rows = append(rows, atMost(name+"/run", all[0].times(1e-3), "µs", 3.5,
 				"a whole run, no store; %.3g µs with hand-overs", all[2].median()*1e-3))
 		}
+	}
+	if !s.wants("chain/flat") {
+		return rows, nil
 	}
 	all, err := s.contest(starts(10_000), starts(100), starts(1))
 	if err != nil {

@@ -6,30 +6,55 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 )
 
 // A contender is one way of doing a thing. It does it n times.
 type contender func(n int) error
 
+// A stage makes all ready for doing a thing n times. Only do is timed; end, which may be nil,
+// clears away. Contenders whose windows must not see what earlier ones left behind are stages.
+type stage func(n int) (do func() error, end func(), err error)
+
 // A session says how contests are held.
 type session struct {
+	quick  bool
 	rounds int
 	window time.Duration // of one contender in one round
+	long   time.Duration // a window in which a disk writes back what it was given
 	length int           // of the chains that go to disk
 	dir    string        // for stores
+	only   []string      // prefixes of rows; nil: all
+	charts *charts
 }
 
 // newSession returns the session whose figures mean something, or a quick one that shows
 // that all works. The caller removes its directory.
 func newSession(quick bool, under string) (session, error) {
-	s := session{rounds: 15, window: 20 * time.Millisecond, length: 150}
+	s := session{rounds: 15, window: 20 * time.Millisecond, long: time.Second, length: 150}
 	if quick {
-		s = session{rounds: 3, window: time.Millisecond, length: 10}
+		s = session{quick: true, rounds: 3, window: time.Millisecond, long: 10 * time.Millisecond, length: 10}
 	}
+	s.charts = new(charts)
 	var err error
 	s.dir, err = os.MkdirTemp(under, "pawl-bench-")
 	return s, err
+}
+
+// wants reports whether rows are wanted whose names begin with prefix.
+func (s session) wants(prefix string) bool {
+	return s.only == nil || slices.ContainsFunc(s.only, func(word string) bool {
+		return strings.HasPrefix(prefix, word) || strings.HasPrefix(word, prefix)
+	})
+}
+
+// scale returns how large a thing is in this session.
+func (s session) scale(whole, quick int) int {
+	if s.quick {
+		return quick
+	}
+	return whole
 }
 
 // A series is what one contender took, in nanoseconds for each time, by round.
@@ -39,19 +64,33 @@ type series []float64
 // turned from round to round. So what disturbs the machine disturbs all of them, and the
 // ratio of two series, round by round, means more than either.
 func (s session) contest(contenders ...contender) ([]series, error) {
-	times := make([]int, len(contenders))
+	stages := make([]stage, len(contenders))
 	for i, c := range contenders {
-		n, err := s.calibrate(c)
+		stages[i] = func(n int) (func() error, func(), error) { return func() error { return c(n) }, nil, nil }
+	}
+	return s.stages(s.window, stages...)
+}
+
+// stages is contest for stages, with windows of that length.
+func (s session) stages(window time.Duration, stages ...stage) ([]series, error) {
+	times := make([]int, len(stages))
+	for i, c := range stages {
+		n, err := calibrate(window, c)
 		if err != nil {
 			return nil, err
 		}
 		times[i] = n
 	}
-	all := make([]series, len(contenders))
+	return s.turns(times, stages...)
+}
+
+// turns is stages for who knows how many times fill a window.
+func (s session) turns(times []int, stages ...stage) ([]series, error) {
+	all := make([]series, len(stages))
 	for round := range s.rounds {
-		for k := range contenders {
-			i := (k + round) % len(contenders)
-			took, err := timed(contenders[i], times[i])
+		for k := range stages {
+			i := (k + round) % len(stages)
+			took, err := timed(stages[i], times[i])
 			if err != nil {
 				return nil, err
 			}
@@ -62,23 +101,30 @@ func (s session) contest(contenders ...contender) ([]series, error) {
 }
 
 // calibrate returns how many times fill a window. What it runs also warms up.
-func (s session) calibrate(c contender) (int, error) {
+func calibrate(window time.Duration, c stage) (int, error) {
 	for n := 1; ; n *= 2 {
 		took, err := timed(c, n)
 		if err != nil {
 			return 0, err
 		}
-		if took >= s.window/4 {
-			return max(1, int(float64(n)*float64(s.window)/float64(took))), nil
+		if took >= window/4 {
+			return max(1, int(float64(n)*float64(window)/float64(took))), nil
 		}
 	}
 }
 
 // timed begins with a clean heap, so that nobody pays for the garbage of another.
-func timed(c contender, n int) (time.Duration, error) {
+func timed(c stage, n int) (time.Duration, error) {
+	do, end, err := c(n)
+	if err != nil {
+		return 0, err
+	}
+	if end != nil {
+		defer end()
+	}
 	runtime.GC()
 	began := time.Now()
-	err := c(n)
+	err = do()
 	return time.Since(began), err
 }
 
@@ -121,7 +167,10 @@ func (s series) quantile(q float64) float64 {
 	return sorted[low] + (sorted[high]-sorted[low])*(at-float64(low))
 }
 
-// spread tells where the middle three fifths of the rounds lie.
+// spread tells where the middle three fifths of the rounds lie, if there were several.
 func (s series) spread() string {
-	return fmt.Sprintf("%.3g to %.3g in the middle 60%% of %d rounds", s.quantile(0.2), s.quantile(0.8), len(s))
+	if len(s) == 1 {
+		return ""
+	}
+	return fmt.Sprintf("; %.3g to %.3g in the middle 60%% of %d rounds", s.quantile(0.2), s.quantile(0.8), len(s))
 }

@@ -44,19 +44,20 @@ func TestContestStopsAtAnError(t *testing.T) {
 
 // A thing that takes long is done once in a window, one that is quick as often as fits.
 func TestCalibrate(t *testing.T) {
-	s := session{window: 8 * time.Millisecond}
-	busy := func(d time.Duration) contender {
-		return func(n int) error {
-			for end := time.Now().Add(time.Duration(n) * d); time.Now().Before(end); {
-			}
-			return nil
+	busy := func(d time.Duration) stage {
+		return func(n int) (func() error, func(), error) {
+			return func() error {
+				for end := time.Now().Add(time.Duration(n) * d); time.Now().Before(end); {
+				}
+				return nil
+			}, nil, nil
 		}
 	}
 	for _, test := range []struct {
 		one         time.Duration
 		least, most int
 	}{{20 * time.Millisecond, 1, 1}, {10 * time.Microsecond, 1, 800}} {
-		n, err := s.calibrate(busy(test.one))
+		n, err := calibrate(8*time.Millisecond, busy(test.one))
 		if err != nil || n < test.least || n > test.most {
 			t.Errorf("calibrate(%v each) = %d, %v; want %d to %d", test.one, n, err, test.least, test.most)
 		}
@@ -94,6 +95,7 @@ func TestVerdicts(t *testing.T) {
 		{atMost("r", series{1.01}, "ratio", 1, ""), false},
 		{atLeast("r", series{1}, "ratio", 1, ""), true},
 		{atLeast("r", series{0.99}, "ratio", 1, ""), false},
+		{shown("r", series{7}, "µs", ""), true},
 	} {
 		if test.row.OK != test.want {
 			t.Errorf("%+v: ok should be %v", test.row, test.want)
@@ -120,5 +122,43 @@ func TestJSON(t *testing.T) {
 	}
 	if note, _ := got[0]["note"].(string); len(got[0]) != 6 || !strings.Contains(note, "of 3 rounds") {
 		t.Errorf("note %q of %d members, want the spread in one of 6", note, len(got[0]))
+	}
+}
+
+// Only rows whose names begin with a word are measured, and groups that may have such rows.
+func TestOnly(t *testing.T) {
+	for _, test := range []struct {
+		only, name string
+		want       bool
+	}{
+		{"", "chain", true},
+		{"chain", "chain-10/node", true},
+		{"chain-10", "chain", true},
+		{"fan,chain-10", "chain-10/node", true},
+		{"chain-10", "chain-100/node", true},
+		{"chain-10/", "chain-100/node", false},
+		{"fan,memory", "chain", false},
+	} {
+		var s session
+		if test.only != "" {
+			s.only = strings.Split(test.only, ",")
+		}
+		if got := s.wants(test.name); got != test.want {
+			t.Errorf("-only %q wants %s: %v", test.only, test.name, got)
+		}
+	}
+}
+
+// A stage is made ready and cleared away outside the clock, for every window anew.
+func TestStagesAreFresh(t *testing.T) {
+	var told []string
+	tell := func(word string) { told = append(told, word) }
+	s := session{rounds: 2}
+	_, err := s.turns([]int{1}, func(int) (func() error, func(), error) {
+		tell("ready")
+		return func() error { tell("do"); return nil }, func() { tell("end") }, nil
+	})
+	if got, want := strings.Join(told, " "), "ready do end ready do end"; err != nil || got != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }

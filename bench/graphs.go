@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
+	"math/rand/v2"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -59,7 +59,21 @@ type Book struct {
 	Count state.Sum[int]
 }
 
-var text = strings.Repeat("a pawl lets a ratchet turn one way; ", 26)
+// text is what nodes write that write 1 KB: so much that a store keeps an entry of it in a thousand
+// bytes, as it is. What is longer it tries to compress.
+var text = noise(1, 840)
+
+// noise returns a text of n bytes which compresses as little as one can.
+func noise(seed uint64, n int) string {
+	random := rand.New(rand.NewPCG(seed, 0))
+	text := make([]byte, n)
+	for i := range text {
+		if text[i] = byte('#' + random.IntN('~'-'#')); text[i] == '\\' {
+			text[i] = ' '
+		}
+	}
+	return string(text)
+}
 
 // keep is what every node of those does.
 func keep(_ context.Context, b *Book) error {

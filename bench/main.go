@@ -2,21 +2,25 @@
 // figure beside the target that it should reach. It says so when one is missed, and does
 // not fail because of it: figures depend on the machine, ratios much less.
 //
-//	go run . [-json] [-quick] [-run REGEXP] [-dir DIR]
+//	go run . [-json] [-only A,B] [-quick] [-plot DIR] [-dir DIR]
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
-	"regexp"
+	"strings"
 )
 
-// The groups of figures, in the order in which they are measured.
-var parts = []struct {
+// A part is figures that are measured together. Its rows' names begin with its name.
+type part struct {
 	name    string
 	measure func(session) ([]row, error)
-}{
+}
+
+// The parts, in the order in which they are measured.
+var parts = []part{
+	{"machine", machine},
 	{"chain", chains},
 	{"fan", fans},
 	{"memory", inMemory},
@@ -28,37 +32,55 @@ var parts = []struct {
 }
 
 func main() {
+	child() // does not return if this process was started by another one of ours
 	asJSON := flag.Bool("json", false, "print a JSON array instead of a table")
-	quick := flag.Bool("quick", false, "measure for a moment only: shows that all works, not how fast")
-	only := flag.String("run", "", "measure the groups whose names match `REGEXP`: chain, fan, memory, resume, badger, durable, lag, read")
+	quick := flag.Bool("quick", false, "measure small things for a moment: shows that all works, not how fast")
+	only := flag.String("only", "", "measure rows whose names begin with one of `NAMES`, separated by commas: "+names())
+	plot := flag.String("plot", "", "draw charts of what was measured, as SVG files in `DIR`")
 	dir := flag.String("dir", "", "keep stores under `DIR` while measuring; it says which disk is measured (default: for temporary files)")
 	flag.Parse()
-	if err := bench(*asJSON, *quick, *only, *dir); err != nil {
+	if err := bench(*asJSON, *quick, *only, *plot, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(asJSON, quick bool, only, dir string) error {
-	match, err := regexp.Compile(only)
-	if err != nil {
-		return err
+func names() string {
+	all := make([]string, len(parts))
+	for i, p := range parts {
+		all[i] = p.name
 	}
+	return strings.Join(all, ", ")
+}
+
+func bench(asJSON, quick bool, only, plot, dir string) error {
 	s, err := newSession(quick, dir)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(s.dir)
+	if only != "" {
+		s.only = strings.Split(only, ",")
+	}
 	rows := []row{} // an array, even if it is empty
 	for _, p := range parts {
-		if !match.MatchString(p.name) {
+		if !s.wants(p.name) {
 			continue
 		}
 		some, err := p.measure(s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		rows = append(rows, some...)
+		for _, r := range some {
+			if s.wants(r.Name) {
+				rows = append(rows, r)
+			}
+		}
+	}
+	if plot != "" {
+		if err := s.charts.draw(plot); err != nil {
+			return err
+		}
 	}
 	if asJSON {
 		return printJSON(os.Stdout, rows)

@@ -18,7 +18,7 @@ func reading(s session) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer b.close()
+	defer b.discard()
 	ctx := context.Background()
 	w := &writer{store: b.store, run: "read"}
 	for range 32 {

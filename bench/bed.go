@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A bed is a store in a directory of its own, and what its groups had in them.
+type bed struct {
+	dir   string
+	store *badgerstore.Store
+	made  int // runs
+
+	mu    sync.Mutex
+	bytes []int // of groups of one append; nil unless somebody measures
+}
+
+// openBed makes a store in a new directory.
+func openBed(s session, synced bool) (*bed, error) {
+	dir, err := os.MkdirTemp(s.dir, "store-")
+	if err != nil {
+		return nil, err
+	}
+	return reopenBed(dir, synced)
+}
+
+// reopenBed opens the store that is in dir.
+func reopenBed(dir string, synced bool) (b *bed, err error) {
+	open := badgerstore.OpenUnsynced
+	if synced {
+		open = badgerstore.Open
+	}
+	b = &bed{dir: dir}
+	b.store, err = open(context.Background(), dir, badgerstore.Options{Observe: b.observe})
+	return b, err
+}
+
+func (b *bed) close() error { return b.store.Close() }
+
+// discard is close for who needs nothing that is in it any more.
+func (b *bed) discard() {
+	_ = b.close()
+	_ = os.RemoveAll(b.dir)
+}
+
+func (b *bed) observe(g checkpoint.Group) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.bytes != nil && g.Appends == 1 {
+		b.bytes = append(b.bytes, g.Bytes)
+	}
+}
+
+// measure returns how many bytes most supersteps of g write, keys and values.
+func (b *bed) measure(g *dag.Graph[Work]) (int, error) {
+	b.mu.Lock()
+	b.bytes = make([]int, 0, 1_000)
+	b.mu.Unlock()
+	err := b.runs(g, 1)(1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sizes := b.bytes
+	b.bytes = nil
+	if err != nil {
+		return 0, err
+	}
+	if len(sizes) == 0 {
+		return 0, fmt.Errorf("the store told of no group")
+	}
+	slices.Sort(sizes)
+	return sizes[len(sizes)/2], nil
+}
+
+// runs begins so many runs of g at once, and waits for all.
+func (b *bed) runs(g *dag.Graph[Work], at int) contender {
+	return b.runsWith(g, at, dispatcher.Options{})
+}
+
+func (b *bed) runsWith(g *dag.Graph[Work], at int, o dispatcher.Options) contender {
+	d := dispatch(g, checkpoint.Store(b.store), o)
+	return func(times int) error {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		errs := make([]error, at)
+		for range times {
+			var all sync.WaitGroup
+			for i := range errs {
+				b.made++
+				run := "run-" + strconv.Itoa(b.made)
+				all.Go(func() { _, errs[i] = d.Start(ctx, run, nil) })
+			}
+			all.Wait()
+			if err := firstError(errs); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

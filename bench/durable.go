@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// durable measures how many supersteps of 1 KB a second become durable when so many runs
+// are at work, against a bare loop that fills one synced transaction with one entry of the
+// same bytes for each of them: the most that grouping can give. Every window has a directory
+// of its own and is long enough for Badger to write tables.
+func durable(s session) ([]row, error) {
+	var rows []row
+	for _, t := range []struct {
+		runs   int
+		target float64
+	}{{1, 0.95}, {10, 0.9}, {100, 0.85}, {1_000, 0.8}} {
+		if !s.wants(fmt.Sprintf("durable-%d/", t.runs)) {
+			continue
+		}
+		some, err := durably(s, t.runs, t.target)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, some...)
+	}
+	return rows, nil
+}
+
+func durably(s session, runs int, target float64) ([]row, error) {
+	g := chain(s.length, write)
+	size, err := sizeOf(s, g)
+	if err != nil {
+		return nil, err
+	}
+	supersteps := runs * s.length
+	contenders := []stage{
+		freshRuns(s, g, runs),
+		freshBare(s, size, func(b *bare, n int) error { return b.groups(runs)(n * s.length) }),
+	}
+	if runs == 100 {
+		contenders = append(contenders, freshBare(s, size, func(b *bare, n int) error { return b.alone(runs)(n) }))
+	}
+	all, err := s.stages(s.long, contenders...)
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs := all[0].times(1/float64(supersteps)), all[1].times(1/float64(supersteps))
+	s.charts.durable.point("pawl", float64(runs), 1e9/ours.median())
+	s.charts.durable.point("bare Badger, grouped: the limit", float64(runs), 1e9/theirs.median())
+	name := fmt.Sprintf("durable-%d", runs)
+	rows := []row{atLeast(name+"/to-bare-grouped", theirs.over(ours), "ratio", target,
+		"%.0f durable supersteps of %d bytes a second, %.0f in bare transactions of %d",
+		1e9/ours.median(), size, 1e9/theirs.median(), runs)}
+	if runs == 100 {
+		alone := all[2].times(1 / float64(runs))
+		rows = append(rows, atLeast(name+"/to-bare-alone", alone.over(ours), "ratio", 10,
+			"%.0f a second in bare transactions of their own", 1e9/alone.median()))
+	}
+	return rows, nil
+}
+
+// sizeOf returns how many bytes most supersteps of g write, keys and values.
+func sizeOf(s session, g *dag.Graph[Work]) (int, error) {
+	b, err := openBed(s, true)
+	if err != nil {
+		return 0, err
+	}
+	defer b.discard()
+	return b.measure(g)
+}
+
+// freshRuns begins so many runs of g at once, n times, in a new store.
+func freshRuns(s session, g *dag.Graph[Work], at int) stage {
+	return func(n int) (func() error, func(), error) {
+		b, err := openBed(s, true)
+		if err != nil {
+			return nil, nil, err
+		}
+		work := b.runs(g, at)
+		return func() error { return work(n) }, b.discard, nil
+	}
+}
+
+// freshBare does it n times with a new database.
+func freshBare(s session, size int, do func(b *bare, n int) error) stage {
+	return func(n int) (func() error, func(), error) {
+		b, err := openBare(s, size, true)
+		if err != nil {
+			return nil, nil, err
+		}
+		return func() error { return do(b, n) }, b.discard, nil
+	}
+}

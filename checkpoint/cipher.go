@@ -3,7 +3,7 @@ package checkpoint
 // A Cipher keeps what a store holds from whoever can read its files. A [Keyring] is one; write
 // your own to leave the keys with a key service. It is called by many goroutines at once, and by
 // those that append: what it waits for, they wait for. If it panics the call that needed it is a
-// [*CipherError].
+// [*CipherError]. It must not end its goroutine, as runtime.Goexit does.
 type Cipher interface {
 	// Key returns the id of the key that Seal uses now. Stores keep it in the clear.
 	Key() string

@@ -49,7 +49,7 @@ var (
 // A CipherError says that a [Cipher] did what it may not, as to panic. The call that needed it has
 // changed nothing.
 type CipherError struct {
-	Call   string // Key, Seal or Open
+	Call   string // Key, Seal or Open; all of them if it is not known which
 	Reason string
 	Stack  []byte // of a panic
 }

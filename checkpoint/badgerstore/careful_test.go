@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -144,6 +145,66 @@ func TestPanicOfACipherDuringOpen(t *testing.T) {
 		o.Cipher = &madCipher{sealedBy(t, two, one).Cipher, call}
 		panicked(t, "Open", call, second(badgerstore.Open(t.Context(), dir, o)))
 		o.Cipher = right // nothing was sealed with the new key
+		got, err := contents(t, openWith(t, dir, o))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameLibrary(t, got, want)
+	}
+}
+
+// A leaving cipher ends the goroutine that calls it.
+type leavingCipher struct {
+	checkpoint.Cipher
+	leaves string
+}
+
+func (c *leavingCipher) Key() string {
+	c.leave("Key")
+	return c.Cipher.Key()
+}
+
+func (c *leavingCipher) Seal(dst, plain, place []byte) ([]byte, error) {
+	c.leave("Seal")
+	return c.Cipher.Seal(dst, plain, place)
+}
+
+func (c *leavingCipher) Open(dst, sealed, place []byte) ([]byte, error) {
+	c.leave("Open")
+	return c.Cipher.Open(dst, sealed, place)
+}
+
+func (c *leavingCipher) leave(call string) {
+	if c.leaves == call {
+		runtime.Goexit()
+	}
+}
+
+// A cipher that ends its goroutine fails an Open, of a store that is being made too, at once. What it
+// was to open is as it was, and is not locked.
+func TestCipherThatLeavesAnOpen(t *testing.T) {
+	t.Parallel()
+	for _, call := range []string{"Key", "Seal", "Open"} {
+		dir, o := t.TempDir(), sealedBy(t, keyOf(t, "k1", 1))
+		right, next := o.Cipher, sealedBy(t, keyOf(t, "k2", 2), keyOf(t, "k1", 1)).Cipher
+		leaves := func(c checkpoint.Cipher, what string) {
+			var e *checkpoint.CipherError
+			o.Cipher = &leavingCipher{c, call}
+			if _, err := badgerstore.Open(t.Context(), dir, o); !errors.As(err, &e) || !strings.Contains(err.Error(), "Goexit") {
+				t.Errorf("Open of %s, left in %s = %v, want a CipherError that says so", what, call, err)
+			}
+			o.Cipher = right // nothing was sealed with a new key
+		}
+		if call != "Open" {
+			leaves(right, "a new store")
+		}
+		s := openWith(t, dir, o)
+		stock(t, s, 1<<12)
+		want, err := contents(t, s)
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		leaves(next, "a store")
 		got, err := contents(t, openWith(t, dir, o))
 		if err != nil {
 			t.Fatal(err)

@@ -60,14 +60,17 @@ func open(ctx context.Context, dir string, o Options, synced bool) (*Store, erro
 	}
 	done, abandoned := make(chan opened), make(chan struct{})
 	go func() { // waited for, or left when ctx has ended
-		s, err := openNow(ctx, dir, o.withDefaults(dir), synced)
-		select {
-		case done <- opened{s, err}:
-		case <-abandoned:
-			if err == nil {
-				_ = s.Close()
+		r := opened{err: errLeft}
+		defer func() {
+			select {
+			case done <- r:
+			case <-abandoned:
+				if r.err == nil {
+					_ = r.s.Close()
+				}
 			}
-		}
+		}()
+		r.s, r.err = openNow(ctx, dir, o.withDefaults(dir), synced)
 	}()
 	var late <-chan time.Time
 	for ended := ctx.Done(); ; {
@@ -90,14 +93,19 @@ func open(ctx context.Context, dir string, o Options, synced bool) (*Store, erro
 // abandonAfter is how long Open waits, when its ctx has ended, for what it is doing.
 const abandonAfter = time.Second
 
-func openNow(ctx context.Context, dir string, o Options, synced bool) (_ *Store, err error) {
+// errLeft says that the goroutine that opens a store has ended before it was open. Nobody but a
+// cipher, which is the caller's, does that.
+var errLeft = &checkpoint.CipherError{Call: "Key, Seal or Open",
+	Reason: "ended the goroutine that opens the store, as runtime.Goexit does: let it return an error"}
+
+func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *Store, err error) {
 	lock, id, err := claim(dir)
 	if err != nil {
 		return nil, err
 	}
 	undo := []func() error{func() error { return unlockDir(lock) }}
 	defer func() {
-		for i := len(undo) - 1; err != nil && i >= 0; i-- {
+		for i := len(undo) - 1; opened == nil && i >= 0; i-- { // also of what a cipher has left: see errLeft
 			_ = undo[i]()
 		}
 	}()

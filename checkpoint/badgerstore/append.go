@@ -175,11 +175,7 @@ func (q *request) describe(
 	before checkpoint.Info, num uint64, entries []checkpoint.Entry,
 ) error {
 	first := before.Head.Seq == 0
-	named := slices.ContainsFunc(entries, func(e checkpoint.Entry) bool {
-		return e.Kind == checkpoint.Opened || e.Kind == checkpoint.Migrated ||
-			e.Kind == checkpoint.TurnBegun || e.Kind == checkpoint.Trimmed ||
-			e.Kind == checkpoint.Rewound
-	})
+	named := slices.ContainsFunc(entries, func(e checkpoint.Entry) bool { return renames(e.Kind) })
 	if first || named || q.info.Status != before.Status {
 		key := runKey(rowKey, num)
 		w := row{info: q.info, first: before.Head.Seq + 1}

@@ -26,7 +26,9 @@
 // ErrCorrupt. To find out that a whole directory was replaced by an older copy of itself,
 // keep the witness elsewhere (Options.Witness).
 // Not found out is who removes the newest appends of a run, back to the last change of its
-// status, with transactions of his own: that takes Badger and intent, not an accident.
+// status, with transactions of his own: that takes Badger and intent, not an accident. Who so puts
+// back what a store said of a run earlier, its status and graph, is found out when the run is next
+// looked at if its last append says otherwise, and by [Store.Verify] in any case.
 //
 // # Secrets
 //

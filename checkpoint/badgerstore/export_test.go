@@ -51,6 +51,16 @@ func LogKey(run, seq uint64) []byte { return seqKey(logKey, run, seq) }
 // RowKey returns the key of a run's row.
 func RowKey(run uint64) []byte { return runKey(rowKey, run) }
 
+// RowSeq returns the entry at which the head was when a row was written.
+func RowSeq(t testing.TB, key, value []byte) uint64 {
+	t.Helper()
+	w, err := decodeRow(key, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.info.Head.Seq
+}
+
 // SnapshotKey returns the key of a snapshot.
 func SnapshotKey(run, seq uint64) []byte { return seqKey(snapshotKey, run, seq) }
 

@@ -149,27 +149,37 @@ func (v *view) number(id string) (uint64, error) {
 	return binary.BigEndian.Uint64(payload), nil
 }
 
-// complete finds the head and the epoch of the run of a row: those of its last append. The
-// log must hold the append that the row was written with.
+// complete finds the head and the epoch of the run of a row: those of its last append.
 func (v *view) complete(w row, num uint64) (found, error) {
 	f := found{info: w.info, num: num}
 	last, err := v.envelope(f, 0)
 	if err == nil {
-		info := w.info
-		info.Head, info.Epoch = last.Head(), last.Epoch
-		marked := info.Head
-		if last.First > w.first {
-			var e checkpoint.Envelope
-			if e, err = v.envelope(f, w.first); err == nil {
-				marked = e.Head()
-			}
-		}
-		if err == nil && marked != w.info.Head {
-			err = checkpoint.Damage("the log is not the one that the row was written with")
-		}
-		if err == nil {
-			return found{info: info, num: num}, nil
-		}
+		f.info.Head, f.info.Epoch = last.Head(), last.Epoch
+		err = v.belongs(w, f, last)
 	}
-	return found{}, checkpoint.Corrupt(w.info.Run, w.info.Head.Seq, err)
+	if err != nil {
+		return found{}, checkpoint.Corrupt(w.info.Run, w.info.Head.Seq, err)
+	}
+	return f, nil
+}
+
+// belongs returns an error unless the row is that of the log: the log must hold the append that the
+// row was written with, and the last append must not have written another. Appends between the two
+// are not read: what they say of the row Verify finds.
+func (v *view) belongs(w row, f found, last checkpoint.Envelope) error {
+	marked := f.info.Head
+	if last.First > w.first {
+		if err := w.outdatedBy(last); err != nil {
+			return err
+		}
+		e, err := v.envelope(f, w.first)
+		if err != nil {
+			return err
+		}
+		marked = e.Head()
+	}
+	if marked != w.info.Head {
+		return checkpoint.Damage("the log is not the one that the row was written with")
+	}
+	return nil
 }

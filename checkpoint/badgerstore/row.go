@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -17,6 +18,35 @@ type row struct {
 	// first is the first entry of the append that the row was written with. The log holds
 	// that append, or it is damaged: the row is the witness of its length.
 	first uint64
+}
+
+// renames reports whether an append with an entry of that kind writes the row of its run, whatever
+// becomes of the status.
+func renames(k checkpoint.Kind) bool {
+	switch k {
+	case checkpoint.Opened, checkpoint.Migrated, checkpoint.TurnBegun, checkpoint.Trimmed, checkpoint.Rewound:
+		return true
+	}
+	return false
+}
+
+// outdatedBy returns an error if that append, a later one than the row was written with, has written
+// another row.
+func (w *row) outdatedBy(e checkpoint.Envelope) error {
+	status := w.info.Status
+	for entry, err := range e.Entries() {
+		if err != nil {
+			return err
+		}
+		if renames(entry.Kind) {
+			return checkpoint.Damage(fmt.Sprintf("its row is older than its log, which goes on with %s", entry.Kind))
+		}
+		status = status.After(entry.Kind)
+	}
+	if status != w.info.Status {
+		return checkpoint.Damage(fmt.Sprintf("its row is older than its log: it says %s, and the log %s", w.info.Status, status))
+	}
+	return nil
 }
 
 func (w *row) encode(key []byte) []byte {

@@ -147,7 +147,12 @@ func (f *factory) damaged(t testing.TB, p *place, d storetest.Damage) (checkpoin
 		instead = p.value(t, key)
 		instead[len(instead)/2] ^= 1
 	case storetest.Foreign, storetest.Older:
-		instead = p.value(t, p.key(t, d.From))
+		from := p.key(t, d.From)
+		if d.At.Part == checkpoint.PartInfo && d.Kind == storetest.Older {
+			instead = p.rowAt(t, from, d.From.Seq)
+		} else {
+			instead = p.value(t, from)
+		}
 	}
 	if err := p.store.Put(t.Context(), key, instead); err != nil {
 		t.Fatal(err)
@@ -179,6 +184,18 @@ func (p *place) key(t testing.TB, at storetest.Place) []byte {
 		return badgerstore.RowKey(num)
 	}
 	t.Skipf("a store of Badger keeps no %s", at.Part)
+	return nil
+}
+
+// rowAt returns the row that a run had when its head was at that entry.
+func (p *place) rowAt(t testing.TB, key []byte, seq uint64) []byte {
+	t.Helper()
+	for _, row := range versions(t, p.store, key) {
+		if badgerstore.RowSeq(t, key, row) == seq {
+			return row
+		}
+	}
+	t.Fatalf("the run had no row at entry %d", seq)
 	return nil
 }
 

@@ -115,32 +115,80 @@ func damagedInfoIsFound(t *trial, s checkpoint.Store) {
 		add(t, s, l, head, done(1), checkpoint.Entry{Kind: checkpoint.Waiting})
 		release(t, s, l)
 	}
-	at := func(run string) Place { return Place{Part: checkpoint.PartInfo, Run: run} }
 	for _, d := range []Damage{
-		{Kind: Flipped, At: at("flipped")}, {Kind: Lost, At: at("lost")}, {Foreign, at("foreign"), at("bystander")},
+		{Kind: Flipped, At: infoOf("flipped", 0)}, {Kind: Lost, At: infoOf("lost", 0)},
+		{Foreign, infoOf("foreign", 0), infoOf("bystander", 0)},
 	} {
-		run := d.At.Run
-		before := stat(t, s, run)
-		if s = t.corrupt(s, d); s == nil {
+		if s = infoAsStored(t, s, d); s == nil {
 			return
 		}
-		info, err := s.Stat(t.Context(), run)
-		info.Epoch, before.Epoch = 0, 0 // of leases nobody knows more than the log
-		asStored(t, d, fmt.Append(nil, info), fmt.Append(nil, before), err)
-		entries, err := collect(s.Read(t.Context(), run, 1, 0))
-		asStored(t, d, fmt.Append(nil, len(entries)), []byte("3"), err)
-		l, err := s.Acquire(t.Context(), run, "heir")
-		asStored(t, d, nil, nil, err)
-		if err == nil {
-			_, err = s.Append(t.Context(), l, checkpoint.Head{}, []checkpoint.Entry{opened("another graph", nil)})
-			if !damaged(err) {
-				wantErr(t, err, checkpoint.ErrConflict, "%v: Append of a new beginning", d)
-			}
+	}
+}
+
+// What is known of a run beside its log is ErrCorrupt if it is what was known once, when the log was
+// shorter: a run that has come to rest is not told of as one that has never run.
+func olderInfoIsFound(t *trial, s checkpoint.Store) {
+	for _, run := range []string{"runs", "waits", "bystander"} {
+		l, head := begun(t, s, run)
+		head = add(t, s, l, head, done(1))
+		e := done(2)
+		if run != "runs" {
+			e = checkpoint.Entry{Kind: checkpoint.Waiting}
 		}
-		if got := stat(t, s, "bystander"); got.Run != "bystander" || got.Head.Seq != 3 {
-			t.Errorf("%v: another run is %+v", d, got)
+		add(t, s, l, head, e)
+		release(t, s, l)
+	}
+	for _, d := range []Damage{
+		{Older, infoOf("runs", 0), infoOf("runs", 1)}, {Older, infoOf("waits", 0), infoOf("waits", 2)},
+	} {
+		if s = infoAsStored(t, s, d); s == nil {
+			return
 		}
 	}
+}
+
+func infoOf(run string, seq uint64) Place {
+	return Place{Part: checkpoint.PartInfo, Run: run, Seq: seq}
+}
+
+// infoAsStored does damage to what is known of a run of three entries, and checks that it is told of as
+// it was or not at all, that nobody begins it anew, and that another run is whole. It returns the store
+// to go on with, nil if opening it was refused.
+func infoAsStored(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
+	t.Helper()
+	run := d.At.Run
+	before := stat(t, s, run)
+	if s = t.corrupt(s, d); s == nil {
+		return nil
+	}
+	before.Epoch = 0 // of leases nobody knows more than the log
+	told := func(info checkpoint.Info, err error) {
+		t.Helper()
+		info.Epoch = 0
+		asStored(t, d, fmt.Append(nil, info), fmt.Append(nil, before), err)
+	}
+	told(s.Stat(t.Context(), run))
+	page, err := s.List(t.Context(), checkpoint.Filter{})
+	asStored(t, d, nil, nil, err)
+	for _, info := range page {
+		if info.Run == run {
+			told(info, nil)
+		}
+	}
+	entries, err := collect(s.Read(t.Context(), run, 1, 0))
+	asStored(t, d, fmt.Append(nil, len(entries)), []byte("3"), err)
+	l, err := s.Acquire(t.Context(), run, "heir")
+	asStored(t, d, nil, nil, err)
+	if err == nil {
+		_, err = s.Append(t.Context(), l, checkpoint.Head{}, []checkpoint.Entry{opened("another graph", nil)})
+		if !damaged(err) {
+			wantErr(t, err, checkpoint.ErrConflict, "%v: Append of a new beginning", d)
+		}
+	}
+	if got := stat(t, s, "bystander"); got.Run != "bystander" || got.Head.Seq != 3 {
+		t.Errorf("%v: another run is %+v", d, got)
+	}
+	return s
 }
 
 // asStored checks what was read of something that was damaged: an error that says so, or the data as

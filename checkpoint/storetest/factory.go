@@ -66,8 +66,10 @@ type Place struct {
 	// for all that is kept of the run beside these.
 	Part checkpoint.Part
 	Run  string
-	Seq  uint64 // of an entry of the append, each of which has one, or of the snapshot's head
-	ID   string // of the message, or the digest of the base
+	// Seq is that of an entry of the append, each of which has one; of the snapshot's head; or, of
+	// PartInfo that is Older, of the head that the run had when that was kept of it.
+	Seq uint64
+	ID  string // of the message, or the digest of the base
 }
 
 // DamageKind says what has happened to a thing.

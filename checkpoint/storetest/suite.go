@@ -182,5 +182,6 @@ var groups = []group{
 		{"DamagedMessageIsFound", damagedMessageIsFound},
 		{"DamagedBaseIsFound", damagedBaseIsFound},
 		{"DamagedInfoIsFound", damagedInfoIsFound},
+		{"OlderInfoIsFound", olderInfoIsFound},
 	}},
 }

@@ -66,9 +66,14 @@ type series []float64
 func (s session) contest(contenders ...contender) ([]series, error) {
 	stages := make([]stage, len(contenders))
 	for i, c := range contenders {
-		stages[i] = func(n int) (func() error, func(), error) { return func() error { return c(n) }, nil, nil }
+		stages[i] = c.ready
 	}
 	return s.stages(s.window, stages...)
+}
+
+// ready makes a contender a stage.
+func (c contender) ready(n int) (func() error, func(), error) {
+	return func() error { return c(n) }, nil, nil
 }
 
 // stages is contest for stages, with windows of that length.

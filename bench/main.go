@@ -29,6 +29,11 @@ var parts = []part{
 	{"durable", durable},
 	{"lag", lagging},
 	{"read", reading},
+	{"tail", tails},
+	{"list", lists},
+	{"stored", storing},
+	{"open", opening},
+	{"suspended", suspended},
 }
 
 func main() {

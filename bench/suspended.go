@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// suspended measures a store in which 100 000 runs wait against one in which 100 do, both reopened:
+// to know where one run stands, to list a page of those that wait, and to go on with one of them,
+// by a dispatcher that has never seen it, with its synced append.
+func suspended(s session) ([]row, error) {
+	many, few := s.scale(100_000, 2_000), 100
+	// Each node of the chain is waited before: a run can be gone on with as often.
+	g := chain(64, step)
+	crowd, err := waiting(s, g, many)
+	if err != nil {
+		return nil, err
+	}
+	defer crowd.bed.discard()
+	handful, err := waiting(s, g, few)
+	if err != nil {
+		return nil, err
+	}
+	defer handful.bed.discard()
+	load, err := s.contest(crowd.load, handful.load)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.contest(crowd.page, handful.page)
+	if err != nil {
+		return nil, err
+	}
+	const resumes = 20
+	resume, err := s.turns([]int{resumes, resumes}, crowd.resume, handful.resume)
+	if err != nil {
+		return nil, err
+	}
+	of := fmt.Sprintf("among %d suspended runs to among %d", many, few)
+	micro := func(all []series) string {
+		return fmt.Sprintf("%.3g µs to %.3g µs", all[0].median()*1e-3, all[1].median()*1e-3)
+	}
+	return []row{
+		atMost("suspended/load", load[0].over(load[1]), "ratio", 3, "where a run stands, %s: %s", of, micro(load)),
+		atMost("suspended/page", page[0].over(page[1]), "ratio", 2, "a page of 50 of those interrupted, %s: %s", of, micro(page)),
+		atMost("suspended/resume", resume[0].over(resume[1]), "ratio", 1.2,
+			"to go on with one, with its synced append, %s: %s", of, micro(resume)),
+	}, nil
+}
+
+// A crowd is runs that wait in a store which was reopened.
+type crowd struct {
+	bed  *bed
+	g    *dag.Graph[Work]
+	runs int
+	next int // run to look at
+}
+
+// waiting makes so many runs that wait before their third node, and opens their store anew.
+func waiting(s session, g *dag.Graph[Work], runs int) (*crowd, error) {
+	b, err := openBed(s, false)
+	if err != nil {
+		return nil, err
+	}
+	c := &crowd{bed: b, g: g, runs: runs}
+	d := dispatch(g, checkpoint.Store(b.store), dispatcher.Options{InterruptBefore: []string{"node-3"}})
+	const together = 64
+	errs := make([]error, together)
+	var all sync.WaitGroup
+	for k := range together {
+		all.Go(func() {
+			for i := k; i < runs && errs[k] == nil; i += together {
+				if _, err := d.Start(context.Background(), c.name(i), nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+					errs[k] = fmt.Errorf("run %d should be interrupted: %w", i, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(firstError(errs), b.close()); err != nil {
+		return nil, err
+	}
+	c.bed, err = reopenBed(b.dir, true)
+	return c, err
+}
+
+func (c *crowd) name(i int) string { return "run-" + strconv.Itoa(i) }
+
+// pick returns runs from all over the store, each once before any comes again.
+func (c *crowd) pick() string {
+	c.next++
+	return c.name(c.next * 37 % c.runs)
+}
+
+// fresh has every node waited before.
+func (c *crowd) fresh() *dispatcher.Dispatcher[Work] {
+	return dispatch(c.g, checkpoint.Store(c.bed.store), dispatcher.Options{
+		InterruptIf: func(b dispatcher.Boundary) bool { return !b.After },
+	})
+}
+
+func (c *crowd) load(times int) error {
+	d := c.fresh()
+	for range times {
+		if _, err := d.State(context.Background(), c.pick()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *crowd) page(times int) error {
+	for range times {
+		c.next++
+		after := c.name(c.next * 37 % (c.runs / 2)) // so that the page is full
+		f := checkpoint.Filter{Status: []checkpoint.Status{checkpoint.StatusInterrupted}, After: after, Limit: 50}
+		if _, err := c.bed.store.List(context.Background(), f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resume goes on with runs that its dispatcher has not seen: each rests before its next node.
+func (c *crowd) resume(times int) (func() error, func(), error) {
+	d := c.fresh()
+	return func() error {
+		for range times {
+			if _, err := d.Resume(context.Background(), c.pick()); !errors.Is(err, dispatcher.ErrInterrupted) {
+				return fmt.Errorf("a run that is gone on with should wait again: %w", err)
+			}
+		}
+		return nil
+	}, nil, nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// tails measures the slowest hundredth of appends of 1 KB by one run, while another run writes
+// states of 8 MiB without a pause, against the same while nobody else writes. Every window has a
+// directory of its own.
+func tails(s session) ([]row, error) {
+	large := noise(2, s.scale(8<<20, 1<<20))
+	var idle, beside series
+	var states int
+	for round := range s.rounds {
+		for k := range 2 {
+			alone := (k+round)%2 == 0
+			p99, n, err := tail(s, alone, large)
+			if err != nil {
+				return nil, err
+			}
+			if states += n; alone {
+				idle = append(idle, p99)
+			} else {
+				beside = append(beside, p99)
+			}
+		}
+	}
+	return []row{atMost("tail/append-beside-large-to-idle", beside.over(idle), "ratio", 3,
+		"the slowest hundredth of synced appends of 1 KB begins at %.3g µs beside states of %d KiB, of which %d were written, and at %.3g µs alone",
+		beside.median()*1e-3, len(large)>>10, states, idle.median()*1e-3)}, nil
+}
+
+// tail appends for a window and returns the 99th percentile, with how many large states another run
+// wrote meanwhile.
+func tail(s session, alone bool, large string) (p99 float64, states int, err error) {
+	b, err := openBed(s, true)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer b.discard()
+	measure := func() error {
+		took, err := appendTimes(b.store, s)
+		p99 = took.quantile(0.99)
+		return err
+	}
+	if alone {
+		return p99, 0, errors.Join(measure(), err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var written atomic.Int64
+	began := make(chan struct{})
+	d := dispatch(chain(64, func(_ context.Context, w *Work) error {
+		if w.Title.Set(large); written.Add(1) == 2 {
+			close(began) // the first one is being stored
+		}
+		return nil
+	}), checkpoint.Store(b.store), dispatcher.Options{})
+	var all sync.WaitGroup
+	var other error
+	all.Go(func() {
+		for n := 0; other == nil; n++ {
+			_, other = d.Start(ctx, "large-"+strconv.Itoa(n), nil)
+		}
+		if errors.Is(other, context.Canceled) {
+			other = nil
+		}
+	})
+	<-began
+	err = measure()
+	cancel()
+	all.Wait()
+	return p99, int(written.Load()), errors.Join(err, other)
+}
+
+// appendTimes appends to one run for a window, and a hundred times at least.
+func appendTimes(store checkpoint.Store, s session) (took series, err error) {
+	ctx := context.Background()
+	w := &writer{store: store, run: "small"}
+	if err := w.append(ctx); err != nil {
+		return nil, err
+	}
+	least := s.scale(100, 10)
+	for end := time.Now().Add(s.long); time.Now().Before(end) || len(took) < least; {
+		began := time.Now()
+		if err := w.append(ctx); err != nil {
+			return nil, err
+		}
+		took = append(took, float64(time.Since(began)))
+	}
+	return took, nil
+}

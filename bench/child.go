@@ -7,14 +7,14 @@ import (
 	"os/exec"
 )
 
-// What a process of ours is for that was started to be killed.
-const (
-	childVar = "PAWL_BENCH_CHILD" // a key of children
-	childDir = "PAWL_BENCH_DIR"   // of its store
-)
+// childVar is set for processes of ours that are started to be killed: it names one of children.
+const childVar = "PAWL_BENCH_CHILD"
 
-// children are the programs that are killed.
-var children = map[string]func(dir string) error{}
+// children are the programs that are killed, with what they are called with.
+var children = map[string]func(args []string) error{
+	"flight": takeOff,
+	"work":   workToKill,
+}
 
 // child ends the process if it is one that another of ours started.
 func child() {
@@ -22,26 +22,25 @@ func child() {
 	if name == "" {
 		return
 	}
-	do, ok := children[name]
-	err := errors.New("there is no such child: " + name)
-	if ok {
-		err = do(os.Getenv(childDir))
+	err := errors.New("there is no such child")
+	if do, ok := children[name]; ok {
+		err = do(os.Args[1:])
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", name+":", err)
+		fmt.Fprintf(os.Stderr, "bench: child %s: %v\n", name, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
 // childOf returns this program as that child, which is not started yet.
-func childOf(name, dir string) (*exec.Cmd, error) {
+func childOf(name string, args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c := exec.Command(self)
-	c.Env = append(os.Environ(), childVar+"="+name, childDir+"="+dir)
+	c := exec.Command(self, args...)
+	c.Env = append(os.Environ(), childVar+"="+name)
 	c.Stderr = os.Stderr
 	return c, nil
 }

@@ -34,6 +34,9 @@ var parts = []part{
 	{"stored", storing},
 	{"open", opening},
 	{"suspended", suspended},
+	{"killed", killed},
+	{"twice", twice},
+	{"heap", heaps},
 }
 
 func main() {

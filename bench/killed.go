@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// killed measures how long it takes from opening the store of a process that was killed with 10 000
+// runs in flight until the first of them is at work, and until all are. In every round it is another
+// process, killed by SIGKILL.
+func killed(s session) ([]row, error) {
+	runs := s.scale(10_000, 200)
+	var first, all, reading, over series
+	for range s.rounds {
+		dir, err := crashed(s, runs)
+		if err != nil {
+			return nil, err
+		}
+		r, err := recovered(dir, runs)
+		_ = os.RemoveAll(dir)
+		if err != nil {
+			return nil, err
+		}
+		first, all, reading = append(first, r.first), append(all, r.all), append(reading, r.reading)
+		over = append(over, r.first/(1+r.reading))
+	}
+	return []row{
+		atMost("killed/to-first-node", over, "ratio", 1,
+			"%.3g s from opening the store to the first node at work, to 1 s and the time to read the logs of %d runs, %.3g s",
+			first.median(), runs, reading.median()),
+		shown("killed/to-all-nodes", all, "s", "from opening the store until all of %d runs are at work", runs),
+	}, nil
+}
+
+// flying is a graph whose second node is at work until its process ends.
+func flying(began func()) *dag.Graph[Work] {
+	b := dag.New[Work]("flight")
+	first := dag.Step(b, "first", write)
+	dag.Step(b, "second", func(ctx context.Context, _ *Work) error {
+		began()
+		<-ctx.Done()
+		return ctx.Err()
+	}, first)
+	return build(b)
+}
+
+// takeOff is the process that is killed: it says when all runs are in flight.
+func takeOff(args []string) error {
+	runs, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	b, err := reopenBed(args[0], true)
+	if err != nil {
+		return err
+	}
+	var began atomic.Int64
+	ready := make(chan struct{})
+	d := dispatch(flying(func() {
+		if began.Add(1) == int64(runs) {
+			close(ready)
+		}
+	}), checkpoint.Store(b.store), dispatcher.Options{})
+	failed := make(chan error)
+	for i := range runs {
+		go func() { // ends with the process
+			_, err := d.Start(context.Background(), "run-"+strconv.Itoa(i), nil)
+			failed <- err
+		}()
+	}
+	select {
+	case err := <-failed:
+		return err
+	case <-ready:
+	}
+	fmt.Println("in flight")
+	return <-failed
+}
+
+// crashed returns the directory of the store of a process that was killed with so many runs in flight.
+func crashed(s session, runs int) (string, error) {
+	dir, err := os.MkdirTemp(s.dir, "killed-")
+	if err != nil {
+		return "", err
+	}
+	c, err := childOf("flight", dir, strconv.Itoa(runs))
+	if err != nil {
+		return "", err
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := c.Start(); err != nil {
+		return "", err
+	}
+	said, err := bufio.NewReader(out).ReadString('\n')
+	_ = c.Process.Kill()
+	_ = c.Wait() // it was killed
+	if err != nil {
+		return "", fmt.Errorf("the process that was to be killed said %q: %w", said, err)
+	}
+	return dir, nil
+}
+
+// A recovery is what one took, in seconds.
+type recovery struct{ first, all, reading float64 }
+
+// recovered does what a program does that was started again: it opens the store, lists what was
+// left running and goes on with it.
+func recovered(dir string, runs int) (r recovery, err error) {
+	began := time.Now()
+	b, err := reopenBed(dir, true)
+	if err != nil {
+		return r, err
+	}
+	defer b.close()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	var at atomic.Int64
+	first, last := make(chan struct{}), make(chan struct{})
+	d := dispatch(flying(func() {
+		switch at.Add(1) {
+		case 1:
+			close(first)
+		case int64(runs):
+			close(last)
+		}
+	}), checkpoint.Store(b.store), dispatcher.Options{})
+	failed := make(chan error, runs)
+	var flights sync.WaitGroup
+	flights.Go(func() { // ends with its runs, which end when ctx does
+		err := eachRunning(ctx, b.store, func(run string) {
+			flights.Go(func() {
+				if _, err := d.Run(ctx, run, nil); ctx.Err() == nil {
+					failed <- fmt.Errorf("a recovered run ended: %w", err)
+				}
+			})
+		})
+		if err != nil {
+			failed <- err
+		}
+	})
+	for _, step := range []struct {
+		reached <-chan struct{}
+		took    *float64
+	}{{first, &r.first}, {last, &r.all}} {
+		select {
+		case <-step.reached:
+			*step.took = time.Since(began).Seconds()
+		case err = <-failed:
+		}
+	}
+	cancel(dispatcher.ErrDrain)
+	flights.Wait()
+	if err != nil {
+		return r, err
+	}
+	began = time.Now()
+	err = eachRunning(context.Background(), b.store, func(run string) {
+		for _, e := range b.store.Read(context.Background(), run, 1, 0) {
+			err = errors.Join(err, e)
+		}
+	})
+	r.reading = time.Since(began).Seconds()
+	return r, err
+}
+
+func eachRunning(ctx context.Context, store *badgerstore.Store, do func(run string)) error {
+	f := checkpoint.Filter{Status: []checkpoint.Status{checkpoint.StatusRunning}, Limit: 1_000}
+	for {
+		page, err := store.List(ctx, f)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, info := range page {
+			do(info.Run)
+		}
+		f.After = page[len(page)-1].Run
+	}
+}

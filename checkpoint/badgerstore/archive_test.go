@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -121,5 +123,49 @@ func TestImportThatFailsLeavesNoKeys(t *testing.T) {
 	}
 	if keys := keysOf(s); len(keys) > 0 {
 		t.Errorf("keys %q are left", keys)
+	}
+}
+
+// What an import writes comes in pieces, each in a transaction: of 128 KiB at most, or one append, and of
+// 256 keys at most. So it keeps nobody waiting for long who appends meanwhile.
+func TestImportIsWrittenInPieces(t *testing.T) {
+	t.Parallel()
+	from, s := openUnsynced(t, t.TempDir()), openUnsynced(t, t.TempDir())
+	l := acquire(t, from, 1)[0]
+	var head checkpoint.Head
+	var err error
+	for n := range 700 {
+		e := checkpoint.Entry{Kind: checkpoint.Done, Path: "node"}
+		if n >= 680 {
+			e.Delta = fmt.Appendf(nil, "%q", noise(30<<10+n))
+		}
+		if head, err = from.Append(t.Context(), l, head, []checkpoint.Entry{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var file bytes.Buffer
+	if err := checkpoint.Export(t.Context(), from, l.Run, &file); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := checkpoint.Import(t.Context(), s, &file, checkpoint.ImportOptions{}); err != nil || info.Head != head {
+		t.Fatalf("Import = %+v, %v, want the head %v", info, err, head)
+	}
+	type written struct{ keys, bytes int }
+	transactions := make(map[uint64]written)
+	txn := s.Badger().NewTransactionAt(math.MaxUint64, false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		w := transactions[it.Item().Version()]
+		transactions[it.Item().Version()] = written{w.keys + 1, w.bytes + int(it.Item().ValueSize())}
+	}
+	for ts, w := range transactions {
+		if w.keys > 256 || w.bytes > 128<<10 {
+			t.Errorf("transaction %d has %d keys of %d bytes", ts, w.keys, w.bytes)
+		}
+	}
+	if n := len(transactions); n < 700/256+20*20/128 || n > 20 {
+		t.Errorf("there are %d transactions", n)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
 // What every graph comes to is what the same work in a plain loop comes to.
@@ -153,5 +155,49 @@ func TestStubbornNodeIsLeft(t *testing.T) {
 	}
 	if err := p.examine(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// What checkpoint.Verify finds is told by dump, and is wrong for verify, though every checkpoint is as the
+// reference has it: here a graph that is not the one that the run names.
+func TestFindingsAreWrong(t *testing.T) {
+	t.Parallel()
+	healed := newPatient(t, filepath.Join(t.TempDir(), "from"), "run", "diamond", 1)
+	healed.heal()
+	p := newPatient(t, filepath.Join(t.TempDir(), "to"), "run", "diamond", 1)
+	p.acked = len(p.want) - 1
+	transplant(t, healed, p.dir)
+	if e := p.watch(p.command("verify"), nil); e.status != 1 || !slices.Equal(e.kinds, []string{"wrong"}) || e.at != p.acked {
+		t.Errorf("verify: exit status %d, %q, at superstep %d, want 1, wrong, %d: %s", e.status, e.kinds, e.at, p.acked, e.stderr)
+	}
+	text, err := p.command("dump").Output()
+	var r reading
+	if err := errors.Join(err, json.Unmarshal(text, &r)); err != nil || len(r.Findings) != 1 || !slices.Equal(r.Checkpoints, p.want[1:]) {
+		t.Errorf("dump tells the findings %q, %v, want one, in %s", r.Findings, err, text)
+	}
+	if err := p.examine(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "wrong: ") {
+		t.Errorf("examine = %v, want what is wrong", err)
+	}
+}
+
+// transplant restores a run in a store of another directory, which has another graph under the name of the run's.
+func transplant(t *testing.T, p *patient, dir string) {
+	t.Helper()
+	ctx := t.Context()
+	from, err := badgerstore.Open(ctx, p.dir, badgerstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := badgerstore.Open(ctx, dir, badgerstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := to.Acquire(ctx, p.run, "surgeon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := to.Restore(ctx, l, checkpoint.Archive{Envelopes: from.Envelopes(ctx, p.run)})
+	if err := errors.Join(err, to.PutGraph(ctx, info.Digest, []byte(`{}`)), from.Close(), to.Close()); err != nil {
+		t.Fatal(err)
 	}
 }

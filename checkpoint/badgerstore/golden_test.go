@@ -8,10 +8,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -19,7 +23,7 @@ import (
 
 // Stores of a format that was released are never made again: what can't be read any more breaks
 // the stores that are out there.
-var makeGolden = flag.Bool("golden", false, "make the stores of testdata whose format has no release yet")
+var makeGolden = flag.Bool("golden", false, "make the stores that are not yet in testdata")
 
 const goldenDir = "testdata/v1"
 
@@ -27,17 +31,9 @@ const goldenDir = "testdata/v1"
 // encrypted.
 func TestGoldenV1(t *testing.T) {
 	t.Parallel()
-	golden := map[string]badgerstore.Options{"plain": small, "sealed": sealedBy(t, keyOf(t, "golden", 'g'))}
-	if *makeGolden {
-		for name, o := range golden {
-			makeGoldenStore(t, name, o)
-		}
-	}
-	for name, o := range golden {
+	for name, o := range goldenOptions(t) {
 		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), name)
-			unpackTo(t, dir, filepath.Join(goldenDir, name+".tar.gz"))
-			s := openWith(t, dir, o)
+			s := openGolden(t, name+".tar.gz", o, func(dir string) { makeGoldenStore(t, dir, name, o) })
 			for _, run := range goldenRuns {
 				want, err := os.ReadFile(filepath.Join(goldenDir, name+"-"+run+".jsonl"))
 				if err != nil {
@@ -73,15 +69,72 @@ func TestGoldenV1(t *testing.T) {
 	}
 }
 
+// Appends and snapshots in pieces of format 1 are read, for ever, too, plain and encrypted: what is
+// compressed and still too large for one key.
+func TestGoldenPiecesV1(t *testing.T) {
+	t.Parallel()
+	for name, o := range goldenOptions(t) {
+		t.Run(name, func(t *testing.T) {
+			s := openGolden(t, name+"-pieces.tar.zst", o, func(dir string) { makeGoldenPieces(t, dir, o) })
+			pieces := make(map[string]int)
+			for key := range valuesOf(t, s) {
+				if key[0] == 'c' {
+					pieces[key[:2]]++
+				}
+			}
+			if pieces["cl"] < 2 || pieces["cs"] < 2 {
+				t.Fatalf("there are pieces %v, want some of an append and some of a snapshot", pieces)
+			}
+			var deltas []string
+			for e, err := range s.Read(t.Context(), "run", 1, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				deltas = append(deltas, string(e.Delta))
+			}
+			if want := []string{"", fmt.Sprintf("%q", goldenPieces()), ""}; !slices.Equal(deltas, want) {
+				t.Errorf("the log is another one, of %d entries", len(deltas))
+			}
+			if snap, err := s.Snapshot(t.Context(), "run", 0); err != nil || string(snap.Data) != goldenPieces() {
+				t.Errorf("Snapshot = %.40q, %v", snap.Data, err)
+			}
+			if err := forkstoreGrow(t.Context(), s, "run", 2); err != nil {
+				t.Errorf("the run does not go on: %v", err)
+			}
+			for f, err := range s.Verify(t.Context(), nil) {
+				t.Errorf("Verify: %+v, %v", f, err)
+			}
+		})
+	}
+}
+
+func goldenOptions(t *testing.T) map[string]badgerstore.Options {
+	return map[string]badgerstore.Options{"plain": small, "sealed": sealedBy(t, keyOf(t, "golden", 'g'))}
+}
+
+// openGolden opens a copy of the store in that file, which is made first if it is not there and is to be.
+func openGolden(t *testing.T, file string, o badgerstore.Options, fill func(dir string)) *badgerstore.Store {
+	t.Helper()
+	path := filepath.Join(goldenDir, file)
+	if _, err := os.Stat(path); *makeGolden && errors.Is(err, fs.ErrNotExist) {
+		dir := filepath.Join(t.TempDir(), "made")
+		fill(dir)
+		packTo(t, path, dir)
+	}
+	dir := filepath.Join(t.TempDir(), "store")
+	unpackTo(t, dir, path)
+	return openWith(t, dir, o)
+}
+
 var (
 	goldenRuns = []string{"run", "fork", "trimmed"}
 	goldenText = strings.Repeat("the rose of old remains only in its name; ", 100)
 )
 
 // makeGoldenStore makes a store that holds a little of everything, and the exports of its runs.
-func makeGoldenStore(t *testing.T, name string, o badgerstore.Options) {
+func makeGoldenStore(t *testing.T, dir, name string, o badgerstore.Options) {
 	t.Helper()
-	dir, ctx := filepath.Join(t.TempDir(), name), t.Context()
+	ctx := t.Context()
 	check := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -118,12 +171,61 @@ func makeGoldenStore(t *testing.T, name string, o badgerstore.Options) {
 		check(os.WriteFile(filepath.Join(goldenDir, name+"-"+run+".jsonl"), file.Bytes(), 0o644))
 	}
 	check(s.Close())
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
+}
+
+// goldenPieces is text that zstd makes small, but not small enough for one key: what is the same again
+// after a piece of 1 MiB it does not see, while whoever packs the store does.
+func goldenPieces() string {
+	const piece = 1 << 20
+	text := noise(52_600) + strings.Repeat(goldenText, piece/len(goldenText))
+	return strings.Repeat(text[:piece], 12)
+}
+
+// makeGoldenPieces makes a store whose run has an append and a snapshot in pieces.
+func makeGoldenPieces(t *testing.T, dir string, o badgerstore.Options) {
+	t.Helper()
+	ctx := t.Context()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := badgerstore.Open(ctx, dir, o)
+	check(err)
+	l, err := s.Acquire(ctx, "run", "owner")
+	check(err)
+	var head checkpoint.Head
+	for _, e := range []checkpoint.Entry{
+		{Kind: checkpoint.Opened},
+		{Kind: checkpoint.Done, Path: "a", Step: 1, Delta: fmt.Appendf(nil, "%q", goldenPieces())},
+		{Kind: checkpoint.Noted, ID: "behind it"},
+	} {
+		head, err = s.Append(ctx, l, head, []checkpoint.Entry{e})
+		check(err)
+	}
+	check(s.PutSnapshot(ctx, l, checkpoint.Snapshot{Head: head, Data: []byte(goldenPieces())}))
+	check(s.Release(ctx, l))
+	check(s.Close())
+}
+
+// packTo makes an archive of a directory.
+func packTo(t *testing.T, path, dir string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var z io.WriteCloser = gzip.NewWriter(f)
+	if strings.HasSuffix(path, ".zst") {
+		if z, err = zstd.NewWriter(f, zstd.WithEncoderLevel(zstd.SpeedBestCompression)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w := tar.NewWriter(z)
-	check(w.AddFS(os.DirFS(dir)))
-	check(errors.Join(w.Close(), z.Close()))
-	check(os.WriteFile(filepath.Join(goldenDir, name+".tar.gz"), packed.Bytes(), 0o644))
+	if err := errors.Join(w.AddFS(os.DirFS(dir)), w.Close(), z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // unpackTo makes a directory of an archive.
@@ -134,7 +236,12 @@ func unpackTo(t *testing.T, dir, path string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	z, err := gzip.NewReader(f)
+	var z io.Reader
+	if strings.HasSuffix(path, ".zst") {
+		z, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
+	} else {
+		z, err = gzip.NewReader(f)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

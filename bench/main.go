@@ -37,6 +37,7 @@ var parts = []part{
 	{"killed", killed},
 	{"twice", twice},
 	{"heap", heaps},
+	{"rivals", rivals},
 }
 
 func main() {

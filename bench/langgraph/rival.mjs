@@ -1,0 +1,143 @@
+// Runs graphs of LangGraph.js beside those of pawl. The first line that it prints says what is
+// there. Then it reads a request a line, does so many times what that asks for, and answers
+// with a line: how many nanoseconds what counts of it took, or why it could not be done.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { Annotation, Command, END, MemorySaver, START, StateGraph, interrupt } from "@langchain/langgraph";
+
+const [directory, postgres] = process.argv.slice(2);
+const schema = `pawl_bench_${process.pid}`;
+
+// The five cells of the state that the graphs of pawl have.
+const State = Annotation.Root({
+  title: Annotation(),
+  notes: Annotation({ reducer: (a, b) => a.concat(b), default: () => [] }),
+  seen: Annotation({ reducer: (a, b) => ({ ...a, ...b }), default: () => ({}) }),
+  score: Annotation(),
+  count: Annotation({ reducer: (a, b) => a + b, default: () => 0 }),
+});
+
+const step = () => ({ count: 1 });
+
+let asked; // when the run that is at work asked first
+const ask = () => {
+  asked ??= process.hrtime.bigint();
+  if (interrupt("Shall I go on?") !== true) throw new Error("the answer should be yes");
+  return { count: 1 };
+};
+
+function chain(nodes, body) {
+  const graph = new StateGraph(State);
+  let last = START;
+  for (let i = 1; i <= nodes; i++) {
+    graph.addNode(`node-${i}`, body(i)).addEdge(last, `node-${i}`);
+    last = `node-${i}`;
+  }
+  return graph.addEdge(last, END);
+}
+
+function fan(width) {
+  const graph = new StateGraph(State).addNode("first", step).addNode("last", step);
+  const sides = Array.from({ length: width }, (_, i) => `side-${i + 1}`);
+  for (const side of sides) graph.addNode(side, step).addEdge("first", side);
+  return graph.addEdge(START, "first").addEdge(sides, "last").addEdge("last", END);
+}
+
+const graphs = {
+  chain: ({ nodes }) => chain(nodes, () => step),
+  write: ({ nodes, text }) => chain(nodes, () => () => ({ title: text, count: 1 })),
+  question: ({ nodes }) => chain(nodes, (i) => (i === nodes - 1 ? ask : step)),
+  fan: ({ nodes }) => fan(nodes),
+};
+
+// What keeps checkpoints, by name. Each that is there is made once.
+const savers = { none: undefined, memory: new MemorySaver() };
+const absent = {}; // why the others are not
+
+async function sqlite() {
+  const { SqliteSaver } = await import("@langchain/langgraph-checkpoint-sqlite");
+  savers.sqlite = SqliteSaver.fromConnString(join(directory, "langgraph.db"));
+  savers["sqlite-full"] = SqliteSaver.fromConnString(join(directory, "langgraph-full.db"));
+  savers["sqlite-full"].db.pragma("synchronous = FULL");
+  return `SQLite ${savers.sqlite.db.prepare("SELECT sqlite_version() AS v").get().v}`;
+}
+
+let pool;
+async function postgresql() {
+  if (!postgres) throw new Error("BENCH_POSTGRES names no database");
+  const { default: pg } = await import("pg");
+  const { PostgresSaver } = await import("@langchain/langgraph-checkpoint-postgres");
+  pool = new pg.Pool({ connectionString: postgres });
+  const saver = new PostgresSaver(pool, undefined, { schema });
+  await saver.setup();
+  savers.postgres = saver;
+}
+
+async function absentIfNot(name, open) {
+  try {
+    return await open();
+  } catch (e) {
+    absent[name] = String(e.message || e.code || e);
+  }
+}
+
+const compiled = new Map();
+function compile(request) {
+  const key = `${request.graph}/${request.nodes}/${request.saver}`;
+  if (!compiled.has(key)) {
+    if (!(request.saver in savers)) throw new Error(`no saver ${request.saver}`);
+    compiled.set(key, graphs[request.graph](request).compile({ checkpointer: savers[request.saver] }));
+  }
+  return compiled.get(key);
+}
+
+let made = 0; // runs
+async function run(graph, request) {
+  const saver = savers[request.saver];
+  const thread = `run-${++made}`;
+  const config = { recursionLimit: request.nodes + 10 };
+  if (saver) Object.assign(config, { configurable: { thread_id: thread }, durability: "sync" });
+  asked = undefined;
+  let began = process.hrtime.bigint();
+  let result = await graph.invoke({ count: 0 }, config);
+  if (request.graph === "question") {
+    if (!result.__interrupt__?.length) throw new Error("a graph that asks should be interrupted");
+    began = asked;
+    result = await graph.invoke(new Command({ resume: true }), config);
+  }
+  const took = process.hrtime.bigint() - began;
+  const want = request.nodes + (request.graph === "fan" ? 2 : 0);
+  if (result.count !== want) throw new Error(`a graph should count to ${want}, not to ${result.count}`);
+  if (saver instanceof MemorySaver) await saver.deleteThread(thread);
+  return took;
+}
+
+async function answer(line) {
+  const request = JSON.parse(line);
+  const graph = compile(request);
+  let took = 0n;
+  for (let i = 0; i < request.times; i++) took += await run(graph, request);
+  return { took: Number(took) };
+}
+
+const print = (value) => process.stdout.write(JSON.stringify(value) + "\n");
+
+const version = JSON.parse(
+  readFileSync(new URL("node_modules/@langchain/langgraph/package.json", import.meta.url)),
+).version;
+const library = await absentIfNot("sqlite", sqlite);
+await absentIfNot("postgres", postgresql);
+print({ node: process.version, version, sqlite: library, absent });
+
+for await (const line of createInterface({ input: process.stdin })) {
+  try {
+    print(await answer(line));
+  } catch (e) {
+    print({ error: String(e.stack ?? e) });
+  }
+}
+if (pool) {
+  await pool.query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`);
+  await pool.end();
+}

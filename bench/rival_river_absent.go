@@ -1,0 +1,7 @@
+//go:build !river
+
+package main
+
+import "errors"
+
+func openRiver(session) (*service, error) { return nil, errors.New("built without the tag river") }

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// rivals compares pawl with what else a program could use, each written as its own
+// documentation says. Where the durability differs the notes say what survives what. A rival
+// that needs what is not there has a row that says so:
+//
+//   - LangGraph.js: node, and npm ci in bench/langgraph
+//   - its PostgreSQL saver, and River: the URL of a database in BENCH_POSTGRES
+//   - River: go run -tags river
+//   - Temporal: go run -tags temporal, and the address of a server in TEMPORAL_ADDRESS
+func rivals(s session) (rows []row, err error) {
+	t := &table{session: s}
+	defer func() { err = errors.Join(err, t.close()) }()
+	t.js, t.rows = openLangGraph(s.dir)
+	t.opened = append(t.opened, t.js.close)
+	for _, group := range []struct {
+		name    string
+		measure func() error
+	}{{"chain", t.chains}, {"fan", t.fan}, {"durable", t.durable}, {"question", t.questions}} {
+		if !s.wants("rivals/" + group.name) {
+			continue
+		}
+		if err := group.measure(); err != nil {
+			return nil, err
+		}
+	}
+	return t.rows, nil
+}
+
+// A table is the rows of all rivals so far, and what has to be closed in the end.
+type table struct {
+	session session
+	js      *langGraph // nil if it is absent
+	rows    []row
+	opened  []func() error
+}
+
+func (t *table) close() error {
+	var errs []error
+	for _, close := range t.opened {
+		errs = append(errs, close())
+	}
+	return errors.Join(errs...)
+}
+
+func (t *table) add(window time.Duration, c comparison) error {
+	rows, err := t.session.compare(window, c)
+	t.rows = append(t.rows, rows...)
+	return err
+}
+
+// chains compares whole runs of linear chains that save nothing.
+func (t *table) chains() error {
+	for _, n := range t.session.sizes(10, 100, 1_000) {
+		rest := []entrant{
+			{"goroutine-channel", "a goroutine for each node, a channel to hand over", watch(handOvers(n))},
+			{"errgroup", "a group for each node", watch(errgroups(n))},
+		}
+		for _, mode := range einoModes {
+			run, err := mode.chain(n)
+			if err != nil {
+				return err
+			}
+			rest = append(rest, entrant{mode.name, mode.note, watch(run)})
+		}
+		rest = append(rest, t.js.entrants(request{Graph: "chain", Nodes: n}, "")...)
+		err := t.add(t.session.window, comparison{
+			name:  fmt.Sprintf("chain-%d", n),
+			each:  "a node of a whole run that saves nothing",
+			per:   float64(n),
+			first: entrant{name: "pawl", run: watch(starts(n))},
+			rest:  rest,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fan compares a fan-out and its join that save nothing.
+func (t *table) fan() error {
+	rest := []entrant{{"errgroup", "a copy of the state for each function", watch(groups())}}
+	for _, mode := range einoModes {
+		run, err := mode.fan(width)
+		if err != nil {
+			return err
+		}
+		rest = append(rest, entrant{mode.name, mode.note, watch(run)})
+	}
+	rest = append(rest, t.js.entrants(request{Graph: "fan", Nodes: width}, "")...)
+	return t.add(t.session.window, comparison{
+		name:  fmt.Sprintf("fan-%d", width),
+		each:  "a whole run that saves nothing",
+		per:   1,
+		first: entrant{name: "pawl", run: watch(fanOuts())},
+		rest:  rest,
+	})
+}
+
+// durable compares steps that write 1 KB each, one run at a time.
+func (t *table) durable() error {
+	s := t.session
+	b, err := openBed(s, true)
+	if err != nil {
+		return err
+	}
+	defer b.discard()
+	g := chain(s.length, write)
+	size, err := sizeOf(s, g)
+	if err != nil {
+		return err
+	}
+	rest, err := t.synced(s, size)
+	if err != nil {
+		return err
+	}
+	rest = append(rest, t.js.durable(s.length)...)
+	rest = append(rest, t.served(s)...)
+	return t.add(s.long, comparison{
+		name:  "durable-step",
+		each:  fmt.Sprintf("a step that writes 1 KB, of a whole run of %d", s.length),
+		per:   float64(s.length),
+		first: entrant{"pawl", "Badger, synced; " + survivesPower, watch(b.runs(g, 1))},
+		rest:  rest,
+	})
+}
+
+// synced are those that save to Badger: in values of so many bytes, or what they have to.
+func (t *table) synced(s session, size int) ([]entrant, error) {
+	alone, err := t.openBare(s, size)
+	if err != nil {
+		return nil, err
+	}
+	rest := []entrant{{"badger", "a synced transaction of the same bytes, which nothing resumes; " + survivesPower,
+		watch(func(times int) error { return alone.groups(1)(times * s.length) })}}
+	for _, mode := range einoModes {
+		store, err := t.openBare(s, 1)
+		if err != nil {
+			return nil, err
+		}
+		run, err := mode.durable(s.length, store)
+		if err != nil {
+			return nil, err
+		}
+		rest = append(rest, entrant{mode.name, mode.note + ", which saves at interrupts only: one after every node, " +
+			"and called again; its checkpoints in a synced Badger; " + survivesPower, watch(run)})
+	}
+	return rest, nil
+}
+
+func (t *table) openBare(s session, size int) (*bare, error) {
+	b, err := openBare(s, size, true)
+	if err == nil {
+		t.opened = append(t.opened, b.db.Close)
+	}
+	return b, err
+}
+
+// served are those that need a server. Those that are absent have rows.
+func (t *table) served(s session) []entrant {
+	var rest []entrant
+	for _, server := range []struct {
+		name string
+		open func(session) (*service, error)
+	}{{"river", openRiver}, {"temporal", openTemporal}} {
+		made, err := server.open(s)
+		if err != nil {
+			t.rows = append(t.rows, absent("durable-step/"+server.name, err.Error()))
+			continue
+		}
+		t.opened = append(t.opened, made.close)
+		rest = append(rest, entrant{server.name, made.note, watch(made.run)})
+	}
+	return rest
+}
+
+// A service is a rival at work on a server.
+type service struct {
+	note  string
+	run   contender
+	close func() error
+}
+
+// What is left when a program dies, or the machine.
+const (
+	survivesNothing = "the run does not survive the process"
+	survivesProcess = "a finished step survives the process; of a power cut the last ones may not be there"
+	survivesPower   = "a finished step survives the process and a power cut"
+)
+
+// questions compares what it takes to stop at a question, to answer it, and to go on in the
+// same process with everything in memory.
+func (t *table) questions() error {
+	for _, n := range t.session.sizes(10, 1_000) {
+		var rest []entrant
+		for _, mode := range einoModes {
+			run, err := mode.question(n)
+			if err != nil {
+				return err
+			}
+			rest = append(rest, entrant{mode.name, mode.note + ", its checkpoints in a map; " + survivesNothing, run})
+		}
+		rest = append(rest, t.js.entrants(request{Graph: "question", Nodes: n, Saver: "memory"}, "saver memory; "+survivesNothing)...)
+		err := t.add(t.session.window, comparison{
+			name:  fmt.Sprintf("question-%d", n),
+			each:  "from the question, asked by the last node but one, to the end of the run that its answer resumes",
+			per:   1,
+			first: entrant{"pawl", "memory store; " + survivesNothing, doubts(n)},
+			rest:  rest,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+//go:build !temporal
+
+package main
+
+import "errors"
+
+func openTemporal(session) (*service, error) {
+	return nil, errors.New("built without the tag temporal")
+}

@@ -51,15 +51,15 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 // first reports whether the attempt asks a question for the first time. It refuses another one
 // under the same key.
 func (v *visit) first(call *dag.AskCall) (bool, error) {
-	ask := &question{AskCall: *call}
+	ask, did := &question{AskCall: *call}, v.does()
 	for {
-		ask.before = v.heard.Load()
+		ask.before = did.heard.Load()
 		for q := ask.before; q != nil; q = q.before {
 			if q.Key == call.Key {
 				return false, call.Repeats(&q.AskCall)
 			}
 		}
-		if v.heard.CompareAndSwap(ask.before, ask) {
+		if did.heard.CompareAndSwap(ask.before, ask) {
 			return true, nil
 		}
 	}
@@ -67,9 +67,10 @@ func (v *visit) first(call *dag.AskCall) (bool, error) {
 
 // put adds to what the visit waits for.
 func (v *visit) put(ask *question) {
+	did := v.does()
 	for {
-		ask.before = v.asks.Load()
-		if v.asks.CompareAndSwap(ask.before, ask) {
+		ask.before = did.asks.Load()
+		if did.asks.CompareAndSwap(ask.before, ask) {
 			return
 		}
 	}

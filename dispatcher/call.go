@@ -152,10 +152,15 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 		results: make(chan struct{}, 1), soft: make(chan struct{}), done: make(chan struct{}),
 		started: time.Now(),
 	}
+	r.facts = r.fewFacts[:0]
 	r.about.Store(&about{c: c, run: id, graph: c.plan.Name, turn: 1})
 	r.strays.r = r
 	r.strays.count.Store(1)
-	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	if c.late() {
+		r.late.Context, r.ctx = ctx, &r.late
+	} else {
+		r.ctx, r.cancelled = context.WithCancelCause(ctx)
+	}
 	if c.store != nil {
 		r.posted, r.journal.mutex, r.journal.grown = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 		r.stored, r.unhold = context.WithCancel(context.WithoutCancel(ctx))

@@ -188,7 +188,7 @@ func (w *editing) written(f *frame) (d state.Delta, err error) {
 	draft := f.view.Draft()
 	failed := protect(func() {
 		w.write(draft.Value())
-		d, _, err = w.c.delta(draft)
+		_, err = w.c.delta(draft, &d)
 	})
 	switch {
 	case failed != nil:

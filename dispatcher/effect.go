@@ -77,7 +77,7 @@ func (v *visit) claim(call dag.EffectCall, digest string) (was, claim *effect, e
 // mayBegin reports why an effect can't begin now.
 func (v *visit) mayBegin(ctx context.Context, call dag.EffectCall) error {
 	err := v.couldBegin(ctx, call)
-	if err == nil && v.asks.Load() != nil {
+	if err == nil && v.has().asks.Load() != nil {
 		err = dag.ErrAsked
 	}
 	return err
@@ -91,7 +91,7 @@ func (v *visit) couldBegin(ctx context.Context, call dag.EffectCall) error {
 	case v.over.Load():
 		return dag.ErrVisitOver
 	}
-	if doubt := v.fails.Load(); doubt != nil { // nothing that the visit does counts
+	if doubt := v.has().fails.Load(); doubt != nil { // nothing that the visit does counts
 		return doubt
 	}
 	if err := v.r.c.opts.Limits.allow(call.Input, "the input of effect "+call.Key); err != nil {
@@ -214,11 +214,12 @@ func (v *visit) effectError(call dag.EffectCall, err error) error {
 
 // known is what the attempt knows of the effects of its visit, by key.
 func (v *visit) known() *sync.Map {
-	if m := v.effects.Load(); m != nil {
+	did := v.does()
+	if m := did.effects.Load(); m != nil {
 		return m
 	}
-	v.effects.CompareAndSwap(nil, new(sync.Map))
-	return v.effects.Load()
+	did.effects.CompareAndSwap(nil, new(sync.Map))
+	return did.effects.Load()
 }
 
 // learn tells the attempt what is known of the effects of its visit when it begins.

@@ -45,7 +45,7 @@ func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) error {
 			Kind: kindDoubt, Key: call.Key, Question: encode(q), Want: encode(call.Output),
 		}})
 	case dag.DoubtFails:
-		v.fails.CompareAndSwap(nil, doubt)
+		v.does().fails.CompareAndSwap(nil, doubt)
 	}
 	return doubt
 }
@@ -54,14 +54,14 @@ func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) error {
 // the visit fail, also by a panic, whoever follows its failure must not go on either.
 func (v *visit) leave(call dag.EffectCall) {
 	if call.Doubt != dag.DoubtTells {
-		v.unsaid.Store(true)
+		v.does().unsaid.Store(true)
 	}
 }
 
 // doubted makes a visit fail in which an effect is in doubt that lets it fail. What broke
 // stays what it is; no other attempt is made.
 func (v *visit) doubted() {
-	doubt := v.fails.Load()
+	doubt := v.has().fails.Load()
 	if doubt == nil {
 		return
 	}

@@ -18,11 +18,11 @@ type reuse struct {
 }
 
 // reuse is what the visit may take from the shelf; nil if the run is no such fork.
-func (m *machine) reuse(path string) *reuse {
+func (m *machine) reuse(t *task) *reuse {
 	if m.shelf == nil {
 		return nil
 	}
-	return &reuse{m.shelf.how, m.shelf.of(onShelf(m.turn, path))}
+	return &reuse{m.shelf.how, m.shelf.of(onShelf(m.turn, t.path()))}
 }
 
 // reuse takes the output of an effect from the shelf, if there is one for its input: that it

@@ -57,8 +57,9 @@ type emission struct {
 }
 
 func (v *visit) keep(e *Event) {
+	did := v.does()
 	for {
-		last := v.emits.Load()
+		last := did.emits.Load()
 		next := &emission{event: *e, before: last, count: 1, bytes: len(e.Value)}
 		if last != nil {
 			next.count, next.bytes = next.count+last.count, next.bytes+last.bytes
@@ -66,7 +67,7 @@ func (v *visit) keep(e *Event) {
 				next = last.dropping(v)
 			}
 		}
-		if v.emits.CompareAndSwap(last, next) {
+		if did.emits.CompareAndSwap(last, next) {
 			return
 		}
 	}
@@ -86,8 +87,12 @@ func (m *emission) dropping(v *visit) *emission {
 
 // emitted appends what the visit has emitted, in order.
 func (v *visit) emitted(to []Event) []Event {
+	did := v.did.Load()
+	if did == nil {
+		return to
+	}
 	from := len(to)
-	for m := v.emits.Swap(nil); m != nil; m = m.before {
+	for m := did.emits.Swap(nil); m != nil; m = m.before {
 		to = append(to, m.event)
 	}
 	slices.Reverse(to[from:])

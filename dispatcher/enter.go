@@ -42,7 +42,7 @@ func (r *run) enter(h *tenure, t *task) (bool, *userError) {
 
 // input makes what was written to an empty state the input of a frame.
 func (r *run) input(x *fact, written state.Image) (err error) {
-	if x.delta, err = r.delta(written); err != nil {
+	if err = r.delta(written, &x.delta); err != nil {
 		return err
 	}
 	schema := written.Schema()
@@ -74,7 +74,7 @@ func (r *run) end(h *tenure, f *frame) (bool, *userError) {
 			return ok, failed
 		}
 		var err error
-		if x.delta, err = r.delta(to); err != nil {
+		if err = r.delta(to, &x.delta); err != nil {
 			return true, &userError{kind: dag.FailedState, err: err}
 		}
 		r.add(x)

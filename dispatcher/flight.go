@@ -43,7 +43,7 @@ func (r *run) spawn(h *tenure, t *task) bool {
 
 func (v *visit) fly() {
 	defer v.ground() // Goexit comes through here as well
-	if v.r.parent.Err() == nil && v.r.ctx.Err() == nil {
+	if !v.r.ctxDone() {
 		v.call()
 		return
 	}
@@ -92,11 +92,16 @@ func (r *run) launch(h *tenure) (more, owner bool) {
 	}
 	tasks := r.m.take()
 	alone := len(tasks) == 1 && len(r.flight) == 0 && len(r.due) == 0 && len(r.m.waits) == 0
-	r.facts = slices.Grow(r.facts, len(tasks)+1)
+	if !r.silent() {
+		r.facts = slices.Grow(r.facts, len(tasks)+1)
+	}
 	for i, t := range tasks {
 		if r.halted() || !r.takeSlot() {
 			r.m.ready = append(r.m.ready, tasks[i:]...)
 			return r.halting, true
+		}
+		if alone && r.strides(t) {
+			return true, r.stride(h, t)
 		}
 		if alone {
 			return true, r.inline(h, t)

@@ -34,11 +34,13 @@ type frame struct {
 	step    int // the superstep that is open, or the last one; counted from 1
 	base    int // supersteps of the turns before this one; 0 but for the run's own frame
 	tasks   []task
-	open    []int32       // in declaration order
-	deltas  []state.Delta // what those of open wrote that have finished
-	next    []int32       // ready behind this superstep, in declaration order
-	left    int           // of open: neither finished nor failed
-	failing int           // of open: failed, and nobody follows that
+	odds    bool           // some task has an odd, or had
+	open    []int32        // in declaration order
+	single  [1]state.Delta // where deltas begin
+	deltas  []state.Delta  // what those of open wrote that have finished
+	next    []int32        // ready behind this superstep, in declaration order
+	left    int            // of open: neither finished nor failed
+	failing int            // of open: failed, and nobody follows that
 
 	after   []*pending   // interrupts after a visit, which hold the frame
 	refused *dag.Failure // a person rejected one of them
@@ -85,6 +87,9 @@ func (f *frame) reopen() {
 
 // place tells the visits of the open superstep where their deltas are.
 func (f *frame) place() {
+	if f.deltas == nil {
+		f.deltas = f.single[:0]
+	}
 	f.deltas = slices.Grow(f.deltas[:0], len(f.open))[:len(f.open)]
 	clear(f.deltas)
 	for k, i := range f.open {
@@ -181,7 +186,8 @@ func (f *frame) oversize(limit int, folds state.Delta) bool {
 		f.bound += folds.Size()
 		for _, i := range f.open {
 			if t := &f.tasks[i]; t.keeps() {
-				f.bound += t.wrote().Size()
+				d := t.wrote()
+				f.bound += d.Size()
 			}
 		}
 		if f.bound <= limit {

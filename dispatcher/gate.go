@@ -210,7 +210,7 @@ func (x *round) run(v *visit) *userError {
 		failed = undeclared(n, v.outcome) // no result that After could look at
 	}
 	for _, g := range x.after {
-		if failed != nil || v.asks.Load() != nil || v.fails.Load() != nil { // who waits for an answer has no result
+		if failed != nil || v.has().asks.Load() != nil || v.has().fails.Load() != nil { // who waits for an answer has no result
 			break
 		}
 		c := x.call

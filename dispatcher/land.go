@@ -21,14 +21,14 @@ func (r *run) land(v *visit) {
 		return // the store has failed: nothing is kept
 	}
 	r.emitted = v.emitted(r.emitted)
-	if asks := v.asks.Load(); asks != nil && (v.failed == nil || v.failed.returned() || v.failed.kind == dag.FailedOutcome) {
+	if asks := v.has().asks.Load(); asks != nil && (v.failed == nil || v.failed.returned() || v.failed.kind == dag.FailedOutcome) {
 		r.asked(v, asks)
 		return
 	}
 	v.doubted()
 	var d state.Delta
 	if v.failed == nil {
-		d, v.failed = r.written(v)
+		v.failed = r.written(v, &d)
 		v.again = v.t.node.Policy.Retry == nil
 	}
 	if v.failed == nil {
@@ -50,6 +50,10 @@ func (r *run) land(v *visit) {
 		}
 		v.depended(x)
 		r.apply()
+		if r.silent() {
+			*x = fact{}
+			r.facts = r.facts[:len(r.facts)-1]
+		}
 		return
 	}
 	if timedOut && v.failed.kind == dag.FailedError {
@@ -62,43 +66,45 @@ func (r *run) land(v *visit) {
 	r.attemptFailed(v)
 }
 
-// written returns what a visit wrote, or why that can't be kept.
-func (r *run) written(v *visit) (state.Delta, *userError) {
+// written makes *d what a visit wrote, or returns why that can't be kept.
+func (r *run) written(v *visit, d *state.Delta) *userError {
 	if n := v.t.node; n.Kind == dag.KindRoute && !slices.Contains(n.Outcomes, v.outcome) {
-		return state.Delta{}, undeclared(n, v.outcome)
+		return undeclared(n, v.outcome)
 	}
-	d, err := r.delta(v.draft)
-	if err != nil {
-		return d, &userError{kind: dag.FailedState, err: err}
+	if err := r.delta(v.draft, d); err != nil {
+		return &userError{kind: dag.FailedState, err: err}
 	}
-	return d, nil
+	return nil
 }
 
-// delta returns what was written to a draft, within the limits.
-func (r *run) delta(draft state.Image) (state.Delta, error) {
-	d, size, err := r.c.delta(draft)
+// delta makes *d what was written to a draft, within the limits.
+func (r *run) delta(draft state.Image, d *state.Delta) error {
+	size, err := r.c.delta(draft, d)
 	if err != nil {
-		return d, err
+		return err
 	}
 	r.landing += size
 	if r.c.opts.Paranoid {
-		return draft.Schema().ParseDelta(d.AppendJSON(nil))
+		*d, err = draft.Schema().ParseDelta(d.AppendJSON(nil))
 	}
-	return d, nil
+	return err
 }
 
-func (c *core) delta(draft state.Image) (d state.Delta, size int, err error) {
-	if d, err = draft.Delta(); err != nil {
-		return d, 0, err
+func (c *core) delta(draft state.Image, d *state.Delta) (size int, err error) {
+	if err = draft.DeltaTo(d); err != nil {
+		return 0, err
 	}
 	limits := &c.opts.Limits
-	if cell, size := d.MaxValue(); size > limits.ValueBytes {
-		return d, size, &LimitError{"value bytes", limits.ValueBytes, "cell " + cell}
+	size = d.Size()
+	if size > limits.ValueBytes { // else no value in it is larger
+		if cell, largest := d.MaxValue(); largest > limits.ValueBytes {
+			return size, &LimitError{"value bytes", limits.ValueBytes, "cell " + cell}
+		}
 	}
-	if size = d.Size(); size > limits.VisitBytes {
-		return d, size, &LimitError{"visit bytes", limits.VisitBytes, ""}
+	if size > limits.VisitBytes {
+		return size, &LimitError{"visit bytes", limits.VisitBytes, ""}
 	}
-	return d, size, nil
+	return size, nil
 }
 
 // attemptFailed states that an attempt failed, and whether and when there is another.
@@ -112,7 +118,7 @@ func (r *run) attemptFailed(v *visit) {
 		previous = t.odd.wait
 	}
 	a.Final = made >= max(p.Attempts, 1) || !v.again
-	a.Unfollowed = a.Final && (v.unsaid.Load() || r.m.leftInDoubt(v.path))
+	a.Unfollowed = a.Final && (v.has().unsaid.Load() || r.m.leftInDoubt(v.path))
 	if !a.Final {
 		a.Wait = p.Backoff.Delay(v.Key(), v.Attempt(), previous)
 		a.NotBefore = r.c.opts.Now().Add(a.Wait)

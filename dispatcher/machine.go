@@ -56,10 +56,11 @@ type machine struct {
 	// replaying: facts come from the log. Nothing is offered until rescan.
 	replaying bool
 
-	queue []decision // in the order in which they came up
-	asked int        // of queue: handed out
-	ready []*task    // visits whose body may begin
-	taken []*task    // those that were handed out last
+	few   [2]decision // where queue begins
+	queue []decision  // in the order in which they came up
+	asked int         // of queue: handed out
+	ready []*task     // visits whose body may begin
+	taken []*task     // those that were handed out last
 }
 
 // A fault is why a run failed that no visit made fail.

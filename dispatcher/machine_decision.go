@@ -43,6 +43,9 @@ func (m *machine) pass(t *task) {
 
 func (m *machine) push(d decision) {
 	if !m.replaying {
+		if m.queue == nil {
+			m.queue = m.few[:0]
+		}
 		m.queue = append(m.queue, d)
 	}
 }

@@ -138,7 +138,7 @@ func (t *task) path() string {
 
 func (t *task) rare() *odd {
 	if t.odd == nil {
-		t.odd = &odd{}
+		t.odd, t.frame.odds = &odd{}, true
 	}
 	return t.odd
 }
@@ -169,6 +169,9 @@ func (t *task) begun() bool {
 func (t *task) failuresBefore() []dag.Failure {
 	if t.isItem() {
 		return t.frame.holder.failuresBefore()
+	}
+	if !t.frame.odds {
+		return nil
 	}
 	nodes := t.frame.followed(&t.node.Follows, nil)
 	slices.Sort(nodes)

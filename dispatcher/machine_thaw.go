@@ -181,7 +181,7 @@ func (m *machine) thawTask(z *frozenTask, f *frame) error {
 		return err
 	}
 	if !o.none() {
-		t.odd = &o
+		t.odd, t.frame.odds = &o, true
 	}
 	if z.Inner != nil {
 		if t.node.Body == nil && z.Inner.Items == nil || (t.node.Kind == dag.KindEach) != (z.Inner.Items != nil) {

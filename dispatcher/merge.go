@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/state"
@@ -95,7 +96,7 @@ func (r *run) keepState(x *fact) {
 // merged computes the state at the end of a superstep, in the frame's spare image. If
 // there is none, it is not made, and parked.
 func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
-	r.writes = f.writes(r.writes[:0])
+	r.writes = f.writes(slices.Grow(r.writes[:0], len(f.open)))
 	writes := r.writes
 	defer clear(writes)
 	if len(writes) > 1 {

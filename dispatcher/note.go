@@ -100,9 +100,9 @@ func (v *visit) Note(name string, value json.RawMessage) error {
 	if err := limits.allow(value, "note "+name); err != nil {
 		return err
 	}
-	last := &visitNote{name: name, value: value}
+	last, did := &visitNote{name: name, value: value}, v.does()
 	for {
-		last.before = v.notes.Load()
+		last.before = did.notes.Load()
 		last.size = len(name) + len(value)
 		if last.before != nil {
 			last.size += last.before.size
@@ -110,7 +110,7 @@ func (v *visit) Note(name string, value json.RawMessage) error {
 		if last.size > limits.VisitBytes {
 			return &LimitError{"visit bytes", limits.VisitBytes, "notes of " + v.path}
 		}
-		if v.notes.CompareAndSwap(last.before, last) {
+		if did.notes.CompareAndSwap(last.before, last) {
 			return nil
 		}
 	}
@@ -119,7 +119,7 @@ func (v *visit) Note(name string, value json.RawMessage) error {
 // noted says what the visit has noted, before it says that the visit is done: in one append.
 func (v *visit) noted() {
 	var all []checkpoint.Entry
-	for n := v.notes.Load(); n != nil; n = n.before {
+	for n := v.has().notes.Load(); n != nil; n = n.before {
 		all = append(all, checkpoint.Entry{
 			Kind: checkpoint.Noted, Path: v.path, Step: v.t.frame.step,
 			Data: encode(checkpoint.Note{Name: n.name, Value: n.value}),

@@ -24,12 +24,14 @@ type run struct {
 	m       *machine
 	journal journal
 
-	parent context.Context // the caller's
-	ctx    context.Context // of the run: ends with the parent, a cancel, or the call
-	cancel context.CancelCauseFunc
-	stored context.Context // of store calls: ends when the grace period does
-	unhold context.CancelFunc
+	parent    context.Context // the caller's
+	ctx       context.Context // of the run: ends with the parent, a cancel, or the call
+	late      lateContext     // what ctx is, if cancelled is nil
+	cancelled context.CancelCauseFunc
+	stored    context.Context // of store calls: ends when the grace period does
+	unhold    context.CancelFunc
 
+	fewFacts [4]fact               // where facts begin
 	facts    []fact                // applied and not durable yet
 	lag      lag                   // of them: what waits to share an append
 	ahead    []*batch              // handed over, and not known to be durable: the oldest first
@@ -99,6 +101,10 @@ type run struct {
 	lines  []checkpoint.Entry // memory for the next append
 	bytes  []byte
 	writes []state.Write // memory for the next merge
+	drafts state.Slab    // memory for those of visits
+	visits []visit       // memory for the next ones
+	tenure tenure        // the first one
+	first  machine       // of a run that is opened
 }
 
 // own drives the run until it rests. It is the only writer of r while h is not taken.
@@ -237,7 +243,25 @@ func (r *run) halted() bool {
 }
 
 // ctxDone reports whether a context is done: what runs has been told so.
-func (r *run) ctxDone() bool { return r.parent.Err() != nil || r.ctx.Err() != nil }
+func (r *run) ctxDone() bool {
+	return r.parent.Err() != nil || r.cancelled != nil && r.ctx.Err() != nil
+}
+
+// over is done when ctx is, for who waits while the call lasts.
+func (r *run) over() <-chan struct{} {
+	if r.cancelled == nil {
+		return r.parent.Done()
+	}
+	return r.ctx.Done()
+}
+
+func (r *run) cancel(cause error) {
+	if r.cancelled == nil {
+		r.late.end(cause)
+		return
+	}
+	r.cancelled(cause)
+}
 
 // add applies a fact and keeps it for the next append.
 func (r *run) add(x fact) {

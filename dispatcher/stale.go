@@ -135,9 +135,10 @@ func (v *visit) Depends(d dag.Dependency) error {
 	last := &dependency{Dependency: checkpoint.Dependency{
 		Name: d.Name, Captured: d.Captured, StaleAfter: d.StaleAfter, OnStale: string(d.OnStale),
 	}}
+	did := v.does()
 	for {
-		last.before = v.depends.Load()
-		if v.depends.CompareAndSwap(last.before, last) {
+		last.before = did.depends.Load()
+		if did.depends.CompareAndSwap(last.before, last) {
 			return nil
 		}
 	}
@@ -145,7 +146,7 @@ func (v *visit) Depends(d dag.Dependency) error {
 
 // depended completes the entry of a visit that is done with what it depends on.
 func (v *visit) depended(done *fact) {
-	last := v.depends.Load()
+	last := v.has().depends.Load()
 	if last == nil {
 		return
 	}

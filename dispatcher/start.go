@@ -16,7 +16,8 @@ func (c *core) asksBefore() bool { return len(c.interceptors) > 0 || c.gates.vet
 
 // open makes the facts of a new run. The user's input function is called here.
 func (r *run) open(w *wishes, input func(any)) error {
-	r.m = newMachine(r.c.plan)
+	r.m = &r.first
+	r.m.plan = r.c.plan
 	r.m.vets, r.m.gates = r.c.vets(), r.c.asksBefore()
 	schema := r.c.plan.Schema
 	x := said(checkpoint.Entry{Kind: checkpoint.Opened}, nil)

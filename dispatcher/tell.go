@@ -99,7 +99,7 @@ func (c *core) enqueue(ctx context.Context, id string, input func(any), options 
 	var d state.Delta
 	failed := protect(func() {
 		input(written.Value())
-		d, _, err = c.delta(written)
+		_, err = c.delta(written, &d)
 	})
 	switch {
 	case failed != nil:

@@ -65,11 +65,11 @@ func (s *strays) returned() {
 func (r *run) watch() bool {
 	posted, stop := r.watchPosts() // before the owner reads what was posted so far
 	defer stop()
-	h := &tenure{}
+	h := &r.tenure
 	go r.own(h) // watch waits for its end, or takes its tenure away
 
 	var soft, hard *time.Timer
-	done := r.ctx.Done()
+	done := r.over()
 	for {
 		select {
 		case <-r.done:

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"runtime"
 	"time"
 )
 
@@ -35,7 +36,7 @@ func (r *run) wait() {
 	var done, drain <-chan struct{}
 	var slots chan<- struct{}
 	if !r.halting {
-		done, drain = r.ctx.Done(), r.drain
+		done, drain = r.over(), r.drain
 		if at, ok := r.wakes(); ok {
 			timer := time.NewTimer(time.Until(at))
 			defer timer.Stop()
@@ -47,6 +48,9 @@ func (r *run) wait() {
 	}
 	select {
 	case <-r.results:
+		if len(r.flight) > 1 {
+			runtime.Gosched() // others that are about to return land with this one
+		}
 		r.landAll()
 	case slots <- struct{}{}:
 		r.slot = true

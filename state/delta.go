@@ -59,17 +59,24 @@ func (d Delta) IsZero() bool { return d.n == 0 }
 
 // Delta returns exactly what was written since the image was clean. The image is left as
 // it is. If a value that was written can't be stored, it returns an [*EncodeError].
-func (i Image) Delta() (Delta, error) {
-	d := Delta{s: i.s}
+func (i Image) Delta() (d Delta, err error) {
+	err = i.DeltaTo(&d)
+	return d, err
+}
+
+// DeltaTo makes *d what Delta returns.
+func (i Image) DeltaTo(d *Delta) error {
+	*d = Delta{s: i.s}
 	for k, off := range i.s.offs {
 		if *markAt(i.p, off) == nil {
 			continue
 		}
 		if err := d.extract(i.p, k); err != nil {
-			return Delta{}, &EncodeError{Cell: i.s.cells[k].Name, Err: err}
+			*d = Delta{}
+			return &EncodeError{Cell: i.s.cells[k].Name, Err: err}
 		}
 	}
-	return d, nil
+	return nil
 }
 
 // extract adds what is pending in cell k.

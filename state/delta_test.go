@@ -260,7 +260,8 @@ func TestMaxValue(t *testing.T) {
 		{func(e *every) { e.Fold.Merge(trail{"1", "2"}) }, "Fold", 9},
 	}
 	for i, test := range tests {
-		if cell, n := draft(t, filled(t, s), test.do).MaxValue(); cell != test.cell || n != test.n {
+		d := draft(t, filled(t, s), test.do)
+		if cell, n := d.MaxValue(); cell != test.cell || n != test.n {
 			t.Errorf("%d: %d bytes in %q, want %d in %q", i, n, cell, test.n, test.cell)
 		}
 	}

@@ -173,7 +173,7 @@ func (w *keyedWrites) size(set bool) int {
 }
 
 // Size is the length of what AppendJSON appends.
-func (d Delta) Size() int {
+func (d *Delta) Size() int {
 	size := 2 + max(d.n-1, 0)
 	for i := range d.n {
 		p := d.part(i)
@@ -196,7 +196,7 @@ func (d Delta) Size() int {
 }
 
 // MaxValue returns the size of the largest single value in d, and its cell.
-func (d Delta) MaxValue() (cell string, bytes int) {
+func (d *Delta) MaxValue() (cell string, bytes int) {
 	for i := range d.n {
 		p := d.part(i)
 		c := &d.s.cells[p.cell]

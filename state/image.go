@@ -9,7 +9,7 @@ type Image struct {
 }
 
 // New returns the zero state.
-func (s *Schema) New() Image { return Image{s.make(), s} }
+func (s *Schema) New() Image { return Image{s.block(1), s} }
 
 // IsZero reports whether i is no image.
 func (i Image) IsZero() bool { return i.s == nil }

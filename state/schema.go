@@ -79,7 +79,8 @@ type Schema struct {
 	json   []byte
 
 	// How to handle the struct in memory.
-	make  func() addr
+	size  uintptr
+	block func(n int) addr // n of them in a row, zero
 	clone func(addr) addr
 	copy  func(to, from addr)
 	value func(addr) any
@@ -95,7 +96,8 @@ func Of[S any]() (*Schema, error) {
 		return nil, err
 	}
 	s := &Schema{goType: t, checks: reflect.PointerTo(t).Implements(checker)}
-	s.make = func() addr { return addrOf(new(S)) }
+	s.size = t.Size()
+	s.block = func(n int) addr { return first(make([]S, n)) }
 	s.clone = func(p addr) addr {
 		q := new(S)
 		*q = *at[S](p)
@@ -174,10 +176,11 @@ func ParseSchema(b []byte) (*Schema, error) {
 		cells[i].off = t.Field(i).Offset
 	}
 	s := &Schema{}
-	s.make = func() addr { return reflect.New(t).UnsafePointer() }
+	s.size = t.Size()
+	s.block = func(n int) addr { return reflect.MakeSlice(reflect.SliceOf(t), n, n).UnsafePointer() }
 	s.copy = func(to, from addr) { reflect.NewAt(t, to).Elem().Set(reflect.NewAt(t, from).Elem()) }
 	s.clone = func(p addr) addr {
-		q := s.make()
+		q := s.block(1)
 		s.copy(q, p)
 		return q
 	}

@@ -29,6 +29,8 @@ func cached[T any](b *box) *T                { return (*T)(atomic.LoadPointer(&b
 func publish[T any](b *box, v *T)            { atomic.StorePointer(&b.val, addr(v)) }
 func (b *tbox[T]) cache()                    { b.val = addr(&b.v) }
 func at[S any](p addr) *S                    { return (*S)(p) }
+func first[S any](s []S) addr                { return addr(unsafe.SliceData(s)) }
+func after(p addr, size uintptr) addr        { return unsafe.Add(p, size) }
 func addrOf[S any](s *S) addr                { return addr(s) }
 
 // text reads bytes that nobody changes any more as a string.

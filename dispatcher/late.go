@@ -1,0 +1,66 @@
+package dispatcher
+
+import (
+	"context"
+	"sync"
+)
+
+// A lateContext is the context of a run that nothing but its parent and the end of the call cancels. To
+// be its parent's child, with a channel of its own, costs more than a whole short run does, and most
+// functions never ask for it: it becomes one when somebody does.
+type lateContext struct {
+	context.Context // the parent
+
+	mu     sync.Mutex
+	child  context.Context // nil as long as nobody has asked
+	cancel context.CancelCauseFunc
+	cause  error // the call has ended
+}
+
+// Done, Value and Err are those of a child of the parent. Value is how package context finds out
+// whose child a context is, and why it has ended.
+func (c *lateContext) Done() <-chan struct{} { return c.real().Done() }
+func (c *lateContext) Value(key any) any     { return c.real().Value(key) }
+
+func (c *lateContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.child != nil:
+		return c.child.Err()
+	case c.cause != nil:
+		return context.Canceled
+	}
+	return c.Context.Err()
+}
+
+func (c *lateContext) real() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.child == nil {
+		c.child, c.cancel = context.WithCancelCause(c.Context)
+		if c.cause != nil {
+			c.cancel(c.cause)
+		}
+	}
+	return c.child
+}
+
+// end cancels it.
+func (c *lateContext) end(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause == nil {
+		c.cause = cause
+	}
+	if c.child != nil {
+		c.cancel(cause)
+	}
+}
+
+// late reports whether nothing but the caller cancels the runs of c, and nobody has to be waited for but
+// nodes: without a store and without user code beside them.
+func (c *core) late() bool {
+	return c.store == nil && c.opts.Observe == nil && c.opts.Hooks.OnStart == nil && c.opts.Hooks.OnEnd == nil &&
+		len(c.interceptors) == 0
+}

@@ -42,7 +42,7 @@ func (c *core) amending(ctx context.Context, id string, f func(*amendment) error
 		return err
 	}
 	defer c.release(lease)
-	m, head, err := c.load(ctx, id, 0)
+	m, head, err := c.machine(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -50,8 +50,11 @@ func (c *core) amending(ctx context.Context, id string, f func(*amendment) error
 	if err := f(a); err != nil || len(a.entries) == 0 {
 		return err
 	}
-	_, err = c.store.Append(ctx, lease, head, a.entries)
+	head, err = c.store.Append(ctx, lease, head, a.entries)
 	c.hub.grown(id)
+	if err == nil {
+		c.keep(id, head, a.m, a.m.read+a.size)
+	}
 	return err
 }
 
@@ -61,12 +64,14 @@ type amendment struct {
 	m       *machine // the run as it is when all that was said so far has been appended
 	head    checkpoint.Head
 	entries []checkpoint.Entry
+	size    int // of them
 }
 
 // say adds an entry, which m has heard then.
 func (a *amendment) say(ctx context.Context, id string, e checkpoint.Entry) error {
 	a.entries = append(a.entries, e)
 	e.Seq = a.head.Seq + uint64(len(a.entries))
+	a.size += sizeOf(&e)
 	return a.c.replay(ctx, a.m, id, e)
 }
 

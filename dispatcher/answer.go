@@ -61,12 +61,13 @@ func (g *giving) try() (settled bool, err error) {
 	if err != nil {
 		return false, c.refuse(g.run, err)
 	}
-	m, head, err := c.load(ctx, g.run, 0)
+	m, head, err := c.machine(ctx, g.run)
 	if err != nil {
 		return false, c.refuse(g.run, err)
 	}
-	q := m.queued(posts)
+	q, drained := m.queued(posts), m.numbered()
 	a, err := g.replies(q)
+	c.keep(g.run, head, m, m.read)
 	if err != nil {
 		return false, err
 	}
@@ -74,7 +75,7 @@ func (g *giving) try() (settled bool, err error) {
 	if k := slices.IndexFunc(q.said, a.says); k >= 0 {
 		post = q.posts[k] // the same call was made before, and its outcome may not be known
 	} else {
-		post = a.post(lastNumber(posts, m.numbered()) + 1)
+		post = a.post(lastNumber(posts, drained) + 1)
 		if err := c.store.Post(ctx, g.run, post); conflict(err) {
 			return false, nil
 		} else if err != nil {

@@ -163,7 +163,7 @@ func (c *core) blaming(ctx context.Context, id string, upTo uint64) (*blaming, *
 		s.from = max(s.from, info.First)
 		for e, err := range c.store.Read(ctx, id, s.from, s.to) {
 			if err == nil {
-				size := len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
+				size := sizeOf(&e)
 				err = c.opts.Limits.decode(&left, size, "entry", e.Seq)
 			}
 			if err == nil {

@@ -59,6 +59,9 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	rested := r.watch()
 	rep, err := r.conclude(rested)
 	abandoned := r.finishing(rep, err, rested)
+	if rested && r.atRest && err != nil && len(abandoned)+len(r.names)+len(r.parked) == 0 {
+		c.keep(id, r.journal.head, r.m, r.journal.since)
+	}
 	r.letGo()
 	if rep != nil && r.atRest {
 		if warning := c.retain(ctx, id); warning != "" {
@@ -89,7 +92,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 		return early{err: err}
 	}
 	r.journal.lease = lease
-	m, head, err := c.load(ctx, r.id, 0)
+	m, head, err := c.machine(ctx, r.id)
 	switch {
 	case errors.Is(err, checkpoint.ErrNotFound) && !old:
 		return early{err: r.open(w, input)}

@@ -33,6 +33,7 @@ type core struct {
 	marks  bookmarks
 	nodes  nodeIndex
 	hub    hub
+	kept   keep
 
 	interceptors []*interceptor
 	gates        *gates // nil: nothing needs an approval

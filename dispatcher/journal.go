@@ -92,10 +92,15 @@ func (r *run) entries() (entries []checkpoint.Entry, size int) {
 		if !x.outer.IsZero() {
 			e.Outer = r.encodeDelta(x.outer.AppendJSON)
 		}
-		size += len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
+		size += sizeOf(&e)
 		r.lines = append(r.lines, e)
 	}
 	return r.lines, size
+}
+
+// sizeOf is about what a replay reads of an entry.
+func sizeOf(e *checkpoint.Entry) int {
+	return len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
 }
 
 // entryOverhead is about what an entry takes beside its path and data.

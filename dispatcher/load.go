@@ -45,7 +45,7 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 		if err != nil {
 			return nil, 0, err
 		}
-		size := len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
+		size := sizeOf(&e)
 		if err := c.opts.Limits.decode(&left, size, "entry", e.Seq); err != nil {
 			return nil, 0, err
 		}

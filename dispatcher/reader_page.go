@@ -90,7 +90,7 @@ func (rd *reader) page(ctx context.Context, head uint64) (page []*telling, err e
 		if t != nil {
 			page = append(page, t)
 		}
-		bytes += len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
+		bytes += sizeOf(&e)
 		if read++; read == pageEntries || bytes > pageBytes {
 			break
 		}

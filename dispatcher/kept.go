@@ -1,0 +1,153 @@
+package dispatcher
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// Runs that wait for answers are mostly gone on with by the dispatcher that has run them. It keeps their
+// machines, a bounded number of them, and reads no log then: only whether the head is still the one at
+// which the machine stands. A machine that is kept is as a replay of the log up to there would have made
+// it; nothing that is in no log is kept.
+
+// What a dispatcher keeps at most: machines, and bytes of their states and visits.
+const (
+	keptMost  = 256
+	keptBytes = 32 << 20
+)
+
+// A keep has the machines of a dispatcher's runs that wait.
+type keep struct {
+	mu    sync.Mutex
+	runs  map[string]*list.Element
+	order list.List // of *kept, the one used last in front
+	bytes int
+}
+
+type kept struct {
+	run   string
+	head  checkpoint.Head
+	m     *machine
+	bytes int
+}
+
+// take returns the machine of a run whose head is at, if it is there, and forgets it: it is the
+// caller's.
+func (k *keep) take(run string, at checkpoint.Head) *machine {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.runs[run]
+	if e == nil {
+		return nil
+	}
+	found := e.Value.(*kept)
+	k.forget(e)
+	if found.head != at {
+		return nil
+	}
+	return found.m
+}
+
+func (k *keep) forget(e *list.Element) {
+	x := k.order.Remove(e).(*kept)
+	delete(k.runs, x.run)
+	k.bytes -= x.bytes
+}
+
+// put keeps a machine, which nobody else may use any more.
+func (k *keep) put(x *kept) {
+	if x.bytes > keptBytes/4 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.runs == nil {
+		k.runs = map[string]*list.Element{}
+	}
+	if e := k.runs[x.run]; e != nil {
+		k.forget(e)
+	}
+	k.runs[x.run] = k.order.PushFront(x)
+	k.bytes += x.bytes
+	for len(k.runs) > keptMost || k.bytes > keptBytes {
+		k.forget(k.order.Back())
+	}
+}
+
+// keep keeps the machine of a run that stands at head and waits, if it can. Of read bytes a replay would
+// have read. Nobody may use m any more.
+func (c *core) keep(run string, head checkpoint.Head, m *machine, read int) {
+	if m.status != checkpoint.StatusInterrupted || m.plan != c.plan || c.opts.eager || !m.root.forget() {
+		return
+	}
+	own := *m // m may be part of a call, which is not kept
+	own.queue, own.few, own.asked, own.ready, own.taken = nil, [2]decision{}, 0, nil, nil
+	own.replaying, own.vets, own.gates, own.read = true, false, false, read
+	c.kept.put(&kept{run, head, &own, own.root.weight()})
+}
+
+// forget makes f what a replay would have made it. It reports false if something in it is known to the
+// process alone.
+func (f *frame) forget() bool {
+	if f.items != nil {
+		return false
+	}
+	f.tried, f.began = false, time.Time{}
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		if t.odd != nil && (t.odd.woken || t.odd.revoked != nil) || t.phase == delayed {
+			return false
+		}
+		t.cleared = false
+		if t.inner != nil && !t.inner.forget() {
+			return false
+		}
+	}
+	return true
+}
+
+// weight is about what f takes in memory.
+func (f *frame) weight() int {
+	bytes := 100*len(f.tasks) + f.view.Size()
+	for _, i := range f.open {
+		if inner := f.tasks[i].inner; inner != nil {
+			bytes += inner.weight()
+		}
+	}
+	return bytes
+}
+
+// machine is load of the whole log, for who has the run's lease or only looks: the machine is the
+// caller's, who may give it back to keep.
+func (c *core) machine(ctx context.Context, id string) (*machine, checkpoint.Head, error) {
+	info, err := c.store.Stat(ctx, id)
+	if err != nil {
+		return nil, checkpoint.Head{}, err
+	}
+	m := c.kept.take(id, info.Head)
+	if m == nil {
+		return c.load(ctx, id, 0)
+	}
+	if m.since = info.Updated; c.opts.Paranoid {
+		return m, info.Head, c.distrust(ctx, id, m)
+	}
+	return m, info.Head, nil
+}
+
+// distrust compares a machine that was kept with what its log says.
+func (c *core) distrust(ctx context.Context, id string, m *machine) error {
+	read, _, err := c.load(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	if is, want := m.encode(), read.encode(); !bytes.Equal(is, want) {
+		panic(fmt.Sprintf("dispatcher: the machine of run %q that was kept is not what its log says:\n%s\n%s", id, is, want))
+	}
+	return nil
+}

@@ -21,17 +21,13 @@ const (
 	pieceSize    = 1 << 20
 )
 
-// Both work in the goroutine of their caller, and are made when they are first needed.
+// All work in the goroutine of their caller, and are made when they are first needed. What is small is
+// squeezed without entropy coding: of a text of 1 KB that costs 7 of 7.5 µs, as much as all else that a
+// superstep costs.
 var (
-	squeezer = sync.OnceValue(func() *zstd.Encoder {
-		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
-			zstd.WithEncoderCRC(false), zstd.WithWindowSize(pieceSize), zstd.WithLowerEncoderMem(true))
-		if err != nil {
-			panic("badgerstore: options of an encoder: " + err.Error())
-		}
-		return e
-	})
-	stretcher = sync.OnceValue(func() *zstd.Decoder {
+	squeezer      = sync.OnceValue(func() *zstd.Encoder { return newSqueezer(false) })
+	smallSqueezer = sync.OnceValue(func() *zstd.Encoder { return newSqueezer(true) })
+	stretcher     = sync.OnceValue(func() *zstd.Decoder {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(pieceSize),
 			zstd.WithDecoderMaxWindow(pieceSize), zstd.WithDecoderConcurrency(0))
 		if err != nil {
@@ -41,6 +37,17 @@ var (
 	})
 )
 
+const smallPiece = 16 << 10
+
+func newSqueezer(small bool) *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithNoEntropyCompression(small),
+		zstd.WithEncoderCRC(false), zstd.WithWindowSize(pieceSize), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		panic("badgerstore: options of an encoder: " + err.Error())
+	}
+	return e
+}
+
 // squeeze returns data squeezed, if that makes it smaller by an eighth at least.
 func squeeze(data []byte) (squeezed []byte, gains bool) {
 	if len(data) <= squeezeAbove {
@@ -48,9 +55,13 @@ func squeeze(data []byte) (squeezed []byte, gains bool) {
 	}
 	most := len(data) - len(data)/8
 	b := binary.BigEndian.AppendUint32(make([]byte, 0, len(data)/4), uint32(len(data)))
+	e := squeezer
+	if len(data) <= smallPiece {
+		e = smallSqueezer
+	}
 	for piece := range slices.Chunk(data, pieceSize) {
 		at := len(b)
-		b = squeezer().EncodeAll(piece, append(b, 0, 0, 0, 0))
+		b = e().EncodeAll(piece, append(b, 0, 0, 0, 0))
 		binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
 		if len(b) > most {
 			return nil, false

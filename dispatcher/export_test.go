@@ -102,3 +102,6 @@ func Behind[S any](ctx context.Context, d *Dispatcher[S], run string, seq uint64
 	}
 	return all, nil
 }
+
+// Kept counts the machines that a dispatcher keeps.
+func Kept[S any](d *Dispatcher[S]) int { return len(d.core.kept.runs) }

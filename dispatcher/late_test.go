@@ -1,0 +1,108 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// Without a store the context of a node is a child of the caller's as any other is, whatever it is first
+// asked for: its cause is the caller's, its children end with it, and it ends with the call.
+func TestLateContextIsAChild(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	why := errors.New("why")
+	for name, ask := range map[string]func(t *testing.T, ctx context.Context, cancel context.CancelCauseFunc){
+		"Err": func(t *testing.T, ctx context.Context, cancel context.CancelCauseFunc) {
+			if ctx.Err() != nil {
+				t.Error("it is done")
+			}
+			cancel(why)
+			if !errors.Is(ctx.Err(), context.Canceled) {
+				t.Error("it is not done")
+			}
+		},
+		"Done": func(t *testing.T, ctx context.Context, cancel context.CancelCauseFunc) {
+			done := ctx.Done()
+			cancel(why)
+			<-done
+			if !errors.Is(ctx.Err(), context.Canceled) || context.Cause(ctx) != why {
+				t.Errorf("it is done with %v because of %v", ctx.Err(), context.Cause(ctx))
+			}
+		},
+		"Cause": func(t *testing.T, ctx context.Context, cancel context.CancelCauseFunc) {
+			cancel(why)
+			if context.Cause(ctx) != why {
+				t.Errorf("its cause is %v", context.Cause(ctx))
+			}
+		},
+		"Value": func(t *testing.T, ctx context.Context, cancel context.CancelCauseFunc) {
+			if ctx.Value(key{}) != "caller's" {
+				t.Errorf("its value is %v", ctx.Value(key{}))
+			}
+			cancel(why)
+			<-ctx.Done()
+		},
+		"child": func(t *testing.T, ctx context.Context, cancel context.CancelCauseFunc) {
+			child, stop := context.WithTimeout(ctx, time.Hour)
+			defer stop()
+			cancel(why)
+			<-child.Done()
+			if context.Cause(child) != why {
+				t.Errorf("the cause of its child is %v", context.Cause(child))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, "caller's"))
+			defer cancel(nil)
+			ran := false
+			g := chainOf(t, 1, func(ctx context.Context, _ int, _ *Tale) error {
+				ran = true
+				ask(t, ctx, cancel)
+				return nil
+			})
+			d, err := dispatcher.New(g, nil, dispatcher.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.Start(ctx, run, nil); err != nil || !ran {
+				t.Errorf("the node ran: %t; %v", ran, err)
+			}
+		})
+	}
+}
+
+// What a node leaves behind is told that the call has ended, whether it has asked before or asks later.
+func TestLateContextEndsWithTheCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var early, late context.Context
+		g := chainOf(t, 2, func(ctx context.Context, i int, _ *Tale) error {
+			if i == 0 {
+				early = ctx
+				_ = ctx.Done()
+				return nil
+			}
+			late = ctx
+			return nil
+		})
+		d, err := dispatcher.New(g, nil, dispatcher.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Start(t.Context(), run, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, ctx := range []context.Context{early, late} {
+			<-ctx.Done()
+			if !errors.Is(ctx.Err(), context.Canceled) || !errors.Is(context.Cause(ctx), context.Canceled) {
+				t.Errorf("it ended with %v, %v", ctx.Err(), context.Cause(ctx))
+			}
+		}
+	})
+}

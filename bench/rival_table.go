@@ -176,7 +176,7 @@ func (t *table) served(s session) []entrant {
 			continue
 		}
 		t.opened = append(t.opened, made.close)
-		rest = append(rest, entrant{server.name, made.note, watch(made.run)})
+		rest = append(rest, entrant{server.name, made.note, made.run})
 	}
 	return rest
 }
@@ -184,7 +184,7 @@ func (t *table) served(s session) []entrant {
 // A service is a rival at work on a server.
 type service struct {
 	note  string
-	run   contender
+	run   stopwatch
 	close func() error
 }
 

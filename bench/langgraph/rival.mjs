@@ -1,12 +1,14 @@
 // Runs graphs of LangGraph.js beside those of pawl. The first line that it prints says what is
 // there. Then it reads a request a line, does so many times what that asks for, and answers
 // with a line: how many nanoseconds what counts of it took, or why it could not be done.
+import { setMaxListeners } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Annotation, Command, END, MemorySaver, START, StateGraph, interrupt } from "@langchain/langgraph";
 
 const [directory, postgres] = process.argv.slice(2);
+setMaxListeners(0); // a fan-out of LangGraph's own has more than Node warns of
 const schema = `pawl_bench_${process.pid}`;
 
 // The five cells of the state that the graphs of pawl have.
@@ -63,15 +65,16 @@ async function sqlite() {
   return `SQLite ${savers.sqlite.db.prepare("SELECT sqlite_version() AS v").get().v}`;
 }
 
-let pool;
+let pool; // where there is a schema to drop in the end
 async function postgresql() {
   if (!postgres) throw new Error("BENCH_POSTGRES names no database");
   const { default: pg } = await import("pg");
   const { PostgresSaver } = await import("@langchain/langgraph-checkpoint-postgres");
-  pool = new pg.Pool({ connectionString: postgres });
-  const saver = new PostgresSaver(pool, undefined, { schema });
+  const connections = new pg.Pool({ connectionString: postgres });
+  const saver = new PostgresSaver(connections, undefined, { schema });
   await saver.setup();
   savers.postgres = saver;
+  pool = connections;
 }
 
 async function absentIfNot(name, open) {

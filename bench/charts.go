@@ -53,7 +53,7 @@ func (c *charts) draw(dir string) error {
 			logX: true, logY: true,
 		}, c.durable},
 		{"stored.svg", look{
-			title: "What is stored of a run that collects 1 KB in each superstep", x: "supersteps", y: "KB stored",
+			title: "What is stored of a run that collects 1 KB in each superstep", x: "supersteps", y: "MB stored",
 			logX: true, logY: true,
 		}, c.stored},
 		{"resume.svg", look{

@@ -3,6 +3,7 @@
 // not fail because of it: figures depend on the machine, ratios much less.
 //
 //	go run . [-json] [-only A,B] [-quick] [-plot DIR] [-dir DIR]
+//	go run . -from FILE [-page FILE]
 package main
 
 import (
@@ -47,8 +48,26 @@ func main() {
 	only := flag.String("only", "", "measure rows whose names begin with one of `NAMES`, separated by commas: "+names())
 	plot := flag.String("plot", "", "draw charts of what was measured, as SVG files in `DIR`")
 	dir := flag.String("dir", "", "keep stores under `DIR` while measuring; it says which disk is measured (default: for temporary files)")
+	from := flag.String("from", "", "measure nothing, and take the rows that an earlier -json printed into `FILE`")
+	page := flag.String("page", "", "put the rows as a table into `FILE`, which has a place for it, as ../docs/performance.md has")
 	flag.Parse()
-	if err := bench(*asJSON, *quick, *only, *plot, *dir); err != nil {
+	var rows []row
+	var err error
+	if *from != "" {
+		rows, err = readRows(*from)
+	} else {
+		rows, err = bench(*quick, *only, *plot, *dir)
+	}
+	switch {
+	case err != nil:
+	case *page != "":
+		err = writePage(*page, rows)
+	case *asJSON:
+		err = printJSON(os.Stdout, rows)
+	default:
+		err = printTable(os.Stdout, rows)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -62,37 +81,38 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-func bench(asJSON, quick bool, only, plot, dir string) error {
+func bench(quick bool, only, plot, dir string) ([]row, error) {
 	s, err := newSession(quick, dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(s.dir)
 	if only != "" {
 		s.only = strings.Split(only, ",")
 	}
-	rows := []row{} // an array, even if it is empty
+	rows := []row{} // an array of JSON, even if it is empty
 	for _, p := range parts {
 		if !s.wants(p.name) {
 			continue
 		}
+		if !quick {
+			fmt.Fprintln(os.Stderr, "bench: measuring", p.name) // it takes minutes
+		}
 		some, err := p.measure(s)
 		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
 		for _, r := range some {
+			if !strings.HasPrefix(r.Name, p.name) {
+				return nil, fmt.Errorf("the name of row %s should begin with %s", r.Name, p.name)
+			}
 			if s.wants(r.Name) {
 				rows = append(rows, r)
 			}
 		}
 	}
 	if plot != "" {
-		if err := s.charts.draw(plot); err != nil {
-			return err
-		}
+		return rows, s.charts.draw(plot)
 	}
-	if asJSON {
-		return printJSON(os.Stdout, rows)
-	}
-	return printTable(os.Stdout, rows)
+	return rows, nil
 }

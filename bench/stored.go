@@ -37,9 +37,9 @@ func storing(s session) ([]row, error) {
 			return nil, err
 		}
 		payload, live := float64(n)*1024, float64(n)*1024
-		s.charts.stored.point("pawl", float64(n), size/1000)
-		s.charts.stored.point("the state that it comes to", float64(n), live/1000)
-		s.charts.stored.point("a copy of the state for each superstep (computed)", float64(n), payload*float64(n+1)/2/1000)
+		s.charts.stored.point("pawl", float64(n), size/1e6)
+		s.charts.stored.point("the state that it comes to", float64(n), live/1e6)
+		s.charts.stored.point("a copy of the state for each superstep (computed)", float64(n), payload*float64(n+1)/2/1e6)
 		if n == 200 {
 			rows = append(rows, atMost("stored/to-payload-and-state", series{size / (payload + live)}, "ratio", 1.2,
 				"%.0f KB in the files of a closed store for each run, of %d supersteps of 1 KB of text that compresses as little as text can",

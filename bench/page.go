@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// The marks in a page between which the table of results stands.
+const (
+	beginResults = "<!-- results: written by bench -->\n"
+	endResults   = "<!-- end of results -->\n"
+)
+
+// readRows returns the rows that an earlier -json has printed into a file.
+func readRows(path string) (rows []row, err error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &rows)
+	}
+	return rows, err
+}
+
+// writePage puts the rows, as a table, between the marks of a page of Markdown.
+func writePage(path string, rows []row) error {
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := bytes.Cut(page, []byte(beginResults))
+	_, after, ends := bytes.Cut(rest, []byte(endResults))
+	if !begins || !ends {
+		return fmt.Errorf("%s has no place for results: give it the lines %q and %q", path, beginResults, endResults)
+	}
+	var b bytes.Buffer
+	b.Write(before)
+	b.WriteString(beginResults)
+	b.WriteString("\n| what | value | target | reached | note |\n|---|---|---|---|---|\n")
+	for _, r := range rows {
+		target, reached := r.verdict()
+		fmt.Fprintf(&b, "| %s | %.3g %s | %s | %s | %s |\n", r.Name, r.Value, r.Unit, target, reached,
+			strings.ReplaceAll(r.Note, "|", `\|`))
+	}
+	b.WriteString("\n" + endResults)
+	b.Write(after)
+	return os.WriteFile(path, b.Bytes(), 0o666)
+}

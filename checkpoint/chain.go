@@ -121,3 +121,14 @@ func (d damage) Unwrap() error { return ErrCorrupt }
 // Damage returns an error that says what is wrong with stored data, for [Corrupt] to say
 // where. It wraps ErrCorrupt.
 func Damage(reason string) error { return damage(reason) }
+
+// A notFound names the run that does not exist. Stores are asked for runs that don't whenever one
+// begins, so its text is made when somebody reads it.
+type notFound string
+
+func (n notFound) Error() string { return fmt.Sprintf("%v: run %q", ErrNotFound, string(n)) }
+
+func (n notFound) Unwrap() error { return ErrNotFound }
+
+// NotFound returns the error of a store in which there is no such run. It wraps ErrNotFound.
+func NotFound(run string) error { return notFound(run) }

@@ -131,6 +131,9 @@ func (r *run) show() {
 
 // tellLeft tells of a call that ends and leaves the run running.
 func (r *run) tellLeft(err error) {
+	if !r.told && len(r.listeners()) == 0 {
+		return
+	}
 	e := r.left(err)
 	if r.c.store == nil || e.Seq > 0 {
 		offer(r.listeners(), &e)

@@ -120,7 +120,7 @@ func (s *Store) admits(q *request) error {
 	}
 	switch {
 	case q.rule == alive && (!q.run.exists() || q.run.num != q.num):
-		return notFound(q.run.id)
+		return checkpoint.NotFound(q.run.id)
 	case q.rule >= held && !q.run.heldBy(q.lease):
 		return fenced(q.lease)
 	case q.rule == atHead && q.run.tail != q.after:

@@ -60,7 +60,7 @@ func (s *Store) leaseToDelete(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !r.exists() {
-		return l, 0, nil, notFound(r.id)
+		return l, 0, nil, checkpoint.NotFound(r.id)
 	}
 	if l, err = s.acquireLocked(r, deleteOwner); err != nil {
 		return l, 0, nil, err

@@ -64,7 +64,7 @@ func (s *Store) tryLook(id string) (*view, found, *run, error) {
 		return nil, found{}, r, nil
 	case !r.exists():
 		s.exitLocked()
-		return nil, found{}, nil, notFound(id)
+		return nil, found{}, nil, checkpoint.NotFound(id)
 	}
 	return s.viewLocked(), found{info: r.info, num: r.num}, nil, nil
 }
@@ -137,7 +137,7 @@ func (v *view) number(id string) (uint64, error) {
 		return 0, err
 	}
 	if value == nil {
-		return 0, notFound(id)
+		return 0, checkpoint.NotFound(id)
 	}
 	payload, err := unframe(key, value)
 	if err == nil && len(payload) != 8 {

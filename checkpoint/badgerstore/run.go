@@ -248,10 +248,6 @@ func (s *Store) poison(err error) {
 	s.logs.TellAll()
 }
 
-func notFound(id string) error {
-	return fmt.Errorf("%w: run %q", checkpoint.ErrNotFound, id)
-}
-
 func fenced(l checkpoint.Lease) error {
 	return fmt.Errorf("%w: run %q, epoch %d", checkpoint.ErrFenced, l.Run, l.Epoch)
 }

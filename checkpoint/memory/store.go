@@ -84,7 +84,7 @@ func (s *Store) lock(ctx context.Context) error {
 func (s *Store) run(id string) (*run, error) {
 	r := s.runs[id]
 	if !r.exists() {
-		return nil, fmt.Errorf("%w: run %q", checkpoint.ErrNotFound, id)
+		return nil, checkpoint.NotFound(id)
 	}
 	return r, nil
 }

@@ -2,14 +2,16 @@
 // figure beside the target that it should reach. It says so when one is missed, and does
 // not fail because of it: figures depend on the machine, ratios much less.
 //
-//	go run . [-json] [-only A,B] [-quick] [-plot DIR] [-dir DIR]
+//	go run . [-json] [-only A,B] [-quick] [-plot DIR] [-dir DIR] [-cpuprofile FILE]
 //	go run . -from FILE [-page FILE]
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"runtime/pprof"
 	"strings"
 )
 
@@ -48,6 +50,7 @@ func main() {
 	only := flag.String("only", "", "measure rows whose names begin with one of `NAMES`, separated by commas: "+names())
 	plot := flag.String("plot", "", "draw charts of what was measured, as SVG files in `DIR`")
 	dir := flag.String("dir", "", "keep stores under `DIR` while measuring; it says which disk is measured (default: for temporary files)")
+	profile := flag.String("cpuprofile", "", "write a profile of the processor, of both sides of what is measured, into `FILE`")
 	from := flag.String("from", "", "measure nothing, and take the rows that an earlier -json printed into `FILE`")
 	page := flag.String("page", "", "put the rows as a table into `FILE`, which has a place for it, as ../docs/performance.md has")
 	flag.Parse()
@@ -56,7 +59,7 @@ func main() {
 	if *from != "" {
 		rows, err = readRows(*from)
 	} else {
-		rows, err = bench(*quick, *only, *plot, *dir)
+		rows, err = profiled(*profile, func() ([]row, error) { return bench(*quick, *only, *plot, *dir) })
 	}
 	switch {
 	case err != nil:
@@ -71,6 +74,23 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// profiled calls do while a profile is written, if path says where.
+func profiled(path string, do func() ([]row, error)) ([]row, error) {
+	if path == "" {
+		return do()
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	rows, err := do()
+	pprof.StopCPUProfile()
+	return rows, errors.Join(err, f.Close())
 }
 
 func names() string {

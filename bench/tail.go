@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,32 +51,36 @@ func tail(s session, alone bool, large string) (p99 float64, states int, err err
 		return err
 	}
 	if alone {
-		return p99, 0, errors.Join(measure(), err)
+		err := measure()
+		return p99, 0, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var written atomic.Int64
-	began := make(chan struct{})
+	began, ended := make(chan struct{}), make(chan struct{})
 	d := dispatch(chain(64, func(_ context.Context, w *Work) error {
 		if w.Title.Set(large); written.Add(1) == 2 {
-			close(began) // the first one is being stored
+			close(began) // the first one is stored
 		}
 		return nil
 	}), checkpoint.Store(b.store), dispatcher.Options{})
-	var all sync.WaitGroup
 	var other error
-	all.Go(func() {
+	go func() { // waited for below, ends when ctx does
+		defer close(ended)
 		for n := 0; other == nil; n++ {
 			_, other = d.Start(ctx, "large-"+strconv.Itoa(n), nil)
 		}
 		if errors.Is(other, context.Canceled) {
 			other = nil
 		}
-	})
-	<-began
-	err = measure()
+	}()
+	select {
+	case <-began:
+		err = measure()
+	case <-ended:
+	}
 	cancel()
-	all.Wait()
+	<-ended
 	return p99, int(written.Load()), errors.Join(err, other)
 }
 

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // An alarm hears of tables that Badger could not write, which it tells nobody but its log, and stops the store.
@@ -12,16 +13,20 @@ import (
 // Badger tries again, and that does harm: when the manifest was written and could not be synced it removes the
 // table that the manifest names by now, and the next Open finds a table missing. So the goroutine that failed
 // ends here, when the manifest has been mended. What it was to write is in the log of what is in memory still.
+//
+// It also holds up compactions before they write a table into a directory that is not the store's: see home.
 type alarm struct {
-	dir    string                      // of the database
+	dir    string // of the database
+	home   *home
 	failed atomic.Pointer[error]       // the first failure
 	stop   atomic.Pointer[func(error)] // of the store, once there is one
 }
 
-// How the two messages begin, or what they hold.
+// How the messages begin, or what they hold.
 const (
 	flushFailed      = "error flushing memtable to disk"
 	compactionFailed = "LOG Compact FAILED"
+	tableIsFull      = "[%d] LOG Compact. Added" // said before a compaction writes it
 )
 
 // Errorf implements badger.Logger.
@@ -42,12 +47,29 @@ func (a *alarm) Warningf(format string, args ...any) {
 func (*alarm) Infof(string, ...any) {}
 
 // Debugf implements badger.Logger.
-func (*alarm) Debugf(string, ...any) {}
+func (a *alarm) Debugf(format string, _ ...any) {
+	if strings.HasPrefix(format, tableIsFull) {
+		a.awaitHome()
+	}
+}
+
+// awaitHome waits until the directory is where it was, and stops the store if it is not. The compaction
+// that waits can't be ended: of one whose goroutine ends Badger takes the half that is written for all of it.
+func (a *alarm) awaitHome() {
+	for err := a.home.check(); err != nil; err = a.home.check() {
+		if stop := a.stop.Load(); stop != nil {
+			(*stop)(err)
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}
 
 // sound stops the store, and ends the goroutine of Badger that has failed.
 func (a *alarm) sound(format string, args []any) {
 	err := fmt.Errorf("the database could not write a table: "+format, args...)
-	if mending := voidGhosts(a.dir); mending != nil {
+	if moved := a.home.check(); moved != nil {
+		err = moved
+	} else if mending := voidGhosts(a.dir); mending != nil {
 		err = fmt.Errorf("%w; %w", err, mending)
 	}
 	if a.failed.CompareAndSwap(nil, &err) {

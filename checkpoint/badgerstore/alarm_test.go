@@ -1,11 +1,14 @@
 package badgerstore
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // Badger still says by its log what an alarm listens for: its errors are nowhere else.
@@ -28,9 +31,49 @@ func TestAlarmKnowsWhatBadgerSays(t *testing.T) {
 		}
 		all.Write(b)
 	}
-	for _, call := range []string{`Errorf("` + flushFailed, compactionFailed} {
+	for _, call := range []string{`Errorf("` + flushFailed, compactionFailed, `Debugf("` + tableIsFull} {
 		if !strings.Contains(all.String(), call) {
 			t.Errorf("nothing in Badger says %q", call)
 		}
 	}
+}
+
+// A compaction writes no table while its directory is another one. The store stops at once.
+func TestCompactionWaitsForItsDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unlockDir(lock) }()
+	h, err := newHome(dir, lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, told, ended := &alarm{home: h}, make(chan error, 100), make(chan struct{})
+	stop := func(err error) { told <- err }
+	a.stop.Store(&stop)
+	a.Debugf(tableIsFull) // returns
+	if err := os.Rename(dir, dir+".bak"); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // waited for below
+		defer close(ended)
+		a.Debugf(tableIsFull)
+	}()
+	if err := <-told; !errors.Is(err, checkpoint.ErrClosed) {
+		t.Errorf("the store was stopped with %v, want ErrClosed", err)
+	}
+	select {
+	case <-ended:
+		t.Error("a table is written elsewhere")
+	default:
+	}
+	if err := os.Rename(dir+".bak", dir); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
 }

@@ -198,6 +198,7 @@ const (
 	opening lockState = "opening"
 	isOpen  lockState = "is open"
 	closing lockState = "closing"
+	isLost  lockState = "is lost"
 )
 
 // sayState writes into a lock file which process has it, and what that is doing.
@@ -234,6 +235,8 @@ func locked(dir, process string, state lockState) error {
 		what = "an Open of " + dir + " has not ended, perhaps one that was given up since the disk does not answer"
 	case state == closing:
 		what = "a Store in " + dir + " is closing, perhaps on a disk that does not answer"
+	case state == isLost:
+		what, way = dir+" was moved or replaced while it was open", "end that process, or use another directory"
 	case here:
 		what, way = what+" in another Store", "share that one, or close it"
 	}

@@ -34,6 +34,9 @@ func (s *Store) commit(g *group) {
 	}
 	start := time.Now()
 	if err := s.space.check(start, g.bytes); err != nil {
+		if moved := (*movedError)(nil); errors.As(err, &moved) {
+			s.poison(err)
+		}
 		s.settle(g, false)
 		g.answer(err)
 		s.refuse(g, err)

@@ -5,7 +5,9 @@
 //	defer store.Close()
 //
 // One process at a time has a directory open. It is the proof of every lease: leases have
-// no end, and none outlives the process.
+// no end, and none outlives the process. Do not move or replace the directory meanwhile. If it happens
+// the store finds out before it next writes a table, stops, and leaves what is in its place alone: what it has acknowledged
+// is in the directory that was opened, and is there for the process that opens that next.
 //
 // # Durable
 //

@@ -80,9 +80,6 @@ func makeDiscard(dir string) (err error) {
 			err = fmt.Errorf("checkpoint: making the database: %w", err)
 		}
 	}()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
 	f, err := os.OpenFile(filepath.Join(dir, "DISCARD"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err

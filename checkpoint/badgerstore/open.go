@@ -113,7 +113,11 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	if err := room.check(time.Now(), 0); err != nil {
 		return nil, err
 	}
-	a := &alarm{dir: filepath.Join(dir, databaseDir)}
+	at, err := newHome(dir, lock)
+	if err != nil {
+		return nil, err
+	}
+	a := &alarm{dir: filepath.Join(dir, databaseDir), home: at}
 	db, g, err := openDatabase(ctx, o, a, synced)
 	undo = append(undo, g.putBack)
 	if err != nil {
@@ -121,8 +125,8 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	}
 	undo = append(undo, db.Close)
 	s := newStore(o, db, db.MaxVersion())
-	room.db = db
-	s.id, s.lock, s.space, s.synced = id, lock, room, synced
+	room.db, room.home = db, at
+	s.id, s.lock, s.home, s.space, s.synced = id, lock, at, room, synced
 	known := s.ts > 1
 	if s.ts == 0 {
 		err = s.create()

@@ -234,6 +234,9 @@ func (s *Store) endTurn(t *turn) {
 
 // closedError says why the store takes no calls.
 func (s *Store) closedError() error {
+	if errors.Is(s.failed, checkpoint.ErrClosed) {
+		return s.failed // and what to do
+	}
 	if s.failed != nil {
 		return fmt.Errorf("%w: %w: close it and open it again", checkpoint.ErrClosed, s.failed)
 	}

@@ -19,6 +19,7 @@ type space struct {
 	reserve int64
 	free    func(dir string) (int64, error) // nil where the system can't be asked
 	db      *badger.DB                      // nil before it is open
+	home    *home                           // nil before it is open
 
 	left    int64 // bytes that were free when it was last asked, less those written since
 	needed  int64 // bytes that have to stay free, as of then
@@ -35,13 +36,19 @@ const (
 // of ten times Badger's base level, and a little more.
 const rewriteMost = 128 << 20
 
-// check returns ErrFull if after a write of that many bytes too little would be free.
+// check returns ErrFull if after a write of that many bytes too little would be free, and a *movedError
+// if it would be written elsewhere.
 func (p *space) check(now time.Time, bytes int) error {
-	if p.free == nil {
+	if p.free == nil { // there the directory of open files can't be moved
 		return nil
 	}
 	enough := p.left-int64(bytes) >= p.needed
 	if !enough || p.written >= askEvery || now.Sub(p.asked) >= askAgain {
+		if p.home != nil {
+			if err := p.home.check(); err != nil {
+				return err
+			}
+		}
 		free, err := p.free(p.dir)
 		if err != nil {
 			return fmt.Errorf("checkpoint: free space of %s: %w", p.dir, err)

@@ -30,6 +30,7 @@ type Store struct {
 	db       *badger.DB
 	alarm    *alarm
 	lock     *os.File
+	home     *home
 	synced   bool
 	witness  *witness
 	board    watch.Board // of posts
@@ -104,7 +105,9 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 // If that takes longer than Options.CloseWithin, for a disk that does not answer or a call that does not
 // end, Close returns an error that says what it waits for and is context.DeadlineExceeded. The store
 // then closes in the background, and its directory is locked until it has. So it does after ErrFull, which says
-// that the device has too little room for what is in memory to become tables. What was
+// that the device has too little room for what is in memory to become tables. If the directory is no
+// longer where it was opened Close leaves it, and what is there now, as they are, and returns ErrClosed with that
+// as its cause: what the database has in memory and open stays so until the process ends. What was
 // acknowledged is durable whatever Close returns, and a process that then ends harms nothing.
 func (s *Store) Close() error {
 	s.closeOne.Do(func() {
@@ -156,7 +159,7 @@ func (s *Store) endCalls() {
 func (s *Store) awaitRoom(full chan<- error) {
 	for told := false; ; told = true {
 		err := s.space.checkClose()
-		if err == nil {
+		if err == nil || s.home.check() != nil { // close says what that is
 			return
 		}
 		if !told {
@@ -168,6 +171,9 @@ func (s *Store) awaitRoom(full chan<- error) {
 
 // close closes what nobody uses.
 func (s *Store) close() error {
+	if err := s.home.check(); err != nil {
+		return s.abandon(err)
+	}
 	err := errors.Join(s.db.Close(), s.alarm.err())
 	if err == nil && s.failed == nil {
 		err = s.witness.set(s.ts)

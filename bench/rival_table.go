@@ -50,6 +50,9 @@ func (t *table) close() error {
 }
 
 func (t *table) add(window time.Duration, c comparison) error {
+	if !t.session.wants("rivals/" + c.name + "/") {
+		return nil
+	}
 	rows, err := t.session.compare(window, c)
 	t.rows = append(t.rows, rows...)
 	return err

@@ -65,7 +65,7 @@ func (c *charts) draw(dir string) error {
 			logY: true,
 		}, c.twice},
 	} {
-		if len(f.lines) == 0 {
+		if len(f.within(f.about).lines) == 0 {
 			continue
 		}
 		if err := os.WriteFile(filepath.Join(dir, f.name), f.svg(f.about), 0o666); err != nil {

@@ -17,6 +17,9 @@ type contender func(n int) error
 // clears away. Contenders whose windows must not see what earlier ones left behind are stages.
 type stage func(n int) (do func() error, end func(), err error)
 
+// A probe does a thing n times and tells how long that took: what times itself.
+type probe func(n int) (time.Duration, error)
+
 // A session says how contests are held.
 type session struct {
 	quick  bool
@@ -91,11 +94,20 @@ func (s session) stages(window time.Duration, stages ...stage) ([]series, error)
 
 // turns is stages for who knows how many times fill a window.
 func (s session) turns(times []int, stages ...stage) ([]series, error) {
-	all := make([]series, len(stages))
+	probes := make([]probe, len(stages))
+	for i, c := range stages {
+		probes[i] = c.timed
+	}
+	return s.probes(times, probes...)
+}
+
+// probes is turns for what times itself.
+func (s session) probes(times []int, probes ...probe) ([]series, error) {
+	all := make([]series, len(probes))
 	for round := range s.rounds {
-		for k := range stages {
-			i := (k + round) % len(stages)
-			took, err := timed(stages[i], times[i])
+		for k := range probes {
+			i := (k + round) % len(probes)
+			took, err := probes[i](times[i])
 			if err != nil {
 				return nil, err
 			}
@@ -108,7 +120,7 @@ func (s session) turns(times []int, stages ...stage) ([]series, error) {
 // calibrate returns how many times fill a window. What it runs also warms up.
 func calibrate(window time.Duration, c stage) (int, error) {
 	for n := 1; ; n *= 2 {
-		took, err := timed(c, n)
+		took, err := c.timed(n)
 		if err != nil {
 			return 0, err
 		}
@@ -119,7 +131,7 @@ func calibrate(window time.Duration, c stage) (int, error) {
 }
 
 // timed begins with a clean heap, so that nobody pays for the garbage of another.
-func timed(c stage, n int) (time.Duration, error) {
+func (c stage) timed(n int) (time.Duration, error) {
 	do, end, err := c(n)
 	if err != nil {
 		return 0, err

@@ -29,18 +29,11 @@ func lists(s session) ([]row, error) {
 	rows := []row{atMost("list/first-append", alone[0].over(alone[1]), "ratio", 1.1,
 		"a draft, the first append of 1 KB, its delta, and that applied: %s; %.3g µs to %.3g µs",
 		of, alone[0].median()*1e-3, alone[1].median()*1e-3)}
-	for _, appends := range []int{1, 100} {
-		var took [2]series
+	for _, appends := range []int{10, 100} {
 		var bytes [2]int
-		for round := range s.rounds {
-			for k := range took {
-				i := (k + round) % len(took)
-				t, b, err := appendsOfRun([]int{long, short}[i], appends)
-				if err != nil {
-					return nil, err
-				}
-				took[i], bytes[i] = append(took[i], t), b
-			}
+		took, err := s.probes([]int{1, 1}, appendsOfRun(long, appends, &bytes[0]), appendsOfRun(short, appends, &bytes[1]))
+		if err != nil {
+			return nil, err
 		}
 		rows = append(rows, atMost(fmt.Sprintf("list/supersteps-%d", appends), took[0].over(took[1]), "ratio", 1.1,
 			"the first %d supersteps of a run that append 1 KB each, with a memory store: %s; %.3g µs to %.3g µs",
@@ -90,11 +83,12 @@ func fillNotes(elements int) func(*Work) {
 	}
 }
 
-// appendsOfRun returns how long the first appends take of a run that begins with a List of so many
-// elements, from before the first one until all are stored, and how many bytes they give to the store.
-func appendsOfRun(elements, appends int) (took float64, bytes int, err error) {
-	store := &counter{Store: new(memory.Store)}
+// appendsOfRun times the first appends of a run that begins with a List of so many elements, from
+// before the first one until all are stored, and tells how many bytes they give to the store.
+func appendsOfRun(elements, appends int, bytes *int) probe {
+	var store *counter
 	var began time.Time
+	var took time.Duration
 	node := 0
 	g := chain(appends+1, func(_ context.Context, w *Work) error {
 		switch node++; node {
@@ -103,14 +97,17 @@ func appendsOfRun(elements, appends int) (took float64, bytes int, err error) {
 			store.bytes.Store(0)
 			began = time.Now()
 		case appends + 1:
-			took, bytes = float64(time.Since(began)), int(store.bytes.Load())
+			took, *bytes = time.Since(began), int(store.bytes.Load())
 			return nil
 		}
 		w.Notes.Append(note)
 		return nil
 	})
-	_, err = dispatch(g, checkpoint.Store(store), dispatcher.Options{}).Start(context.Background(), "list", fillNotes(elements))
-	return took, bytes, err
+	return func(int) (time.Duration, error) {
+		node, store = 0, &counter{Store: new(memory.Store)}
+		_, err := dispatch(g, checkpoint.Store(store), dispatcher.Options{}).Start(context.Background(), "list", fillNotes(elements))
+		return took, err
+	}
 }
 
 // A counter counts what a store is given by one run, whose node looks at it meanwhile: snapshots are

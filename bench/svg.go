@@ -60,6 +60,7 @@ const styles = 6
 // svg draws the chart. What it says is in the title and the names of lines and axes: a reader who
 // can't see it hears them.
 func (c chart) svg(l look) []byte {
+	c = c.within(l)
 	x, y := c.axes(l)
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`,
@@ -87,6 +88,19 @@ func (c chart) svg(l look) []byte {
 	}
 	b.WriteString("</svg>\n")
 	return b.Bytes()
+}
+
+// within leaves out points that have no place on a logarithmic axis: the difference of two figures may be
+// nothing at all.
+func (c chart) within(l look) (some chart) {
+	for _, line := range c.lines {
+		for _, p := range line.points {
+			if (p.x > 0 || !l.logX) && (p.y > 0 || !l.logY) {
+				some.point(line.name, p.x, p.y)
+			}
+		}
+	}
+	return some
 }
 
 func (l line) draw(b *bytes.Buffer, i int, x, y axis) {

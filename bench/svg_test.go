@@ -16,6 +16,7 @@ func TestChartIsSVG(t *testing.T) {
 	for _, n := range []float64{1, 10, 100} {
 		c.point("pawl", n, 3*n)
 		c.point("a < b", n, 2)
+		c.point("nothing", n, 0) // has no place
 	}
 	svg := c.svg(look{title: "a title & more", x: "nodes", y: "µs", logX: true, logY: true})
 	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
@@ -24,6 +25,9 @@ func TestChartIsSVG(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if strings.Contains(string(svg), "nothing") || strings.Contains(string(svg), "NaN") {
+		t.Error("the chart shows what has no place on its axis")
 	}
 	for _, want := range []string{"a title &amp; more", "nodes", "µs", "pawl", "a &lt; b", "prefers-color-scheme: dark"} {
 		if !strings.Contains(string(svg), want) {

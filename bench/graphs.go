@@ -61,7 +61,7 @@ type Book struct {
 
 // text is what nodes write that write 1 KB: so much that a store keeps an entry of it in a thousand
 // bytes, as it is. What is longer it tries to compress.
-var text = noise(1, 840)
+var text = noise(1, 800)
 
 // noise returns a text of n bytes which compresses as little as one can.
 func noise(seed uint64, n int) string {

@@ -16,13 +16,23 @@ import (
 // transaction of all requests that wait. It does not encode, seal or hash: each caller has
 // done that. It compares heads and leases in memory, under the store's mutex, which nobody
 // holds during a write.
-func (s *Store) commitLoop() {
-	defer close(s.quitted)
-	var g group
-	for s.gather(&g) {
-		s.commit(&g)
+func (s *Store) commitLoop(g *group) {
+	closed := false
+	defer func() {
+		if closed {
+			close(s.quitted)
+			return
+		}
+		// An observer has ended this goroutine, as runtime.Goexit does: another one goes on behind the
+		// group that it was told of.
+		g.reset()
+		go s.commitLoop(g) // Close waits for it, and ends it
+	}()
+	for s.gather(g) {
+		s.commit(g)
 		g.reset()
 	}
+	closed = true
 }
 
 // commit makes the requests of g durable, or refuses them, and tells their callers.
@@ -245,7 +255,7 @@ func (s *Store) tell(g *group) {
 	}
 }
 
-// observe tells the observer of a group. Its panic is its own affair.
+// observe tells the observer of a group. Its panic is its own affair; see commitLoop for what ends more than it.
 func (s *Store) observe(g checkpoint.Group) {
 	if s.options.Observe == nil {
 		return

@@ -158,7 +158,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	if err := a.err(); err != nil {
 		return nil, fmt.Errorf("checkpoint: opening the store: %w", err)
 	}
-	go s.commitLoop() // Close waits for it, and ends it
+	go s.commitLoop(new(group)) // Close waits for it, and ends it
 	return s, nil
 }
 

@@ -7,7 +7,7 @@ import (
 
 // An ArgumentError says which argument a call can't do without. Nothing has happened.
 type ArgumentError struct {
-	Call     string // Export, Import, Verify, Fork, Trim, Append, NewKey, NewKeyring or badgerstore.Open
+	Call     string // Export, Import, Verify, Fork, Trim, Append, NewKey, NewKeyring, badgerstore.Open or "a call of a store"
 	Argument string
 	Reason   string // what is wrong with it, and what to give
 }
@@ -16,11 +16,22 @@ func (e *ArgumentError) Error() string {
 	return "checkpoint: " + e.Call + ": the " + e.Argument + " " + e.Reason
 }
 
+// CheckContext returns the error of a ctx that is done, and an [*ArgumentError] for one that is nil: what a
+// store checks before a call begins.
+func CheckContext(ctx context.Context) error {
+	if ctx == nil {
+		return &ArgumentError{"a call of a store", "context", nilContext}
+	}
+	return ctx.Err()
+}
+
+const nilContext = "is nil: use context.Background() if nothing is to end the call"
+
 // needs refuses what Export and Import can't do without. way is the reader or the writer.
 func needs(ctx context.Context, call string, s Store, argument string, way any) error {
 	switch {
 	case ctx == nil:
-		return &ArgumentError{call, "context", "is nil: use context.Background() if nothing is to end the call"}
+		return &ArgumentError{call, "context", nilContext}
 	case missing(s):
 		return &ArgumentError{call, "store", "is nil: open one"}
 	case missing(way):

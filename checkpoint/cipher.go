@@ -5,7 +5,8 @@ package checkpoint
 // those that append: what it waits for, they wait for. If it panics the call that needed it is a
 // [*CipherError]. It must not end its goroutine, as runtime.Goexit does.
 type Cipher interface {
-	// Key returns the id of the key that Seal uses now. Stores keep it in the clear.
+	// Key returns the id of the key that Seal uses now: 1 to 64 bytes of UTF-8 without control
+	// characters. Stores keep it in the clear.
 	Key() string
 
 	// Seal appends to dst what plain is when it is sealed for a place, and returns all of it.

@@ -16,8 +16,9 @@ var (
 	ErrExists = errors.New("checkpoint: run exists")
 	// ErrBusy: somebody holds the lease. See [BusyError].
 	ErrBusy = errors.New("checkpoint: run is busy")
-	// ErrConflict: the head is not the one expected. Nothing was changed.
-	ErrConflict = errors.New("checkpoint: head has moved")
+	// ErrConflict: the head is not the one expected, or something else is kept under the same id or
+	// digest. Nothing was changed.
+	ErrConflict = errors.New("checkpoint: conflict")
 	// ErrFenced: the lease is no longer the run's. Nothing was changed.
 	ErrFenced = errors.New("checkpoint: lease is no longer held")
 	// ErrCommitUnknown: whether the append happened can't be known. Read to find out.
@@ -36,8 +37,8 @@ var (
 	ErrLocked = errors.New("checkpoint: store is locked")
 	// ErrClosed: the store was closed, or has stopped after a failed write.
 	ErrClosed = errors.New("checkpoint: store is closed")
-	// ErrTooLarge: an append is larger than the store can make atomic.
-	ErrTooLarge = errors.New("checkpoint: append is too large")
+	// ErrTooLarge: what is to be kept is larger than the store can make atomic.
+	ErrTooLarge = errors.New("checkpoint: too large")
 	// ErrUnsupported: this store does not have the verb.
 	ErrUnsupported = errors.New("checkpoint: not supported by this store")
 	// ErrTrimmed: what was asked for lies before the first entry that is kept. See [TrimmedError].

@@ -21,8 +21,15 @@ func carefully(c checkpoint.Cipher) *careful {
 
 func (c *careful) key() (id string, err error) {
 	defer recovered("Key", &err)
-	return c.cipher.Key(), nil
+	id = c.cipher.Key()
+	if len(id) > keyIDMost || checkpoint.CheckRunID(id) != nil { // which is of as few bytes, and the same else
+		return "", &checkpoint.CipherError{Call: "Key", Reason: fmt.Sprintf(
+			"returned %.64q (%d bytes), which can't be an id: 1 to %d bytes of UTF-8 without control characters", id, len(id), keyIDMost)}
+	}
+	return id, nil
 }
+
+const keyIDMost = 64 // as of checkpoint.NewKey
 
 // seal returns what plain is when it is sealed. It is not longer than what is read again.
 func (c *careful) seal(plain, place []byte) (b []byte, err error) {

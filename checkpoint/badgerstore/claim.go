@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dgraph-io/badger/v4"
+
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
@@ -109,6 +111,9 @@ func empty(dir string) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint: reading the store's directory: %w", err)
 	}
+	if exists(filepath.Join(dir, databaseDir, badger.ManifestFilename)) && exists(filepath.Join(dir, lockFile)) {
+		return fmt.Errorf("%w: %s holds the database of a store, and %s is missing", checkpoint.ErrCorrupt, dir, nameFile)
+	}
 	for _, e := range entries {
 		switch e.Name() {
 		case lockFile, nameFile + ".new", "lost+found":
@@ -118,6 +123,18 @@ func empty(dir string) error {
 		}
 	}
 	return nil
+}
+
+// missesDatabase returns an error if there is no database though a witness says that there was one.
+func missesDatabase(dir, witness string) error {
+	db := filepath.Join(dir, databaseDir)
+	if exists(db) {
+		return nil
+	}
+	if info, err := os.Stat(witness); err != nil || info.Size() == 0 {
+		return nil // it was not made yet, or is to be taken as it is
+	}
+	return fmt.Errorf("%w: %s is missing, and the witness says that there was one", checkpoint.ErrCorrupt, db)
 }
 
 // refuseDir is the error of a directory that can't be that of a store. Nothing in it has changed.

@@ -67,5 +67,7 @@
 // snapshot [MaxSnapshot]; what is larger is refused with ErrTooLarge and changes nothing. A write
 // that would leave less room on the device than Options.FreeSpace is refused with ErrFull, because
 // Badger does not survive a device that is full: it writes through memory maps. The same holds of
-// Close, which then returns ErrFull.
+// Close, which then returns ErrFull. The room is looked at before, not held: whoever else fills the device
+// while a table is written, also during Close, can end the process with SIGBUS. What was acknowledged is there for
+// the next one, once there is room. Give the store a device, or a quota, of its own where others may fill it.
 package badgerstore

@@ -3,6 +3,7 @@ package badgerstore
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -76,7 +77,7 @@ func open(ctx context.Context, dir string, o Options, synced bool) (*Store, erro
 	for ended := ctx.Done(); ; {
 		select {
 		case r := <-done:
-			return r.s, typed(r.err)
+			return r.s, remedied(typed(r.err))
 		case <-ended:
 			ended, late = nil, time.After(abandonAfter)
 		case <-late:
@@ -90,6 +91,15 @@ func open(ctx context.Context, dir string, o Options, synced bool) (*Store, erro
 	}
 }
 
+// remedied adds to the error of damage what to do, if it does not say so.
+func remedied(err error) error {
+	var known *witnessError
+	if !errors.Is(err, checkpoint.ErrCorrupt) || errors.As(err, &known) {
+		return err
+	}
+	return fmt.Errorf("%w: restore the store from a backup", err)
+}
+
 // abandonAfter is how long Open waits, when its ctx has ended, for what it is doing.
 const abandonAfter = time.Second
 
@@ -99,6 +109,14 @@ var errLeft = &checkpoint.CipherError{Call: "Key, Seal or Open",
 	Reason: "ended the goroutine that opens the store, as runtime.Goexit does: let it return an error"}
 
 func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *Store, err error) {
+	if o.Cipher != nil {
+		if _, err := carefully(o.Cipher).key(); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkWitness(o.Witness, dir); err != nil {
+		return nil, err
+	}
 	lock, id, err := claim(dir)
 	if err != nil {
 		return nil, err
@@ -111,6 +129,9 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	}()
 	room := space{dir: dir, reserve: o.FreeSpace, free: freeSpace}
 	if err := room.check(time.Now(), 0); err != nil {
+		return nil, err
+	}
+	if err := missesDatabase(dir, o.Witness); err != nil {
 		return nil, err
 	}
 	at, err := newHome(dir, lock)

@@ -26,7 +26,7 @@ type Options struct {
 	Observe func(checkpoint.Group)
 
 	// MemTableSize is how many bytes are collected in memory before they become a table.
-	// Zero means 16 MiB; less than 4 MiB means 4 MiB.
+	// Zero means 16 MiB; less than 4 MiB means 4 MiB; more than 1 GiB is refused.
 	//
 	// It decides what a store takes. Live heap of a process in MiB, with one store that has just been
 	// opened, to which 600 MB are written at full speed, and that then has nothing to do for 15 seconds
@@ -70,7 +70,10 @@ type Options struct {
 // of up to 7 MiB, and a quarter of a gigabyte that may wait for the disk.
 func Large() Options { return Options{MemTableSize: 64 << 20, Waiting: 256 << 20} }
 
-const leastMemTable = 4 << 20
+const (
+	leastMemTable = 4 << 20
+	mostMemTable  = 1 << 30
+)
 
 // check says which option can't be.
 func (o Options) check() error {
@@ -82,6 +85,10 @@ func (o Options) check() error {
 			return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option " + n.name,
 				Reason: fmt.Sprintf("is negative: %d: zero means the default", n.value)}
 		}
+	}
+	if o.MemTableSize > mostMemTable {
+		return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option MemTableSize",
+			Reason: fmt.Sprintf("is %d bytes: give at most %d, and what the memory of the machine allows", o.MemTableSize, mostMemTable)}
 	}
 	if k, ok := o.Cipher.(*checkpoint.Keyring); ok && (k == nil || k.Key() == "") {
 		return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option Cipher",

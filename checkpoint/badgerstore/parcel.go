@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -20,6 +21,32 @@ type place struct {
 	run   string // "" of what belongs to no run, which its key names by content
 	key   []byte
 	about []byte // what the blob has beside its data
+}
+
+// unopened says what a cipher did not open, unless whoever reads says so: see checkpoint.Corrupt.
+func unopened(p place, err error) error {
+	for _, known := range []error{checkpoint.ErrCorrupt, checkpoint.ErrVersion, checkpoint.ErrKey, checkpoint.ErrPlaintext} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return fmt.Errorf("checkpoint: opening %v: %w", p, err)
+}
+
+// String says what stands in the place.
+func (p place) String() string {
+	switch kind, id := p.key[0], p.key[1:]; kind {
+	case logKey:
+		return fmt.Sprintf("run %q, entry %d", p.run, seqOf(p.key))
+	case snapshotKey:
+		return fmt.Sprintf("run %q, the snapshot at entry %d", p.run, seqOf(p.key))
+	case postKey:
+		return fmt.Sprintf("run %q, message %q", p.run, id[8:])
+	case baseKey:
+		return fmt.Sprintf("base %q", id)
+	default:
+		return fmt.Sprintf("%q", p.key)
+	}
 }
 
 // A parcel is data as a store keeps it.
@@ -59,7 +86,7 @@ func (s *Store) unpack(p place, packed []byte, how byte) (data []byte, err error
 			checkpoint.ErrPlaintext)
 	case c != nil:
 		if data, err = c.open(packed, s.sealedFor(p, how)); err != nil {
-			return nil, err
+			return nil, unopened(p, err)
 		}
 	}
 	if how&squeezed != 0 {

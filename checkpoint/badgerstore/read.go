@@ -20,6 +20,8 @@ func (s *Store) Read(
 			return
 		}
 		defer v.close()
+		s.loops.Add(1)
+		defer s.loops.Add(-1)
 		span := checkpoint.Span{Run: id, Head: f.info.Head, First: f.info.First}.Between(from, to)
 		for entry, err := range span.Entries(v.appends(ctx, f, span.From)) {
 			if !yield(entry, err) {

@@ -60,7 +60,7 @@ func (r *run) advance(q *request) {
 
 // enter begins a call: until it is ended by leave, or exit, the store stays open.
 func (s *Store) enter(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := checkpoint.CheckContext(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -94,7 +94,7 @@ func (s *Store) pin(ctx context.Context, id string) (*run, error) {
 	if err := checkpoint.CheckRunID(id); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := checkpoint.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

@@ -164,7 +164,7 @@ func (s *Store) PutGraph(ctx context.Context, digest string, graph []byte) error
 	}
 	if old != nil {
 		if string(old) != string(graph) {
-			return fmt.Errorf("%w: graph %q is another one", checkpoint.ErrConflict, digest)
+			return fmt.Errorf("%w: another graph is kept under digest %q", checkpoint.ErrConflict, digest)
 		}
 		return nil
 	}

@@ -56,12 +56,22 @@ func (p *space) check(now time.Time, bytes int) error {
 		p.left, p.needed, p.written, p.asked = free, p.need(), 0, now
 	}
 	if p.left-int64(bytes) < p.needed {
-		return fmt.Errorf("%w: %s has %d bytes left, of which %d are kept free: make room, or lower Options.FreeSpace",
-			checkpoint.ErrFull, p.dir, p.left, p.needed)
+		return p.full(bytes)
 	}
 	p.left -= int64(bytes)
 	p.written += bytes
 	return nil
+}
+
+// full says how much is missing, and whether a lower Options.FreeSpace would help.
+func (p *space) full(bytes int) error {
+	way := "make room"
+	compactions := p.needed - p.reserve
+	if p.left-int64(bytes) >= compactions {
+		way += ", or lower Options.FreeSpace"
+	}
+	return fmt.Errorf("%w: %s has %d bytes left; a write of %d needs %d more, of Options.FreeSpace, and %d for compactions: %s",
+		checkpoint.ErrFull, p.dir, p.left, bytes, p.reserve, compactions, way)
 }
 
 // checkClose returns ErrFull if there is too little room for what Badger writes when it is closed: what is in

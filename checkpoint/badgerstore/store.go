@@ -46,7 +46,8 @@ type Store struct {
 	vacant   chan struct{}       // closed when the last call of a closing store has ended
 	closeOne sync.Once
 	closeErr error
-	awaited  atomic.Value  // string: what Close waits for
+	awaited  atomic.Value  // string: what Close waits for, when the last call has ended
+	loops    atomic.Int32  // over Read
 	opened   uint64        // the newest transaction when the store was opened
 	attempts atomic.Uint32 // at writing large values
 
@@ -140,8 +141,20 @@ func (s *Store) closeWithin(limit time.Duration) error {
 		return err
 	case <-timer.C:
 		return fmt.Errorf("checkpoint: closing the store: %s did not end within %v; what was acknowledged is durable: %w",
-			s.awaited.Load(), limit, context.DeadlineExceeded)
+			s.awaitedNow(), limit, context.DeadlineExceeded)
 	}
+}
+
+// awaitedNow says what Close waits for.
+func (s *Store) awaitedNow() string {
+	what, _ := s.awaited.Load().(string)
+	switch {
+	case what != "":
+		return what
+	case s.loops.Load() > 0:
+		return "a loop over Read"
+	}
+	return "a call of the store"
 }
 
 // endCalls waits until nobody uses the store.

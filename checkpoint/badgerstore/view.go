@@ -21,7 +21,7 @@ type view struct {
 
 // view opens a view, which the caller closes.
 func (s *Store) view(ctx context.Context) (*view, error) {
-	if err := ctx.Err(); err != nil {
+	if err := checkpoint.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

@@ -36,6 +36,27 @@ const (
 	idSize       = 36
 )
 
+// checkWitness refuses what can't be the path of the witness of the store in dir, before anything is made.
+func checkWitness(path, dir string) error {
+	refuse := func(reason string) error {
+		return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option Witness", Reason: path + " " + reason}
+	}
+	if filepath.Dir(path) == filepath.Clean(dir) {
+		return nil // which may not exist yet
+	}
+	if info, err := os.Stat(filepath.Dir(path)); errors.Is(err, os.ErrNotExist) || err == nil && !info.IsDir() {
+		return refuse("is in no directory: make that, or name another path")
+	} else if err != nil {
+		return fmt.Errorf("checkpoint: option Witness: %w", err)
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return refuse("is a directory: name a file")
+	} else if err == nil && info.Size() > 0 && !exists(filepath.Join(dir, nameFile)) && !exists(filepath.Join(dir, databaseDir)) {
+		return refuse("is the witness of another store, or no witness: give each store a file of its own")
+	}
+	return nil
+}
+
 // openWitness opens the witness of a store whose newest transaction is ts, checks it, and
 // makes it say so if the store is synced. There must be one if known is true.
 func openWitness(
@@ -47,8 +68,7 @@ func openWitness(
 	}
 	file, err := os.OpenFile(path, flags, 0o600)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: the witness %s is missing; an empty file in its place"+
-			" makes the store be taken as it is", checkpoint.ErrCorrupt, path)
+		return nil, &witnessError{"the witness " + path + " is missing", asItIs}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: opening the witness: %w", err)
@@ -63,8 +83,8 @@ func openWitness(
 		return nil, fmt.Errorf("checkpoint: reading the witness: %w", err)
 	}
 	if len(b) > 0 {
-		if err := testify(b, id, ts); err != nil {
-			return nil, fmt.Errorf("%w (witness %s)", err, path)
+		if err := testify(b, path, id, ts); err != nil {
+			return nil, err
 		}
 	}
 	w := &witness{file: file}
@@ -85,23 +105,38 @@ func openWitness(
 	return w, syncDir(filepath.Dir(path))
 }
 
-// testify checks that a store is not older than the witness b says.
-func testify(b []byte, id string, ts uint64) error {
+// A witnessError says that the witness does not fit the store, or is none. errors.Is finds ErrCorrupt.
+type witnessError struct{ reason, way string }
+
+func (e *witnessError) Error() string {
+	return checkpoint.ErrCorrupt.Error() + ": " + e.reason + ": " + e.way
+}
+
+func (e *witnessError) Unwrap() error { return checkpoint.ErrCorrupt }
+
+// What to do about a witness.
+const (
+	asItIs  = "an empty file in its place makes the store be taken as it is"
+	newest  = "put the newest copy of the store in its place, or: " + asItIs
+	ownFile = "give each store a file of its own in Options.Witness"
+)
+
+// testify checks that a store is not older than the witness b at that path says.
+func testify(b []byte, path, id string, ts uint64) error {
 	if len(b) != witnessSize || string(b[:4]) != witnessMagic {
-		return fmt.Errorf("%w: the witness can't be read", checkpoint.ErrCorrupt)
+		return &witnessError{"the witness " + path + " can't be read", asItIs}
 	}
 	if b[4] != formatV1 {
-		return fmt.Errorf("%w: witness of version %d", checkpoint.ErrVersion, b[4])
+		return fmt.Errorf("%w: witness %s of version %d: use the program that made it", checkpoint.ErrVersion, path, b[4])
 	}
 	if binary.BigEndian.Uint32(b[50:]) != crc32.Checksum(b[:50], castagnoli) {
-		return fmt.Errorf("%w: the checksum of the witness differs", checkpoint.ErrCorrupt)
+		return &witnessError{"the checksum of the witness " + path + " differs", asItIs}
 	}
 	if string(b[6:42]) != id {
-		return fmt.Errorf("%w: the witness is of store %.36q", checkpoint.ErrCorrupt, b[6:42])
+		return &witnessError{fmt.Sprintf("the witness %s is of store %.36q, not %s", path, b[6:42], id), ownFile}
 	}
 	if seen := binary.BigEndian.Uint64(b[42:]); seen > ts {
-		return fmt.Errorf("%w: the store ends at transaction %d, but has been at %d",
-			checkpoint.ErrCorrupt, ts, seen)
+		return &witnessError{fmt.Sprintf("the store ends at transaction %d, but has been at %d, says the witness %s", ts, seen, path), newest}
 	}
 	return nil
 }

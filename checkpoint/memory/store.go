@@ -69,7 +69,7 @@ func (s *Store) begin(ctx context.Context, id string) error {
 }
 
 func (s *Store) lock(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := checkpoint.CheckContext(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -105,3 +105,6 @@ func Behind[S any](ctx context.Context, d *Dispatcher[S], run string, seq uint64
 
 // Kept counts the machines that a dispatcher keeps.
 func Kept[S any](d *Dispatcher[S]) int { return len(d.core.kept.runs) }
+
+// Listeners counts who reads along with a run.
+func Listeners[S any](d *Dispatcher[S], run string) int { return len(d.core.hub.of(run)) }

@@ -89,7 +89,7 @@ func (c *core) keep(run string, head checkpoint.Head, m *machine, read int) {
 	own := *m // m may be part of a call, which is not kept
 	own.queue, own.few, own.asked, own.ready, own.taken = nil, [2]decision{}, 0, nil, nil
 	own.replaying, own.vets, own.gates, own.read = true, false, false, read
-	c.kept.put(&kept{run, head, &own, own.root.weight()})
+	c.kept.put(&kept{run, head, &own, own.weight()})
 }
 
 // forget makes f what a replay would have made it. It reports false if something in it is known to the
@@ -112,13 +112,38 @@ func (f *frame) forget() bool {
 	return true
 }
 
-// weight is about what f takes in memory.
+// weight is about what m takes in memory.
+func (m *machine) weight() int {
+	bytes := len(m.told.settings) + m.root.weight()
+	for _, of := range m.effects {
+		for _, e := range of {
+			bytes += len(e.input) + len(e.output)
+		}
+	}
+	return bytes
+}
+
 func (f *frame) weight() int {
 	bytes := 100*len(f.tasks) + f.view.Size()
 	for _, i := range f.open {
-		if inner := f.tasks[i].inner; inner != nil {
-			bytes += inner.weight()
+		t := &f.tasks[i]
+		bytes += f.deltas[t.at].Size() + t.odd.weight()
+		if t.inner != nil {
+			bytes += t.inner.weight()
 		}
+	}
+	return bytes
+}
+
+func (o *odd) weight() (bytes int) {
+	if o == nil {
+		return 0
+	}
+	for _, p := range o.asks {
+		bytes += len(p.ask.Question) + len(p.ask.Default)
+	}
+	for _, a := range o.answers {
+		bytes += len(a.Value)
 	}
 	return bytes
 }
@@ -135,15 +160,16 @@ func (c *core) machine(ctx context.Context, id string) (*machine, checkpoint.Hea
 		return c.load(ctx, id, 0)
 	}
 	if m.since = info.Updated; c.opts.Paranoid {
-		return m, info.Head, c.distrust(ctx, id, m)
+		return m, info.Head, c.distrust(ctx, id, info.Head, m)
 	}
 	return m, info.Head, nil
 }
 
-// distrust compares a machine that was kept with what its log says.
-func (c *core) distrust(ctx context.Context, id string, m *machine) error {
-	read, _, err := c.load(ctx, id, 0)
-	if err != nil {
+// distrust compares a machine that was kept with what its log says, unless somebody has appended
+// meanwhile: who only looks has no lease.
+func (c *core) distrust(ctx context.Context, id string, at checkpoint.Head, m *machine) error {
+	read, head, err := c.load(ctx, id, 0)
+	if err != nil || head != at {
 		return err
 	}
 	if is, want := m.encode(), read.encode(); !bytes.Equal(is, want) {

@@ -2,7 +2,9 @@ package dispatcher_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -118,5 +120,64 @@ func TestKeptMachinesAreFew(t *testing.T) {
 	keptAnswer(t, d, res, 3)
 	if n := dispatcher.Kept(d); n != 0 {
 		t.Errorf("%d machines are kept of a completed run", n)
+	}
+}
+
+// What visits have in hand counts as much as states do: runs that wait with much of it are not kept.
+func TestKeptMachinesAreSmall(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", 9<<20)
+	for name, f := range map[string]part{
+		"an effect":  func(ctx context.Context, _ *Tale) error { return keptEffect(ctx, large) },
+		"a question": func(ctx context.Context, _ *Tale) error { _, err := dag.Ask[int](ctx, "q", large); return err },
+		"nothing":    func(ctx context.Context, _ *Tale) error { return keptEffect(ctx, "") },
+	} {
+		o := dispatcher.Options{Limits: dispatcher.Limits{ValueBytes: 10 << 20, VisitBytes: 10 << 20}}
+		d := process(t, chainOf(t, 1, func(ctx context.Context, _ int, s *Tale) error { return f(ctx, s) }), new(memory.Store), o)
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "n0")
+		if n := dispatcher.Kept(d); n == 1 != (name == "nothing") {
+			t.Errorf("%d machines are kept of a run whose visit has in hand: %s", n, name)
+		}
+	}
+}
+
+func keptEffect(ctx context.Context, output string) error {
+	_, err := dag.Effect(ctx, "e", "in", func(context.Context, string) (string, error) { return output, nil })
+	if err == nil {
+		_, err = dag.Ask[int](ctx, "q", "?")
+	}
+	return err
+}
+
+// A log that grows while it is compared with a machine that was kept is no difference.
+func TestKeptMachinesAreComparedAtTheirHead(t *testing.T) {
+	t.Parallel()
+	for n := range 6 {
+		var inner memory.Store
+		g := keptAsks(t)
+		other := process(t, g, &inner, dispatcher.Options{})
+		looks := -1 // at the run, since it waits
+		store := &tampered{Store: &inner, after: func(c call, err error) error {
+			if c.method != "Stat" || looks < 0 {
+				return err
+			}
+			if looks++; looks == n+1 {
+				if err := other.Note(t.Context(), run, "note", n); err != nil {
+					t.Error(err)
+				}
+			}
+			return err
+		}}
+		d, err := dispatcher.New(g, checkpoint.Store(store), dispatcher.Options{Paranoid: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "n1")
+		looks = 0
+		if err := d.Answer(t.Context(), run, res.Interrupts[0].ID, 3); err != nil && !errors.Is(err, checkpoint.ErrBusy) {
+			t.Errorf("with a note behind look %d: %v", n, err)
+		}
 	}
 }

@@ -14,7 +14,7 @@ type lateContext struct {
 	mu     sync.Mutex
 	child  context.Context // nil as long as nobody has asked
 	cancel context.CancelCauseFunc
-	cause  error // the call has ended
+	cause  error // why it ended, if that was neither with the parent nor with child
 }
 
 // Done, Value and Err are those of a child of the parent. Value is how package context finds out
@@ -37,25 +37,32 @@ func (c *lateContext) Err() error {
 func (c *lateContext) real() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.child == nil {
+	switch {
+	case c.child != nil:
+	case c.cause != nil: // whatever becomes of the parent later on
+		c.child, c.cancel = context.WithCancelCause(context.WithoutCancel(c.Context))
+		c.cancel(c.cause)
+	default:
 		c.child, c.cancel = context.WithCancelCause(c.Context)
-		if c.cause != nil {
-			c.cancel(c.cause)
-		}
 	}
 	return c.child
 }
 
-// end cancels it.
+// end cancels it, unless it has ended.
 func (c *lateContext) end(cause error) {
+	if cancel := c.ended(cause); cancel != nil {
+		cancel(cause) // without the mutex: a parent of the user's own making may look at c
+	}
+}
+
+// ended remembers why c has ended, or returns how to cancel its child.
+func (c *lateContext) ended(cause error) context.CancelCauseFunc {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cause == nil {
+	if c.child == nil && c.cause == nil && c.Context.Err() == nil {
 		c.cause = cause
 	}
-	if c.child != nil {
-		c.cancel(cause)
-	}
+	return c.cancel
 }
 
 // late reports whether nothing but the caller cancels the runs of c, and nobody has to be waited for but

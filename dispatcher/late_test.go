@@ -106,3 +106,75 @@ func TestLateContextEndsWithTheCall(t *testing.T) {
 		}
 	})
 }
+
+// A context that has ended says for ever why, also if the caller's ends later, or had ended before.
+func TestLateContextEndsOnce(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]error{"with the call": context.Canceled, "with the caller": context.DeadlineExceeded} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				caller, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				var left context.Context
+				g := chainOf(t, 1, func(ctx context.Context, _ int, _ *Tale) error {
+					left = ctx // and asks it for nothing
+					if want == context.DeadlineExceeded {
+						<-caller.Done()
+					}
+					return nil
+				})
+				d, err := dispatcher.New(g, nil, dispatcher.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := d.Start(caller, run, nil); err != nil {
+					t.Fatal(err)
+				}
+				is := func(when string) {
+					t.Helper()
+					if err := left.Err(); err != want {
+						t.Errorf("%s it has ended with %v, want %v", when, err, want)
+					}
+				}
+				is("behind the call")
+				<-caller.Done()
+				is("behind the caller's end")
+				<-left.Done()
+				is("once it was asked for its channel")
+				if err := context.Cause(left); err != want {
+					t.Errorf("its cause is %v, want %v", err, want)
+				}
+			})
+		})
+	}
+}
+
+// A nosyParent is a context of the user's own making, which looks at a child that leaves it.
+type nosyParent struct {
+	context.Context
+	done  chan struct{}
+	child context.Context
+}
+
+func (p *nosyParent) Done() <-chan struct{} { return p.done }
+
+func (p *nosyParent) AfterFunc(func()) (stop func() bool) {
+	return func() bool { return p.child.Err() != nil }
+}
+
+func TestLateContextEndsWithoutItsMutex(t *testing.T) {
+	t.Parallel()
+	caller := &nosyParent{Context: t.Context(), done: make(chan struct{})}
+	g := chainOf(t, 1, func(ctx context.Context, _ int, _ *Tale) error {
+		caller.child = ctx
+		_ = ctx.Done()
+		return nil
+	})
+	d, err := dispatcher.New(g, nil, dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Start(caller, run, nil); err != nil || caller.child.Err() == nil {
+		t.Errorf("the context of the node has ended: %t; %v", caller.child.Err() != nil, err)
+	}
+}

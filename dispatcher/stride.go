@@ -49,11 +49,11 @@ func (r *run) stride(h *tenure, t *task) bool {
 			r.land(v)
 			return true
 		}
+		if next == nil {
+			return true // what loop decides next shares the append
+		}
 		if len(r.facts) > 0 && !r.commit(h, false) {
 			return false
-		}
-		if next == nil {
-			return true
 		}
 		if r.halted() || r.limited() || len(r.posted) > 0 || len(r.facts) > 0 || r.overheard() {
 			r.m.ready = append(r.m.ready, next)

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -110,6 +110,30 @@ func TestStrideLeavesTheLogAsItIs(t *testing.T) {
 	}
 }
 
+// What is durable at once is so in a stride as well, and its end waits for the disk no more often.
+func TestStrideAppendsAsTheLoopDoes(t *testing.T) {
+	t.Parallel()
+	for name, build := range strideWays {
+		appends := func(o dispatcher.Options) (sizes []int) {
+			store := &tampered{Store: new(memory.Store), before: func(_ context.Context, c call) error {
+				if c.method == "Append" {
+					sizes = append(sizes, len(c.entries))
+				}
+				return nil
+			}}
+			d, err := dispatcher.New(build(t), checkpoint.Store(store), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = d.Run(t.Context(), run, nil)
+			return sizes
+		}
+		if got, want := appends(dispatcher.Options{}), appends(dispatcher.Options{Observe: func(dispatcher.Event) {}}); !slices.Equal(got, want) {
+			t.Errorf("%s: appends of %d entries, with an observer of %d", name, got, want)
+		}
+	}
+}
+
 // Without a store a run comes to the same state, whether anybody listens or not.
 func TestStrideWithoutAStore(t *testing.T) {
 	t.Parallel()
@@ -137,7 +161,6 @@ func TestStrideIsHeard(t *testing.T) {
 	var d *dispatcher.Dispatcher[Tale]
 	heard := make(chan string, 10)
 	listening := make(chan struct{})
-	var once sync.Once
 	g := chainOf(t, 6, func(ctx context.Context, i int, _ *Tale) error {
 		if i != 2 {
 			return nil
@@ -151,7 +174,7 @@ func TestStrideIsHeard(t *testing.T) {
 				}
 				switch {
 				case e.Kind == dispatcher.Emitted:
-					once.Do(func() { close(listening) })
+					close(listening)
 				case e.Kind == dispatcher.VisitStarted:
 					heard <- e.Path
 				case e.Kind == dispatcher.RunRested:
@@ -159,17 +182,17 @@ func TestStrideIsHeard(t *testing.T) {
 				}
 			}
 		}()
-		for { // until it is heard
-			select {
-			case <-listening:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			default:
-				if err := dag.Emit(ctx, "here", 1); err != nil {
-					return err
-				}
-			}
+		for dispatcher.Listeners(d, run) == 0 && ctx.Err() == nil {
+			runtime.Gosched()
+		}
+		if err := dag.Emit(ctx, "here", 1); err != nil {
+			return err
+		}
+		select {
+		case <-listening:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	})
 	d = process(t, g, new(memory.Store), dispatcher.Options{})

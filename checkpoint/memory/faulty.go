@@ -26,7 +26,8 @@ type Faulty struct {
 	Unsynced bool
 
 	// Fail is asked before each write what goes wrong with it. It may take its time, which makes a
-	// slow disk, and is called from many goroutines at once. Zero means that nothing goes wrong.
+	// slow disk, and is called from many goroutines at once. Zero means that nothing goes wrong. What
+	// is no Fault makes the write panic.
 	Fail func(context.Context, Write) Fault
 
 	// FailRead is asked before each call that writes nothing: Acquire, Renew, Release, Read, Stat,
@@ -89,6 +90,10 @@ func (f *Faulty) write(ctx context.Context, method, run string, do func() error)
 	fault := None
 	if f.Fail != nil {
 		fault = f.Fail(ctx, w)
+	}
+	if fault < None || fault > Hang {
+		panic(fmt.Sprintf("memory: Faulty.Fail has returned %d for write %d: return a Fault, from None (%d) to Hang (%d)",
+			fault, w.N, None, Hang))
 	}
 	if fault == Hang {
 		select {

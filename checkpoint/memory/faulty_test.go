@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -443,5 +444,25 @@ func TestFaultyWritesAreNamed(t *testing.T) {
 	}
 	if want := []string{"1 Append run", "2 Post run", "3 PutGraph ", "4 Delete run"}; !slices.Equal(all, want) {
 		t.Errorf("the writes are %q, want %q", all, want)
+	}
+}
+
+// A number that is no Fault is a mistake of the test, which it is told of: nothing is written.
+func TestFaultyRefusesWhatIsNoFault(t *testing.T) {
+	for _, fault := range []memory.Fault{memory.None - 1, memory.Hang + 1, 77} {
+		f := new(memory.Faulty)
+		f.Fail = func(context.Context, memory.Write) memory.Fault { return fault }
+		func() {
+			defer func() {
+				if said := fmt.Sprint(recover()); !strings.Contains(said, fmt.Sprintf("returned %d for write 1: return a Fault", fault)) {
+					t.Errorf("the panic says %q", said)
+				}
+			}()
+			err := f.PutGraph(t.Context(), "digest", []byte("{}"))
+			t.Errorf("a write with the fault %d = %v", fault, err)
+		}()
+		if _, err := f.Graph(t.Context(), "digest"); !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("after a write with the fault %d Graph = %v", fault, err)
+		}
 	}
 }

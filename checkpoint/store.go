@@ -112,7 +112,8 @@ type Store interface {
 	// ErrConflict if the head is not after, ErrFenced if the lease is no longer the run's,
 	// ErrFull if there is no room; then nothing has changed. ErrCommitUnknown if it can't
 	// be known what happened: nobody may assume either. Append ignores Seq and At of
-	// entries. What Fork and Trim write it refuses with an *ArgumentError.
+	// entries. What Fork and Trim write, and an opening behind the first entry, it refuses with an
+	// *ArgumentError: see [CheckAppended].
 	Append(ctx context.Context, l Lease, after Head, entries []Entry) (Head, error)
 
 	// Read yields the entries from sequence number from to sequence number to, both

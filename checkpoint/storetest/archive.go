@@ -110,7 +110,7 @@ func restoreIsExact(t *trial, s checkpoint.Store) {
 	envelopes, head := archived(t)
 	message := checkpoint.Post{ID: "m", Kind: "answer", Data: encode("yes"), At: old}
 	l := owned(t, s, "run")
-	for l.Epoch < 9 { // the archive has epochs up to 7
+	for range 9 { // the archive has epochs up to 7
 		release(t, s, l)
 		l = owned(t, s, "run")
 	}
@@ -138,7 +138,7 @@ func restoreIsExact(t *trial, s checkpoint.Store) {
 	if !slices.EqualFunc(again, envelopes, bytes.Equal) {
 		t.Error("the envelopes are not those that were restored")
 	}
-	if e := read(t, s, "run", 4, 4)[0]; !e.At.Equal(old.Add(time.Hour)) || string(e.Delta) != string(t.quoted(mebibyte)) {
+	if e := entry(t, s, "run", 4); !e.At.Equal(old.Add(time.Hour)) || string(e.Delta) != string(t.quoted(mebibyte)) {
 		t.Errorf("entry 4 is of %v with %d bytes", e.At, len(e.Delta))
 	}
 	if p := posts(t, s, "run"); len(p) != 1 || !p[0].Says(message) || !p[0].At.Equal(old) {

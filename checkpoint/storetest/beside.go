@@ -94,8 +94,8 @@ func postsAreDrainedWithAnAppend(t *trial, s checkpoint.Store) {
 	if got := posts(t, s, "run"); len(got) != 0 {
 		t.Errorf("Posts = %v, want none", got)
 	}
-	if got := read(t, s, "run", 2, 2); got[0].Post != "1" {
-		t.Errorf("the entry that drained 1 says %q", got[0].Post)
+	if got := entry(t, s, "run", 2); got.Post != "1" {
+		t.Errorf("the entry that drained 1 says %q", got.Post)
 	}
 }
 
@@ -136,7 +136,7 @@ func postOfOneIDAtOnce(t *trial, s checkpoint.Store) {
 	errs := make([]error, many)
 	var all sync.WaitGroup
 	for i := range many {
-		all.Go(func() {
+		t.beside(&all, func() {
 			errs[i] = s.Post(t.Context(), "run", checkpoint.Post{ID: "one", Data: encode(i)})
 		})
 	}

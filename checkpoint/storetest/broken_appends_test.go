@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,21 @@ func (s *lateLock) Append(
 	case <-time.After(time.Millisecond): // nobody else is here
 	}
 	return anyHead{s.sound}.Append(ctx, l, after, entries)
+}
+
+// reopener takes an opening in the middle of a log for a change of the graph.
+type reopener struct{ sound }
+
+func (s reopener) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	entries = slices.Clone(entries)
+	for i := range entries {
+		if entries[i].Kind == checkpoint.Opened && after.Seq > 0 {
+			entries[i] = migrated("another graph")
+		}
+	}
+	return s.Faulty.Append(ctx, l, after, entries)
 }
 
 // yesMan says that it has appended what it has refused.
@@ -166,6 +182,25 @@ func (s quiet) Read(ctx context.Context, run string, from, to uint64) iter.Seq2[
 			if !yield(e, err) {
 				return
 			}
+		}
+	}
+}
+
+// forgetsLast leaves out the last entry of a range.
+type forgetsLast struct{ sound }
+
+func (s forgetsLast) Read(ctx context.Context, run string, from, to uint64) iter.Seq2[checkpoint.Entry, error] {
+	return func(yield func(checkpoint.Entry, error) bool) {
+		var last []checkpoint.Entry
+		for e, err := range s.Faulty.Read(ctx, run, from, to) {
+			if err != nil {
+				yield(e, err)
+				return
+			}
+			if len(last) > 0 && !yield(last[0], nil) {
+				return
+			}
+			last = []checkpoint.Entry{e}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -180,6 +181,9 @@ func TestEveryRuleIsSaid(t *testing.T) {
 		for _, r := range g.cases {
 			if text := r.text(); len(text) < 60 {
 				t.Errorf("the rule of %s/%s is %q", g.name, r.name, text)
+			}
+			if text := r.text(); !unicode.IsUpper(rune(text[0])) || strings.HasPrefix(strings.ToLower(text), strings.ToLower(r.name)) {
+				t.Errorf("the rule of %s/%s is no sentence of its own: %q", g.name, r.name, text)
 			}
 			if names[r.name] {
 				t.Errorf("two cases are named %s", r.name)

@@ -76,7 +76,7 @@ func shelves(t *trial, s checkpoint.Store, runs ...string) {
 func found(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
 	t.Helper()
 	run, seq := d.At.Run, d.At.Seq
-	before, want := stat(t, s, run), read(t, s, run, 1, 0)
+	before, want := stat(t, s, run), whole(t, s, run, 10)
 	if s = t.corrupt(s, d); s == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (t *trial) corrupt(s checkpoint.Store, d Damage) checkpoint.Store {
 	t.Helper()
 	s, err := t.f.Corrupt(t.TB, t.dir, s, d)
 	if err == nil {
-		return s
+		return t.given("Corrupt", s)
 	}
 	if !damaged(err) {
 		t.Errorf("%v: opening the store = %v, want ErrCorrupt or ErrVersion", d, err)

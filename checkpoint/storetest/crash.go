@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -82,28 +84,34 @@ func underWayIsWholeOrNot(t *trial, s checkpoint.Store) {
 		leases[w], heads[w] = begun(t, s, fmt.Sprintf("run-%d", w))
 	}
 	for range 3 {
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
 		var all, warm sync.WaitGroup
 		warm.Add(writers)
 		for w := range writers {
-			all.Go(func() { // ends with the store that is crashed
+			t.beside(&all, func() { // ends with the store that is crashed, or with ctx behind it
+				warmed := sync.OnceFunc(warm.Done)
+				defer warmed()
 				for n := 0; ; n++ {
 					if n == before {
-						warm.Done()
+						warmed()
+						warm.Wait() // a writer who always gets in first must not keep others from it
 					}
-					next, err := s.Append(t.Context(), leases[w], heads[w], []checkpoint.Entry{done(w), done(n), done(w)})
+					next, err := s.Append(ctx, leases[w], heads[w], []checkpoint.Entry{done(w), done(n), done(w)})
 					if err != nil {
 						if n < before {
 							t.Errorf("Append to run-%d = %v", w, err)
-							warm.Done()
 						}
 						return
 					}
 					heads[w] = next
+					runtime.Gosched() // so that the crash gets in
 				}
 			})
 		}
 		warm.Wait()
 		next := t.crash(s)
+		end()
 		all.Wait()
 		s = next
 		for w, told := range heads {

@@ -28,8 +28,8 @@ func wakes(t *trial, grown <-chan struct{}, by string) {
 	t.Helper()
 	select {
 	case <-grown:
-	case <-time.After(time.Minute):
-		t.Fatalf("who waits was not woken by %s", by)
+	case <-time.After(patience):
+		t.Fatalf("who waits was not woken within %v by %s", patience, by)
 	}
 }
 
@@ -92,7 +92,7 @@ func followersMissNoAppend(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	var failed error
 	var writer sync.WaitGroup
-	writer.Go(func() {
+	t.beside(&writer, func() {
 		for i := 0; i < appends && failed == nil; i++ {
 			head, failed = s.Append(t.Context(), l, head, []checkpoint.Entry{done(i)})
 		}

@@ -110,10 +110,10 @@ func forkIsARun(t *trial, s checkpoint.Store) {
 		if info.Head.Seq != 2 || info.First != 1 || info.Owner != "" || info.Status != checkpoint.StatusRunning ||
 			info.Base != checkpoint.BaseDigest(base) || info.Origin == nil || *info.Origin != *originOf(base) ||
 			info.Correlation != "what belongs together" || info.Turn != 2 || info.Created.IsZero() {
-			t.Errorf("Stat(%q) = %+v", run, info)
+			t.Fatalf("Stat(%q) = %+v", run, info)
 		}
 		info.Origin.Run = "ruined"
-		got := read(t, s, run, 1, 0)
+		got := whole(t, s, run, 2)
 		same(t, got[0], forkOpened(base))
 		same(t, got[1], done(i))
 		ruined, err := s.Base(t.Context(), run, info.Base)
@@ -130,8 +130,8 @@ func forkIsARun(t *trial, s checkpoint.Store) {
 		put(t, s, l, checkpoint.Snapshot{Head: head, Data: []byte("state")})
 		release(t, s, l)
 	}
-	if got := stat(t, s, "a").Origin.Run; got != "parent" {
-		t.Errorf("the origin is %q", got)
+	if got := stat(t, s, "a").Origin; got == nil || got.Run != "parent" {
+		t.Errorf("the origin is %+v", got)
 	}
 	noBase(t, s, "parent", base)
 	noBase(t, s, "a", small(1))
@@ -242,7 +242,7 @@ func forksAtOnce(t *trial, s checkpoint.Store) {
 	fork(t, s, small(0), "first")
 	var all sync.WaitGroup
 	for w := range 4 {
-		all.Go(func() { // waited for below
+		t.beside(&all, func() { // waited for below
 			for round := range 6 {
 				base := small(round / 3)
 				if round%3 == 2 {

@@ -86,6 +86,26 @@ func read(t *trial, s checkpoint.Store, run string, from, to uint64) []checkpoin
 	return entries
 }
 
+// entry returns an entry of a run, copied.
+func entry(t *trial, s checkpoint.Store, run string, seq uint64) checkpoint.Entry {
+	t.Helper()
+	got := read(t, s, run, seq, seq)
+	if len(got) != 1 {
+		t.Fatalf("Read(%q, %d, %d) yields %d entries, want 1", run, seq, seq, len(got))
+	}
+	return got[0]
+}
+
+// whole returns the entries of a run from the first that is kept, of which there are n, copied.
+func whole(t *trial, s checkpoint.Store, run string, n int) []checkpoint.Entry {
+	t.Helper()
+	got := read(t, s, run, 0, 0)
+	if len(got) != n {
+		t.Fatalf("Read(%q, 0, 0) yields %d entries, want %d", run, len(got), n)
+	}
+	return got
+}
+
 func collect(
 	entries iter.Seq2[checkpoint.Entry, error],
 ) (read []checkpoint.Entry, err error) {

@@ -216,7 +216,11 @@ func (c call) do(ctx context.Context, s checkpoint.Store) (a answer) {
 	case "Release":
 		a.err = s.Release(ctx, c.lease)
 	case "Append":
-		a.head, a.err = s.Append(ctx, c.lease, c.after, []checkpoint.Entry{opened("graph", nil)})
+		e := done(int(c.after.Seq))
+		if c.after.Seq == 0 {
+			e = opened("graph", nil)
+		}
+		a.head, a.err = s.Append(ctx, c.lease, c.after, []checkpoint.Entry{e})
 	case "Post":
 		a.err = s.Post(ctx, c.run, checkpoint.Post{ID: c.id, Kind: c.kind})
 	case "Posts":
@@ -289,7 +293,7 @@ func historyHasAnOrder(t *trial, s checkpoint.Store) {
 	w := &crowd{leases: make(map[string][2]checkpoint.Lease), heads: make(map[string][2]checkpoint.Head)}
 	var all sync.WaitGroup
 	for client := range clients {
-		all.Go(func() {
+		t.beside(&all, func() {
 			r := rand.New(rand.NewPCG(seed, uint64(client)))
 			for range calls {
 				o := porcupine.Operation{ClientId: client, Input: w.choose(r, client), Call: w.clock.Add(1)}

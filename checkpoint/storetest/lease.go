@@ -35,7 +35,7 @@ func leaseIsExclusive(t *trial, s checkpoint.Store) {
 	errs := make([]error, many)
 	var all sync.WaitGroup
 	for i := range many {
-		all.Go(func() { _, errs[i] = s.Acquire(t.Context(), "run", "one of many") })
+		t.beside(&all, func() { _, errs[i] = s.Acquire(t.Context(), "run", "one of many") })
 	}
 	all.Wait()
 	won := 0

@@ -96,7 +96,7 @@ func memoryIsNotShared(t *trial, s checkpoint.Store) {
 	ruin(opening.Data, entry.Delta, entry.Outer, entry.Data, p.Data, snap, graph)
 
 	for range 2 { // the second round finds what the first has ruined
-		got := read(t, s, "run", 1, 0)
+		got := whole(t, s, "run", 2)
 		same(t, got[0], opened("graph", map[string]string{"label": "value"}))
 		same(t, got[1], want)
 		for e, err := range s.Read(t.Context(), "run", 1, 0) {
@@ -107,13 +107,13 @@ func memoryIsNotShared(t *trial, s checkpoint.Store) {
 		}
 		info := stat(t, s, "run")
 		page, err := s.List(t.Context(), checkpoint.Filter{})
-		if err != nil || info.Labels["label"] != "value" || page[0].Labels["label"] != "value" {
+		if err != nil || len(page) != 1 || info.Labels["label"] != "value" || page[0].Labels["label"] != "value" {
 			t.Fatalf("Stat = %v, List = %v, %v", info, page, err)
 		}
 		info.Labels["label"], page[0].Labels["label"] = "ruined", "ruined"
 		ps := posts(t, s, "run")
-		if string(ps[0].Data) != `{"post":1}` {
-			t.Errorf("Posts = %s", ps[0].Data)
+		if len(ps) != 1 || string(ps[0].Data) != `{"post":1}` {
+			t.Fatalf("Posts = %v", ps)
 		}
 		sn, err := s.Snapshot(t.Context(), "run", 0)
 		if err != nil || string(sn.Data) != "snapshot" {

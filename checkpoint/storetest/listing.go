@@ -47,7 +47,7 @@ func statusFollowsEntries(t *trial, s checkpoint.Store) {
 		if info.Created != before.Created {
 			t.Errorf("after %v the run was created %v, before %v", step.kind, info.Created, before.Created)
 		}
-		at := read(t, s, "run", head.Seq, 0)[0].At
+		at := entry(t, s, "run", head.Seq).At
 		if want := at; info.Status != before.Status && !info.Updated.Equal(want) {
 			t.Errorf("after %v the run was updated %v, want %v", step.kind, info.Updated, want)
 		}

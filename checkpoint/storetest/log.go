@@ -57,8 +57,8 @@ func appendIsReadBack(t *trial, s checkpoint.Store) {
 		}
 		run := "one of " + kind.String()
 		add(t, s, owned(t, s, run), checkpoint.Head{}, checkpoint.Entry{Kind: kind})
-		if got := read(t, s, run, 1, 0); got[0].Kind != kind {
-			t.Errorf("read %v, want %v", got[0].Kind, kind)
+		if got := entry(t, s, run, 1); got.Kind != kind {
+			t.Errorf("read %v, want %v", got.Kind, kind)
 		}
 	}
 }
@@ -181,6 +181,30 @@ func appendIsAllOrNothing(t *trial, s checkpoint.Store) {
 	add(t, s, l, head, done(1))
 }
 
+// A log is opened once, by its first entry: an append with an opening that would be another one is an
+// ArgumentError, and changes nothing.
+func logIsOpenedOnce(t *trial, s checkpoint.Store) {
+	l := owned(t, s, "run")
+	refused := func(after checkpoint.Head, entries ...checkpoint.Entry) {
+		t.Helper()
+		var bad *checkpoint.ArgumentError
+		if _, err := s.Append(t.Context(), l, after, entries); !errors.As(err, &bad) {
+			t.Errorf("Append of an opening that would be entry %d = %v, want an ArgumentError", int(after.Seq)+len(entries), err)
+		}
+	}
+	refused(checkpoint.Head{}, opened("graph", nil), opened("another graph", nil))
+	_, err := s.Stat(t.Context(), "run")
+	wantErr(t, err, checkpoint.ErrNotFound, "Stat of a run whose first append was refused")
+	head := add(t, s, l, checkpoint.Head{}, opened("graph", nil))
+	refused(head, opened("another graph", nil))
+	refused(head, opened("graph", nil)) // the same one again
+	refused(head, done(1), checkpoint.Entry{Kind: checkpoint.Opened})
+	if info := stat(t, s, "run"); info.Head != head || info.Graph != "graph" {
+		t.Errorf("the run is %+v", info)
+	}
+	add(t, s, l, head, done(1))
+}
+
 // An append of 10 MiB is like any other.
 func appendOfManyMegabytes(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
@@ -194,7 +218,7 @@ func appendOfManyMegabytes(t *trial, s checkpoint.Store) {
 	}
 	same(t, got[1], big)
 	same(t, got[3], done(3))
-	same(t, read(t, s, "run", 3, 3)[0], done(2))
+	same(t, entry(t, s, "run", 3), done(2))
 }
 
 // Of many appends after one head exactly one is made, the others are ErrConflict.
@@ -206,7 +230,7 @@ func oneOfManyWritersWins(t *trial, s checkpoint.Store) {
 		errs := make([]error, writers)
 		var all sync.WaitGroup
 		for w := range writers {
-			all.Go(func() {
+			t.beside(&all, func() {
 				heads[w], errs[w] = s.Append(t.Context(), l, head, []checkpoint.Entry{done(w)})
 			})
 		}
@@ -246,7 +270,7 @@ func oneOfManyLargeWritersWins(t *trial, s checkpoint.Store) {
 		for w := range writers {
 			entries[w] = done(w)
 			entries[w].Delta = encode(fmt.Sprint(w, t.noise(mebibyte)))
-			all.Go(func() {
+			t.beside(&all, func() {
 				heads[w], errs[w] = s.Append(t.Context(), l, head, entries[w:w+1])
 			})
 		}
@@ -257,7 +281,7 @@ func oneOfManyLargeWritersWins(t *trial, s checkpoint.Store) {
 				continue
 			}
 			head = heads[w]
-			same(t, read(t, s, "run", head.Seq, 0)[0], entries[w])
+			same(t, entry(t, s, "run", head.Seq), entries[w])
 		}
 	}
 	if head.Seq != 4 {
@@ -271,7 +295,7 @@ func writersOfManyRunsAreIndependent(t *trial, s checkpoint.Store) {
 	var all sync.WaitGroup
 	for r := range runs {
 		run := fmt.Sprintf("run-%d", r)
-		all.Go(func() {
+		t.beside(&all, func() {
 			l, err := s.Acquire(t.Context(), run, "owner")
 			var head checkpoint.Head
 			for i := 0; i < appends && err == nil; i++ {

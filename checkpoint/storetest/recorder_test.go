@@ -26,17 +26,7 @@ func record(t *testing.T, r rule, f Factory) *recorder {
 	rec := new(recorder)
 	synctest.Test(t, func(t *testing.T) {
 		rec.TB = t
-		ended := make(chan struct{})
-		go func() { // waited for below; FailNow and Skip end it
-			defer close(ended)
-			defer func() {
-				if p := recover(); p != nil {
-					rec.Errorf("panic: %v", p)
-				}
-			}()
-			r.try(rec, f)
-		}()
-		<-ended
+		r.try(rec, f)
 	})
 	return rec
 }

@@ -20,9 +20,14 @@ var source embed.FS
 
 // text returns the comment of the function that checks the rule, and the function's name.
 func (r rule) text() string {
-	name := runtime.FuncForPC(reflect.ValueOf(r.check).Pointer()).Name()
-	name = name[strings.LastIndexByte(name, '.')+1:]
+	name := r.function()
 	return strings.Join(strings.Fields(comments()[name]), " ") + " (storetest." + name + ")"
+}
+
+// function is the name of the function that checks the rule.
+func (r rule) function() string {
+	name := runtime.FuncForPC(reflect.ValueOf(r.check).Pointer()).Name()
+	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
 // comments returns the comments of the functions of this package, by name. What can't be read has

@@ -7,8 +7,13 @@ import (
 )
 
 // Run checks every rule of [checkpoint.Store], each in a subtest named group/case with a store of
-// its own. What f does not offer is skipped, case by case, with the reason.
+// its own. What f does not offer is skipped, case by case, with the reason. A store that panics, or
+// of which a call does not return, fails the case, and the others go on.
 func Run(t *testing.T, f Factory) {
+	t.Helper()
+	if f.Open == nil {
+		t.Fatal("storetest: Factory.Open is nil: give a function that opens a store that is new and empty")
+	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
@@ -36,37 +41,6 @@ type group struct {
 type rule struct {
 	name  string
 	check func(*trial, checkpoint.Store)
-}
-
-// try checks the rule in a new store, and says what the rule is if it is broken. It needs nothing
-// of t that only the testing package could give: a recorder will do.
-func (r rule) try(t testing.TB, f Factory) {
-	defer func() {
-		if t.Failed() {
-			t.Logf("the rule: %s", r.text())
-		}
-	}()
-	dir := t.TempDir()
-	r.check(&trial{TB: t, f: f, dir: dir}, f.Open(t, dir))
-}
-
-// A trial is a rule being checked: the test, and what can be done with its store.
-type trial struct {
-	testing.TB
-	f   Factory
-	dir string
-}
-
-func (t *trial) reopen(s checkpoint.Store) checkpoint.Store { return t.f.Reopen(t.TB, t.dir, s) }
-
-func (t *trial) crash(s checkpoint.Store) checkpoint.Store { return t.f.Crash(t.TB, t.dir, s) }
-
-// size scales a number of bytes, at most mostLarge, to what the store is said to hold.
-func (t *trial) size(n int) int {
-	if t.f.Limits.Large == 0 {
-		return n
-	}
-	return max(1, int(int64(n)*int64(t.f.Limits.Large)/mostLarge))
 }
 
 var groups = []group{
@@ -101,6 +75,7 @@ var groups = []group{
 	{"conditions", nothing, []rule{
 		{"AppendNeedsTheHead", appendNeedsTheHead},
 		{"AppendNeedsTheLease", appendNeedsTheLease},
+		{"LogIsOpenedOnce", logIsOpenedOnce},
 		{"LeaseIsExclusive", leaseIsExclusive},
 		{"LeaseEpochsRise", leaseEpochsRise},
 		{"LeaseOfARunThatIsNotThere", leaseOfARunThatIsNotThere},

@@ -10,7 +10,7 @@ import (
 // amend changes a run that nobody is at work on, whether it rests, is completed or was left
 // behind: it takes the lease for a moment, reads the log, asks entries what is to be said,
 // and says it in one append. Nothing to say is nothing appended. ErrBusy means that the run
-// is live, ErrStillRunning that a node which this process abandoned holds it still.
+// is live, ErrStillRunning that a node or store call which this process abandoned holds it still.
 //
 // What is returned are entries and not facts, so that they reach m by the one way by which
 // they will reach every machine after it: what a replay could not read is never appended.
@@ -31,8 +31,8 @@ func (c *core) amend(
 // amending is amend for who wants to see where each entry leads before the next one, or
 // before all of them are appended.
 func (c *core) amending(ctx context.Context, id string, f func(*amendment) error) error {
-	if _, ok := c.strays.Load(id); ok {
-		return ErrStillRunning
+	if err := c.stillRunning(id); err != nil {
+		return err
 	}
 	if _, err := c.store.Stat(ctx, id); err != nil {
 		return err // a lease could be had of a run that does not exist

@@ -42,8 +42,8 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	if c.store == nil && how != modeStart {
 		return nil, c.refuse(id, ErrNoStore)
 	}
-	if _, ok := c.strays.Load(id); ok {
-		return nil, c.refuse(id, ErrStillRunning)
+	if err := c.stillRunning(id); err != nil {
+		return nil, c.refuse(id, err)
 	}
 	r := c.newRun(ctx, id)
 	r.drain = w.drain
@@ -68,11 +68,14 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 			rep.Warnings = append(rep.Warnings, warning)
 		}
 	}
+	if r.stuck != errAtHome { // else nothing of r is ours
+		abandoned = slices.Concat(r.names, abandoned)
+	}
+	if len(abandoned) > 0 {
+		r.strays.names.Store(new(abandoned))
+	}
 	if rep != nil {
 		rep.Abandoned = abandoned
-		if r.stuck != errAtHome { // else nothing of r is ours
-			rep.Abandoned = slices.Concat(r.names, abandoned)
-		}
 	}
 	return rep, err
 }

@@ -29,7 +29,7 @@ type core struct {
 	after  patterns
 	slots  chan struct{} // full when Options.Parallel bodies run; nil: no limit
 	parsed sync.Map      // digest → *dag.Plan of a graph of which there is no program here
-	strays sync.Map      // run id → *strays: visits that were abandoned and have not returned
+	strays sync.Map      // run id → *strays: what was abandoned and has not returned
 	marks  bookmarks
 	nodes  nodeIndex
 	hub    hub

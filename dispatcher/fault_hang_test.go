@@ -70,8 +70,9 @@ func hangAppend(t *testing.T, n int, durable bool) {
 		t.Errorf("the call returned %v, want ErrCommitUnknown", err)
 	}
 	ran := w.took()
-	if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrStillRunning) {
-		t.Errorf("a run beside it returned %v, want ErrStillRunning", err)
+	if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrStillRunning) ||
+		!strings.Contains(err.Error(), strings.Join(res.Abandoned, ", ")) || !strings.Contains(err.Error(), "the store") {
+		t.Errorf("a run beside it returned %v, want ErrStillRunning of %q", err, res.Abandoned)
 	}
 	if _, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrBusy) {
 		t.Errorf("a run beside it in another process returned %v, want ErrBusy", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -47,6 +48,19 @@ func (h *tenure) back(where int32) bool { return h.word.CompareAndSwap(where, at
 type strays struct {
 	r     *run
 	count atomic.Int32
+	names atomic.Pointer[[]string] // what the call has abandoned; nil before its end
+}
+
+// stillRunning refuses a call while something that an earlier one has abandoned holds the run.
+func (c *core) stillRunning(id string) error {
+	s, ok := c.strays.Load(id)
+	if !ok {
+		return nil
+	}
+	if names := s.(*strays).names.Load(); names != nil && len(*names) > 0 {
+		return fmt.Errorf("%w: %s", ErrStillRunning, strings.Join(*names, ", "))
+	}
+	return ErrStillRunning
 }
 
 // returned is called when a stray has returned, and by the call at its end.

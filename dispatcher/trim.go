@@ -67,8 +67,8 @@ func (c *core) trim(ctx context.Context, id string, keep Retention, options []Ru
 
 // trimmed trims a run that nobody is at work on.
 func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string) error {
-	if _, ok := c.strays.Load(id); ok {
-		return ErrStillRunning
+	if err := c.stillRunning(id); err != nil {
+		return err
 	}
 	lease, err := c.acquire(ctx, id)
 	if err != nil {

@@ -1,7 +1,10 @@
 package badgerstore
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -14,7 +17,9 @@ import (
 // table that the manifest names by now, and the next Open finds a table missing. So the goroutine that failed
 // ends here, when the manifest has been mended. What it was to write is in the log of what is in memory still.
 //
-// It also holds up compactions before they write a table into a directory that is not the store's: see home.
+// It also holds up compactions before they write a table: into a directory that is not the store's (see home),
+// or where no file can be made. Of a table whose file it can't make Badger's compaction drops the error, and then
+// it removes the tables that it has compacted.
 type alarm struct {
 	dir    string // of the database
 	home   *home
@@ -49,19 +54,38 @@ func (*alarm) Infof(string, ...any) {}
 // Debugf implements badger.Logger.
 func (a *alarm) Debugf(format string, _ ...any) {
 	if strings.HasPrefix(format, tableIsFull) {
-		a.awaitHome()
+		a.awaitRoom()
 	}
 }
 
-// awaitHome waits until the directory is where it was, and stops the store if it is not. The compaction
-// that waits can't be ended: of one whose goroutine ends Badger takes the half that is written for all of it.
-func (a *alarm) awaitHome() {
-	for err := a.home.check(); err != nil; err = a.home.check() {
+// awaitRoom waits until the directory is where it was and files can be made in it, and stops the store if
+// that is not so. The compaction that waits can't be ended: of one whose goroutine ends Badger takes the half
+// that is written for all of it.
+func (a *alarm) awaitRoom() {
+	for err := a.room(); err != nil; err = a.room() {
 		if stop := a.stop.Load(); stop != nil {
 			(*stop)(err)
 		}
 		<-time.After(100 * time.Millisecond)
 	}
+}
+
+// filesAtOnce is more than Badger makes before it says again that it will make one: it writes eight tables
+// of a compaction at a time.
+const filesAtOnce = 12
+
+func (a *alarm) room() error {
+	if err := a.home.check(); err != nil {
+		return err
+	}
+	for range filesAtOnce {
+		f, err := os.CreateTemp(filepath.Dir(a.dir), "probe-*")
+		if err != nil {
+			return fmt.Errorf("no table can be made for a compaction: %w", typed(err))
+		}
+		defer func() { _ = errors.Join(f.Close(), os.Remove(f.Name())) }()
+	}
+	return nil
 }
 
 // sound stops the store, and ends the goroutine of Badger that has failed.

@@ -53,7 +53,7 @@ func TestCompactionWaitsForItsDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, told, ended := &alarm{home: h}, make(chan error, 100), make(chan struct{})
+	a, told, ended := &alarm{dir: h.dir + "/" + databaseDir, home: h}, make(chan error, 100), make(chan struct{})
 	stop := func(err error) { told <- err }
 	a.stop.Store(&stop)
 	a.Debugf(tableIsFull) // returns

@@ -1,12 +1,14 @@
 package badgerstore_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -64,4 +66,91 @@ func openWithFiles(t *testing.T, files int) (opened bool, err error) {
 		t.Fatalf("with room again, behind %v: %v", err, again)
 	}
 	return opened, err
+}
+
+// Whatever can't be made when tables are written and compacted, nothing that was acknowledged is lost: the
+// store stops, and is whole when files can be made again.
+func TestNoRoomForTheFilesOfTables(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a small file system")
+	}
+	stopped := 0
+	for left := range 8 {
+		if writeWithFiles(t, left) {
+			stopped++
+		}
+	}
+	if stopped == 0 {
+		t.Error("no store has stopped for want of files")
+	}
+}
+
+// writeWithFiles writes until the store stops, or long enough, on a device that has room for so many more
+// files once it is at work. It reports whether the store stopped.
+func writeWithFiles(t *testing.T, left int) (stopped bool) {
+	mount := t.TempDir()
+	room := func(files int, flags uintptr) {
+		if err := syscall.Mount("pawl", mount, "tmpfs", flags, fmt.Sprint("size=300m,nr_inodes=", files)); err != nil {
+			t.Skip("mounting a small file system:", err)
+		}
+	}
+	room(1000, 0)
+	defer func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) }()
+	dir := filepath.Join(mount, "store")
+	o := small
+	o.CloseWithin = time.Second
+	s, err := badgerstore.OpenUnsynced(t.Context(), dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	acknowledged := 0
+	for range 300 { // a few tables, most of them compacted
+		if err := appendNoise(t, s, acknowledged, 60); err != nil {
+			t.Fatal(err)
+		}
+		acknowledged++
+	}
+	used := 0
+	if err := filepath.WalkDir(mount, func(string, os.DirEntry, error) error { used++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	room(used+left, syscall.MS_REMOUNT)
+	for acknowledged < 900 && err == nil {
+		if err = appendNoise(t, s, acknowledged, 60); err == nil {
+			acknowledged++
+		}
+	}
+	stopped = err != nil
+	room(1000, syscall.MS_REMOUNT)
+	_ = s.Close() // of one that has stopped, it may say so again
+	again, err := badgerstore.OpenUnsynced(t.Context(), dir, small)
+	if err != nil {
+		t.Fatalf("room for %d more files: %v", left, err)
+	}
+	defer func() {
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for i := range acknowledged {
+		if _, err := again.Stat(t.Context(), fmt.Sprint("run-", i)); err != nil {
+			t.Fatalf("room for %d more files, %d runs acknowledged: %v", left, acknowledged, err)
+		}
+	}
+	for finding, err := range again.Verify(t.Context(), nil) {
+		t.Errorf("room for %d more files: %v, %v", left, finding, err)
+	}
+	return stopped
+}
+
+// appendNoise opens a run with an entry of so many KiB.
+func appendNoise(t *testing.T, s *badgerstore.Store, run, kib int) error {
+	l, err := s.Acquire(t.Context(), fmt.Sprint("run-", run), "a test")
+	if err != nil {
+		return err
+	}
+	data, _ := json.Marshal(noise(kib << 10))
+	_, err = s.Append(t.Context(), l, checkpoint.Head{}, []checkpoint.Entry{{Kind: checkpoint.Opened, Delta: data}})
+	return errors.Join(err, s.Release(t.Context(), l))
 }

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -33,6 +35,12 @@ var strideWays = map[string]func(t testing.TB) *dag.Graph[Tale]{
 	"one overflows":   strideChain(func(_ context.Context, s *Tale) error { s.Count.Add(math.MaxInt); return nil }),
 	"one is too big":  strideChain(func(_ context.Context, s *Tale) error { s.Word.Set(strings.Repeat("w", 3_000)); return nil }),
 	"all are too big": strideChain(func(_ context.Context, s *Tale) error { s.Word.Set(strings.Repeat("w", 1_500)); return nil }),
+	"they add up": func(t testing.TB) *dag.Graph[Tale] {
+		return chainOf(t, 9, func(_ context.Context, _ int, s *Tale) error {
+			s.Said.Append(strings.Repeat("w", 300))
+			return nil
+		})
+	},
 	"one has an effect": strideChain(func(ctx context.Context, s *Tale) error {
 		n, err := dag.Effect(ctx, "e", "in", func(context.Context, string) (int, error) { return 3, nil })
 		s.Count.Add(n)
@@ -81,7 +89,7 @@ func TestStrideLeavesTheLogAsItIs(t *testing.T) {
 			logOf := func(o dispatcher.Options) (all []string) {
 				var store memory.Store
 				o.Limits.StateBytes, o.Limits.VisitBytes = 2_000, 2_900
-				if name != "all are too big" {
+				if name != "all are too big" && name != "they add up" {
 					o.Limits.StateBytes = 10_000
 				}
 				d, err := dispatcher.New(build(t), &store, o)
@@ -132,6 +140,124 @@ func TestStrideAppendsAsTheLoopDoes(t *testing.T) {
 			t.Errorf("%s: appends of %d entries, with an observer of %d", name, got, want)
 		}
 	}
+}
+
+// The machine of a run that has come to wait in strides is the one that its log says, also of a fork
+// that goes another way.
+func TestStrideLeavesTheMachineAsItIs(t *testing.T) {
+	t.Parallel()
+	g := chainOf(t, 6, func(ctx context.Context, i int, s *Tale) (err error) {
+		switch {
+		case i == 1 && s.Word.Get() == "":
+			_, err = dag.Effect(ctx, "e", "in", func(context.Context, string) (int, error) { return 3, nil })
+		case i == 4:
+			_, err = dag.Ask[int](ctx, "q", "?")
+		}
+		return err
+	})
+	d, err := dispatcher.New(g, checkpoint.Store(new(memory.Store)), dispatcher.Options{Paranoid: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{run, "fork"} {
+		res, err := d.Run(t.Context(), id, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "n4")
+		if n := dispatcher.Kept(d); n != 1 {
+			t.Fatalf("%d machines are kept of %s", n, id)
+		}
+		if err := d.Answer(t.Context(), id, res.Interrupts[0].ID, 1); err != nil { // compares them
+			t.Fatal(err)
+		}
+		res, err = d.Run(t.Context(), id, nil)
+		completes(t, res, err)
+		if id == run {
+			_, err = d.Fork(t.Context(), run, "2", dispatcher.ForkOptions[Tale]{
+				Into: []string{"fork"}, Edit: func(s *Tale) { s.Word.Set("w") },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A stride ends where a run may have no more supersteps.
+func TestStrideEndsAtTheLimit(t *testing.T) {
+	t.Parallel()
+	for _, store := range []checkpoint.Store{nil, new(memory.Store)} {
+		began := 0
+		g := chainOf(t, 6, func(context.Context, int, *Tale) error { began++; return nil })
+		d, err := dispatcher.New(g, store, dispatcher.Options{Limits: dispatcher.Limits{Supersteps: 3}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := d.Start(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "n3")
+		if began != 3 {
+			t.Errorf("%d bodies began", began)
+		}
+	}
+}
+
+// A superstep of one plain visit is refused by the state's own Check as any other is.
+func TestStrideChecksTheState(t *testing.T) {
+	quiet(t)
+	var w witness
+	res, err := process(t, purse(t, &w, atMost+1), new(memory.Store), dispatcher.Options{}).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "first")
+}
+
+// What is posted while a stride runs is drained behind the visit that runs then.
+func TestStrideTakesPosts(t *testing.T) {
+	t.Parallel()
+	store := &watched{heard: make(chan struct{})}
+	var d *dispatcher.Dispatcher[Tale]
+	g := chainOf(t, 6, func(ctx context.Context, i int, _ *Tale) error {
+		if i != 2 {
+			return nil
+		}
+		store.armed.Store(true)
+		if err := d.Note(ctx, run, "note", 1); err != nil {
+			return err
+		}
+		select {
+		case <-store.heard:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	var err error
+	if d, err = dispatcher.New(g, checkpoint.Store(store), dispatcher.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	last := ""
+	for _, e := range readLog(t, &store.Store) {
+		if e.Kind == checkpoint.Noted && last != "n2" {
+			t.Errorf("the note stands behind %s, want n2", last)
+		}
+		if e.Kind == checkpoint.Done {
+			last = e.Path
+		}
+	}
+}
+
+// A watched store closes heard when its posts are read, once it is armed.
+type watched struct {
+	memory.Store
+	heard chan struct{}
+	once  sync.Once
+	armed atomic.Bool
+}
+
+func (s *watched) Posts(ctx context.Context, id string) ([]checkpoint.Post, error) {
+	posts, err := s.Store.Posts(ctx, id)
+	if s.armed.Load() {
+		s.once.Do(func() { close(s.heard) })
+	}
+	return posts, err
 }
 
 // Without a store a run comes to the same state, whether anybody listens or not.

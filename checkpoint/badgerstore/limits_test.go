@@ -93,19 +93,24 @@ func TestCloseWithoutRoom(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	l := acquire(t, s, 1)[0]
+	leases := acquire(t, s, 2)
+	l, fresh := leases[0], leases[1]
 	head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Repeat("x", badgerstore.MaxAppend)
-	for name, e := range map[string]checkpoint.Entry{
-		"a delta": {Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", text)},
-		"labels": {
+	for name, c := range map[string]struct {
+		lease checkpoint.Lease
+		after checkpoint.Head
+		entry checkpoint.Entry
+	}{
+		"a delta": {l, head, checkpoint.Entry{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", text)}},
+		"labels": {fresh, checkpoint.Head{}, checkpoint.Entry{
 			Kind: checkpoint.Opened, Data: fmt.Appendf(nil, `{"labels":{"a":%q}}`, text[:1<<20]),
-		},
+		}},
 	} {
-		_, err := s.Append(t.Context(), l, head, []checkpoint.Entry{e})
+		_, err := s.Append(t.Context(), c.lease, c.after, []checkpoint.Entry{c.entry})
 		if !errors.Is(err, checkpoint.ErrTooLarge) {
 			t.Errorf("Append of %s = %v, want ErrTooLarge", name, err)
 		}

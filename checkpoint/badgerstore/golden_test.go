@@ -74,37 +74,46 @@ func TestGoldenV1(t *testing.T) {
 func TestGoldenPiecesV1(t *testing.T) {
 	t.Parallel()
 	for name, o := range goldenOptions(t) {
-		t.Run(name, func(t *testing.T) {
-			s := openGolden(t, name+"-pieces.tar.zst", o, func(dir string) { makeGoldenPieces(t, dir, o) })
-			pieces := make(map[string]int)
-			for key := range valuesOf(t, s) {
-				if key[0] == 'c' {
-					pieces[key[:2]]++
-				}
-			}
-			if pieces["cl"] < 2 || pieces["cs"] < 2 {
-				t.Fatalf("there are pieces %v, want some of an append and some of a snapshot", pieces)
-			}
-			var deltas []string
-			for e, err := range s.Read(t.Context(), "run", 1, 0) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				deltas = append(deltas, string(e.Delta))
-			}
-			if want := []string{"", fmt.Sprintf("%q", goldenPieces()), ""}; !slices.Equal(deltas, want) {
-				t.Errorf("the log is another one, of %d entries", len(deltas))
-			}
-			if snap, err := s.Snapshot(t.Context(), "run", 0); err != nil || string(snap.Data) != goldenPieces() {
-				t.Errorf("Snapshot = %.40q, %v", snap.Data, err)
-			}
-			if err := forkstoreGrow(t.Context(), s, "run", 2); err != nil {
-				t.Errorf("the run does not go on: %v", err)
-			}
-			for f, err := range s.Verify(t.Context(), nil) {
-				t.Errorf("Verify: %+v, %v", f, err)
-			}
+		t.Run(name+" append", func(t *testing.T) {
+			readGoldenPieces(t, name+"-append", "cl", o, goldenPieces(), goldenText)
 		})
+		t.Run(name+" snapshot", func(t *testing.T) {
+			readGoldenPieces(t, name+"-snapshot", "cs", o, goldenText, goldenPieces())
+		})
+	}
+}
+
+// readGoldenPieces reads the store of that name, which has pieces of one kind alone.
+func readGoldenPieces(t *testing.T, name, kind string, o badgerstore.Options, delta, snapshot string) {
+	t.Helper()
+	s := openGolden(t, name+".tar.zst", o, func(dir string) { makeGoldenPieces(t, dir, o, delta, snapshot) })
+	pieces := make(map[string]int)
+	for key := range valuesOf(t, s) {
+		if key[0] == 'c' {
+			pieces[key[:2]]++
+		}
+	}
+	if len(pieces) != 1 || pieces[kind] < 2 {
+		t.Fatalf("there are pieces %v, want some of kind %s", pieces, kind)
+	}
+	var deltas []string
+	for e, err := range s.Read(t.Context(), "run", 1, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		deltas = append(deltas, string(e.Delta))
+	}
+	if want := []string{"", fmt.Sprintf("%q", delta), ""}; !slices.Equal(deltas, want) {
+		t.Errorf("the log is another one, of %d entries", len(deltas))
+	}
+	if snap, err := s.Snapshot(t.Context(), "run", 0); err != nil || string(snap.Data) != snapshot {
+		t.Errorf("Snapshot = %.40q, %v", snap.Data, err)
+	}
+	if err := forkstoreGrow(t.Context(), s, "run", 2); err != nil {
+		t.Errorf("the run does not go on: %v", err)
+	}
+	for f, err := range s.Verify(t.Context(), nil) {
+		t.Errorf("Verify: %+v, %v", f, err)
 	}
 }
 
@@ -135,12 +144,7 @@ var (
 func makeGoldenStore(t *testing.T, dir, name string, o badgerstore.Options) {
 	t.Helper()
 	ctx := t.Context()
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	check := fatal(t)
 	s, err := badgerstore.Open(ctx, dir, o)
 	check(err)
 	check(s.PutGraph(ctx, "digest", []byte(`{"nodes":[]}`)))
@@ -181,16 +185,21 @@ func goldenPieces() string {
 	return strings.Repeat(text[:piece], 12)
 }
 
-// makeGoldenPieces makes a store whose run has an append and a snapshot in pieces.
-func makeGoldenPieces(t *testing.T, dir string, o badgerstore.Options) {
-	t.Helper()
-	ctx := t.Context()
-	check := func(err error) {
+// fatal returns a function that ends the test with any error.
+func fatal(t *testing.T) func(error) {
+	return func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// makeGoldenPieces makes a store whose run has this delta and this snapshot.
+func makeGoldenPieces(t *testing.T, dir string, o badgerstore.Options, delta, snapshot string) {
+	t.Helper()
+	ctx := t.Context()
+	check := fatal(t)
 	s, err := badgerstore.Open(ctx, dir, o)
 	check(err)
 	l, err := s.Acquire(ctx, "run", "owner")
@@ -198,13 +207,13 @@ func makeGoldenPieces(t *testing.T, dir string, o badgerstore.Options) {
 	var head checkpoint.Head
 	for _, e := range []checkpoint.Entry{
 		{Kind: checkpoint.Opened},
-		{Kind: checkpoint.Done, Path: "a", Step: 1, Delta: fmt.Appendf(nil, "%q", goldenPieces())},
+		{Kind: checkpoint.Done, Path: "a", Step: 1, Delta: fmt.Appendf(nil, "%q", delta)},
 		{Kind: checkpoint.Noted, ID: "behind it"},
 	} {
 		head, err = s.Append(ctx, l, head, []checkpoint.Entry{e})
 		check(err)
 	}
-	check(s.PutSnapshot(ctx, l, checkpoint.Snapshot{Head: head, Data: []byte(goldenPieces())}))
+	check(s.PutSnapshot(ctx, l, checkpoint.Snapshot{Head: head, Data: []byte(snapshot)}))
 	check(s.Release(ctx, l))
 	check(s.Close())
 }

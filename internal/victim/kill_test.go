@@ -2,6 +2,10 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -19,8 +23,23 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	}
 }
 
+// killsOfStore are the kills of one store: enough for many tables, compactions and values collected, and few enough
+// that opening, which checks every table, leaves time for killing.
+const killsOfStore = 100
+
 func killAgainAndAgain(t *testing.T, kills int, flags []string) {
-	r, dir := dice(t), t.TempDir()
+	r := dice(t)
+	for from := 0; from < kills; from += killsOfStore {
+		dir := filepath.Join(t.TempDir(), strconv.Itoa(from))
+		killStore(t, r, dir, min(killsOfStore, kills-from), flags)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// killStore kills the processes that run one run after another in one store.
+func killStore(t *testing.T, r *rand.Rand, dir string, kills int, flags []string) {
 	killable := []string{"line50", "diamond", "fan200", "loop1000", "big", "hitl", "slow"}
 	var p *patient
 	var completed, killed, opens, acks, nodes int

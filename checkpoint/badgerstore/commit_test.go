@@ -90,6 +90,55 @@ func TestAppendsAreGrouped(t *testing.T) {
 	}
 }
 
+// Small snapshots that wait share a group, so that no run waits at its end for the snapshots of others.
+func TestSnapshotsAreGrouped(t *testing.T) {
+	t.Parallel()
+	const runs = 20
+	s := open(t, t.TempDir())
+	leases := acquire(t, s, runs+1)
+	heads := make([]checkpoint.Head, runs)
+	for i := range heads {
+		var err error
+		if heads[i], err = s.Append(t.Context(), leases[i], checkpoint.Head{}, oneEntry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commits := 0
+	began, let := make(chan struct{}), make(chan struct{})
+	s.CommitWith(func(next func() error) error {
+		if commits++; commits == 1 {
+			close(began)
+			<-let
+		}
+		return next()
+	})
+	var all sync.WaitGroup
+	all.Go(func() {
+		if _, err := s.Append(t.Context(), leases[runs], checkpoint.Head{}, oneEntry); err != nil {
+			t.Error(err)
+		}
+	})
+	<-began
+	for i, head := range heads {
+		all.Go(func() {
+			if err := s.PutSnapshot(t.Context(), leases[i], checkpoint.Snapshot{Head: head, Data: []byte(`{}`)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for s.QueuedBulk() < runs {
+		runtime.Gosched()
+	}
+	close(let)
+	all.Wait()
+	if err := s.Close(); err != nil { // the committer has ended
+		t.Fatal(err)
+	}
+	if commits != 2 {
+		t.Errorf("an append, and %d snapshots that came meanwhile, took %d commits, want 2", runs, commits)
+	}
+}
+
 // When a commit fails, the appends in it are unknown, everything later is refused with the
 // cause, and what the disk holds is found out by opening the store again.
 func TestFailedCommitStopsTheStore(t *testing.T) {

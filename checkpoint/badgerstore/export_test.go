@@ -148,6 +148,9 @@ func (s *Store) Remembered() int {
 // Queued returns how many requests wait for the committer.
 func (s *Store) Queued() int { return len(s.queue) }
 
+// QueuedBulk returns how many pieces of bulk wait for it.
+func (s *Store) QueuedBulk() int { return len(s.bulk) }
+
 // Put gives a key another value in the database of an open store, or none if it is nil.
 func (s *Store) Put(ctx context.Context, key, value []byte) error {
 	q := newRequest()

@@ -9,11 +9,16 @@ import (
 // that they are durable come back within microseconds, so after a commit that acknowledged
 // n appends the committer expects n more, and those that came meanwhile. It waits for them
 // as long as a quarter of the last write took, not with most of the group there, and not
-// at all for a run alone.
+// at all for a run alone. Beyond waitMost it writes what there is: then the processor is what
+// limits, and one half of the runs works while the other half is being written.
 const (
-	groupMost = 700 // requests in a group: beyond, the next are better sealed meanwhile
-	waitMost  = 256 // requests that are worth waiting for
+	groupMost = 400 // requests in a group: beyond, the next are better sealed meanwhile
+	waitMost  = 256 // appends that are worth waiting for
 	trimEvery = 64  // groups between two SetDiscardTs
+
+	// bulkMost is how many bytes of bulk a group has before no more are added: several small snapshots, or
+	// one piece of a large value.
+	bulkMost = 64 << 10
 )
 
 // A group is what the committer writes in one transaction.
@@ -24,7 +29,7 @@ type group struct {
 	bytes    int
 	keys     int
 	left     *request // taken from the queue but too large for this group
-	bulk     bool     // a piece of a large value is in it
+	bulk     int      // bytes of bulk
 }
 
 func (g *group) reset() {
@@ -57,27 +62,23 @@ func (s *Store) gather(g *group) bool {
 	} else if !s.first(g) {
 		return false
 	}
-	expected := min(s.lastAppends+s.lastWaiting, waitMost)
-	if expected > 1 && g.appends > 0 {
-		s.wait(len(g.requests), expected)
+	if expected := min(s.lastAppends+s.lastWaiting, waitMost); expected > g.appends {
+		s.wait(g.appends, expected) // also with bulk alone, which is not worth a sync of its own
 	}
 	s.drain(g)
 	return true
 }
 
-// wait waits for the requests that are expected to be there, of which some are taken, and
+// wait waits for the appends that are expected to be there, of which some are taken, and
 // then until no more are coming.
 func (s *Store) wait(taken, expected int) {
 	until := s.lastEnd.Add(s.lastTook / 4)
 	for taken+len(s.queue) < expected && time.Now().Before(until) {
 		runtime.Gosched()
 	}
-	for {
-		n := len(s.queue)
+	for n := -1; n != len(s.queue) && taken+len(s.queue) < waitMost; {
+		n = len(s.queue)
 		runtime.Gosched()
-		if len(s.queue) == n {
-			return
-		}
 	}
 }
 
@@ -99,8 +100,7 @@ func (s *Store) first(g *group) bool {
 	return true
 }
 
-// drain adds what waits, and of the pieces of large values at most one: so they go on, and
-// no append waits long for them.
+// drain adds what waits, and of bulk at most so much that no append waits long for it.
 func (s *Store) drain(g *group) {
 	for g.left == nil && len(g.requests) < groupMost {
 		select {
@@ -115,17 +115,17 @@ func (s *Store) drain(g *group) {
 		}
 		break
 	}
-	if !g.bulk && g.left == nil {
-		s.drainBulk(g)
-	}
+	s.drainBulk(g)
 }
 
-// drainBulk adds one piece of a large value, if there is one.
+// drainBulk adds pieces of large values and what else is bulk, as much as may be in a group.
 func (s *Store) drainBulk(g *group) {
-	for !g.bulk && g.left == nil {
+	for g.bulk < bulkMost && g.left == nil {
 		select {
 		case q := <-s.bulk:
-			g.bulk = s.take(g, q)
+			if s.take(g, q) {
+				g.bulk += q.bytes
+			}
 		default:
 			return
 		}

@@ -26,7 +26,7 @@ func (b *box) size() int { return len(b.enc) }
 func pack[T any](v T) (*box, error) {
 	if !fast[T]() && !infoOf(reflect.TypeFor[T]()).plain {
 		// The value may share memory with the writer, and is not kept.
-		enc, err := encode(&v)
+		enc, err := encode(&v, false)
 		return &box{enc: enc}, err
 	}
 	t := &tbox[T]{v: v}

@@ -39,7 +39,7 @@ func encodePlain[T any](v *T) ([]byte, error) {
 	case *bool:
 		return strconv.AppendBool(nil, *p), nil
 	}
-	return encode(v)
+	return encode(v, infoOf(reflect.TypeFor[T]()).plain)
 }
 
 func encodeString(s string) ([]byte, error) {
@@ -70,19 +70,25 @@ var encoders = sync.Pool{New: func() any {
 }}
 
 // encode encodes *v with encoding/json and makes sure that it can be read back.
-func encode[T any](v *T) ([]byte, error) {
+func encode[T any](v *T, plain bool) ([]byte, error) {
 	e := encoders.Get().(*encoder) // given back only if all went well
 	if err := e.enc.Encode(v); err != nil {
 		return nil, err
 	}
 	out := bytes.TrimSuffix(e.buf.Bytes(), []byte{'\n'})
-	s := scanner{b: out, depth: maxDepth - MaxDepth}
-	if s.value(); s.err != nil {
-		return nil, s.err
+	var fffd bool
+	if plain { // no marshaller had a say in it, and it is as deep as its type
+		fffd = bytes.Contains(out, bytesOf(`\ufffd`))
+	} else {
+		s := scanner{b: out, depth: maxDepth - MaxDepth}
+		if s.value(); s.err != nil {
+			return nil, s.err
+		}
+		fffd = s.fffd
 	}
 	// encoding/json writes \ufffd for invalid UTF-8 without a word, and so might a
 	// marshaller that means it.
-	if s.fffd && invalid(reflect.ValueOf(v)) {
+	if fffd && invalid(reflect.ValueOf(v)) {
 		return nil, ErrUTF8
 	}
 	enc := bytes.Clone(out)
@@ -152,19 +158,33 @@ const (
 
 // careful marks the bytes of x that a JSON string can't hold as they are, or that are not
 // ASCII. A byte above a marked one may be marked in error.
+//
+// A byte of 0x80 and above is marked as it is, so what the subtractions make of one doesn't matter.
 func careful(x uint64) uint64 {
 	quote, slash := x^(ones*'"'), x^(ones*'\\')
-	return (x | (x-ones*0x20)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & highs
+	return (x | (x - ones*0x20) | (quote - ones) | (slash - ones)) & highs
+}
+
+// skipClean returns the first place from i on at which careful marks one of the next 8 bytes, or fewer
+// than 8 are left.
+func skipClean(b []byte, i int) int {
+	for i+16 <= len(b) {
+		w := b[i : i+16]
+		if careful(binary.LittleEndian.Uint64(w))|careful(binary.LittleEndian.Uint64(w[8:])) != 0 {
+			break
+		}
+		i += 16
+	}
+	if i+8 <= len(b) && careful(binary.LittleEndian.Uint64(b[i:])) == 0 {
+		i += 8
+	}
+	return i
 }
 
 // cleanPrefix returns how many bytes at the start of s are ASCII and need no escape.
 func cleanPrefix(s string) int {
-	b, i := bytesOf(s), 0
-	for ; i+8 <= len(b); i += 8 {
-		if careful(binary.LittleEndian.Uint64(b[i:])) != 0 {
-			break
-		}
-	}
+	b := bytesOf(s)
+	i := skipClean(b, 0)
 	for i < len(b) && b[i] >= 0x20 && b[i] < utf8.RuneSelf && b[i] != '"' && b[i] != '\\' {
 		i++
 	}

@@ -18,13 +18,30 @@ var (
 type reader struct {
 	scanner
 	s    *Schema
-	seen []bool // cells
-	slab []box  // to be given out
-	next int    // size of the next slab
+	seen uint64       // a bit for each of the first 64 cells
+	rest map[int]bool // others
+	slab []box        // to be given out
+	next int          // size of the next slab
 }
 
-func newReader(s *Schema, b []byte) *reader {
-	return &reader{scanner: scanner{b: bytes.Clone(b)}, s: s, seen: make([]bool, len(s.cells))}
+func newReader(s *Schema, b []byte) reader {
+	return reader{scanner: scanner{b: bytes.Clone(b)}, s: s}
+}
+
+// sees reports whether cell i was not seen before.
+func (r *reader) sees(i int) bool {
+	if i < 64 {
+		bit := uint64(1) << i
+		first := r.seen&bit == 0
+		r.seen |= bit
+		return first
+	}
+	if r.rest == nil {
+		r.rest = map[int]bool{}
+	}
+	first := !r.rest[i]
+	r.rest[i] = true
+	return first
 }
 
 // cellKey takes a member's name, which is that of a cell not yet seen; else it is -1.
@@ -35,11 +52,10 @@ func (r *reader) cellKey() int {
 	}
 	for i := range r.s.cells {
 		if r.s.cells[i].Name == name {
-			if r.seen[i] {
+			if !r.sees(i) {
 				r.fail(fmt.Errorf("%q: %w", name, errTwice))
 				return -1
 			}
-			r.seen[i] = true
 			return i
 		}
 	}
@@ -81,7 +97,8 @@ func (r *reader) number(c *cell) uint64 {
 
 func (r *reader) vector() vector {
 	var v vector
-	var batch []*box
+	var few [4]*box
+	batch := few[:0]
 	for r.open('['); r.more(']'); {
 		if batch = append(batch, r.box()); len(batch) == chunkSize {
 			v.push(batch...)

@@ -103,30 +103,43 @@ func (r *reader) truth() {
 	}
 }
 
+// once takes the name of an operation, which is one of names and none that was seen; else it is "".
+func (r *reader) once(names []string, seen *[4]bool) string {
+	name := r.key()
+	if r.err != nil {
+		return ""
+	}
+	for i, known := range names {
+		if name != known {
+			continue
+		}
+		if seen[i] {
+			r.fail(errTwice)
+			return ""
+		}
+		seen[i] = true
+		return known
+	}
+	r.fail(fmt.Errorf("%w: %q", errNoOp, name))
+	return ""
+}
+
 func (r *reader) listWrites() *listWrites {
 	w := &listWrites{}
-	seen := map[string]bool{}
+	var seen [4]bool
 	for r.open('{'); r.more('}'); {
-		name := r.key()
-		if seen[name] {
-			r.fail(errTwice)
-		}
-		seen[name] = true
-		switch {
-		case r.err != nil:
-		case name == "replace":
+		switch r.once([]string{"replace", "truncate", "at", "append"}, &seen) {
+		case "replace":
 			w.replaced, w.tail = true, r.vector()
-		case name == "truncate":
+		case "truncate":
 			w.cut, w.keep = true, r.index(string(r.raw()))
-		case name == "at":
+		case "at":
 			r.listAt(w)
-		case name == "append":
+		case "append":
 			w.tail = r.vector()
-		default:
-			r.fail(fmt.Errorf("%w: %q", errNoOp, name))
 		}
 	}
-	if w.replaced && len(seen) > 1 {
+	if w.replaced && (seen[1] || seen[2] || seen[3]) {
 		r.fail(errApart)
 	}
 	if w.cut && !w.fits(w.keep) {
@@ -161,27 +174,19 @@ func (r *reader) keyedWrites(set bool) *keyedWrites {
 	}
 	w := &keyedWrites{}
 	var ns []*node[string]
-	seen := map[string]bool{}
+	var seen [4]bool
 	for r.open('{'); r.more('}'); {
-		name := r.key()
-		if seen[name] {
-			r.fail(errTwice)
-		}
-		seen[name] = true
-		switch {
-		case r.err != nil:
-		case name == "clear":
+		switch r.once([]string{put, del, "clear"}, &seen) {
+		case "clear":
 			r.truth()
 			w.clear = true
-		case name == put:
+		case put:
 			ns = append(ns, r.members(set)...)
-		case name == del:
+		case del:
 			ns = append(ns, r.deleted(set)...)
-		default:
-			r.fail(fmt.Errorf("%w: %q", errNoOp, name))
 		}
 	}
-	if w.clear && seen[del] {
+	if w.clear && seen[1] {
 		r.fail(errApart)
 	}
 	w.keys = r.tree(ns)

@@ -2,7 +2,6 @@ package state
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -240,9 +239,7 @@ func (s *scanner) str() {
 	s.i++
 	start, ascii := s.i, true
 	for {
-		for s.i+8 <= len(s.b) && careful(binary.LittleEndian.Uint64(s.b[s.i:])) == 0 {
-			s.i += 8
-		}
+		s.i = skipClean(s.b, s.i)
 		if s.i >= len(s.b) {
 			s.fail(errSyntax)
 			return

@@ -75,12 +75,12 @@ func (i Info) sealed(data []byte) (Info, *Trimming, error) {
 		}
 		entries = append(entries, entry)
 	}
-	next, trimming, err := i.appended(e.At, e.Head(), entries)
+	trimming, err := i.append(e.At, e.Head(), entries)
 	if err != nil {
 		return Info{}, nil, damage(err.Error())
 	}
-	next.Epoch = e.Epoch
-	return next, trimming, nil
+	i.Epoch = e.Epoch
+	return i, trimming, nil
 }
 
 // follow unseals the envelope that has to follow i.Head.

@@ -11,13 +11,15 @@ import (
 // head. It is an error if an Opened entry's Data is no [Opening], a Migrated one's no
 // [Migration], or a Trimmed one's no [Trimming]. Entries are not kept.
 func (i Info) Appended(at time.Time, head Head, entries []Entry) (Info, error) {
-	i, _, err := i.appended(at, head, entries)
-	return i, err
+	if _, err := i.append(at, head, entries); err != nil {
+		return Info{}, err
+	}
+	return i, nil
 }
 
-// appended is Appended, and returns the last trimming among the entries, nil if there is none.
-func (i Info) appended(at time.Time, head Head, entries []Entry) (Info, *Trimming, error) {
-	var trimming *Trimming
+// append is Appended in place, and returns the last trimming among the entries, nil if there is
+// none. After an error i is good for nothing.
+func (i *Info) append(at time.Time, head Head, entries []Entry) (trimming *Trimming, err error) {
 	at = time.UnixMilli(at.UnixMilli()).UTC()
 	first := i.Head.Seq == 0
 	status := i.Status
@@ -37,7 +39,7 @@ func (i Info) appended(at time.Time, head Head, entries []Entry) (Info, *Trimmin
 		case Opened:
 			var o Opening
 			if err := json.Unmarshal(e.Data, &o); err != nil {
-				return Info{}, nil, fmt.Errorf("checkpoint: the data of %s is no opening: %w", e.Kind, err)
+				return nil, fmt.Errorf("checkpoint: the data of %s is no opening: %w", e.Kind, err)
 			}
 			i.Graph, i.Digest, i.Labels, i.Correlation = o.Graph, o.Digest, o.Labels, o.Correlation
 			if i.Origin = o.Origin; o.Origin != nil {
@@ -46,20 +48,20 @@ func (i Info) appended(at time.Time, head Head, entries []Entry) (Info, *Trimmin
 		case Migrated:
 			var m Migration
 			if err := json.Unmarshal(e.Data, &m); err != nil {
-				return Info{}, nil, fmt.Errorf("checkpoint: the data of %s is no migration: %w", e.Kind, err)
+				return nil, fmt.Errorf("checkpoint: the data of %s is no migration: %w", e.Kind, err)
 			}
 			i.Graph, i.Digest = m.Graph, m.To
 		case Trimmed:
 			var t Trimming
 			if err := json.Unmarshal(e.Data, &t); err != nil {
-				return Info{}, nil, fmt.Errorf("checkpoint: the data of %s is no trimming: %w", e.Kind, err)
+				return nil, fmt.Errorf("checkpoint: the data of %s is no trimming: %w", e.Kind, err)
 			}
-			i, trimming = i.trimmed(&t), &t
+			*i, trimming = i.trimmed(&t), &t
 			status = i.Status
 		case Rewound:
 			var r Rewinding
 			if err := json.Unmarshal(e.Data, &r); err != nil {
-				return Info{}, nil, fmt.Errorf("checkpoint: the data of %s is no rewinding: %w", e.Kind, err)
+				return nil, fmt.Errorf("checkpoint: the data of %s is no rewinding: %w", e.Kind, err)
 			}
 			i.Graph, i.Digest, i.Turn = r.Graph, r.Digest, r.Turn
 		}
@@ -68,7 +70,7 @@ func (i Info) appended(at time.Time, head Head, entries []Entry) (Info, *Trimmin
 		i.Status, i.Updated = status, at
 	}
 	i.Head = head
-	return i, trimming, nil
+	return trimming, nil
 }
 
 // Matches reports whether f selects the run. It does not look at After and Limit.

@@ -173,7 +173,10 @@ func (r *run) extend(batches []*batch, effects []*effectEntry, lines []checkpoin
 		all = append(all, lines...)
 		defer j.tellOwner()
 	}
-	began := time.Now()
+	var began time.Time
+	if r.c.opts.Observe != nil || len(r.listeners()) > 0 {
+		began = time.Now()
+	}
 	head, err := checkpoint.Head{}, j.err
 	if err == nil {
 		head, err = r.c.store.Append(r.stored, j.lease, j.tip, all)
@@ -237,7 +240,9 @@ func (r *run) grew(entries, size, turn int, began time.Time) *Event {
 	}
 	e := r.about.Load().event(Appended, r.durable.Load())
 	e.Live, e.Turn, e.Entries, e.Bytes, e.At = true, turn, entries, size, time.Now()
-	e.Duration = e.At.Sub(began)
+	if !began.IsZero() { // else the first reader has come meanwhile
+		e.Duration = e.At.Sub(began)
+	}
 	offer(readers, &e)
 	r.c.hub.grown(r.id)
 	return &e

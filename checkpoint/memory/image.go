@@ -30,7 +30,7 @@ func (i *image) clone() *image {
 	c.runs, c.bases = make(map[string]*run, len(i.runs)), make(map[string]*base, len(i.bases))
 	for id, r := range i.runs {
 		copied := *r
-		copied.appends = slices.Clip(r.appends)
+		copied.appends, copied.block = slices.Clip(r.appends), nil
 		copied.posts = maps.Clone(r.posts)
 		copied.snapshots = slices.Clone(r.snapshots)
 		c.runs[id] = &copied

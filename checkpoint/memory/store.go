@@ -37,6 +37,7 @@ type run struct {
 	number    uint64
 	info      checkpoint.Info // Owner is "" if nobody holds the lease
 	appends   []envelope
+	block     []byte // memory for what is sealed next: the end of it that is not used yet
 	posts     map[string]checkpoint.Post
 	snapshots []checkpoint.Snapshot // oldest first
 }
@@ -161,7 +162,10 @@ func (s *Store) Append(
 ) (checkpoint.Head, error) {
 	// Sealing takes most of the time and needs nothing of the store.
 	now := time.Now()
-	data, head, err := checkpoint.Seal(nil, after, now, l.Epoch, entries)
+	desk := desks.Get().(*desk)
+	defer desk.clear()
+	data, head, err := checkpoint.Seal(desk.data, after, now, l.Epoch, entries)
+	desk.data = data
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
@@ -180,7 +184,7 @@ func (s *Store) Append(
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
-	s.grow(r, info, envelope{first: after.Seq + 1, data: data}, entries)
+	s.grow(r, info, envelope{first: after.Seq + 1, data: r.own(data)}, entries)
 	return head, nil
 }
 

@@ -295,8 +295,7 @@ func (r *run) caughtUp(h *tenure, news []*effectEntry, n int) bool {
 	if !told {
 		return false
 	}
-	clear(r.heard)
-	r.heard = r.heard[:0]
+	r.forgetHeard()
 	return true
 }
 

@@ -85,11 +85,13 @@ func (v *visit) body() (failed *userError) {
 	var err error
 	switch n := v.t.node; {
 	case n.Run != nil:
-		v.outcome, err = n.Run(v, v.draft.Value())
+		var outcome string
+		outcome, err = n.Run(v, v.draft.Value())
+		v.choose(outcome)
 	case n.Choose != nil:
 		var chosen []string
 		if chosen, err = n.Choose(v, v.draft.Value()); err == nil {
-			v.outcome, failed = choice(n, chosen)
+			failed = v.chooses(n, chosen)
 		}
 	default:
 		err = n.RunItem(v, v.draft.Value(), v.t.frame.items.list, int(v.t.at))

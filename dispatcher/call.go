@@ -158,7 +158,6 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 		results: make(chan struct{}, 1), soft: make(chan struct{}), done: make(chan struct{}),
 		started: time.Now(),
 	}
-	r.facts = r.fewFacts[:0]
 	r.about.Store(&about{c: c, run: id, graph: c.plan.Name, turn: 1})
 	r.strays.r = r
 	r.strays.count.Store(1)
@@ -167,7 +166,11 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 	} else {
 		r.ctx, r.cancelled = context.WithCancelCause(ctx)
 	}
-	if c.store != nil {
+	if c.store == nil {
+		r.logged, r.facts = &noLog, r.few[:0]
+	} else {
+		r.logged = new(logged)
+		r.facts = r.logged.few[:0]
 		r.posted, r.journal.mutex, r.journal.grown = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 		r.stored, r.unhold = context.WithCancel(context.WithoutCancel(ctx))
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// choice is the outcome of a Choose: its entry names what was chosen, each once and in the
+// chooses makes the outcome of a Choose: its entry names what was chosen, each once and in the
 // order of declaration.
-func choice(n *dag.PlanNode, chosen []string) (string, *userError) {
+func (v *visit) chooses(n *dag.PlanNode, chosen []string) *userError {
 	for _, o := range chosen {
 		if !slices.Contains(n.Outcomes, o) {
-			return "", undeclared(n, o)
+			return undeclared(n, o)
 		}
 	}
 	all := []string{}
@@ -22,7 +22,8 @@ func choice(n *dag.PlanNode, chosen []string) (string, *userError) {
 			all = append(all, o)
 		}
 	}
-	return string(encode(all)), nil
+	v.choose(string(encode(all)))
+	return nil
 }
 
 func undeclared(n *dag.PlanNode, outcome string) *userError {

@@ -35,7 +35,12 @@ func (r *run) conclude(rested bool) (*report, error) {
 		rep.Abandoned = r.names
 		return rep, r.c.refuse(r.id, err)
 	}
-	rep := r.m.report(r.id, r.journal.head.Seq)
+	var rep *report
+	if r.c.store == nil {
+		rep = r.m.lastReport(r.id, 0)
+	} else {
+		rep = r.m.report(r.id, r.journal.head.Seq)
+	}
 	rep.Warnings = r.warnings
 	var err error
 	if rep.Status != checkpoint.StatusCompleted {

@@ -43,7 +43,7 @@ func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessag
 		return nil, v.effectError(call, err)
 	}
 	began := time.Now()
-	if err := call.Run(effectID(v.r.id, int(v.turn), v.path, call.Key, a.is)); err != nil {
+	if err := call.Run(effectID(v.r.id, int(v.turn), v.path(), call.Key, a.is)); err != nil {
 		return nil, a.failed(err)
 	}
 	return a.happened(time.Since(began))
@@ -209,7 +209,7 @@ func (v *visit) effectError(call dag.EffectCall, err error) error {
 	if errors.Is(err, dag.ErrInDoubt) {
 		return err
 	}
-	return fmt.Errorf("dispatcher: effect %q of visit %s: %w", call.Key, v.path, err)
+	return fmt.Errorf("dispatcher: effect %q of visit %s: %w", call.Key, v.path(), err)
 }
 
 // known is what the attempt knows of the effects of its visit, by key.

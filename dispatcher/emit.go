@@ -14,7 +14,7 @@ import (
 func (v *visit) notice(kind EventKind) Event {
 	e := v.r.about.Load().event(kind, v.r.durable.Load())
 	e.Live, e.At = true, time.Now()
-	e.Path, e.Node, e.Step, e.Attempt = v.path, nodePath(v.path), int(v.step), v.Attempt()
+	e.Path, e.Node, e.Step, e.Attempt = v.path(), nodePath(v.path()), int(v.step), v.Attempt()
 	return e
 }
 

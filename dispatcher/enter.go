@@ -46,6 +46,9 @@ func (r *run) input(x *fact, written state.Image) (err error) {
 		return err
 	}
 	schema := written.Schema()
+	if !schema.CallsUser() {
+		return nil
+	}
 	m, err := state.Merge(schema.New(), state.Image{}, []state.Write{{Delta: x.delta}})
 	if !m.State.IsZero() {
 		x.more().outer = m.State

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"reflect"
 	"time"
 	"unsafe"
 
@@ -22,6 +23,21 @@ func MachineAt[S any](ctx context.Context, d *Dispatcher[S], run string, upTo ui
 		return nil, err
 	}
 	return m.encode(), nil
+}
+
+// SharedIsWritten names what many runs share, and one has written to; "" if there is none.
+func SharedIsWritten() string {
+	for name, p := range map[string]any{
+		"noLog": &noLog, "givenNothing": &givenNothing, "didNothing": &didNothing, "plainFact": &plainFact, "noDelta": &noDelta,
+	} {
+		if !reflect.ValueOf(p).Elem().IsZero() {
+			return name
+		}
+	}
+	if startNothing.how != modeStart || startNothing.labels != nil || startNothing.ears != nil || startNothing.drain != nil {
+		return "startNothing"
+	}
+	return ""
 }
 
 // ItemBytes is what an item that has not begun takes in memory: its visit, its place in the

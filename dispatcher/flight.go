@@ -95,6 +95,9 @@ func (r *run) launch(h *tenure) (more, owner bool) {
 	if !r.silent() {
 		r.facts = slices.Grow(r.facts, len(tasks)+1)
 	}
+	if !alone {
+		r.flight = slices.Grow(r.flight, len(tasks))
+	}
 	for i, t := range tasks {
 		if r.halted() || !r.takeSlot() {
 			r.m.ready = append(r.m.ready, tasks[i:]...)

@@ -34,13 +34,12 @@ type frame struct {
 	step    int // the superstep that is open, or the last one; counted from 1
 	base    int // supersteps of the turns before this one; 0 but for the run's own frame
 	tasks   []task
-	odds    bool           // some task has an odd, or had
-	open    []int32        // in declaration order
-	single  [1]state.Delta // where deltas begin
-	deltas  []state.Delta  // what those of open wrote that have finished
-	next    []int32        // ready behind this superstep, in declaration order
-	left    int            // of open: neither finished nor failed
-	failing int            // of open: failed, and nobody follows that
+	odds    bool          // some task has an odd, or had
+	open    []int32       // in declaration order
+	deltas  []state.Delta // what those of open wrote; empty as long as none has finished
+	next    []int32       // ready behind this superstep, in declaration order
+	left    int           // of open: neither finished nor failed
+	failing int           // of open: failed, and nobody follows that
 
 	after   []*pending   // interrupts after a visit, which hold the frame
 	refused *dag.Failure // a person rejected one of them
@@ -87,15 +86,39 @@ func (f *frame) reopen() {
 
 // place tells the visits of the open superstep where their deltas are.
 func (f *frame) place() {
-	if f.deltas == nil {
-		f.deltas = f.single[:0]
-	}
-	f.deltas = slices.Grow(f.deltas[:0], len(f.open))[:len(f.open)]
-	clear(f.deltas)
+	f.forgetDeltas()
 	for k, i := range f.open {
 		f.tasks[i].at = int32(k)
 	}
 }
+
+// forgetDeltas makes room for those of the next superstep.
+func (f *frame) forgetDeltas() {
+	clear(f.deltas)
+	f.deltas = f.deltas[:0]
+}
+
+// put keeps what t wrote, which is open.
+func (f *frame) put(t *task, d state.Delta) { *f.slot(t) = d }
+
+// slot is where stands what t wrote, which is open.
+func (f *frame) slot(t *task) *state.Delta {
+	if len(f.deltas) == 0 {
+		f.deltas = slices.Grow(f.deltas, len(f.open))[:len(f.open)]
+	}
+	return &f.deltas[t.at]
+}
+
+// delta is what t wrote, which is open.
+func (f *frame) delta(t *task) *state.Delta {
+	if len(f.deltas) == 0 {
+		return &noDelta
+	}
+	return &f.deltas[t.at]
+}
+
+// noDelta is what is in no slot. It is never written to.
+var noDelta state.Delta
 
 // roots are the visits that follow nothing.
 func (f *frame) roots() []int32 {
@@ -111,7 +134,11 @@ func (f *frame) roots() []int32 {
 // settle tells the followers of visit i that it has settled. A follower that waits for
 // nothing any more joins the next superstep, or is skipped and settles at once.
 func (f *frame) settle(i int) {
-	for _, j := range f.plan.Followers[i] {
+	followers := f.plan.Followers[i]
+	if len(f.next) == 0 {
+		f.next = slices.Grow(f.next, len(followers))
+	}
+	for _, j := range followers {
 		t := &f.tasks[j]
 		if t.waits--; t.waits > 0 {
 			continue
@@ -156,7 +183,7 @@ func (f *frame) taken(e *dag.Expr) bool {
 func (f *frame) writes(writes []state.Write) []state.Write {
 	for _, i := range f.open {
 		if t := &f.tasks[i]; t.keeps() {
-			writes = append(writes, state.Write{Visit: t.path(), Delta: t.wrote()})
+			writes = append(writes, state.Write{Visit: t.path(), Delta: *t.wrote()})
 		}
 	}
 	return writes
@@ -171,7 +198,7 @@ func (f *frame) try(folds state.Delta) error {
 	}
 	for _, i := range f.open {
 		if t := &f.tasks[i]; t.keeps() {
-			if err := f.spare.Apply(t.wrote()); err != nil {
+			if err := f.spare.Apply(*t.wrote()); err != nil {
 				return err
 			}
 		}
@@ -186,8 +213,7 @@ func (f *frame) oversize(limit int, folds state.Delta) bool {
 		f.bound += folds.Size()
 		for _, i := range f.open {
 			if t := &f.tasks[i]; t.keeps() {
-				d := t.wrote()
-				f.bound += d.Size()
+				f.bound += t.wrote().Size()
 			}
 		}
 		if f.bound <= limit {
@@ -202,7 +228,7 @@ func (f *frame) oversize(limit int, folds state.Delta) bool {
 func (f *frame) record(folds state.Delta) error {
 	for _, i := range f.open {
 		if t := &f.tasks[i]; t.keeps() {
-			if err := f.outer.Record(t.wrote()); err != nil {
+			if err := f.outer.Record(*t.wrote()); err != nil {
 				return err
 			}
 		}

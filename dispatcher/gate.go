@@ -206,8 +206,8 @@ func (x *round) run(v *visit) *userError {
 		x.done.Instead = x.own.by
 		failed = v.substitute(x.own.body)
 	}
-	if n := v.t.node; failed == nil && n.Kind == dag.KindRoute && !slices.Contains(n.Outcomes, v.outcome) {
-		failed = undeclared(n, v.outcome) // no result that After could look at
+	if n := v.t.node; failed == nil && n.Kind == dag.KindRoute && !slices.Contains(n.Outcomes, v.outcome()) {
+		failed = undeclared(n, v.outcome()) // no result that After could look at
 	}
 	for _, g := range x.after {
 		if failed != nil || v.has().asks.Load() != nil || v.has().fails.Load() != nil { // who waits for an answer has no result
@@ -238,12 +238,12 @@ func (v *visit) substitute(f Substitute) *userError {
 	var failed *userError
 	switch v.t.node.Kind {
 	case dag.KindChoose:
-		v.outcome, failed = choice(v.t.node, outcomes)
+		failed = v.chooses(v.t.node, outcomes)
 	case dag.KindRoute:
 		if len(outcomes) != 1 {
 			return &userError{kind: dag.FailedOutcome, err: fmt.Errorf("a route has one outcome, and not %q", outcomes)}
 		}
-		v.outcome = outcomes[0]
+		v.choose(outcomes[0])
 	default:
 		if len(outcomes) > 0 {
 			return &userError{kind: dag.FailedOutcome, err: fmt.Errorf("a step has no outcome, and so not %q", outcomes)}
@@ -256,9 +256,9 @@ func (v *visit) substitute(f Substitute) *userError {
 func (v *visit) outcomes() (chosen []string) {
 	switch v.t.node.Kind {
 	case dag.KindChoose:
-		_ = json.Unmarshal([]byte(v.outcome), &chosen) // choice has made it
+		_ = json.Unmarshal([]byte(v.outcome()), &chosen) // chooses has made it
 	case dag.KindRoute:
-		chosen = []string{v.outcome}
+		chosen = []string{v.outcome()}
 	}
 	return chosen
 }

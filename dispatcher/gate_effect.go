@@ -21,7 +21,7 @@ func (a *effectAttempt) approved() (approval string, err error) {
 		return "", nil
 	}
 	action := Action{
-		Run: v.r.id, Path: v.path, Node: nodePath(v.path),
+		Run: v.r.id, Path: v.path(), Node: nodePath(v.path()),
 		Effect: key, Operation: a.call.Operation, Access: a.call.Access, Input: a.call.Input, Kind: v.t.node.Kind,
 		Touches: a.call.Touches, Reversible: a.call.Reversible, Replayable: a.call.Replayable,
 	}

@@ -30,7 +30,7 @@ func (v *visit) record(kind checkpoint.Kind, key string, data json.RawMessage) e
 
 func (v *visit) effectLine(kind checkpoint.Kind, key string, data json.RawMessage) checkpoint.Entry {
 	return checkpoint.Entry{
-		Kind: kind, Path: v.path, Step: int(v.step), Attempt: v.Attempt(), ID: key, Data: data,
+		Kind: kind, Path: v.path(), Step: int(v.step), Attempt: v.Attempt(), ID: key, Data: data,
 	}
 }
 
@@ -38,7 +38,7 @@ func (v *visit) effectLine(kind checkpoint.Kind, key string, data json.RawMessag
 func (v *visit) recordAll(lines ...checkpoint.Entry) error {
 	e := &effectEntry{v: v, lines: lines}
 	for i := range lines {
-		e.size += len(lines[i].Data) + len(v.path) + entryOverhead
+		e.size += len(lines[i].Data) + len(v.path()) + entryOverhead
 	}
 	j := &v.r.journal
 	for {
@@ -140,4 +140,12 @@ func (r *run) tellHeard(before uint64) {
 		}
 	}
 	r.heard = slices.Delete(r.heard, 0, n)
+}
+
+// forgetHeard makes room for what nodes append next.
+func (r *run) forgetHeard() {
+	if len(r.heard) > 0 {
+		clear(r.heard)
+		r.heard = r.heard[:0]
+	}
 }

@@ -127,7 +127,7 @@ func (f *frame) weight() int {
 	bytes := 100*len(f.tasks) + f.view.Size()
 	for _, i := range f.open {
 		t := &f.tasks[i]
-		bytes += f.deltas[t.at].Size() + t.odd.weight()
+		bytes += f.delta(t).Size() + t.odd.weight()
 		if t.inner != nil {
 			bytes += t.inner.weight()
 		}

@@ -34,7 +34,7 @@ func (r *run) land(v *visit) {
 	if v.failed == nil {
 		v.noted()
 		x := r.blank()
-		x.Kind, x.Path, x.Step, x.Outcome = checkpoint.Done, v.path, v.t.frame.step, v.outcome
+		x.Kind, x.Path, x.Step, x.Outcome = checkpoint.Done, v.path(), v.t.frame.step, v.outcome()
 		x.t, x.delta = v.t, d
 		if v.t.isItem() && r.c.store != nil {
 			r.lag.itemDone(d.Size(), v.took)
@@ -50,10 +50,6 @@ func (r *run) land(v *visit) {
 		}
 		v.depended(x)
 		r.apply()
-		if r.silent() {
-			*x = fact{}
-			r.facts = r.facts[:len(r.facts)-1]
-		}
 		return
 	}
 	if timedOut && v.failed.kind == dag.FailedError {
@@ -66,10 +62,28 @@ func (r *run) land(v *visit) {
 	r.attemptFailed(v)
 }
 
+// landPlain is land for what most visits of a run without a log do: they write to their draft, and
+// nobody hears of it. It reports whether v has done nothing else.
+func (r *run) landPlain(v *visit) bool {
+	t := v.t
+	if !r.silent() || r.err != nil || v.failed != nil || v.did.Load() != nil || v.round != nil || !t.plain() || t.phase != ready {
+		return false
+	}
+	d := t.frame.slot(t)
+	if r.written(v, d) != nil { // land finds the same
+		*d = state.Delta{}
+		return false
+	}
+	r.drop(v)
+	v.close()
+	r.m.finish(t, v.outcome())
+	return true
+}
+
 // written makes *d what a visit wrote, or returns why that can't be kept.
 func (r *run) written(v *visit, d *state.Delta) *userError {
-	if n := v.t.node; n.Kind == dag.KindRoute && !slices.Contains(n.Outcomes, v.outcome) {
-		return undeclared(n, v.outcome)
+	if n := v.t.node; n.Kind == dag.KindRoute && !slices.Contains(n.Outcomes, v.outcome()) {
+		return undeclared(n, v.outcome())
 	}
 	if err := r.delta(v.draft, d); err != nil {
 		return &userError{kind: dag.FailedState, err: err}
@@ -118,7 +132,7 @@ func (r *run) attemptFailed(v *visit) {
 		previous = t.odd.wait
 	}
 	a.Final = made >= max(p.Attempts, 1) || !v.again
-	a.Unfollowed = a.Final && (v.has().unsaid.Load() || r.m.leftInDoubt(v.path))
+	a.Unfollowed = a.Final && (v.has().unsaid.Load() || r.m.leftInDoubt(v.path()))
 	if !a.Final {
 		a.Wait = p.Backoff.Delay(v.Key(), v.Attempt(), previous)
 		a.NotBefore = r.c.opts.Now().Add(a.Wait)
@@ -127,7 +141,7 @@ func (r *run) attemptFailed(v *visit) {
 		}
 		r.due[t] = time.Now().Add(a.Wait)
 	}
-	e := &NodeError{Run: r.id, Path: v.path, Attempt: v.Attempt(), Kind: u.kind, Stack: u.stack, Err: u.err}
+	e := &NodeError{Run: r.id, Path: v.path(), Attempt: v.Attempt(), Kind: u.kind, Stack: u.stack, Err: u.err}
 	if u.kind == dag.FailedTimeout {
 		e.Budget = p.Timeout
 	}

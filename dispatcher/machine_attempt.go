@@ -21,13 +21,13 @@ func (m *machine) done(x *fact) error {
 		}
 	}
 	t.phase, t.outcome = finished, x.Outcome
-	t.frame.deltas[t.at] = x.delta
+	t.frame.put(t, x.delta)
 	if records(t.node) {
 		d, err := t.inner.outer.Delta()
 		if err != nil {
 			return err
 		}
-		t.frame.deltas[t.at] = d
+		t.frame.put(t, d)
 	}
 	if t.node.Kind == dag.KindEach {
 		t.collect()
@@ -44,6 +44,14 @@ func (m *machine) done(x *fact) error {
 	}
 	m.check(t.frame)
 	return nil
+}
+
+// finish is what done comes to for a plain visit, whose delta stands in its place.
+func (m *machine) finish(t *task, outcome string) {
+	t.phase, t.outcome = finished, outcome
+	t.frame.left--
+	m.check(t.frame)
+	m.yield(t)
 }
 
 // attemptFailed records a failed attempt. After the last one the visit has failed.
@@ -75,7 +83,7 @@ func (m *machine) attemptFailed(x *fact) error {
 			if err != nil {
 				return err
 			}
-			t.frame.deltas[t.at] = d
+			t.frame.put(t, d)
 		}
 		m.drop(t)
 	}

@@ -163,7 +163,7 @@ func (f *frame) hidden(edit state.Write, void map[*task]bool) error {
 			continue
 		}
 		if t.keeps() {
-			if err := state.Hides(schema, edit, state.Write{Visit: t.path(), Delta: t.wrote()}); err != nil {
+			if err := state.Hides(schema, edit, state.Write{Visit: t.path(), Delta: *t.wrote()}); err != nil {
 				return err
 			}
 		}

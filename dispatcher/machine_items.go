@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
-	"github.com/pawlgo/pawl/state"
 )
 
 // An Each holds a frame of items, as a Loop holds one of its body: of one superstep, in
@@ -106,7 +105,6 @@ func (f *frame) openItems() {
 		f.tasks[i].phase = ready
 	}
 	f.left = len(f.open)
-	f.deltas = make([]state.Delta, len(f.open))
 }
 
 // item returns the visit of a number in a path, nil if it names no item.

@@ -44,6 +44,9 @@ func (m *machine) enter(x *fact) error {
 func (m *machine) begin(f *frame) {
 	f.step++
 	f.reopen()
+	if !m.replaying {
+		m.ready = slices.Grow(m.ready, len(f.open))
+	}
 	for _, i := range f.open {
 		t := &f.tasks[i]
 		t.phase = ready
@@ -114,7 +117,7 @@ func (m *machine) superstep(x *fact) error {
 		}
 	}
 	f.open = f.open[:0]
-	clear(f.deltas)
+	f.forgetDeltas()
 	slices.Sort(f.next)
 	m.proceed(f)
 	return nil
@@ -125,7 +128,7 @@ func (m *machine) superstep(x *fact) error {
 func (m *machine) kept(f *frame) {
 	for _, i := range f.open {
 		t := &f.tasks[i]
-		f.deltas[t.at] = state.Delta{}
+		f.put(t, state.Delta{})
 		if t.wrecked() {
 			m.drop(t)
 		}

@@ -115,15 +115,15 @@ func (t *task) wrecked() bool {
 }
 
 // wrote is what the visit wrote: of a wrecked Loop or Each, what it has recorded.
-func (t *task) wrote() state.Delta {
+func (t *task) wrote() *state.Delta {
 	if !t.wrecked() {
-		return t.frame.deltas[t.at]
+		return t.frame.delta(t)
 	}
 	d, err := t.inner.outer.Delta()
 	if err != nil {
 		panic("dispatcher: what a loop recorded can't be told: " + err.Error())
 	}
-	return d
+	return &d
 }
 
 func (t *task) path() string {
@@ -134,6 +134,15 @@ func (t *task) path() string {
 		return t.node.Name
 	}
 	return t.frame.path + "/" + t.node.Name
+}
+
+// where is where the path stands: most of them are not made for that.
+func (t *task) where() *string {
+	if t.frame.path == "" && !t.isItem() {
+		return &t.node.Name
+	}
+	path := t.path()
+	return &path
 }
 
 func (t *task) rare() *odd {

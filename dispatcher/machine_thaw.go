@@ -165,12 +165,14 @@ func (m *machine) thawTask(z *frozenTask, f *frame) error {
 	t.outcome = z.Outcome
 	var err error
 	if len(z.Delta) > 0 {
-		if int(t.at) >= len(f.deltas) {
+		if int(t.at) >= len(f.open) {
 			return fmt.Errorf("visit %q is not open", t.path())
 		}
-		if f.deltas[t.at], err = f.plan.Schema.ParseDelta(z.Delta); err != nil {
+		d, err := f.plan.Schema.ParseDelta(z.Delta)
+		if err != nil {
 			return err
 		}
+		f.put(t, d)
 	}
 	o := odd{
 		attempts: z.Attempts, budget: z.Budget, notBefore: z.NotBefore, wait: z.Wait,

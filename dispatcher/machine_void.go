@@ -53,7 +53,7 @@ func (m *machine) takeBack(t *task) {
 	m.drop(t)
 	m.independ(t.path())
 	t.phase, t.outcome = ready, ""
-	t.frame.deltas[t.at] = state.Delta{}
+	t.frame.put(t, state.Delta{})
 	if was == inside {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 // merge ends the superstep of a frame. If it can't be merged, that is told when nothing
 // runs any more.
 func (r *run) merge(h *tenure, f *frame) (bool, *userError) {
-	if r.mergeOne(f) {
+	if r.mergePlain(f) {
 		return true, nil
 	}
 	m, made, ok := r.merged(h, f)
@@ -32,6 +32,16 @@ func (r *run) merge(h *tenure, f *frame) (bool, *userError) {
 	}
 	r.superstep(f, m, "")
 	return true, nil
+}
+
+// apart reports whether all visits of the open superstep have finished, and clearly don't conflict.
+func (f *frame) apart() bool {
+	for _, i := range f.open {
+		if f.tasks[i].phase != finished {
+			return false
+		}
+	}
+	return f.items == nil && state.Apart(f.plan.Schema, f.deltas)
 }
 
 // behind asks which visits of a superstep the run pauses after. All verdicts are known
@@ -56,10 +66,11 @@ func (r *run) behind(h *tenure, f *frame) (held []*task, ok bool, err *userError
 	return held, true, nil
 }
 
-// mergeOne is merge for what most supersteps are: one visit, no user code that merges or
-// checks, nobody to ask. It reports whether it was that simple.
-func (r *run) mergeOne(f *frame) bool {
-	if len(f.open) != 1 || f.calls || r.m.vets {
+// mergePlain is merge for what most supersteps are: one visit, or several that have finished and didn't
+// write to the same cells but by merging; no user code that merges or checks, nobody to ask. It
+// reports whether it was that simple.
+func (r *run) mergePlain(f *frame) bool {
+	if f.calls || r.m.vets || len(f.open) != 1 && !f.apart() {
 		return false
 	}
 	if f.try(state.Delta{}) != nil || f.oversize(r.c.opts.Limits.StateBytes, state.Delta{}) {

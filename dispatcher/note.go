@@ -108,7 +108,7 @@ func (v *visit) Note(name string, value json.RawMessage) error {
 			last.size += last.before.size
 		}
 		if last.size > limits.VisitBytes {
-			return &LimitError{"visit bytes", limits.VisitBytes, "notes of " + v.path}
+			return &LimitError{"visit bytes", limits.VisitBytes, "notes of " + v.path()}
 		}
 		if did.notes.CompareAndSwap(last.before, last) {
 			return nil
@@ -121,7 +121,7 @@ func (v *visit) noted() {
 	var all []checkpoint.Entry
 	for n := v.has().notes.Load(); n != nil; n = n.before {
 		all = append(all, checkpoint.Entry{
-			Kind: checkpoint.Noted, Path: v.path, Step: v.t.frame.step,
+			Kind: checkpoint.Noted, Path: v.path(), Step: v.t.frame.step,
 			Data: encode(checkpoint.Note{Name: n.name, Value: n.value}),
 		})
 	}

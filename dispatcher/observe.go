@@ -46,8 +46,7 @@ func (r *run) tell(h *tenure) bool {
 	} else if r.m.turn != r.about.Load().turn {
 		r.keepUp()
 	}
-	clear(r.heard)
-	r.heard = r.heard[:0]
+	r.forgetHeard()
 	clear(r.facts)
 	r.facts = r.facts[:0]
 	return true

@@ -259,5 +259,5 @@ func endSays(end *checkpoint.EndedEffect, s checkpoint.Resolution, by string) bo
 func (r *run) flies(p checkpoint.Post) bool {
 	var s postedResolution
 	return json.Unmarshal(p.Data, &s) == nil &&
-		slices.ContainsFunc(r.flight, func(v *visit) bool { return v.path == s.Path })
+		slices.ContainsFunc(r.flight, func(v *visit) bool { return v.path() == s.Path })
 }

@@ -63,7 +63,9 @@ func (r *run) noteDrains(from int) {
 	for i := from; i < len(r.drains); i++ {
 		r.note(r.drains[i], postCancel)
 	}
-	r.drains = nil
+	if r.drains != nil {
+		r.drains = nil
+	}
 }
 
 // voidAll takes back what the supersteps that can't be merged did.

@@ -117,6 +117,24 @@ func typed[S any](r *report) *Result[S] {
 
 // report reads a machine. The state is a copy that shares nothing that could be changed.
 func (m *machine) report(run string, seq uint64) *report {
+	r := m.bareReport(run, seq)
+	if m.root != nil {
+		r.state = m.root.view.Draft().Value()
+	}
+	return r
+}
+
+// lastReport is report of a machine that nobody reads any more: the state is its own.
+func (m *machine) lastReport(run string, seq uint64) *report {
+	r := m.bareReport(run, seq)
+	if m.root != nil {
+		r.state = m.root.view.Value()
+	}
+	return r
+}
+
+// bareReport is report without the state.
+func (m *machine) bareReport(run string, seq uint64) *report {
 	r := &report{}
 	r.Run, r.Status = run, m.status
 	r.Cursor = checkpoint.Cursor{Run: run, Seq: seq, Visits: m.cursor()}
@@ -124,7 +142,6 @@ func (m *machine) report(run string, seq uint64) *report {
 	if m.root == nil {
 		return r
 	}
-	r.state = m.root.view.Draft().Value()
 	r.Superstep, r.Turn = m.root.step, m.turn
 	if len(m.root.open) > 0 {
 		r.Superstep--

@@ -22,90 +22,102 @@ type run struct {
 	c       *core
 	id      string
 	m       *machine
-	journal journal
+	*logged // never nil
 
 	parent    context.Context // the caller's
 	ctx       context.Context // of the run: ends with the parent, a cancel, or the call
 	late      lateContext     // what ctx is, if cancelled is nil
 	cancelled context.CancelCauseFunc
-	stored    context.Context // of store calls: ends when the grace period does
-	unhold    context.CancelFunc
 
-	fewFacts [4]fact               // where facts begin
 	facts    []fact                // applied and not durable yet
-	lag      lag                   // of them: what waits to share an append
-	ahead    []*batch              // handed over, and not known to be durable: the oldest first
-	steps    int                   // supersteps that have ended in them
-	unsaved  int                   // bytes of them
-	heard    []*effectEntry        // by nodes, durable and applied: to be told
 	flight   []*visit              // in goroutines of their own
 	landed   atomic.Pointer[visit] // those that have returned, the last one first
 	results  chan struct{}         // has room for one: somebody has landed
 	due      map[*task]time.Time   // of visits that wait between attempts
-	expires  map[string]time.Time  // when questions are over, by interrupt
 	errs     map[string]error      // why visits failed in this call, by path
 	parked   []parked              // supersteps that can't be merged
 	halting  bool                  // the context is done, or the run drains: nothing new begins
-	drain    <-chan struct{}       // of Drain: once it is closed, nothing new begins; nil is never
-	drained  error                 // the cause for which the run was left running
-	drains   []string              // ids of the posts that cancelled the run
 	polled   bool                  // posts were read since anything happened
 	checking bool                  // user code that runs is a Check
 	slot     bool                  // one of Options.Parallel is held and not used yet
+	drain    <-chan struct{}       // of Drain: once it is closed, nothing new begins; nil is never
+	drained  error                 // the cause for which the run was left running
 	landing  int                   // bytes that visits wrote which landed together
-	moot     []string              // ids of cancels that were posted before the run came to rest
-
-	wishes   *wishes           // of the call
-	found    []checkpoint.Post // when the lease was taken
-	fresh    func(any)         // the input of Turn, until a turn has begun with it; else nil
-	taking   *input            // a turn is to begin with it: user code runs
-	warnings []string
 
 	strays   strays
 	names    []string     // of strays
 	setUp    func() early // takes the lease and reads the log, or opens a new run
 	early    early        // what the call returns at once; nothing else happens
 	atRest   bool         // the run has come to rest, durably
-	released bool         // the lease was given back
+	told     bool         // the observer knows that the run is live
+	telling  bool         // the observer is being told
+	starting bool         // Hooks.OnStart is being called
+	unasked  bool         // some visit could begin, if interceptors were asked
+	loaded   atomic.Bool  // setUp is done: moot is what it is
+	hooked   atomic.Int32 // hooksBegun, hooksOver
 
-	posted    chan struct{} // the caller tells the owner that there are posts
-	rehear    bool          // there were posts since the reader began
-	snapping  chan struct{} // closed when the snapshot under way is written
-	appending chan struct{} // closed when nobody appends what was handed over
-	reading   chan struct{} // closed when the reader of posts beside the caller has ended
-	soft      chan struct{} // closed by the caller: abandon what is running
-	done      chan struct{} // closed by the last owner
-	err       error         // of the store; the machine then says nothing
-	loaded    atomic.Bool   // setUp is done: moot is what it is
-	stuck     error         // why the caller gave up; the caller's
-	started   time.Time     // of the call
+	soft     chan struct{} // closed by the caller: abandon what is running
+	done     chan struct{} // closed by the last owner
+	err      error         // of the store; the machine then says nothing
+	stuck    error         // why the caller gave up; the caller's
+	started  time.Time     // of the call
+	graceEnd time.Time     // when the call has to return; zero while its context is not done
 
-	graceEnd time.Time // when the call has to return; zero while its context is not done
-	told     bool      // the observer knows that the run is live
-	telling  bool      // the observer is being told
+	about       atomic.Pointer[about] // what all events of the run tell; visits read it too
+	audience    []*listener           // without a store: who has begun the run reads along
+	events      []Event               // of the facts that tell tells of
+	emitted     []Event               // by visits that have landed, for the observer
+	present     *about                // what events told when the run began to be at work, for hooks
+	stood       *report               // what the run was before; nil if it is opened
+	substitutes map[*task]substitute  // what interceptors run in place of functions
 
-	about    atomic.Pointer[about] // what all events of the run tell; visits read it too
-	audience []*listener           // without a store: who has begun the run reads along
-	events   []Event               // of the facts that tell tells of
-	emitted  []Event               // by visits that have landed, for the observer
-	appended *Event                // of the append that tell tells of; nil is none
-	durable  atomic.Uint64         // number of the last durable entry, for those who are not the owner
-
-	present     *about               // what events told when the run began to be at work, for hooks
-	stood       *report              // what the run was before; nil if it is opened
-	starting    bool                 // Hooks.OnStart is being called
-	hooked      atomic.Int32         // hooksBegun, hooksOver
-	substitutes map[*task]substitute // what interceptors run in place of functions
-	unasked     bool                 // some visit could begin, if interceptors were asked
-
-	lines  []checkpoint.Entry // memory for the next append
-	bytes  []byte
 	writes []state.Write // memory for the next merge
 	drafts state.Slab    // memory for those of visits
 	visits []visit       // memory for the next ones
+	plain  *footing      // of plain visits
+	few    [1]fact       // where facts begin without a store
 	tenure tenure        // the first one
 	first  machine       // of a run that is opened
 }
+
+// A logged is what only runs with a log have.
+type logged struct {
+	journal journal
+	stored  context.Context // of store calls: ends when the grace period does
+	unhold  context.CancelFunc
+
+	few      [4]fact              // where facts begin
+	lag      lag                  // of the facts: what waits to share an append
+	ahead    []*batch             // handed over, and not known to be durable: the oldest first
+	steps    int                  // supersteps that have ended in them
+	unsaved  int                  // bytes of them
+	heard    []*effectEntry       // by nodes, durable and applied: to be told
+	expires  map[string]time.Time // when questions are over, by interrupt
+	drains   []string             // ids of the posts that cancelled the run
+	moot     []string             // ids of cancels that were posted before the run came to rest
+	warnings []string
+
+	wishes *wishes           // of the call
+	found  []checkpoint.Post // when the lease was taken
+	fresh  func(any)         // the input of Turn, until a turn has begun with it; else nil
+	taking *input            // a turn is to begin with it: user code runs
+
+	posted    chan struct{} // the caller tells the owner that there are posts
+	rehear    bool          // there were posts since the reader began
+	released  bool          // the lease was given back
+	snapping  chan struct{} // closed when the snapshot under way is written
+	appending chan struct{} // closed when nobody appends what was handed over
+	reading   chan struct{} // closed when the reader of posts beside the caller has ended
+
+	appended *Event        // of the append that tell tells of; nil is none
+	durable  atomic.Uint64 // number of the last durable entry, for those who are not the owner
+
+	lines []checkpoint.Entry // memory for the next append
+	bytes []byte
+}
+
+// noLog is the logged of runs without a store. It is never written to.
+var noLog logged
 
 // own drives the run until it rests. It is the only writer of r while h is not taken.
 // If user code ends this goroutine with Goexit, another one goes on as the owner.
@@ -283,7 +295,15 @@ func (r *run) blank() *fact {
 	return x
 }
 
-func (r *run) apply() { r.mustFit(&r.facts[len(r.facts)-1]) }
+// apply applies the fact that was added last, and forgets it if nobody is ever told of it.
+func (r *run) apply() {
+	x := &r.facts[len(r.facts)-1]
+	r.mustFit(x)
+	if r.silent() {
+		*x = fact{}
+		r.facts = r.facts[:len(r.facts)-1]
+	}
+}
 
 func (r *run) mustFit(x *fact) {
 	if err := r.m.apply(x); err != nil {

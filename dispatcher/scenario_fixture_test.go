@@ -210,6 +210,9 @@ func quiet(t testing.TB) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
+		if name := dispatcher.SharedIsWritten(); name != "" {
+			t.Errorf("%s is shared by all runs, and was written to", name)
+		}
 		for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
 			if time.Now().After(end) {
 				stacks := make([]byte, 1<<20)

@@ -21,19 +21,10 @@ func (r *run) open(w *wishes, input func(any)) error {
 	r.m.vets, r.m.gates = r.c.vets(), r.c.asksBefore()
 	schema := r.c.plan.Schema
 	x := said(checkpoint.Entry{Kind: checkpoint.Opened}, nil)
-	first := schema.New()
-	var err error
-	failed := protect(func() {
-		if input != nil {
-			input(first.Value())
+	if input != nil || schema.CallsUser() { // else nothing is written, and nobody looks at it
+		if err := r.firstInput(&x, input); err != nil {
+			return err
 		}
-		err = r.input(&x, first)
-	})
-	if failed != nil {
-		return &FaultError{Kind: "input", Message: failed.tells(), Stack: failed.stack, Err: failed.err}
-	}
-	if err != nil {
-		return &FaultError{Kind: "input", Message: fmt.Sprint(err), Err: err}
 	}
 	if r.c.store != nil {
 		if err := r.c.store.PutGraph(r.stored, r.c.plan.Digest, r.c.plan.JSON); err != nil {
@@ -47,6 +38,25 @@ func (r *run) open(w *wishes, input func(any)) error {
 	r.m.about(r.about.Load())
 	if !r.halted() {
 		r.enterRoot()
+	}
+	return nil
+}
+
+// firstInput has the user's input function write the first state, and makes that part of x.
+func (r *run) firstInput(x *fact, input func(any)) error {
+	first := r.c.plan.Schema.New()
+	var err error
+	failed := protect(func() {
+		if input != nil {
+			input(first.Value())
+		}
+		err = r.input(x, first)
+	})
+	if failed != nil {
+		return &FaultError{Kind: "input", Message: failed.tells(), Stack: failed.stack, Err: failed.err}
+	}
+	if err != nil {
+		return &FaultError{Kind: "input", Message: fmt.Sprint(err), Err: err}
 	}
 	return nil
 }

@@ -74,23 +74,22 @@ func (r *run) step(v *visit) (next *task, ok bool) {
 		return nil, false // land finds the same
 	}
 	t, f, m := v.t, v.t.frame, r.m
-	if f.tryOne(d) != nil || f.outgrown(d.Size(), r.c.opts.Limits.StateBytes) {
-		return nil, false // so does merge
+	if !f.fits(&d, r.c.opts.Limits.StateBytes) || !f.view.TryApply(&d) {
+		return nil, false // merge finds why, or that it does
 	}
 	if r.c.store != nil {
 		x := r.blank()
-		x.Kind, x.Path, x.Step, x.Outcome, x.t, x.delta = checkpoint.Done, v.path, f.step, v.outcome, t, d
+		x.Kind, x.Path, x.Step, x.Outcome, x.t, x.delta = checkpoint.Done, v.path(), f.step, v.outcome(), t, d
 		x = r.blank()
 		x.Kind, x.Path, x.Step, x.f = checkpoint.Superstep, f.path, f.step, f
 	}
-	return m.stepped(t, v.outcome), true
+	return m.stepped(t, v.outcome()), true
 }
 
-// stepped is what done and superstep come to for a visit that is alone in its superstep, whose state is
-// in the frame's spare image. It returns the next visit if that is as plain.
+// stepped is what done and superstep come to for a visit that is alone in its superstep, and whose delta
+// is part of the frame's state. It returns the next visit if that is as plain.
 func (m *machine) stepped(t *task, outcome string) (next *task) {
 	f := t.frame
-	f.view, f.spare = f.spare, f.view
 	m.steps++
 	if f.holder == nil {
 		m.effects = nil
@@ -112,22 +111,14 @@ func (m *machine) stepped(t *task, outcome string) (next *task) {
 	return next
 }
 
-// tryOne is try for one delta without Folds.
-func (f *frame) tryOne(d state.Delta) error {
-	if f.spare.IsZero() {
-		f.spare = f.view.Draft()
-	} else {
-		f.spare.CopyFrom(f.view)
+// fits reports whether the state is surely no larger than limit with d applied.
+func (f *frame) fits(d *state.Delta, limit int) bool {
+	if f.bound == 0 || f.bound+d.Size() > limit {
+		f.bound = f.view.Size()
 	}
-	return f.spare.Apply(d)
-}
-
-// outgrown is oversize for the spare image that tryOne has made, of a delta of so many bytes.
-func (f *frame) outgrown(size, limit int) bool {
-	if f.bound > 0 && f.bound+size <= limit {
-		f.bound += size
+	if f.bound+d.Size() > limit {
 		return false
 	}
-	f.bound = f.spare.Size()
-	return f.bound > limit
+	f.bound += d.Size()
+	return true
 }

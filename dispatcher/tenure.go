@@ -138,7 +138,7 @@ func (r *run) takeOver(h *tenure) *tenure {
 		return h
 	}
 	h.visit.over.Store(true)
-	r.names = append(r.names, h.visit.path)
+	r.names = append(r.names, h.visit.path())
 	next := &tenure{}
 	go r.own(next) // as the first owner
 	return next
@@ -243,7 +243,7 @@ func (r *run) abandonFlight() {
 		r.strays.count.Add(1)
 		if v.word.CompareAndSwap(visitRunning, visitAbandoned) {
 			v.over.Store(true)
-			r.names = append(r.names, v.path)
+			r.names = append(r.names, v.path())
 			r.drop(v)
 			continue
 		}

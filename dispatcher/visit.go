@@ -16,31 +16,40 @@ import (
 
 // A visit is one attempt of a visit: its context, and its draft of the frame's state.
 // Neither is used again, so a goroutine that a node leaves behind writes into nothing.
+//
+// Most of what a run allocates are visits and drafts, so what only some visits have stands elsewhere.
 type visit struct {
+	*footing // never nil
+	t        *task
+	draft    state.Image
+	did      atomic.Pointer[did] // nil if it did none of that
+	next     *visit              // landed before it
+	failed   *userError
+	where    *string // its path
+	chose    *string // its outcome; nil is ""
+	word     atomic.Int32
+	at       int32 // its place in flight
+	step     int32
+	root     int32       // superstep of the run's own frame
+	over     atomic.Bool // the body has returned, or was abandoned
+	again    bool        // Policy.Retry wants another attempt
+	ended    bool        // the body and Policy.Retry returned
+}
+
+// A footing is what an attempt begins from. Most attempts of a turn are the first of a visit that
+// nothing is to be known of, and share one, which is not written to once a visit has it. In a run
+// whose attempts are timed each has its own.
+type footing struct {
 	context.Context
 	r       *run
-	t       *task
-	path    string
 	turn    int32
-	step    int32
-	root    int32 // superstep of the run's own frame
 	attempt int32
 	// generation of the run: how often it was rewound.
 	generation int32
-	draft      state.Image
-	*given                         // never nil
-	did        atomic.Pointer[did] // nil if it did none of that
-	began      time.Time           // zero if nobody wants to know how long it took
-	took       time.Duration       // set when the body has returned
-	stop       context.CancelFunc  // of its time limit; nil if it has none
-	word       atomic.Int32
-	at         int32  // its place in flight
-	next       *visit // landed before it
-	outcome    string
-	failed     *userError
-	over       atomic.Bool // the body has returned, or was abandoned
-	again      bool        // Policy.Retry wants another attempt
-	ended      bool        // the body and Policy.Retry returned
+	*given                        // never nil
+	began      time.Time          // zero if nobody wants to know how long it took
+	took       time.Duration      // set when the body has returned
+	stop       context.CancelFunc // of its time limit; nil if it has none
 }
 
 // A given is what the node may ask for that most visits don't have. It is taken when the attempt
@@ -99,20 +108,47 @@ const (
 // newVisit makes the context and the draft of the next attempt of t.
 func (r *run) newVisit(t *task) *visit {
 	v := r.blankVisit()
-	v.Context, v.r, v.t, v.path = r.ctx, r, t, t.path()
-	v.turn, v.step, v.root = int32(r.m.turn), int32(t.frame.step), int32(r.m.root.step)
-	v.attempt, v.generation = int32(t.attempts()+1), int32(r.m.generation)
-	v.draft, v.given = r.drafts.Draft(t.frame.view), r.given(t)
+	v.footing, v.t, v.draft, v.where = r.footing(t), t, r.drafts.Draft(t.frame.view), t.where()
+	v.step, v.root = int32(t.frame.step), int32(r.m.root.step)
 	if len(r.m.effects) > 0 {
-		v.learn(r.m.effects[v.path])
-	}
-	if limit := t.node.Policy.Timeout; limit > 0 {
-		v.Context, v.stop = context.WithTimeoutCause(r.ctx, limit, ErrTimeout)
-	}
-	if t.isItem() {
-		v.began = time.Now()
+		v.learn(r.m.effects[v.path()])
 	}
 	return v
+}
+
+// footing is what the next attempt of t begins from.
+func (r *run) footing(t *task) *footing {
+	given := r.given(t)
+	if t.odd == nil && !t.isItem() && t.node.Policy.Timeout == 0 && given == &givenNothing {
+		if f := r.plain; f == nil || int(f.turn) != r.m.turn || int(f.generation) != r.m.generation {
+			r.plain = r.newFooting(t, given)
+		}
+		return r.plain
+	}
+	f := r.newFooting(t, given)
+	if limit := t.node.Policy.Timeout; limit > 0 {
+		f.Context, f.stop = context.WithTimeoutCause(r.ctx, limit, ErrTimeout)
+	}
+	if t.isItem() {
+		f.began = time.Now()
+	}
+	return f
+}
+
+func (r *run) newFooting(t *task, given *given) *footing {
+	return &footing{
+		Context: r.ctx, r: r, turn: int32(r.m.turn), generation: int32(r.m.generation),
+		attempt: int32(t.attempts() + 1), given: given,
+	}
+}
+
+// timed begins to measure how long the attempt takes.
+func (v *visit) timed(from time.Time) {
+	if v.footing == v.r.plain {
+		own := *v.footing
+		v.footing = &own
+	}
+	v.began = from
 }
 
 // blankVisit returns memory for a visit. It is taken several at a time, and no visit gets what another
@@ -154,7 +190,7 @@ func (r *run) announce(h *tenure, v *visit) (begins, owner bool) {
 	begins = !r.halted()
 	if begins && (r.c.opts.Observe != nil || len(readers) > 0) {
 		e := v.notice(VisitStarted)
-		v.began = e.At
+		v.timed(e.At)
 		if !r.observed(h, &e) {
 			return false, false
 		}
@@ -178,7 +214,25 @@ func (v *visit) Value(key any) any {
 	return v.Context.Value(key)
 }
 
-func (v *visit) Key() string  { return keyOf(v.r.id, int(v.turn), int(v.generation)) + v.path }
+func (v *visit) Key() string { return keyOf(v.r.id, int(v.turn), int(v.generation)) + v.path() }
+
+func (v *visit) path() string { return *v.where }
+
+func (v *visit) outcome() string {
+	if v.chose == nil {
+		return ""
+	}
+	return *v.chose
+}
+
+// choose makes o the outcome.
+func (v *visit) choose(o string) {
+	if v.chose = nil; o != "" {
+		some := o // so that none is not allocated
+		v.chose = &some
+	}
+}
+
 func (v *visit) Attempt() int { return int(v.attempt) }
 
 func (v *visit) Settings() json.RawMessage { return v.settings }

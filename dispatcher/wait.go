@@ -83,7 +83,9 @@ func (r *run) landAll() {
 			r.putBack(v)
 			return
 		}
-		r.land(v)
+		if !r.landPlain(v) {
+			r.land(v)
+		}
 	}
 }
 
@@ -100,13 +102,19 @@ func (r *run) putBack(v *visit) {
 	}
 }
 
-// push adds a visit to those that have landed, and wakes the owner.
+// push adds a visit to those that have landed, and wakes the owner. If others wait there already it is
+// awake, or about to be, and takes this one with them.
 func (r *run) push(v *visit) {
 	for {
-		v.next = r.landed.Load()
-		if r.landed.CompareAndSwap(v.next, v) {
-			break
+		first := r.landed.Load()
+		v.next = first
+		if !r.landed.CompareAndSwap(first, v) {
+			continue
 		}
+		if first != nil {
+			return
+		}
+		break
 	}
 	select {
 	case r.results <- struct{}{}:

@@ -193,8 +193,14 @@ type wishes struct {
 	orStart     bool
 }
 
+// startNothing is what most calls without a store wish. It is never written to.
+var startNothing = wishes{how: modeStart}
+
 // wish reads the options of a call.
 func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
+	if len(options) == 0 && c.store == nil {
+		return &startNothing, nil
+	}
 	w := &wishes{how: how, limits: c.opts.Limits}
 	var given []string
 	for _, o := range options {

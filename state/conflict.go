@@ -44,6 +44,32 @@ func Conflicts(s *Schema, writes []Write) error {
 	return nil
 }
 
+// Apart reports whether Conflicts surely finds nothing among deltas: no cell is written to by two of
+// them but by what merges whatever else is merged. It looks at no keys.
+func Apart(s *Schema, deltas []Delta) bool {
+	const once, alone = 1, 2
+	var buf [32]uint8
+	seen := buf[:]
+	if len(s.cells) > len(buf) {
+		seen = make([]uint8, len(s.cells))
+	}
+	for i := range deltas {
+		d := &deltas[i]
+		for k := range d.n {
+			p := d.part(k)
+			is := uint8(once)
+			if p.op == opKeys || p.exclusive() {
+				is = once | alone
+			}
+			if was := seen[p.cell]; was != 0 && (was|is)&alone != 0 {
+				return false
+			}
+			seen[p.cell] |= is
+		}
+	}
+	return true
+}
+
 // exclusive reports whether p conflicts with any other write to its cell.
 func (p *part) exclusive() bool {
 	switch p.op {

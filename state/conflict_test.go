@@ -116,6 +116,9 @@ func TestConflictsAreExactlyTheTable(t *testing.T) {
 					{Visit: "a", Delta: draft(t, view, a.do)},
 					{Visit: "b", Delta: draft(t, view, b.do)},
 				})
+				if want && state.Apart(s, []state.Delta{draft(t, view, a.do), draft(t, view, b.do)}) {
+					t.Errorf("%s: %s beside %s are apart", cell.cell, a.name, b.name)
+				}
 				if (err != nil) != want {
 					t.Errorf("%s: %s beside %s: %v, want a conflict: %v", cell.cell, a.name, b.name, err, want)
 				}
@@ -136,8 +139,8 @@ func TestDifferentCellsNeverConflict(t *testing.T) {
 			for _, x := range a.ops {
 				for _, y := range b.ops {
 					err := state.Conflicts(s, []state.Write{{Delta: draft(t, view, x.do)}, {Delta: draft(t, view, y.do)}})
-					if err != nil {
-						t.Errorf("%s of %s beside %s of %s: %v", x.name, a.cell, y.name, b.cell, err)
+					if apart := state.Apart(s, []state.Delta{draft(t, view, x.do), draft(t, view, y.do)}); err != nil || !apart {
+						t.Errorf("%s of %s beside %s of %s: %v; apart: %v", x.name, a.cell, y.name, b.cell, err, apart)
 					}
 				}
 			}

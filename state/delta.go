@@ -162,6 +162,38 @@ func (i Image) apply(p *part) error {
 	return nil
 }
 
+// TryApply does what Apply does if that can't fail, and reports whether it did: else it changes nothing.
+func (i Image) TryApply(d *Delta) bool {
+	if d.n > 0 && i.s != d.s && !i.s.agrees(d.s) {
+		return false
+	}
+	for k := range d.n {
+		if !i.fits(d.part(k)) {
+			return false
+		}
+	}
+	for k := range d.n {
+		_ = i.apply(d.part(k)) // it fits
+	}
+	return true
+}
+
+// fits reports whether apply would return no error. No two parts of a delta are of one cell.
+func (i Image) fits(p *part) bool {
+	c := &i.s.cells[p.cell]
+	switch c.core {
+	case coreList:
+		w := p.list()
+		return w.replaced || !w.exclusive() || w.fits(listAt(i.p, c.off).cur.n)
+	case coreSum:
+		if p.op != opSet {
+			_, ok := c.num.add(sumAt(i.p, c.off).cur, p.num)
+			return ok
+		}
+	}
+	return true
+}
+
 // Record writes d as if the image's own draft had written it, so that [Image.Delta] gives
 // the fold of all that was recorded. Merges of Folds are ignored, but for what [Merge]
 // returned as Outer. Errors are those of Apply.

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"strings"
@@ -234,9 +235,26 @@ func TestApplyRefusesWhatDoesNotFit(t *testing.T) {
 			t.Errorf("Record(%s): %v", in, err)
 		}
 	}
+	for _, in := range []string{
+		`{"Value":{"set":"new"},"List":{"truncate":3},"Map":{"put":{"k":9}}}`,
+		`{"Value":{"set":"new"},"List":{"append":["x"]},"Sum":{"add":9223372036854775807}}`,
+	} {
+		d, err := s.ParseDelta([]byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		view := filled(t, s)
+		before := view.AppendJSON(nil)
+		if view.TryApply(&d) || !bytes.Equal(view.AppendJSON(nil), before) {
+			t.Errorf("TryApply(%s) has made %s of %s", in, view.AppendJSON(nil), before)
+		}
+	}
 	other := draft(t, schemaOf[inquiry](t).New(), func(q *inquiry) { q.Cost.Add(1) })
 	if err := s.New().Apply(other); !errors.Is(err, state.ErrSchema) {
 		t.Errorf("a delta of another schema: %v", err)
+	}
+	if view := s.New(); view.TryApply(&other) {
+		t.Errorf("a delta of another schema was applied")
 	}
 	if err := s.New().Record(other); !errors.Is(err, state.ErrSchema) {
 		t.Errorf("a delta of another schema: %v", err)

@@ -9,7 +9,10 @@ type Image struct {
 }
 
 // New returns the zero state.
-func (s *Schema) New() Image { return Image{s.block(1), s} }
+func (s *Schema) New() Image {
+	p, _ := s.block(1)
+	return Image{p, s}
+}
 
 // IsZero reports whether i is no image.
 func (i Image) IsZero() bool { return i.s == nil }

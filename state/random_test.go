@@ -139,7 +139,11 @@ func (f *fold) step(t *testing.T, writes []state.Write, m state.Merged) {
 	for _, w := range writes {
 		d := f.take(t, w.Delta)
 		if err == nil {
-			err = f.view.Apply(d)
+			tried := f.view.Draft()
+			did := tried.TryApply(&d)
+			if err = f.view.Apply(d); did != (err == nil) || did && !bytes.Equal(tried.AppendJSON(nil), f.view.AppendJSON(nil)) {
+				t.Fatalf("TryApply has made %s, Apply %s: %v", tried.AppendJSON(nil), f.view.AppendJSON(nil), err)
+			}
 		}
 		if err == nil {
 			err = f.outer.Record(d)

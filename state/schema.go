@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // A Kind names the type of a cell.
@@ -80,7 +81,7 @@ type Schema struct {
 
 	// How to handle the struct in memory.
 	size  uintptr
-	block func(n int) addr // n of them in a row, zero
+	block func(n int) (first addr, made int) // n of them in a row, zero, or some more that cost nothing
 	clone func(addr) addr
 	copy  func(to, from addr)
 	value func(addr) any
@@ -97,7 +98,13 @@ func Of[S any]() (*Schema, error) {
 	}
 	s := &Schema{goType: t, checks: reflect.PointerTo(t).Implements(checker)}
 	s.size = t.Size()
-	s.block = func(n int) addr { return first(make([]S, n)) }
+	s.block = func(n int) (addr, int) {
+		if n == 1 {
+			return addrOf(new(S)), 1
+		}
+		row := slices.Grow([]S(nil), n)
+		return first(row), cap(row)
+	}
 	s.clone = func(p addr) addr {
 		q := new(S)
 		*q = *at[S](p)
@@ -177,10 +184,10 @@ func ParseSchema(b []byte) (*Schema, error) {
 	}
 	s := &Schema{}
 	s.size = t.Size()
-	s.block = func(n int) addr { return reflect.MakeSlice(reflect.SliceOf(t), n, n).UnsafePointer() }
+	s.block = func(n int) (addr, int) { return reflect.MakeSlice(reflect.SliceOf(t), n, n).UnsafePointer(), n }
 	s.copy = func(to, from addr) { reflect.NewAt(t, to).Elem().Set(reflect.NewAt(t, from).Elem()) }
 	s.clone = func(p addr) addr {
-		q := s.block(1)
+		q, _ := s.block(1)
 		s.copy(q, p)
 		return q
 	}

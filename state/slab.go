@@ -29,6 +29,6 @@ func (l *Slab) Draft(i Image) Image {
 }
 
 func (l *Slab) refill(s *Schema) {
-	l.schema, l.left = s, max(1, min(l.Most, slabBytes/max(int(s.size), 1)))
-	l.next = s.block(l.left)
+	l.schema = s
+	l.next, l.left = s.block(max(1, min(l.Most, slabBytes/max(int(s.size), 1))))
 }

@@ -155,10 +155,10 @@ func (c *core) acquire(ctx context.Context, id string) (checkpoint.Lease, error)
 func (c *core) newRun(ctx context.Context, id string) *run {
 	r := &run{
 		c: c, id: id, parent: ctx,
-		results: make(chan struct{}, 1), soft: make(chan struct{}), done: make(chan struct{}),
-		started: time.Now(),
+		done: make(chan struct{}), started: time.Now(),
+		begins: about{c: c, run: id, graph: c.plan.Name, turn: 1},
 	}
-	r.about.Store(&about{c: c, run: id, graph: c.plan.Name, turn: 1})
+	r.about.Store(&r.begins)
 	r.strays.r = r
 	r.strays.count.Store(1)
 	if c.late() {

@@ -35,6 +35,7 @@ func (r *run) spawn(h *tenure, t *task) bool {
 	if begins, owner := r.announce(h, v); !begins {
 		return owner
 	}
+	r.listen()
 	v.at = int32(len(r.flight))
 	r.flight = append(r.flight, v)
 	go v.fly() // ends with the body, which the owner waits for or abandons

@@ -84,13 +84,9 @@ func (r *run) voidAll() {
 func (r *run) breakOff(h *tenure, err error) {
 	r.err, r.halting = err, true
 	r.cancel(err)
-	for len(r.flight) > 0 {
-		select {
-		case <-r.results:
-			r.landAll()
-		case <-r.soft:
-			r.abandon()
-		}
+	for len(r.flight) > 0 && !r.resign() {
+		<-r.results
+		r.landAll()
 	}
 	r.finish(h)
 }

@@ -32,7 +32,7 @@ type run struct {
 	facts    []fact                // applied and not durable yet
 	flight   []*visit              // in goroutines of their own
 	landed   atomic.Pointer[visit] // those that have returned, the last one first
-	results  chan struct{}         // has room for one: somebody has landed
+	results  chan struct{}         // has room for one: somebody has landed, or abandoning is set; nil until listen
 	due      map[*task]time.Time   // of visits that wait between attempts
 	errs     map[string]error      // why visits failed in this call, by path
 	parked   []parked              // supersteps that can't be merged
@@ -56,7 +56,9 @@ type run struct {
 	loaded   atomic.Bool  // setUp is done: moot is what it is
 	hooked   atomic.Int32 // hooksBegun, hooksOver
 
-	soft     chan struct{} // closed by the caller: abandon what is running
+	heeds    atomic.Bool   // results is there
+	resigns  atomic.Bool   // set by the caller: abandon what is running
+	resigned bool          // the owner has
 	done     chan struct{} // closed by the last owner
 	err      error         // of the store; the machine then says nothing
 	stuck    error         // why the caller gave up; the caller's
@@ -76,6 +78,7 @@ type run struct {
 	visits []visit       // memory for the next ones
 	plain  *footing      // of plain visits
 	few    [1]fact       // where facts begin without a store
+	begins about         // where about begins
 	tenure tenure        // the first one
 	first  machine       // of a run that is opened
 }

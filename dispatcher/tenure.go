@@ -103,7 +103,7 @@ func (r *run) watch() bool {
 			defer soft.Stop()
 		case <-after(soft):
 			soft = nil
-			close(r.soft)
+			r.askToResign()
 			h = r.takeOver(h)
 			// However short the grace period is, the owner gets a moment to tell how it rests.
 			left := r.reserve()
@@ -225,16 +225,27 @@ func (r *run) afterGoexit(h *tenure) {
 	r.undecided(h.decide, &userError{kind: failedGoexit, err: errGoexit, stack: h.stack})
 }
 
-// abandon gives up on the visits that run in goroutines of their own. One that has just
-// returned is still staged.
-func (r *run) abandon() {
-	r.soft = nil
-	r.halting = true
-	r.abandonFlight()
-	for len(r.flight) > 0 {
-		<-r.results
-		r.landAll()
+// askToResign tells the owner to give up on what runs. If it has no results yet, it looks before it
+// waits for them.
+func (r *run) askToResign() {
+	r.resigns.Store(true)
+	if r.heeds.Load() {
+		r.rouse()
 	}
+}
+
+// resign gives up on the visits that run in goroutines of their own, if the caller has asked for that.
+// One that has just returned is still staged. It reports whether it did so now.
+func (r *run) resign() bool {
+	if r.resigned || !r.resigns.Load() {
+		return false
+	}
+	r.resigned, r.halting = true, true
+	r.abandonFlight()
+	for r.landAll(); len(r.flight) > 0; r.landAll() {
+		<-r.results
+	}
+	return true
 }
 
 // abandonFlight leaves in flight only visits whose bodies have returned.

@@ -32,6 +32,10 @@ func (r *run) dropSlot() {
 
 // wait blocks until something happens, and stages it.
 func (r *run) wait() {
+	r.listen()
+	if r.resign() {
+		return
+	}
 	var due <-chan time.Time
 	var done, drain <-chan struct{}
 	var slots chan<- struct{}
@@ -62,8 +66,6 @@ func (r *run) wait() {
 	case <-r.posted:
 		r.journal.posts = true
 	case <-r.journal.grown: // commit catches up
-	case <-r.soft:
-		r.abandon()
 	}
 	if !r.halting {
 		r.wakeDue()
@@ -116,6 +118,19 @@ func (r *run) push(v *visit) {
 		}
 		break
 	}
+	r.rouse()
+}
+
+// listen makes results, for those that land and for the caller. Most runs of plain supersteps need none.
+func (r *run) listen() {
+	if r.results == nil {
+		r.results = make(chan struct{}, 1)
+		r.heeds.Store(true)
+	}
+}
+
+// rouse tells the owner that there is something to look at.
+func (r *run) rouse() {
 	select {
 	case r.results <- struct{}{}:
 	default:

@@ -13,7 +13,7 @@ import (
 )
 
 // benchChain is a graph of n nodes in a line, each of which adds to a Sum.
-func benchChain(b *testing.B, n int) *dag.Graph[Tale] {
+func benchChain(b testing.TB, n int) *dag.Graph[Tale] {
 	line := dag.New[Tale]("line")
 	count := func(_ context.Context, s *Tale) error {
 		s.Count.Add(1)

@@ -1,0 +1,69 @@
+package dispatcher_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// What a run allocates is a promise of docs/performance.md: a further node of a chain its draft and its visit, of
+// pieces that several share, and with a store what the log keeps of it. The limits are a quarter above
+// what was measured; what a node of its own allocates is not in it, for it allocates nothing.
+func TestWhatARunAllocates(t *testing.T) { // not parallel: what the process allocates is counted
+	for _, want := range []struct {
+		name         string
+		stored       bool
+		bytes, count float64 // of a further node
+		runBytes     float64 // of a run of 10 nodes
+		runCount     float64
+	}{
+		{"no store", false, 430, 0.2, 7_600, 20},
+		{"memory", true, 760, 0.25, 21_000, 80},
+	} {
+		t.Run(want.name, func(t *testing.T) {
+			tenBytes, ten := allocates(t, 10, want.stored)
+			manyBytes, many := allocates(t, 1_000, want.stored)
+			bytes, count := (manyBytes-tenBytes)/990, (many-ten)/990
+			t.Logf("a further node: %.0f bytes in %.2f pieces; a run of 10 nodes: %.0f bytes in %.0f pieces", bytes, count, tenBytes, ten)
+			if bytes > want.bytes || count > want.count {
+				t.Errorf("a further node allocates %.0f bytes in %.2f pieces, want at most %.0f in %.2f", bytes, count, want.bytes, want.count)
+			}
+			if tenBytes > want.runBytes || ten > want.runCount {
+				t.Errorf("a run of 10 nodes allocates %.0f bytes in %.0f pieces, want at most %.0f in %.0f",
+					tenBytes, ten, want.runBytes, want.runCount)
+			}
+		})
+	}
+}
+
+// allocates returns the least that one of several runs of a chain has allocated: what else the process
+// does meanwhile only adds to it.
+func allocates(t *testing.T, nodes int, stored bool) (bytes, pieces float64) {
+	var memories memory.Store
+	var store checkpoint.Store
+	if stored {
+		store = &memories
+	}
+	d := callsDispatcher(t, benchChain(t, nodes), store, dispatcher.Options{})
+	bytes, pieces = 1e12, 1e12
+	for range 20 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := d.Start(context.Background(), run, nil); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		bytes = min(bytes, float64(after.TotalAlloc-before.TotalAlloc))
+		pieces = min(pieces, float64(after.Mallocs-before.Mallocs))
+		if stored {
+			if err := memories.Delete(context.Background(), run); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return bytes, pieces
+}

@@ -93,5 +93,5 @@ func (s session) sizes(all ...int) []int {
 
 // absent is the row of a rival that could not be measured.
 func absent(name, why string) row {
-	return row{Name: "rivals/" + name, Unit: "absent", OK: true, Note: strings.ReplaceAll(why, "\n", "; ")}
+	return row{Name: name, Unit: "absent", OK: true, Note: strings.ReplaceAll(why, "\n", "; ")}
 }

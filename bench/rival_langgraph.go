@@ -36,12 +36,12 @@ type request struct {
 func openLangGraph(dir string) (*langGraph, []row) {
 	l, err := startLangGraph(dir)
 	if err != nil {
-		return nil, []row{absent("langgraph", err.Error())}
+		return nil, []row{absent("rivals/langgraph", err.Error())}
 	}
 	var rows []row
 	for _, saver := range []string{"sqlite", "postgres"} {
 		if why, gone := l.there.Absent[saver]; gone {
-			rows = append(rows, absent("durable-step/langgraph-"+saver, why))
+			rows = append(rows, absent("rivals/durable-step/langgraph-"+saver, why))
 		}
 	}
 	return l, rows
@@ -86,23 +86,31 @@ func (l *langGraph) close() error {
 	return errors.Join(l.ask.Close(), l.process.Wait())
 }
 
+// call asks for something, and decodes the answer.
+func (l *langGraph) call(request, answer any) error {
+	if err := json.NewEncoder(l.ask).Encode(request); err != nil {
+		return err
+	}
+	var line json.RawMessage
+	if err := l.answers.Decode(&line); err != nil {
+		return err
+	}
+	var failed struct{ Error string }
+	if err := json.Unmarshal(line, &failed); err != nil {
+		return err
+	}
+	if failed.Error != "" {
+		return errors.New(failed.Error)
+	}
+	return json.Unmarshal(line, answer)
+}
+
 func (l *langGraph) stopwatch(r request) stopwatch {
 	return func(n int) (time.Duration, error) {
 		r.Times = n
-		if err := json.NewEncoder(l.ask).Encode(r); err != nil {
-			return 0, err
-		}
-		var a struct {
-			Took  time.Duration
-			Error string
-		}
-		if err := l.answers.Decode(&a); err != nil {
-			return 0, err
-		}
-		if a.Error != "" {
-			return 0, errors.New(a.Error)
-		}
-		return a.Took, nil
+		var a struct{ Took time.Duration }
+		err := l.call(r, &a)
+		return a.Took, err
 	}
 }
 

@@ -175,7 +175,7 @@ func (t *table) served(s session) []entrant {
 	}{{"river", openRiver}, {"temporal", openTemporal}} {
 		made, err := server.open(s)
 		if err != nil {
-			t.rows = append(t.rows, absent("durable-step/"+server.name, err.Error()))
+			t.rows = append(t.rows, absent("rivals/durable-step/"+server.name, err.Error()))
 			continue
 		}
 		t.opened = append(t.opened, made.close)

@@ -87,7 +87,7 @@ func try(t *testing.T, name string, c contender, err error) {
 func TestLangGraphAbsent(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	l, rows := openLangGraph(t.TempDir())
-	if l != nil || len(rows) != 1 || rows[0] != absent("langgraph", "node is not there") {
+	if l != nil || len(rows) != 1 || rows[0] != absent("rivals/langgraph", "node is not there") {
 		t.Fatalf("openLangGraph = %v, %+v; want one row that says that node is not there", l, rows)
 	}
 	if es := append(l.entrants(request{Graph: "chain"}, ""), l.durable(3)...); len(es) != 0 {

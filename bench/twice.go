@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"sync/atomic"
-	"time"
+	"sync"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -24,112 +21,44 @@ const (
 	visitsNeeded = stagesOfWork * sideBySide
 )
 
+// oftenKilled is how many kills there are in the time that the work takes.
+var oftenKilled = []float64{0.5, 1, 2, 4, 8}
+
 // twice counts how much of the same work is done again when the process that does it is killed at
-// random moments, a thousand times in all, beside a loop that begins again from the start. The
-// moments are the same for both: after so many visits, by an exponential distribution. Most kills are
-// of a store that refuses everything from that moment on; some are of a process, by SIGKILL.
+// random moments, a thousand times in all, beside rivals and a loop that begins again from the start.
+// The moments are of the same distribution for all: after so many visits, exponential. Most kills are
+// of a life, in which nothing begins and nothing is stored any more from that moment on; some are of a
+// process, by SIGKILL.
 func twice(s session) ([]row, error) {
-	kills := s.scale(200, 5) // for each frequency
-	random := rand.New(rand.NewPCG(7, 7))
-	worst, total := 0, 0
-	var ours, theirs float64
-	for _, often := range []float64{0.5, 1, 2, 4, 8} {
-		mean := visitsNeeded / often
-		var t tally
-		for t.kills < kills {
-			if err := t.survive(func() int { return 1 + int(random.ExpFloat64()*mean) }); err != nil {
-				return nil, err
-			}
-		}
-		worst, total = max(worst, t.again), total+t.kills
-		ours = float64(t.executed) / float64(t.works*visitsNeeded)
-		theirs = retried(s.scale(100, 5), func() int { return 1 + int(random.ExpFloat64()*mean) })
-		s.charts.twice.point("pawl", often, ours)
-		s.charts.twice.point("a loop that begins again", often, theirs)
+	ours := payer{line: "pawl", kills: s.scale(200, 5), begin: func() worker {
+		return &pawlWork{pawltest.Mortal{Store: new(memory.Store)}}
+	}}
+	if err := ours.pay(s); err != nil {
+		return nil, err
 	}
 	rows := []row{
-		atMost("twice/again-after-one-kill", series{float64(worst)}, "visits", sideBySide,
-			"the most that was executed again after one of %d kills; up to %d visits were in flight", total, sideBySide),
-		shown("twice/executed-to-needed", series{ours}, "ratio", "8 kills in the time that the work takes: visits executed to %d needed", visitsNeeded),
-		shown("twice/retry-loop", series{theirs}, "ratio", "the same for a loop that begins again from the start"),
+		atMost("twice/again-after-one-kill", series{float64(ours.again)}, "visits", sideBySide,
+			"the most that was executed again after one of %d kills; up to %d visits were in flight", ours.killed, sideBySide),
+		shown("twice/executed-to-needed", series{ours.ratio}, "ratio", "8 kills in the time that the work takes: visits executed to %d needed", visitsNeeded),
 	}
+	theirs, err := paidByRivals(s)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(append(rows, theirs...), beginAgain(s))
 	real, err := killedForReal(s, s.scale(50, 2))
 	return append(rows, real...), err
 }
 
-// A tally counts what work cost.
-type tally struct {
-	works, kills, executed int
-	again                  int // the most visits executed in vain in one life
-}
-
-// survive does the work once, through as many lives as it takes. A process dies when it has begun
-// as many visits as life says.
-func (t *tally) survive(life func() int) error {
-	ctx := context.Background()
-	store := &pawltest.Mortal{Store: new(memory.Store)}
-	t.works++
-	for durable := 0; ; {
-		var began atomic.Int64
-		end := int64(life())
-		d := dispatch(workload(func() {
-			if began.Add(1) == end {
-				store.Kill()
-			}
-		}), checkpoint.Store(store), dispatcher.Options{})
-		_, err := d.Run(ctx, "work", nil)
-		t.executed += int(began.Load())
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, pawltest.ErrDead) {
-			return err
-		}
-		t.kills++
-		if err := store.Revive(ctx); err != nil {
-			return err
-		}
-		now, err := visitsDone(ctx, store)
-		if err != nil {
-			return err
-		}
-		t.again = max(t.again, int(began.Load())-(now-durable))
-		durable = now
+// beginAgain is the row of a loop that begins again from the start, and its line in the chart.
+func beginAgain(s session) row {
+	random := rand.New(rand.NewPCG(7, 7))
+	var ratio float64
+	for _, often := range oftenKilled {
+		ratio = retried(s.scale(100, 5), moments(random, often))
+		s.charts.twice.point("a loop that begins again", often, ratio)
 	}
-}
-
-// workload is the work. Each of its visits calls begin.
-func workload(begin func()) *dag.Graph[Work] {
-	b := dag.New[Work]("work")
-	var last []dag.Edge[Work]
-	for i := range stagesOfWork {
-		next := make([]dag.Edge[Work], sideBySide)
-		for k := range next {
-			next[k] = dag.Step(b, fmt.Sprintf("stage-%d-%d", i+1, k+1), func(_ context.Context, w *Work) error {
-				begin()
-				w.Count.Add(1)
-				return nil
-			}, last...)
-		}
-		last = next
-	}
-	return build(b)
-}
-
-// visitsDone counts those that the log has.
-func visitsDone(ctx context.Context, store checkpoint.Store) (n int, err error) {
-	for e, err := range store.Read(ctx, "work", 1, 0) {
-		if errors.Is(err, checkpoint.ErrNotFound) {
-			return 0, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-		if e.Kind == checkpoint.Done {
-			n++
-		}
-	}
-	return n, nil
+	return shown("twice/retry-loop", series{ratio}, "ratio", "the same for a loop that begins again from the start")
 }
 
 // retried does the work so many times, from the start after each kill, and returns how many visits
@@ -149,76 +78,140 @@ func retried(works int, life func() int) float64 {
 	return float64(executed) / float64(works*visitsNeeded)
 }
 
-// killedForReal kills processes that do the work with a store of Badger, so many times.
-func killedForReal(s session, kills int) ([]row, error) {
-	random := rand.New(rand.NewPCG(8, 8))
-	var again series
-	for range kills {
-		dir, err := os.MkdirTemp(s.dir, "work-")
-		if err != nil {
-			return nil, err
-		}
-		hurt := 0
-		for range 3 { // processes, the last of which may end
-			if killed, err := killWork(dir, time.Duration(random.Int64N(int64(400*time.Millisecond)))); err != nil {
-				return nil, err
-			} else if killed {
-				hurt++
+// moments draws how many visits a life has.
+func moments(random *rand.Rand, often float64) func() int {
+	mean := visitsNeeded / often
+	return func() int { return 1 + int(random.ExpFloat64()*mean) }
+}
+
+// A worker does the work once, in one life after another.
+type worker interface {
+	// live goes on with the work where the last life left it, with nothing but what that stored.
+	// It returns the visits that began, in their order, and whether the work is done: the life ends
+	// with the one that begins as its end-th.
+	live(end int) (began []int, done bool, err error)
+}
+
+// A payer is one whose work is killed.
+type payer struct {
+	line  string // in the chart
+	kills int    // for each frequency
+	begin func() worker
+
+	again, killed int     // the most visits begun again in one life; kills in all
+	ratio         float64 // visits executed to needed, where kills are most frequent
+}
+
+// pay does the work over and over at each frequency, until it has been killed often enough.
+func (p *payer) pay(s session) error {
+	random := rand.New(rand.NewPCG(7, 7))
+	for _, often := range oftenKilled {
+		var t tally
+		for life := moments(random, often); t.kills < p.kills; {
+			if err := t.survive(p.begin(), life); err != nil {
+				return fmt.Errorf("%s: %w", p.line, err)
 			}
 		}
-		if _, err := killWork(dir, time.Hour); err != nil {
-			return nil, err
-		}
-		executed, err := sizeOfFiles(filepath.Join(dir, "executed"))
-		_ = os.RemoveAll(dir)
+		p.again, p.killed = max(p.again, t.again), p.killed+t.kills
+		p.ratio = float64(t.executed) / float64(t.works*visitsNeeded)
+		s.charts.twice.point(p.line, often, p.ratio)
+	}
+	return nil
+}
+
+// A tally counts what work cost.
+type tally struct {
+	works, kills, executed int
+	again                  int // the most visits of one life that had begun before
+}
+
+// survive has the work done once, through as many lives as it takes.
+func (t *tally) survive(w worker, life func() int) error {
+	t.works++
+	var known [visitsNeeded]bool
+	for {
+		began, done, err := w.live(life())
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if hurt > 0 {
-			again = append(again, float64(executed-visitsNeeded)/float64(hurt))
+		again := 0
+		for _, visit := range began {
+			if known[visit] {
+				again++
+			}
+			known[visit] = true
 		}
+		t.executed += len(began)
+		t.again = max(t.again, again)
+		if !done {
+			t.kills++
+			continue
+		}
+		for visit, is := range known {
+			if !is {
+				return fmt.Errorf("the work ended without visit %d", visit)
+			}
+		}
+		return nil
 	}
-	if again == nil {
-		return nil, nil // everyone was too quick
-	}
-	worst := series{again.quantile(1)}
-	return []row{atMost("twice/again-by-SIGKILL", worst, "visits", sideBySide,
-		"visits executed again for each kill of a process with a store of Badger, in the worst of %d runs of the work, each killed up to 3 times", len(again))}, nil
 }
 
-// killWork starts a process that does the work, and kills it after that time, unless it has ended.
-func killWork(dir string, after time.Duration) (killed bool, err error) {
-	c, err := childOf("work", dir)
-	if err != nil {
-		return false, err
-	}
-	if err := c.Start(); err != nil {
-		return false, err
-	}
-	alarm := time.AfterFunc(after, func() { _ = c.Process.Kill() })
-	err = c.Wait()
-	if alarm.Stop() {
-		return false, err
-	}
-	return err != nil, nil // it was killed, or had just ended
+// A life counts visits until it ends.
+type life struct {
+	die func() // called once, when it ends; may be nil
+
+	mu    sync.Mutex
+	end   int
+	began []int
 }
 
-// workToKill is the process that is killed. It writes a byte for each visit that it executes.
-func workToKill(args []string) error {
-	executed, err := os.OpenFile(filepath.Join(args[0], "executed"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
-	if err != nil {
-		return err
+// begin is what each visit calls first. What begins after the end doesn't count: in a process that
+// is dead nothing does.
+func (l *life) begin(visit int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.began) >= l.end {
+		return
 	}
-	b, err := reopenBed(filepath.Join(args[0], "store"), true)
-	if err != nil {
-		return err
+	l.began = append(l.began, visit)
+	if len(l.began) == l.end && l.die != nil {
+		l.die()
 	}
-	d := dispatch(workload(func() {
-		_, _ = executed.Write([]byte{'.'})
-		time.Sleep(2 * time.Millisecond) // what the work takes
-	}), checkpoint.Store(b.store), dispatcher.Options{})
-	if _, err := d.Run(context.Background(), "work", nil); err != nil {
-		return err
+}
+
+func (l *life) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.began) >= l.end
+}
+
+// A pawlWork is the work as pawl does it. Its store refuses everything when a life is over.
+type pawlWork struct{ store pawltest.Mortal }
+
+func (w *pawlWork) live(end int) ([]int, bool, error) {
+	ctx := context.Background()
+	l := life{end: end, die: w.store.Kill}
+	d := dispatch(workload(l.begin), checkpoint.Store(&w.store), dispatcher.Options{})
+	if _, err := d.Run(ctx, "work", nil); !errors.Is(err, pawltest.ErrDead) {
+		return l.began, true, err
 	}
-	return b.close()
+	return l.began, false, w.store.Revive(ctx)
+}
+
+// workload is the work. Each of its visits calls begin with its number.
+func workload(begin func(visit int)) *dag.Graph[Work] {
+	b := dag.New[Work]("work")
+	var last []dag.Edge[Work]
+	for i := range stagesOfWork {
+		next := make([]dag.Edge[Work], sideBySide)
+		for k := range next {
+			next[k] = dag.Step(b, fmt.Sprintf("stage-%d-%d", i+1, k+1), func(_ context.Context, w *Work) error {
+				begin(i*sideBySide + k)
+				w.Count.Add(1)
+				return nil
+			}, last...)
+		}
+		last = next
+	}
+	return build(b)
 }

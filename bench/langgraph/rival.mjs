@@ -116,8 +116,67 @@ async function run(graph, request) {
   return took;
 }
 
+// The work that is killed: stages of so many visits side by side, each of which calls begin.
+function workload({ stages, sides }, begin) {
+  const graph = new StateGraph(State);
+  let last = START;
+  for (let i = 0; i < stages; i++) {
+    const next = Array.from({ length: sides }, (_, k) => `stage-${i + 1}-${k + 1}`);
+    next.forEach((name, k) => graph.addNode(name, () => begin(i * sides + k)).addEdge(last, name));
+    last = next;
+  }
+  for (const name of last) graph.addEdge(name, END);
+  return graph;
+}
+
+const never = () => new Promise(() => {});
+
+// Of a saver: one that does nothing any more when its life is over. What was under way by then is
+// stored, and settled waits for it.
+function mortal(saver, over) {
+  const underWay = [];
+  const one = Object.create(saver);
+  for (const write of ["put", "putWrites"]) {
+    one[write] = (...args) => {
+      if (over()) return never();
+      const done = saver[write](...args);
+      underWay.push(done);
+      return done;
+    };
+  }
+  return [one, () => Promise.all(underWay)];
+}
+
+let work; // the number of the work that is done, and what is saved of it
+
+// live goes on with a work until it is done, or begins its end-th visit: then that life is over, of
+// which nothing is left but what the saver has. It answers with the visits that began.
+async function live(request) {
+  if (work?.number !== request.work) work = { number: request.work, saver: new MemorySaver() };
+  const began = [];
+  const over = () => began.length >= request.end;
+  let die;
+  const death = new Promise((resolve) => (die = resolve));
+  const begin = (visit) => {
+    if (!over()) began.push(visit);
+    if (!over()) return { count: 1 };
+    die();
+    return never();
+  };
+  const [checkpointer, settled] = mortal(work.saver, over);
+  const graph = workload(request, begin).compile({ checkpointer });
+  const config = { configurable: { thread_id: "work" }, durability: "sync", recursionLimit: request.stages + 10 };
+  const input = (await work.saver.getTuple(config)) ? null : { count: 0 };
+  const result = await Promise.race([graph.invoke(input, config), death]);
+  await settled();
+  const want = request.stages * request.sides;
+  if (!over() && result.count !== want) throw new Error(`the work should count to ${want}, not to ${result.count}`);
+  return { began, done: !over() };
+}
+
 async function answer(line) {
   const request = JSON.parse(line);
+  if (request.live) return live(request.live);
   const graph = compile(request);
   let took = 0n;
   for (let i = 0; i < request.times; i++) took += await run(graph, request);

@@ -3,7 +3,7 @@
 // not fail because of it: figures depend on the machine, ratios much less.
 //
 //	go run . [-json] [-only A,B] [-quick] [-plot DIR] [-dir DIR] [-cpuprofile FILE]
-//	go run . -from FILE [-page FILE]
+//	go run . -from FILES [-json] [-page FILE]
 package main
 
 import (
@@ -52,13 +52,13 @@ func main() {
 	plot := flag.String("plot", "", "draw charts of what was measured, as SVG files in `DIR`")
 	dir := flag.String("dir", "", "keep stores under `DIR` while measuring; it says which disk is measured (default: for temporary files)")
 	profile := flag.String("cpuprofile", "", "write a profile of the processor, of both sides of what is measured, into `FILE`")
-	from := flag.String("from", "", "measure nothing, and take the rows that an earlier -json printed into `FILE`")
+	from := flag.String("from", "", "measure nothing, and take the rows that an earlier -json printed into `FILES`, separated by commas")
 	page := flag.String("page", "", "put the rows as a table into `FILE`, which has a place for it, as ../docs/performance.md has")
 	flag.Parse()
 	var rows []row
 	var err error
 	if *from != "" {
-		rows, err = readRows(*from)
+		rows, err = readRows(strings.Split(*from, ",")...)
 	} else {
 		rows, err = profiled(*profile, func() ([]row, error) { return bench(*quick, *only, *plot, *dir) })
 	}

@@ -14,13 +14,20 @@ const (
 	endResults   = "<!-- end of results -->\n"
 )
 
-// readRows returns the rows that an earlier -json has printed into a file.
-func readRows(path string) (rows []row, err error) {
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, &rows)
+// readRows returns the rows that an earlier -json has printed into files.
+func readRows(paths ...string) (rows []row, err error) {
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		var some []row
+		if err := json.Unmarshal(text, &some); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		rows = append(rows, some...)
 	}
-	return rows, err
+	return rows, nil
 }
 
 // writePage puts the rows, as a table, between the marks of a page of Markdown.

@@ -164,7 +164,12 @@ func unquote(text []byte, s *string) bool {
 	}
 	quoted := make([]byte, 0, len(text)+2)
 	quoted = append(append(append(quoted, '"'), text...), '"')
-	return json.Unmarshal(quoted, s) == nil
+	var decoded string // s would be allocated by every caller
+	if json.Unmarshal(quoted, &decoded) != nil {
+		return false
+	}
+	*s = decoded
+	return true
 }
 
 func (p *parser) int(member string, n *int) {

@@ -215,7 +215,7 @@ func (b *build) plan(schema *state.Schema) *Plan {
 	p := &Plan{
 		Name: b.name, Schema: schema, Depth: 1,
 		Nodes: make([]PlanNode, len(b.nodes)), Followers: make([][]int, len(b.nodes)),
-		size: len(b.nodes),
+		size: len(b.nodes), names: &nameIndex{},
 	}
 	for i, n := range b.nodes {
 		p.Nodes[i] = PlanNode{

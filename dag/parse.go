@@ -54,7 +54,7 @@ func (d *document) plan(depth int) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{
-		Name: d.Name, Schema: schema, Depth: 1, size: len(d.Nodes),
+		Name: d.Name, Schema: schema, Depth: 1, size: len(d.Nodes), names: &nameIndex{},
 		Nodes: make([]PlanNode, len(d.Nodes)), Followers: make([][]int, len(d.Nodes)),
 	}
 	at := make(map[string]int, len(d.Nodes))

@@ -2,6 +2,7 @@ package dag
 
 import (
 	"context"
+	"sync"
 
 	"github.com/pawlgo/pawl/state"
 )
@@ -77,8 +78,28 @@ type Plan struct {
 	// Depth is 1 for a graph that nests none, and at most [MaxDepth].
 	Depth int
 
-	size int // how many nodes, those of nested graphs included
-	doc  *document
+	size  int // how many nodes, those of nested graphs included
+	doc   *document
+	names *nameIndex
+}
+
+// A nameIndex finds nodes by their names. It is made when the first one is looked up, which only
+// recovery does.
+type nameIndex struct {
+	once  sync.Once
+	nodes map[string]int
+}
+
+// Find returns the place in Nodes of the node of a name.
+func (p *Plan) Find(name string) (i int, ok bool) {
+	p.names.once.Do(func() {
+		p.names.nodes = make(map[string]int, len(p.Nodes))
+		for i := range p.Nodes {
+			p.names.nodes[p.Nodes[i].Name] = i
+		}
+	})
+	i, ok = p.names.nodes[name]
+	return i, ok
 }
 
 // A PlanNode is one node of a [Plan].

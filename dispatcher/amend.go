@@ -72,7 +72,7 @@ func (a *amendment) say(ctx context.Context, id string, e checkpoint.Entry) erro
 	a.entries = append(a.entries, e)
 	e.Seq = a.head.Seq + uint64(len(a.entries))
 	a.size += sizeOf(&e)
-	return a.c.replay(ctx, a.m, id, e)
+	return a.c.replay(ctx, a.m, id, e, nil)
 }
 
 // busy reports whether an amendment could not be made because somebody is at work on the run.

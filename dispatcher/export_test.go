@@ -59,7 +59,7 @@ func Replayed[S any](ctx context.Context, d *Dispatcher[S], run string, upTo uin
 		if err != nil {
 			return nil, err
 		}
-		if err := d.core.replay(ctx, m, run, e); err != nil {
+		if err := d.core.replay(ctx, m, run, e, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +80,7 @@ func EachReplayed[S any](ctx context.Context, d *Dispatcher[S], run string, f fu
 	}
 	for e, err := range c.store.Read(ctx, run, info.First, 0) {
 		if err == nil {
-			err = c.replay(ctx, m, run, e)
+			err = c.replay(ctx, m, run, e, nil)
 		}
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,15 +15,15 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, chec
 	if err != nil {
 		return nil, checkpoint.Head{}, err
 	}
-	m, _, err := c.loadFrom(ctx, &info, upTo, func(*checkpoint.Entry) error { return nil })
+	m, _, err := c.loadFrom(ctx, &info, upTo, nil)
 	if err != nil {
 		return nil, checkpoint.Head{}, err
 	}
 	return m, info.Head, nil
 }
 
-// loadFrom is load for who wants to see the entries that are read: those behind the one that is
-// returned.
+// loadFrom is load for who wants to see the entries that are read, and may not keep them: those behind
+// the one that is returned.
 func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64, hear func(*checkpoint.Entry) error) (*machine, uint64, error) {
 	id := info.Run
 	if info.Head.Seq == 0 {
@@ -41,6 +40,7 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 	if err != nil || from == upTo {
 		return m, from, err
 	}
+	var room extra
 	for e, err := range c.store.Read(ctx, id, from+1, upTo) {
 		if err != nil {
 			return nil, 0, err
@@ -50,10 +50,13 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 			return nil, 0, err
 		}
 		m.read += size
-		if err := hear(&e); err != nil {
-			return nil, 0, err
+		if hear != nil {
+			heard := e // else every entry would be allocated
+			if err := hear(&heard); err != nil {
+				return nil, 0, err
+			}
 		}
-		if err := c.replay(ctx, m, id, e); err != nil {
+		if err := c.replay(ctx, m, id, e, &room); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -64,9 +67,10 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 	return m, from, nil
 }
 
-// replay applies an entry of the log to a machine.
-func (c *core) replay(ctx context.Context, m *machine, id string, e checkpoint.Entry) error {
-	x := said(e, nil)
+// replay applies an entry of the log to a machine. What most entries don't have is put into room, if that
+// is given.
+func (c *core) replay(ctx context.Context, m *machine, id string, e checkpoint.Entry, room *extra) error {
+	x := saidIn(e, nil, room)
 	x.live = false
 	if x.Kind == checkpoint.Rewound {
 		x.more().seq = e.Seq
@@ -143,9 +147,5 @@ func marshal(v any) (json.RawMessage, error) {
 	if raw, ok := v.(json.RawMessage); ok && !json.Valid(raw) {
 		return nil, errors.New("is not JSON")
 	}
-	var buf bytes.Buffer
-	e := json.NewEncoder(&buf)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+	return asJSON(v)
 }

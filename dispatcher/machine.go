@@ -46,7 +46,6 @@ type machine struct {
 	lineage    []ancestor
 	voids      []voided // what was voided, of all turns, oldest first
 	shelf      *shelf   // of a fork; nil if its effects are done as in any other run
-	index      map[*dag.Plan]map[string]int
 
 	// vets: somebody has to be asked before a visit begins. Without it visits are offered
 	// as they become ready.

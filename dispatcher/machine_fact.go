@@ -33,28 +33,36 @@ type extra struct {
 	Outer json.RawMessage
 	Data  json.RawMessage
 
-	outer   state.Delta         // of Outer
-	items   any                 // of a live Entered of an Each: the items themselves; never stored
-	err     error               // what a live failure tells the caller; never stored
-	took    time.Duration       // by a live visit; never stored
-	state   any                 // at the end of a superstep, for who reads along without a log; never stored
-	opening *checkpoint.Opening // of Data
-	plan    *dag.Plan           // Migrated, Rewound: the graph that the run goes on with
-	origin  *frozenMachine      // Opened: of a fork, what it goes on from
-	seq     uint64              // Rewound: its number
+	outer   state.Delta            // of Outer
+	items   any                    // of a live Entered of an Each: the items themselves; never stored
+	err     error                  // what a live failure tells the caller; never stored
+	took    time.Duration          // by a live visit; never stored
+	state   any                    // at the end of a superstep, for who reads along without a log; never stored
+	opening *checkpoint.Opening    // of Data
+	resumed *checkpoint.Resumption // of Data, if it is live
+	plan    *dag.Plan              // Migrated, Rewound: the graph that the run goes on with
+	origin  *frozenMachine         // Opened: of a fork, what it goes on from
+	seq     uint64                 // Rewound: its number
 }
 
 // plainFact is the extra of facts that have none. It is never written to.
 var plainFact extra
 
 // said is the fact of an entry. A live one speaks of t, if that is not nil.
-func said(e checkpoint.Entry, t *task) fact {
+func said(e checkpoint.Entry, t *task) fact { return saidIn(e, t, nil) }
+
+// saidIn is said for a fact that is forgotten before the next one: room has its extra.
+func saidIn(e checkpoint.Entry, t *task, room *extra) fact {
 	x := fact{
 		Kind: e.Kind, Step: e.Step, Attempt: e.Attempt, Path: e.Path, Outcome: e.Outcome,
 		t: t, live: true, extra: &plainFact,
 	}
 	if e.ID != "" || e.Post != "" || e.Delta != nil || e.Outer != nil || e.Data != nil {
-		x.extra = &extra{ID: e.ID, Post: e.Post, Delta: e.Delta, Outer: e.Outer, Data: e.Data}
+		if room == nil {
+			room = &extra{}
+		}
+		*room = extra{ID: e.ID, Post: e.Post, Delta: e.Delta, Outer: e.Outer, Data: e.Data}
+		x.extra = room
 	}
 	return x
 }

@@ -171,24 +171,12 @@ func (m *machine) find(path string) *task {
 	return nil
 }
 
-// task returns the visit of a node in f. The names of a graph are indexed when a first
-// one is looked up, which only recovery does.
+// task returns the visit of a node in f.
 func (m *machine) task(f *frame, name string) *task {
 	if f.items != nil {
 		return f.item(name)
 	}
-	index := m.index[f.plan]
-	if index == nil {
-		index = make(map[string]int, len(f.plan.Nodes))
-		for i := range f.plan.Nodes {
-			index[f.plan.Nodes[i].Name] = i
-		}
-		if m.index == nil {
-			m.index = map[*dag.Plan]map[string]int{}
-		}
-		m.index[f.plan] = index
-	}
-	if i, ok := index[name]; ok {
+	if i, ok := f.plan.Find(name); ok {
 		return &f.tasks[i]
 	}
 	return nil

@@ -65,7 +65,7 @@ func (g *giving) try() (settled bool, err error) {
 	if err != nil {
 		return false, c.refuse(g.run, err)
 	}
-	q, drained := m.queued(posts), m.numbered()
+	q, drained := m.queued(posts, nil), m.numbered()
 	a, err := g.replies(q)
 	c.keep(g.run, head, m, m.read)
 	if err != nil {
@@ -82,7 +82,7 @@ func (g *giving) try() (settled bool, err error) {
 			return false, c.refuse(g.run, err)
 		}
 	}
-	counted, err := c.drain(ctx, g.run, post.ID)
+	counted, err := c.drain(ctx, g.run, &posted{post, a})
 	switch {
 	case err == nil && counted:
 		return true, nil
@@ -127,15 +127,15 @@ func (x *reply) counted(e *checkpoint.Entry, a *postedAnswers) bool {
 }
 
 // drain makes what was posted to a run that nobody is at work on entries of it: answers, tags and
-// notes. It reports whether the post of this id is an answer that counts.
-func (c *core) drain(ctx context.Context, id, post string) (counted bool, err error) {
+// notes. It reports whether mine is an answer that counts.
+func (c *core) drain(ctx context.Context, id string, mine *posted) (counted bool, err error) {
 	err = c.amend(ctx, id, func(m *machine, _ checkpoint.Head) ([]checkpoint.Entry, error) {
 		posts, err := c.store.Posts(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		q := m.queued(posts)
-		counted = slices.ContainsFunc(q.posts, func(p checkpoint.Post) bool { return p.ID == post })
+		q := m.queued(posts, mine)
+		counted = slices.ContainsFunc(q.posts, func(p checkpoint.Post) bool { return p.ID == mine.ID })
 		oldestFirst(posts)
 		for _, p := range posts {
 			if p.Kind == postTag || p.Kind == postNote {

@@ -179,7 +179,7 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 
 // release gives a lease back. A store that can't has its own way to end leases.
 func (c *core) release(l checkpoint.Lease) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.opts.Grace)
-	defer cancel()
+	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)}
+	defer ctx.end()
 	_ = c.store.Release(ctx, l)
 }

@@ -75,7 +75,7 @@ func interruptsOf(pendings []*pending) []Interrupt {
 			By: p.ask.By, Reason: p.ask.Reason, Until: p.ask.Until, Wait: p.ask.Wait, Default: p.ask.Default,
 		}
 		if len(p.ask.Want) > 0 {
-			_ = json.Unmarshal(p.ask.Want, &i.Want) // checked when it was applied
+			i.Want = p.tells() // checked when it was applied
 		}
 		all = append(all, i)
 	}

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // A lateContext is the context of a run that nothing but its parent and the end of the call cancels. To
@@ -70,4 +71,49 @@ func (c *lateContext) ended(cause error) context.CancelCauseFunc {
 func (c *core) late() bool {
 	return c.store == nil && c.opts.Observe == nil && c.opts.Hooks.OnStart == nil && c.opts.Hooks.OnEnd == nil &&
 		len(c.interceptors) == 0
+}
+
+// A graceContext ends at an instant, or with the call. The timer of one of package context costs more
+// than what it is for, which is done at once with most stores: it is made when somebody waits.
+type graceContext struct {
+	until time.Time
+
+	mu     sync.Mutex
+	child  context.Context // nil as long as nobody has asked
+	cancel context.CancelFunc
+}
+
+// Deadline, Done, Value and Err are those of a context that ends then.
+func (c *graceContext) Deadline() (time.Time, bool) { return c.until, true }
+func (c *graceContext) Done() <-chan struct{}       { return c.real().Done() }
+func (c *graceContext) Value(key any) any           { return c.real().Value(key) }
+
+func (c *graceContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.child != nil:
+		return c.child.Err()
+	case !time.Now().Before(c.until):
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func (c *graceContext) real() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.child == nil {
+		c.child, c.cancel = context.WithDeadline(context.Background(), c.until)
+	}
+	return c.child
+}
+
+// end cancels it for whoever has asked.
+func (c *graceContext) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cancel != nil {
+		c.cancel()
+	}
 }

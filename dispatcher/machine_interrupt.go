@@ -159,7 +159,9 @@ func (m *machine) decidedBefore(p *pending, v Verdict, rejected *dag.Failure) {
 // new budget of attempts, unless it ended at a dag.Fail.
 func (m *machine) resume(x *fact, was checkpoint.Status) error {
 	var r checkpoint.Resumption
-	if len(x.Data) > 0 {
+	if x.resumed != nil {
+		r = *x.resumed
+	} else if len(x.Data) > 0 {
 		if err := json.Unmarshal(x.Data, &r); err != nil {
 			return err
 		}

@@ -9,11 +9,12 @@ import (
 
 // A pending is an interrupt that has not ended.
 type pending struct {
-	id   string
-	t    *task
-	kind string
-	key  string
-	ask  checkpoint.Interrupt
+	id     string
+	t      *task
+	kind   string
+	key    string
+	ask    checkpoint.Interrupt
+	wanted *state.Type // of ask.Want; nil as long as nobody has asked
 }
 
 // The kinds of interrupts: see [InterruptKind].
@@ -27,7 +28,25 @@ const (
 
 // want is the type of the answer that an asked interrupt waits for.
 func (p *pending) want() (state.Type, error) {
-	var t state.Type
-	err := json.Unmarshal(p.ask.Want, &t)
-	return t, err
+	if p.wanted == nil {
+		var t state.Type
+		if err := json.Unmarshal(p.ask.Want, &t); err != nil {
+			return t, err
+		}
+		p.wanted = &t
+	}
+	return *p.wanted, nil
+}
+
+// tells is want for callers, who may change what they get; it is the zero Type if nothing is wanted.
+func (p *pending) tells() state.Type {
+	t, err := p.want()
+	if err == nil && (t.Key != nil || t.Elem != nil || t.Fields != nil) {
+		t = state.Type{}
+		err = json.Unmarshal(p.ask.Want, &t)
+	}
+	if err != nil {
+		return state.Type{}
+	}
+	return t
 }

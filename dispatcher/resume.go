@@ -51,10 +51,10 @@ func (r *run) resumable(w *wishes) early {
 	}
 	m.vets, m.gates = r.c.vets(), r.c.asksBefore()
 	r.takeAnswers(r.found) // before a resume ends what somebody has rejected
-	r.add(said(checkpoint.Entry{
-		Kind: checkpoint.Resumed,
-		Data: encode(checkpoint.Resumption{Owner: r.c.owner, Ends: w.how == modeResume}),
-	}, nil))
+	resumed := &checkpoint.Resumption{Owner: r.c.owner, Ends: w.how == modeResume}
+	x := said(checkpoint.Entry{Kind: checkpoint.Resumed, Data: encode(resumed)}, nil)
+	x.more().resumed = resumed
+	r.add(x)
 	if len(voids) > 0 {
 		r.add(said(checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(voids)}, nil))
 	}

@@ -241,13 +241,37 @@ func (v *visit) Failures() []dag.Failure { return slices.Clone(v.failures) }
 
 // encode is the JSON of values that can't fail. JSON inside of v stays as it is.
 func encode(v any) json.RawMessage {
-	var buf bytes.Buffer
-	e := json.NewEncoder(&buf)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	raw, err := asJSON(v)
+	if err != nil {
 		panic("dispatcher: " + err.Error())
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	return raw
+}
+
+// An encoder is encoding/json without escapes of HTML, kept for its buffer.
+type encoder struct {
+	buf bytes.Buffer
+	enc *json.Encoder
+}
+
+var encoders = sync.Pool{New: func() any {
+	e := new(encoder)
+	e.enc = json.NewEncoder(&e.buf)
+	e.enc.SetEscapeHTML(false)
+	return e
+}}
+
+// asJSON is the JSON of v without escapes of HTML.
+func asJSON(v any) (json.RawMessage, error) {
+	e := encoders.Get().(*encoder) // given back only if all went well
+	if err := e.enc.Encode(v); err != nil {
+		return nil, err
+	}
+	raw := bytes.Clone(bytes.TrimSuffix(e.buf.Bytes(), []byte("\n")))
+	if e.buf.Reset(); e.buf.Cap() <= 1<<16 {
+		encoders.Put(e)
+	}
+	return raw, nil
 }
 
 var _ dag.Visit = (*visit)(nil)

@@ -7,6 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -177,4 +180,68 @@ func TestLateContextEndsWithoutItsMutex(t *testing.T) {
 	if _, err := d.Start(caller, run, nil); err != nil || caller.child.Err() == nil {
 		t.Errorf("the context of the node has ended: %t; %v", caller.child.Err() != nil, err)
 	}
+}
+
+// A store that takes long to end a lease is waited for as long as Options.Grace: the context that it has
+// then ends, whatever it is first asked for.
+func TestAReleaseIsWaitedForUntilGrace(t *testing.T) {
+	for name, ask := range map[string]func(t *testing.T, ctx context.Context){
+		"Done": func(_ *testing.T, ctx context.Context) { <-ctx.Done() },
+		"child": func(_ *testing.T, ctx context.Context) {
+			child, stop := context.WithTimeout(ctx, time.Hour)
+			defer stop()
+			<-child.Done()
+		},
+		"Err": func(t *testing.T, ctx context.Context) {
+			if ctx.Err() != nil {
+				t.Error("it is done")
+			}
+			until, ok := ctx.Deadline()
+			if !ok {
+				t.Error("it has no deadline")
+			}
+			time.Sleep(time.Until(until))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &slowRelease{Store: new(memory.Store)}
+				b := dag.New[Tale]("question")
+				dag.Step(b, "ask", func(ctx context.Context, _ *Tale) error {
+					_, err := dag.Ask[bool](ctx, "sure", "Shall I go on?")
+					return err
+				})
+				d := process(t, frozen(t, b), store, dispatcher.Options{Grace: time.Second})
+				r, err := d.Start(t.Context(), run, nil)
+				if !errors.Is(err, dispatcher.ErrInterrupted) {
+					t.Fatal(err)
+				}
+				store.ask = func(ctx context.Context) { ask(t, ctx); store.err = ctx.Err() }
+				began := time.Now()
+				if err := d.Answer(t.Context(), run, r.Interrupts[0].ID, true); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took != time.Second {
+					t.Errorf("it took %v, want a second", took)
+				}
+				if store.err != context.DeadlineExceeded {
+					t.Errorf("its context has ended with %v", store.err)
+				}
+			})
+		})
+	}
+}
+
+// A slowRelease ends leases when ask has returned.
+type slowRelease struct {
+	checkpoint.Store
+	ask func(context.Context)
+	err error
+}
+
+func (s *slowRelease) Release(ctx context.Context, l checkpoint.Lease) error {
+	if s.ask != nil {
+		s.ask(ctx)
+	}
+	return s.Store.Release(context.WithoutCancel(ctx), l)
 }

@@ -14,6 +14,9 @@ import (
 // pieces that several share, and with a store what the log keeps of it. The limits are a quarter above
 // what was measured; what a node of its own allocates is not in it, for it allocates nothing.
 func TestWhatARunAllocates(t *testing.T) { // not parallel: what the process allocates is counted
+	if raced {
+		t.Skip("the race detector allocates as well")
+	}
 	for _, want := range []struct {
 		name         string
 		stored       bool

@@ -236,6 +236,24 @@ func (f *frame) record(folds state.Delta) error {
 	return f.outer.Record(folds)
 }
 
+// recordable returns the error that record would return.
+func (f *frame) recordable(folds state.Delta) error {
+	if f.outer.IsZero() {
+		return nil
+	}
+	var few [4]state.Delta
+	deltas := few[:0]
+	for _, i := range f.open {
+		if t := &f.tasks[i]; t.keeps() {
+			deltas = append(deltas, *t.wrote())
+		}
+	}
+	if !folds.IsZero() {
+		deltas = append(deltas, folds)
+	}
+	return f.outer.Recordable(deltas...)
+}
+
 // failure is why f fails: the first in declaration order, and before it one that keeps the
 // failure edge of f from being taken.
 func (f *frame) failure() *dag.Failure {

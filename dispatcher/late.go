@@ -81,6 +81,7 @@ type graceContext struct {
 	mu     sync.Mutex
 	child  context.Context // nil as long as nobody has asked
 	cancel context.CancelFunc
+	ended  bool
 }
 
 // Deadline, Done, Value and Err are those of a context that ends then.
@@ -94,6 +95,8 @@ func (c *graceContext) Err() error {
 	switch {
 	case c.child != nil:
 		return c.child.Err()
+	case c.ended:
+		return context.Canceled
 	case !time.Now().Before(c.until):
 		return context.DeadlineExceeded
 	}
@@ -105,14 +108,18 @@ func (c *graceContext) real() context.Context {
 	defer c.mu.Unlock()
 	if c.child == nil {
 		c.child, c.cancel = context.WithDeadline(context.Background(), c.until)
+		if c.ended {
+			c.cancel()
+		}
 	}
 	return c.child
 }
 
-// end cancels it for whoever has asked.
+// end cancels it, also for whoever asks behind that.
 func (c *graceContext) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ended = true
 	if c.cancel != nil {
 		c.cancel()
 	}

@@ -245,3 +245,29 @@ func (s *slowRelease) Release(ctx context.Context, l checkpoint.Lease) error {
 	}
 	return s.Store.Release(context.WithoutCancel(ctx), l)
 }
+
+// What a store does with the context of a release behind that finds it ended.
+func TestTheContextOfAReleaseEndsWithIt(t *testing.T) {
+	t.Parallel()
+	for name, ended := range map[string]func(context.Context) bool{
+		"Err":  func(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) },
+		"Done": func(ctx context.Context) bool { <-ctx.Done(); return errors.Is(ctx.Err(), context.Canceled) },
+		"child": func(ctx context.Context) bool {
+			child, stop := context.WithTimeout(ctx, time.Hour)
+			defer stop()
+			<-child.Done()
+			return errors.Is(child.Err(), context.Canceled)
+		},
+	} {
+		var kept context.Context
+		store := &slowRelease{Store: new(memory.Store), ask: func(ctx context.Context) { kept = ctx }}
+		b := dag.New[Tale]("tale")
+		dag.Step(b, "only", func(context.Context, *Tale) error { return nil })
+		if _, err := process(t, frozen(t, b), store, dispatcher.Options{Grace: time.Hour}).Start(t.Context(), run, nil); err != nil {
+			t.Fatal(err)
+		}
+		if !ended(kept) {
+			t.Errorf("%s: it goes on", name)
+		}
+	}
+}

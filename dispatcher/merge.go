@@ -73,7 +73,7 @@ func (r *run) mergePlain(f *frame) bool {
 	if f.calls || r.m.vets || len(f.open) != 1 && !f.apart() {
 		return false
 	}
-	if f.try(state.Delta{}) != nil || f.oversize(r.c.opts.Limits.StateBytes, state.Delta{}) {
+	if f.recordable(state.Delta{}) != nil || f.try(state.Delta{}) != nil || f.oversize(r.c.opts.Limits.StateBytes, state.Delta{}) {
 		return false
 	}
 	f.tried = true
@@ -157,6 +157,9 @@ func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
 func (f *frame) merge(writes []state.Write) (state.Merged, error) {
 	m, err := state.Merge(f.view, f.outer, writes)
 	if err != nil {
+		return m, err
+	}
+	if err := f.recordable(m.Outer); err != nil {
 		return m, err
 	}
 	return m, f.try(m.State)

@@ -1,13 +1,13 @@
 package badgerstore
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -78,39 +78,12 @@ func (a *alarm) room() error {
 	if err := a.home.check(); err != nil {
 		return err
 	}
-	if err := a.roomFor(filesAtOnce); err != nil {
-		return fmt.Errorf("no table can be made for a compaction: %w", typed(err))
-	}
-	return nil
-}
-
-// roomFor returns why the process could not open, or the device could not keep, so many more files. Where the
-// device tells how many it keeps one is made, since a journal has to note each, and every append waits for it.
-func (a *alarm) roomFor(files int) error {
-	dir := filepath.Dir(a.dir)
-	made := files
-	if freeFiles != nil {
-		free, err := freeFiles(dir)
+	for range filesAtOnce {
+		f, err := os.CreateTemp(filepath.Dir(a.dir), "probe-*")
 		if err != nil {
-			return err
+			return fmt.Errorf("no table can be made for a compaction: %w", typed(err))
 		}
-		if free < int64(files) {
-			return fmt.Errorf("%w: %s can keep %d more files, and it takes %d", syscall.ENOSPC, dir, free, files)
-		}
-		made = 1
-	}
-	for i := range files {
-		f, err := os.Open(dir)
-		if i < made && err == nil {
-			_ = f.Close()
-			if f, err = os.CreateTemp(dir, "probe-*"); err == nil {
-				defer func() { _ = os.Remove(f.Name()) }()
-			}
-		}
-		if err != nil {
-			return err
-		}
-		defer func() { _ = f.Close() }() // before it is removed
+		defer func() { _ = errors.Join(f.Close(), os.Remove(f.Name())) }()
 	}
 	return nil
 }

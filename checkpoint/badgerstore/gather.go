@@ -59,11 +59,12 @@ func (s *Store) gather(g *group) bool {
 	if g.left != nil {
 		g.add(g.left)
 		g.left = nil
+		s.drainBulk(g) // also while every group is as large as can be
 	} else if !s.first(g) {
 		return false
 	}
-	if expected := min(s.lastAppends+s.lastWaiting, waitMost); expected > g.appends {
-		s.wait(g.appends, expected) // also with bulk alone, which is not worth a sync of its own
+	if expected := min(s.lastAppends+s.lastWaiting, waitMost); expected > 1 && expected > g.appends {
+		s.wait(g.appends, expected) // also with bulk alone: in a crowd it is not worth a sync of its own
 	}
 	s.drain(g)
 	return true

@@ -11,9 +11,6 @@ const syncsDirs = false
 // writing.
 var freeSpace func(dir string) (int64, error)
 
-// freeFiles is nil there as well.
-var freeFiles func(dir string) (int64, error)
-
 func allocated(info os.FileInfo) int64 { return info.Size() }
 
 // tryLock leaves it to the database to lock its directory.

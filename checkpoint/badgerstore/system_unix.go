@@ -4,7 +4,6 @@ package badgerstore
 
 import (
 	"errors"
-	"math"
 	"os"
 	"syscall"
 )
@@ -19,18 +18,6 @@ func freeSpace(dir string) (int64, error) {
 		return 0, err
 	}
 	return int64(stat.Bavail) * int64(stat.Bsize), nil
-}
-
-// freeFiles returns how many more files the device of dir can keep.
-var freeFiles = func(dir string) (int64, error) {
-	var stat syscall.Statfs_t
-	if err := syscall.Statfs(dir, &stat); err != nil {
-		return 0, err
-	}
-	if stat.Files == 0 { // as long as there are bytes
-		return math.MaxInt64, nil
-	}
-	return int64(stat.Ffree), nil
 }
 
 // allocated returns how much of the device a file has, which is less than its size if it has holes.

@@ -60,6 +60,7 @@ type patient struct {
 	durable map[string]bool // paths of visits that may not begin again
 	status  checkpoint.Status
 	waits   int
+	posted  bool // an answer may be posted that no entry has: its process was killed
 
 	acks, nodes int // lines
 }
@@ -77,9 +78,10 @@ func (p *patient) next() string {
 	switch {
 	case p.status == "":
 		return "start"
-	case p.waits > 0:
+	case p.waits > 0 && !p.posted:
 		return "answer"
 	}
+	p.posted = false
 	return "resume"
 }
 

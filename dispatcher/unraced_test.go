@@ -1,0 +1,6 @@
+//go:build !race
+
+package dispatcher_test
+
+// raced: see the other file.
+const raced = false

@@ -248,30 +248,13 @@ func encode(v any) json.RawMessage {
 	return raw
 }
 
-// An encoder is encoding/json without escapes of HTML, kept for its buffer.
-type encoder struct {
-	buf bytes.Buffer
-	enc *json.Encoder
-}
-
-var encoders = sync.Pool{New: func() any {
-	e := new(encoder)
-	e.enc = json.NewEncoder(&e.buf)
-	e.enc.SetEscapeHTML(false)
-	return e
-}}
-
 // asJSON is the JSON of v without escapes of HTML.
 func asJSON(v any) (json.RawMessage, error) {
-	e := encoders.Get().(*encoder) // given back only if all went well
-	if err := e.enc.Encode(v); err != nil {
-		return nil, err
-	}
-	raw := bytes.Clone(bytes.TrimSuffix(e.buf.Bytes(), []byte("\n")))
-	if e.buf.Reset(); e.buf.Cap() <= 1<<16 {
-		encoders.Put(e)
-	}
-	return raw, nil
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
 var _ dag.Visit = (*visit)(nil)

@@ -45,7 +45,7 @@ func Conflicts(s *Schema, writes []Write) error {
 }
 
 // Apart reports whether Conflicts surely finds nothing among deltas: no cell is written to by two of
-// them but by what merges whatever else is merged. It looks at no keys.
+// them but by what merges whatever else is merged. It looks at no keys. For dispatchers.
 func Apart(s *Schema, deltas []Delta) bool {
 	const once, alone = 1, 2
 	var buf [32]uint8

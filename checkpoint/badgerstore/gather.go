@@ -28,7 +28,7 @@ type group struct {
 	appends  int
 	bytes    int
 	keys     int
-	left     *request // taken from the queue but too large for this group
+	left     *request // taken but too large for this group
 	bulk     int      // bytes of bulk
 }
 
@@ -50,6 +50,9 @@ func (g *group) add(q *request) {
 	g.keys += q.keys()
 	if q.rule == atHead {
 		g.appends++
+	}
+	if q.bulk {
+		g.bulk += q.bytes
 	}
 }
 
@@ -124,9 +127,7 @@ func (s *Store) drainBulk(g *group) {
 	for g.bulk < bulkMost && g.left == nil {
 		select {
 		case q := <-s.bulk:
-			if s.take(g, q) {
-				g.bulk += q.bytes
-			}
+			s.take(g, q)
 		default:
 			return
 		}

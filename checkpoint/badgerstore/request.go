@@ -38,6 +38,7 @@ type request struct {
 	forks   []forked // runs that exist once the request is durable
 	refs    []ref    // of bases
 	numbers bool     // the number of the next run is written as well
+	bulk    bool     // it is a piece of something large, or work that nobody waits for
 
 	record  badger.Entry    // of an append, if its Key is set
 	sets    []*badger.Entry // further ones
@@ -112,6 +113,7 @@ func (s *Store) submit(ctx context.Context, q *request) error {
 
 // submitBulk is submit for a piece of something large, or of work that nobody waits for.
 func (s *Store) submitBulk(ctx context.Context, q *request) error {
+	q.bulk = true
 	return s.send(ctx, s.bulk, q)
 }
 

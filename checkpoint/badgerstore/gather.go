@@ -95,11 +95,9 @@ func (s *Store) first(g *group) bool {
 		if !ok {
 			return false
 		}
-		if q == nil {
+		if q == nil || !s.take(g, q) { // who sent bulk may have found the queue full of requests that are dropped
 			s.drainBulk(g)
-			continue
 		}
-		s.take(g, q)
 	}
 	return true
 }

@@ -81,8 +81,19 @@ func (p *patient) next() string {
 	case p.waits > 0 && !p.posted:
 		return "answer"
 	}
-	p.posted = false
 	return "resume"
+}
+
+// ended takes notice of how a command has ended. A process that is killed behind the post of its answer, and
+// before an entry has it, leaves it to the next one: to answer again is refused, and a resume takes it, if that is
+// not killed before. If nothing was posted the resume waits again, and the answer is given next.
+func (p *patient) ended(command string, killed bool) {
+	switch {
+	case command == "answer":
+		p.posted = killed
+	case !killed:
+		p.posted = false
+	}
 }
 
 func (p *patient) done() bool { return p.status == checkpoint.StatusCompleted }
@@ -257,7 +268,9 @@ func isLate(err error) bool {
 func (p *patient) heal() {
 	p.t.Helper()
 	for !p.done() {
-		e := p.watch(p.command(p.next()), nil)
+		command := p.next()
+		e := p.watch(p.command(command), nil)
+		p.ended(command, false)
 		if e.status != 0 && e.status != rests {
 			p.t.Fatalf("%v: exit status %d, %v: %s", p, e.status, e.kinds, e.stderr)
 		}

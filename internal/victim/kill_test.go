@@ -52,11 +52,9 @@ func killStore(t *testing.T, r *rand.Rand, dir string, kills int, flags []string
 		if struck {
 			killed++
 		}
-		// Killed behind the post of its answer, and before an entry has it: to answer again is refused, and a
-		// resume takes it. If nothing was posted the resume waits again, and the answer is given next.
-		p.posted = struck && command == "answer"
-		if len(e.kinds) > 0 && e.kinds[0] != "interrupted" {
-			t.Errorf("%v: %v: %s", p, e.kinds, e.stderr)
+		p.ended(command, struck)
+		if !e.well(struck) {
+			t.Errorf("%v: %s: exit status %d, %q: %s", p, command, e.status, e.kinds, e.stderr)
 		}
 		opens++
 		if err := p.examine(t.Context()); err != nil || t.Failed() {
@@ -70,4 +68,13 @@ func killStore(t *testing.T, r *rand.Rand, dir string, kills int, flags []string
 	n, last := tables(t, dir)
 	t.Logf("%d kills, %d times opened: %d runs, %d acknowledged checkpoints and %d visits held; %d tables of %d",
 		killed, opens, completed+1, acks+p.acks, nodes+p.nodes, n, last)
+}
+
+// well reports whether a process that may have been killed had nothing to say against it: it has ended as the run
+// rests, and not in a panic either, of which it says nothing but to standard error.
+func (e *end) well(killed bool) bool {
+	if len(e.kinds) > 0 && e.kinds[0] != "interrupted" {
+		return false
+	}
+	return e.status == 0 || e.status == rests || killed && e.status == -1
 }

@@ -98,7 +98,7 @@ func cutAgainAndAgain(t *testing.T, d *disk, cuts int, synced bool, flags []stri
 			runs++
 		}
 		before := p.acks
-		_, struck := p.strike(p.command(p.next()), someMoment(r), func(cmd *exec.Cmd) {
+		e, struck := p.strike(p.command(p.next()), someMoment(r), func(cmd *exec.Cmd) {
 			if err := d.cut(); err != nil {
 				t.Errorf("cutting the power: %v", err)
 			}
@@ -108,6 +108,8 @@ func cutAgainAndAgain(t *testing.T, d *disk, cuts int, synced bool, flags []stri
 		if struck {
 			cut++
 			d.restart()
+		} else if !e.well(false) {
+			t.Errorf("%v: exit status %d, %q: %s", p, e.status, e.kinds, e.stderr)
 		}
 		err := p.examine(t.Context())
 		if !synced && isLate(err) {

@@ -201,3 +201,44 @@ func transplant(t *testing.T, p *patient, dir string) {
 		t.Fatal(err)
 	}
 }
+
+// Behind a kill the next command is one that can't be refused for what the process that was killed has posted,
+// however many are killed.
+func TestTheNextCommandBehindKills(t *testing.T) {
+	t.Parallel()
+	p := &patient{status: checkpoint.StatusInterrupted, waits: 1}
+	for i, c := range []struct {
+		command string
+		killed  bool
+	}{
+		{"answer", true}, {"resume", true}, {"resume", true}, {"resume", false}, // nothing was posted
+		{"answer", true}, {"resume", false}, {"answer", false},
+	} {
+		if got := p.next(); got != c.command {
+			t.Fatalf("command %d is %s, want %s", i, got, c.command)
+		}
+		p.ended(c.command, c.killed)
+	}
+}
+
+// A process that was to be killed and has ended otherwise is looked at: a panic says nothing but to standard error.
+func TestHowAProcessMayEnd(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		e            end
+		killed, well bool
+	}{
+		{end{status: 0}, false, true},
+		{end{status: rests, kinds: []string{"interrupted"}}, false, true},
+		{end{status: -1}, true, true},
+		{end{status: -1}, false, false}, // by a signal of its own
+		{end{status: 2}, false, false},  // a panic
+		{end{status: 2}, true, false},
+		{end{status: rests, kinds: []string{"failed"}}, false, false},
+		{end{status: 1, kinds: []string{"interrupted", "full"}}, false, false},
+	} {
+		if got := c.e.well(c.killed); got != c.well {
+			t.Errorf("%+v: it is well: %t", c, got)
+		}
+	}
+}

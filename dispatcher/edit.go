@@ -225,6 +225,9 @@ func (w *editing) merge(f *frame, written state.Delta) (folds json.RawMessage, e
 	if err = view.Apply(written); err == nil {
 		err = view.Apply(m.State)
 	}
+	if err == nil && !f.outer.IsZero() {
+		err = f.outer.Recordable(written, m.Outer)
+	}
 	if err == nil {
 		err = w.allows(f, view)
 	}

@@ -57,3 +57,31 @@ func addMost(_ context.Context, s *Tale) error {
 	}
 	return nil
 }
+
+// An edit of a Loop's state that fits, but not into what the Loop has added in all, is refused for what it is:
+// nothing is wrong with the log, and the run goes on as it was.
+func TestAnEditThatOverflowsWhatALoopHasAdded(t *testing.T) {
+	t.Parallel()
+	body, b := dag.New[Tale]("body"), dag.New[Tale]("tale")
+	first := dag.Step(body, "add", addMost)
+	dag.Step(body, "behind", func(context.Context, *Tale) error { return nil }, first)
+	dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { return true }, 5)
+	store := new(memory.Store)
+	d := process(t, frozen(t, b), store, dispatcher.Options{InterruptBefore: []string{"loop/behind"}})
+	res, err := d.Start(t.Context(), run, func(s *Tale) { s.Count.Add(-5) })
+	rests(t, res, err, checkpoint.StatusInterrupted, "loop/1/behind")
+	before, err := store.Stat(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Edit(t.Context(), run, func(s *Tale) { s.Count.Add(3) },
+		dispatcher.EditOptions{Frame: "loop", Reason: "too little"}, dispatcher.Author("Ada"))
+	if !errors.Is(err, state.ErrOverflow) || errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Errorf("Edit = %v, want ErrOverflow", err)
+	}
+	if after, err := store.Stat(t.Context(), run); err != nil || after.Head != before.Head {
+		t.Errorf("the run stands at %d, %v, and stood at %d", after.Head.Seq, err, before.Head.Seq)
+	}
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+}

@@ -81,7 +81,7 @@ type graceContext struct {
 	mu     sync.Mutex
 	child  context.Context // nil as long as nobody has asked
 	cancel context.CancelFunc
-	ended  bool
+	err    error // why it has ended, as far as is known without child
 }
 
 // Deadline, Done, Value and Err are those of a context that ends then.
@@ -92,25 +92,30 @@ func (c *graceContext) Value(key any) any           { return c.real().Value(key)
 func (c *graceContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.child != nil:
+	if c.child != nil {
 		return c.child.Err()
-	case c.ended:
-		return context.Canceled
-	case !time.Now().Before(c.until):
-		return context.DeadlineExceeded
 	}
-	return nil
+	c.look()
+	return c.err
+}
+
+// look sees whether the instant has come. The mutex is held.
+func (c *graceContext) look() {
+	if c.err == nil && !time.Now().Before(c.until) {
+		c.err = context.DeadlineExceeded
+	}
 }
 
 func (c *graceContext) real() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.child == nil {
+	switch {
+	case c.child != nil:
+	case c.err == context.Canceled: // whatever the time is by now
+		c.child, c.cancel = context.WithCancel(context.Background())
+		c.cancel()
+	default:
 		c.child, c.cancel = context.WithDeadline(context.Background(), c.until)
-		if c.ended {
-			c.cancel()
-		}
 	}
 	return c.child
 }
@@ -119,8 +124,11 @@ func (c *graceContext) real() context.Context {
 func (c *graceContext) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended = true
 	if c.cancel != nil {
 		c.cancel()
+		return
+	}
+	if c.look(); c.err == nil {
+		c.err = context.Canceled
 	}
 }

@@ -271,3 +271,43 @@ func TestTheContextOfAReleaseEndsWithIt(t *testing.T) {
 		}
 	}
 }
+
+// It says for ever why it has ended, whatever it is asked behind that, and when.
+func TestTheContextOfAReleaseEndsOnce(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]error{"with the release": context.Canceled, "with the grace period": context.DeadlineExceeded} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var kept context.Context
+				grace := func() { <-time.NewTimer(time.Minute).C } // of the time of the bubble
+				store := &slowRelease{Store: new(memory.Store), ask: func(ctx context.Context) {
+					if kept = ctx; want == context.DeadlineExceeded {
+						grace()
+					}
+				}}
+				b := dag.New[Tale]("question")
+				dag.Step(b, "ask", func(ctx context.Context, _ *Tale) error {
+					_, err := dag.Ask[bool](ctx, "sure", "Shall I go on?")
+					return err
+				})
+				d := process(t, frozen(t, b), store, dispatcher.Options{Grace: time.Second})
+				r, err := d.Start(t.Context(), run, nil)
+				if !errors.Is(err, dispatcher.ErrInterrupted) {
+					t.Fatal(err)
+				}
+				if err := d.Answer(t.Context(), run, r.Interrupts[0].ID, true); err != nil {
+					t.Error(err)
+				}
+				for range 2 {
+					if err := kept.Err(); err != want {
+						t.Errorf("it has ended with %v, want %v", err, want)
+					}
+					grace()
+				}
+				if <-kept.Done(); kept.Err() != want || context.Cause(kept) != want {
+					t.Errorf("asked for its channel it has ended with %v, because of %v", kept.Err(), context.Cause(kept))
+				}
+			})
+		})
+	}
+}

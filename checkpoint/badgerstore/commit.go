@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dgraph-io/badger/v4"
+
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // commitLoop is the committer, the one goroutine of a store. Close waits for it and ends it
 // by closing the queue.
 //
-// Badger syncs once per transaction, whoever commits it: so the committer makes one
+// A sync is per transaction, whoever commits it: so the committer makes one
 // transaction of all requests that wait. It does not encode, seal or hash: each caller has
 // done that. It compares heads and leases in memory, under the store's mutex, which nobody
 // holds during a write.
@@ -187,6 +189,14 @@ func (s *Store) write(g *group) (unknown bool, err error) {
 	}
 	s.ts = ts // no number is left out: opening looks for gaps
 	return true, s.commitAt(txn, ts)
+}
+
+// commitSynced commits txn as the transaction ts, and makes it durable if the store is synced and Badger does not.
+func (s *Store) commitSynced(txn *badger.Txn, ts uint64) error {
+	if err := txn.CommitAt(ts, nil); err != nil || s.log == nil {
+		return err
+	}
+	return s.log.sync()
 }
 
 // settle makes known what g has made durable, or that it has not, and wakes those who wait

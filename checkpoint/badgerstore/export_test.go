@@ -120,6 +120,9 @@ func Packing(o Options) func(data []byte) error {
 // Badger returns the database of an open store.
 func (s *Store) Badger() *badger.DB { return s.db }
 
+// Syncs reports whether what is committed is synced, by the store or by Badger.
+func (s *Store) Syncs() bool { return s.log != nil || s.db.Opts().SyncWrites }
+
 // CommitWith makes the store commit by that function, which is given the one it had. It is
 // called before anything is appended.
 func (s *Store) CommitWith(commit func(next func() error) error) {

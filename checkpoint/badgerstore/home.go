@@ -64,5 +64,5 @@ func (e *movedError) Unwrap() error { return checkpoint.ErrClosed }
 // locks. So nobody opens the directory, wherever it is, beside what is left of this Store.
 func (s *Store) abandon(moved error) error {
 	_ = sayState(s.lock, isLost) // it is for others to read
-	return fmt.Errorf("checkpoint: closing the store: %w", errors.Join(moved, s.witness.close()))
+	return fmt.Errorf("checkpoint: closing the store: %w", errors.Join(moved, s.witness.close(), s.closeLog()))
 }

@@ -146,6 +146,12 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	}
 	undo = append(undo, db.Close)
 	s := newStore(o, db, db.MaxVersion())
+	if synced && syncsMapped {
+		if s.log, err = openMemLog(a.dir); err != nil {
+			return nil, err
+		}
+		undo = append(undo, s.log.close)
+	}
 	room.db, room.home = db, at
 	s.id, s.lock, s.home, s.space, s.synced = id, lock, at, room, synced
 	known := s.ts > 1
@@ -202,7 +208,7 @@ func openDatabase(
 		if err := makeDiscard(dir); err != nil {
 			return nil, g, err
 		}
-		db, err := tryBadger(o.forBadger(dir, synced).WithLogger(a))
+		db, err := tryBadger(o.forBadger(dir, synced && !syncsMapped).WithLogger(a))
 		switch {
 		case err == nil:
 			return db, g, nil

@@ -217,8 +217,8 @@ func TestUnsyncedAndSynced(t *testing.T) {
 	var head checkpoint.Head
 	for i, open := range []opener{openUnsynced, open, openUnsynced, openUnsynced, open} {
 		s := open(t, dir)
-		if want := i == 1 || i == 4; s.Badger().Opts().SyncWrites != want {
-			t.Errorf("SyncWrites is %v, want %v", !want, want)
+		if want := i == 1 || i == 4; s.Syncs() != want {
+			t.Errorf("opened for time %d, it syncs: %v, want %v", i+1, !want, want)
 		}
 		l, err := s.Acquire(t.Context(), "run", "owner")
 		if err != nil {

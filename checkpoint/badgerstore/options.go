@@ -119,7 +119,8 @@ func (o Options) withDefaults(dir string) Options {
 
 // forBadger returns the options of the database. Those that matter:
 //
-//   - One sync per transaction, and one transaction per group: see commit.go.
+//   - One sync per transaction, and one transaction per group: see commit.go, and memlog.go for
+//     where it is not Badger that syncs.
 //   - No value ever reaches the value log, where damage reads as emptiness.
 //   - No compression, so that a flipped bit is a wrong value, which our frames detect, and
 //     not a vanished block. Tables are checked by us before they are opened (guard.go).

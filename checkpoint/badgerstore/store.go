@@ -55,6 +55,7 @@ type Store struct {
 	ts          uint64 // of the last transaction; transactions are numbered without gaps
 	space       space
 	commitAt    func(*badger.Txn, uint64) error
+	log         *memLog // nil if Badger syncs, or nobody
 	groups      int
 	lastAppends int // in the last group
 	lastWaiting int // in the queue when it was durable
@@ -77,7 +78,7 @@ type Store struct {
 
 // newStore returns the store over an open database whose newest transaction is ts.
 func newStore(o Options, db *badger.DB, ts uint64) *Store {
-	return &Store{
+	s := &Store{
 		options:  o,
 		cipher:   carefully(o.Cipher),
 		db:       db,
@@ -95,8 +96,9 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 		readers:  make(map[uint64]int),
 		runs:     make(map[string]*run),
 		bases:    make(map[string]*base),
-		commitAt: func(txn *badger.Txn, ts uint64) error { return txn.CommitAt(ts, nil) },
 	}
+	s.commitAt = s.commitSynced
+	return s
 }
 
 // Close ends the store: calls that come later return ErrClosed, those under way are waited
@@ -187,7 +189,7 @@ func (s *Store) close() error {
 	if err := s.home.check(); err != nil {
 		return s.abandon(err)
 	}
-	err := errors.Join(s.db.Close(), s.alarm.err())
+	err := errors.Join(s.db.Close(), s.alarm.err(), s.closeLog())
 	if err == nil && s.failed == nil {
 		err = s.witness.set(s.ts)
 	}

@@ -80,8 +80,8 @@ func TestSyncThatFails(t *testing.T) {
 
 // someSyncs yields the numbers of syncs to hurt, as long as there are any.
 func someSyncs(yield func(int) bool) {
-	each, few := count("PAWL_EACH", 0), []int{1, 2, 4, 7, 39}
-	for n := 1; each > 0 || n <= 39; n++ {
+	each, few := count("PAWL_EACH", 0), []int{1, 2, 4, 7, 20}
+	for n := 1; each > 0 || n <= 20; n++ {
 		wanted := slices.Contains(few, n)
 		if each > 0 {
 			wanted = n%each == 0

@@ -1,0 +1,94 @@
+package badgerstore_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+)
+
+// What a synced store has acknowledged is on the disk: nothing of the log of what is in memory, whichever of its files
+// it is in, is in the memory of the system alone.
+func TestNothingAcknowledgedIsUnwritten(t *testing.T) {
+	t.Parallel()
+	files, most := appendLarge(t, badgerstore.Open)
+	if most > 0 {
+		t.Errorf("%d pages were not written when an append was acknowledged", most)
+	}
+	if files < 3 {
+		t.Errorf("there were %d files of the log, want more", files)
+	}
+	// Or else this test would not see it.
+	if _, most := appendLarge(t, badgerstore.OpenUnsynced); most == 0 {
+		t.Error("everything was written in a store that is not synced")
+	}
+}
+
+// appendLarge appends what fills several files of the log, in one key and in pieces. It returns how many files there
+// were, and the most pages that were not written behind an append.
+func appendLarge(t *testing.T, open func(context.Context, string, badgerstore.Options) (*badgerstore.Store, error)) (files, most int) {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := open(t.Context(), dir, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Acquire(t.Context(), "run", "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head checkpoint.Head
+	seen := make(map[string]bool)
+	for i := range 30 {
+		data, _ := json.Marshal(noise([]int{1, 300, 900}[i%3] << 10))
+		entry := checkpoint.Entry{Kind: checkpoint.Done, Delta: data}
+		if i == 0 {
+			entry.Kind = checkpoint.Opened
+		}
+		if head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{entry}); err != nil {
+			t.Fatal(err)
+		}
+		logs, err := filepath.Glob(filepath.Join(dir, "db", "*.mem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages := 0
+		for _, path := range logs {
+			seen[path] = true
+			pages += unwritten(t, path)
+		}
+		most = max(most, pages)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return len(seen), most
+}
+
+// unwritten returns how many pages of a file are in the memory of the system and not, or not yet, on the device.
+func unwritten(t *testing.T, path string) int {
+	t.Helper()
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0 // it has become a table
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	const cachestat = 451
+	whole := [2]uint64{}
+	var stat struct{ cached, dirty, writing, evicted, recently uint64 }
+	_, _, errno := syscall.Syscall6(cachestat, f.Fd(), uintptr(unsafe.Pointer(&whole)), uintptr(unsafe.Pointer(&stat)), 0, 0, 0)
+	if errno != 0 {
+		t.Skip("the system doesn't tell what it has not written: ", errno)
+	}
+	return int(stat.dirty + stat.writing)
+}

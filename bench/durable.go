@@ -8,7 +8,7 @@ import (
 
 // durable measures how many supersteps of 1 KB a second become durable when so many runs
 // are at work, against a bare loop that fills one synced transaction with one entry of the
-// same bytes for each of them: the most that grouping can give. Every window has a directory
+// same bytes for each of them: the most that grouping can give where Badger syncs. Every window has a directory
 // of its own and is long enough for Badger to write tables.
 func durable(s session) ([]row, error) {
 	var rows []row
@@ -48,7 +48,7 @@ func durably(s session, runs int, target float64) ([]row, error) {
 	}
 	ours, theirs := all[0].times(1/float64(supersteps)), all[1].times(1/float64(supersteps))
 	s.charts.durable.point("pawl", float64(runs), 1e9/ours.median())
-	s.charts.durable.point("bare Badger, grouped: the limit", float64(runs), 1e9/theirs.median())
+	s.charts.durable.point("bare Badger, grouped", float64(runs), 1e9/theirs.median())
 	name := fmt.Sprintf("durable-%d", runs)
 	rows := []row{atLeast(name+"/to-bare-grouped", theirs.over(ours), "ratio", target,
 		"%.0f durable supersteps of %d bytes a second, %.0f in bare transactions of %d",

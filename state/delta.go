@@ -90,11 +90,13 @@ func (d *Delta) extract(p addr, k int) error {
 		d.next(k, s.w.op).num = s.pend
 	case coreValue:
 		v := valueAt(p, c.off)
-		if v.w.err != nil {
-			return v.w.err
+		if s := v.spoil(); s != nil {
+			return s.err
 		}
-		if q := d.next(k, v.w.op); v.pend != nil {
-			q.ref = v.pend
+		if v.w == &cleared {
+			d.next(k, opClear)
+		} else {
+			d.next(k, opSet).ref = v.w
 		}
 	case coreFold:
 		f := foldAt(p, c.off)
@@ -184,7 +186,7 @@ func (i Image) fits(p *part) bool {
 	switch c.core {
 	case coreList:
 		w := p.list()
-		return w.replaced || !w.exclusive() || w.fits(listAt(i.p, c.off).cur.n)
+		return w.replaced || !w.exclusive() || w.fits(listAt(i.p, c.off).held().n)
 	case coreSum:
 		if p.op != opSet {
 			_, ok := c.num.add(sumAt(i.p, c.off).cur, p.num)

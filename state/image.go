@@ -43,10 +43,7 @@ func (i Image) clean() {
 	for k, off := range i.s.offs {
 		if m := markAt(i.p, off); *m != nil {
 			*m = nil
-			switch i.s.cells[k].core {
-			case coreValue:
-				valueAt(i.p, off).pend = nil
-			case coreFold:
+			if i.s.cells[k].core == coreFold {
 				foldAt(i.p, off).pend = nil
 			}
 		}
@@ -78,7 +75,7 @@ func (i Image) AppendJSON(dst []byte) []byte {
 func (i Image) empty(c *cell) bool {
 	switch c.core {
 	case coreList:
-		return listAt(i.p, c.off).cur.n == 0
+		return listAt(i.p, c.off).held().n == 0
 	case coreKeyed:
 		return keyedAt(i.p, c.off).cur == nil
 	case coreSum:
@@ -98,7 +95,7 @@ func (i Image) held(c *cell) *box {
 func (i Image) appendCell(dst []byte, c *cell) []byte {
 	switch c.core {
 	case coreList:
-		return listAt(i.p, c.off).cur.appendJSON(dst)
+		return listAt(i.p, c.off).held().appendJSON(dst)
 	case coreKeyed:
 		return keyedAt(i.p, c.off).appendJSON(dst, c.set)
 	case coreSum:
@@ -124,7 +121,7 @@ func (i Image) Size() int {
 func (i Image) cellSize(c *cell) int {
 	switch c.core {
 	case coreList:
-		return listAt(i.p, c.off).cur.size()
+		return listAt(i.p, c.off).held().size()
 	case coreKeyed:
 		return keyedAt(i.p, c.off).size()
 	case coreSum:

@@ -20,10 +20,21 @@ func (w *listWrites) exclusive() bool { return w.replaced || w.cut || w.at != ni
 
 func (w *listWrites) written() bool { return w.exclusive() || w.tail.n > 0 }
 
-// listCell is the core of List.
+// listCell is the core of List. Every draft has one of its own, so it is small.
 type listCell struct {
 	w   *listWrites
-	cur vector
+	cur *vector // it never changes; nil is an empty one
+}
+
+// noElements is the vector of empty lists. It is never written to.
+var noElements vector
+
+// held is cur, to be read.
+func (c *listCell) held() *vector {
+	if c.cur == nil {
+		return &noElements
+	}
+	return c.cur
 }
 
 // writes returns a copy of what is pending, to be changed and stored by the caller.
@@ -38,18 +49,17 @@ func (c *listCell) writes() listWrites {
 func (c *listCell) kept() int {
 	switch {
 	case c.w == nil:
-		return c.cur.n
 	case c.w.replaced:
 		return 0
 	case c.w.cut:
 		return c.w.keep
 	}
-	return c.cur.n
+	return c.held().n
 }
 
 func (c *listCell) len() int {
 	if c.w == nil {
-		return c.cur.n
+		return c.held().n
 	}
 	return c.kept() + c.w.tail.n
 }
@@ -161,19 +171,19 @@ func (w *listWrites) fits(n int) bool {
 
 // apply makes d part of cur.
 func (c *listCell) apply(d *listWrites) error {
-	if d.replaced {
-		c.cur = d.tail
+	if d.replaced || c.cur == nil && !d.exclusive() {
+		c.cur = &d.tail
 		return nil
 	}
-	if d.exclusive() {
-		if !d.fits(c.cur.n) {
-			return errShort
-		}
-		if d.cut {
-			c.cur.cut(d.keep)
-		}
-		d.at.each(func(i int, b *box) bool { c.cur.set(i, b); return true })
+	if !d.fits(c.held().n) {
+		return errShort
 	}
-	c.cur.concat(&d.tail)
+	v := *c.held()
+	if d.cut {
+		v.cut(d.keep)
+	}
+	d.at.each(func(i int, b *box) bool { v.set(i, b); return true })
+	v.concat(&d.tail)
+	c.cur = &v
 	return nil
 }

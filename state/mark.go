@@ -21,7 +21,7 @@ type mark struct {
 	err error // the first value that could not be stored
 }
 
-var marks = [...]mark{opSet: {op: opSet}, opClear: {op: opClear}, opAdd: {op: opAdd}, opMerge: {op: opMerge}}
+var marks = [...]mark{opSet: {op: opSet}, opAdd: {op: opAdd}, opMerge: {op: opMerge}}
 
 // does is the op of a mark; nil is a clean cell.
 func (m *mark) does() op {

@@ -174,7 +174,8 @@ func (r *reader) cell(img Image, c *cell) {
 	case coreFold:
 		foldAt(img.p, c.off).cur = r.box()
 	case coreList:
-		listAt(img.p, c.off).cur = r.vector()
+		v := r.vector()
+		listAt(img.p, c.off).cur = &v
 	case coreKeyed:
 		keyedAt(img.p, c.off).load(r.tree(r.members(c.set)), c.set)
 	case coreSum:

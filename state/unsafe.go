@@ -12,6 +12,9 @@ import (
 // stands a cell whose first sized field is the core (a cell begins with a [0]*T, which has
 // no size). Every core begins with its mark, a pointer that is nil while nothing is pending.
 //
+// What can't be stored: a box that a valueCell has written, and that has no JSON and is not
+// &cleared, is the first field of a spoiled. Invariant: boxes of values have JSON.
+//
 // One allocation per value: a box remembers the typed value it was made of, whose type it
 // does not name. Invariant: boxes never pass between cells of different types; schemas
 // that don't agree refuse each other's deltas.
@@ -25,6 +28,7 @@ func listAt(p addr, off uintptr) *listCell   { return (*listCell)(unsafe.Add(p, 
 func keyedAt(p addr, off uintptr) *keyedCell { return (*keyedCell)(unsafe.Add(p, off)) }
 func sumAt(p addr, off uintptr) *sumCell     { return (*sumCell)(unsafe.Add(p, off)) }
 func foldAt(p addr, off uintptr) *foldCell   { return (*foldCell)(unsafe.Add(p, off)) }
+func spoiledAt(b *box) *spoiled              { return (*spoiled)(addr(b)) }
 func cached[T any](b *box) *T                { return (*T)(atomic.LoadPointer(&b.val)) }
 func publish[T any](b *box, v *T)            { atomic.StorePointer(&b.val, addr(v)) }
 func (b *tbox[T]) cache()                    { b.val = addr(&b.v) }

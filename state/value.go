@@ -4,24 +4,60 @@ import "encoding/json"
 
 // valueCell is the core of Value and Whole.
 type valueCell struct {
-	w    *mark
-	cur  *box // nil if unset
-	pend *box // instead of cur, if w is opSet
+	w   *box // what is written: the value, &cleared, or a spoiled box; nil while nothing is pending
+	cur *box // nil if unset
+}
+
+// cleared is what is written by who clears a value. Like a spoiled box it has no JSON.
+var cleared box
+
+// A spoiled box is what is written once a value could not be stored.
+type spoiled struct {
+	box
+	err  error // of the first such value
+	show *box  // what readers of the draft see
+}
+
+// spoil is the spoiled box that w is, or nil.
+func (c *valueCell) spoil() *spoiled {
+	if c.w == nil || c.w.enc != nil || c.w == &cleared {
+		return nil
+	}
+	return spoiledAt(c.w)
 }
 
 func (c *valueCell) see() *box {
-	switch c.w.does() {
-	case opSet:
-		return c.pend
-	case opClear:
+	switch {
+	case c.w == nil:
+		return c.cur
+	case c.w == &cleared:
 		return nil
+	case c.w.enc == nil:
+		return spoiledAt(c.w).show
 	}
-	return c.cur
+	return c.w
 }
 
-func (c *valueCell) set(b *box)     { c.pend, c.w = b, c.w.with(opSet) }
-func (c *valueCell) clear()         { c.pend, c.w = nil, c.w.with(opClear) }
-func (c *valueCell) fail(err error) { c.w = c.w.failed(err) }
+func (c *valueCell) set(b *box) {
+	if s := c.spoil(); s != nil {
+		b = &(&spoiled{err: s.err, show: b}).box
+	}
+	c.w = b
+}
+
+func (c *valueCell) clear() {
+	if s := c.spoil(); s != nil {
+		c.set(nil)
+		return
+	}
+	c.w = &cleared
+}
+
+func (c *valueCell) fail(err error) {
+	if c.spoil() == nil {
+		c.w = &(&spoiled{err: err, show: c.see()}).box
+	}
+}
 
 func put[T any](c *valueCell, v T) {
 	b, err := pack(v)

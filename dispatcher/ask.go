@@ -24,7 +24,7 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 	if v.r.c.store == nil {
 		return nil, fmt.Errorf("dispatcher: Ask(%q): %w", call.Key, ErrNoStore)
 	}
-	if v.over.Load() {
+	if v.over() {
 		return nil, fmt.Errorf("dispatcher: Ask(%q): %w", call.Key, dag.ErrVisitOver)
 	}
 	if !utf8.ValidString(call.Key) {

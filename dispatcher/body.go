@@ -14,6 +14,7 @@ type userError struct {
 	kind  dag.FailureKind
 	err   error
 	stack []byte
+	again bool // Policy.Retry wants another attempt
 }
 
 // Error is safe whatever the user's Error does: fmt catches its panic, and knows nil receivers.
@@ -50,21 +51,22 @@ var (
 
 // call runs the body. If that ends the goroutine, call does not return.
 func (v *visit) call() {
+	ended := false // the body and Policy.Retry have
 	defer func() {
-		v.over.Store(true)
+		v.word.CompareAndSwap(visitRunning, visitOver)
 		if !v.began.IsZero() {
 			v.took = time.Since(v.began)
 		}
-		if v.ended {
+		if ended {
 			return
 		}
 		earlier := v.failed // of the body, when Policy.Retry broke
 		if p := recover(); p != nil {
 			v.failed = panicked(p)
 		} else {
-			v.failed = &userError{dag.FailedGoexit, errGoexit, debug.Stack()}
+			v.failed = &userError{kind: dag.FailedGoexit, err: errGoexit, stack: debug.Stack()}
 		}
-		v.again = earlier == nil && v.t.node.Policy.Retry == nil
+		v.failed.again = earlier == nil && v.t.node.Policy.Retry == nil
 		if earlier != nil {
 			v.failed.err = fmt.Errorf("%w; Policy.Retry: %w", earlier.err, v.failed.err)
 		}
@@ -75,9 +77,9 @@ func (v *visit) call() {
 		v.failed = v.round.run(v)
 	}
 	if v.failed != nil {
-		v.again = v.retries()
+		v.failed.again = v.retries()
 	}
-	v.ended = true
+	ended = true
 }
 
 // body runs the function of the node.
@@ -139,7 +141,7 @@ func panicked(p any) *userError {
 	if !ok {
 		err = fmt.Errorf("%v", p)
 	}
-	return &userError{dag.FailedPanic, err, debug.Stack()}
+	return &userError{kind: dag.FailedPanic, err: err, stack: debug.Stack()}
 }
 
 func protect(f func()) (err *userError) {

@@ -88,7 +88,7 @@ func (v *visit) couldBegin(ctx context.Context, call dag.EffectCall) error {
 	switch {
 	case v.r.c.store == nil:
 		return ErrNoStore
-	case v.over.Load():
+	case v.over():
 		return dag.ErrVisitOver
 	}
 	if doubt := v.has().fails.Load(); doubt != nil { // nothing that the visit does counts

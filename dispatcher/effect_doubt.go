@@ -68,5 +68,5 @@ func (v *visit) doubted() {
 	if v.failed == nil || v.failed.returned() || v.failed.kind == dag.FailedOutcome {
 		v.failed = &userError{kind: dag.FailedInDoubt, err: doubt}
 	}
-	v.again = false
+	v.failed.again = false
 }

@@ -21,7 +21,7 @@ func (v *visit) notice(kind EventKind) Event {
 // Emit implements [dag.Visit].
 func (v *visit) Emit(name string, value json.RawMessage) error {
 	switch {
-	case v.over.Load():
+	case v.over():
 		return fmt.Errorf("dispatcher: Emit(%q): %w", name, dag.ErrVisitOver)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("dispatcher: Emit: the name %q is not UTF-8", name)

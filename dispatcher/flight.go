@@ -54,7 +54,7 @@ func (v *visit) fly() {
 // ground hands a visit that has returned to the owner, or counts it as a stray.
 func (v *visit) ground() {
 	r := v.r
-	if !v.word.CompareAndSwap(visitRunning, visitReturned) {
+	if !v.end(visitReturned) {
 		v.close()
 		r.strays.returned()
 		return

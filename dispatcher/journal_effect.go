@@ -80,7 +80,7 @@ func (r *run) appendEffects() {
 		}
 		taken++
 		switch {
-		case e.v.over.Load():
+		case e.v.over():
 			e.err, e.settled = dag.ErrVisitOver, true
 		case j.err != nil:
 			e.err, e.settled = j.err, true

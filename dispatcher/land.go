@@ -28,8 +28,9 @@ func (r *run) land(v *visit) {
 	v.doubted()
 	var d state.Delta
 	if v.failed == nil {
-		v.failed = r.written(v, &d)
-		v.again = v.t.node.Policy.Retry == nil
+		if v.failed = r.written(v, &d); v.failed != nil {
+			v.failed.again = v.t.node.Policy.Retry == nil
+		}
 	}
 	if v.failed == nil {
 		v.noted()
@@ -131,7 +132,7 @@ func (r *run) attemptFailed(v *visit) {
 		made -= t.odd.budget
 		previous = t.odd.wait
 	}
-	a.Final = made >= max(p.Attempts, 1) || !v.again
+	a.Final = made >= max(p.Attempts, 1) || !u.again
 	a.Unfollowed = a.Final && (v.has().unsaid.Load() || r.m.leftInDoubt(v.path()))
 	if !a.Final {
 		a.Wait = p.Backoff.Delay(v.Key(), v.Attempt(), previous)

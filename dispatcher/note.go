@@ -93,7 +93,7 @@ type visitNote struct {
 
 // Note implements [dag.Noter].
 func (v *visit) Note(name string, value json.RawMessage) error {
-	if v.over.Load() {
+	if v.over() {
 		return fmt.Errorf("dispatcher: Note(%q): %w", name, dag.ErrVisitOver)
 	}
 	limits := &v.r.c.opts.Limits

@@ -126,7 +126,7 @@ type dependency struct {
 
 // Depends implements [dag.Depender].
 func (v *visit) Depends(d dag.Dependency) error {
-	if v.over.Load() {
+	if v.over() {
 		return fmt.Errorf("dispatcher: Depends(%q): %w", d.Name, dag.ErrVisitOver)
 	}
 	if d.Captured.IsZero() {

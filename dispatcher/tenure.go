@@ -137,7 +137,7 @@ func (r *run) takeOver(h *tenure) *tenure {
 		r.strays.count.Add(-1)
 		return h
 	}
-	h.visit.over.Store(true)
+	h.visit.end(visitAbandoned)
 	r.names = append(r.names, h.visit.path())
 	next := &tenure{}
 	go r.own(next) // as the first owner
@@ -252,8 +252,7 @@ func (r *run) resign() bool {
 func (r *run) abandonFlight() {
 	for _, v := range slices.Clone(r.flight) {
 		r.strays.count.Add(1)
-		if v.word.CompareAndSwap(visitRunning, visitAbandoned) {
-			v.over.Store(true)
+		if v.end(visitAbandoned) {
 			r.names = append(r.names, v.path())
 			r.drop(v)
 			continue

@@ -30,10 +30,7 @@ type visit struct {
 	word     atomic.Int32
 	at       int32 // its place in flight
 	step     int32
-	root     int32       // superstep of the run's own frame
-	over     atomic.Bool // the body has returned, or was abandoned
-	again    bool        // Policy.Retry wants another attempt
-	ended    bool        // the body and Policy.Retry returned
+	root     int32 // superstep of the run's own frame
 }
 
 // A footing is what an attempt begins from. Most attempts of a turn are the first of a visit that
@@ -99,11 +96,29 @@ func (v *visit) does() *did {
 	return v.did.Load()
 }
 
+// What becomes of a visit, in its word.
 const (
-	visitRunning int32 = iota
-	visitReturned
-	visitAbandoned
+	visitRunning   int32 = iota
+	visitOver            // the body has returned
+	visitReturned        // from its own goroutine: the owner has it
+	visitAbandoned       // before that
 )
+
+// over reports whether the body has returned, or was abandoned.
+func (v *visit) over() bool { return v.word.Load() != visitRunning }
+
+// end makes the visit one that has returned, or was abandoned. It fails if it is either already.
+func (v *visit) end(as int32) bool {
+	for {
+		was := v.word.Load()
+		if was >= visitReturned {
+			return false
+		}
+		if v.word.CompareAndSwap(was, as) {
+			return true
+		}
+	}
+}
 
 // newVisit makes the context and the draft of the next attempt of t.
 func (r *run) newVisit(t *task) *visit {
@@ -156,7 +171,8 @@ func (v *visit) timed(from time.Time) {
 func (r *run) blankVisit() *visit {
 	if len(r.visits) == 0 {
 		r.drafts.Most = min(len(r.m.plan.Nodes), slabMost)
-		r.visits = make([]visit, r.drafts.Most)
+		some := slices.Grow([]visit(nil), r.drafts.Most)
+		r.visits = some[:cap(some)] // all that the allocator gives for it
 	}
 	v := &r.visits[0]
 	r.visits = r.visits[1:]

@@ -24,8 +24,8 @@ func TestWhatARunAllocates(t *testing.T) { // not parallel: what the process all
 		runBytes     float64 // of a run of 10 nodes
 		runCount     float64
 	}{
-		{"no store", false, 310, 0.2, 6_600, 20},
-		{"memory", true, 640, 0.25, 20_000, 80},
+		{"no store", false, 240, 0.2, 5_600, 18},
+		{"memory", true, 560, 0.25, 18_500, 80},
 	} {
 		t.Run(want.name, func(t *testing.T) {
 			tenBytes, ten := allocates(t, 10, want.stored)

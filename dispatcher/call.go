@@ -77,6 +77,9 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	if rep != nil {
 		rep.Abandoned = abandoned
 	}
+	if err == nil && rested && len(abandoned) == 0 && !r.early.now() {
+		c.leave(r)
+	}
 	return rep, err
 }
 

@@ -35,6 +35,8 @@ type core struct {
 	hub    hub
 	kept   keep
 
+	leftovers sync.Pool // of *leftover
+
 	interceptors []*interceptor
 	gates        *gates // nil: nothing needs an approval
 }

@@ -53,7 +53,8 @@ func newFrame(plan *dag.Plan, path string, holder *task) *frame {
 	for i := range f.tasks {
 		t := &f.tasks[i]
 		t.frame, t.node = f, &plan.Nodes[i]
-		t.waits = int32(t.node.Waits)
+		t.follows = int32(t.node.Waits)
+		t.waits = t.follows
 	}
 	return f
 }

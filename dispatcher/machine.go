@@ -27,6 +27,7 @@ type machine struct {
 	plan   *dag.Plan
 	status checkpoint.Status
 	root   *frame
+	heir   *frame              // of a run that has not been opened: its root, if an earlier run has left one
 	fault  *fault              // why the run itself failed; nil if visits did, or nothing
 	waits  map[string]*pending // open interrupts by id
 	fresh  []*dag.Failure      // rejections since the run failed
@@ -189,7 +190,9 @@ func (m *machine) open(x *fact) error {
 	if x.opening != nil && x.opening.Origin != nil {
 		return m.originate(x)
 	}
-	m.root = newFrame(m.plan, "", nil)
+	if m.root, m.heir = m.heir, nil; m.root == nil {
+		m.root = newFrame(m.plan, "", nil)
+	}
 	m.root.view = m.plan.Schema.New()
 	m.turn = 1
 	if err := m.tell(x); err != nil {

@@ -55,6 +55,7 @@ type task struct {
 	busy    bool  // of an item: it has a place
 	cleared bool  // in this call: the interceptors let it begin
 	waits   int32 // of what it follows: not settled
+	follows int32 // how many that are
 	at      int32 // its place in the frame's open, and deltas
 	outcome string
 	inner   *frame // what it holds, while inside or failing there

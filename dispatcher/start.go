@@ -18,6 +18,7 @@ func (c *core) asksBefore() bool { return len(c.interceptors) > 0 || c.gates.vet
 func (r *run) open(w *wishes, input func(any)) error {
 	r.m = &r.first
 	r.m.plan = r.c.plan
+	r.inherit()
 	r.m.vets, r.m.gates = r.c.vets(), r.c.asksBefore()
 	schema := r.c.plan.Schema
 	x := said(checkpoint.Entry{Kind: checkpoint.Opened}, nil)

@@ -1,0 +1,55 @@
+package dispatcher
+
+import "github.com/pawlgo/pawl/checkpoint"
+
+// A leftover is what a completed run leaves to the next one of its graph: its own frame, and lists of
+// its visits. It grows with the graph, and is read and written by the owner alone: of all this a node,
+// and what it leaves behind, knows which node of the plan its task is, and that is the same in both
+// runs. What a node can hold on to is never used again.
+type leftover struct {
+	root   *frame
+	ready  []*task
+	taken  []*task
+	flight []*visit
+}
+
+// leave leaves what r does not need any more, which is completed and has abandoned nothing.
+func (c *core) leave(r *run) {
+	m := r.m
+	if m != &r.first || m.status != checkpoint.StatusCompleted || m.root.plan != c.plan || len(r.audience) > 0 {
+		return // somebody may read it still
+	}
+	l := &leftover{root: m.root, ready: forgotten(m.ready), taken: forgotten(m.taken), flight: forgotten(r.flight)}
+	m.root, m.ready, m.taken, r.flight = nil, nil, nil, nil
+	l.root.renew()
+	c.leftovers.Put(l)
+}
+
+// forgotten is the memory of a list that ends nowhere.
+func forgotten[T any](list []*T) []*T {
+	clear(list[:cap(list)])
+	return list[:0]
+}
+
+// renew makes f what newFrame made it.
+func (f *frame) renew() {
+	clear(f.deltas[:cap(f.deltas)])
+	*f = frame{
+		plan: f.plan, tasks: f.tasks, calls: f.calls,
+		open: f.open[:0], next: f.next[:0], deltas: f.deltas[:0],
+	}
+	for i := range f.tasks {
+		t := &f.tasks[i]
+		*t = task{frame: f, node: t.node, follows: t.follows, waits: t.follows}
+	}
+}
+
+// inherit begins a run with what an earlier one has left, if one has.
+func (r *run) inherit() {
+	l, ok := r.c.leftovers.Get().(*leftover)
+	if !ok {
+		return
+	}
+	r.m.heir, r.m.ready, r.m.taken = l.root, l.ready, l.taken
+	r.flight = l.flight
+}

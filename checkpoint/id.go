@@ -38,12 +38,25 @@ func CheckDigest(digest string) error {
 // goodID says what an id has to be.
 const goodID = "give 1 to 256 bytes of UTF-8 without control characters"
 
+// printable reports whether an id is of ASCII that can be printed, as most are: stores are asked for one
+// in every call.
+func printable(id string) bool {
+	for i := range len(id) {
+		if id[i] < ' ' || id[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
 func badID(id string) string {
 	switch {
 	case id == "":
 		return "is empty"
 	case len(id) > maxID:
 		return fmt.Sprintf("has %d bytes, the limit is %d", len(id), maxID)
+	case printable(id):
+		return ""
 	case !utf8.ValidString(id):
 		return "is not UTF-8"
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -110,12 +109,15 @@ func (s *Store) Posts(ctx context.Context, id string) ([]checkpoint.Post, error)
 	if err != nil {
 		return nil, err
 	}
-	var posts []checkpoint.Post
-	for _, postID := range slices.Sorted(maps.Keys(r.posts)) {
-		p := r.posts[postID]
+	if len(r.posts) == 0 { // as most of the time
+		return nil, nil
+	}
+	posts := make([]checkpoint.Post, 0, len(r.posts))
+	for _, p := range r.posts {
 		p.Data = slices.Clone(p.Data)
 		posts = append(posts, p)
 	}
+	slices.SortFunc(posts, func(a, b checkpoint.Post) int { return cmp.Compare(a.ID, b.ID) })
 	return posts, nil
 }
 

@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,7 @@ type Board struct {
 	last atomic.Int64 // what Now has returned, in nanoseconds since 1970
 
 	mu    sync.Mutex
-	waits map[string]map[chan struct{}]bool
+	waits map[string][]chan struct{}
 }
 
 // Watch returns a channel that receives after a [Board.Tell] of run, and the function that
@@ -24,13 +25,10 @@ func (b *Board) Watch(run string) (told <-chan struct{}, stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waits == nil {
-		b.waits = make(map[string]map[chan struct{}]bool)
-	}
-	if b.waits[run] == nil {
-		b.waits[run] = make(map[chan struct{}]bool)
+		b.waits = make(map[string][]chan struct{})
 	}
 	c := make(chan struct{}, 1)
-	b.waits[run][c] = true
+	b.waits[run] = append(b.waits[run], c)
 	b.watches.Add(1)
 	return c, func() { b.stop(run, c) }
 }
@@ -38,14 +36,17 @@ func (b *Board) Watch(run string) (told <-chan struct{}, stop func()) {
 func (b *Board) stop(run string, c chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.waits[run][c] {
+	waits := b.waits[run]
+	i := slices.Index(waits, c)
+	if i < 0 {
 		return // stopped before
 	}
 	b.watches.Add(-1)
-	delete(b.waits[run], c)
-	if len(b.waits[run]) == 0 {
+	if waits = slices.Delete(waits, i, i+1); len(waits) == 0 {
 		delete(b.waits, run)
+		return
 	}
+	b.waits[run] = waits
 }
 
 // Tell wakes whoever watches run. It never blocks.
@@ -55,7 +56,7 @@ func (b *Board) Tell(run string) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for c := range b.waits[run] {
+	for _, c := range b.waits[run] {
 		tell(c)
 	}
 }
@@ -65,7 +66,7 @@ func (b *Board) TellAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, watches := range b.waits {
-		for c := range watches {
+		for _, c := range watches {
 			tell(c)
 		}
 	}

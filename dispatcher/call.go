@@ -174,8 +174,12 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 	} else {
 		r.logged = new(logged)
 		r.facts = r.logged.few[:0]
-		r.posted, r.journal.mutex, r.journal.grown = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
-		r.stored, r.unhold = context.WithCancel(context.WithoutCancel(ctx))
+		r.posted, r.journal.mutex = make(chan struct{}, 1), make(chan struct{}, 1)
+		if c.opts.Lag > 0 {
+			r.journal.grown = make(chan struct{}, 1)
+		}
+		r.held.Context = context.WithoutCancel(ctx)
+		r.stored = &r.held
 	}
 	return r
 }

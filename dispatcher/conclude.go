@@ -78,8 +78,8 @@ func (r *run) rested(rep *report) error {
 // the last thing that a call waits for, and ends with the grace period.
 func (r *run) letGo() {
 	r.cancel(context.Canceled)
-	if r.unhold != nil {
-		r.unhold()
+	if r.stored != nil {
+		r.held.end(context.Canceled)
 	}
 	r.await(r.reading, doingPosts)
 	if r.strays.count.Load() > 1 {

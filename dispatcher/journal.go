@@ -82,7 +82,7 @@ func (r *run) flush(h *tenure) bool {
 
 // entries encodes the facts.
 func (r *run) entries() (entries []checkpoint.Entry, size int) {
-	r.lines, r.bytes = r.lines[:0], r.bytes[:0]
+	r.lines, r.bytes = slices.Grow(r.lines[:0], max(len(r.facts), fewLines)), r.bytes[:0]
 	for i := range r.facts {
 		x := &r.facts[i]
 		e := x.entry()
@@ -97,6 +97,9 @@ func (r *run) entries() (entries []checkpoint.Entry, size int) {
 	}
 	return r.lines, size
 }
+
+// fewLines is for how many entries there is memory at least: most appends have fewer.
+const fewLines = 3
 
 // sizeOf is about what a replay reads of an entry.
 func sizeOf(e *checkpoint.Entry) int {

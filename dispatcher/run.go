@@ -70,7 +70,7 @@ type run struct {
 	events      []Event               // of the facts that tell tells of
 	emitted     []Event               // by visits that have landed, for the observer
 	present     *about                // what events told when the run began to be at work, for hooks
-	stood       *report               // what the run was before; nil if it is opened
+	stood       *report               // what the run was before, for hooks; nil if it is opened
 	substitutes map[*task]substitute  // what interceptors run in place of functions
 
 	writes []state.Write // memory for the next merge
@@ -86,8 +86,8 @@ type run struct {
 // A logged is what only runs with a log have.
 type logged struct {
 	journal journal
-	stored  context.Context // of store calls: ends when the grace period does
-	unhold  context.CancelFunc
+	stored  context.Context // of store calls: ends when the grace period does; nil without a store
+	held    lateContext     // what stored is
 
 	few      [4]fact              // where facts begin
 	lag      lag                  // of the facts: what waits to share an append
@@ -125,6 +125,9 @@ var noLog logged
 // own drives the run until it rests. It is the only writer of r while h is not taken.
 // If user code ends this goroutine with Goexit, another one goes on as the owner.
 func (r *run) own(h *tenure) {
+	if r.c.store != nil {
+		deepen(0)
+	}
 	ended := false
 	defer func() {
 		if p := recover(); p != nil {
@@ -148,6 +151,15 @@ func (r *run) own(h *tenure) {
 		}
 		r.strays.returned()
 	}
+}
+
+// deepen has the stack of a goroutine grow to what calls of stores and JSON need: once, while there is next
+// to nothing on it. Else it grows twice in the depths of the first ones, and everything on it is moved.
+//
+//go:noinline
+func deepen(at int) byte {
+	var room [5 << 10]byte
+	return room[at]
 }
 
 // prepare takes the lease and reads the log, or opens a new run. It reports whether

@@ -2,11 +2,14 @@ package dispatcher_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -41,6 +44,70 @@ func TestWhatARunAllocates(t *testing.T) { // not parallel: what the process all
 			}
 		})
 	}
+}
+
+// To ask, to answer and to go on allocates as much in a long chain as in a short one, and little.
+func TestWhatAnAnswerAllocates(t *testing.T) { // not parallel: what the process allocates is counted
+	if raced {
+		t.Skip("the race detector allocates as well")
+	}
+	shortBytes, short := allocatesAnswered(t, 10)
+	longBytes, long := allocatesAnswered(t, 1_000)
+	t.Logf("answered in a chain of 10: %.0f bytes in %.0f pieces; of 1 000: %.0f in %.0f", shortBytes, short, longBytes, long)
+	if shortBytes > 15_300 || short > 106 {
+		t.Errorf("an answer and what follows allocate %.0f bytes in %.0f pieces, want at most 15300 in 106", shortBytes, short)
+	}
+	if longBytes > 1.25*shortBytes || long > short+4 {
+		t.Errorf("in a chain of 1 000 they allocate %.0f bytes in %.0f pieces, in one of 10 %.0f in %.0f", longBytes, long, shortBytes, short)
+	}
+}
+
+// allocatesAnswered returns the least that answering the question of the last node but one of a chain, and
+// going on to its end, has allocated.
+func allocatesAnswered(t *testing.T, nodes int) (bytes, pieces float64) {
+	var store memory.Store
+	d := callsDispatcher(t, askChain(t, nodes), &store, dispatcher.Options{})
+	bytes, pieces = 1e12, 1e12
+	ctx := context.Background()
+	for range 20 {
+		r, err := d.Start(ctx, run, nil)
+		if !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := d.Answer(ctx, run, r.Interrupts[0].ID, true); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Run(ctx, run, nil); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		bytes = min(bytes, float64(after.TotalAlloc-before.TotalAlloc))
+		pieces = min(pieces, float64(after.Mallocs-before.Mallocs))
+		if err := store.Delete(ctx, run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return bytes, pieces
+}
+
+// askChain is a chain of so many nodes, of which the last but one asks.
+func askChain(t *testing.T, nodes int) *dag.Graph[Tale] {
+	t.Helper()
+	b := dag.New[Tale]("asking")
+	var last []dag.Edge[Tale]
+	for i := 1; i <= nodes; i++ {
+		n := dag.Step(b, "node-"+strconv.Itoa(i), func(ctx context.Context, _ *Tale) error {
+			if i != nodes-1 {
+				return nil
+			}
+			_, err := dag.Ask[bool](ctx, "sure", "Shall I go on?")
+			return err
+		}, last...)
+		last = []dag.Edge[Tale]{n}
+	}
+	return frozen(t, b)
 }
 
 // allocates returns the least that one of several runs of a chain has allocated: what else the process

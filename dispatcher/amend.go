@@ -19,7 +19,22 @@ import (
 func (c *core) amend(
 	ctx context.Context, id string, entries func(*machine, checkpoint.Head) ([]checkpoint.Entry, error),
 ) error {
-	return c.amending(ctx, id, func(a *amendment) error {
+	return c.amendFrom(ctx, id, standing{}, entries)
+}
+
+// A standing is where a run stood when somebody has looked. Its machine is the caller's.
+type standing struct {
+	m    *machine
+	head checkpoint.Head
+}
+
+// amendFrom is amend for who has just looked where the run stands: that is not read again. If it does not
+// stand there any more the error is ErrConflict, and nothing has changed. The zero standing says that
+// nobody has looked.
+func (c *core) amendFrom(
+	ctx context.Context, id string, there standing, entries func(*machine, checkpoint.Head) ([]checkpoint.Entry, error),
+) error {
+	return c.amendingFrom(ctx, id, there, func(a *amendment) error {
 		said, err := entries(a.m, a.head)
 		for i := 0; i < len(said) && err == nil; i++ {
 			err = a.say(ctx, id, said[i])
@@ -31,26 +46,35 @@ func (c *core) amend(
 // amending is amend for who wants to see where each entry leads before the next one, or
 // before all of them are appended.
 func (c *core) amending(ctx context.Context, id string, f func(*amendment) error) error {
+	return c.amendingFrom(ctx, id, standing{}, f)
+}
+
+// amendingFrom is amending as amendFrom is amend.
+func (c *core) amendingFrom(ctx context.Context, id string, there standing, f func(*amendment) error) error {
 	if err := c.stillRunning(id); err != nil {
 		return err
 	}
-	if _, err := c.store.Stat(ctx, id); err != nil {
-		return err // a lease could be had of a run that does not exist
+	looked := there.m != nil
+	if !looked {
+		if _, err := c.store.Stat(ctx, id); err != nil {
+			return err // a lease could be had of a run that does not exist
+		}
 	}
 	lease, err := c.acquire(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer c.release(lease)
-	m, head, err := c.machine(ctx, id)
-	if err != nil {
-		return err
+	if !looked {
+		if there.m, there.head, err = c.machine(ctx, id); err != nil {
+			return err
+		}
 	}
-	a := &amendment{c: c, m: m, head: head}
+	a := &amendment{c: c, m: there.m, head: there.head}
 	if err := f(a); err != nil || len(a.entries) == 0 {
 		return err
 	}
-	head, err = c.store.Append(ctx, lease, head, a.entries)
+	head, err := c.store.Append(ctx, lease, a.head, a.entries)
 	c.hub.grown(id)
 	if err == nil {
 		c.keep(id, head, a.m, a.m.read+a.size)

@@ -1,11 +1,11 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -19,32 +19,17 @@ type giving struct {
 	by    string
 	why   string
 	how   string
-	given map[string]json.RawMessage // by interrupt; of one that is skipped nothing
+	given []reply // by interrupt; of one that is skipped nothing
 }
 
 // give ends interrupts of a run.
 func (c *core) give(ctx context.Context, id, how string, values map[string]any, options []RunOption) error {
-	if err := c.exists(ctx, id); err != nil {
+	if err := c.calledFor(ctx, id); err != nil {
 		return err
 	}
-	w, err := c.wish(modeAct, options)
-	if err != nil {
-		return c.refuse(id, err)
-	}
-	g := &giving{c: c, ctx: ctx, run: id, by: w.by, why: w.because, how: how, given: map[string]json.RawMessage{}}
-	for interrupt, value := range values {
-		if how == checkpoint.AnswerSkipped {
-			g.given[interrupt] = nil
-			continue
-		}
-		raw, err := marshal(value)
-		if err != nil {
-			return &AnswerError{id, interrupt, plain(err), ErrAnswerType}
-		}
-		if err := c.opts.Limits.allow(raw, "the answer"); err != nil {
-			return &AnswerError{id, interrupt, plain(err), err}
-		}
-		g.given[interrupt] = raw
+	g := &giving{c: c, ctx: ctx, run: id, how: how, given: make([]reply, 0, len(values))}
+	if err := g.take(values, options); err != nil {
+		return cmp.Or(c.exists(ctx, id), err) // what is wrong with a run that is not there is that
 	}
 	for {
 		if settled, err := g.try(); settled || err != nil {
@@ -53,22 +38,45 @@ func (c *core) give(ctx context.Context, id, how string, values map[string]any, 
 	}
 }
 
+// take reads what the call was given.
+func (g *giving) take(values map[string]any, options []RunOption) error {
+	w, err := g.c.wish(modeAct, options)
+	if err != nil {
+		return g.c.refuse(g.run, err)
+	}
+	g.by, g.why = w.by, w.because
+	for interrupt, value := range values {
+		x := reply{Interrupt: interrupt, How: g.how}
+		if g.how != checkpoint.AnswerSkipped {
+			if x.Value, err = marshal(value); err != nil {
+				return &AnswerError{g.run, interrupt, plain(err), ErrAnswerType}
+			}
+			if err := g.c.opts.Limits.allow(x.Value, "the answer"); err != nil {
+				return &AnswerError{g.run, interrupt, plain(err), err}
+			}
+		}
+		g.given = append(g.given, x)
+	}
+	slices.SortFunc(g.given, func(x, y reply) int { return cmp.Compare(x.Interrupt, y.Interrupt) })
+	return nil
+}
+
 // try posts the replies under the next number, unless they have to be refused. It reports
 // false if somebody else was faster, and has posted something under that number.
 func (g *giving) try() (settled bool, err error) {
 	c, ctx := g.c, g.ctx
 	posts, err := c.store.Posts(ctx, g.run) // before the log: what is drained between is in both
 	if err != nil {
-		return false, c.refuse(g.run, err)
+		return false, c.refuse(g.run, missing(err))
 	}
 	m, head, err := c.machine(ctx, g.run)
 	if err != nil {
-		return false, c.refuse(g.run, err)
+		return false, c.refuse(g.run, missing(err))
 	}
 	q, drained := m.queued(posts, nil), m.numbered()
 	a, err := g.replies(q)
-	c.keep(g.run, head, m, m.read)
 	if err != nil {
+		c.keep(g.run, head, m, m.read)
 		return false, err
 	}
 	var post checkpoint.Post
@@ -82,7 +90,10 @@ func (g *giving) try() (settled bool, err error) {
 			return false, c.refuse(g.run, err)
 		}
 	}
-	counted, err := c.drain(ctx, g.run, &posted{post, a})
+	counted, err := c.drain(ctx, g.run, &posted{post, a}, standing{m, head})
+	if conflict(err) { // it does not stand there any more
+		counted, err = c.drain(ctx, g.run, &posted{post, a}, standing{})
+	}
 	switch {
 	case err == nil && counted:
 		return true, nil
@@ -127,9 +138,10 @@ func (x *reply) counted(e *checkpoint.Entry, a *postedAnswers) bool {
 }
 
 // drain makes what was posted to a run that nobody is at work on entries of it: answers, tags and
-// notes. It reports whether mine is an answer that counts.
-func (c *core) drain(ctx context.Context, id string, mine *posted) (counted bool, err error) {
-	err = c.amend(ctx, id, func(m *machine, _ checkpoint.Head) ([]checkpoint.Entry, error) {
+// notes. It reports whether mine is an answer that counts. The run stands there; the zero standing says
+// that nobody has looked.
+func (c *core) drain(ctx context.Context, id string, mine *posted, there standing) (counted bool, err error) {
+	err = c.amendFrom(ctx, id, there, func(m *machine, _ checkpoint.Head) ([]checkpoint.Entry, error) {
 		posts, err := c.store.Posts(ctx, id)
 		if err != nil {
 			return nil, err
@@ -155,17 +167,13 @@ func elsewhere(err error) bool {
 
 // replies are what the call is to post, if all of it can count.
 func (g *giving) replies(q *queue) (*postedAnswers, error) {
-	a := &postedAnswers{By: g.by, Reason: g.why}
-	for _, interrupt := range slices.Sorted(maps.Keys(g.given)) {
-		x := reply{interrupt, g.how, g.given[interrupt]}
-		if interrupt == "" {
-			only, err := g.only(q)
-			if err != nil {
-				return nil, err
-			}
-			x.Interrupt = only
+	a := &postedAnswers{By: g.by, Reason: g.why, Replies: slices.Clone(g.given)}
+	if x := &a.Replies[0]; x.Interrupt == "" { // then it is the only one
+		only, err := g.only(q)
+		if err != nil {
+			return nil, err
 		}
-		a.Replies = append(a.Replies, x)
+		x.Interrupt = only
 	}
 	if slices.ContainsFunc(q.said, a.says) {
 		return a, nil
@@ -181,6 +189,9 @@ func (g *giving) replies(q *queue) (*postedAnswers, error) {
 // siblings says which reply can't count beside the rejection of the same visit. That holds in
 // either order: the ids of interrupts, by which replies are ordered, mean nothing to the caller.
 func (g *giving) siblings(q *queue, a *postedAnswers) error {
+	if len(a.Replies) == 1 {
+		return nil
+	}
 	for _, x := range a.Replies {
 		ends := q.m.waits[x.Interrupt].endsWith(x)
 		for _, y := range a.Replies {

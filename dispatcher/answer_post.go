@@ -41,7 +41,7 @@ const answerPrefix = "answer:"
 
 // post is the message of this number. Ids are ordered as numbers are.
 func (a *postedAnswers) post(number uint64) checkpoint.Post {
-	return checkpoint.Post{ID: fmt.Sprintf("%s%012d", answerPrefix, number), Kind: postAnswer, Data: encode(a)}
+	return checkpoint.Post{ID: fmt.Sprintf("%s%012d", answerPrefix, number), Kind: postAnswer, Data: a.encode()}
 }
 
 // says reports whether two posts are to end the same interrupts in the same way.
@@ -61,7 +61,7 @@ func (a *postedAnswers) entries(m *machine, p checkpoint.Post) []checkpoint.Entr
 		}
 		all = append(all, checkpoint.Entry{
 			Kind: checkpoint.Answered, ID: x.Interrupt, Post: p.ID,
-			Data: encode(checkpoint.Answer{Value: x.Value, How: x.How, By: a.By, At: p.At, Reason: a.Reason}),
+			Data: encodeAnswer(&checkpoint.Answer{Value: x.Value, How: x.How, By: a.By, At: p.At, Reason: a.Reason}),
 		})
 	}
 	return all
@@ -134,7 +134,7 @@ type queue struct {
 
 // queued looks through posts, one of which may be mine.
 func (m *machine) queued(posts []checkpoint.Post, mine *posted) *queue {
-	q := &queue{m: m, ends: map[string]*postedAnswers{}}
+	q := &queue{m: m}
 	for _, p := range posts {
 		if p.Kind != postAnswer {
 			continue
@@ -147,9 +147,7 @@ func (m *machine) queued(posts []checkpoint.Post, mine *posted) *queue {
 		q.posts, q.said = append(q.posts, p), append(q.said, a)
 		for _, x := range a.Replies {
 			for _, id := range m.waits[x.Interrupt].endsWith(x) {
-				if q.ends[id] == nil { // what was approved before a rejection was approved
-					q.ends[id] = a
-				}
+				q.end(id, a)
 			}
 		}
 		q.line = append(q.line, a.entries(m, p)...)
@@ -157,14 +155,32 @@ func (m *machine) queued(posts []checkpoint.Post, mine *posted) *queue {
 	return q
 }
 
+// end says that an interrupt ends with a, unless it has before: what was approved before a rejection was
+// approved.
+func (q *queue) end(interrupt string, a *postedAnswers) {
+	if q.ends[interrupt] != nil {
+		return
+	}
+	if q.ends == nil {
+		q.ends = map[string]*postedAnswers{}
+	}
+	q.ends[interrupt] = a
+}
+
 // contradicts reports whether one of the replies can't count: nobody waits for it any more, be
 // it for what was posted before or for another reply of the same post.
 func (q *queue) contradicts(a *postedAnswers) bool {
-	gone := map[string]bool{}
+	var gone map[string]bool
+	if len(a.Replies) > 1 {
+		gone = map[string]bool{}
+	}
 	for _, x := range a.Replies {
 		p := q.m.waits[x.Interrupt]
 		if p == nil || gone[x.Interrupt] || q.ends[x.Interrupt] != nil || p.accepts(x) != nil {
 			return true
+		}
+		if gone == nil {
+			continue
 		}
 		for _, id := range p.endsWith(x) {
 			gone[id] = true
@@ -191,8 +207,11 @@ func (p *pending) endsWith(x reply) []string {
 // rejects reports whether a reply to p keeps its visit from beginning. The rejection of an
 // effect, or after a visit, ends nothing but its own interrupt.
 func (p *pending) rejects(x reply) bool {
+	if p.kind != kindBefore {
+		return false
+	}
 	var v Verdict
-	return p.kind == kindBefore && json.Unmarshal(x.Value, &v) == nil && v == Reject
+	return json.Unmarshal(x.Value, &v) == nil && v == Reject
 }
 
 // accepts reports why a reply can't end the interrupt.
@@ -233,6 +252,9 @@ func (p *pending) accepts(x reply) error {
 // takeAnswers drains what was posted to the run that the caller owns, unless a fact that is
 // not durable yet does so.
 func (r *run) takeAnswers(posts []checkpoint.Post) {
+	if len(posts) == 0 {
+		return
+	}
 	posts = slices.DeleteFunc(slices.Clone(posts), func(p checkpoint.Post) bool {
 		return slices.ContainsFunc(r.facts, func(x fact) bool { return x.Post == p.ID })
 	})

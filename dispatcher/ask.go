@@ -40,7 +40,7 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 		return nil, err
 	}
 	if answer, ok := v.answers[call.Key]; ok {
-		return answered(call.Key, answer)
+		return answered(call.Key, *answer)
 	}
 	if first {
 		v.put(&question{AskCall: call})
@@ -94,8 +94,11 @@ func answered(key string, a checkpoint.Answer) (json.RawMessage, error) {
 
 // Reply implements [dag.Visit].
 func (v *visit) Reply(key string) (dag.AnswerInfo, bool) {
-	a, ok := v.answers[key]
-	return dag.AnswerInfo{How: dag.How(a.How), By: a.By, At: a.At}, ok
+	a := v.answers[key]
+	if a == nil {
+		return dag.AnswerInfo{}, false
+	}
+	return dag.AnswerInfo{How: dag.How(a.How), By: a.By, At: a.At}, true
 }
 
 // Answers implements [dag.Replier].
@@ -127,7 +130,7 @@ func (r *run) asked(v *visit, last *question) {
 			continue
 		}
 		i := checkpoint.Interrupt{
-			Kind: kindAsked, Key: q.Key, Question: q.Question, Want: encode(q.Want), Default: q.Default,
+			Kind: kindAsked, Key: q.Key, Question: q.Question, Want: encodeType(&q.Want), Default: q.Default,
 		}
 		if q.Expires() {
 			now := r.c.opts.Now().UTC()
@@ -135,6 +138,10 @@ func (r *run) asked(v *visit, last *question) {
 			if q.Within > 0 {
 				i.Until, i.Wait = now.Add(q.Within), q.Within
 			}
+		}
+		if !q.Expires() { // else the machine's instant is what JSON makes of it
+			r.interrupted(v.t, &i, &pending{ask: i, wanted: &q.Want})
+			continue
 		}
 		id := r.interrupt(v.t, i)
 		r.expiresAfter(id, i.Wait, i.Until)

@@ -88,10 +88,17 @@ func (r *run) boundary(h *tenure, t *task, after bool) (stop, ok bool, err *user
 
 // interrupt makes t wait, and returns the id of the interrupt.
 func (r *run) interrupt(t *task, i checkpoint.Interrupt) string {
+	return r.interrupted(t, &i, nil)
+}
+
+// interrupted is interrupt for who may know the interrupt as the machine will have it.
+func (r *run) interrupted(t *task, i *checkpoint.Interrupt, p *pending) string {
 	id := uuid.NewString()
-	r.add(said(checkpoint.Entry{
-		Kind: checkpoint.Interrupted, Path: t.path(), Step: t.frame.step, ID: id, Data: encode(i),
-	}, t))
+	x := said(checkpoint.Entry{
+		Kind: checkpoint.Interrupted, Path: t.path(), Step: t.frame.step, ID: id, Data: encodeInterrupt(i),
+	}, t)
+	x.pending = p
+	r.add(x)
 	return id
 }
 

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"reflect"
@@ -21,19 +22,20 @@ type Dispatcher[S any] struct {
 
 // core is a Dispatcher without its type parameter.
 type core struct {
-	plan   *dag.Plan
-	store  checkpoint.Store // nil: runs leave no log
-	opts   Options
-	owner  string
-	before patterns
-	after  patterns
-	slots  chan struct{} // full when Options.Parallel bodies run; nil: no limit
-	parsed sync.Map      // digest → *dag.Plan of a graph of which there is no program here
-	strays sync.Map      // run id → *strays: what was abandoned and has not returned
-	marks  bookmarks
-	nodes  nodeIndex
-	hub    hub
-	kept   keep
+	plan    *dag.Plan
+	store   checkpoint.Store // nil: runs leave no log
+	opts    Options
+	owner   string
+	resumed json.RawMessage // Data of the entries of most resumes; never written to
+	before  patterns
+	after   patterns
+	slots   chan struct{} // full when Options.Parallel bodies run; nil: no limit
+	parsed  sync.Map      // digest → *dag.Plan of a graph of which there is no program here
+	strays  sync.Map      // run id → *strays: what was abandoned and has not returned
+	marks   bookmarks
+	nodes   nodeIndex
+	hub     hub
+	kept    keep
 
 	leftovers sync.Pool // of *leftover
 
@@ -56,6 +58,7 @@ func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher
 	if err := c.configure(); err != nil {
 		return nil, err
 	}
+	c.resumed = encode(checkpoint.Resumption{Owner: c.owner})
 	return &Dispatcher[S]{c}, nil
 }
 

@@ -33,7 +33,7 @@ type keep struct {
 type kept struct {
 	run   string
 	head  checkpoint.Head
-	m     *machine
+	m     machine
 	bytes int
 }
 
@@ -51,7 +51,7 @@ func (k *keep) take(run string, at checkpoint.Head) *machine {
 	if found.head != at {
 		return nil
 	}
-	return found.m
+	return &found.m
 }
 
 func (k *keep) forget(e *list.Element) {
@@ -86,10 +86,16 @@ func (c *core) keep(run string, head checkpoint.Head, m *machine, read int) {
 	if m.status != checkpoint.StatusInterrupted || m.plan != c.plan || c.opts.eager || !m.root.forget() {
 		return
 	}
-	own := *m // m may be part of a call, which is not kept
+	x := m.home
+	if x == nil { // m may be part of a call, which is not kept
+		x = &kept{run: run, m: *m}
+		x.m.home = x
+	}
+	own := &x.m
 	own.queue, own.few, own.asked, own.ready, own.taken = nil, [2]decision{}, 0, nil, nil
 	own.replaying, own.vets, own.gates, own.read = true, false, false, read
-	c.kept.put(&kept{run, head, &own, own.weight()})
+	x.head, x.bytes = head, own.weight()
+	c.kept.put(x)
 }
 
 // forget makes f what a replay would have made it. It reports false if something in it is known to the

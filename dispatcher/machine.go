@@ -55,6 +55,7 @@ type machine struct {
 	gates bool
 	// replaying: facts come from the log. Nothing is offered until rescan.
 	replaying bool
+	home      *kept // what the machine is part of; nil if it was never kept
 
 	few   [2]decision // where queue begins
 	queue []decision  // in the order in which they came up

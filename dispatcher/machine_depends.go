@@ -45,6 +45,9 @@ type dependent struct {
 
 // dependents lists them all in the order of paths and names.
 func (m *machine) dependents() (all []dependent) {
+	if len(m.depends) == 0 {
+		return nil
+	}
 	for _, path := range slices.Sorted(maps.Keys(m.depends)) {
 		for _, d := range m.depends[path].Depends {
 			all = append(all, dependent{path, m.depends[path].Step, d})

@@ -40,6 +40,7 @@ type extra struct {
 	state   any                    // at the end of a superstep, for who reads along without a log; never stored
 	opening *checkpoint.Opening    // of Data
 	resumed *checkpoint.Resumption // of Data, if it is live
+	pending *pending               // of Data, if it is live and a question of the node's
 	plan    *dag.Plan              // Migrated, Rewound: the graph that the run goes on with
 	origin  *frozenMachine         // Opened: of a fork, what it goes on from
 	seq     uint64                 // Rewound: its number

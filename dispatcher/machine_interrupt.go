@@ -22,12 +22,15 @@ const (
 
 // interrupt makes one visit wait, or holds its frame behind it.
 func (m *machine) interrupt(x *fact) error {
-	p := &pending{id: x.ID, t: x.t}
-	if err := json.Unmarshal(x.Data, &p.ask); err != nil {
-		return err
+	p := x.pending
+	if p == nil {
+		p = &pending{}
+		if err := json.Unmarshal(x.Data, &p.ask); err != nil {
+			return err
+		}
 	}
-	p.kind, p.key = p.ask.Kind, p.ask.Key
 	t := x.t
+	p.id, p.t, p.kind, p.key = x.ID, t, p.ask.Kind, p.ask.Key
 	switch {
 	case p.kind == kindBefore && (t.phase == ready || t.phase == held && p.ask.By != ""):
 		t.phase = held
@@ -87,9 +90,9 @@ func (m *machine) supply(p *pending, answer checkpoint.Answer) {
 	o := t.rare()
 	answers := maps.Clone(o.answers) // visits hold the one before
 	if answers == nil {
-		answers = map[string]checkpoint.Answer{}
+		answers = map[string]*checkpoint.Answer{}
 	}
-	answers[p.key] = answer
+	answers[p.key] = &answer
 	o.answers = answers
 	o.asks = slices.DeleteFunc(o.asks, func(q *pending) bool { return q == p })
 	if len(o.asks) == 0 {
@@ -228,7 +231,7 @@ func (t *task) unanswer() {
 		return
 	}
 	answers := maps.Clone(t.odd.answers) // visits hold the one before
-	maps.DeleteFunc(answers, func(_ string, a checkpoint.Answer) bool { return a.How == string(kind) })
+	maps.DeleteFunc(answers, func(_ string, a *checkpoint.Answer) bool { return a.How == string(kind) })
 	if len(answers) == 0 {
 		answers = nil
 	}

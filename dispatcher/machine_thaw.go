@@ -182,6 +182,11 @@ func (m *machine) thawTask(z *frozenTask, f *frame) error {
 	if o.asks, err = m.thawPendings(z.Asks, f); err != nil {
 		return err
 	}
+	for key, a := range o.answers {
+		if a == nil {
+			return fmt.Errorf("visit %q has no answer to %q", t.path(), key)
+		}
+	}
 	if !o.none() {
 		t.odd, t.frame.odds = &o, true
 	}

@@ -58,6 +58,7 @@ func TestThawRefuses(t *testing.T) {
 		`{"view":{},"tasks":[{"node":0,"phase":1}]}`,
 		`{"view":{},"open":[0],"tasks":[{"node":9,"phase":1}]}`,
 		`{"view":{},"open":[0],"tasks":[{"node":0,"phase":99}]}`,
+		`{"view":{},"open":[0],"tasks":[{"node":0,"phase":1,"answers":{"sure":null}}]}`,
 		`{"view":{},"open":[0],"tasks":[{"node":0,"phase":3}]}`,
 		`{"view":{},"open":[0],"tasks":[{"node":0,"phase":6}]}`,
 		`{"view":{},"open":[1],"tasks":[{"node":1,"phase":5}]}`,

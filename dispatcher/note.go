@@ -53,7 +53,7 @@ func (c *core) noteRun(ctx context.Context, id, name string, value any, options 
 	if err := c.store.Post(ctx, id, p); err != nil {
 		return c.refuse(id, err)
 	}
-	if _, err = c.drain(ctx, id, &posted{Post: p}); elsewhere(err) { // whoever has the run takes it
+	if _, err = c.drain(ctx, id, &posted{Post: p}, standing{}); elsewhere(err) { // whoever has the run takes it
 		err = nil
 	}
 	return c.refuse(id, err)

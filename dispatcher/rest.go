@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -51,12 +52,18 @@ func (r *run) rest() {
 	default:
 		panic("dispatcher: a run at rest has nothing to wait for")
 	}
-	x.Data = encode(resting)
+	x.Data = nothingMore
+	if resting != (checkpoint.Resting{}) {
+		x.Data = encode(resting)
+	}
 	rest := said(x, nil)
 	rest.err = told
 	r.add(rest)
 	r.noteDrains(1)
 }
+
+// nothingMore is the Data of an entry that says nothing beside its kind. It is never written to.
+var nothingMore = json.RawMessage("{}")
 
 // noteDrains drains the posts that cancelled a run without a cancel of their own.
 func (r *run) noteDrains(from int) {

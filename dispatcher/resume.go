@@ -10,49 +10,54 @@ import (
 // resumable prepares a loaded run to go on, or says what the call returns because there
 // is nothing to do.
 func (r *run) resumable(w *wishes) early {
-	m := r.m
-	rep, unfit := r.c.report(m, r.id, r.journal.head.Seq)
-	r.stood = rep
-	if err := r.admits(w); err != nil {
-		return early{rep, r.c.refuse(r.id, err)}
+	m, was := r.m, r.m.status
+	if r.c.opts.Hooks.OnStart != nil {
+		r.stood = r.stands(was)
 	}
-	was := m.status
+	if err := r.admits(w); err != nil {
+		return early{r.stands(was), r.c.refuse(r.id, err)}
+	}
 	switch {
 	case w.how == modeTurn:
-		return early{rep, r.c.refuse(r.id, fmt.Errorf("%w: it is %s: %s, or leave the input with Enqueue", ErrNotCompleted, was, m.unfinished()))}
+		return early{r.stands(was), r.c.refuse(r.id, fmt.Errorf("%w: it is %s: %s, or leave the input with Enqueue", ErrNotCompleted, was, m.unfinished()))}
 	case was == checkpoint.StatusCompleted && w.how != modeResume:
+		rep, unfit := r.c.report(m, r.id, r.journal.head.Seq)
 		return early{rep, r.c.refuse(r.id, unfit)}
 	case was == checkpoint.StatusCompleted:
-		return early{rep, r.c.refuse(r.id, fmt.Errorf("%w: Turn gives it new input, Fork tries another way", ErrCompleted))}
+		return early{r.stands(was), r.c.refuse(r.id, fmt.Errorf("%w: Turn gives it new input, Fork tries another way", ErrCompleted))}
 	}
 	if w.manual {
 		if err := m.doubts(r.id); err != nil {
-			return early{rep, err}
+			return early{r.stands(was), err}
 		}
 	}
 	if m.plan != r.c.plan {
 		if err := r.adopt(); err != nil {
-			return early{rep, r.c.refuse(r.id, err)}
+			return early{r.stands(was), r.c.refuse(r.id, err)}
 		}
-		rep = m.report(r.id, r.journal.head.Seq)
 	}
 	if was == checkpoint.StatusFailed && m.deadEnd() {
+		rep := r.stands(was)
 		return early{rep, r.rested(rep)}
 	}
 	if err := m.checkStates(); err != nil {
-		return early{rep, r.c.refuse(r.id, err)}
+		return early{r.stands(was), r.c.refuse(r.id, err)}
 	}
 	if err := r.c.recompute(m.root); err != nil {
-		return early{rep, r.c.refuse(r.id, err)}
+		return early{r.stands(was), r.c.refuse(r.id, err)}
 	}
 	voids, err := r.freshen()
 	if err != nil {
-		return early{rep, r.c.refuse(r.id, err)}
+		return early{r.stands(was), r.c.refuse(r.id, err)}
 	}
 	m.vets, m.gates = r.c.vets(), r.c.asksBefore()
 	r.takeAnswers(r.found) // before a resume ends what somebody has rejected
 	resumed := &checkpoint.Resumption{Owner: r.c.owner, Ends: w.how == modeResume}
-	x := said(checkpoint.Entry{Kind: checkpoint.Resumed, Data: encode(resumed)}, nil)
+	data := r.c.resumed
+	if resumed.Ends {
+		data = encode(resumed)
+	}
+	x := said(checkpoint.Entry{Kind: checkpoint.Resumed, Data: data}, nil)
 	x.more().resumed = resumed
 	r.add(x)
 	if len(voids) > 0 {
@@ -65,6 +70,7 @@ func (r *run) resumable(w *wishes) early {
 	}
 	r.armExpiries(w.expire)
 	if was == checkpoint.StatusInterrupted && !changes && !r.journal.posts && m.waitsOnly() && len(r.overdue()) == 0 {
+		rep := r.stands(was)
 		return early{rep, r.rested(rep)} // everything that waits still does
 	}
 	if !m.root.begun() && !r.halted() {
@@ -74,18 +80,22 @@ func (r *run) resumable(w *wishes) early {
 	return early{}
 }
 
+// stands is what the run was before the call, which has changed nothing in it but the status, and perhaps
+// its graph.
+func (r *run) stands(was checkpoint.Status) *report {
+	rep, _ := r.c.report(r.m, r.id, r.journal.head.Seq)
+	rep.Status = was
+	return rep
+}
+
 // checkStates calls the Check of the state of every open frame.
 func (m *machine) checkStates() error {
 	return m.root.checkStates()
 }
 
 func (f *frame) checkStates() error {
-	var err error
-	if u := protect(func() { err = f.view.Draft().Check() }); u != nil {
-		return &FaultError{Kind: "check", Message: u.Error(), Stack: u.stack, Err: u.err}
-	}
-	if err != nil {
-		return &FaultError{Kind: "check", Message: fmt.Sprint(err), Err: err}
+	if err := f.checkState(); err != nil {
+		return err
 	}
 	for _, i := range f.open {
 		if inner := f.tasks[i].inner; inner != nil {
@@ -93,6 +103,19 @@ func (f *frame) checkStates() error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+func (f *frame) checkState() (err error) {
+	if !f.view.Schema().CallsUser() {
+		return nil
+	}
+	if u := protect(func() { err = f.view.Draft().Check() }); u != nil {
+		return &FaultError{Kind: "check", Message: u.Error(), Stack: u.stack, Err: u.err}
+	}
+	if err != nil {
+		return &FaultError{Kind: "check", Message: fmt.Sprint(err), Err: err}
 	}
 	return nil
 }

@@ -92,19 +92,30 @@ func (r *run) warnOfAge(now time.Time) error {
 	if since.IsZero() || now.Sub(since) <= limit {
 		return nil
 	}
-	if head := r.journal.head.Seq; !r.m.status.Resting() {
-		for e, err := range r.c.store.Read(r.stored, r.id, head, head) {
-			if err != nil {
-				return err
-			}
-			since = e.At
+	if !r.m.status.Resting() {
+		at, err := r.lastSaid()
+		if err != nil {
+			return err
 		}
+		since = at
 	}
 	if age := now.Sub(since); age > limit {
 		r.warnings = append(r.warnings, fmt.Sprintf("the run has rested for %v, longer than %v: what it knows may be out of date",
 			age.Round(time.Millisecond), limit))
 	}
 	return nil
+}
+
+// lastSaid is when the last entry was appended.
+func (r *run) lastSaid() (at time.Time, err error) {
+	head := r.journal.head.Seq
+	for e, err := range r.c.store.Read(r.stored, r.id, head, head) {
+		if err != nil {
+			return at, err
+		}
+		at = e.At
+	}
+	return at, nil
 }
 
 // revalidate asks the program.

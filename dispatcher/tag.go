@@ -86,7 +86,7 @@ func (c *core) tag(ctx context.Context, id, address, name string, options []RunO
 	}
 	err = c.store.Post(ctx, id, post)
 	if err == nil {
-		_, err = c.drain(ctx, id, &posted{Post: post})
+		_, err = c.drain(ctx, id, &posted{Post: post}, standing{})
 	}
 	if err != nil && !busy(err) && !errors.Is(err, checkpoint.ErrConflict) {
 		return c.refuse(id, err)

@@ -9,7 +9,8 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-func (c *core) exists(ctx context.Context, id string) error {
+// calledFor is called, for a run in the store.
+func (c *core) calledFor(ctx context.Context, id string) error {
 	if err := c.called(ctx); err != nil {
 		return err
 	}
@@ -18,6 +19,14 @@ func (c *core) exists(ctx context.Context, id string) error {
 	}
 	if c.store == nil {
 		return c.refuse(id, ErrNoStore)
+	}
+	return nil
+}
+
+// exists is calledFor, and says what to do if the run is not there.
+func (c *core) exists(ctx context.Context, id string) error {
+	if err := c.calledFor(ctx, id); err != nil {
+		return err
 	}
 	if _, err := c.store.Stat(ctx, id); err != nil {
 		return c.refuse(id, missing(err))

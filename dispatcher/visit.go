@@ -53,7 +53,7 @@ type footing struct {
 // begins, and not written to behind that: a goroutine that the node leaves behind reads nothing that
 // the owner writes.
 type given struct {
-	answers  map[string]checkpoint.Answer
+	answers  map[string]*checkpoint.Answer
 	failures []dag.Failure
 	settings json.RawMessage
 	reuse    *reuse    // of a fork: what its effects need not do; nil if they do everything
@@ -170,7 +170,7 @@ func (v *visit) timed(from time.Time) {
 // one had.
 func (r *run) blankVisit() *visit {
 	if len(r.visits) == 0 {
-		r.drafts.Most = min(len(r.m.plan.Nodes), slabMost)
+		r.drafts.Most = r.nextSlab()
 		some := slices.Grow([]visit(nil), r.drafts.Most)
 		r.visits = some[:cap(some)] // all that the allocator gives for it
 	}
@@ -179,8 +179,21 @@ func (r *run) blankVisit() *visit {
 	return v
 }
 
-// slabMost is how many visits get their memory at once.
-const slabMost = 16
+// nextSlab is how many visits get their memory at once: as many as the graph has nodes, but not those of
+// a run that goes on, of which most may be done.
+func (r *run) nextSlab() int {
+	most := min(len(r.m.plan.Nodes), slabMost)
+	if r.m == &r.first {
+		return most
+	}
+	return min(most, max(slabFirst, 2*r.drafts.Most))
+}
+
+// slabMost is how many visits get their memory at once at most, slabFirst how many in a run that goes on.
+const (
+	slabFirst = 2
+	slabMost  = 16
+)
 
 // given is what the next attempt of t is given beside its draft.
 func (r *run) given(t *task) *given {
@@ -266,10 +279,14 @@ func encode(v any) json.RawMessage {
 
 // asJSON is the JSON of v without escapes of HTML.
 func asJSON(v any) (json.RawMessage, error) {
+	raw, err := json.Marshal(v)
+	if err != nil || !bytes.Contains(raw, []byte(`\u`)) { // nothing in it is escaped
+		return raw, err
+	}
 	var buf bytes.Buffer
 	e := json.NewEncoder(&buf)
 	e.SetEscapeHTML(false)
-	err := e.Encode(v)
+	err = e.Encode(v)
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 

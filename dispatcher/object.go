@@ -1,0 +1,94 @@
+package dispatcher
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
+)
+
+// What is said of every question, and of every answer, is written by hand: it is what encode makes of it,
+// in a fraction of the time.
+
+// An object is a JSON object to which members are added. What is empty is left out.
+type object []byte
+
+func (o object) name(name string) object {
+	if len(o) == 0 {
+		o = append(o, '{')
+	} else {
+		o = append(o, ',')
+	}
+	return append(append(append(o, '"'), name...), `":`...)
+}
+
+func (o object) end() json.RawMessage { return append(json.RawMessage(o), '}') }
+
+func (o object) text(name, text string) object {
+	if text == "" {
+		return o
+	}
+	o = o.name(name)
+	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
+		return append(o, encode(text)...)
+	}
+	return append(append(append(o, '"'), text...), '"')
+}
+
+func (o object) raw(name string, raw json.RawMessage) object {
+	if len(raw) == 0 {
+		return o
+	}
+	o = o.name(name)
+	if bytes.ContainsAny(raw, " \t\r\n") {
+		return append(o, encode(raw)...)
+	}
+	return append(o, raw...)
+}
+
+func (o object) at(name string, at time.Time) object {
+	o, err := at.AppendText(append(o.name(name), '"'))
+	if err != nil {
+		panic("dispatcher: " + err.Error())
+	}
+	return append(o, '"')
+}
+
+// objectSize is the memory with which an object begins.
+const objectSize = 128
+
+func encodeAnswer(a *checkpoint.Answer) json.RawMessage {
+	o := make(object, 0, objectSize+len(a.Value)).raw("value", a.Value)
+	return o.text("how", a.How).text("by", a.By).at("at", a.At).text("reason", a.Reason).end()
+}
+
+func (a *postedAnswers) encode() json.RawMessage {
+	o := append(make(object, 0, objectSize*len(a.Replies)).name("replies"), '[')
+	for i, x := range a.Replies {
+		if i > 0 {
+			o = append(o, ',')
+		}
+		one := make(object, 0, objectSize).text("interrupt", x.Interrupt).text("how", x.How).raw("value", x.Value)
+		o = append(o, one.end()...)
+	}
+	return append(o, ']').text("by", a.By).text("reason", a.Reason).end()
+}
+
+func encodeInterrupt(i *checkpoint.Interrupt) json.RawMessage {
+	if !i.Until.IsZero() || i.Wait != 0 {
+		return encode(i)
+	}
+	o := make(object, 0, objectSize+len(i.Question)).text("kind", i.Kind).text("key", i.Key)
+	o = o.raw("question", i.Question).raw("want", i.Want).raw("default", i.Default)
+	return o.text("by", i.By).text("reason", i.Reason).end()
+}
+
+func encodeType(t *state.Type) json.RawMessage {
+	if t.Name != "" || t.Len != 0 || t.Up != 0 || t.Key != nil || t.Elem != nil || t.Fields != nil {
+		return encode(t)
+	}
+	return make(object, 0, len(t.Kind)+len(`{"kind":""}`)).text("kind", t.Kind).end()
+}

@@ -1,0 +1,51 @@
+package dispatcher
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
+)
+
+// What is written by hand is what encode makes of the same values.
+func TestObjectsAreWhatEncodeWrites(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 120_000, time.UTC)
+	until := at.Add(time.Hour)
+	for _, text := range []string{
+		"", "plain", `"quoted" \ back`, "a\nline\x01", "<b>&amp;</b>", "größer, 日本語", "\u2028", "\xff broken", "\x7f",
+	} {
+		for _, raw := range []string{"", "true", `"yes"`, `{"a": [1, 2], "b":	" spaced "}`, `"<\u003c"`} {
+			value := json.RawMessage(raw)
+			a := checkpoint.Answer{Value: value, How: checkpoint.AnswerGiven, By: text, At: at, Reason: text}
+			same(t, encodeAnswer(&a), encode(a))
+			p := postedAnswers{Replies: []reply{{"one", "answered", value}, {"two" + text, "skipped", nil}}, By: text, Reason: text}
+			same(t, p.encode(), encode(p))
+			p = postedAnswers{Replies: p.Replies[:1]}
+			same(t, p.encode(), encode(p))
+			for _, i := range []checkpoint.Interrupt{
+				{Kind: kindBefore},
+				{Kind: kindAsked, Key: text, Question: value, Want: value},
+				{Kind: kindAsked, Key: text, Question: value, Until: until, Wait: time.Hour, Default: value},
+				{Kind: kindEffect, Key: text, Question: value, By: text, Reason: text, Default: value},
+			} {
+				same(t, encodeInterrupt(&i), encode(i))
+			}
+		}
+	}
+	text := state.Type{Kind: "string"}
+	for _, w := range []state.Type{
+		text, {Kind: "own", Name: "<name>"}, {Kind: "array", Len: 2, Elem: &text}, {Kind: "ref", Up: 1},
+		{Kind: "map", Key: &text, Elem: &text}, {Kind: "object", Fields: []state.Field{{Name: "a", Type: text}}},
+	} {
+		same(t, encodeType(&w), encode(w))
+	}
+}
+
+func same(t *testing.T, is, want json.RawMessage) {
+	t.Helper()
+	if string(is) != string(want) {
+		t.Errorf("written: %s, want %s", is, want)
+	}
+}

@@ -102,3 +102,32 @@ func TestResultIsTheCallersAlone(t *testing.T) {
 		t.Errorf("the result has become %s, it was %s", got, want)
 	}
 }
+
+// Of a visit beside others whose failure is followed nothing is merged: neither what it wrote, if that was why it
+// failed, nor what stood in its place in the superstep before.
+func TestNothingIsMergedOfAFailedVisitWithoutAStore(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]part{
+		"with what it wrote": func(_ context.Context, s *Tale) error { s.Word.Set(strings.Repeat("w", 3_000)); return nil },
+		"with an error":      func(context.Context, *Tale) error { return errors.New("no") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := dag.New[Tale]("fan")
+			say := func(ctx context.Context, s *Tale) error { s.Said.Append(visitPath(ctx)); return nil }
+			one, two := dag.Step(b, "one", say), dag.Step(b, "two", say)
+			both := []dag.Edge[Tale]{one, two}
+			failing, beside := dag.Step(b, "failing", fails, both...), dag.Step(b, "beside", say, both...)
+			dag.Step(b, "last", say, dag.All(failing.Failed(), beside))
+			d, err := dispatcher.New(frozen(t, b), nil, dispatcher.Options{Limits: dispatcher.Limits{VisitBytes: 2_900}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Start(t.Context(), run, nil)
+			completes(t, res, err)
+			says(t, res.State, "one", "two", "beside", "last")
+			if word := res.State.Word.Get(); word != "" {
+				t.Errorf("a word of %d bytes was kept", len(word))
+			}
+		})
+	}
+}

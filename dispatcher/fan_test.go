@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pawlgo/pawl/dag"
@@ -128,6 +129,31 @@ func TestNothingIsMergedOfAFailedVisitWithoutAStore(t *testing.T) {
 			if word := res.State.Word.Get(); word != "" {
 				t.Errorf("a word of %d bytes was kept", len(word))
 			}
+		})
+	}
+}
+
+// What runs without a store share is not written to by any of them, also not what stands there already: the
+// race detector sees that of many at once.
+func TestRunsWithoutAStoreShareNothing(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]dispatcher.Options{
+		"alone":            {},
+		"with an observer": {Observe: func(dispatcher.Event) {}},
+		"with hooks": {Hooks: dispatcher.Hooks{
+			OnStart: func(context.Context, dispatcher.Start) error { return nil },
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := dispatcher.New(fanOf(t, 4, fanWays["one fails"]), nil, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all sync.WaitGroup
+			for k := range 100 {
+				all.Go(func() { _, _ = d.Start(t.Context(), fmt.Sprint("run-", k), nil) })
+			}
+			all.Wait()
 		})
 	}
 }

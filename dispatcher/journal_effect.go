@@ -139,7 +139,9 @@ func (r *run) tellHeard(before uint64) {
 			r.c.observe(r.about.Load().tell(&e.lines[i]))
 		}
 	}
-	r.heard = slices.Delete(r.heard, 0, n)
+	if n > 0 { // else nothing is written: runs without a store share one logged
+		r.heard = slices.Delete(r.heard, 0, n)
+	}
 }
 
 // forgetHeard makes room for what nodes append next.

@@ -269,3 +269,15 @@ func TestAskOptionsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A visit that asks and then panics has failed: only what it returns is not looked at.
+func TestAPanicBehindAQuestionFails(t *testing.T) {
+	t.Parallel()
+	b := dag.New[Tale]("tale")
+	dag.Step(b, "ask", func(ctx context.Context, _ *Tale) error {
+		_, _ = dag.Ask[bool](ctx, "sure", "Shall I go on?")
+		panic("no")
+	})
+	res, err := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{}).Start(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "ask")
+}

@@ -206,19 +206,10 @@ func TestAReleaseIsWaitedForUntilGrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &slowRelease{Store: new(memory.Store)}
-				b := dag.New[Tale]("question")
-				dag.Step(b, "ask", func(ctx context.Context, _ *Tale) error {
-					_, err := dag.Ask[bool](ctx, "sure", "Shall I go on?")
-					return err
-				})
-				d := process(t, frozen(t, b), store, dispatcher.Options{Grace: time.Second})
-				r, err := d.Start(t.Context(), run, nil)
-				if !errors.Is(err, dispatcher.ErrInterrupted) {
-					t.Fatal(err)
-				}
+				d, question := asks(t, store)
 				store.ask = func(ctx context.Context) { ask(t, ctx); store.err = ctx.Err() }
 				began := time.Now()
-				if err := d.Answer(t.Context(), run, r.Interrupts[0].ID, true); err != nil {
+				if err := d.Answer(t.Context(), run, question, true); err != nil {
 					t.Error(err)
 				}
 				if took := time.Since(began); took != time.Second {
@@ -230,6 +221,22 @@ func TestAReleaseIsWaitedForUntilGrace(t *testing.T) {
 			})
 		})
 	}
+}
+
+// asks has a run ask, with a second of grace, and returns the id of its question.
+func asks(t *testing.T, store checkpoint.Store) (d *dispatcher.Dispatcher[Tale], question string) {
+	t.Helper()
+	b := dag.New[Tale]("question")
+	dag.Step(b, "ask", func(ctx context.Context, _ *Tale) error {
+		_, err := dag.Ask[bool](ctx, "sure", "Shall I go on?")
+		return err
+	})
+	d = process(t, frozen(t, b), store, dispatcher.Options{Grace: time.Second})
+	r, err := d.Start(t.Context(), run, nil)
+	if !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	return d, r.Interrupts[0].ID
 }
 
 // A slowRelease ends leases when ask has returned.
@@ -285,17 +292,8 @@ func TestTheContextOfAReleaseEndsOnce(t *testing.T) {
 						grace()
 					}
 				}}
-				b := dag.New[Tale]("question")
-				dag.Step(b, "ask", func(ctx context.Context, _ *Tale) error {
-					_, err := dag.Ask[bool](ctx, "sure", "Shall I go on?")
-					return err
-				})
-				d := process(t, frozen(t, b), store, dispatcher.Options{Grace: time.Second})
-				r, err := d.Start(t.Context(), run, nil)
-				if !errors.Is(err, dispatcher.ErrInterrupted) {
-					t.Fatal(err)
-				}
-				if err := d.Answer(t.Context(), run, r.Interrupts[0].ID, true); err != nil {
+				d, question := asks(t, store)
+				if err := d.Answer(t.Context(), run, question, true); err != nil {
 					t.Error(err)
 				}
 				for range 2 {

@@ -39,8 +39,9 @@ func (f *frame) renew() {
 		open: f.open[:0], next: f.next[:0], deltas: f.deltas[:0],
 	}
 	for i := range f.tasks {
-		t := &f.tasks[i]
-		*t = task{frame: f, node: t.node, follows: t.follows, waits: t.follows}
+		t := &f.tasks[i] // its node is read by what earlier visits left behind, so it is not even written again
+		t.phase, t.busy, t.cleared, t.waits, t.at = idle, false, false, t.follows, 0
+		t.outcome, t.inner, t.odd = "", nil, nil
 	}
 }
 

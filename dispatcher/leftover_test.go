@@ -72,7 +72,10 @@ func TestLeftBehindInEarlierRuns(t *testing.T) {
 func behindDispatcher(t *testing.T, b *dag.Builder[Tale], stored bool) *dispatcher.Dispatcher[Tale] {
 	t.Helper()
 	if stored {
-		return callsDispatcher(t, frozen(t, b), new(memory.Store), dispatcher.Options{})
+		// A gate is asked by whoever begins an effect, and is told what kind of node that is of.
+		return callsDispatcher(t, frozen(t, b), new(memory.Store), dispatcher.Options{Gates: dispatcher.Gates{
+			If: func(dispatcher.Action) (bool, error) { return false, nil },
+		}})
 	}
 	return callsDispatcher(t, frozen(t, b), nil, dispatcher.Options{})
 }

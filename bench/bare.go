@@ -91,13 +91,15 @@ func (b *bare) alone(goroutines int) contender {
 	}
 }
 
-func (b *bare) commit(entries int) error {
-	ts := b.ts.Add(1)
+func (b *bare) commit(entries int) error { return b.commitAs('l', b.ts.Add(1), entries) }
+
+// commitAs is commit as the transaction ts, under keys that begin with that.
+func (b *bare) commitAs(kind byte, ts uint64, entries int) error {
 	txn := b.db.NewTransactionAt(ts, true)
 	defer txn.Discard()
 	for i := range entries {
 		key := make([]byte, 0, keySize)
-		key = append(key, 'l')
+		key = append(key, kind)
 		key = binary.BigEndian.AppendUint64(key, uint64(i))
 		key = binary.BigEndian.AppendUint64(key, ts)
 		if err := txn.SetEntry(badger.NewEntry(key, b.value)); err != nil {

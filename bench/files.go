@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -45,33 +48,49 @@ func (c copied) opened(do func(ctx context.Context, store *badgerstore.Store) er
 	}
 }
 
-// scanned opens the copy for each window, and looks at each key of the log and its value: whole: the
-// value is copied, else it is found and none of its bytes is touched.
-func (c copied) scanned(whole bool) stage {
+// scanned opens the copy for each window, and finds each key of the log and its value, which is given to what look
+// returns.
+func (c copied) scanned(look func() func(value []byte)) stage {
 	return func(int) (func() error, func(), error) {
 		db, err := openBadger(filepath.Join(c.bare, "db"), false)
 		if err != nil {
 			return nil, nil, err
 		}
-		return func() error { return scan(db, whole) }, func() { _ = db.Close() }, nil
+		return func() error { return scan(db, look()) }, func() { _ = db.Close() }, nil
 	}
 }
 
-// scan reads all appends there are, under keys that begin with l.
-func scan(db *badger.DB, whole bool) error {
+// untouched looks at nothing of a value.
+func untouched() func([]byte) { return func([]byte) {} }
+
+// copying copies each value.
+func copying() func([]byte) {
+	var last []byte
+	return func(value []byte) { last = append(last[:0], value...) }
+}
+
+// checking checks each value as a log is checked, and copies it to keep it.
+func checking() func([]byte) {
+	var kept [][]byte
+	return func(value []byte) {
+		_, _ = crc32.Checksum(value, castagnoli), sha256.Sum256(value)
+		kept = append(kept, slices.Clone(value))
+	}
+}
+
+// scan finds all appends there are, under keys that begin with l.
+func scan(db *badger.DB, each func(value []byte)) error {
 	txn := db.NewTransactionAt(db.MaxVersion(), false)
 	defer txn.Discard()
 	o := badger.DefaultIteratorOptions
 	o.Prefix, o.PrefetchValues = []byte("l"), false
 	it := txn.NewIterator(o)
 	defer it.Close()
-	var value []byte
 	bytes := 0
 	for it.Rewind(); it.Valid(); it.Next() {
 		err := it.Item().Value(func(v []byte) error {
-			if bytes += len(v); whole {
-				value = append(value[:0], v...)
-			}
+			bytes += len(v)
+			each(v)
 			return nil
 		})
 		if err != nil {

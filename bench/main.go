@@ -40,6 +40,7 @@ var parts = []part{
 	{"killed", killed},
 	{"twice", twice},
 	{"heap", heaps},
+	{"floor", floors},
 	{"scale", scaling},
 	{"rivals", rivals},
 }

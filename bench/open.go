@@ -57,7 +57,7 @@ func opening(s session) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	untouched := func(ctx context.Context, store *badgerstore.Store) error {
+	stands := func(ctx context.Context, store *badgerstore.Store) error {
 		_, err := d(store).State(ctx, "volume")
 		return err
 	}
@@ -78,7 +78,7 @@ func opening(s session) ([]row, error) {
 	unmarshal := func(int) (func() error, func(), error) {
 		return func() error { return json.Unmarshal(raw, new(plainVolume)) }, nil, nil
 	}
-	all, err := s.turns([]int{1, 1, 1, 1}, c.opened(untouched), c.scanned(false), c.opened(decoded), unmarshal)
+	all, err := s.turns([]int{1, 1, 1, 1, 1}, c.opened(stands), c.scanned(untouched), c.opened(decoded), unmarshal, c.scanned(checking))
 	if err != nil {
 		return nil, err
 	}
@@ -88,5 +88,7 @@ func opening(s session) ([]row, error) {
 			"%s in %.3g ms; a scan of the same keys that touches no value %.3g ms", about, all[0].median()*1e-6, all[1].median()*1e-6),
 		atMost("open/decoded-to-json", all[2].over(all[3]), "ratio", 1.3,
 			"%s and every element in %.3g ms; json.Unmarshal of the state %.3g ms", about, all[2].median()*1e-6, all[3].median()*1e-6),
+		shown("open/checked-to-scan", all[4].over(all[1]), "ratio", "the least of open/untouched: "+
+			"each value checked by SHA-256 and CRC-32C and copied, and nothing else, %.3g ms", all[4].median()*1e-6),
 	}, nil
 }

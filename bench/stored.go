@@ -97,7 +97,7 @@ func read200(s session, rows []row) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.turns([]int{1, 1, 1}, c.opened(readAll), c.opened(stateOf(g)), c.scanned(true))
+	all, err := s.turns([]int{1, 1, 1}, c.opened(readAll), c.opened(stateOf(g)), c.scanned(copying))
 	if err != nil {
 		return nil, err
 	}

@@ -84,17 +84,22 @@ func tail(s session, alone bool, large string) (p99 float64, states int, err err
 	return p99, int(written.Load()), errors.Join(err, other)
 }
 
-// appendTimes appends to one run for a window, and a hundred times at least.
+// appendTimes appends to one run, as timesOf.
 func appendTimes(store checkpoint.Store, s session) (took series, err error) {
 	ctx := context.Background()
 	w := &writer{store: store, run: "small"}
 	if err := w.append(ctx); err != nil {
 		return nil, err
 	}
+	return timesOf(s, func() error { return w.append(ctx) })
+}
+
+// timesOf does it again and again for a window, and a hundred times at least.
+func timesOf(s session, do func() error) (took series, err error) {
 	least := s.scale(100, 10)
 	for end := time.Now().Add(s.long); time.Now().Before(end) || len(took) < least; {
 		began := time.Now()
-		if err := w.append(ctx); err != nil {
+		if err := do(); err != nil {
 			return nil, err
 		}
 		took = append(took, float64(time.Since(began)))

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"hash/crc32"
+	"sync/atomic"
+)
+
+// floors measures what other rows can't be without, written by hand with nothing above it, and as those rows are
+// measured. So of a target that is missed it can be said how much of the way is pawl's. These rows have none.
+func floors(s session) ([]row, error) {
+	var rows []row
+	for _, f := range []struct {
+		name    string
+		measure func(session) ([]row, error)
+	}{
+		{"run", runFloor}, {"fan", fanFloor}, {"superstep", superstepFloor}, {"badger", badgerFloor}, {"tail", tailFloor},
+	} {
+		if !s.wants("floor/" + f.name) {
+			continue
+		}
+		some, err := f.measure(s)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, some...)
+	}
+	return rows, nil
+}
+
+// A footing is about what a node has beside its draft: a context of its own, which ends when it does.
+type footing struct {
+	context.Context
+	draft *plain
+	next  *footing
+	word  atomic.Int32
+}
+
+// tryout does what a node does, unless somebody has given up waiting for it.
+func (f *footing) tryout() error {
+	if !f.word.CompareAndSwap(0, 1) {
+		return f.Err()
+	}
+	err := plainStep(f, f.draft)
+	if !f.word.CompareAndSwap(1, 2) {
+		return f.Err()
+	}
+	return err
+}
+
+// A slab has memory for a few nodes, which is not used again.
+type slab struct {
+	drafts   []plain
+	footings []footing
+}
+
+func (b *slab) next(ctx context.Context, from *plain) *footing {
+	if len(b.footings) == 0 {
+		b.drafts, b.footings = make([]plain, 16), make([]footing, 16)
+	}
+	f, draft := &b.footings[0], &b.drafts[0]
+	b.drafts, b.footings = b.drafts[1:], b.footings[1:]
+	*draft = *from
+	f.Context, f.draft = ctx, draft
+	return f
+}
+
+// beside does it in a goroutine beside the caller, who would return without it if ctx were done.
+func beside(ctx context.Context, do func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- do() }() // ends soon
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// apart is a contender that does it beside itself.
+func apart(do func(ctx context.Context) error) contender {
+	return func(times int) error {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		for range times {
+			if err := beside(ctx, func() error { return do(ctx) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// inTurn does what n nodes do, one after the other.
+func inTurn(n int) contender {
+	return apart(func(ctx context.Context) error {
+		var p plain
+		var b slab
+		for range n {
+			f := b.next(ctx, &p)
+			if err := f.tryout(); err != nil {
+				return err
+			}
+			p.Count = f.draft.Count
+		}
+		return nil
+	})
+}
+
+func runFloor(s session) ([]row, error) {
+	all, err := s.contest(inTurn(10), inTurn(1), inTurn(1_000))
+	if err != nil {
+		return nil, err
+	}
+	return []row{
+		shown("floor/run-10", all[0].times(1e-3), "µs", "for chain-10/run: ten functions, each with a draft and a context of its own, "+
+			"in a goroutine beside a caller who can give it up"),
+		shown("floor/run-1", all[1].times(1e-3), "µs", "for resume: the same with one; a question takes two such calls, and one that answers"),
+		shown("floor/run-node", all[2].per(all[1], 999).times(1e-3), "µs", "for chain/node: a further one of a thousand"),
+	}, nil
+}
+
+// atOnce does what width nodes do side by side: who has finished is put on a list, and the last one wakes the
+// owner, who merges their drafts in the order in which they were begun.
+func atOnce(ctx context.Context) error {
+	var p plain
+	var b slab
+	var list atomic.Pointer[footing]
+	var left atomic.Int32
+	left.Store(width)
+	over := make(chan struct{})
+	all := make([]*footing, 0, width)
+	for range width {
+		f := b.next(ctx, &p)
+		all = append(all, f)
+		go func() { // over waits for it
+			_ = f.tryout()
+			for f.next = list.Load(); !list.CompareAndSwap(f.next, f); f.next = list.Load() {
+			}
+			if left.Add(-1) == 0 {
+				close(over)
+			}
+		}()
+	}
+	<-over
+	for _, f := range all {
+		p.Count += f.draft.Count
+	}
+	return nil
+}
+
+func fanFloor(s session) ([]row, error) {
+	all, err := s.contest(apart(atOnce), groups())
+	if err != nil {
+		return nil, err
+	}
+	return []row{shown("floor/fan-100-to-errgroup", all[0].over(all[1]), "ratio",
+		"for fan-100: a hundred goroutines, each with a draft and a context of its own, and one that waits for them beside the caller, %.3g µs",
+		all[0].median()*1e-3)}, nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sealing writes v as JSON into a log in memory, with a checksum, in a chain of digests.
+func sealing(v any) contender {
+	return func(times int) error {
+		var log []byte
+		var digest [sha256.Size]byte
+		for range times {
+			data, err := json.Marshal(v)
+			if err != nil {
+				return err
+			}
+			if len(log) > 64<<10 {
+				log = make([]byte, 0, 64<<10)
+			}
+			from := len(log)
+			log = append(append(log, digest[:]...), data...)
+			digest = sha256.Sum256(log[from:])
+			_ = crc32.Checksum(log[from:], castagnoli)
+		}
+		return nil
+	}
+}
+
+func superstepFloor(s session) ([]row, error) {
+	all, err := s.contest(sealing(Page{Number: 1, Title: "a page of a thousand bytes", Text: text}))
+	if err != nil {
+		return nil, err
+	}
+	return []row{shown("floor/superstep-1KB", all[0].times(1e-3), "µs",
+		"for memory/superstep-1KB: json.Marshal of the struct, SHA-256, CRC-32C and one copy")}, nil
+}
+
+// handed commits one entry at a time, as groups(1), in a goroutine to which it is handed over and which says when it is done.
+func (b *bare) handed(times int) error {
+	queue := make(chan chan error)
+	defer close(queue)
+	go func() { // ends with the queue
+		for answer := range queue {
+			answer <- b.commit(1)
+		}
+	}()
+	answer := make(chan error, 1)
+	for range times {
+		queue <- answer
+		if err := <-answer; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func badgerFloor(s session) ([]row, error) {
+	var rows []row
+	for _, size := range []struct {
+		name  string
+		bytes int
+	}{{"floor/badger-to-bare", 200}, {"floor/badger-1KB-to-bare", 1_000}} {
+		b, err := openBare(s, size.bytes, false)
+		if err != nil {
+			return nil, err
+		}
+		all, err := s.contest(b.handed, b.groups(1))
+		b.discard()
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, shown(size.name, all[0].over(all[1]), "ratio",
+			"for badger: bare transactions of %d bytes, not synced, made by a goroutine that is told of each, %.3g µs, to those made by the caller",
+			size.bytes, all[0].median()*1e-3))
+	}
+	return rows, nil
+}
+
+// tailFloor is the row of tail with bare Badger.
+func tailFloor(s session) ([]row, error) {
+	var idle, beside series
+	for round := range s.rounds {
+		for k := range 2 {
+			alone := (k+round)%2 == 0
+			p99, err := bareTail(s, alone)
+			if err != nil {
+				return nil, err
+			}
+			if alone {
+				idle = append(idle, p99)
+			} else {
+				beside = append(beside, p99)
+			}
+		}
+	}
+	return []row{shown("floor/tail-to-idle", beside.over(idle), "ratio",
+		"for tail: synced bare transactions of 1 KB beside others of 64 KiB each without a pause: the slowest hundredth begins at %.3g µs, and at %.3g µs alone",
+		beside.median()*1e-3, idle.median()*1e-3)}, nil
+}
+
+// bareTail commits 1 KB at a time for a window and returns the 99th percentile. If it is not alone another goroutine
+// writes what pieces of large values are written in.
+func bareTail(s session, alone bool) (p99 float64, err error) {
+	b, err := openBare(s, 1_000, true)
+	if err != nil {
+		return 0, err
+	}
+	defer b.discard()
+	pieces := &bare{db: b.db, value: []byte(noise(2, 64<<10))}
+	var stop atomic.Bool
+	ended := make(chan error, 1)
+	go func() { // waited for below, ends with stop
+		var err error
+		for !alone && err == nil && !stop.Load() {
+			err = pieces.commitAs('p', b.ts.Add(1), 1)
+		}
+		ended <- err
+	}()
+	took, err := timesOf(s, func() error { return b.commit(1) })
+	stop.Store(true)
+	return took.quantile(0.99), firstError([]error{err, <-ended})
+}

@@ -81,11 +81,8 @@ func restored(ctx context.Context, id string, a checkpoint.Archive) (*run, error
 	}
 	r.info = log.Info()
 	for _, p := range a.Posts {
-		if r.posts == nil {
-			r.posts = make(map[string]checkpoint.Post)
-		}
 		p.Data = slices.Clone(p.Data)
-		r.posts[p.ID] = p
+		r.post(p)
 	}
 	return r, nil
 }

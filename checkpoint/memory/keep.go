@@ -91,12 +91,17 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 		return nil
 	}
 	p.At, p.Data = s.board.Now(), slices.Clone(p.Data)
-	if r.posts == nil {
-		r.posts = make(map[string]checkpoint.Post)
-	}
-	r.posts[p.ID] = p
+	r.post(p)
 	s.board.Tell(id)
 	return nil
+}
+
+// post keeps a post.
+func (r *run) post(p checkpoint.Post) {
+	if r.posts == nil {
+		r.posts = make(map[string]*checkpoint.Post)
+	}
+	r.posts[p.ID] = &p
 }
 
 // Posts implements [checkpoint.Store].
@@ -114,8 +119,9 @@ func (s *Store) Posts(ctx context.Context, id string) ([]checkpoint.Post, error)
 	}
 	posts := make([]checkpoint.Post, 0, len(r.posts))
 	for _, p := range r.posts {
-		p.Data = slices.Clone(p.Data)
-		posts = append(posts, p)
+		lent := *p
+		lent.Data = slices.Clone(p.Data)
+		posts = append(posts, lent)
 	}
 	slices.SortFunc(posts, func(a, b checkpoint.Post) int { return cmp.Compare(a.ID, b.ID) })
 	return posts, nil

@@ -38,7 +38,7 @@ type run struct {
 	info      checkpoint.Info // Owner is "" if nobody holds the lease
 	appends   []envelope
 	block     []byte // memory for what is sealed next: the end of it that is not used yet
-	posts     map[string]checkpoint.Post
+	posts     map[string]*checkpoint.Post // by id; none ever changes
 	snapshots []checkpoint.Snapshot // oldest first
 }
 
@@ -184,17 +184,21 @@ func (s *Store) Append(
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
-	s.grow(r, info, envelope{first: after.Seq + 1, data: r.own(data)}, entries)
+	s.grow(r, &info, envelope{first: after.Seq + 1, data: r.own(data)}, entries)
 	return head, nil
 }
 
+// firstAppends is for how many appends a run has memory at first.
+const firstAppends = 4
+
 // grow adds an append to a run, of which info is then known.
-func (s *Store) grow(r *run, info checkpoint.Info, e envelope, entries []checkpoint.Entry) {
+func (s *Store) grow(r *run, info *checkpoint.Info, e envelope, entries []checkpoint.Entry) {
 	if !r.exists() {
 		s.made++
 		r.number = s.made
+		r.appends = make([]envelope, 0, firstAppends)
 	}
-	r.info = info
+	r.info = *info
 	r.appends = append(r.appends, e)
 	for i := range entries {
 		if entries[i].Post != "" {

@@ -114,8 +114,7 @@ func (r *run) batch() *batch {
 		b.events, r.events = r.events, nil
 		b.emitted, r.emitted = r.emitted, nil
 	}
-	clear(r.facts)
-	r.facts = r.facts[:0]
+	r.forgetFacts()
 	r.lag = lag{unit: r.lag.unit}
 	return b
 }

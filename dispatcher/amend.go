@@ -70,33 +70,35 @@ func (c *core) amendingFrom(ctx context.Context, id string, there standing, f fu
 			return err
 		}
 	}
-	a := &amendment{c: c, m: there.m, head: there.head}
-	if err := f(a); err != nil || len(a.entries) == 0 {
+	a := &amendment{c: c, m: there.m, head: there.head, desk: newDesk()}
+	if err := f(a); err != nil || len(a.lines) == 0 {
 		return err
 	}
-	head, err := c.store.Append(ctx, lease, a.head, a.entries)
+	head, err := c.store.Append(ctx, lease, a.head, a.lines)
 	c.hub.grown(id)
 	if err == nil {
 		c.keep(id, head, a.m, a.m.read+a.size)
+		a.desk.leave()
 	}
 	return err
 }
 
 // An amendment is what is to be said of a run, and where that leads.
 type amendment struct {
-	c       *core
-	m       *machine // the run as it is when all that was said so far has been appended
-	head    checkpoint.Head
-	entries []checkpoint.Entry
-	size    int // of them
+	c    *core
+	m    *machine // the run as it is when all that was said so far has been appended
+	head checkpoint.Head
+	size int // of the lines
+	*desk
 }
 
 // say adds an entry, which m has heard then.
 func (a *amendment) say(ctx context.Context, id string, e checkpoint.Entry) error {
-	a.entries = append(a.entries, e)
-	e.Seq = a.head.Seq + uint64(len(a.entries))
+	a.lines = append(a.lines, e)
+	e.Seq = a.head.Seq + uint64(len(a.lines))
 	a.size += sizeOf(&e)
-	return a.c.replay(ctx, a.m, id, e, nil)
+	a.taken = 1
+	return a.c.replay(ctx, a.m, id, e, &a.extras[0])
 }
 
 // busy reports whether an amendment could not be made because somebody is at work on the run.

@@ -51,9 +51,8 @@ func (a *postedAnswers) says(b *postedAnswers) bool {
 	})
 }
 
-// entries are those that drain the post.
-func (a *postedAnswers) entries(m *machine, p checkpoint.Post) []checkpoint.Entry {
-	var all []checkpoint.Entry
+// drain adds to all the entries that drain the post.
+func (a *postedAnswers) drain(all []checkpoint.Entry, m *machine, p checkpoint.Post) []checkpoint.Entry {
 	for _, x := range a.Replies {
 		if w := m.waits[x.Interrupt]; w.kind == kindDoubt {
 			all = append(all, m.answerDoubt(w, x.Value, a.By, p.ID))
@@ -150,7 +149,7 @@ func (m *machine) queued(posts []checkpoint.Post, mine *posted) *queue {
 				q.end(id, a)
 			}
 		}
-		q.line = append(q.line, a.entries(m, p)...)
+		q.line = a.drain(q.line, m, p)
 	}
 	return q
 }
@@ -259,7 +258,7 @@ func (r *run) takeAnswers(posts []checkpoint.Post) {
 		return slices.ContainsFunc(r.facts, func(x fact) bool { return x.Post == p.ID })
 	})
 	for _, e := range r.m.queued(posts, nil).line {
-		r.add(said(e, r.m.find(e.Path)))
+		r.add(r.said(e, r.m.find(e.Path)))
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	modeEnqueue
 	modeAct // changes a run and runs nothing
 	modeNote
+	modes // how many there are
 )
 
 // old reports whether the call is for runs that exist.
@@ -76,6 +77,9 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	}
 	if rep != nil {
 		rep.Abandoned = abandoned
+	}
+	if rested && len(abandoned) == 0 {
+		r.clearDesk()
 	}
 	if err == nil && rested && len(abandoned) == 0 && !r.early.now() {
 		c.leave(r)
@@ -156,11 +160,10 @@ func (c *core) acquire(ctx context.Context, id string) (checkpoint.Lease, error)
 }
 
 func (c *core) newRun(ctx context.Context, id string) *run {
-	r := &run{
-		c: c, id: id, parent: ctx,
-		done: make(chan struct{}), started: time.Now(),
-		begins: about{c: c, run: id, graph: c.plan.Name, turn: 1},
-	}
+	r := c.blankRun()
+	r.c, r.id, r.parent = c, id, ctx
+	r.done, r.started = make(chan struct{}), time.Now()
+	r.begins = about{c: c, run: id, graph: c.plan.Name, turn: 1}
 	r.about.Store(&r.begins)
 	r.strays.r = r
 	r.strays.count.Store(1)
@@ -169,19 +172,29 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 	} else {
 		r.ctx, r.cancelled = context.WithCancelCause(ctx)
 	}
-	if c.store == nil {
-		r.logged, r.facts = &noLog, r.few[:0]
-	} else {
-		r.logged = new(logged)
-		r.facts = r.logged.few[:0]
+	if c.store != nil {
 		r.posted, r.journal.mutex = make(chan struct{}, 1), make(chan struct{}, 1)
 		if c.opts.Lag > 0 {
 			r.journal.grown = make(chan struct{}, 1)
 		}
-		r.held.Context = context.WithoutCancel(ctx)
-		r.stored = &r.held
+		r.late.Context = context.WithoutCancel(ctx)
+		r.stored = &r.late
 	}
 	return r
+}
+
+// blankRun is the memory of a run.
+func (c *core) blankRun() *run {
+	if c.store == nil {
+		r := new(bareRun)
+		r.logged, r.facts, r.m = &noLog, r.few[:0], &r.first
+		return &r.run
+	}
+	r := new(loggedRun)
+	r.logged = &r.log
+	r.desk = newDesk()
+	r.run.facts = r.desk.facts[:0]
+	return &r.run
 }
 
 // release gives a lease back. A store that can't has its own way to end leases.

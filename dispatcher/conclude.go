@@ -79,7 +79,7 @@ func (r *run) rested(rep *report) error {
 func (r *run) letGo() {
 	r.cancel(context.Canceled)
 	if r.stored != nil {
-		r.held.end(context.Canceled)
+		r.late.end(context.Canceled)
 	}
 	r.await(r.reading, doingPosts)
 	if r.strays.count.Load() > 1 {

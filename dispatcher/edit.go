@@ -119,7 +119,7 @@ func (w *editing) amend(ctx context.Context, a *amendment) error {
 		return err
 	}
 	if written.IsZero() && len(w.o.Void) == 0 {
-		a.entries = nil
+		a.lines = nil
 		return nil
 	}
 	if err := f.hidden(state.Write{Visit: "the edit", Delta: written}, w.void); err != nil {

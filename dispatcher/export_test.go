@@ -34,8 +34,10 @@ func SharedIsWritten() string {
 			return name
 		}
 	}
-	if startNothing.how != modeStart || startNothing.labels != nil || startNothing.ears != nil || startNothing.drain != nil {
-		return "startNothing"
+	for how := range nothing {
+		if !reflect.DeepEqual(nothing[how], wishes{how: mode(how)}) {
+			return "nothing"
+		}
 	}
 	return ""
 }

@@ -213,8 +213,8 @@ func (c *core) editFork(ctx context.Context, id string, m *machine, w *forkWish)
 	if w.edit == nil {
 		return nil, nil
 	}
-	a := &amendment{c: c, m: m, head: checkpoint.Head{Seq: 1}}
+	a := &amendment{c: c, m: m, head: checkpoint.Head{Seq: 1}, desk: new(desk)}
 	e := &editing{c: c, id: id, write: w.edit, want: w.state, said: checkpoint.Edit{Author: w.by, Reason: w.reason}}
 	err := e.amend(ctx, a)
-	return a.entries, err
+	return a.lines, err
 }

@@ -16,7 +16,7 @@ type leftover struct {
 // leave leaves what r does not need any more, which is completed and has abandoned nothing.
 func (c *core) leave(r *run) {
 	m := r.m
-	if m != &r.first || m.status != checkpoint.StatusCompleted || m.root.plan != c.plan || len(r.audience) > 0 {
+	if m.status != checkpoint.StatusCompleted || m.root.plan != c.plan || len(r.audience) > 0 {
 		return // somebody may read it still
 	}
 	l := &leftover{root: m.root, ready: forgotten(m.ready), taken: forgotten(m.taken), flight: forgotten(r.flight)}

@@ -47,8 +47,7 @@ func (r *run) tell(h *tenure) bool {
 		r.keepUp()
 	}
 	r.forgetHeard()
-	clear(r.facts)
-	r.facts = r.facts[:0]
+	r.forgetFacts()
 	return true
 }
 

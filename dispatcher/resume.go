@@ -57,16 +57,16 @@ func (r *run) resumable(w *wishes) early {
 	if resumed.Ends {
 		data = encode(resumed)
 	}
-	x := said(checkpoint.Entry{Kind: checkpoint.Resumed, Data: data}, nil)
+	x := r.said(checkpoint.Entry{Kind: checkpoint.Resumed, Data: data}, nil)
 	x.more().resumed = resumed
 	r.add(x)
 	if len(voids) > 0 {
-		r.add(said(checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(voids)}, nil))
+		r.add(r.said(checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(voids)}, nil))
 	}
 	m.rescan() // behind the resume, as a replay would: the first items get the places
 	changes := w.changes(&m.told)
 	if changes {
-		r.add(said(w.change(), nil))
+		r.add(r.said(w.change(), nil))
 	}
 	r.armExpiries(w.expire)
 	if was == checkpoint.StatusInterrupted && !changes && !r.journal.posts && m.waitsOnly() && len(r.overdue()) == 0 {

@@ -26,7 +26,7 @@ type run struct {
 
 	parent    context.Context // the caller's
 	ctx       context.Context // of the run: ends with the parent, a cancel, or the call
-	late      lateContext     // what ctx is, if cancelled is nil
+	late      lateContext     // what ctx is, if cancelled is nil; else what stored is
 	cancelled context.CancelCauseFunc
 
 	facts    []fact                // applied and not durable yet
@@ -77,19 +77,30 @@ type run struct {
 	drafts state.Slab    // memory for those of visits
 	visits []visit       // memory for the next ones
 	plain  *footing      // of plain visits
-	few    [1]fact       // where facts begin without a store
 	begins about         // where about begins
 	tenure tenure        // the first one
-	first  machine       // of a run that is opened
+	opens  bool          // the call has opened the run
+}
+
+// A bareRun is a run without a log, and what it begins with.
+type bareRun struct {
+	run
+	few   [1]fact // where facts begin
+	first machine
+}
+
+// A loggedRun is one with a log. What that begins with is left from an earlier one.
+type loggedRun struct {
+	run
+	log logged
 }
 
 // A logged is what only runs with a log have.
 type logged struct {
 	journal journal
 	stored  context.Context // of store calls: ends when the grace period does; nil without a store
-	held    lateContext     // what stored is
+	*desk                   // never nil, but in noLog
 
-	few      [4]fact              // where facts begin
 	lag      lag                  // of the facts: what waits to share an append
 	ahead    []*batch             // handed over, and not known to be durable: the oldest first
 	steps    int                  // supersteps that have ended in them
@@ -114,9 +125,6 @@ type logged struct {
 
 	appended *Event        // of the append that tell tells of; nil is none
 	durable  atomic.Uint64 // number of the last durable entry, for those who are not the owner
-
-	lines []checkpoint.Entry // memory for the next append
-	bytes []byte
 }
 
 // noLog is the logged of runs without a store. It is never written to.

@@ -16,12 +16,15 @@ func (c *core) asksBefore() bool { return len(c.interceptors) > 0 || c.gates.vet
 
 // open makes the facts of a new run. The user's input function is called here.
 func (r *run) open(w *wishes, input func(any)) error {
-	r.m = &r.first
+	if r.opens = true; r.m == nil {
+		home := &kept{run: r.id} // a run with a log may come to wait
+		r.m, home.m.home = &home.m, home
+	}
 	r.m.plan = r.c.plan
 	r.inherit()
 	r.m.vets, r.m.gates = r.c.vets(), r.c.asksBefore()
 	schema := r.c.plan.Schema
-	x := said(checkpoint.Entry{Kind: checkpoint.Opened}, nil)
+	x := r.said(checkpoint.Entry{Kind: checkpoint.Opened}, nil)
 	if input != nil || schema.CallsUser() { // else nothing is written, and nobody looks at it
 		if err := r.firstInput(&x, input); err != nil {
 			return err
@@ -63,5 +66,5 @@ func (r *run) firstInput(x *fact, input func(any)) error {
 }
 
 func (r *run) enterRoot() {
-	r.add(said(checkpoint.Entry{Kind: checkpoint.Entered}, nil))
+	r.add(r.said(checkpoint.Entry{Kind: checkpoint.Entered}, nil))
 }

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,18 +117,16 @@ func (c *core) enqueue(ctx context.Context, id string, input func(any), options 
 	case err != nil:
 		return c.refuse(id, &FaultError{Kind: "input", Message: fmt.Sprint(err), Err: err})
 	}
-	if w.message == "" {
-		w.message = NewRunID()
-	}
+	message := cmp.Or(w.message, NewRunID())
 	var t postedTurn
 	if !d.IsZero() {
 		t.Delta = d.AppendJSON(nil)
 		t.Cells = cellsOf(t.Delta, c.plan.Schema)
 	}
-	post := checkpoint.Post{ID: "turn:" + w.message, Kind: postTurn, Data: encode(t)}
+	post := checkpoint.Post{ID: "turn:" + message, Kind: postTurn, Data: encode(t)}
 	err = c.store.Post(ctx, id, post)
 	if errors.Is(err, checkpoint.ErrConflict) {
-		err = &OptionError{"Message", fmt.Sprintf("%q names another input", w.message)}
+		err = &OptionError{"Message", fmt.Sprintf("%q names another input", message)}
 	}
 	return c.refuse(id, err)
 }

@@ -183,7 +183,7 @@ func (r *run) blankVisit() *visit {
 // a run that goes on, of which most may be done.
 func (r *run) nextSlab() int {
 	most := min(len(r.m.plan.Nodes), slabMost)
-	if r.m == &r.first {
+	if r.opens {
 		return most
 	}
 	return min(most, max(slabFirst, 2*r.drafts.Most))

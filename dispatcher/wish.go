@@ -193,13 +193,18 @@ type wishes struct {
 	orStart     bool
 }
 
-// startNothing is what most calls without a store wish. It is never written to.
-var startNothing = wishes{how: modeStart}
+// nothing is what most calls wish, by their modes. It is never written to.
+var nothing = func() (all [modes]wishes) {
+	for how := range all {
+		all[how].how = mode(how)
+	}
+	return all
+}()
 
 // wish reads the options of a call.
 func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
-	if len(options) == 0 && c.store == nil {
-		return &startNothing, nil
+	if len(options) == 0 {
+		return &nothing[how], nil
 	}
 	w := &wishes{how: how, limits: c.opts.Limits}
 	var given []string

@@ -83,6 +83,12 @@ func OrDefault(answer any) AskOption {
 	}}
 }
 
+// with is the call with its options.
+func (c AskCall) with(options []AskOption) (AskCall, error) {
+	err := c.take(options)
+	return c, err
+}
+
 // take reads the options of a call.
 func (c *AskCall) take(options []AskOption) error {
 	given := map[string]bool{}
@@ -153,8 +159,10 @@ func Ask[A any](ctx context.Context, key string, question any, options ...AskOpt
 	if call.Want, err = state.TypeOf[A](); err != nil {
 		return answer, fmt.Errorf("dag: answer to %q: %w", key, err)
 	}
-	if err := call.take(options); err != nil {
-		return answer, err
+	if len(options) > 0 { // else the call is not allocated
+		if call, err = call.with(options); err != nil {
+			return answer, err
+		}
 	}
 	raw, err := v.Ask(call)
 	if err != nil {

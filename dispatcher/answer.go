@@ -210,7 +210,7 @@ func (g *giving) check(q *queue, x reply) error {
 	if p == nil {
 		return g.c.unawaited(g.ctx, g.run, x.Interrupt)
 	}
-	if before := q.ends[x.Interrupt]; before != nil {
+	if before := q.ended(x.Interrupt); before != nil {
 		k := slices.IndexFunc(before.Replies, func(y reply) bool { return y.Interrupt == x.Interrupt })
 		if k < 0 {
 			return &AnswerError{g.run, x.Interrupt, "its visit was rejected" + whoAndWhen(before.By, q.at(before)), ErrNotAwaited}

@@ -37,11 +37,17 @@ type postedAnswers struct {
 	Reason  string  `json:"reason,omitempty"`
 }
 
-const answerPrefix = "answer:"
+// The id of an answer has a number of so many digits at least.
+const (
+	answerPrefix = "answer:"
+	zeros        = "000000000000"
+)
 
 // post is the message of this number. Ids are ordered as numbers are.
 func (a *postedAnswers) post(number uint64) checkpoint.Post {
-	return checkpoint.Post{ID: fmt.Sprintf("%s%012d", answerPrefix, number), Kind: postAnswer, Data: a.encode()}
+	digits := strconv.FormatUint(number, 10)
+	id := answerPrefix + zeros[min(len(digits), len(zeros)):] + digits
+	return checkpoint.Post{ID: id, Kind: postAnswer, Data: a.encode()}
 }
 
 // says reports whether two posts are to end the same interrupts in the same way.
@@ -127,8 +133,9 @@ type queue struct {
 	m     *machine
 	posts []checkpoint.Post         // those that count
 	said  []*postedAnswers          // by them
-	ends  map[string]*postedAnswers // by interrupt
-	line  []checkpoint.Entry        // what drains them, and those that don't count
+	ends  map[string]*postedAnswers // by interrupt: of the first told of said; see ended
+	told  int
+	line  []checkpoint.Entry // what drains them, and those that don't count
 }
 
 // queued looks through posts, one of which may be mine.
@@ -144,26 +151,32 @@ func (m *machine) queued(posts []checkpoint.Post, mine *posted) *queue {
 			continue
 		}
 		q.posts, q.said = append(q.posts, p), append(q.said, a)
-		for _, x := range a.Replies {
-			for _, id := range m.waits[x.Interrupt].endsWith(x) {
-				q.end(id, a)
-			}
-		}
 		q.line = a.drain(q.line, m, p)
 	}
 	return q
 }
 
-// end says that an interrupt ends with a, unless it has before: what was approved before a rejection was
+// ended is with what an interrupt ends, nil if it does not. What was approved before a rejection was
 // approved.
-func (q *queue) end(interrupt string, a *postedAnswers) {
-	if q.ends[interrupt] != nil {
-		return
+func (q *queue) ended(interrupt string) *postedAnswers {
+	for _, a := range q.said[q.told:] { // mostly nothing is asked behind the last
+		for _, x := range a.Replies {
+			for _, id := range q.m.waits[x.Interrupt].endsWith(x) {
+				q.end(id, a)
+			}
+		}
 	}
+	q.told = len(q.said)
+	return q.ends[interrupt]
+}
+
+func (q *queue) end(interrupt string, a *postedAnswers) {
 	if q.ends == nil {
 		q.ends = map[string]*postedAnswers{}
 	}
-	q.ends[interrupt] = a
+	if q.ends[interrupt] == nil {
+		q.ends[interrupt] = a
+	}
 }
 
 // contradicts reports whether one of the replies can't count: nobody waits for it any more, be
@@ -175,7 +188,7 @@ func (q *queue) contradicts(a *postedAnswers) bool {
 	}
 	for _, x := range a.Replies {
 		p := q.m.waits[x.Interrupt]
-		if p == nil || gone[x.Interrupt] || q.ends[x.Interrupt] != nil || p.accepts(x) != nil {
+		if p == nil || gone[x.Interrupt] || q.ended(x.Interrupt) != nil || p.accepts(x) != nil {
 			return true
 		}
 		if gone == nil {

@@ -19,7 +19,7 @@ func (g *giving) only(q *queue) (string, error) {
 	answered := false
 	for _, p := range q.m.pendings() {
 		switch {
-		case q.ends[p.id] != nil:
+		case q.ended(p.id) != nil:
 			answered = true
 		case p.pauses():
 			pauses = append(pauses, p.kind+" "+p.t.path())

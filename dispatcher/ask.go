@@ -16,7 +16,8 @@ import (
 type question struct {
 	dag.AskCall
 	effect *checkpoint.Interrupt // no question of the node's, but about an effect in it
-	before *question
+	heard  *question             // before it
+	before *question             // that has no answer
 }
 
 // Ask implements [dag.Visit].
@@ -30,12 +31,14 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 	if !utf8.ValidString(call.Key) {
 		return nil, fmt.Errorf("dispatcher: Ask: the key %q is not UTF-8", call.Key)
 	}
-	for what, value := range map[string]json.RawMessage{"question ": call.Question, "the default of question ": call.Default} {
-		if err := v.r.c.opts.Limits.allow(value, what+call.Key); err != nil {
-			return nil, err
-		}
+	if err := v.r.c.opts.Limits.allow(call.Question, "question ", call.Key); err != nil {
+		return nil, err
 	}
-	first, err := v.first(&call)
+	if err := v.r.c.opts.Limits.allow(call.Default, "the default of question ", call.Key); err != nil {
+		return nil, err
+	}
+	ask := &question{AskCall: call}
+	first, err := v.first(ask)
 	if err != nil {
 		return nil, err
 	}
@@ -43,23 +46,23 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 		return answered(call.Key, *answer)
 	}
 	if first {
-		v.put(&question{AskCall: call})
+		v.put(ask)
 	}
 	return nil, errAsked
 }
 
 // first reports whether the attempt asks a question for the first time. It refuses another one
 // under the same key.
-func (v *visit) first(call *dag.AskCall) (bool, error) {
-	ask, did := &question{AskCall: *call}, v.does()
+func (v *visit) first(ask *question) (bool, error) {
+	did := v.does()
 	for {
-		ask.before = did.heard.Load()
-		for q := ask.before; q != nil; q = q.before {
-			if q.Key == call.Key {
-				return false, call.Repeats(&q.AskCall)
+		ask.heard = did.heard.Load()
+		for q := ask.heard; q != nil; q = q.heard {
+			if q.Key == ask.Key {
+				return false, ask.Repeats(&q.AskCall)
 			}
 		}
-		if did.heard.CompareAndSwap(ask.before, ask) {
+		if did.heard.CompareAndSwap(ask.heard, ask) {
 			return true, nil
 		}
 	}
@@ -129,21 +132,19 @@ func (r *run) asked(v *visit, last *question) {
 			r.interrupt(v.t, *q.effect)
 			continue
 		}
-		i := checkpoint.Interrupt{
+		p := &pending{wanted: &q.Want, ask: checkpoint.Interrupt{
 			Kind: kindAsked, Key: q.Key, Question: q.Question, Want: encodeType(&q.Want), Default: q.Default,
-		}
-		if q.Expires() {
-			now := r.c.opts.Now().UTC()
-			i.Until, i.Wait = q.Until, max(0, q.Until.Sub(now))
-			if q.Within > 0 {
-				i.Until, i.Wait = now.Add(q.Within), q.Within
-			}
-		}
+		}}
 		if !q.Expires() { // else the machine's instant is what JSON makes of it
-			r.interrupted(v.t, &i, &pending{ask: i, wanted: &q.Want})
+			r.interrupted(v.t, &p.ask, p)
 			continue
 		}
-		id := r.interrupt(v.t, i)
+		now, i := r.c.opts.Now().UTC(), &p.ask
+		i.Until, i.Wait = q.Until, max(0, q.Until.Sub(now))
+		if q.Within > 0 {
+			i.Until, i.Wait = now.Add(q.Within), q.Within
+		}
+		id := r.interrupted(v.t, i, nil)
 		r.expiresAfter(id, i.Wait, i.Until)
 	}
 }

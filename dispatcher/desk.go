@@ -83,6 +83,15 @@ func (r *run) said(e checkpoint.Entry, t *task) fact {
 	return x
 }
 
+// more is x.more, for a fact of the run.
+func (r *run) more(x *fact) *extra {
+	if d := r.desk; x.extra == &plainFact && d != nil && d.taken < len(d.extras) {
+		x.extra = &d.extras[d.taken]
+		d.taken++
+	}
+	return x.more()
+}
+
 // forgetFacts makes room for the next ones.
 func (r *run) forgetFacts() {
 	clear(r.facts)

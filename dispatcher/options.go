@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlgo/pawl/dag"
@@ -88,12 +89,12 @@ type Limits struct {
 }
 
 // allow returns a [*LimitError] for JSON that a run may not keep as one value.
-func (l *Limits) allow(raw []byte, what string) error {
+func (l *Limits) allow(raw []byte, what ...string) error {
 	switch {
 	case len(raw) > l.ValueBytes:
-		return &LimitError{"value bytes", l.ValueBytes, what}
+		return &LimitError{"value bytes", l.ValueBytes, strings.Join(what, "")}
 	case state.TooDeep(raw):
-		return &LimitError{"depth", state.MaxDepth, what}
+		return &LimitError{"depth", state.MaxDepth, strings.Join(what, "")}
 	}
 	return nil
 }

@@ -268,6 +268,9 @@ func (r *run) catchUp(h *tenure) bool {
 // batches that were handed over are durable. Both are a prefix of what is on its way.
 func (r *run) becameDurable() (news []*effectEntry, batches int, err error) {
 	j := &r.journal
+	if len(r.ahead) == 0 && !j.fresh.Load() {
+		return nil, 0, nil
+	}
 	j.backlog.mu.Lock()
 	defer j.backlog.mu.Unlock()
 	if j.err == nil {

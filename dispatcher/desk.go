@@ -96,7 +96,7 @@ func (r *run) more(x *fact) *extra {
 func (r *run) forgetFacts() {
 	clear(r.facts)
 	r.facts = r.facts[:0]
-	if r.desk != nil {
-		r.desk.clearExtras()
+	if d := r.desk; d != nil && d.taken > 0 {
+		d.clearExtras()
 	}
 }

@@ -82,18 +82,18 @@ func (r *run) flush(h *tenure) bool {
 
 // entries encodes the facts.
 func (r *run) entries() (entries []checkpoint.Entry, size int) {
-	r.lines, r.bytes = slices.Grow(r.lines[:0], max(len(r.facts), fewLines)), r.bytes[:0]
+	n := len(r.facts)
+	r.lines, r.bytes = slices.Grow(r.lines[:0], max(n, fewLines))[:n], r.bytes[:0]
 	for i := range r.facts {
-		x := &r.facts[i]
-		e := x.entry()
-		if !x.delta.IsZero() {
+		x, e := &r.facts[i], &r.lines[i] // what stands there is of an earlier append
+		x.writeTo(e)
+		if e.Delta = nil; !x.delta.IsZero() {
 			e.Delta = r.encodeDelta(x.delta.AppendJSON)
 		}
-		if !x.outer.IsZero() {
+		if e.Outer = nil; !x.outer.IsZero() {
 			e.Outer = r.encodeDelta(x.outer.AppendJSON)
 		}
-		size += sizeOf(&e)
-		r.lines = append(r.lines, e)
+		size += sizeOf(e)
 	}
 	return r.lines, size
 }

@@ -101,7 +101,10 @@ func (r *run) append(entries []checkpoint.Entry, size int) (news []*effectEntry,
 	j := &r.journal
 	j.mutex <- struct{}{}
 	defer func() { <-j.mutex }()
-	batches := j.backlog.take(false)
+	var batches []*batch
+	if r.c.opts.Lag > 0 {
+		batches = j.backlog.take(false)
+	}
 	news, _, err = r.becameDurable()
 	if err != nil || len(entries)+len(batches) == 0 {
 		return news, nil, j.tip, err

@@ -77,11 +77,15 @@ func (x *fact) more() *extra {
 }
 
 // entry is the entry that a live fact makes, without its deltas.
-func (x *fact) entry() checkpoint.Entry {
-	return checkpoint.Entry{
-		Kind: x.Kind, Path: x.Path, Step: x.Step, Attempt: x.Attempt, Outcome: x.Outcome,
-		ID: x.ID, Post: x.Post, Data: x.Data,
-	}
+func (x *fact) entry() (e checkpoint.Entry) {
+	x.writeTo(&e)
+	return e
+}
+
+// writeTo makes e the entry of a live fact, but for its deltas and for what stores set.
+func (x *fact) writeTo(e *checkpoint.Entry) {
+	e.Kind, e.Path, e.Step, e.Attempt, e.Outcome = x.Kind, x.Path, x.Step, x.Attempt, x.Outcome
+	e.ID, e.Post, e.Data = x.ID, x.Post, x.Data
 }
 
 // chosenIn returns the outcomes that the outcome of a Choose names.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/google/uuid"
@@ -26,7 +27,9 @@ type core struct {
 	store   checkpoint.Store // nil: runs leave no log
 	opts    Options
 	owner   string
-	resumed json.RawMessage // Data of the entries of most resumes; never written to
+	resumes checkpoint.Resumption // what most resumes say; never written to
+	resumed json.RawMessage       // Data of their entries; never written to
+	nests   bool                  // some node holds a frame
 	before  patterns
 	after   patterns
 	slots   chan struct{} // full when Options.Parallel bodies run; nil: no limit
@@ -58,7 +61,9 @@ func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher
 	if err := c.configure(); err != nil {
 		return nil, err
 	}
-	c.resumed = encode(checkpoint.Resumption{Owner: c.owner})
+	c.resumes = checkpoint.Resumption{Owner: c.owner}
+	c.resumed = encode(c.resumes)
+	c.nests = slices.ContainsFunc(c.plan.Nodes, func(n dag.PlanNode) bool { return holds(&n) })
 	return &Dispatcher[S]{c}, nil
 }
 

@@ -21,7 +21,9 @@ func (c *core) leave(r *run) {
 	}
 	l := &leftover{root: m.root, ready: forgotten(m.ready), taken: forgotten(m.taken), flight: forgotten(r.flight)}
 	m.root, m.ready, m.taken, r.flight = nil, nil, nil, nil
-	l.root.renew()
+	if l.root.letGo(); c.nests {
+		l.root.renew()
+	}
 	c.leftovers.Put(l)
 }
 
@@ -31,13 +33,18 @@ func forgotten[T any](list []*T) []*T {
 	return list[:0]
 }
 
-// renew makes f what newFrame made it.
-func (f *frame) renew() {
+// letGo keeps of f what renew makes a frame of. What its visits have is left as it is: who goes on with a
+// run near its end does not pay for all its nodes.
+func (f *frame) letGo() {
 	clear(f.deltas[:cap(f.deltas)])
 	*f = frame{
 		plan: f.plan, tasks: f.tasks, calls: f.calls,
 		open: f.open[:0], next: f.next[:0], deltas: f.deltas[:0],
 	}
+}
+
+// renew makes f, which has let go, what newFrame made it.
+func (f *frame) renew() {
 	for i := range f.tasks {
 		t := &f.tasks[i] // its node is read by what earlier visits left behind, so it is not even written again
 		t.phase, t.busy, t.cleared, t.waits, t.at = idle, false, false, t.follows, 0
@@ -51,6 +58,7 @@ func (r *run) inherit() {
 	if !ok {
 		return
 	}
+	l.root.renew()
 	r.m.heir, r.m.ready, r.m.taken = l.root, l.ready, l.taken
 	r.flight = l.flight
 }

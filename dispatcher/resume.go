@@ -52,9 +52,9 @@ func (r *run) resumable(w *wishes) early {
 	}
 	m.vets, m.gates = r.c.vets(), r.c.asksBefore()
 	r.takeAnswers(r.found) // before a resume ends what somebody has rejected
-	resumed := &checkpoint.Resumption{Owner: r.c.owner, Ends: w.how == modeResume}
-	data := r.c.resumed
-	if resumed.Ends {
+	resumed, data := &r.c.resumes, r.c.resumed
+	if w.how == modeResume {
+		resumed = &checkpoint.Resumption{Owner: r.c.owner, Ends: true}
 		data = encode(resumed)
 	}
 	x := r.said(checkpoint.Entry{Kind: checkpoint.Resumed, Data: data}, nil)

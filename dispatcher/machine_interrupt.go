@@ -57,8 +57,8 @@ func (m *machine) answer(x *fact) error {
 	if p == nil {
 		return fmt.Errorf("no interrupt %q waits for an answer", x.ID)
 	}
-	var a checkpoint.Answer
-	if err := json.Unmarshal(x.Data, &a); err != nil {
+	a, err := parseAnswer(x.Data)
+	if err != nil {
 		return err
 	}
 	if !a.Known() {

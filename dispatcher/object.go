@@ -65,6 +65,56 @@ func encodeAnswer(a *checkpoint.Answer) json.RawMessage {
 	return o.text("how", a.How).text("by", a.By).at("at", a.At).text("reason", a.Reason).end()
 }
 
+// parseAnswer is json.Unmarshal, in a fraction of the time for what encodeAnswer makes of most answers.
+func parseAnswer(data []byte) (checkpoint.Answer, error) {
+	if a, ok := plainAnswer(data); ok {
+		return a, nil
+	}
+	var a checkpoint.Answer
+	err := json.Unmarshal(data, &a)
+	return a, err
+}
+
+// plainAnswer reads an answer that is a value without parts, with texts that need no escapes.
+func plainAnswer(data []byte) (a checkpoint.Answer, ok bool) {
+	m := members(data)
+	a.Value = m.scalar(`{"value":`)
+	a.How = string(m.text(`,"how":"`))
+	a.By = string(m.text(`,"by":"`))
+	at := m.text(`,"at":"`)
+	a.Reason = string(m.text(`,"reason":"`))
+	ok = len(a.Value) > 0 && string(m) == "}" && a.At.UnmarshalText(at) == nil
+	return a, ok
+}
+
+// members are what is left of an object. What is not there, or not plain, is nothing, and stays.
+type members []byte
+
+// text takes a text, whose opening quote is part of its name.
+func (m *members) text(name string) []byte {
+	rest, ok := bytes.CutPrefix(*m, []byte(name))
+	n := bytes.IndexByte(rest, '"')
+	if !ok || n < 0 || bytes.ContainsFunc(rest[:n], func(c rune) bool { return c < ' ' || c > '~' || c == '\\' }) {
+		return nil
+	}
+	*m = members(rest[n+1:])
+	return rest[:n]
+}
+
+// scalar takes a copy of a value that is no list, no object and not null.
+func (m *members) scalar(name string) json.RawMessage {
+	if text := m.text(name + `"`); text != nil {
+		return append(append(append(make(json.RawMessage, 0, len(text)+2), '"'), text...), '"')
+	}
+	rest, ok := bytes.CutPrefix(*m, []byte(name))
+	n := bytes.IndexByte(rest, ',')
+	if !ok || n <= 0 || !bytes.ContainsAny(rest[:1], "-0123456789tf") || !json.Valid(rest[:n]) {
+		return nil
+	}
+	*m = members(rest[n:])
+	return bytes.Clone(rest[:n])
+}
+
 func (a *postedAnswers) encode() json.RawMessage {
 	o := append(make(object, 0, objectSize*len(a.Replies)).name("replies"), '[')
 	for i, x := range a.Replies {

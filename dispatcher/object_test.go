@@ -1,7 +1,9 @@
 package dispatcher
 
 import (
+	"bytes"
 	"encoding/json"
+	"reflect"
 	"testing"
 	"time"
 
@@ -47,5 +49,38 @@ func same(t *testing.T, is, want json.RawMessage) {
 	t.Helper()
 	if string(is) != string(want) {
 		t.Errorf("written: %s, want %s", is, want)
+	}
+}
+
+// What is read by hand is what json.Unmarshal makes of it, whatever is wrong with it.
+func TestAnswersAreWhatUnmarshalReads(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 120_000, time.UTC)
+	for _, text := range []string{"", "plain", `"quoted" \ back`, "größer", "a\nline", "\x7f"} {
+		for _, raw := range []string{
+			"", "true", "false", "null", "0", "-1.5e+3", `""`, `"yes"`, `"a, b"`, `"\""`, `"größer"`, `[1,2]`, `{"how":"x"}`,
+		} {
+			data := encodeAnswer(&checkpoint.Answer{Value: json.RawMessage(raw), How: checkpoint.AnswerGiven, By: text, At: at, Reason: text})
+			sameAnswer(t, data)
+			for i := range data {
+				sameAnswer(t, data[:i])
+				for _, c := range []byte("\"\\,:{}[]x0 \x01\xff") {
+					changed := bytes.Clone(data)
+					changed[i] = c
+					sameAnswer(t, changed)
+				}
+			}
+		}
+	}
+}
+
+func sameAnswer(t *testing.T, data []byte) {
+	t.Helper()
+	var want checkpoint.Answer
+	wantErr := json.Unmarshal(data, &want)
+	lent := bytes.Clone(data)
+	is, err := parseAnswer(lent)
+	clear(lent) // what was read keeps nothing of it
+	if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(is, want) {
+		t.Errorf("%s is read as %+v, %v, want %+v, %v", data, is, err, want, wantErr)
 	}
 }

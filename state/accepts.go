@@ -18,7 +18,12 @@ func (t Type) Accepts(raw []byte) error {
 		return fmt.Errorf("state: %w: %s", errType, t)
 	}
 	a := acceptor{scanner: scanner{b: raw}}
-	a.take(&t)
+	if wordSize[t.Kind] > 0 && t.Kind != "bytes" {
+		a.takeScalar(t.Kind)
+	} else {
+		whole := t // else t would be allocated, of whatever kind it is
+		a.take(&whole)
+	}
 	a.end()
 	if a.err != nil {
 		return fmt.Errorf("state: %s is no %s%s: %w", preview(raw), t, a.where(), a.err)

@@ -18,6 +18,9 @@ import (
 // bring it back.
 func TypeOf[A any]() (Type, error) {
 	t := reflect.TypeFor[A]()
+	if t.PkgPath() == "" && wordSize[t.Kind().String()] > 0 { // bool, int, string: nothing to be found out
+		return Type{Kind: t.Kind().String()}, nil
+	}
 	w := typeWalk{}
 	d := w.walk(t, typeName(t), true)
 	return d, errors.Join(w.problems...)

@@ -27,8 +27,8 @@ func TestWhatARunAllocates(t *testing.T) { // not parallel: what the process all
 		runBytes     float64 // of a run of 10 nodes
 		runCount     float64
 	}{
-		{"no store", false, 240, 0.2, 5_600, 18},
-		{"memory", true, 560, 0.25, 18_500, 80},
+		{"no store", false, 240, 0.2, 5_600, 15},
+		{"memory", true, 560, 0.2, 14_500, 52},
 	} {
 		t.Run(want.name, func(t *testing.T) {
 			tenBytes, ten := allocates(t, 10, want.stored)
@@ -54,8 +54,8 @@ func TestWhatAnAnswerAllocates(t *testing.T) { // not parallel: what the process
 	shortBytes, short := allocatesAnswered(t, 10)
 	longBytes, long := allocatesAnswered(t, 1_000)
 	t.Logf("answered in a chain of 10: %.0f bytes in %.0f pieces; of 1 000: %.0f in %.0f", shortBytes, short, longBytes, long)
-	if shortBytes > 15_300 || short > 106 {
-		t.Errorf("an answer and what follows allocate %.0f bytes in %.0f pieces, want at most 15300 in 106", shortBytes, short)
+	if shortBytes > 8_700 || short > 76 {
+		t.Errorf("an answer and what follows allocate %.0f bytes in %.0f pieces, want at most 8700 in 76", shortBytes, short)
 	}
 	if longBytes > 1.25*shortBytes || long > short+4 {
 		t.Errorf("in a chain of 1 000 they allocate %.0f bytes in %.0f pieces, in one of 10 %.0f in %.0f", longBytes, long, shortBytes, short)

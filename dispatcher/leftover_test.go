@@ -2,7 +2,9 @@ package dispatcher_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -28,10 +30,63 @@ func TestRunsAfterAnother(t *testing.T) {
 	})
 }
 
-// What a node leaves behind knows of what visit it was, while later runs use what its run has left.
+// A run that has waited leaves what one leaves that has not: those behind it begin, wait and end as the
+// first one did, and have its log.
+func TestRunsAfterOneThatWaited(t *testing.T) {
+	var store memory.Store
+	b := dag.New[Tale]("waited")
+	note := func(_ context.Context, s *Tale) error {
+		s.Said.Append("noted")
+		return nil
+	}
+	first := dag.Step(b, "first", note)
+	asks := dag.Step(b, "asks", func(ctx context.Context, s *Tale) error {
+		if _, err := dag.Ask[bool](ctx, "sure", "Shall I?"); err != nil {
+			return err
+		}
+		return note(ctx, s)
+	}, first)
+	dag.Step(b, "last", note, asks, dag.Step(b, "beside", note, first))
+	d := callsDispatcher(t, frozen(t, b), &store, dispatcher.Options{Paranoid: true})
+	var want []string
+	for i := range 4 {
+		res, err := d.Start(t.Context(), runID, nil)
+		if !errors.Is(err, dispatcher.ErrInterrupted) || len(res.Interrupts) != 1 || len(res.Cursor.Visits) != 1 || res.Superstep != 1 {
+			t.Fatalf("run %d is at %+v, %v", i, res, err)
+		}
+		if err := d.Answer(t.Context(), runID, "", true); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Run(t.Context(), runID, nil)
+		if err != nil || len(res.State.Said.Slice()) != 4 || len(res.Interrupts)+len(res.Cursor.Visits) > 0 {
+			t.Fatalf("run %d has ended at %+v, %v", i, res, err)
+		}
+		var log []string
+		for e, err := range store.Read(t.Context(), runID, 1, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			log = append(log, fmt.Sprint(e.Kind, " ", e.Path, " ", e.Step, e.Attempt, " ", string(e.Delta)))
+		}
+		slices.Sort(log[4:6]) // first's followers, of which either may be the first in it
+		if i == 0 {
+			want = log
+		}
+		if !slices.Equal(log, want) {
+			t.Errorf("run %d has the log %q, want %q", i, log, want)
+		}
+		if err := store.Delete(t.Context(), runID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a node leaves behind knows of what visit it was, while later runs use what its run has left; also if
+// that has waited.
 func TestLeftBehindInEarlierRuns(t *testing.T) {
-	for _, stored := range []bool{false, true} {
-		t.Run(fmt.Sprintf("stored=%t", stored), func(t *testing.T) {
+	for _, c := range []struct{ stored, asks bool }{{}, {stored: true}, {stored: true, asks: true}} {
+		stored := c.stored
+		t.Run(fmt.Sprintf("stored=%t/asks=%t", stored, c.asks), func(t *testing.T) {
 			var behind sync.WaitGroup
 			over := make(chan struct{})
 			b := dag.New[Tale]("left-behind")
@@ -56,10 +111,24 @@ func TestLeftBehindInEarlierRuns(t *testing.T) {
 				return nil
 			}
 			first := dag.Step(b, "first", body)
-			dag.Step(b, "last", body, dag.Step(b, "a", body, first), dag.Step(b, "b", body, first))
+			dag.Step(b, "last", func(ctx context.Context, s *Tale) error {
+				if c.asks {
+					if _, err := dag.Ask[bool](ctx, "sure", "Shall I?"); err != nil {
+						return err
+					}
+				}
+				return body(ctx, s)
+			}, dag.Step(b, "a", body, first), dag.Step(b, "b", body, first))
 			d := behindDispatcher(t, b, stored)
 			for i := range 5 {
-				if _, err := d.Start(t.Context(), fmt.Sprintf("run-%d", i), nil); err != nil {
+				run := fmt.Sprintf("run-%d", i)
+				_, err := d.Start(t.Context(), run, nil)
+				if c.asks && errors.Is(err, dispatcher.ErrInterrupted) {
+					if err = d.Answer(t.Context(), run, "", true); err == nil {
+						_, err = d.Run(t.Context(), run, nil)
+					}
+				}
+				if err != nil {
 					t.Error(err)
 				}
 			}

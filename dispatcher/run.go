@@ -52,6 +52,7 @@ type run struct {
 	told     bool         // the observer knows that the run is live
 	telling  bool         // the observer is being told
 	starting bool         // Hooks.OnStart is being called
+	opens    bool         // the call has opened the run
 	unasked  bool         // some visit could begin, if interceptors were asked
 	loaded   atomic.Bool  // setUp is done: moot is what it is
 	hooked   atomic.Int32 // hooksBegun, hooksOver
@@ -79,7 +80,6 @@ type run struct {
 	plain  *footing      // of plain visits
 	begins about         // where about begins
 	tenure tenure        // the first one
-	opens  bool          // the call has opened the run
 }
 
 // A bareRun is a run without a log, and what it begins with.

@@ -37,9 +37,9 @@ type run struct {
 	number    uint64
 	info      checkpoint.Info // Owner is "" if nobody holds the lease
 	appends   []envelope
-	block     []byte // memory for what is sealed next: the end of it that is not used yet
+	block     []byte                      // memory for what is sealed next: the end of it that is not used yet
 	posts     map[string]*checkpoint.Post // by id; none ever changes
-	snapshots []checkpoint.Snapshot // oldest first
+	snapshots []checkpoint.Snapshot       // oldest first
 }
 
 // An envelope is a sealed append. Its data never changes.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
+	"math/bits"
 	"reflect"
 	"strconv"
 	"sync"
@@ -165,8 +166,8 @@ func careful(x uint64) uint64 {
 	return (x | (x - ones*0x20) | (quote - ones) | (slash - ones)) & highs
 }
 
-// skipClean returns the first place from i on at which careful marks one of the next 8 bytes, or fewer
-// than 8 are left.
+// skipClean returns the first place from i on of a byte that a JSON string can't hold as it is, or
+// that is not ASCII; the end of b if there is none.
 func skipClean(b []byte, i int) int {
 	for i+16 <= len(b) {
 		w := b[i : i+16]
@@ -175,21 +176,19 @@ func skipClean(b []byte, i int) int {
 		}
 		i += 16
 	}
-	if i+8 <= len(b) && careful(binary.LittleEndian.Uint64(b[i:])) == 0 {
-		i += 8
+	for ; i+8 <= len(b); i += 8 {
+		if marks := careful(binary.LittleEndian.Uint64(b[i:])); marks != 0 {
+			return i + bits.TrailingZeros64(marks)/8 // the lowest mark is no error
+		}
 	}
-	return i
-}
-
-// cleanPrefix returns how many bytes at the start of s are ASCII and need no escape.
-func cleanPrefix(s string) int {
-	b := bytesOf(s)
-	i := skipClean(b, 0)
 	for i < len(b) && b[i] >= 0x20 && b[i] < utf8.RuneSelf && b[i] != '"' && b[i] != '\\' {
 		i++
 	}
 	return i
 }
+
+// cleanPrefix returns how many bytes at the start of s are ASCII and need no escape.
+func cleanPrefix(s string) int { return skipClean(bytesOf(s), 0) }
 
 // appendString appends s, which is valid UTF-8, as encoding/json would without HTML
 // escapes.

@@ -14,18 +14,28 @@ var (
 	errIndex   = errors.New("no index of a list")
 )
 
-// A reader reads images and deltas. Boxes share the memory of its copy of the input.
+// A reader reads images and deltas. What it gives out shares the memory of its own copy of the input.
 type reader struct {
 	scanner
-	s    *Schema
-	seen uint64       // a bit for each of the first 64 cells
-	rest map[int]bool // others
-	slab []box        // to be given out
-	next int          // size of the next slab
+	s     *Schema
+	owned bool         // the scanner reads the copy
+	ahead int          // the cell behind the one that was seen last
+	seen  uint64       // a bit for each of the first 64 cells
+	rest  map[int]bool // others
+	slab  []box        // to be given out
+	next  int          // size of the next slab
 }
 
 func newReader(s *Schema, b []byte) reader {
-	return reader{scanner: scanner{b: bytes.Clone(b)}, s: s}
+	return reader{scanner: scanner{b: b}, s: s}
+}
+
+// own makes the copy of the input, before something is read that shares its memory. What is said of
+// Sums doesn't.
+func (r *reader) own() {
+	if !r.owned {
+		r.b, r.owned = bytes.Clone(r.b), true
+	}
 }
 
 // sees reports whether cell i was not seen before.
@@ -46,16 +56,37 @@ func (r *reader) sees(i int) bool {
 
 // cellKey takes a member's name, which is that of a cell not yet seen; else it is -1.
 func (r *reader) cellKey() int {
-	name := r.key()
+	i := r.cellAhead()
+	if i < 0 {
+		if i = r.cellNamed(r.key()); i < 0 {
+			return -1
+		}
+	}
+	if !r.sees(i) {
+		r.fail(fmt.Errorf("%q: %w", r.s.cells[i].Name, errTwice))
+		return -1
+	}
+	r.ahead = i + 1
+	return i
+}
+
+// cellAhead is cellKey for cells in the order of the schema, in which they are written. It takes
+// nothing if it is -1.
+func (r *reader) cellAhead() int {
+	for i := r.ahead; i < len(r.s.cells); i++ {
+		if r.label(text(r.s.cells[i].label)) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *reader) cellNamed(name string) int {
 	if r.err != nil {
 		return -1
 	}
 	for i := range r.s.cells {
 		if r.s.cells[i].Name == name {
-			if !r.sees(i) {
-				r.fail(fmt.Errorf("%q: %w", name, errTwice))
-				return -1
-			}
 			return i
 		}
 	}
@@ -168,6 +199,9 @@ func (s *Schema) Parse(json []byte) (Image, error) {
 }
 
 func (r *reader) cell(img Image, c *cell) {
+	if c.core != coreSum {
+		r.own()
+	}
 	switch c.core {
 	case coreValue:
 		valueAt(img.p, c.off).cur = r.box()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/state"
 )
@@ -52,6 +53,8 @@ func TestParseRefusals(t *testing.T) {
 	}
 	deltas := map[string]string{
 		``: "", `{`: "", `[]`: "", `{}{}`: "", `{"Valu":{"set":1}}`: "", `{"Sum":{"add":1},"Sum":{"add":1}}`: "",
+		`{"Sum":{"add":1},"Value":{"set":1},"Sum":{"add":1}}`: "", `{"Value":{"set":1},"Sum":{"add":1},"Value":{"set":1}}`: "",
+		`{"Value:{"set":1}}`: "", `{"Value":{"set:1}}`: "Value", `{"List":{"append:[]}}`: "List", `{"List":{"append"`: "List",
 		`{"Value":1}`: "Value", `{"Value":{}}`: "Value", `{"Value":{"add":1}}`: "Value", `{"Value":{"set":1,"clear":true}}`: "Value",
 		`{"Value":{"clear":false}}`: "Value", `{"Value":{"merge":1}}`: "Value", `{"Value":{"set":}}`: "Value", `{"Value":{"set"}}`: "Value",
 		`{"Fold":{"clear":true}}`: "Fold", `{"Fold":{"add":1}}`: "Fold", `{"Sum":{"add":"1"}}`: "Sum", `{"Sum":{"clear":true}}`: "Sum",
@@ -97,6 +100,51 @@ func TestParseKeepsNothingOfItsInput(t *testing.T) {
 	}
 	if got := string(img.AppendJSON(nil)); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestParseDeltaKeepsNothingOfItsInput(t *testing.T) {
+	s := schemaOf[every](t)
+	for _, cell := range []string{
+		`"Value":{"set":"abc"}`, `"List":{"truncate":2,"at":{"1":"abc"},"append":["def"]}`, `"Map":{"put":{"ghi":1},"delete":["jkl"]}`,
+		`"Set":{"add":["mno"],"remove":["pqr"]}`, `"Fold":{"merge":["stu"]}`,
+	} {
+		for _, text := range []string{`{` + cell + `,"Sum":{"add":1}}`, `{"Sum":{"add":1},` + cell + `}`} { // a Sum shares nothing
+			kept, err := s.ParseDelta([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := []byte(text)
+			d, err := s.ParseDelta(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clear(in)
+			if got, want := string(d.AppendJSON(nil)), string(kept.AppendJSON(nil)); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+	}
+}
+
+// A string is looked at 8 and 16 bytes at a time: what it can't hold is found at each place.
+func TestStringsHoldWhatJSONCanHold(t *testing.T) {
+	s := schemaOf[every](t)
+	odd := []string{"\x00", "\x1f", " ", "!", "\"", "#", "[", "\\", "]", "\x7f", "\x80", "\xff", "é", "é\xc3", "😀", "\\n", "\\\\", `\u00e9`}
+	for n := range 40 {
+		for at := range n + 1 {
+			for _, x := range odd {
+				text := `"` + strings.Repeat("a", at) + x + strings.Repeat("\u00a2", n%3) + strings.Repeat("z", n-at) + `"`
+				want := json.Valid([]byte(text)) && utf8.ValidString(text)
+				d, err := s.ParseDelta([]byte(`{"Value":{"set":` + text + `}}`))
+				if (err == nil) != want {
+					t.Fatalf("%q: %v", text, err)
+				}
+				if got := d.AppendJSON(nil); err == nil && string(got) != `{"Value":{"set":`+text+`}}` {
+					t.Fatalf("%q became %q", text, got)
+				}
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -46,6 +47,9 @@ func (d *Delta) insert(p part) {
 // part takes what is done to cell k; ok is false if that is nothing.
 func (r *reader) part(k int, c *cell) (p part, ok bool) {
 	p.cell = int32(k)
+	if c.core != coreSum {
+		r.own()
+	}
 	switch c.core {
 	case coreList:
 		w := r.listWrites()
@@ -78,6 +82,12 @@ func (r *reader) part(k int, c *cell) (p part, ok bool) {
 
 // scalarOp takes the name of an operation that c has.
 func (r *reader) scalarOp(c *cell) op {
+	switch { // as nearly all are written
+	case r.label(opLabels[opSet]):
+		return opSet
+	case c.core == coreSum && r.label(opLabels[opAdd]):
+		return opAdd
+	}
 	name := r.key()
 	switch {
 	case r.err != nil:
@@ -103,39 +113,56 @@ func (r *reader) truth() {
 	}
 }
 
-// once takes the name of an operation, which is one of names and none that was seen; else it is "".
-func (r *reader) once(names []string, seen *[4]bool) string {
-	name := r.key()
-	if r.err != nil {
-		return ""
+// once takes the label of an operation, which is one of labels and none that was seen; else it is "".
+func (r *reader) once(labels []string, seen *[4]bool) string {
+	i := 0
+	for i < len(labels) && !r.label(labels[i]) {
+		i++
 	}
-	for i, known := range names {
-		if name != known {
-			continue
-		}
-		if seen[i] {
-			r.fail(errTwice)
+	if i == len(labels) {
+		name := r.key()
+		if r.err != nil {
 			return ""
 		}
-		seen[i] = true
-		return known
+		i = slices.IndexFunc(labels, func(l string) bool { return l[1:len(l)-2] == name })
+		if i < 0 {
+			r.fail(fmt.Errorf("%w: %q", errNoOp, name))
+			return ""
+		}
 	}
-	r.fail(fmt.Errorf("%w: %q", errNoOp, name))
-	return ""
+	if seen[i] {
+		r.fail(errTwice)
+		return ""
+	}
+	seen[i] = true
+	return labels[i]
 }
+
+// The operations of lists and of what has keys, as they are written.
+const (
+	labelReplace  = `"replace":`
+	labelTruncate = `"truncate":`
+	labelAt       = `"at":`
+	labelAppend   = `"append":`
+	labelPut      = `"put":`
+	labelDelete   = `"delete":`
+	labelAdd      = `"add":`
+	labelRemove   = `"remove":`
+	labelClear    = `"clear":`
+)
 
 func (r *reader) listWrites() *listWrites {
 	w := &listWrites{}
 	var seen [4]bool
 	for r.open('{'); r.more('}'); {
-		switch r.once([]string{"replace", "truncate", "at", "append"}, &seen) {
-		case "replace":
+		switch r.once([]string{labelReplace, labelTruncate, labelAt, labelAppend}, &seen) {
+		case labelReplace:
 			w.replaced, w.tail = true, r.vector()
-		case "truncate":
+		case labelTruncate:
 			w.cut, w.keep = true, r.index(string(r.raw()))
-		case "at":
+		case labelAt:
 			r.listAt(w)
-		case "append":
+		case labelAppend:
 			w.tail = r.vector()
 		}
 	}
@@ -168,16 +195,16 @@ func (r *reader) index(s string) int {
 }
 
 func (r *reader) keyedWrites(set bool) *keyedWrites {
-	put, del := "put", "delete"
+	put, del := labelPut, labelDelete
 	if set {
-		put, del = "add", "remove"
+		put, del = labelAdd, labelRemove
 	}
 	w := &keyedWrites{}
 	var ns []*node[string]
 	var seen [4]bool
 	for r.open('{'); r.more('}'); {
-		switch r.once([]string{put, del, "clear"}, &seen) {
-		case "clear":
+		switch r.once([]string{put, del, labelClear}, &seen) {
+		case labelClear:
 			r.truth()
 			w.clear = true
 		case put:

@@ -91,6 +91,15 @@ func (s *scanner) more(c byte) bool {
 	return s.err == nil
 }
 
+// label takes the name of a member as it is mostly written, quotes and colon included, if it follows.
+func (s *scanner) label(name string) bool {
+	if s.err != nil || s.peek() == 0 || len(s.b)-s.i < len(name) || string(s.b[s.i:s.i+len(name)]) != name {
+		return false
+	}
+	s.i += len(name)
+	return true
+}
+
 // key takes the name of an object's member and the colon. It may share memory with the
 // input.
 func (s *scanner) key() string {
@@ -256,8 +265,8 @@ func (s *scanner) str() {
 		case c < 0x20:
 			s.fail(errSyntax)
 		default:
-			ascii = ascii && c < utf8.RuneSelf
-			s.i++
+			for ascii = false; s.i < len(s.b) && s.b[s.i] >= utf8.RuneSelf; s.i++ {
+			}
 		}
 		if s.err != nil {
 			return

@@ -57,10 +57,15 @@ func (s Span) Entries(appends iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] 
 				yield(Entry{}, Corrupt(s.Run, e.First, damage("the digest is not the head's")))
 				return
 			}
-			for entry, err := range e.Entries() {
+			for left := e.unread(); ; {
+				var entry Entry
+				more, err := left.take(&entry)
 				if err != nil {
 					yield(Entry{}, Corrupt(s.Run, next, err))
 					return
+				}
+				if !more {
+					break
 				}
 				if entry.Seq < s.From {
 					continue

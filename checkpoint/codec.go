@@ -57,7 +57,7 @@ func appendString(b []byte, member, s string, ok *bool) []byte {
 		return b
 	}
 	b = append(b, member...)
-	if plain(s) {
+	if plainEnd(s) == len(s) {
 		b = append(b, s...)
 		return append(b, '"')
 	}
@@ -78,14 +78,14 @@ func appendString(b []byte, member, s string, ok *bool) []byte {
 	return append(b, '"')
 }
 
-// plain reports whether s is ASCII that JSON does not escape.
-func plain[T string | []byte](s T) bool {
+// plainEnd returns how long the part of s is at its front that is ASCII which JSON does not escape.
+func plainEnd[T string | []byte](s T) int {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
-			return false
+			return i
 		}
 	}
-	return true
+	return len(s)
 }
 
 // parseEntry reads one object as appendEntry writes it, and the newline behind it, into
@@ -126,8 +126,21 @@ func (p *parser) has(text string) bool {
 	return true
 }
 
+// member is has for the beginning of a member. Most members are not there, and of nearly all the
+// first letter says so.
+func (p *parser) member(text string) bool {
+	return len(p.b) >= len(text) && p.b[2] == text[2] && p.has(text)
+}
+
 func (p *parser) kind(k *Kind) bool {
-	if !p.has(`{"kind":"`) {
+	switch { // nearly all entries are of these
+	case p.has(`{"kind":"done"`):
+		*k = Done
+		return true
+	case p.has(`{"kind":"superstep"`):
+		*k = Superstep
+		return true
+	case !p.has(`{"kind":"`):
 		return false
 	}
 	n := bytes.IndexByte(p.b, '"')
@@ -140,19 +153,17 @@ func (p *parser) kind(k *Kind) bool {
 }
 
 func (p *parser) string(member string, s *string) {
-	if !p.has(member) {
+	if !p.member(member) {
+		return
+	}
+	if n := plainEnd(p.b); n < len(p.b) && p.b[n] == '"' {
+		*s, p.b = string(p.b[:n]), p.b[n+1:]
 		return
 	}
 	n := stringEnd(p.b)
-	if n < 0 {
+	if n < 0 || !unquote(p.b[:n-1], s) {
 		p.bad = true
 		return
-	}
-	text := p.b[:n-1]
-	if plain(text) {
-		*s = string(text)
-	} else if !unquote(text, s) {
-		p.bad = true
 	}
 	p.b = p.b[n:]
 }
@@ -173,7 +184,7 @@ func unquote(text []byte, s *string) bool {
 }
 
 func (p *parser) int(member string, n *int) {
-	if !p.has(member) {
+	if !p.member(member) {
 		return
 	}
 	digits := 0
@@ -189,7 +200,7 @@ func (p *parser) int(member string, n *int) {
 }
 
 func (p *parser) raw(member string, raw *json.RawMessage) {
-	if !p.has(member) {
+	if !p.member(member) {
 		return
 	}
 	n := valueEnd(p.b)

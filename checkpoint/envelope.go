@@ -162,23 +162,43 @@ func (e Envelope) Head() Head { return Head{Seq: e.Last(), Digest: sha256.Sum256
 // ErrCorrupt.
 func (e Envelope) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		rest := e.data[envelopeHead:]
-		for seq := e.First; seq <= e.Last(); seq++ {
+		for left := e.unread(); ; {
 			var entry Entry
-			var err error
-			if rest, err = parseEntry(rest, &entry); err != nil {
-				yield(Entry{}, err)
+			more, err := left.take(&entry)
+			if !more && err == nil || !yield(entry, err) || err != nil {
 				return
 			}
-			entry.Seq, entry.At = seq, e.At
-			if !yield(entry, nil) {
-				return
-			}
-		}
-		if len(bytes.TrimSpace(rest)) > 0 {
-			yield(Entry{}, damage("there are more entries than the envelope counts"))
 		}
 	}
+}
+
+// An unread is what has not been read yet of the entries of an envelope.
+type unread struct {
+	b         []byte
+	next, end uint64 // sequence numbers of the first of them, and behind the last
+	at        time.Time
+}
+
+func (e *Envelope) unread() unread {
+	return unread{b: e.data[envelopeHead:], next: e.First, end: e.First + uint64(e.Count), at: e.At}
+}
+
+// take reads the next entry into the zero entry e, if there is one. It leaves e zero if there is none,
+// or one that can't be read.
+func (u *unread) take(e *Entry) (more bool, err error) {
+	if u.next == u.end {
+		if len(bytes.TrimSpace(u.b)) > 0 {
+			return false, damage("there are more entries than the envelope counts")
+		}
+		return false, nil
+	}
+	if u.b, err = parseEntry(u.b, e); err != nil {
+		*e = Entry{}
+		return false, err
+	}
+	e.Seq, e.At = u.next, u.at
+	u.next++
+	return true, nil
 }
 
 // sizeOf estimates the envelope of entries, so that it is allocated once.

@@ -244,6 +244,42 @@ func TestRandomEntriesRoundTrip(t *testing.T) {
 	}
 }
 
+// Members are told apart by a letter before they are compared as a whole, and the kinds that most
+// entries have before all others: neither lets anything through.
+func TestEntriesAreReadAsTheyAreWritten(t *testing.T) {
+	read := func(payload string) ([]checkpoint.Entry, error) {
+		e, err := checkpoint.Unseal(checkpoint.Forge([]byte(payload), 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return entriesOf(e)
+	}
+	for _, payload := range []string{
+		`{"kind":"done"`, `{"kind":"donee"}`, `{"kind":"don"}`, `{"kind":"superstep_"}`, `{"kind":"superstep"`, `{"kind":done}`,
+		`{"kind":"done","p}`, `{"kind":"done","pa":"x"}`, `{"kind":"done","pax":"x"}`, `{"kind":"done","post":"x","path":"x"}`,
+		`{"kind":"done","step":"1"}`, `{"kind":"done","step":}`, `{"kind":"done","step":1-2}`, `{"kind":"done","step":99999999999999999999}`,
+		`{"kind":"done","path":"x}`, `{"kind":"done","path":"\x"}`, "{\"kind\":\"done\",\"path\":\"\xff\"}", "{\"kind\":\"done\",\"path\":\"a\nb\"}",
+		`{"kind":"done","delta":}`, `{"kind":"done","delta":{}`, `{"kind":"done","delta":{},"delta":{}}`, `{"kind":"done","outer":{},"delta":{}}`,
+		`{"kind":"done"} `, `{"kind":"done"}x`, "",
+	} {
+		if got, err := read(payload + "\n"); !errors.Is(err, checkpoint.ErrCorrupt) {
+			t.Errorf("%s: %+v, %v, want damage", payload, got, err)
+		}
+	}
+	for _, path := range []string{"a", "é", `a\"b`, "a\u0001b", `\\`, `a\\`, "node-1/12/items"} {
+		payload := `{"kind":"superstep","path":"` + strings.ReplaceAll(path, "\u0001", `\u0001`) + `","step":-7,"post":"` + "p" + `","delta":{"a":"]"}}` + "\n"
+		var want string
+		if err := json.Unmarshal([]byte(`"`+strings.ReplaceAll(path, "\u0001", `\u0001`)+`"`), &want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := read(payload)
+		if err != nil || len(got) != 1 || got[0].Path != want || got[0].Step != -7 || got[0].Post != "p" ||
+			got[0].Kind != checkpoint.Superstep || string(got[0].Delta) != `{"a":"]"}` {
+			t.Errorf("%s: %+v, %v", payload, got, err)
+		}
+	}
+}
+
 // Whatever is unsealed, entries and all, is an error or is sealed to the same bytes, or to
 // ones that are read the same.
 func FuzzUnseal(f *testing.F) {

@@ -23,11 +23,7 @@ func (s *Store) Read(
 		s.loops.Add(1)
 		defer s.loops.Add(-1)
 		span := checkpoint.Span{Run: id, Head: f.info.Head, First: f.info.First}.Between(from, to)
-		for entry, err := range span.Entries(v.appends(ctx, f, span.From)) {
-			if !yield(entry, err) {
-				return
-			}
-		}
+		span.Entries(v.appends(ctx, f, span.From))(yield)
 	}
 }
 

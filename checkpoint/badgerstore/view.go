@@ -100,8 +100,9 @@ func (v *view) seekBack(num, seq uint64) *badger.Iterator {
 }
 
 // appends yields the envelopes of a run, from the one that should hold the entry seq. Each
-// is copied into memory that the next one overwrites: the database's own is a map of its
-// files. Whether they follow one another is for the caller to check.
+// stands in memory of the iterator, which the next one overwrites: the iterator has copied it
+// from the database's own, which is a map of its files. Whether they follow one another is for
+// the caller to check.
 func (v *view) appends(ctx context.Context, f found, seq uint64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		start := seqKey(logKey, f.num, seq)
@@ -112,19 +113,19 @@ func (v *view) appends(ctx context.Context, f found, seq uint64) iter.Seq2[[]byt
 		}
 		it := v.iterator(runKey(logKey, f.num), false)
 		defer it.Close()
-		var lent []byte
-		for it.Seek(start); it.Valid(); it.Next() {
+		more := true
+		each := func(value []byte) error {
+			data, err := v.wholeAppend(f.info.Run, it.Item().Key(), value)
+			more = yield(data, err) && err == nil
+			return nil
+		}
+		for it.Seek(start); more && it.Valid(); it.Next() {
 			if err := ctx.Err(); err != nil {
 				yield(nil, err)
 				return
 			}
-			var err error
-			if lent, err = it.Item().ValueCopy(lent[:0]); err != nil {
+			if err := it.Item().Value(each); err != nil {
 				yield(nil, fmt.Errorf("checkpoint: reading the store: %w", err))
-				return
-			}
-			data, err := v.wholeAppend(f.info.Run, it.Item().Key(), lent)
-			if !yield(data, err) || err != nil {
 				return
 			}
 		}

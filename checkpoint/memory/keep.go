@@ -20,11 +20,7 @@ func (s *Store) Read(
 			yield(checkpoint.Entry{}, err)
 			return
 		}
-		for entry, err := range span.Entries(lend(ctx, appends)) {
-			if !yield(entry, err) {
-				return
-			}
-		}
+		span.Entries(lend(ctx, appends))(yield)
 	}
 }
 

@@ -188,8 +188,18 @@ func (s *Store) Snapshot(
 			return snap, nil
 		}
 	}
-	return checkpoint.Snapshot{}, fmt.Errorf("%w: snapshot of run %q", checkpoint.ErrNotFound, id)
+	return checkpoint.Snapshot{}, noSnapshot(id)
 }
+
+// A noSnapshot names the run that has none, as most short runs. Whoever reads one of those asks for it,
+// so its text is made when somebody reads that.
+type noSnapshot string
+
+func (n noSnapshot) Error() string {
+	return fmt.Sprintf("%v: snapshot of run %q", checkpoint.ErrNotFound, string(n))
+}
+
+func (n noSnapshot) Unwrap() error { return checkpoint.ErrNotFound }
 
 // Delete implements [checkpoint.Store].
 func (s *Store) Delete(ctx context.Context, id string) error {

@@ -98,7 +98,7 @@ func (a *amendment) say(ctx context.Context, id string, e checkpoint.Entry) erro
 	e.Seq = a.head.Seq + uint64(len(a.lines))
 	a.size += sizeOf(&e)
 	a.taken = 1
-	return a.c.replay(ctx, a.m, id, e, &a.extras[0])
+	return a.c.replay(ctx, a.m, id, &e, &a.extras[0])
 }
 
 // busy reports whether an amendment could not be made because somebody is at work on the run.

@@ -61,7 +61,7 @@ func Replayed[S any](ctx context.Context, d *Dispatcher[S], run string, upTo uin
 		if err != nil {
 			return nil, err
 		}
-		if err := d.core.replay(ctx, m, run, e, nil); err != nil {
+		if err := d.core.replay(ctx, m, run, &e, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -82,7 +82,7 @@ func EachReplayed[S any](ctx context.Context, d *Dispatcher[S], run string, f fu
 	}
 	for e, err := range c.store.Read(ctx, run, info.First, 0) {
 		if err == nil {
-			err = c.replay(ctx, m, run, e, nil)
+			err = c.replay(ctx, m, run, &e, nil)
 		}
 		if err != nil {
 			return err

@@ -56,7 +56,7 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 				return nil, 0, err
 			}
 		}
-		if err := c.replay(ctx, m, id, e, &room); err != nil {
+		if err := c.replay(ctx, m, id, &e, &room); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -69,7 +69,7 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 
 // replay applies an entry of the log to a machine. What most entries don't have is put into room, if that
 // is given.
-func (c *core) replay(ctx context.Context, m *machine, id string, e checkpoint.Entry, room *extra) error {
+func (c *core) replay(ctx context.Context, m *machine, id string, e *checkpoint.Entry, room *extra) error {
 	x := saidIn(e, nil, room)
 	x.live = false
 	if x.Kind == checkpoint.Rewound {

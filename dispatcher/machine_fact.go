@@ -50,10 +50,10 @@ type extra struct {
 var plainFact extra
 
 // said is the fact of an entry. A live one speaks of t, if that is not nil.
-func said(e checkpoint.Entry, t *task) fact { return saidIn(e, t, nil) }
+func said(e checkpoint.Entry, t *task) fact { return saidIn(&e, t, nil) }
 
 // saidIn is said for a fact that is forgotten before the next one: room has its extra.
-func saidIn(e checkpoint.Entry, t *task, room *extra) fact {
+func saidIn(e *checkpoint.Entry, t *task, room *extra) fact {
 	x := fact{
 		Kind: e.Kind, Step: e.Step, Attempt: e.Attempt, Path: e.Path, Outcome: e.Outcome,
 		t: t, live: true, extra: &plainFact,

@@ -171,10 +171,18 @@ func (m *machine) find(path string) *task {
 	return nil
 }
 
+// fewOpen is how many names are compared before the index of all names is asked.
+const fewOpen = 4
+
 // task returns the visit of a node in f.
 func (m *machine) task(f *frame, name string) *task {
 	if f.items != nil {
 		return f.item(name)
+	}
+	for _, i := range f.open[:min(len(f.open), fewOpen)] { // most of what a log tells is of one of these
+		if t := &f.tasks[i]; t.node.Name == name {
+			return t
+		}
 	}
 	if i, ok := f.plan.Find(name); ok {
 		return &f.tasks[i]

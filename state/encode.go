@@ -187,6 +187,20 @@ func skipClean(b []byte, i int) int {
 	return i
 }
 
+// skipText is skipClean for a text that is not all ASCII: it passes what is not.
+func skipText(b []byte, i int) int {
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		if marks := careful(x) &^ x; marks != 0 {
+			return i + bits.TrailingZeros64(marks)/8
+		}
+	}
+	for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
+}
+
 // cleanPrefix returns how many bytes at the start of s are ASCII and need no escape.
 func cleanPrefix(s string) int { return skipClean(bytesOf(s), 0) }
 

@@ -133,8 +133,9 @@ func TestStringsHoldWhatJSONCanHold(t *testing.T) {
 	odd := []string{"\x00", "\x1f", " ", "!", "\"", "#", "[", "\\", "]", "\x7f", "\x80", "\xff", "é", "é\xc3", "😀", "\\n", "\\\\", `\u00e9`}
 	for n := range 40 {
 		for at := range n + 1 {
-			for _, x := range odd {
-				text := `"` + strings.Repeat("a", at) + x + strings.Repeat("\u00a2", n%3) + strings.Repeat("z", n-at) + `"`
+			for k := range 2 * len(odd) {
+				x, begin := odd[k/2], [2]string{"", "é"}[k%2]
+				text := `"` + begin + strings.Repeat("a", at) + x + strings.Repeat("\u00a2", n%3) + strings.Repeat("z", n-at) + `"`
 				want := json.Valid([]byte(text)) && utf8.ValidString(text)
 				d, err := s.ParseDelta([]byte(`{"Value":{"set":` + text + `}}`))
 				if (err == nil) != want {

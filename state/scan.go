@@ -265,8 +265,8 @@ func (s *scanner) str() {
 		case c < 0x20:
 			s.fail(errSyntax)
 		default:
-			for ascii = false; s.i < len(s.b) && s.b[s.i] >= utf8.RuneSelf; s.i++ {
-			}
+			ascii = false
+			s.i = skipText(s.b, s.i)
 		}
 		if s.err != nil {
 			return

@@ -223,7 +223,10 @@ func appendString(dst []byte, s string) []byte {
 		case r == '\u2028' || r == '\u2029':
 			dst = append(dst, `\u202`...)
 			dst = append(dst, byte('8'+r-'\u2028'))
-		default:
+		default: // and what follows up to the next ASCII, or what may be one of those two
+			for n < len(s) && s[n] >= utf8.RuneSelf && s[n] != "\u2028"[0] {
+				n++
+			}
 			dst = append(dst, s[:n]...)
 		}
 		s = s[n:]

@@ -76,7 +76,7 @@ func (r *run) said(e checkpoint.Entry, t *task) fact {
 	if d == nil || d.taken == len(d.extras) {
 		return said(e, t)
 	}
-	x := saidIn(e, t, &d.extras[d.taken])
+	x := saidIn(&e, t, &d.extras[d.taken])
 	if x.extra != &plainFact {
 		d.taken++
 	}

@@ -284,7 +284,10 @@ func TestSecretsStayInTheirPlace(t *testing.T) {
 	slices.Sort(blobs)
 	refused := func(from, to string, moved []byte) {
 		t.Helper()
-		if err := withValue(t, s, to, moved, values[to], want); !damaged(err) {
+		// A piece of a large value begins with bytes of any kind: one in a hundred, read as a whole value, seems to
+		// be sealed with another key, or not at all.
+		err := withValue(t, s, to, moved, values[to], want)
+		if !damaged(err) && !errors.Is(err, checkpoint.ErrKey) && !errors.Is(err, checkpoint.ErrPlaintext) {
 			t.Errorf("%q in the place of %q: %v, want ErrCorrupt", from, to, err)
 		}
 	}

@@ -40,8 +40,9 @@ func openBadger(dir string, synced bool) (*badger.DB, error) {
 		WithValueThreshold(1 << 20).
 		WithMemTableSize(16 << 20).
 		WithNumMemtables(3).
-		WithNumLevelZeroTables(3).
-		WithNumLevelZeroTablesStall(8).
+		WithNumLevelZeroTables(5).
+		WithNumLevelZeroTablesStall(15).
+		WithBaseTableSize(8 << 20).
 		WithNumCompactors(2).
 		WithValueLogFileSize(16 << 20).
 		WithCompression(options.None).

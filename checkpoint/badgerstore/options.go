@@ -28,15 +28,16 @@ type Options struct {
 	// MemTableSize is how many bytes are collected in memory before they become a table.
 	// Zero means 16 MiB; less than 4 MiB means 4 MiB; more than 1 GiB is refused.
 	//
-	// It decides what a store takes. Live heap of a process in MiB, with one store that has just been
-	// opened, to which 600 MB are written at full speed, and that then has nothing to do for 15 seconds
-	// (Badger 4.9.6, two cores). The process takes up to twice that, as GOGC says; GOMEMLIMIT bounds it:
+	// It decides what a store takes. Live heap of a process in MiB, with one store: when it has just been opened; right
+	// after a hundred runs have written 600 MB to it at full speed, in appends of 1 KB, which depends on the tables
+	// that are being made then; and 15 seconds later (Badger 4.9.6, two cores). The process takes up to twice that,
+	// as GOGC says; GOMEMLIMIT bounds it:
 	//
 	//	MemTableSize   open   written   idle
-	//	4 MiB             6       370    120
-	//	16 MiB           22       490    290
-	//	64 MiB           84      1500    750
-	//	256 MiB         334      1700    330
+	//	4 MiB             5       130     20
+	//	16 MiB           21       360     21
+	//	64 MiB           83       200     84
+	//	256 MiB         333      1200    333
 	//
 	// Beside that the tables are mapped into memory, which the system takes back when it needs it. A
 	// transaction, which all runs share, has at most a tenth of it.
@@ -125,6 +126,8 @@ func (o Options) withDefaults(dir string) Options {
 //   - No compression, so that a flipped bit is a wrong value, which our frames detect, and
 //     not a vanished block. Tables are checked by us before they are opened (guard.go).
 //   - No caches: the tables are mapped, and envelopes are read in order.
+//   - Up to five new tables wait to be merged, up to fifteen hold nobody up, and what they become has 8 MiB: a byte is
+//     written again less often than with three, eight and 2 MiB, and fewer files are made. See docs/performance.md.
 func (o Options) forBadger(dir string, sync bool) badger.Options {
 	return badger.DefaultOptions(dir).
 		WithSyncWrites(sync).
@@ -133,8 +136,9 @@ func (o Options) forBadger(dir string, sync bool) badger.Options {
 		WithValueThreshold(min(1<<20, o.MemTableSize*15/100)).
 		WithMemTableSize(o.MemTableSize).
 		WithNumMemtables(3).
-		WithNumLevelZeroTables(3).
-		WithNumLevelZeroTablesStall(8).
+		WithNumLevelZeroTables(5).
+		WithNumLevelZeroTablesStall(15).
+		WithBaseTableSize(min(8<<20, o.MemTableSize/2)).
 		WithNumCompactors(2).
 		WithValueLogFileSize(16 << 20).
 		WithCompression(options.None).

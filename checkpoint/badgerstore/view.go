@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -92,11 +93,31 @@ func (v *view) seekBack(num, seq uint64) *badger.Iterator {
 	if seq == 0 {
 		seq--
 	}
-	v.back.Seek(seqKey(logKey, num, seq))
+	if key := seqKey(logKey, num, seq); !stepBack(v.back, key) {
+		v.back.Seek(key)
+	}
 	if !v.back.ValidForPrefix(runKey(logKey, num)) {
 		return nil
 	}
 	return v.back
+}
+
+// fewSteps is how many appends back cost about as much as a seek, which looks into every table.
+const fewSteps = 8
+
+// stepBack takes it, which goes backward, to the last key at or before key, if that is a few steps from where it stands:
+// the runs of a page stand side by side, and most logs are short. Else it reports false, and it stands anywhere.
+func stepBack(it *badger.Iterator, key []byte) bool {
+	for step := range fewSteps {
+		if !it.Valid() {
+			return false
+		}
+		if bytes.Compare(it.Item().Key(), key) <= 0 {
+			return step > 0 // else there may be another one between
+		}
+		it.Next()
+	}
+	return false
 }
 
 // appends yields the envelopes of a run, from the one that should hold the entry seq. Each

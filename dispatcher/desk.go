@@ -15,8 +15,8 @@ type desk struct {
 	extras [4]extra // of facts
 	taken  int      // of extras
 
-	fewFacts [4]fact
-	fewLines [4]checkpoint.Entry
+	firstFacts [4]fact // where facts and lines begin, unless they have outgrown them
+	firstLines [fewLines]checkpoint.Entry
 }
 
 var desks = sync.Pool{New: func() any { return new(desk) }}
@@ -30,10 +30,10 @@ const (
 func newDesk() *desk {
 	d := desks.Get().(*desk)
 	if d.facts == nil {
-		d.facts = d.fewFacts[:0]
+		d.facts = d.firstFacts[:0]
 	}
 	if d.lines == nil {
-		d.lines = d.fewLines[:0]
+		d.lines = d.firstLines[:0]
 	}
 	return d
 }
@@ -48,10 +48,13 @@ func (r *run) clearDesk() {
 	d.leave()
 }
 
-// leave leaves the desk to whoever needs one.
+// leave leaves the desk to whoever needs one. Nothing of a fact may be left: see blank. Lists that have outgrown
+// where they began have left copies there.
 func (d *desk) leave() {
 	clear(d.facts[:cap(d.facts)])
 	clear(d.lines[:cap(d.lines)])
+	clear(d.firstFacts[:])
+	clear(d.firstLines[:])
 	d.facts, d.lines, d.bytes = small(d.facts, deskLines), small(d.lines, deskLines), small(d.bytes, deskBytes)
 	d.clearExtras()
 	desks.Put(d)

@@ -75,3 +75,57 @@ func noted(name string) func(context.Context, *Tale) error {
 		return nil
 	}
 }
+
+// What a call has on its desk is gone for the next one, also if there was more than a desk has room for: the log of a
+// run is the same whichever runs there were before it.
+func TestLogIsTheSameBehindOtherRuns(t *testing.T) {
+	t.Parallel()
+	pair := func(b *dag.Builder[Tale]) *dag.Graph[Tale] {
+		first := dag.Step(b, "first", noted("first"))
+		dag.Step(b, "last", noted("last"), dag.Step(b, "left", counted, first), dag.Step(b, "right", counted, first))
+		return frozen(t, b)
+	}(dag.New[Tale]("pair"))
+	crowd := func(b *dag.Builder[Tale]) *dag.Graph[Tale] {
+		inner := dag.New[Tale]("inner")
+		dag.Step(inner, "only", noted("only"))
+		dive := frozen(t, inner)
+		tell := func(from, to *Tale) { to.Said.Append("told by an inner graph") }
+		last := dag.Embed(b, "dive-1", dive, func(*Tale, *Tale) {}, tell)
+		last = dag.Embed(b, "dive-2", dive, func(*Tale, *Tale) {}, tell, last)
+		for i := range 80 {
+			dag.Step(b, fmt.Sprintf("side-%d", i), counted, last)
+		}
+		return frozen(t, b)
+	}(dag.New[Tale]("crowd"))
+	store := new(memory.Store)
+	log := func(d *dispatcher.Dispatcher[Tale], run string) string {
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		var entries []checkpoint.Entry
+		for e, err := range store.Read(t.Context(), run, 1, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == checkpoint.Superstep { // what lands first is told first
+				e.Seq, e.At = 0, time.Time{}
+				entries = append(entries, e)
+			}
+		}
+		return said(t, entries)
+	}
+	pairs := callsDispatcher(t, pair, store, dispatcher.Options{})
+	want := log(pairs, "before")
+	for i := range 20 {
+		log(callsDispatcher(t, crowd, store, dispatcher.Options{}), fmt.Sprintf("crowd-%d", i))
+		for k := range 4 {
+			if got := log(pairs, fmt.Sprintf("pair-%d-%d", i, k)); got != want {
+				t.Fatalf("the supersteps of a run behind others are\n%s, want\n%s", got, want)
+			}
+		}
+	}
+}
+
+func counted(_ context.Context, s *Tale) error {
+	s.Count.Add(1)
+	return nil
+}

@@ -99,7 +99,7 @@ func (r *run) entries() (entries []checkpoint.Entry, size int) {
 }
 
 // fewLines is for how many entries there is memory at least: most appends have fewer.
-const fewLines = 3
+const fewLines = 4
 
 // sizeOf is about what a replay reads of an entry.
 func sizeOf(e *checkpoint.Entry) int {

@@ -108,7 +108,7 @@ func (m *members) scalar(name string) json.RawMessage {
 	}
 	rest, ok := bytes.CutPrefix(*m, []byte(name))
 	n := bytes.IndexByte(rest, ',')
-	if !ok || n <= 0 || !bytes.ContainsAny(rest[:1], "-0123456789tf") || !json.Valid(rest[:n]) {
+	if !ok || n <= 0 || !bytes.ContainsAny(rest[:1], "-0123456789tf") || rest[n-1] <= ' ' || !json.Valid(rest[:n]) {
 		return nil
 	}
 	*m = members(rest[n:])

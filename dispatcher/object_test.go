@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,6 +68,7 @@ func TestAnswersAreWhatUnmarshalReads(t *testing.T) {
 					changed := bytes.Clone(data)
 					changed[i] = c
 					sameAnswer(t, changed)
+					sameAnswer(t, slices.Insert(bytes.Clone(data), i, c))
 				}
 			}
 		}

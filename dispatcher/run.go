@@ -308,7 +308,7 @@ func (r *run) add(x fact) {
 // large, and most of a run's time without a store would go into copying them.
 func (r *run) blank() *fact {
 	n := len(r.facts)
-	if n < cap(r.facts) { // tell has cleared it
+	if n < cap(r.facts) { // forgetFacts, or who had the desk before, has cleared it
 		r.facts = r.facts[:n+1]
 	} else {
 		r.facts = append(r.facts, fact{})

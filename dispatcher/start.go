@@ -36,7 +36,8 @@ func (r *run) open(w *wishes, input func(any)) error {
 		}
 	}
 	if o := w.opening(r.c); o != nil {
-		r.more(&x).opening, x.Data = o, encode(o)
+		r.more(&x).opening = o
+		x.Data = encode(o)
 	}
 	r.add(x)
 	r.m.about(r.about.Load())

@@ -126,8 +126,8 @@ func (o Options) withDefaults(dir string) Options {
 //   - No compression, so that a flipped bit is a wrong value, which our frames detect, and
 //     not a vanished block. Tables are checked by us before they are opened (guard.go).
 //   - No caches: the tables are mapped, and envelopes are read in order.
-//   - Up to five new tables wait to be merged, up to fifteen hold nobody up, and what they become has 8 MiB: a byte is
-//     written again less often than with three, eight and 2 MiB, and fewer files are made. See docs/performance.md.
+//   - Up to five new tables wait to be merged, up to fifteen hold nobody up, and what they become has 8 MiB, or half of
+//     MemTableSize if that is less: a byte is written again less often, and fewer files are made. See ADR 0049.
 func (o Options) forBadger(dir string, sync bool) badger.Options {
 	return badger.DefaultOptions(dir).
 		WithSyncWrites(sync).

@@ -140,13 +140,16 @@ func (v *view) appends(ctx context.Context, f found, seq uint64) iter.Seq2[[]byt
 			more = yield(data, err) && err == nil
 			return nil
 		}
-		for it.Seek(start); more && it.Valid(); it.Next() {
+		for it.Seek(start); it.Valid(); it.Next() {
 			if err := ctx.Err(); err != nil {
 				yield(nil, err)
 				return
 			}
 			if err := it.Item().Value(each); err != nil {
 				yield(nil, fmt.Errorf("checkpoint: reading the store: %w", err))
+				return
+			}
+			if !more {
 				return
 			}
 		}

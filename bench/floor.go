@@ -237,20 +237,9 @@ func badgerFloor(s session) ([]row, error) {
 
 // tailFloor is the row of tail with bare Badger.
 func tailFloor(s session) ([]row, error) {
-	var idle, beside series
-	for round := range s.rounds {
-		for k := range 2 {
-			alone := (k+round)%2 == 0
-			p99, err := bareTail(s, alone)
-			if err != nil {
-				return nil, err
-			}
-			if alone {
-				idle = append(idle, p99)
-			} else {
-				beside = append(beside, p99)
-			}
-		}
+	idle, beside, err := besideIdle(s, func(alone bool) (float64, error) { return bareTail(s, alone) })
+	if err != nil {
+		return nil, err
 	}
 	return []row{shown("floor/tail-to-idle", beside.over(idle), "ratio",
 		"for tail: synced bare transactions of 1 KB beside others of 64 KiB each without a pause: the slowest hundredth begins at %.3g µs, and at %.3g µs alone",

@@ -16,25 +16,37 @@ import (
 // directory of its own.
 func tails(s session) ([]row, error) {
 	large := noise(2, s.scale(8<<20, 1<<20))
-	var idle, beside series
-	var states int
-	for round := range s.rounds {
-		for k := range 2 {
-			alone := (k+round)%2 == 0
-			p99, n, err := tail(s, alone, large)
-			if err != nil {
-				return nil, err
-			}
-			if states += n; alone {
-				idle = append(idle, p99)
-			} else {
-				beside = append(beside, p99)
-			}
-		}
+	states := 0
+	idle, beside, err := besideIdle(s, func(alone bool) (float64, error) {
+		p99, n, err := tail(s, alone, large)
+		states += n
+		return p99, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return []row{atMost("tail/append-beside-large-to-idle", beside.over(idle), "ratio", 3,
 		"the slowest hundredth of synced appends of 1 KB begins at %.3g µs beside states of %d KiB, of which %d were written, and at %.3g µs alone",
 		beside.median()*1e-3, len(large)>>10, states, idle.median()*1e-3)}, nil
+}
+
+// besideIdle measures, in turns, alone and while somebody else writes.
+func besideIdle(s session, measure func(alone bool) (float64, error)) (idle, beside series, err error) {
+	for round := range s.rounds {
+		for k := range 2 {
+			alone := (k+round)%2 == 0
+			v, err := measure(alone)
+			if err != nil {
+				return nil, nil, err
+			}
+			if alone {
+				idle = append(idle, v)
+			} else {
+				beside = append(beside, v)
+			}
+		}
+	}
+	return idle, beside, nil
 }
 
 // tail appends for a window and returns the 99th percentile, with how many large states another run

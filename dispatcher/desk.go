@@ -7,7 +7,7 @@ import (
 )
 
 // A desk is where the owner of a run with a log prepares its appends. Neither nodes nor stores keep
-// anything of it, so a call that has ended well leaves it to another one.
+// anything of it, so a call whose run has come to rest leaves it to another one.
 type desk struct {
 	facts  []fact             // where those of the run begin
 	lines  []checkpoint.Entry // memory for the next append

@@ -124,26 +124,6 @@ func (i Info) Own() Info {
 	return i
 }
 
-// CheckAppended returns an error if entries, by which a run came from before to after, are not
-// for [Store.Append]: an append neither begins a fork nor trims, and a log is opened once, by its first
-// entry. It is for stores.
-func CheckAppended(before, after Info, entries []Entry) error {
-	for i := range entries {
-		switch seq := before.Head.Seq + uint64(i) + 1; {
-		case entries[i].Kind == Trimmed:
-			return &ArgumentError{"Append", "entry of kind trimmed", "would drop entries: use Store.Trim"}
-		case entries[i].Kind == Opened && seq > 1:
-			return &ArgumentError{"Append", "entry of kind opened", fmt.Sprintf(
-				"would be entry %d: a log is opened by its first entry, and a run goes on with another graph by one of kind %s",
-				seq, Migrated)}
-		}
-	}
-	if before.Base != after.Base || before.Origin != after.Origin {
-		return &ArgumentError{"Append", "opened entry", "has an origin: a fork is made by Store.Fork"}
-	}
-	return nil
-}
-
 // is reports whether two origins say the same.
 func (o *Origin) is(other *Origin) bool {
 	if o == nil || other == nil {

@@ -7,6 +7,55 @@ import (
 	"time"
 )
 
+// Append makes i what is known of the run once entries, appended at that time, end at head. It is for
+// [Store.Append], and returns an *[ArgumentError] for what that refuses: an append neither begins a fork
+// nor trims, and a log is opened once, by its first entry. It fails as [Info.Appended] does, too. After
+// an error i is what it was. Entries are not kept.
+func (i *Info) Append(at time.Time, head Head, entries []Entry) error {
+	if !describe(entries) {
+		_, err := i.append(at, head, entries) // in place, since nothing in it fails
+		return err
+	}
+	after, err := i.Appended(at, head, entries)
+	if err == nil {
+		err = appendable(i, &after, entries)
+	}
+	if err == nil {
+		*i = after
+	}
+	return err
+}
+
+// describe reports whether the data of one of entries says what is known of the run.
+func describe(entries []Entry) bool {
+	for i := range entries {
+		switch entries[i].Kind {
+		case Opened, Migrated, Trimmed, Rewound:
+			return true
+		}
+	}
+	return false
+}
+
+// appendable returns an error if entries, by which a run came from before to after, are not for
+// [Store.Append].
+func appendable(before, after *Info, entries []Entry) error {
+	for i := range entries {
+		switch seq := before.Head.Seq + uint64(i) + 1; {
+		case entries[i].Kind == Trimmed:
+			return &ArgumentError{"Append", "entry of kind trimmed", "would drop entries: use Store.Trim"}
+		case entries[i].Kind == Opened && seq > 1:
+			return &ArgumentError{"Append", "entry of kind opened", fmt.Sprintf(
+				"would be entry %d: a log is opened by its first entry, and a run goes on with another graph by one of kind %s",
+				seq, Migrated)}
+		}
+	}
+	if before.Base != after.Base || before.Origin != after.Origin {
+		return &ArgumentError{"Append", "opened entry", "has an origin: a fork is made by Store.Fork"}
+	}
+	return nil
+}
+
 // Appended returns what is known of the run once entries, appended at that time, end at
 // head. It is an error if an Opened entry's Data is no [Opening], a Migrated one's no
 // [Migration], or a Trimmed one's no [Trimming]. Entries are not kept.

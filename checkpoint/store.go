@@ -113,7 +113,7 @@ type Store interface {
 	// ErrFull if there is no room; then nothing has changed. ErrCommitUnknown if it can't
 	// be known what happened: nobody may assume either. Append ignores Seq and At of
 	// entries. What Fork and Trim write, and an opening behind the first entry, it refuses with an
-	// *ArgumentError: see [CheckAppended].
+	// *ArgumentError: see [Info.Append].
 	Append(ctx context.Context, l Lease, after Head, entries []Entry) (Head, error)
 
 	// Read yields the entries from sequence number from to sequence number to, both

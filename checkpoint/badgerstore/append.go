@@ -3,7 +3,6 @@ package badgerstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -111,14 +110,11 @@ func (s *Store) Append(
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
-	info, err := before.Appended(now, head, entries)
-	if err == nil {
-		err = checkpoint.CheckAppended(before, info, entries)
-	}
-	if err != nil {
+	q.info = before
+	if err := q.info.Append(now, head, entries); err != nil {
 		return checkpoint.Head{}, err
 	}
-	q.rule, q.run, q.lease, q.after, q.info = atHead, r, l, after, info
+	q.rule, q.run, q.lease, q.after = atHead, r, l, after
 	key := appendSeqKey(q.key[:0], logKey, num, after.Seq+1)
 	if len(data) > MaxAppend {
 		return checkpoint.Head{}, fmt.Errorf("%w: run %q: %d bytes, the limit is %d",
@@ -175,7 +171,10 @@ func (q *request) describe(
 	before checkpoint.Info, num uint64, entries []checkpoint.Entry,
 ) error {
 	first := before.Head.Seq == 0
-	named := slices.ContainsFunc(entries, func(e checkpoint.Entry) bool { return renames(e.Kind) })
+	named := false
+	for i := range entries {
+		named = named || renames(entries[i].Kind)
+	}
 	if first || named || q.info.Status != before.Status {
 		key := runKey(rowKey, num)
 		w := row{info: q.info, first: before.Head.Seq + 1}

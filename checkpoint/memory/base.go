@@ -141,7 +141,8 @@ func (s *Store) Trim(
 	r.snapshots = slices.DeleteFunc(r.snapshots, func(snap checkpoint.Snapshot) bool {
 		return snap.Head.Seq < t.First
 	})
-	s.grow(r, &info, envelope{first: after.Seq + 1, data: data}, entries)
+	r.info = info
+	s.grow(r, envelope{first: after.Seq + 1, data: data}, entries)
 	s.refer(before.Bases(), info.Bases(), bases...)
 	return head, nil
 }

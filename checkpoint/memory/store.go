@@ -177,35 +177,30 @@ func (s *Store) Append(
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
-	info, err := r.info.Appended(now, head, entries)
-	if err == nil {
-		err = checkpoint.CheckAppended(r.info, info, entries)
-	}
-	if err != nil {
+	if err := r.info.Append(now, head, entries); err != nil {
 		return checkpoint.Head{}, err
 	}
-	s.grow(r, &info, envelope{first: after.Seq + 1, data: r.own(data)}, entries)
+	s.grow(r, envelope{first: after.Seq + 1, data: r.own(data)}, entries)
 	return head, nil
 }
 
 // firstAppends is for how many appends a run has memory at first.
 const firstAppends = 4
 
-// grow adds an append to a run, of which info is then known.
-func (s *Store) grow(r *run, info *checkpoint.Info, e envelope, entries []checkpoint.Entry) {
+// grow adds an append to the log of a run.
+func (s *Store) grow(r *run, e envelope, entries []checkpoint.Entry) {
 	if !r.exists() {
 		s.made++
 		r.number = s.made
 		r.appends = make([]envelope, 0, firstAppends)
 	}
-	r.info = *info
 	r.appends = append(r.appends, e)
 	for i := range entries {
 		if entries[i].Post != "" {
 			delete(r.posts, entries[i].Post)
 		}
 	}
-	s.logs.Tell(info.Run)
+	s.logs.Tell(r.info.Run)
 }
 
 // Stat implements [checkpoint.Store].

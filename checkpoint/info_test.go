@@ -1,0 +1,68 @@
+package checkpoint_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// What stores know of a run is what it was when entries are refused, whichever of them is at fault, and else
+// what Appended says.
+func TestInfoAppend(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(1_700_000_000_000)
+	opening := checkpoint.Entry{Kind: checkpoint.Opened, Data: json.RawMessage(`{"graph":"g","digest":"d"}`)}
+	var opened checkpoint.Info
+	if err := opened.Append(at, checkpoint.Head{Seq: 1}, []checkpoint.Entry{opening}); err != nil {
+		t.Fatal(err)
+	}
+	if opened.Graph != "g" || opened.Head.Seq != 1 || !opened.Created.Equal(at) || opened.Turn != 1 {
+		t.Errorf("behind its opening the run is %+v", opened)
+	}
+	done := checkpoint.Entry{Kind: checkpoint.Done, Path: "a"}
+	for name, entries := range map[string][]checkpoint.Entry{
+		"done":    {done},
+		"waiting": {done, {Kind: checkpoint.Waiting, Data: json.RawMessage(`{}`)}},
+		"turn":    {{Kind: checkpoint.Completed}, {Kind: checkpoint.TurnBegun, Data: json.RawMessage(`{"number":2}`)}},
+		"migrated": {{Kind: checkpoint.Migrated,
+			Data: json.RawMessage(`{"graph":"h","from":"d","to":"e"}`)}, done},
+	} {
+		head := checkpoint.Head{Seq: 1 + uint64(len(entries))}
+		want, err := opened.Appended(at.Add(time.Hour), head, entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := opened
+		if err := got.Append(at.Add(time.Hour), head, entries); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !reflect.DeepEqual(got, want) || got.Head != head {
+			t.Errorf("%s: the run is %+v, should be %+v", name, got, want)
+		}
+	}
+	for name, last := range map[string]checkpoint.Entry{
+		"opened again": opening,
+		"a trimming":   {Kind: checkpoint.Trimmed, Data: json.RawMessage(`{}`)},
+		"no migration": {Kind: checkpoint.Migrated, Data: json.RawMessage(`[]`)},
+		"no rewinding": {Kind: checkpoint.Rewound, Data: json.RawMessage(`7`)},
+	} {
+		got := opened
+		err := got.Append(at.Add(time.Hour), checkpoint.Head{Seq: 3}, []checkpoint.Entry{{Kind: checkpoint.Waiting}, last})
+		if err == nil {
+			t.Errorf("%s: is appended", name)
+		}
+		if !reflect.DeepEqual(got, opened) {
+			t.Errorf("%s: after %v the run is %+v, should be %+v", name, err, got, opened)
+		}
+	}
+	forked := checkpoint.Entry{Kind: checkpoint.Opened, Data: json.RawMessage(`{"graph":"g","digest":"d","origin":{"run":"r","seq":3,"base":"b"}}`)}
+	var refused *checkpoint.ArgumentError
+	var none checkpoint.Info
+	if err := none.Append(at, checkpoint.Head{Seq: 1}, []checkpoint.Entry{forked}); !errors.As(err, &refused) || !reflect.DeepEqual(none, checkpoint.Info{}) {
+		t.Errorf("a fork is appended: %v, %+v", err, none)
+	}
+}

@@ -271,7 +271,7 @@ func (r *run) takeAnswers(posts []checkpoint.Post) {
 		return slices.ContainsFunc(r.facts, func(x fact) bool { return x.Post == p.ID })
 	})
 	for _, e := range r.m.queued(posts, nil).line {
-		r.add(r.said(e, r.m.find(e.Path)))
+		r.add(r.said(&e, r.m.find(e.Path)))
 	}
 }
 

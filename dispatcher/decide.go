@@ -94,7 +94,7 @@ func (r *run) interrupt(t *task, i checkpoint.Interrupt) string {
 // interrupted is interrupt for who may know the interrupt as the machine will have it.
 func (r *run) interrupted(t *task, i *checkpoint.Interrupt, p *pending) string {
 	id := uuid.NewString()
-	x := r.said(checkpoint.Entry{
+	x := r.said(&checkpoint.Entry{
 		Kind: checkpoint.Interrupted, Path: t.path(), Step: t.frame.step, ID: id, Data: encodeInterrupt(i),
 	}, t)
 	x.pending = p

@@ -74,12 +74,12 @@ func (d *desk) clearExtras() {
 }
 
 // said is said for a fact of the run, which is forgotten with the others.
-func (r *run) said(e checkpoint.Entry, t *task) fact {
+func (r *run) said(e *checkpoint.Entry, t *task) fact {
 	d := r.desk
 	if d == nil || d.taken == len(d.extras) {
-		return said(e, t)
+		return saidIn(e, t, nil)
 	}
-	x := saidIn(&e, t, &d.extras[d.taken])
+	x := saidIn(e, t, &d.extras[d.taken])
 	if x.extra != &plainFact {
 		d.taken++
 	}

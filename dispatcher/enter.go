@@ -11,7 +11,7 @@ import (
 
 // enter opens the frame of a visit that holds one. What an Embed's in wrote is its input.
 func (r *run) enter(h *tenure, t *task) (bool, *userError) {
-	x := r.said(checkpoint.Entry{Kind: checkpoint.Entered, Path: t.path()}, t)
+	x := r.said(&checkpoint.Entry{Kind: checkpoint.Entered, Path: t.path()}, t)
 	switch t.node.Kind {
 	case dag.KindLoop:
 		x.Path += "/1"
@@ -58,12 +58,16 @@ func (r *run) input(x *fact, written state.Image) (err error) {
 
 // end says what comes of a frame that has nothing left to run.
 func (r *run) end(h *tenure, f *frame) (bool, *userError) {
-	t := f.holder
-	if t == nil {
-		r.add(r.said(checkpoint.Entry{Kind: checkpoint.Completed}, nil))
+	if f.holder == nil {
+		r.addPlain(checkpoint.Completed)
 		return true, nil
 	}
-	x := r.said(checkpoint.Entry{Kind: checkpoint.Done, Path: t.path(), Step: t.frame.step}, t)
+	return r.leaveFrame(h, f, f.holder)
+}
+
+// leaveFrame ends the visit t, in which f stands.
+func (r *run) leaveFrame(h *tenure, f *frame, t *task) (bool, *userError) {
+	x := r.said(&checkpoint.Entry{Kind: checkpoint.Done, Path: t.path(), Step: t.frame.step}, t)
 	if t.node.Kind == dag.KindEmbed {
 		from, to := f.view.Draft(), t.frame.view.Draft()
 		ok, failed := r.ask(h, "the output of "+t.path(), func() {

@@ -85,11 +85,11 @@ func (r *run) drop(v *visit) {
 }
 
 // launch begins what may run. A visit that is alone, while nothing else waits for an answer or
-// an instant, runs on the owner's goroutine; then more is true. owner is false if the ownership
-// was taken meanwhile.
-func (r *run) launch(h *tenure) (more, owner bool) {
+// an instant, runs on the owner's goroutine; then more is true. If stride may run it, it is returned
+// instead. owner is false if the ownership was taken meanwhile.
+func (r *run) launch(h *tenure) (plain *task, more, owner bool) {
 	if r.halting || r.limited() {
-		return false, true
+		return nil, false, true
 	}
 	tasks := r.m.take()
 	alone := len(tasks) == 1 && len(r.flight) == 0 && len(r.due) == 0 && len(r.m.waits) == 0
@@ -102,17 +102,17 @@ func (r *run) launch(h *tenure) (more, owner bool) {
 	for i, t := range tasks {
 		if r.halted() || !r.takeSlot() {
 			r.m.ready = append(r.m.ready, tasks[i:]...)
-			return r.halting, true
+			return nil, r.halting, true
 		}
 		if alone && r.strides(t) {
-			return true, r.stride(h, t)
+			return t, true, true
 		}
 		if alone {
-			return true, r.inline(h, t)
+			return nil, true, r.inline(h, t)
 		}
 		if !r.spawn(h, t) {
-			return false, false
+			return nil, false, false
 		}
 	}
-	return false, true
+	return nil, false, true
 }

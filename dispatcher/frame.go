@@ -121,15 +121,14 @@ func (f *frame) delta(t *task) *state.Delta {
 // noDelta is what is in no slot. It is never written to.
 var noDelta state.Delta
 
-// roots are the visits that follow nothing.
-func (f *frame) roots() []int32 {
-	var roots []int32
+// start makes next the visits that follow nothing.
+func (f *frame) start() {
+	f.next = f.next[:0]
 	for i := range f.tasks {
 		if f.tasks[i].waits == 0 {
-			roots = append(roots, int32(i))
+			f.next = append(f.next, int32(i))
 		}
 	}
-	return roots
 }
 
 // settle tells the followers of visit i that it has settled. A follower that waits for

@@ -274,7 +274,7 @@ func (r *run) takePost(p checkpoint.Post) {
 		return
 	}
 	e := r.m.drained(p)
-	r.add(r.said(e, r.m.find(e.Path)))
+	r.add(r.said(&e, r.m.find(e.Path)))
 }
 
 // drained is the entry that a post becomes, if it is neither a cancel nor input nor an answer.
@@ -298,7 +298,8 @@ func (m *machine) drained(p checkpoint.Post) checkpoint.Entry {
 
 // note drains a post that changes nothing.
 func (r *run) note(id, kind string) {
-	r.add(r.said(noted(id, kind), nil))
+	e := noted(id, kind)
+	r.add(r.said(&e, nil))
 }
 
 func noted(id, kind string) checkpoint.Entry {

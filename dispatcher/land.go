@@ -100,8 +100,14 @@ func (r *run) delta(draft state.Image, d *state.Delta) error {
 	}
 	r.landing += size
 	if r.c.opts.Paranoid {
-		*d, err = draft.Schema().ParseDelta(d.AppendJSON(nil))
+		return reread(draft.Schema(), d)
 	}
+	return nil
+}
+
+// reread makes *d what a replay would read of it.
+func reread(s *state.Schema, d *state.Delta) (err error) {
+	*d, err = s.ParseDelta(d.AppendJSON(nil))
 	return err
 }
 
@@ -155,7 +161,7 @@ func (r *run) attemptFailed(v *visit) {
 
 // fails states that an attempt of t failed, or what t holds did (attempt 0).
 func (r *run) fails(t *task, attempt int, a checkpoint.FailedAttempt, err error, took time.Duration) {
-	x := r.said(checkpoint.Entry{
+	x := r.said(&checkpoint.Entry{
 		Kind: checkpoint.AttemptFailed, Path: t.path(), Step: t.frame.step, Attempt: attempt, Data: encode(a),
 	}, t)
 	x.err, x.took = err, took

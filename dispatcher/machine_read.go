@@ -92,7 +92,7 @@ func (m *machine) cursor() []string {
 		return nil
 	}
 	if !m.root.begun() { // opened, and not begun
-		m.root.next = m.root.roots()
+		m.root.start()
 	}
 	return m.root.cursor(nil)
 }

@@ -12,10 +12,15 @@ import (
 // which takes over the state of the iteration before it.
 func (m *machine) enter(x *fact) error {
 	if x.t == nil {
-		m.root.next = m.root.roots()
+		m.root.start()
 		m.begin(m.root)
 		return nil
 	}
+	return m.enterTask(x)
+}
+
+// enterTask begins what stands in a visit.
+func (m *machine) enterTask(x *fact) error {
 	t := x.t
 	if t.node.Kind == dag.KindEach {
 		return m.enterItems(x)
@@ -35,7 +40,7 @@ func (m *machine) enter(x *fact) error {
 		f.view, f.spare, f.outer, f.bound = t.inner.view, t.inner.spare, t.inner.outer, t.inner.bound
 	}
 	t.inner, t.phase = f, inside
-	f.next = f.roots()
+	f.start()
 	m.begin(f)
 	return nil
 }

@@ -126,6 +126,6 @@ func (v *visit) noted() {
 		})
 	}
 	for _, e := range slices.Backward(all) {
-		v.r.add(v.r.said(e, nil))
+		v.r.add(v.r.said(&e, nil))
 	}
 }

@@ -56,7 +56,7 @@ func (r *run) rest() {
 	if resting != (checkpoint.Resting{}) {
 		x.Data = encode(resting)
 	}
-	rest := r.said(x, nil)
+	rest := r.said(&x, nil)
 	rest.err = told
 	r.add(rest)
 	r.noteDrains(1)
@@ -82,7 +82,7 @@ func (r *run) voidAll() {
 		paths = append(paths, p.voids...)
 	}
 	if len(paths) > 0 {
-		r.add(r.said(checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(paths)}, nil))
+		r.add(r.said(&checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(paths)}, nil))
 	}
 }
 

@@ -57,11 +57,11 @@ func (r *run) resumable(w *wishes) early {
 		resumed = &checkpoint.Resumption{Owner: r.c.owner, Ends: true}
 		data = encode(resumed)
 	}
-	x := r.said(checkpoint.Entry{Kind: checkpoint.Resumed, Data: data}, nil)
+	x := r.said(&checkpoint.Entry{Kind: checkpoint.Resumed, Data: data}, nil)
 	x.more().resumed = resumed
 	r.add(x)
 	if len(voids) > 0 {
-		r.add(r.said(checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(voids)}, nil))
+		r.add(r.said(&checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(voids)}, nil))
 	}
 	m.rescan() // behind the resume, as a replay would: the first items get the places
 	changes := w.changes(&m.told)

@@ -23,8 +23,20 @@ func (r *run) open(w *wishes, input func(any)) error {
 	r.m.plan = r.c.plan
 	r.inherit()
 	r.m.vets, r.m.gates = r.c.vets(), r.c.asksBefore()
+	if err := r.addOpening(w, input); err != nil {
+		return err
+	}
+	r.m.about(r.about.Load())
+	if !r.halted() {
+		r.enterRoot()
+	}
+	return nil
+}
+
+// addOpening adds the first fact of the run.
+func (r *run) addOpening(w *wishes, input func(any)) error {
 	schema := r.c.plan.Schema
-	x := r.said(checkpoint.Entry{Kind: checkpoint.Opened}, nil)
+	x := fact{Kind: checkpoint.Opened, live: true, extra: &plainFact}
 	if input != nil || schema.CallsUser() { // else nothing is written, and nobody looks at it
 		if err := r.firstInput(&x, input); err != nil {
 			return err
@@ -39,11 +51,8 @@ func (r *run) open(w *wishes, input func(any)) error {
 		r.more(&x).opening = o
 		x.Data = encode(o)
 	}
-	r.add(x)
-	r.m.about(r.about.Load())
-	if !r.halted() {
-		r.enterRoot()
-	}
+	*r.blank() = x
+	r.apply()
 	return nil
 }
 
@@ -67,5 +76,5 @@ func (r *run) firstInput(x *fact, input func(any)) error {
 }
 
 func (r *run) enterRoot() {
-	r.add(r.said(checkpoint.Entry{Kind: checkpoint.Entered}, nil))
+	r.addPlain(checkpoint.Entered)
 }

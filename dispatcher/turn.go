@@ -134,7 +134,7 @@ func (r *run) postedInputs(h *tenure) (inputs []input, err error, owner bool) {
 // beginTurn begins a turn, unless its input has to be refused. The user's code is called
 // here: the input function, the merge of Folds, and the Check of the state.
 func (r *run) beginTurn(h *tenure, in input) (begun, owner bool) {
-	x := r.said(checkpoint.Entry{
+	x := r.said(&checkpoint.Entry{
 		Kind: checkpoint.TurnBegun, Post: in.post,
 		Data: encode(checkpoint.Turn{Number: r.m.turn + 1, Owner: r.c.owner}),
 	}, nil)
@@ -218,7 +218,7 @@ func (r *run) refuseInput(err error) {
 	}
 	why := clip(plain(err))
 	r.warnings = append(r.warnings, fmt.Sprintf("queued input %q was refused: %s", in.post, why))
-	r.add(r.said(checkpoint.Entry{
+	r.add(r.said(&checkpoint.Entry{
 		Kind: checkpoint.Noted, Post: in.post,
 		Data: encode(checkpoint.RefusedInput{Refused: why, Input: in.delta}),
 	}, nil))

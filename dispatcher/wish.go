@@ -305,8 +305,8 @@ func (w *wishes) fits(t *told) error {
 func (w *wishes) changes(t *told) bool { return w.sets && !bytes.Equal(w.settings, t.settings) }
 
 // change is the entry that says so.
-func (w *wishes) change() checkpoint.Entry {
-	return checkpoint.Entry{
+func (w *wishes) change() *checkpoint.Entry {
+	return &checkpoint.Entry{
 		Kind: checkpoint.SettingsChanged,
 		Data: encode(checkpoint.Setting{Value: w.settings, Author: w.author}),
 	}

@@ -84,16 +84,12 @@ func (s *Store) Fork(ctx context.Context, f checkpoint.Fork) error {
 
 // forked makes a run that does not belong to the store yet.
 func (s *Store) forked(f *checkpoint.ForkedRun, now time.Time) (*run, error) {
-	epoch := uint64(1)
-	if old := s.runs[f.Run]; old != nil {
-		switch {
-		case old.exists():
-			return nil, fmt.Errorf("%w: run %q", checkpoint.ErrExists, f.Run)
-		case old.info.Owner != "":
-			return nil, &checkpoint.BusyError{Run: f.Run, Owner: old.info.Owner}
-		}
-		epoch = old.info.Epoch + 1
+	if old := s.runs[f.Run]; old.exists() {
+		return nil, fmt.Errorf("%w: run %q", checkpoint.ErrExists, f.Run)
+	} else if old != nil {
+		return nil, &checkpoint.BusyError{Run: f.Run, Owner: old.info.Owner}
 	}
+	epoch := s.spent + 1
 	data, head, err := checkpoint.Seal(nil, checkpoint.Head{}, now, epoch, f.Entries)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: run %q: %w", f.Run, err)

@@ -47,9 +47,10 @@ func (i *image) clone() *image {
 func (s *Store) boot(i *image) {
 	i = i.clone()
 	s.runs, s.made, s.graphs, s.bases = i.runs, i.made, i.graphs, i.bases
-	for _, r := range s.runs {
+	for id, r := range s.runs {
 		r.info.Owner = ""
 		if !r.exists() {
+			delete(s.runs, id)
 			continue
 		}
 		if e, err := checkpoint.Unseal(r.appends[len(r.appends)-1].data); err == nil {

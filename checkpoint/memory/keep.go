@@ -215,7 +215,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		return &checkpoint.BusyError{Run: id, Owner: r.info.Owner}
 	}
 	s.refer(r.info.Bases(), nil)
-	*r = run{info: checkpoint.Info{Run: id, Epoch: r.info.Epoch}}
+	s.forget(r)
 	s.logs.Tell(id)
 	return nil
 }

@@ -27,12 +27,13 @@ type Store struct {
 	closed bool
 	runs   map[string]*run
 	made   uint64 // runs ever made; a run's number is its place in that order
+	spent  uint64 // the highest epoch of runs that are forgotten: no old lease fits a run that is made anew
 	graphs map[string][]byte
 	bases  map[string]*base // by digest
 }
 
-// A run is one log and what belongs to it. One that was only acquired, or was deleted, has
-// no appends: it does not exist, but its epoch is remembered, so that no old lease fits.
+// A run is one log and what belongs to it. One that was only acquired has no appends: it does not exist, and is
+// forgotten with its lease.
 type run struct {
 	number    uint64
 	info      checkpoint.Info // Owner is "" if nobody holds the lease
@@ -120,7 +121,7 @@ func (s *Store) Acquire(ctx context.Context, id, owner string) (checkpoint.Lease
 	defer s.mu.Unlock()
 	r := s.runs[id]
 	if r == nil {
-		r = &run{info: checkpoint.Info{Run: id}}
+		r = &run{info: checkpoint.Info{Run: id, Epoch: s.spent}}
 		if s.runs == nil {
 			s.runs = make(map[string]*run)
 		}
@@ -151,9 +152,17 @@ func (s *Store) Release(ctx context.Context, l checkpoint.Lease) error {
 	}
 	defer s.mu.Unlock()
 	if r, err := s.held(l); err == nil {
-		r.info.Owner = ""
+		if r.info.Owner = ""; !r.exists() {
+			s.forget(r)
+		}
 	}
 	return nil
+}
+
+// forget drops a run that does not exist, or not any more.
+func (s *Store) forget(r *run) {
+	s.spent = max(s.spent, r.info.Epoch)
+	delete(s.runs, r.info.Run)
 }
 
 // Append implements [checkpoint.Store].

@@ -70,9 +70,9 @@ func (s *Store) commit(g *group) {
 	}
 	s.settle(g, err == nil)
 	s.tell(g)
+	s.lastAppends, s.lastWaiting = g.appends, len(s.queue) // before those that are answered come back
 	g.answer(err)
 	s.refuse(g, err)
-	s.lastAppends, s.lastWaiting = g.appends, len(s.queue)
 	s.lastEnd, s.lastTook = start.Add(took), took
 	s.observe(checkpoint.Group{
 		Appends: g.appends, Bytes: g.bytes - perKey*g.keys, Duration: took, Err: err,

@@ -122,6 +122,7 @@ func TestGivenUpBeforeItIsRefused(t *testing.T) {
 		"Fork": {"fork", func(ctx context.Context, s *badgerstore.Store) error {
 			return s.Fork(ctx, forkstoreFork([]byte("{}"), 10, "fork"))
 		}},
+		"Delete": {"parent", func(ctx context.Context, s *badgerstore.Store) error { return s.Delete(ctx, "parent") }},
 		"Trim": {"parent", func(ctx context.Context, s *badgerstore.Store) error {
 			return forkstoreTrim(ctx, s, "parent", 2, []byte("{}"))
 		}},

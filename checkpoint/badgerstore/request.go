@@ -200,11 +200,14 @@ func (q *request) doubted(n int) {
 	}
 }
 
-// unlease gives back the leases of a Fork that has failed and that its caller has given up. The
-// store's mutex is held.
+// unlease gives back the leases of a Fork or Delete that has failed and that its caller has given
+// up. The store's mutex is held.
 func (q *request) unlease() {
 	if q.state.Load() != doubted {
 		return
+	}
+	if q.gone && q.run.heldBy(q.lease) {
+		q.run.info.Owner = ""
 	}
 	for _, f := range q.forks {
 		if f.run.heldBy(f.lease) {

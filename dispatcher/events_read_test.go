@@ -418,6 +418,44 @@ func TestTailEnds(t *testing.T) {
 	}
 }
 
+// Who reads along with a run is told at once of what this dispatcher says of it while it rests, also over a store that
+// can't tell of its appends.
+func TestTailHearsOfAnEditAtOnce(t *testing.T) {
+	for _, watched := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var s checkpoint.Store = new(memory.Store)
+			if !watched {
+				s = unwatched{s}
+			}
+			d := callsDispatcher(t, askChain(t, 3), s, dispatcher.Options{})
+			res, err := d.Run(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusInterrupted, "node-2")
+			ctx, cancel := context.WithCancel(t.Context())
+			var told []dispatcher.EventKind
+			ended := make(chan struct{})
+			go func() { // waited for below
+				defer close(ended)
+				for e, err := range d.Events(ctx, run, dispatcher.Listen{Tail: true}) {
+					if err == nil {
+						told = append(told, e.Kind)
+					}
+				}
+			}()
+			<-time.After(time.Minute + time.Millisecond) // it looks about once a second now
+			synctest.Wait()
+			if err := d.Edit(t.Context(), run, func(s *Tale) { s.Count.Add(1) }, dispatcher.EditOptions{}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if n := len(told); n == 0 || told[n-1] != dispatcher.StateEdited {
+				t.Errorf("watched=%t: behind an edit the last that was told is %v", watched, told)
+			}
+			cancel()
+			<-ended
+		})
+	}
+}
+
 // A run that takes the name of a deleted one is another run, even if it was begun at the
 // same moment.
 func TestTailOfARunReplacedAtOnce(t *testing.T) {

@@ -68,10 +68,10 @@ func TestDeskWithMoreExtrasThanItHasRoomFor(t *testing.T) {
 			for i := range most {
 				id := fmt.Sprint(round, i)
 				if i%2 == 0 {
-					r.facts = append(r.facts, r.said(checkpoint.Entry{Kind: checkpoint.Answered, ID: id, Post: "post " + id}, nil))
+					r.facts = append(r.facts, r.said(&checkpoint.Entry{Kind: checkpoint.Answered, ID: id, Post: "post " + id}, nil))
 					continue
 				}
-				x := r.said(checkpoint.Entry{Kind: checkpoint.Opened}, nil)
+				x := r.said(&checkpoint.Entry{Kind: checkpoint.Opened}, nil)
 				r.more(&x).ID = id
 				r.facts = append(r.facts, x)
 			}

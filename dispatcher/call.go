@@ -187,7 +187,8 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 func (c *core) blankRun() *run {
 	if c.store == nil {
 		r := new(bareRun)
-		r.logged, r.facts, r.m = &noLog, r.few[:0], &r.first
+		r.legacy = c.leftover()
+		r.logged, r.facts, r.m = &noLog, r.few[:0], &r.legacy.m
 		return &r.run
 	}
 	r := new(loggedRun)

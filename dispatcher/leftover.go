@@ -2,11 +2,12 @@ package dispatcher
 
 import "github.com/pawlgo/pawl/checkpoint"
 
-// A leftover is what a completed run leaves to the next one of its graph: its own frame, and lists of
-// its visits. It grows with the graph, and is read and written by the owner alone: of all this a node,
+// A leftover is what a completed run leaves to the next one of its graph: its own frame, lists of its visits, and
+// without a log its machine. It grows with the graph, and is read and written by the owner alone: of all this a node,
 // and what it leaves behind, knows which node of the plan its task is, and that is the same in both
 // runs. What a node can hold on to is never used again.
 type leftover struct {
+	m      machine // of runs without a log: one with a log may come to wait, and is kept
 	root   *frame
 	ready  []*task
 	taken  []*task
@@ -19,8 +20,13 @@ func (c *core) leave(r *run) {
 	if m.status != checkpoint.StatusCompleted || m.root.plan != c.plan || len(r.audience) > 0 {
 		return // somebody may read it still
 	}
-	l := &leftover{root: m.root, ready: forgotten(m.ready), taken: forgotten(m.taken), flight: forgotten(r.flight)}
-	m.root, m.ready, m.taken, r.flight = nil, nil, nil, nil
+	l := r.legacy
+	if l == nil { // the run was loaded
+		l = new(leftover)
+	}
+	l.root, l.ready, l.taken, l.flight = m.root, forgotten(m.ready), forgotten(m.taken), forgotten(r.flight)
+	*m = machine{}
+	r.m, r.legacy, r.flight = nil, nil, nil // the machine may be that of another run from now on
 	if l.root.letGo(); c.nests {
 		l.root.renew()
 	}
@@ -52,13 +58,25 @@ func (f *frame) renew() {
 	}
 }
 
+// leftover is what an earlier run has left, or nothing yet.
+func (c *core) leftover() *leftover {
+	if l, ok := c.leftovers.Get().(*leftover); ok {
+		return l
+	}
+	return new(leftover)
+}
+
 // inherit begins a run with what an earlier one has left, if one has.
 func (r *run) inherit() {
-	l, ok := r.c.leftovers.Get().(*leftover)
-	if !ok {
+	if r.legacy == nil {
+		r.legacy = r.c.leftover()
+	}
+	l := r.legacy
+	if l.root == nil {
 		return
 	}
 	l.root.renew()
 	r.m.heir, r.m.ready, r.m.taken = l.root, l.ready, l.taken
 	r.flight = l.flight
+	l.root, l.ready, l.taken, l.flight = nil, nil, nil, nil
 }

@@ -22,7 +22,8 @@ type run struct {
 	c       *core
 	id      string
 	m       *machine
-	*logged // never nil
+	legacy  *leftover // by an earlier run; nil in one with a log that it has not opened
+	*logged           // never nil
 
 	parent    context.Context // the caller's
 	ctx       context.Context // of the run: ends with the parent, a cancel, or the call
@@ -85,8 +86,7 @@ type run struct {
 // A bareRun is a run without a log, and what it begins with.
 type bareRun struct {
 	run
-	few   [1]fact // where facts begin
-	first machine
+	few [1]fact // where facts begin
 }
 
 // A loggedRun is one with a log. What that begins with is left from an earlier one.

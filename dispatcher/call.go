@@ -186,10 +186,8 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 // blankRun is the memory of a run.
 func (c *core) blankRun() *run {
 	if c.store == nil {
-		r := new(bareRun)
-		r.legacy = c.leftover()
-		r.logged, r.facts, r.m = &noLog, r.few[:0], &r.legacy.m
-		return &r.run
+		l := c.leftover()
+		return &run{logged: &noLog, legacy: l, m: &l.m, facts: l.few[:0]}
 	}
 	r := new(loggedRun)
 	r.logged = &r.log

@@ -8,6 +8,7 @@ import "github.com/pawlgo/pawl/checkpoint"
 // runs. What a node can hold on to is never used again.
 type leftover struct {
 	m      machine // of runs without a log: one with a log may come to wait, and is kept
+	few    [1]fact // where the facts of runs without a log begin
 	root   *frame
 	ready  []*task
 	taken  []*task
@@ -25,8 +26,8 @@ func (c *core) leave(r *run) {
 		l = new(leftover)
 	}
 	l.root, l.ready, l.taken, l.flight = m.root, forgotten(m.ready), forgotten(m.taken), forgotten(r.flight)
-	*m = machine{}
-	r.m, r.legacy, r.flight = nil, nil, nil // the machine may be that of another run from now on
+	*m, l.few = machine{}, [1]fact{}
+	r.m, r.legacy, r.flight, r.facts = nil, nil, nil, nil // they may be those of another run from now on
 	if l.root.letGo(); c.nests {
 		l.root.renew()
 	}

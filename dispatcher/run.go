@@ -83,12 +83,6 @@ type run struct {
 	tenure tenure        // the first one
 }
 
-// A bareRun is a run without a log, and what it begins with.
-type bareRun struct {
-	run
-	few [1]fact // where facts begin
-}
-
 // A loggedRun is one with a log. What that begins with is left from an earlier one.
 type loggedRun struct {
 	run

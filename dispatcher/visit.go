@@ -133,14 +133,20 @@ func (r *run) newVisit(t *task) *visit {
 
 // footing is what the next attempt of t begins from.
 func (r *run) footing(t *task) *footing {
+	m, plain := r.m, t.odd == nil && !t.isItem() && t.node.Policy.Timeout == 0
+	f := r.plain
+	fits := f != nil && int(f.turn) == m.turn && int(f.generation) == m.generation
+	if plain && fits && !t.frame.odds && m.told.settings == nil && m.shelf == nil && len(r.c.interceptors) == 0 {
+		return f // as most of the time: given would find nothing
+	}
 	given := r.given(t)
-	if t.odd == nil && !t.isItem() && t.node.Policy.Timeout == 0 && given == &givenNothing {
-		if f := r.plain; f == nil || int(f.turn) != r.m.turn || int(f.generation) != r.m.generation {
+	if plain && given == &givenNothing {
+		if !fits {
 			r.plain = r.newFooting(t, given)
 		}
 		return r.plain
 	}
-	f := r.newFooting(t, given)
+	f = r.newFooting(t, given)
 	if limit := t.node.Policy.Timeout; limit > 0 {
 		f.Context, f.stop = context.WithTimeoutCause(r.ctx, limit, ErrTimeout)
 	}

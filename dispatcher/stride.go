@@ -74,7 +74,7 @@ func (r *run) step(v *visit) (next *task, ok bool) {
 		return nil, false // land finds the same
 	}
 	t, f, m := v.t, v.t.frame, r.m
-	if !f.fits(&d, r.c.opts.Limits.StateBytes) || !f.view.TryApply(&d) {
+	if !f.fits(d.Size(), r.c.opts.Limits.StateBytes) || !f.view.TryApply(&d) {
 		return nil, false // merge finds why, or that it does
 	}
 	if r.c.store != nil {
@@ -111,14 +111,14 @@ func (m *machine) stepped(t *task, outcome string) (next *task) {
 	return next
 }
 
-// fits reports whether the state is surely no larger than limit with d applied.
-func (f *frame) fits(d *state.Delta, limit int) bool {
-	if f.bound == 0 || f.bound+d.Size() > limit {
+// fits reports whether the state is surely no larger than limit with a delta of so many bytes applied.
+func (f *frame) fits(size, limit int) bool {
+	if f.bound == 0 || f.bound+size > limit {
 		f.bound = f.view.Size()
 	}
-	if f.bound+d.Size() > limit {
+	if f.bound+size > limit {
 		return false
 	}
-	f.bound += d.Size()
+	f.bound += size
 	return true
 }

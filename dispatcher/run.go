@@ -75,12 +75,13 @@ type run struct {
 	stood       *report               // what the run was before, for hooks; nil if it is opened
 	substitutes map[*task]substitute  // what interceptors run in place of functions
 
-	writes []state.Write // memory for the next merge
-	drafts state.Slab    // memory for those of visits
-	visits []visit       // memory for the next ones
-	plain  *footing      // of plain visits
-	begins about         // where about begins
-	tenure tenure        // the first one
+	writes  []state.Write // memory for the next merge
+	drafts  state.Slab    // memory for those of visits
+	visits  []visit       // memory for the next ones
+	visited int           // of visits: those that are somebody's
+	plain   *footing      // of plain visits
+	begins  about         // where about begins
+	tenure  tenure        // the first one
 }
 
 // A loggedRun is one with a log. What that begins with is left from an earlier one.

@@ -91,10 +91,12 @@ func (r *run) step(v *visit) (next *task, ok bool) {
 func (m *machine) stepped(t *task, outcome string) (next *task) {
 	f := t.frame
 	m.steps++
-	if f.holder == nil {
+	if f.holder == nil && m.effects != nil { // what is as it should be is not written again: the collector would look
 		m.effects = nil
 	}
-	t.phase, t.outcome = done, outcome
+	if t.phase = done; t.outcome != outcome {
+		t.outcome = outcome
+	}
 	f.left = 0
 	f.settle(int(f.open[0]))
 	f.open = f.open[:0]
@@ -104,7 +106,8 @@ func (m *machine) stepped(t *task, outcome string) (next *task) {
 		return nil
 	}
 	f.step++
-	f.open, f.next = f.next, f.open
+	f.open = append(f.open, f.next[0])
+	f.next = f.next[:0]
 	f.left = 1
 	next = &f.tasks[f.open[0]]
 	next.at, next.phase = 0, ready

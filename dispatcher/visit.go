@@ -175,14 +175,13 @@ func (v *visit) timed(from time.Time) {
 // blankVisit returns memory for a visit. It is taken several at a time, and no visit gets what another
 // one had.
 func (r *run) blankVisit() *visit {
-	if len(r.visits) == 0 {
+	if r.visited == len(r.visits) {
 		r.drafts.Most = r.nextSlab()
 		some := slices.Grow([]visit(nil), r.drafts.Most)
-		r.visits = some[:cap(some)] // all that the allocator gives for it
+		r.visits, r.visited = some[:cap(some)], 0 // all that the allocator gives for it
 	}
-	v := &r.visits[0]
-	r.visits = r.visits[1:]
-	return v
+	r.visited++
+	return &r.visits[r.visited-1]
 }
 
 // nextSlab is how many visits get their memory at once: as many as the graph has nodes, but not those of

@@ -5,8 +5,9 @@ package state
 // goroutine, its drafts to whoever gets them. For dispatchers.
 type Slab struct {
 	schema *Schema
-	next   addr
-	left   int // at next
+	first  addr
+	taken  uintptr // bytes behind first, of room: a place that moves along is a write more for a collector to see
+	room   uintptr
 	// Most is how many drafts have memory taken for them at once; 0 means one. Large ones are fewer.
 	Most int
 }
@@ -16,13 +17,11 @@ const slabBytes = 16 << 10
 
 // Draft returns what i.Draft would return.
 func (l *Slab) Draft(i Image) Image {
-	if l.left == 0 || l.schema != i.s {
+	if l.taken == l.room || l.schema != i.s {
 		l.refill(i.s)
 	}
-	d := Image{l.next, i.s}
-	if l.left--; l.left > 0 {
-		l.next = after(l.next, i.s.size)
-	}
+	d := Image{after(l.first, l.taken), i.s}
+	l.taken += i.s.size
 	i.s.copy(d.p, i.p)
 	d.clean()
 	return d
@@ -30,5 +29,6 @@ func (l *Slab) Draft(i Image) Image {
 
 func (l *Slab) refill(s *Schema) {
 	l.schema = s
-	l.next, l.left = s.block(max(1, min(l.Most, slabBytes/max(int(s.size), 1))))
+	first, drafts := s.block(max(1, min(l.Most, slabBytes/max(int(s.size), 1))))
+	l.first, l.taken, l.room = first, 0, uintptr(drafts)*s.size
 }

@@ -133,7 +133,7 @@ func fit[A any](name string, w *Wait) error {
 		if err != nil {
 			return fmt.Errorf("continuation: the reply to %q: %w", name, err)
 		}
-		raw, err := json.Marshal(x.OnExpire.answer)
+		raw, err := state.Encode(&x.OnExpire.answer)
 		if err == nil {
 			err = want.Accepts(raw)
 		}

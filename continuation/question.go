@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
 )
 
 // version of questions and envelopes.
@@ -39,7 +40,7 @@ func (w *Wait) question(name string, attempt, level int) (*question, error) {
 	q := &question{Version: version, Name: name, Attempt: attempt, Level: level, Levels: w.levels(), MaxFailures: w.failures()}
 	asked := w.at(level)
 	if w.Question != nil {
-		raw, err := json.Marshal(w.Question)
+		raw, err := state.Encode(&w.Question)
 		if err != nil {
 			return nil, &ArgumentError{"wait " + name, "has a question that JSON can't say: " + err.Error()}
 		}

@@ -71,6 +71,8 @@ func TestLife20BoundsOfWaits(t *testing.T) {
 		"a key of two lines":       {Key: "a\nb"},
 		"a key that is not UTF-8":  {Key: "\xff"},
 		"a reply that is safe":     {SafeToAutoExecute: true},
+		"a question of no text":    {Question: map[string]string{"a": "\xff"}},
+		"a default of no text":     {OnExpire: continuation.Default("\xff"), Within: time.Hour},
 		"a default of a number":    {OnExpire: continuation.Default(5)},
 		"a part with such one":     continuation.All(continuation.Wait{}, continuation.Wait{OnExpire: continuation.Default(5)}),
 		"Any of nothing":           continuation.Any(),

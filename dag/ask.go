@@ -74,7 +74,7 @@ func Until(t time.Time) AskOption {
 // [Reply] tells. It needs [Within] or [Until].
 func OrDefault(answer any) AskOption {
 	return AskOption{"OrDefault", func(c *AskCall) error {
-		raw, err := json.Marshal(answer)
+		raw, err := inJSON(answer)
 		if err == nil {
 			err = c.Want.Accepts(raw)
 		}
@@ -153,7 +153,7 @@ func Ask[A any](ctx context.Context, key string, question any, options ...AskOpt
 	if err := named("Ask", "key", key); err != nil {
 		return answer, err
 	}
-	if call.Question, err = json.Marshal(question); err != nil {
+	if call.Question, err = inJSON(question); err != nil {
 		return answer, fmt.Errorf("dag: question %q: %w", key, err)
 	}
 	if call.Want, err = state.TypeOf[A](); err != nil {

@@ -104,7 +104,7 @@ func TestEdgesEmptyNames(t *testing.T) {
 		}
 		for want, err := range errs {
 			var argument *dag.ArgumentError
-			if want += " is empty or not UTF-8: give it one"; !errors.As(err, &argument) || err.Error() != want {
+			if want += " is empty: give it one"; !errors.As(err, &argument) || err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}

@@ -70,8 +70,8 @@ func TestEffectsThatCannotBeKept(t *testing.T) {
 		return 0, nil
 	}
 	for name, f := range map[string]func() error{
-		"is empty or not UTF-8":     func() error { _, err := dag.Effect(ctx, "", "in", never); return err },
-		`Effect: the key "\xff" is`: func() error { _, err := dag.Effect(ctx, "\xff", "in", never); return err },
+		"is empty: give it one":               func() error { _, err := dag.Effect(ctx, "", "in", never); return err },
+		`Effect: the key "\xff" is not UTF-8`: func() error { _, err := dag.Effect(ctx, "\xff", "in", never); return err },
 		`input of effect "x"`: func() error {
 			_, err := dag.Effect(ctx, "x", func() {}, func(context.Context, func()) (int, error) { return never(nil, "") })
 			return err

@@ -1,9 +1,14 @@
 package dag
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/pawlgo/pawl/state"
 )
 
 // An ArgumentError says which argument a call of a node can't do without, or can't take; or that a
@@ -21,10 +26,34 @@ func (e *ArgumentError) Error() string {
 // named refuses the name by which a call of a node is known later: nobody finds a nameless
 // question, value or effect again.
 func named(call, what, name string) error {
-	if name == "" || !utf8.ValidString(name) {
-		return &ArgumentError{call, fmt.Sprintf("%s %q", what, name), "is empty or not UTF-8: give it one"}
+	reason := noText(name)
+	if reason == "" {
+		return nil
 	}
-	return nil
+	return &ArgumentError{call, fmt.Sprintf("%s %q", what, name), reason}
+}
+
+func noText(name string) string {
+	switch {
+	case name == "":
+		return "is empty: give it one"
+	case !utf8.ValidString(name):
+		return "is not UTF-8: encode it, if it is no text"
+	}
+	return ""
+}
+
+// inJSON is what JSON says of a value that a run keeps or shows. Text that is not UTF-8, for which
+// encoding/json writes other text without a word, is [state.ErrUTF8], as it is in a cell.
+func inJSON(value any) (json.RawMessage, error) {
+	raw, err := json.Marshal(value)
+	if err == nil && (!utf8.Valid(raw) || bytes.Contains(raw, []byte(`\ufffd`))) {
+		v := value // so that value is not allocated
+		if _, e := state.Encode(&v); errors.Is(e, state.ErrUTF8) {
+			err = e
+		}
+	}
+	return raw, err
 }
 
 // within returns the visit that ctx belongs to, nil outside a run. A nil context is an error

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"unicode/utf8"
 )
 
 // maxNote is how many bytes the name of a note may have.
@@ -30,7 +29,7 @@ func note(ctx context.Context, call, name string, value any) error {
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(value)
+	raw, err := inJSON(value)
 	if err != nil {
 		return &ArgumentError{call, fmt.Sprintf("value of note %q", name), "can't be said in JSON: " + err.Error()}
 	}
@@ -42,9 +41,9 @@ func note(ctx context.Context, call, name string, value any) error {
 
 // NoteNameProblem says what is wrong with a text as the name of a note, "" if nothing is.
 func NoteNameProblem(name string) string {
-	switch {
-	case name == "" || !utf8.ValidString(name):
-		return "is empty or not UTF-8: give it one"
+	switch reason := noText(name); {
+	case reason != "":
+		return reason
 	case len(name) > maxNote:
 		return fmt.Sprintf("has %d bytes, and may have %d", len(name), maxNote)
 	case reserved(name):

@@ -37,6 +37,7 @@ func TestNotesThatAreRefused(t *testing.T) {
 		},
 		"no blocker": func(ctx context.Context) error { return dag.Block(ctx, dag.Blocker{ID: "b"}) },
 		"no UTF-8":   func(ctx context.Context) error { return dag.Learn(ctx, dag.Learning{ID: "l", Content: "\xff"}) },
+		"no text":    func(ctx context.Context) error { return dag.Note(ctx, "a", map[string]any{"a": []any{"\xff"}}) },
 		"no UTF-8 beside": func(ctx context.Context) error {
 			return dag.Decide(ctx, dag.Decision{ID: "d", Description: "d", Alternatives: []dag.Alternative{{Description: "\xff"}}})
 		},

@@ -113,7 +113,7 @@ func Emit(ctx context.Context, name string, value any) error {
 	if err := named("Emit", "name", name); err != nil {
 		return err
 	}
-	raw, err := json.Marshal(value)
+	raw, err := inJSON(value)
 	if err != nil {
 		return fmt.Errorf("dag: Emit(%q): %w", name, err)
 	}

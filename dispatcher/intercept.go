@@ -98,7 +98,7 @@ func Deny(reason string) Ruling {
 // is durable: when the interceptor asks the same again it counts as Continue, and another
 // question is another interrupt. Without a store nobody can be asked, and Ask denies.
 func Ask(question any) Ruling {
-	raw, err := json.Marshal(question)
+	raw, err := marshalled(question)
 	if err != nil {
 		return Deny(fmt.Sprintf("its question is not JSON: %v", err))
 	}

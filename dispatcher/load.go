@@ -1,11 +1,14 @@
 package dispatcher
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
 )
 
 // load replays a run up to an entry (0 means its head) into a machine, under the graph that
@@ -145,7 +148,31 @@ func (c *core) read(ctx context.Context, id string, upTo uint64) (*report, error
 // but for its spaces.
 func marshal(v any) (json.RawMessage, error) {
 	if raw, ok := v.(json.RawMessage); ok && !json.Valid(raw) {
-		return nil, errors.New("is not JSON")
+		return nil, errors.New("it is not JSON")
 	}
-	return asJSON(v)
+	return inJSON(v, asJSON)
+}
+
+// marshalled is json.Marshal of a user's value.
+func marshalled(v any) (json.RawMessage, error) {
+	return inJSON(v, func(v any) (json.RawMessage, error) { return json.Marshal(v) })
+}
+
+// inJSON has a user's value encoded. Text that is not UTF-8 is [state.ErrUTF8], as it is in a cell:
+// encoding/json writes other text for it without a word. A panic of the value's own MarshalJSON is
+// an error as well.
+func inJSON(v any, as func(any) (json.RawMessage, error)) (raw json.RawMessage, err error) {
+	failed := protect(func() {
+		raw, err = as(v)
+		if err == nil && (!utf8.Valid(raw) || bytes.Contains(raw, []byte(`\ufffd`))) {
+			v := v // so that the argument is not allocated
+			if _, e := state.Encode(&v); errors.Is(e, state.ErrUTF8) {
+				err = e
+			}
+		}
+	})
+	if failed != nil {
+		return nil, errors.New(failed.tells())
+	}
+	return raw, err
 }

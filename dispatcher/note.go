@@ -73,7 +73,7 @@ func (c *core) noteOf(name string, value any, by string) (json.RawMessage, error
 	if reason := dag.NoteNameProblem(name); reason != "" {
 		return nil, &OptionError{fmt.Sprintf("note %.40q", name), reason}
 	}
-	raw, err := json.Marshal(value)
+	raw, err := marshalled(value)
 	if err != nil {
 		return nil, &OptionError{fmt.Sprintf("note %q", name), "has a value that JSON can't say: " + plain(err)}
 	}

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
 )
 
 // A RunOption is one more wish of a call that runs something: [From], [Expire], [Settings],
@@ -240,15 +242,12 @@ func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
 // settled returns settings in the one form in which they are kept and compared: members
 // sorted, nothing that JSON does not need, nil for null.
 func settled(v any, limits Limits) (json.RawMessage, error) {
-	raw, given := v.(json.RawMessage)
-	if !given {
-		var err error
-		if raw, err = json.Marshal(v); err != nil {
-			return nil, &OptionError{"Settings", "can't be said in JSON: " + plain(err)}
-		}
-	}
-	if !utf8.Valid(raw) || !given && bytes.Contains(raw, []byte(`\ufffd`)) {
+	raw, err := marshal(v)
+	switch {
+	case errors.Is(err, state.ErrUTF8):
 		return nil, &OptionError{"Settings", "hold text that is not UTF-8"}
+	case err != nil:
+		return nil, &OptionError{"Settings", "can't be said in JSON: " + plain(err)}
 	}
 	if err := limits.allow(raw, "the settings"); err != nil {
 		return nil, err
@@ -256,7 +255,7 @@ func settled(v any, limits Limits) (json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var value any
-	if err := d.Decode(&value); err != nil || d.InputOffset() != int64(len(bytes.TrimRight(raw, " \t\r\n"))) {
+	if err := d.Decode(&value); err != nil {
 		return nil, &OptionError{"Settings", "are not JSON"}
 	}
 	if at, reason := secretIn(value, "", false); reason != "" {

@@ -108,7 +108,7 @@ func invalid(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.String:
 		return !utf8.ValidString(v.String())
-	case reflect.Pointer:
+	case reflect.Pointer, reflect.Interface:
 		return !v.IsNil() && invalid(v.Elem())
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
@@ -124,7 +124,8 @@ func invalid(v reflect.Value) bool {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if invalid(v.Field(i)) {
+			f := v.Type().Field(i) // of no cell, which has no fields that JSON leaves out
+			if (f.IsExported() || f.Anonymous) && f.Tag.Get("json") != "-" && invalid(v.Field(i)) {
 				return true
 			}
 		}

@@ -143,6 +143,9 @@ func (h *history) retryAt(r *Runtime) (at time.Time, again bool) {
 
 // owed are the runs to whose follow-ups something may still happen.
 func (r *Runtime) owed(ctx context.Context) (histories, error) {
+	if err := r.made(); err != nil {
+		return nil, err
+	}
 	if r.options.Deliverer == nil {
 		return nil, nil
 	}

@@ -70,6 +70,9 @@ func sign(secret []byte, timestamp string, body []byte) string {
 // A request that is sent again is one trigger, since its id is the same: replays do nothing, inside
 // the window of time and out of it.
 func (r *Runtime) Handler(o HandlerOptions) (http.Handler, error) {
+	if err := r.made(); err != nil {
+		return nil, err
+	}
 	if len(o.Secret) < 16 {
 		return nil, &ArgumentError{"the secret of a handler", "has less than 16 bytes"}
 	}

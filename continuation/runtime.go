@@ -88,6 +88,14 @@ func New(d Runs, o Options) (*Runtime, error) {
 	return &Runtime{d: d, store: d.Store(), options: o, stirred: make(chan struct{}, 1), cache: map[string]*history{}, seen: map[string]moment{}}, nil
 }
 
+// made refuses a Runtime that New has not made.
+func (r *Runtime) made() error {
+	if r == nil || r.d == nil {
+		return &ArgumentError{"the Runtime", "is nil or the zero Runtime: make it with New"}
+	}
+	return nil
+}
+
 // histories are those of several runs, of newer ones first.
 type histories []*history
 
@@ -107,6 +115,9 @@ func (hs histories) byID(id string) *wait {
 
 // scan reads the runs that f selects, whatever the statuses of their waits.
 func (r *Runtime) scan(ctx context.Context, f Filter) (histories, error) {
+	if err := r.made(); err != nil {
+		return nil, err
+	}
 	if f.Run != "" {
 		h, err := r.history(ctx, f.Run)
 		if err != nil {
@@ -152,6 +163,9 @@ func (r *Runtime) list(ctx context.Context, f checkpoint.Filter) (all histories,
 
 // history reads one run: of another graph there is none.
 func (r *Runtime) history(ctx context.Context, run string) (*history, error) {
+	if err := r.made(); err != nil {
+		return nil, err
+	}
 	if err := checkpoint.CheckRunID(run); err != nil {
 		return nil, &ArgumentError{"the run", fmt.Sprintf("can't be: %v", err)}
 	}

@@ -141,6 +141,9 @@ func (h *history) ending() End {
 // reason [Superseded], and returns how those ended that had not before. Follow-ups that are still
 // owed for runs of the scope are suppressed.
 func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, by string) ([]End, error) {
+	if err := r.made(); err != nil {
+		return nil, err
+	}
 	if len(scope) == 0 {
 		return nil, &ArgumentError{"the scope", "is empty, which would be every run: name labels"}
 	}

@@ -14,6 +14,9 @@ import (
 
 // live are the runs in which a wait may have something to come.
 func (r *Runtime) live(ctx context.Context) (histories, error) {
+	if err := r.made(); err != nil {
+		return nil, err
+	}
 	all, err := r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Status: []checkpoint.Status{
 		checkpoint.StatusInterrupted, checkpoint.StatusRunning, checkpoint.StatusFailed,
 	}})
@@ -153,6 +156,9 @@ func (r *Runtime) approve(ctx context.Context, h *history) error {
 // Each time it looks it lists the runs that wait, work or have failed twice, and does what
 // [Runtime.Deliver] does if there is a Deliverer.
 func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {
+	if err := r.made(); err != nil {
+		return err
+	}
 	for {
 		began := r.moment()
 		_, brought := r.each(ctx, r.ripeOrLeft)

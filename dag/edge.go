@@ -33,7 +33,7 @@ func (n Node[S]) resolve(b *Builder[S]) (Expr, []string) {
 }
 
 // With sets the policy of the node, for the graphs that are built from then on, and returns
-// the node.
+// the node. It panics if n is the zero Node, which is no node's.
 func (n Node[S]) With(p Policy) Node[S] {
 	needHandle(n.b != nil)
 	n.b.nodes[n.i].policy = p
@@ -60,7 +60,7 @@ func (n RouteNode[S, O]) resolve(b *Builder[S]) (Expr, []string) {
 }
 
 // With sets the policy of the node, for the graphs that are built from then on, and returns
-// the node.
+// the node. It panics if n is the zero RouteNode, which is no node's.
 func (n RouteNode[S, O]) With(p Policy) RouteNode[S, O] {
 	needHandle(n.b != nil)
 	n.b.nodes[n.i].policy = p

@@ -68,7 +68,8 @@ const (
 )
 
 // Key returns the idempotency key of the visit that ctx belongs to: the same for every
-// attempt, in every process. Outside a run it returns "".
+// attempt, in every process. Outside a run it returns "". As [Attempt], [Failures], [Answers] and
+// [Reply], which have no error to return, it panics if ctx is nil.
 func Key(ctx context.Context) string {
 	if v := visitOf(ctx, "Key"); v != nil {
 		return v.Key()

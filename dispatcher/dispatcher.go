@@ -16,7 +16,8 @@ import (
 )
 
 // A Dispatcher runs one graph over one store. It holds no goroutines and needs no Close;
-// it is safe for concurrent use.
+// it is safe for concurrent use. Calls of a nil or zero one, which New has not made, return an
+// [*OptionError]; Graph and Store, which return no error, panic.
 type Dispatcher[S any] struct {
 	core *core
 }

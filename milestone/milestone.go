@@ -105,7 +105,10 @@ func (n *Namer) Follow(ctx context.Context, run string) error {
 }
 
 func (n *Namer) read(ctx context.Context, run string, tail bool) (all []Milestone, err error) {
-	if ctx == nil {
+	switch {
+	case n == nil || n.of == nil:
+		return nil, &dispatcher.OptionError{Option: "Namer", Reason: "is nil or the zero Namer: make it with New"}
+	case ctx == nil:
 		return nil, &dispatcher.OptionError{Option: "context", Reason: "is nil: use context.Background() if nothing is to end the call"}
 	}
 	defer func() {

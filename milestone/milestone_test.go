@@ -865,3 +865,16 @@ func TestWhatIsNotNamed(t *testing.T) {
 	}
 	named("effect")
 }
+
+// A Namer that New has not made says so, and kills nobody.
+func TestNamerThatNobodyMade(t *testing.T) {
+	for _, n := range []*milestone.Namer{nil, {}} {
+		var bad *dispatcher.OptionError
+		if _, err := n.Name(t.Context(), "run"); !errors.As(err, &bad) || bad.Option != "Namer" {
+			t.Errorf("Name: %v", err)
+		}
+		if err := n.Follow(t.Context(), "run"); !errors.As(err, &bad) || bad.Option != "Namer" {
+			t.Errorf("Follow: %v", err)
+		}
+	}
+}

@@ -12,7 +12,7 @@ import (
 // read, though it or one before it is broken, is [Version.Unverified]; one that is known to have
 // been there and can't be read is a [*BrokenError]. It may have to read all records of the store.
 func (l *Ledger) GetByHash(ctx context.Context, hash string) (*Version, error) {
-	if err := needContext(ctx, "GetByHash"); err != nil {
+	if err := l.called(ctx, "GetByHash"); err != nil {
 		return nil, err
 	}
 	w := l.walk()
@@ -37,7 +37,7 @@ func (l *Ledger) GetByHash(ctx context.Context, hash string) (*Version, error) {
 // its parent, the other parent of a merge, and so on, of whichever records they are. It ends
 // where a parent is not in the store.
 func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) {
-	if err := needContext(ctx, "Ancestors"); err != nil {
+	if err := l.called(ctx, "Ancestors"); err != nil {
 		return nil, err
 	}
 	w := l.walk()

@@ -135,9 +135,12 @@ func (e *MergeError) Error() string {
 		len(e.Conflicts), conflicts, strings.Join(told, "; "))
 }
 
-// needContext refuses a nil context.
-func needContext(ctx context.Context, call string) error {
-	if ctx == nil {
+// called refuses what no call can do without.
+func (l *Ledger) called(ctx context.Context, call string) error {
+	switch {
+	case l == nil || l.store == nil:
+		return &ArgumentError{call, "Ledger", "is nil or the zero Ledger: make it with NewLedger"}
+	case ctx == nil:
 		return &ArgumentError{call, "context", "is nil: use context.Background() if nothing is to end the call"}
 	}
 	return nil

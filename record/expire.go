@@ -18,7 +18,7 @@ import (
 //
 // Nobody calls this by itself: call it when you look at a record, or at ExpiresAt.
 func (l *Ledger) Expire(ctx context.Context, id string) (*Version, error) {
-	if err := needContext(ctx, "Expire"); err != nil {
+	if err := l.called(ctx, "Expire"); err != nil {
 		return nil, err
 	}
 	return l.write(ctx, id, Automatic, func(c *chain) (*Record, error) {

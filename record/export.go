@@ -43,7 +43,7 @@ const longestLine = 64 << 20
 // A file that was cut off behind a line is a record with fewer versions: only a trusted root
 // tells.
 func (l *Ledger) Import(ctx context.Context, r io.Reader, trusted ...Root) (*Version, error) {
-	if err := needContext(ctx, "Import"); err != nil {
+	if err := l.called(ctx, "Import"); err != nil {
 		return nil, err
 	}
 	if missing(r) {

@@ -188,7 +188,7 @@ func (l *Ledger) write(
 // Get returns the last version of a record. One that can be read, though it or one before it is
 // broken, is [Version.Unverified]; one that can't be read is a [*BrokenError].
 func (l *Ledger) Get(ctx context.Context, id string) (*Version, error) {
-	if err := needContext(ctx, "Get"); err != nil {
+	if err := l.called(ctx, "Get"); err != nil {
 		return nil, err
 	}
 	c, err := l.load(ctx, id)
@@ -203,7 +203,7 @@ func (l *Ledger) Get(ctx context.Context, id string) (*Version, error) {
 
 // History returns all versions of a record, oldest first, those that are broken among them.
 func (l *Ledger) History(ctx context.Context, id string) ([]Version, error) {
-	if err := needContext(ctx, "History"); err != nil {
+	if err := l.called(ctx, "History"); err != nil {
 		return nil, err
 	}
 	c, err := l.load(ctx, id)
@@ -230,7 +230,7 @@ type Verdict struct {
 // Nobody signs a record: what a chain can't show without such a root is that it is the one that
 // others have seen.
 func (l *Ledger) Verify(ctx context.Context, id string, trusted ...Root) (Verdict, error) {
-	if err := needContext(ctx, "Verify"); err != nil {
+	if err := l.called(ctx, "Verify"); err != nil {
 		return Verdict{}, err
 	}
 	c, err := l.load(ctx, id)
@@ -276,7 +276,7 @@ func (l *Ledger) Root(ctx context.Context, id string) (Root, error) {
 
 // whole loads a record that is not broken.
 func (l *Ledger) whole(ctx context.Context, call, id string) (*chain, error) {
-	if err := needContext(ctx, call); err != nil {
+	if err := l.called(ctx, call); err != nil {
 		return nil, err
 	}
 	c, err := l.load(ctx, id)
@@ -314,7 +314,7 @@ func (l *Ledger) Consistency(ctx context.Context, id string, first int) (*Consis
 
 // needs refuses what no change can do without.
 func (l *Ledger) needs(ctx context.Context, call string, by Author) error {
-	if err := needContext(ctx, call); err != nil {
+	if err := l.called(ctx, call); err != nil {
 		return err
 	}
 	if !slices.Contains([]dag.Authority{dag.Human, dag.Agent, dag.System}, by.Type) || by.ID == "" {

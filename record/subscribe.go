@@ -18,7 +18,7 @@ const lookAgain = 200 * time.Millisecond
 // store is called in the loop's own goroutine.
 func (l *Ledger) Subscribe(ctx context.Context, id string, after int) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
-		if err := needContext(ctx, "Subscribe"); err != nil {
+		if err := l.called(ctx, "Subscribe"); err != nil {
 			yield(Version{}, err)
 			return
 		}

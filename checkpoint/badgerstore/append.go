@@ -64,7 +64,7 @@ func (s *Store) Release(ctx context.Context, l checkpoint.Lease) error {
 
 // enterHeld begins a call under a lease that must be held. The call ends with leave.
 func (s *Store) enterHeld(ctx context.Context, l checkpoint.Lease) (*run, error) {
-	if err := checkpoint.CheckContext(ctx); err != nil {
+	if err := s.called(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -143,7 +143,7 @@ func (s *Store) Append(
 func (s *Store) enterAppend(
 	ctx context.Context, l checkpoint.Lease, after checkpoint.Head,
 ) (*run, checkpoint.Info, uint64, error) {
-	if err := checkpoint.CheckContext(ctx); err != nil {
+	if err := s.called(ctx); err != nil {
 		return nil, checkpoint.Info{}, 0, err
 	}
 	s.mu.Lock()

@@ -121,3 +121,47 @@ func TestEdgesZeroStoreIsClosed(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 }
+
+// So is a nil one.
+func TestEdgesNilStoreIsClosed(t *testing.T) {
+	var s *badgerstore.Store
+	ctx, lease, digest := t.Context(), checkpoint.Lease{Run: "run", Epoch: 1}, strings.Repeat("0", 64)
+	for name, call := range map[string]func() error{
+		"Acquire": func() error { _, err := s.Acquire(ctx, "run", "owner"); return err },
+		"Renew":   func() error { _, err := s.Renew(ctx, lease); return err },
+		"Release": func() error { return s.Release(ctx, lease) },
+		"Append": func() error {
+			_, err := s.Append(ctx, lease, checkpoint.Head{}, []checkpoint.Entry{{Kind: checkpoint.Opened}})
+			return err
+		},
+		"Stat":        func() error { _, err := s.Stat(ctx, "run"); return err },
+		"List":        func() error { _, err := s.List(ctx, checkpoint.Filter{}); return err },
+		"List after":  func() error { _, err := s.List(ctx, checkpoint.Filter{After: "run"}); return err },
+		"Post":        func() error { return s.Post(ctx, "run", checkpoint.Post{ID: "p", Kind: "k"}) },
+		"Posts":       func() error { _, err := s.Posts(ctx, "run"); return err },
+		"Delete":      func() error { return s.Delete(ctx, "run") },
+		"PutSnapshot": func() error { return s.PutSnapshot(ctx, lease, checkpoint.Snapshot{}) },
+		"Snapshot":    func() error { _, err := s.Snapshot(ctx, "run", 0); return err },
+		"PutGraph":    func() error { return s.PutGraph(ctx, digest, []byte("{}")) },
+		"Graph":       func() error { _, err := s.Graph(ctx, digest); return err },
+		"Trim":        func() error { _, err := s.Trim(ctx, lease, checkpoint.Head{}, checkpoint.Entry{}); return err },
+		"Base":        func() error { _, err := s.Base(ctx, "run", digest); return err },
+		"Verify": func() error {
+			for _, err := range s.Verify(ctx, nil) {
+				return err
+			}
+			return nil
+		},
+		"Read": func() error {
+			for _, err := range s.Read(ctx, "run", 0, 0) {
+				return err
+			}
+			return nil
+		},
+		"Close": s.Close,
+	} {
+		if err := call(); !errors.Is(err, checkpoint.ErrClosed) || !strings.Contains(err.Error(), "make it with Open") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -20,7 +20,7 @@ func (s *Store) look(ctx context.Context, id string) (*view, found, error) {
 	if err := checkpoint.CheckRunID(id); err != nil {
 		return nil, found{}, err
 	}
-	if err := checkpoint.CheckContext(ctx); err != nil {
+	if err := s.called(ctx); err != nil {
 		return nil, found{}, err
 	}
 	for {

@@ -58,9 +58,17 @@ func (r *run) advance(q *request) {
 	}
 }
 
+// called refuses what no call can do without.
+func (s *Store) called(ctx context.Context) error {
+	if s == nil {
+		return fmt.Errorf("%w: it is nil: make it with Open", checkpoint.ErrClosed)
+	}
+	return checkpoint.CheckContext(ctx)
+}
+
 // enter begins a call: until it is ended by leave, or exit, the store stays open.
 func (s *Store) enter(ctx context.Context) error {
-	if err := checkpoint.CheckContext(ctx); err != nil {
+	if err := s.called(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -94,7 +102,7 @@ func (s *Store) pin(ctx context.Context, id string) (*run, error) {
 	if err := checkpoint.CheckRunID(id); err != nil {
 		return nil, err
 	}
-	if err := checkpoint.CheckContext(ctx); err != nil {
+	if err := s.called(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

@@ -113,6 +113,9 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 // as its cause: what the database has in memory and open stays so until the process ends. What was
 // acknowledged is durable whatever Close returns, and a process that then ends harms nothing.
 func (s *Store) Close() error {
+	if s == nil {
+		return s.called(nil)
+	}
 	s.closeOne.Do(func() {
 		s.mu.Lock()
 		s.closing = true

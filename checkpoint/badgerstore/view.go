@@ -22,7 +22,7 @@ type view struct {
 
 // view opens a view, which the caller closes.
 func (s *Store) view(ctx context.Context) (*view, error) {
-	if err := checkpoint.CheckContext(ctx); err != nil {
+	if err := s.called(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

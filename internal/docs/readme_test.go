@@ -42,6 +42,16 @@ func TestReadmeProgramGoesOnAfterKill(t *testing.T) {
 	check(0, killed(t, bread, dir))
 	check(1, finished(t, bread, dir, "\n"))
 	check(2, finished(t, bread, dir, ""))
+
+	elsewhere := t.TempDir()
+	if err := os.WriteFile(filepath.Join(elsewhere, "bakery"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broken := exec.CommandContext(t.Context(), bread)
+	broken.Dir = elsewhere
+	if out, err := broken.CombinedOutput(); err == nil || strings.Count(string(out), "\n") != 1 {
+		t.Errorf("without a store the program says more than one thing, or nothing (%v):\n%s", err, out)
+	}
 }
 
 // buildReadme builds the Go block of README.md. It is a file of its own, so its imports are

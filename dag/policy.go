@@ -7,9 +7,11 @@ import "time"
 type Policy struct {
 	// Attempts is how many attempts a visit has before it fails. Zero means 1.
 	Attempts int
-	// Timeout bounds one attempt: when it has passed the attempt's context is cancelled,
-	// and an error that the function then returns is a failed attempt of kind
-	// [FailedTimeout]. Zero means no limit.
+	// Timeout is when the context of an attempt ends: an error that the function then returns is a
+	// failed attempt of kind [FailedTimeout]. A function that ignores its context is waited for,
+	// since what it does beside a second attempt would be done twice, and if it returns nil it is
+	// done. What bounds a call in any case is its own context, with dispatcher.Options.Grace. Zero
+	// means no limit.
 	Timeout time.Duration
 	// Backoff is the wait between attempts. Zero means none.
 	Backoff Backoff

@@ -75,6 +75,10 @@ func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 // none, calling input on the empty state (nil means the state stays empty); it goes on
 // with one that is at rest or was left running; it returns the result of one that is
 // completed. It ends no interrupt: only Resume and Answer do. ErrBusy if the run is live.
+//
+// Under a ctx that is done already the run is opened or taken up all the same, and rests as Cancelled, or
+// TimedOut, where it stood; also one that had Failed: what failed is in its log, and is run again by
+// the next call. So it is with Start, Resume, Continue and Turn.
 func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeRun, erase(input), options)
 	return typed[S](r), err
@@ -90,7 +94,7 @@ func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), o
 // before and after visits; visits that asked go on waiting for their answers. ErrNotFound
 // if there is no such run, ErrCompleted if it is completed, a [*GraphChangedError] if it
 // was made by another graph and its past is not the same in this one. A run that failed at
-// a dag.Fail returns the same failure.
+// a dag.Fail returns the same failure. Of a ctx that is done see [Dispatcher.Run].
 func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeResume, nil, options)
 	return typed[S](r), err
@@ -98,7 +102,7 @@ func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOp
 
 // Continue is Run for a run that exists: ErrNotFound if there is none. It needs no S, so that
 // what goes on with runs of many graphs can hold their dispatchers as one interface; the
-// Result has no state.
+// Result has no state. Of a ctx that is done see [Dispatcher.Run].
 func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...RunOption) (*Result[struct{}], error) {
 	r, err := d.inside().run(ctx, run, modeContinue, nil, options)
 	return typed[struct{}](r), err
@@ -112,7 +116,8 @@ func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...Run
 // not taken.
 //
 // ErrNotCompleted if the run rests, ErrBusy if it is live, ErrNotFound if there is none, unless
-// [OrStart] has Turn begin it. A turn that rests is resumed as any run.
+// [OrStart] has Turn begin it. A turn that rests is resumed as any run: so is one that was begun
+// under a ctx that was done, which has taken the input.
 func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeTurn, erase(input), options)
 	return typed[S](r), err

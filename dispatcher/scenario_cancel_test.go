@@ -33,6 +33,49 @@ func TestScenario11CancelledBeforeTheStart(t *testing.T) {
 	w.expect(t, "a", "b", "c")
 }
 
+// A run is taken up also under a context that is done, and rests as that says: one that had failed
+// too. What failed is in its log, and the next call runs it again.
+func TestScenario11FailedAndThenCancelled(t *testing.T) {
+	for status, call := range map[checkpoint.Status]func(*dispatcher.Dispatcher[Tale], context.Context) (*dispatcher.Result[Tale], error){
+		checkpoint.StatusCancelled: func(d *dispatcher.Dispatcher[Tale], ctx context.Context) (*dispatcher.Result[Tale], error) {
+			return d.Resume(ctx, run)
+		},
+		checkpoint.StatusTimedOut: func(d *dispatcher.Dispatcher[Tale], ctx context.Context) (*dispatcher.Result[Tale], error) {
+			return d.Run(ctx, run, nil)
+		},
+	} {
+		var w witness
+		var store memory.Store
+		fails := true
+		g := line(t, &w, func(context.Context, *Tale) error {
+			if fails {
+				return errWeather
+			}
+			return nil
+		})
+		res, err := process(t, g, &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "b")
+		w.expect(t, "a", "b")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		if cancel(); status == checkpoint.StatusTimedOut {
+			ctx, cancel = context.WithDeadline(t.Context(), time.Unix(0, 0))
+			defer cancel()
+		}
+		res, err = call(process(t, g, &store, dispatcher.Options{}), ctx)
+		rests(t, res, err, status, "b")
+		w.expect(t)
+		if got := kinds(readLog(t, &store), checkpoint.AttemptFailed, checkpoint.Failed); len(got) != 2 {
+			t.Errorf("the log tells of %q, want the failed attempt and that the run failed", got)
+		}
+
+		fails = false
+		res, err = process(t, g, &store, dispatcher.Options{}).Resume(t.Context(), run)
+		completes(t, res, err)
+		w.expect(t, "b#2", "c")
+	}
+}
+
 func TestScenario12CancelWhileARuns(t *testing.T) {
 	quiet(t)
 	var w witness

@@ -49,7 +49,7 @@ func (b *build) checkKind(n *node) {
 		return
 	}
 	if n.body == nil {
-		b.report(n, "", "its graph is nil")
+		b.report(n, "", "its graph is nil or has not been built: give the one that Build returned")
 		return
 	}
 	if depth := 1 + n.body.Depth; depth > MaxDepth {

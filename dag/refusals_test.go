@@ -54,16 +54,16 @@ var refusals = []refusal{
 	}, []string{
 		`node "a": its function until is nil`,
 		`node "a": it may run 0 times: most has to be at least 1`,
-		`node "a": its graph is nil`,
+		`node "a": its graph is nil or has not been built: give the one that Build returned`,
 		`node "b": it may run -1 times: most has to be at least 1`,
-		`node "b": its graph is nil`,
+		`node "b": its graph is nil or has not been built: give the one that Build returned`,
 	}},
 	{"an embed has a graph, in and out", func(t *testing.T, b *dag.Builder[Notes]) {
 		dag.Embed[Notes, Notes](b, "a", nil, nil, nil)
 	}, []string{
 		`node "a": its function in is nil`,
 		`node "a": its function out is nil`,
-		`node "a": its graph is nil`,
+		`node "a": its graph is nil or has not been built: give the one that Build returned`,
 	}},
 	{"an each has items and a function", func(t *testing.T, b *dag.Builder[Notes]) {
 		dag.Each[Notes, int](b, "a", nil, nil)
@@ -77,7 +77,7 @@ var refusals = []refusal{
 		`node "a": its function items is nil`,
 		`node "a": its function in is nil`,
 		`node "a": its function out is nil`,
-		`node "a": its graph is nil`,
+		`node "a": its graph is nil or has not been built: give the one that Build returned`,
 	}},
 	{"attempts inside an each with graphs belong to the nodes of its graph", func(t *testing.T, b *dag.Builder[Notes]) {
 		pass := func(*Notes, int, *Notes) {}

@@ -34,7 +34,9 @@ func TestEdgesTextsOfLists(t *testing.T) {
 		`dispatcher: run "r": in doubt: r/a#x, r/b#y: say with Resolve what happened, or go on without Manual`: &dispatcher.DoubtError{
 			Run: "r", Effects: []dispatcher.OpenEffect{{ID: "r/a#x"}, {ID: "r/b#y"}},
 		},
-		`state: "a/1" and "b c" write to key "k" of cell "Notes" in one superstep, and these writes don't merge`: &state.ConflictError{
+		"dispatcher: limit 5 of items reached by review (Options.Limits.Items)": &dispatcher.LimitError{Limit: "items", Max: 5, Where: "review"},
+		"dispatcher: limit 7 of supersteps reached (Options.Limits.Supersteps)": &dispatcher.LimitError{Limit: "supersteps", Max: 7},
+		`state: "a/1" and "b c" write to key "k" of cell "Notes" in one superstep, and these writes don't merge: let one follow the other, or give the cell a type that merges`: &state.ConflictError{
 			Cell: "Notes", Key: "k", Visits: [2]string{"a/1", "b c"},
 		},
 	} {

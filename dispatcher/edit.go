@@ -125,7 +125,7 @@ func (w *editing) amend(ctx context.Context, a *amendment) error {
 	if err := f.hidden(state.Write{Visit: "the edit", Delta: written}, w.void); err != nil {
 		var hides *state.ConflictError
 		errors.As(err, &hides)
-		return fmt.Errorf("%w: name %q in EditOptions.Void, and it runs again behind the edit", err, hides.Visits[1])
+		return &hiddenEdit{hides}
 	}
 	e := checkpoint.Entry{Kind: checkpoint.Edited, Path: f.path, Step: f.step}
 	if !written.IsZero() {
@@ -198,6 +198,20 @@ func (w *editing) written(f *frame) (d state.Delta, err error) {
 	}
 	return d, nil
 }
+
+// A hiddenEdit says which visit would hide an edit.
+type hiddenEdit struct{ *state.ConflictError }
+
+func (e *hiddenEdit) Error() string {
+	what := fmt.Sprintf("cell %q", e.Cell)
+	if e.Key != "" {
+		what = fmt.Sprintf("key %q of cell %q", e.Key, e.Cell)
+	}
+	return fmt.Sprintf("dispatcher: %q has written to %s, which would hide the edit: "+
+		"name %q in EditOptions.Void, and it runs again behind the edit", e.Visits[1], what, e.Visits[1])
+}
+
+func (e *hiddenEdit) Unwrap() error { return e.ConflictError }
 
 // merged calls the user's code that merges Folds and checks states, in the frame and in those
 // inside it that share its state. It returns what the Folds of the frame come to, and keeps in

@@ -145,10 +145,25 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	if e.Where == "" {
-		return fmt.Sprintf("dispatcher: limit %d of %s reached", e.Max, e.Limit)
+	text := fmt.Sprintf("dispatcher: limit %d of %s reached", e.Max, e.Limit)
+	if e.Where != "" {
+		text += " by " + e.Where
 	}
-	return fmt.Sprintf("dispatcher: limit %d of %s reached by %s", e.Max, e.Limit, e.Where)
+	if set := limitNames[e.Limit]; set != "" {
+		text += " (" + set + ")"
+	}
+	return text
+}
+
+// limitNames are where limits are set.
+var limitNames = map[string]string{
+	"supersteps":   "Options.Limits.Supersteps",
+	"state bytes":  "Options.Limits.StateBytes",
+	"visit bytes":  "Options.Limits.VisitBytes",
+	"value bytes":  "Options.Limits.ValueBytes",
+	"decode bytes": "Options.Limits.DecodeBytes",
+	"items":        "Options.Limits.Items",
+	"depth":        "state.MaxDepth",
 }
 
 // A FaultError is a failure of a run that no visit is the cause of: of its input, of a

@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -22,6 +23,9 @@ func reached(t *testing.T, err error, limit string, most int, where string) {
 	var e *dispatcher.LimitError
 	if !errors.As(err, &e) || e.Limit != limit || e.Max != most || !strings.Contains(e.Where, where) {
 		t.Errorf("the error is %v, want a limit of %d %s at %q", err, most, limit, where)
+	}
+	if text := fmt.Sprint(err); !strings.Contains(text, "(Options.Limits.") && !strings.Contains(text, "(state.MaxDepth)") {
+		t.Errorf("%q does not say where the limit is set", text)
 	}
 }
 

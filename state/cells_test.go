@@ -418,12 +418,12 @@ func TestKeysMayHoldAnyCharacter(t *testing.T) {
 func TestErrorsNameTheirCell(t *testing.T) {
 	cause := errors.New("cause")
 	for want, err := range map[string]error{
-		`state: "a" and "b" write to key "k" of cell "C" in one superstep, and these writes don't merge`: &state.ConflictError{Cell: "C", Key: "k", Visits: [2]string{"a", "b"}},
-		`state: cell "C": a written value can't be stored: cause`:                                        &state.EncodeError{Cell: "C", Err: cause},
-		`state: a stored value does not fit int: cause`:                                                  &state.DecodeError{Type: "int", Err: cause},
-		`state: cell "C": cause`:            &state.ApplyError{Cell: "C", Err: cause},
-		`state: cell "C": at byte 3: cause`: &state.ParseError{Cell: "C", Offset: 3, Err: cause},
-		`state: at byte 3: cause`:           &state.ParseError{Offset: 3, Err: cause},
+		`state: "a" and "b" write to key "k" of cell "C" in one superstep, and these writes don't merge: let one follow the other, or give the cell a type that merges`: &state.ConflictError{Cell: "C", Key: "k", Visits: [2]string{"a", "b"}},
+		`state: cell "C": a written value can't be stored: cause`: &state.EncodeError{Cell: "C", Err: cause},
+		`state: a stored value does not fit int: cause`:           &state.DecodeError{Type: "int", Err: cause},
+		`state: cell "C": cause`:                                  &state.ApplyError{Cell: "C", Err: cause},
+		`state: cell "C": at byte 3: cause`:                       &state.ParseError{Cell: "C", Offset: 3, Err: cause},
+		`state: at byte 3: cause`:                                 &state.ParseError{Offset: 3, Err: cause},
 	} {
 		if err.Error() != want {
 			t.Errorf("%s, want %s", err, want)

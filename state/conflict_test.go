@@ -208,7 +208,7 @@ func TestConflictsAmongManyCells(t *testing.T) {
 	view := s.New()
 	set := draft(t, view, func(f *forty) { f.D.J.Set(1) })
 	err := state.Conflicts(s, []state.Write{{Visit: "a", Delta: set}, {Visit: "b", Delta: set}})
-	if want := `state: "a" and "b" write to cell "D.J" in one superstep, and these writes don't merge`; fmt.Sprint(err) != want {
+	if want := `state: "a" and "b" write to cell "D.J" in one superstep, and these writes don't merge: let one follow the other, or give the cell a type that merges`; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -29,7 +29,8 @@ func (e *ConflictError) Error() string {
 	if e.Key != "" {
 		what = fmt.Sprintf("key %q of cell %q", e.Key, e.Cell)
 	}
-	return fmt.Sprintf("state: %q and %q write to %s in one superstep, and these writes don't merge",
+	return fmt.Sprintf("state: %q and %q write to %s in one superstep, and these writes don't merge: "+
+		"let one follow the other, or give the cell a type that merges",
 		e.Visits[0], e.Visits[1], what)
 }
 

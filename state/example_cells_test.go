@@ -73,5 +73,5 @@ func Example_superstep() {
 	// <nil> <nil>
 	// {"Books":["The Library of Babel","The Name of the Rose"],"Cost":2}
 	// again {"Books":{"truncate":1}} <nil>
-	// state: "library" and "again" write to cell "Books" in one superstep, and these writes don't merge
+	// state: "library" and "again" write to cell "Books" in one superstep, and these writes don't merge: let one follow the other, or give the cell a type that merges
 }

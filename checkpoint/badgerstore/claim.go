@@ -32,6 +32,8 @@ type name struct {
 func claim(dir string) (_ *os.File, id string, err error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, "", refuseDir(dir + " is a file: name a directory")
+	} else if _, link := os.Lstat(dir); errors.Is(err, os.ErrNotExist) && link == nil {
+		return nil, "", refuseDir(dir + " is a link to what is not there: name a directory, or make that one")
 	}
 	if err := makeDir(dir); err != nil {
 		return nil, "", fmt.Errorf("checkpoint: making the store's directory: %w", err)

@@ -41,6 +41,13 @@ func TestEdgesOpenOfSomethingElse(t *testing.T) {
 			write(t, path)
 			return path
 		},
+		"a link to nothing": func(t *testing.T, dir string) string {
+			path := filepath.Join(dir, "link")
+			if err := os.Symlink(filepath.Join(dir, "nothing"), path); err != nil {
+				t.Skip(err)
+			}
+			return path
+		},
 		"other files":     func(t *testing.T, dir string) string { write(t, filepath.Join(dir, "notes.txt")); return dir },
 		"other manifests": func(t *testing.T, dir string) string { write(t, filepath.Join(dir, "MANIFEST")); return dir },
 		"another database": func(t *testing.T, dir string) string {

@@ -86,7 +86,8 @@ type Snapshot struct {
 // A Store keeps the logs of runs. All methods are safe for concurrent use. Every method
 // that changes something is atomic: all of it happens or nothing. Unless a comment says
 // otherwise an error means that nothing has changed, and memory given to a method is not
-// kept, memory returned belongs to the caller.
+// kept, memory returned belongs to the caller. No method may panic or call runtime.Goexit: pawl calls
+// them where nothing catches that, and the process ends.
 //
 // Methods return ErrRunID for an id that is not valid (see [CheckRunID]), ErrNotFound for
 // a run that does not exist, ErrClosed after the store was closed, and ctx's error when it

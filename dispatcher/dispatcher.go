@@ -127,7 +127,8 @@ func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), op
 // durable. A live run begins the turn when it is completed, instead of ending; else the
 // next Run, Resume or Turn does. Turns are begun in the order of their posting, each with one
 // input. The input is called at once, with the empty state: what it writes is what is posted, so
-// it can't depend on what it reads. It can't be nil. [Message] gives it a name.
+// it can't depend on what it reads. It can't be nil, and a panic or runtime.Goexit in it is as in that of
+// [Dispatcher.Edit]. [Message] gives it a name.
 //
 // Input that the state's Check or a limit refuses, when its turn is to begin, is drained
 // from the queue by an entry that says so, and is one of Result.Warnings.
@@ -155,7 +156,8 @@ func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, o
 // Cancel stops a run, from any code that has the store. A live one is told so, by a durable
 // message, and comes to rest as Cancelled; Cancel returns when the message is durable. One
 // at rest becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted
-// if the run is completed; one that is cancelled already stays as it is. The graph of the run
+// if the run is completed; one that is cancelled already stays as it is. A live run that completes
+// before it hears of it is completed: State tells. The graph of the run
 // may be another than the dispatcher's. Of the options [Author] says who does it: the log,
 // events, HistoryOf and the [*Rest] of whoever runs it tell. As State, it calls the store on the
 // caller's goroutine.

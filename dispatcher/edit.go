@@ -39,7 +39,8 @@ type EditOptions struct {
 // Where the items of an Each under way are others after the edit the error is an
 // [*ItemsChangedError], unless Void names the Each.
 //
-// The state's Check and the limits hold; a panic in edit is a [*FaultError]. ErrBusy if the
+// The state's Check and the limits hold; a panic in edit is a [*FaultError], and a runtime.Goexit ends the
+// caller's goroutine, as it would anywhere, and changes nothing. ErrBusy if the
 // run is live: cancel it first. ErrCompleted if it is completed: Turn gives it new input. Of an
 // error nothing has changed, unless it is ErrCommitUnknown. For a frame whose state is of
 // another type there is [EditOf].

@@ -54,7 +54,8 @@ type Options struct {
 	// exactly. Zero means 5 seconds.
 	Grace time.Duration
 	// Parallel is how many bodies of nodes may run at once, over all runs of the
-	// dispatcher. Zero means as many as there are.
+	// dispatcher. A node that runs another run of the same dispatcher keeps its place meanwhile: with as
+	// many of them at once as there are places, all stand still. Zero means as many as there are.
 	Parallel int
 	// Paranoid folds every delta from its encoded bytes, as a recovery would, instead of
 	// from memory. It costs time and is meant for tests.
@@ -62,7 +63,8 @@ type Options struct {
 
 	// Now is the wall clock, read for instants that are stored: when a question expires, when the
 	// next attempt may begin. Waits themselves are measured by the clock that does not jump. It is for
-	// tests that let the wall clock jump. Nil means time.Now.
+	// tests that let the wall clock jump. It may neither panic nor call runtime.Goexit, which nothing
+	// catches. Nil means time.Now.
 	Now func() time.Time
 
 	// eager writes a snapshot behind every append, and lets nothing wait to share one: for tests.

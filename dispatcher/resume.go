@@ -32,7 +32,7 @@ func (r *run) resumable(w *wishes) early {
 		}
 	}
 	if m.plan != r.c.plan {
-		if err := r.adopt(); err != nil {
+		if err := r.asking("migration", r.adopt); err != nil {
 			return early{r.stands(was), r.c.refuse(r.id, err)}
 		}
 	}
@@ -40,10 +40,10 @@ func (r *run) resumable(w *wishes) early {
 		rep := r.stands(was)
 		return early{rep, r.rested(rep)}
 	}
-	if err := m.checkStates(); err != nil {
+	if err := r.asking("check", m.checkStates); err != nil {
 		return early{r.stands(was), r.c.refuse(r.id, err)}
 	}
-	if err := r.c.recompute(m.root); err != nil {
+	if err := r.asking("items", func() error { return r.c.recompute(m.root) }); err != nil {
 		return early{r.stands(was), r.c.refuse(r.id, err)}
 	}
 	voids, err := r.freshen()

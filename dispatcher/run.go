@@ -107,6 +107,7 @@ type logged struct {
 	warnings []string
 
 	wishes *wishes           // of the call
+	asks   string            // kind of the fault of what setUp asks; "" is the input
 	found  []checkpoint.Post // when the lease was taken
 	fresh  func(any)         // the input of Turn, until a turn has begun with it; else nil
 	taking *input            // a turn is to begin with it: user code runs

@@ -64,7 +64,8 @@ func (r *run) freshen() (voids []string, err error) {
 		}}
 		switch dag.OnStale(d.OnStale) {
 		case dag.Revalidate:
-			if stale.Err = r.c.revalidate(r.ctx, stale.Dependency); stale.Err != nil {
+			stale.Err = r.asking("revalidate", func() error { return r.c.revalidate(r.ctx, stale.Dependency) })
+			if stale.Err != nil {
 				return nil, stale
 			}
 		case dag.Invalidate:

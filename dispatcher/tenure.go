@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,6 +201,15 @@ func (r *run) exited(h *tenure) {
 	go r.own(h) // as the first owner
 }
 
+// asking calls user code before there is something to run. If that ends the goroutine it is told as a fault
+// of this kind.
+func (r *run) asking(kind string, f func() error) error {
+	r.asks = kind
+	err := f()
+	r.asks = ""
+	return err
+}
+
 // afterGoexit tells what user code did to the goroutine before this one.
 func (r *run) afterGoexit(h *tenure) {
 	h.goexit = false
@@ -218,7 +228,7 @@ func (r *run) afterGoexit(h *tenure) {
 			r.breakOff(h, e)
 			return
 		}
-		e.Kind = "input"
+		e.Kind = cmp.Or(r.asks, "input")
 		r.setUp, r.early = nil, early{err: e}
 		return
 	}

@@ -13,6 +13,10 @@
 // of somebody else. A run that is submitted while it waits or is at work is joined, not run
 // twice.
 //
+// What waits in the queue is in memory alone: a run is durable from when it has begun. Whoever needs it to
+// be so earlier keeps what it came from until then, or starts it (dispatcher.Dispatcher.Start) before
+// acknowledging it; [Drain].Waiting has those that never began.
+//
 // # Whose a run is
 //
 // A run that was submitted belongs to the supervisor. The context of a submission gives the

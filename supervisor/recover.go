@@ -28,6 +28,10 @@ type Recovery struct {
 // knows it, or its log is damaged. So is one whose store fails. Runs that rest are not
 // touched. Recover may be called at any time and again.
 //
+// A node that ends its process, by os.Exit or for want of memory, does so again at each Recover, since an
+// attempt that a crash has cut off is not counted: do what may end it in a dag.Effect, which is in doubt then
+// and as dag.DoubtFails fails its visit, or cancel the run, which Recover then leaves.
+//
 // If ctx ends first its cause is returned beside what is known; runs that were queued are the
 // supervisor's and go on. The errors of listing runs are returned as well, and ErrDraining if
 // the supervisor drains.

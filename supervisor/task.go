@@ -21,6 +21,10 @@ type Task[S any] struct {
 // whose turn it is; "" means the name of the graph. The run gets the values of ctx and not
 // its end.
 //
+// A run that waits for its turn is in memory alone until it has begun: if the process dies before, it is
+// lost, with its input. Whoever has to keep it keeps what it came from until then, or starts it before
+// acknowledging it; [Drain].Waiting has those that never began.
+//
 // If the run waits or is at work already, the task is the one that is there: input and
 // options are not looked at, and both callers get one result, which neither may change; if
 // it is there as a run of another graph, a [*RunError] wraps dispatcher.ErrBusy.

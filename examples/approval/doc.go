@@ -28,6 +28,24 @@
 // is posted to the URL of -follow-up, again and again until somebody takes it, a thousand times at
 // most, with the same Idempotency-Key.
 //
+// # Flags
+//
+//	-listen ADDRESS  where it serves; by default localhost:8080
+//	-dir DIR         where its data is: the store, and payments.jsonl, the books of the treasury; by
+//	                 default approval-data in the working directory
+//	-secret TEXT     what triggers are signed with, of 16 bytes or more; by default APPROVAL_SECRET of
+//	                 the environment
+//	-follow-up URL   who is told what came of refunds; without it nobody is
+//	-redeliver D     how long after a follow-up that failed the next is tried; by default 1m
+//	-manager D       how long a person may take to decide; by default 72h
+//	-duty D          how long anybody may take after that; by default 24h
+//	-hold D          how long what was approved can be called off; by default 24h
+//
+// The exit status is 0 after a signal or -help, and 1 if a flag is wrong or the service could not begin or
+// go on. A second signal kills it, which does no harm.
+//
+// # Where the waits are
+//
 // The waits are those of package continuation. They live in the logs of the runs: this program keeps
 // nothing of them, and has no other store.
 package main

@@ -78,7 +78,10 @@ func TestPaymentsLargeSumsWaitForAPerson(t *testing.T) {
 		{"-reject", false, "it was not approved; nothing had been taken"},
 	} {
 		at := newCounter(t, nil)
-		at.do(t, "-run", "p", "1000.01", "ada", "grace").exits(t, 3)
+		waits := at.do(t, "-run", "p", "1000.01", "ada", "grace").exits(t, 3)
+		if !strings.Contains(waits.stderr, " -run p -open\n") || !strings.Contains(waits.stderr, " -store ") {
+			t.Errorf("what waits does not say what to type:\n%s", waits.stderr)
+		}
 		items := decoded[[]item](t, at.do(t, "-open", "-json").exits(t, 0))
 		if len(items) != 1 || len(items[0].Waits) != 1 || items[0].Waits[0].Question != "may 1000.01 be charged?" {
 			t.Errorf("-open lists %+v", items)

@@ -21,6 +21,9 @@
 //	go run ./examples/payments -statement
 //	go run ./examples/payments -resolve happened:NUMBER
 //
+// NUMBER is that of the transfer in the statement, such as T-3. -open prints the commands to type, with
+// the -store and the -run of each payment.
+//
 // What is in doubt has not failed, so it is not refunded: that would be paid twice in another way.
 //
 // # Reading it

@@ -124,7 +124,7 @@ func (c *counter) resolves(t *testing.T, doubts []inDoubt) {
 	for _, sent := range c.bank.Statement().Of(doubts[0].ID) {
 		found = "happened:" + sent.Number
 	}
-	c.do(t, "-run", "p", "-resolve", "happened:T-99").complains(t, 1, `no transfer "T-99"`, doubts[0].ID)
+	c.do(t, "-run", "p", "-resolve", "happened:T-99").complains(t, 1, `no transfer "T-99"`, doubts[0].ID, " -store ", " -statement")
 	if len(before) > 0 {
 		c.do(t, "-run", "p", "-resolve", "not-happened:a guess").complains(t, 1, "the bank has made the transfer", found)
 	}

@@ -165,7 +165,8 @@ func (s *session) look(ctx context.Context, f finding, e dispatcher.OpenEffect) 
 	case f.number == "" && len(sent) > 0:
 		return fmt.Errorf("the bank has made the transfer of payment %q: it is happened:%s", s.run, sent[0].Number)
 	case f.number != "" && !slices.ContainsFunc(sent, func(t bank.Sent) bool { return t.Number == f.number }):
-		return fmt.Errorf("the bank has no transfer %q with the reference of payment %q, %s: payments -statement tells what it has", f.number, s.run, e.ID)
+		return fmt.Errorf("the bank has no transfer %q with the reference of payment %q, %s; to see what it has: %s",
+			f.number, s.run, e.ID, s.command("-statement"))
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (s *session) answer(ctx context.Context, v dispatcher.Verdict) error {
 	}
 	i := slices.IndexFunc(res.Interrupts, func(i dispatcher.Interrupt) bool { return i.Kind == dispatcher.KindEffect })
 	if i < 0 {
-		return fmt.Errorf("payment %q does not wait for an approval: payments -open tells what waits", s.run)
+		return fmt.Errorf("payment %q does not wait for an approval; to see what waits: %s", s.run, s.command("-open"))
 	}
 	return s.dispatcher.Answer(ctx, s.run, res.Interrupts[i].ID, v, dispatcher.Author(s.author()))
 }

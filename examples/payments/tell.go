@@ -64,7 +64,8 @@ func (s *session) tell(stdout io.Writer, res *dispatcher.Result[Payment]) error 
 	for _, w := range r.Waits {
 		fmt.Fprintf(s.stderr, "payments: %s waits: %s\n", w.Path, w.Question)
 	}
-	fmt.Fprintf(s.stderr, "payments: payment %s is %s at %v; payments -open tells what it waits for\n", r.Run, r.Status, r.Cursor)
+	fmt.Fprintf(s.stderr, "payments: payment %s is %s at %v; to see what it waits for: %s\n",
+		r.Run, r.Status, r.Cursor, s.command("-run", r.Run, "-open"))
 	return nil
 }
 

@@ -114,7 +114,7 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 // acknowledged is durable whatever Close returns, and a process that then ends harms nothing.
 func (s *Store) Close() error {
 	if s == nil {
-		return s.called(nil)
+		return s.called(context.Background())
 	}
 	s.closeOne.Do(func() {
 		s.mu.Lock()

@@ -40,6 +40,9 @@ func (a Archive) Complete(g *Log) error {
 	if err := g.Whole(); err != nil {
 		return Corrupt(g.info.Run, g.info.First, err)
 	}
+	if g.info.Epoch > mostEpoch {
+		return Corrupt(g.info.Run, g.info.Head.Seq, damage(fmt.Sprintf("epoch %d can't be reached", g.info.Epoch)))
+	}
 	digests := make([]string, 0, len(a.Bases))
 	for _, base := range a.Bases {
 		digests = append(digests, BaseDigest(base))
@@ -55,6 +58,9 @@ func (a Archive) Complete(g *Log) error {
 	}
 	return nil
 }
+
+// mostEpoch leaves room for the leases that a store gives behind a run that was restored, on any run.
+const mostEpoch = math.MaxInt64 / 2
 
 // Sealed returns what is known of the run once the envelope in data follows i.Head. The
 // error is that of [Unseal], or wraps ErrCorrupt and says why it can't follow.

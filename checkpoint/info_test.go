@@ -3,6 +3,7 @@ package checkpoint_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -51,7 +52,9 @@ func TestInfoAppend(t *testing.T) {
 		"no rewinding": {Kind: checkpoint.Rewound, Data: json.RawMessage(`7`)},
 	} {
 		got := opened
-		err := got.Append(at.Add(time.Hour), checkpoint.Head{Seq: 3}, []checkpoint.Entry{{Kind: checkpoint.Waiting}, last})
+		err := got.Append(at.Add(time.Hour), checkpoint.Head{Seq: 3}, []checkpoint.Entry{
+			{Kind: checkpoint.Completed}, {Kind: checkpoint.TurnBegun, Data: json.RawMessage(`{"number":2}`)}, last,
+		})
 		if err == nil {
 			t.Errorf("%s: is appended", name)
 		}
@@ -64,5 +67,23 @@ func TestInfoAppend(t *testing.T) {
 	var none checkpoint.Info
 	if err := none.Append(at, checkpoint.Head{Seq: 1}, []checkpoint.Entry{forked}); !errors.As(err, &refused) || !reflect.DeepEqual(none, checkpoint.Info{}) {
 		t.Errorf("a fork is appended: %v, %+v", err, none)
+	}
+}
+
+// No archive gives a run an epoch behind which there are none for leases.
+func TestArchiveOfALateEpoch(t *testing.T) {
+	t.Parallel()
+	for epoch, fits := range map[uint64]bool{1: true, math.MaxInt64 / 2: true, math.MaxInt64/2 + 1: false, math.MaxInt64: false} {
+		data, _, err := checkpoint.Seal(nil, checkpoint.Head{}, time.Now(), epoch, []checkpoint.Entry{{Kind: checkpoint.Opened}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := checkpoint.NewLog("run")
+		if err := log.Add(data); err != nil {
+			t.Fatal(err)
+		}
+		if err := (checkpoint.Archive{}).Complete(log); (err == nil) != fits || !fits && !errors.Is(err, checkpoint.ErrCorrupt) {
+			t.Errorf("epoch %d: %v", epoch, err)
+		}
 	}
 }

@@ -156,8 +156,12 @@ func migrateNumbers(t testing.TB) *dag.Graph[TaleInNumbers] {
 	return frozen(t, b)
 }
 
-// migrateWords is the graph before that, held before its last node.
+// migrateWords is a run of the graph before that, held before its last node.
 func migrateWords(t testing.TB, store checkpoint.Store) {
+	changeHeld(t, wordsGraph(t), store, "c")
+}
+
+func wordsGraph(t testing.TB) *dag.Graph[Tale] {
 	b := dag.New[Tale]("line")
 	var after []dag.Edge[Tale]
 	for _, name := range []string{"a", "b", "c"} {
@@ -168,7 +172,7 @@ func migrateWords(t testing.TB, store checkpoint.Store) {
 			return nil
 		}, after...)}
 	}
-	changeHeld(t, frozen(t, b), store, "c")
+	return frozen(t, b)
 }
 
 // migrateToNumbers changes the state of that run.

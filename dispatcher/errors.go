@@ -155,7 +155,7 @@ func (e *LimitError) Error() string {
 	return text
 }
 
-// limitNames are where limits are set.
+// limitNames are what sets limits, or is one.
 var limitNames = map[string]string{
 	"supersteps":   "Options.Limits.Supersteps",
 	"state bytes":  "Options.Limits.StateBytes",

@@ -22,7 +22,7 @@ type run struct {
 	c       *core
 	id      string
 	m       *machine
-	legacy  *leftover // by an earlier run; nil in one with a log that it has not opened
+	legacy  *leftover // what an earlier run has left, or room for it; nil if the run was loaded
 	*logged           // never nil
 
 	parent    context.Context // the caller's

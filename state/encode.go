@@ -89,7 +89,7 @@ func encode[T any](v *T, plain bool) ([]byte, error) {
 	}
 	// encoding/json writes \ufffd for invalid UTF-8 without a word, and so might a
 	// marshaller that means it.
-	if fffd && invalid(reflect.ValueOf(v)) {
+	if fffd && invalid(reflect.ValueOf(v), 0) {
 		return nil, ErrUTF8
 	}
 	enc := bytes.Clone(out)
@@ -100,8 +100,12 @@ func encode[T any](v *T, plain bool) ([]byte, error) {
 	return enc, nil
 }
 
-// invalid reports whether a string in v is invalid UTF-8.
-func invalid(v reflect.Value) bool {
+// invalid reports whether a string in v is invalid UTF-8, which stands depth deep in what JSON has been made of.
+// What encoding/json leaves out of that may point to itself.
+func invalid(v reflect.Value, depth int) bool {
+	if depth++; depth > 2*MaxDepth { // a pointer is deep too, and none in JSON
+		return false
+	}
 	if t, ok := textOf(v); ok {
 		return !utf8.Valid(t)
 	}
@@ -109,28 +113,40 @@ func invalid(v reflect.Value) bool {
 	case reflect.String:
 		return !utf8.ValidString(v.String())
 	case reflect.Pointer, reflect.Interface:
-		return !v.IsNil() && invalid(v.Elem())
+		return !v.IsNil() && invalid(v.Elem(), depth)
 	case reflect.Slice, reflect.Array:
+		if e := v.Type().Elem(); e.Kind() <= reflect.Complex128 && reflect.PointerTo(e).NumMethod() == 0 {
+			return false // bytes, numbers
+		}
 		for i := range v.Len() {
-			if invalid(v.Index(i)) {
+			if invalid(v.Index(i), depth) {
 				return true
 			}
 		}
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
-			if invalid(it.Key()) || invalid(it.Value()) {
+			if invalid(it.Key(), depth) || invalid(it.Value(), depth) {
 				return true
 			}
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			f := v.Type().Field(i) // of no cell, which has no fields that JSON leaves out
-			if (f.IsExported() || f.Anonymous) && f.Tag.Get("json") != "-" && invalid(v.Field(i)) {
+			f := v.Type().Field(i)
+			if (f.IsExported() || embeds(f)) && f.Tag.Get("json") != "-" && invalid(v.Field(i), depth) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// embeds reports whether JSON has the fields of f, which is not exported, as those of what it stands in.
+func embeds(f reflect.StructField) bool {
+	t := f.Type
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return f.Anonymous && t.Kind() == reflect.Struct
 }
 
 // textOf returns what a marshaller of v's own says as text. A json.Marshaler answers for

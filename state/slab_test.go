@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/pawlgo/pawl/state"
@@ -31,5 +32,39 @@ func TestSlabDrafts(t *testing.T) {
 	}
 	if got := string(view.AppendJSON(nil)); got != want {
 		t.Errorf("the state has become %s, want %s", got, want)
+	}
+}
+
+type two struct{ A, B state.Value[int] }
+
+// Drafts of states of several types, as frames inside have them, are each what Draft returns, and stay so whatever
+// is written to the others.
+func TestSlabOfSeveralTypes(t *testing.T) {
+	large, small, none := schemaOf[every](t), schemaOf[two](t), schemaOf[struct{}](t)
+	slab := state.Slab{Most: 16}
+	var drafts []state.Image
+	for i := range 300 {
+		for _, s := range []*state.Schema{large, small, none, none, large}[i%3:] {
+			d := slab.Draft(s.New())
+			switch v := d.Value().(type) {
+			case *every:
+				v.Sum.Add(len(drafts) + 1)
+			case *two:
+				v.B.Set(len(drafts) + 1)
+			}
+			drafts = append(drafts, d)
+		}
+	}
+	for i, d := range drafts {
+		delta, err := d.Delta()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[*state.Schema]string{
+			large: fmt.Sprintf(`{"Sum":{"add":%d}}`, i+1), small: fmt.Sprintf(`{"B":{"set":%d}}`, i+1), none: `{}`,
+		}[d.Schema()]
+		if got := string(delta.AppendJSON(nil)); got != want {
+			t.Fatalf("draft %d has written %s, should have %s", i, got, want)
+		}
 	}
 }

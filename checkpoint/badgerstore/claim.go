@@ -32,7 +32,7 @@ type name struct {
 func claim(dir string) (_ *os.File, id string, err error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, "", refuseDir(dir + " is a file: name a directory")
-	} else if _, link := os.Lstat(dir); errors.Is(err, os.ErrNotExist) && link == nil {
+	} else if link, e := os.Lstat(dir); errors.Is(err, os.ErrNotExist) && e == nil && link.Mode()&os.ModeSymlink != 0 {
 		return nil, "", refuseDir(dir + " is a link to what is not there: name a directory, or make that one")
 	}
 	if err := makeDir(dir); err != nil {
@@ -87,7 +87,13 @@ func readName(dir string) (string, error) {
 	path := filepath.Join(dir, nameFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", empty(dir)
+		refused := empty(dir)
+		if refused == nil {
+			return "", nil
+		}
+		if text, err = os.ReadFile(path); errors.Is(err, os.ErrNotExist) { // else somebody has made the store meanwhile
+			return "", refused
+		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("checkpoint: reading the store's name: %w", err)

@@ -207,7 +207,8 @@ func (f *Faulty) Unsafe() int {
 // Crash has the machine die and returns the store that is found when it is up again: without the
 // last writes of those that are not durable, lose of them, or all if there are fewer. Zero is
 // the death of the process alone. Every method of f returns ErrClosed from then on, and what hangs
-// ends. Nobody has a lease, and epochs that nothing was appended under are forgotten. A Faulty can
+// ends. Nobody has a lease, and epochs that nothing was appended under, and those of deleted runs, are
+// forgotten. A Faulty can
 // crash again, and lose something else then: it is as it was when it died.
 func (f *Faulty) Crash(lose int) *Faulty {
 	f.mu.Lock()

@@ -54,3 +54,44 @@ func TestDeletedRunsAreForgotten(t *testing.T) {
 		}
 	}
 }
+
+// The highest epoch of what is forgotten counts, not that of what was forgotten last.
+func TestEpochsBehindALeaseThatNothingCameOf(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	var s Store
+	acquire := func(id string) checkpoint.Lease {
+		l, err := s.Acquire(ctx, id, "me")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	release := func(l checkpoint.Lease) {
+		if err := s.Release(ctx, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := acquire("held")
+	var last checkpoint.Lease
+	for range 3 {
+		last = acquire("a")
+		release(last)
+	}
+	release(held)
+	if l := acquire("a"); l.Epoch <= last.Epoch {
+		t.Errorf("epoch %d behind epoch %d", l.Epoch, last.Epoch)
+	}
+}
+
+// A lease that nothing was appended under is not there when the machine is up again: a fork may have its id.
+func TestBootForgetsLeases(t *testing.T) {
+	t.Parallel()
+	var s, up Store
+	if _, err := s.Acquire(context.Background(), "a", "me"); err != nil {
+		t.Fatal(err)
+	}
+	if up.boot(s.image()); len(up.runs) > 0 {
+		t.Errorf("%d runs are there of none", len(up.runs))
+	}
+}

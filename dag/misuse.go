@@ -1,10 +1,8 @@
 package dag
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -43,15 +41,12 @@ func noText(name string) string {
 	return ""
 }
 
-// inJSON is what JSON says of a value that a run keeps or shows. Text that is not UTF-8, for which
-// encoding/json writes other text without a word, is [state.ErrUTF8], as it is in a cell.
+// inJSON is what JSON says of a value that a run keeps or shows. Text that is not UTF-8 is [state.ErrUTF8],
+// as it is in a cell.
 func inJSON(value any) (json.RawMessage, error) {
 	raw, err := json.Marshal(value)
-	if err == nil && (!utf8.Valid(raw) || bytes.Contains(raw, []byte(`\ufffd`))) {
-		v := value // so that value is not allocated
-		if _, e := state.Encode(&v); errors.Is(e, state.ErrUTF8) {
-			err = e
-		}
+	if err == nil {
+		err = state.CheckText(value, raw)
 	}
 	return raw, err
 }

@@ -1,11 +1,9 @@
 package dispatcher
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/state"
@@ -158,17 +156,12 @@ func marshalled(v any) (json.RawMessage, error) {
 	return inJSON(v, func(v any) (json.RawMessage, error) { return json.Marshal(v) })
 }
 
-// inJSON has a user's value encoded. Text that is not UTF-8 is [state.ErrUTF8], as it is in a cell:
-// encoding/json writes other text for it without a word. A panic of the value's own MarshalJSON is
-// an error as well.
+// inJSON has a user's value encoded. Text that is not UTF-8 is [state.ErrUTF8], as it is in a cell.
+// A panic of the value's own MarshalJSON is an error as well.
 func inJSON(v any, as func(any) (json.RawMessage, error)) (raw json.RawMessage, err error) {
 	failed := protect(func() {
-		raw, err = as(v)
-		if err == nil && (!utf8.Valid(raw) || bytes.Contains(raw, []byte(`\ufffd`))) {
-			v := v // so that the argument is not allocated
-			if _, e := state.Encode(&v); errors.Is(e, state.ErrUTF8) {
-				err = e
-			}
+		if raw, err = as(v); err == nil {
+			err = state.CheckText(v, raw)
 		}
 	})
 	if failed != nil {

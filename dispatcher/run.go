@@ -130,7 +130,7 @@ var noLog logged
 // If user code ends this goroutine with Goexit, another one goes on as the owner.
 //
 // A short run without a log does with the two kilobytes of stack that a goroutine begins with: when it has to be moved
-// to a larger one, that takes a fifth of its time. So what is on the stack when nodes run or memory is
+// to a larger one, that takes a sixth of its time. So what is on the stack when nodes run or memory is
 // allocated keeps what is seldom needed in functions of their own.
 func (r *run) own(h *tenure) {
 	if r.c.store != nil {

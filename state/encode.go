@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"math"
 	"math/bits"
 	"reflect"
@@ -16,6 +17,19 @@ import (
 // Encode returns *v as a cell would keep it: JSON that can be read back. It is ErrUTF8 if a
 // string in it is not valid UTF-8.
 func Encode[T any](v *T) ([]byte, error) { return encodePlain(v) }
+
+// CheckText returns ErrUTF8 if a string in v is not valid UTF-8, of which raw is the JSON: encoding/json writes other
+// text for it without a word. It is for what is kept beside cells.
+func CheckText(v any, raw []byte) error {
+	if utf8.Valid(raw) && !bytes.Contains(raw, []byte(`\ufffd`)) {
+		return nil
+	}
+	some := v // so that v is not allocated
+	if _, err := Encode(&some); errors.Is(err, ErrUTF8) {
+		return err
+	}
+	return nil
+}
 
 // fast reports whether T is one of the types that encodePlain knows.
 func fast[T any]() bool {

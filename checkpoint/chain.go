@@ -31,7 +31,9 @@ func (s Span) Between(from, to uint64) Span {
 // Entries yields the entries of the span out of appends, the stored envelopes in order,
 // of which the first holds the entry From. It is the checking half of [Store.Read]: an
 // envelope that is damaged, of another place, or not there ends the loop with an error
-// that names the run and the entry; a span that begins before First is a [TrimmedError]. Each envelope has to be valid until the next one.
+// that names the run and the entry; a span that begins before First is a [TrimmedError]. Each envelope has to be
+// valid until the next one. Of a span of more than a thousand entries a goroutine of its own loops over appends, a few hundred
+// entries ahead; it has ended when the loop has.
 func (s Span) Entries(appends iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if s.From < s.First {
@@ -41,22 +43,17 @@ func (s Span) Entries(appends iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] 
 		if s.From > s.To {
 			return
 		}
+		linked := s.linked(appends)
+		if s.To-s.From >= longSpan {
+			linked = ahead(linked)
+		}
 		next := s.From
-		var at Head // the end of the envelope before
-		for data, err := range appends {
+		for data, err := range linked {
 			if err != nil {
-				yield(Entry{}, Corrupt(s.Run, next, err))
+				yield(Entry{}, err)
 				return
 			}
-			e, err := s.link(at, data)
-			if err != nil {
-				yield(Entry{}, Corrupt(s.Run, next, err))
-				return
-			}
-			if at = e.Head(); at.Seq == s.Head.Seq && at.Digest != s.Head.Digest {
-				yield(Entry{}, Corrupt(s.Run, e.First, damage("the digest is not the head's")))
-				return
-			}
+			e := opened(data)
 			for left := e.unread(); ; {
 				var entry Entry
 				more, err := left.take(&entry)
@@ -83,20 +80,46 @@ func (s Span) Entries(appends iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] 
 	}
 }
 
-// link unseals the envelope that has to follow the position at, or, if at is zero, has to
-// hold the first entry of the span.
-func (s Span) link(at Head, data []byte) (Envelope, error) {
+// longSpan is how many entries are worth another goroutine: checking them takes a millisecond, waking it and
+// waiting for it up to a tenth of that.
+const longSpan = 1_000
+
+// linked yields those of appends that follow one another, up to the one that holds the entry To.
+func (s Span) linked(appends iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var at Head // the end of the envelope before
+		for data, err := range appends {
+			if err == nil {
+				at, err = s.link(at, data)
+			}
+			if err != nil {
+				err = Corrupt(s.Run, max(at.Seq+1, s.From), err)
+			}
+			if !yield(data, err) || err != nil || at.Seq >= s.To {
+				return
+			}
+		}
+	}
+}
+
+// link checks the envelope that has to follow the position at, or, if at is zero, has to
+// hold the first entry of the span, and returns the position at its end.
+func (s Span) link(at Head, data []byte) (Head, error) {
 	e, err := Unseal(data)
 	if err != nil {
-		return Envelope{}, err
+		return at, err
 	}
 	switch {
 	case at.Seq > 0 && e.First != at.Seq+1, at.Seq == 0 && (e.First > s.From || e.Last() < s.From):
-		return Envelope{}, damage(fmt.Sprintf("entry %d stands in its place", e.First))
+		return at, damage(fmt.Sprintf("entry %d stands in its place", e.First))
 	case at.Seq > 0 && e.Previous != at.Digest, e.First == 1 && e.Previous != Digest{}:
-		return Envelope{}, damage("it does not follow the append before it")
+		return at, damage("it does not follow the append before it")
 	}
-	return e, nil
+	head := e.Head()
+	if head.Seq == s.Head.Seq && head.Digest != s.Head.Digest {
+		return at, &CorruptError{Run: s.Run, Seq: e.First, Reason: "the digest is not the head's"}
+	}
+	return head, nil
 }
 
 // Corrupt returns the error of a run in whose stored data err was found, at the entry of

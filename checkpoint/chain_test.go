@@ -68,46 +68,86 @@ func TestSpanYieldsItsEntries(t *testing.T) {
 }
 
 // Damage anywhere in a log, and whatever stands where it does not belong, ends the loop with
-// the run and the entry, and nothing of it or behind it is yielded.
+// the run and the entry, and nothing of it or behind it is yielded: of short logs, and of long ones, which are
+// read ahead.
 func TestSpanFindsDamage(t *testing.T) {
-	log, heads := logOf(t, "a", 6)
-	other, _ := logOf(t, "b", 6)
+	for _, appends := range []int{6, 700} {
+		findsDamage(t, appends)
+	}
+}
+
+func findsDamage(t *testing.T, appends int) {
+	log, heads := logOf(t, "a", appends)
+	other, _ := logOf(t, "b", appends)
 	flip := func(data []byte) []byte {
 		data = bytes.Clone(data)
 		data[len(data)-3] ^= 1
 		return data
 	}
-	shorter := heads[5]
-	shorter.Seq = 14
+	last, mid := appends-1, appends/2-1
+	head := heads[last]
+	longer := checkpoint.Head{Seq: head.Seq + 2, Digest: head.Digest}
+	first := func(i int) uint64 { return uint64(2*i + 1) }
 	for name, c := range map[string]struct {
 		log  [][]byte
 		head checkpoint.Head
 		seq  uint64
 	}{
-		"a flipped bit":            {replace(log, 2, flip(log[2])), heads[5], 5},
-		"a copy of the one before": {replace(log, 2, log[1]), heads[5], 5},
-		"the same of another run":  {replace(log, 2, other[2]), heads[5], 5},
-		"the first of another run": {replace(log, 0, other[0]), heads[5], 3},
-		"the last of another run":  {replace(log, 5, other[5]), heads[5], 11},
-		"a forged last":            {log, checkpoint.Head{Seq: 12, Digest: heads[4].Digest}, 11},
-		"a gap":                    {slices.Delete(slices.Clone(log), 2, 3), heads[5], 5},
-		"two swapped":              {replace(replace(log, 1, log[2]), 2, log[1]), heads[5], 3},
-		"a missing end":            {log[:4], heads[5], 9},
-		"a missing beginning":      {log[1:], heads[5], 1},
-		"an empty log":             {nil, heads[5], 1},
-		"a cut-off value":          {replace(log, 3, log[3][:90]), heads[5], 7},
-		"an empty value":           {replace(log, 3, nil), heads[5], 7},
-		"a log shorter than known": {log, shorter, 13},
+		"a flipped bit":            {replace(log, mid, flip(log[mid])), head, first(mid)},
+		"a copy of the one before": {replace(log, mid, log[mid-1]), head, first(mid)},
+		"the same of another run":  {replace(log, mid, other[mid]), head, first(mid)},
+		"the first of another run": {replace(log, 0, other[0]), head, 3},
+		"the last of another run":  {replace(log, last, other[last]), head, first(last)},
+		"a forged last":            {log, checkpoint.Head{Seq: head.Seq, Digest: heads[last-1].Digest}, first(last)},
+		"a gap":                    {slices.Delete(slices.Clone(log), mid, mid+1), head, first(mid)},
+		"two swapped":              {replace(replace(log, mid-1, log[mid]), mid, log[mid-1]), head, first(mid - 1)},
+		"a missing end":            {log[:last-1], head, first(last - 1)},
+		"a missing beginning":      {log[1:], head, 1},
+		"an empty log":             {nil, head, 1},
+		"a cut-off value":          {replace(log, mid, log[mid][:90]), head, first(mid)},
+		"an empty value":           {replace(log, mid, nil), head, first(mid)},
+		"a log shorter than known": {log, longer, first(last + 1)},
 	} {
 		s := checkpoint.Span{Run: "run", From: 1, To: c.head.Seq, Head: c.head}
 		got, err := steps(s, lent(c.log))
 		var damage *checkpoint.CorruptError
 		if !errors.As(err, &damage) || !errors.Is(err, checkpoint.ErrCorrupt) {
-			t.Errorf("%s: %v, want a CorruptError", name, err)
+			t.Errorf("%d appends, %s: %v, want a CorruptError", appends, name, err)
 			continue
 		}
 		if damage.Run != "run" || damage.Seq != c.seq || len(got) != int(c.seq-1) {
-			t.Errorf("%s: %v after %d entries, want entry %d", name, err, len(got), c.seq)
+			t.Errorf("%d appends, %s: %v after %d entries, want entry %d", appends, name, err, len(got), c.seq)
+		}
+	}
+}
+
+// A long log is read ahead, from and to entries in the middle of appends, and what reads it has ended when the
+// loop has, whoever ends it.
+func TestLongSpanYieldsItsEntries(t *testing.T) {
+	log, heads := logOf(t, "a", 1_000)
+	for _, c := range [][2]uint64{{1, 2_000}, {2, 1_999}, {400, 1_500}, {1, 1_001}, {999, 2_000}} {
+		from, to := c[0], c[1]
+		read := 0
+		appends := func(yield func([]byte, error) bool) {
+			for _, data := range log[(from-1)/2:] {
+				if read++; !yield(data, nil) {
+					return
+				}
+			}
+		}
+		s := checkpoint.Span{Run: "run", From: from, To: to, Head: heads[999]}
+		next := int(from - 1)
+		for e, err := range s.Entries(appends) {
+			if err != nil || e.Step != next {
+				t.Fatalf("%d to %d: entry %d, %v, want %d", from, to, e.Step, err, next)
+			}
+			next++
+		}
+		if next != int(to) {
+			t.Errorf("%d to %d: the last one was %d", from, to, next)
+		}
+		if want := int((to+1)/2 - (from-1)/2); read != want {
+			t.Errorf("%d to %d: %d appends were read, want %d", from, to, read, want)
 		}
 	}
 }

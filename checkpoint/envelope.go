@@ -134,6 +134,18 @@ func Unseal(data []byte) (Envelope, error) {
 		return Envelope{}, fmt.Errorf("%w: envelope of codec %d with flags %#x",
 			ErrVersion, data[5], binary.BigEndian.Uint16(data[6:]))
 	}
+	e := opened(data)
+	switch {
+	case e.Count == 0 || e.Count > len(data):
+		return Envelope{}, damage("the number of entries is impossible")
+	case e.First == 0 || e.First > math.MaxUint64-uint64(e.Count):
+		return Envelope{}, damage("the sequence number is impossible")
+	}
+	return e, nil
+}
+
+// opened is an envelope that fills data, which is one.
+func opened(data []byte) Envelope {
 	e := Envelope{
 		First: binary.BigEndian.Uint64(data[16:]),
 		Count: int(binary.BigEndian.Uint32(data[12:])),
@@ -142,13 +154,7 @@ func Unseal(data []byte) (Envelope, error) {
 		data:  data,
 	}
 	copy(e.Previous[:], data[40:])
-	switch {
-	case e.Count == 0 || e.Count > len(data):
-		return Envelope{}, damage("the number of entries is impossible")
-	case e.First == 0 || e.First > math.MaxUint64-uint64(e.Count):
-		return Envelope{}, damage("the sequence number is impossible")
-	}
-	return e, nil
+	return e
 }
 
 // Last returns the sequence number of the last entry.

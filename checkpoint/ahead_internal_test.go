@@ -1,0 +1,157 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"iter"
+	"runtime"
+	"sync/atomic"
+	"testing"
+)
+
+var errEnd = errors.New("the end")
+
+// lending yields values of those sizes in one buffer, which it overwrites, and counts them; then err, if there is one.
+func lending(sizes []int, err error, yielded *atomic.Int64, returned *atomic.Bool) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		defer returned.Store(true)
+		var lent []byte
+		for i, size := range sizes {
+			clear(lent[:cap(lent)])
+			lent = append(lent[:0], content(i, size)...)
+			yielded.Add(1)
+			if !yield(lent, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+func content(i, size int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8)}, size)[:size] }
+
+// sizes are those of many values, some of which are as large as a batch or larger.
+func sizes() []int {
+	all := make([]int, 1_500)
+	for i := range all {
+		all[i] = 2 * i
+	}
+	for i, size := range []int{64 << 10, 64<<10 + 1, 1 << 20, 2 << 20, 0, 1, 64<<10 - 1} {
+		all[1_000+i] = size
+	}
+	all[0], all[len(all)-1] = 1<<20, 1<<20
+	return all
+}
+
+func TestAheadInOrder(t *testing.T) {
+	for _, err := range []error{nil, errEnd} {
+		var yielded atomic.Int64
+		var returned atomic.Bool
+		all, at := sizes(), 0
+		var last error
+		for value, err := range ahead(lending(all, err, &yielded, &returned)) {
+			if last = err; err != nil {
+				continue
+			}
+			if !bytes.Equal(value, content(at, all[at])) {
+				t.Fatalf("value %d is another one", at)
+			}
+			at++
+		}
+		if at != len(all) || !errors.Is(last, err) || !returned.Load() {
+			t.Errorf("%d values and error %v, the loop returned: %v; want %d and %v", at, last, returned.Load(), len(all), err)
+		}
+	}
+}
+
+// Who breaks off, in whatever way, does so behind the loop, which may use what is his.
+func TestAheadReturnsFirst(t *testing.T) {
+	for _, at := range []int{1, 2, 31, 32, 33, 1_001, 1_003, 1_499, 1_500} {
+		for name, leave := range map[string]func(){
+			"break":  nil,
+			"panic":  func() { panic(errEnd) },
+			"goexit": runtime.Goexit,
+		} {
+			var yielded atomic.Int64
+			var returned atomic.Bool
+			left := make(chan bool)
+			go func() { // ends with the test
+				defer func() { left <- returned.Load() }()
+				defer func() { _ = recover() }()
+				n := 0
+				for range ahead(lending(sizes(), nil, &yielded, &returned)) {
+					if n++; n < at {
+						continue
+					}
+					if leave == nil {
+						break
+					}
+					leave()
+				}
+			}()
+			if !<-left {
+				t.Errorf("%s at value %d: the loop had not returned", name, at)
+			}
+		}
+	}
+}
+
+func TestAheadIsBounded(t *testing.T) {
+	for name, c := range map[string]struct{ size, most int }{
+		"small":  {1, 8*32 + 1},
+		"middle": {40 << 10, 8*2 + 1},
+		"large":  {65 << 10, 1},
+	} {
+		all := make([]int, 600)
+		for i := range all {
+			all[i] = c.size
+		}
+		var yielded atomic.Int64
+		var returned atomic.Bool
+		at := 0
+		for range ahead(lending(all, nil, &yielded, &returned)) {
+			at++
+			for range 20 {
+				runtime.Gosched() // so that it is as far ahead as it gets
+			}
+			if before := int(yielded.Load()) - at; before > c.most {
+				t.Fatalf("%s: %d values ahead, at most %d are allowed", name, before, c.most)
+			}
+		}
+	}
+}
+
+// What ends the loop from inside ends the caller's goroutine as if it had been run there.
+func TestAheadPanicAndGoexit(t *testing.T) {
+	for name, end := range map[string]func(){
+		"panic":  func() { panic(errEnd) },
+		"goexit": runtime.Goexit,
+	} {
+		ended := make(chan any)
+		passed := 0
+		go func() { // ends with the test
+			defer func() { ended <- recover() }()
+			for range ahead(func(yield func([]byte, error) bool) {
+				for range 40 {
+					yield([]byte("a"), nil)
+				}
+				end()
+			}) {
+				passed++
+			}
+			t.Errorf("%s: the loop went on behind it", name)
+		}()
+		want := any(nil)
+		if name == "panic" {
+			want = errEnd
+		}
+		if got := <-ended; got != want {
+			t.Errorf("%s: recovered %v, want %v", name, got, want)
+		}
+		if passed != 32 {
+			t.Errorf("%s: %d values before it, want those of the batch that was full", name, passed)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -16,6 +17,9 @@ type bare struct {
 	db    *badger.DB
 	ts    atomic.Uint64
 	value []byte
+
+	log  *os.File // the newest file of Badger's log, for syncLog
+	logs int      // its number
 }
 
 // openBare opens a database that writes values of so many bytes, keys included.
@@ -56,6 +60,7 @@ func openBadger(dir string, synced bool) (*badger.DB, error) {
 
 func (b *bare) discard() {
 	_ = b.db.Close()
+	_ = b.log.Close()
 	_ = os.RemoveAll(b.dir)
 }
 
@@ -96,14 +101,19 @@ func (b *bare) commit(entries int) error { return b.commitAs('l', b.ts.Add(1), e
 
 // commitAs is commit as the transaction ts, under keys that begin with that.
 func (b *bare) commitAs(kind byte, ts uint64, entries int) error {
+	return b.commitValues(kind, ts, slices.Repeat([][]byte{b.value}, entries))
+}
+
+// commitValues commits those values as the transaction ts.
+func (b *bare) commitValues(kind byte, ts uint64, values [][]byte) error {
 	txn := b.db.NewTransactionAt(ts, true)
 	defer txn.Discard()
-	for i := range entries {
+	for i, value := range values {
 		key := make([]byte, 0, keySize)
 		key = append(key, kind)
 		key = binary.BigEndian.AppendUint64(key, uint64(i))
 		key = binary.BigEndian.AppendUint64(key, ts)
-		if err := txn.SetEntry(badger.NewEntry(key, b.value)); err != nil {
+		if err := txn.SetEntry(badger.NewEntry(key, value)); err != nil {
 			return err
 		}
 	}

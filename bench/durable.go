@@ -37,10 +37,10 @@ func durably(s session, runs int, target float64) ([]row, error) {
 	supersteps := runs * s.length
 	contenders := []stage{
 		freshRuns(s, g, runs),
-		freshBare(s, size, func(b *bare, n int) error { return b.groups(runs)(n * s.length) }),
+		freshBare(s, size, true, func(b *bare, n int) error { return b.groups(runs)(n * s.length) }),
 	}
 	if runs == 100 {
-		contenders = append(contenders, freshBare(s, size, func(b *bare, n int) error { return b.alone(runs)(n) }))
+		contenders = append(contenders, freshBare(s, size, true, func(b *bare, n int) error { return b.alone(runs)(n) }))
 	}
 	all, err := s.stages(s.long, contenders...)
 	if err != nil {
@@ -84,9 +84,9 @@ func freshRuns(s session, g *dag.Graph[Work], at int) stage {
 }
 
 // freshBare does it n times with a new database.
-func freshBare(s session, size int, do func(b *bare, n int) error) stage {
+func freshBare(s session, size int, synced bool, do func(b *bare, n int) error) stage {
 	return func(n int) (func() error, func(), error) {
-		b, err := openBare(s, size, true)
+		b, err := openBare(s, size, synced)
 		if err != nil {
 			return nil, nil, err
 		}

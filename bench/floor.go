@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"hash/crc32"
 	"sync/atomic"
 )
@@ -16,7 +14,7 @@ func floors(s session) ([]row, error) {
 		name    string
 		measure func(session) ([]row, error)
 	}{
-		{"run", runFloor}, {"fan", fanFloor}, {"superstep", superstepFloor}, {"badger", badgerFloor}, {"tail", tailFloor},
+		{"run", runFloor}, {"fan", fanFloor}, {"superstep", superstepFloor}, {"resume", resumeFloor}, {"badger", badgerFloor}, {"durable", durableFloor}, {"tail", tailFloor},
 	} {
 		if !s.wants("floor/" + f.name) {
 			continue
@@ -117,7 +115,7 @@ func runFloor(s session) ([]row, error) {
 	return []row{
 		shown("floor/run-10", all[0].times(1e-3), "µs", "for chain-10/run: ten functions, each with a draft and a context of its own, "+
 			"in a goroutine beside a caller who can give it up"),
-		shown("floor/run-1", all[1].times(1e-3), "µs", "for resume: the same with one; a question takes two such calls, and one that answers"),
+		shown("floor/run-1", all[1].times(1e-3), "µs", "for chain-10/run: the same with one"),
 		shown("floor/run-node", all[2].per(all[1], 999).times(1e-3), "µs", "for chain/node: a further one of a thousand"),
 	}, nil
 }
@@ -163,23 +161,14 @@ func fanFloor(s session) ([]row, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealing writes v as JSON into a log in memory, with a checksum, in a chain of digests.
+// sealing writes v into a log in memory.
 func sealing(v any) contender {
 	return func(times int) error {
-		var log []byte
-		var digest [sha256.Size]byte
+		var d diary
 		for range times {
-			data, err := json.Marshal(v)
-			if err != nil {
+			if _, err := d.append(v); err != nil {
 				return err
 			}
-			if len(log) > 64<<10 {
-				log = make([]byte, 0, 64<<10)
-			}
-			from := len(log)
-			log = append(append(log, digest[:]...), data...)
-			digest = sha256.Sum256(log[from:])
-			_ = crc32.Checksum(log[from:], castagnoli)
 		}
 		return nil
 	}

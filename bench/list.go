@@ -30,15 +30,18 @@ func lists(s session) ([]row, error) {
 		"a draft, the first append of 1 KB, its delta, and that applied: %s; %.3g µs to %.3g µs",
 		of, alone[0].median()*1e-3, alone[1].median()*1e-3)}
 	for _, appends := range []int{10, 100} {
-		var bytes [2]int
+		var bytes [3]int
 		times := s.scale(8, 1) // one takes less than the processor needs to come to itself
-		took, err := s.probes([]int{times, times}, appendsOfRun(long, appends, &bytes[0]), appendsOfRun(short, appends, &bytes[1]))
+		took, err := s.probes([]int{times, times, times}, appendsOfRun(long, note, appends, &bytes[0]),
+			appendsOfRun(short, note, appends, &bytes[1]), appendsOfRun(long, note[:10], appends, &bytes[2]))
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, atMost(fmt.Sprintf("list/supersteps-%d", appends), took[0].over(took[1]), "ratio", 1.1,
 			"the first %d supersteps of a run that append 1 KB each, with a memory store: %s; %.3g µs to %.3g µs",
-			appends, of, took[0].median()*1e-3, took[1].median()*1e-3))
+			appends, of, took[0].median()*1e-3, took[1].median()*1e-3),
+			shown(fmt.Sprintf("list/elements-%d", appends), took[2].over(took[1]), "ratio",
+				"the same, but for the bytes: a List of %d times 10 bytes to one of %d times 1 KB; %.3g µs", long, short, took[2].median()*1e-3))
 		if appends == 100 {
 			rows = append(rows, atMost("list/bytes", series{float64(bytes[0]) / float64(bytes[1])}, "ratio", 1.1,
 				"bytes that the store is given by those, snapshots included: %s; %d to %d", of, bytes[0], bytes[1]))
@@ -54,7 +57,7 @@ func firstAppends(elements int) contender {
 		panic(err) // the type is ours
 	}
 	full := schema.New()
-	fillNotes(elements)(full.Value().(*Work))
+	fillNotes(elements, note)(full.Value().(*Work))
 	d, err := full.Delta()
 	if err == nil {
 		err = full.Apply(d)
@@ -76,17 +79,17 @@ func firstAppends(elements int) contender {
 	}
 }
 
-func fillNotes(elements int) func(*Work) {
+func fillNotes(elements int, with string) func(*Work) {
 	return func(w *Work) {
 		for range elements {
-			w.Notes.Append(note)
+			w.Notes.Append(with)
 		}
 	}
 }
 
-// appendsOfRun times the first appends of a run that begins with a List of so many elements, from
+// appendsOfRun times the first appends of a run that begins with a List of so many times the same text, from
 // before the first one until all are stored, and tells how many bytes they give to the store.
-func appendsOfRun(elements, appends int, bytes *int) probe {
+func appendsOfRun(elements int, with string, appends int, bytes *int) probe {
 	var store *counter
 	var began time.Time
 	var took time.Duration
@@ -109,7 +112,7 @@ func appendsOfRun(elements, appends int, bytes *int) probe {
 	return func(times int) (all time.Duration, err error) {
 		for range times {
 			node, store = 0, &counter{Store: new(memory.Store)}
-			_, err = dispatch(g, checkpoint.Store(store), dispatcher.Options{}).Start(context.Background(), "list", fillNotes(elements))
+			_, err = dispatch(g, checkpoint.Store(store), dispatcher.Options{}).Start(context.Background(), "list", fillNotes(elements, with))
 			if all += took; err != nil {
 				break
 			}

@@ -182,3 +182,24 @@ func deskGraph(t *testing.T, asks int) *dag.Graph[thawed] {
 	}
 	return graph
 }
+
+// The room that one large append took is let go of once a small one has used it: a run does not keep what its input was
+// encoded in as long as it is at work. Appends that are all large go on with the same.
+func TestRoomOfALargeAppend(t *testing.T) {
+	r := &run{logged: &logged{desk: new(desk)}}
+	for _, c := range []struct {
+		used, room, left int
+	}{
+		{10 << 20, 10 << 20, 10 << 20},
+		{3 << 20, 10 << 20, 10 << 20},
+		{1 << 20, 10 << 20, 0},
+		{0, deskBytes, deskBytes},
+		{0, deskBytes + 1, 0},
+	} {
+		r.bytes = make([]byte, c.used, c.room)
+		r.entries()
+		if cap(r.bytes) != c.left || len(r.bytes) != 0 {
+			t.Errorf("%d bytes of %d were used: %d are kept, want %d", c.used, c.room, cap(r.bytes), c.left)
+		}
+	}
+}

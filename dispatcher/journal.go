@@ -83,7 +83,7 @@ func (r *run) flush(h *tenure) bool {
 // entries encodes the facts.
 func (r *run) entries() (entries []checkpoint.Entry, size int) {
 	n := len(r.facts)
-	r.lines, r.bytes = slices.Grow(r.lines[:0], max(n, fewLines))[:n], r.bytes[:0]
+	r.lines, r.bytes = slices.Grow(r.lines[:0], max(n, fewLines))[:n], again(r.bytes)
 	for i := range r.facts {
 		x, e := &r.facts[i], &r.lines[i] // what stands there is of an earlier append
 		x.writeTo(e)
@@ -96,6 +96,15 @@ func (r *run) entries() (entries []checkpoint.Entry, size int) {
 		size += sizeOf(e)
 	}
 	return r.lines, size
+}
+
+// again is the memory of a list for the next one, unless it is large and the last one used little of it: what the input of
+// a run took is not kept for all of its deltas.
+func again(b []byte) []byte {
+	if cap(b) > deskBytes && len(b) < cap(b)/4 {
+		return nil
+	}
+	return b[:0]
 }
 
 // fewLines is for how many entries there is memory at least: most appends have fewer.

@@ -13,7 +13,6 @@ const childVar = "PAWL_BENCH_CHILD"
 // children are the programs that are killed, with what they are called with.
 var children = map[string]func(args []string) error{
 	"flight": takeOff,
-	"work":   workToKill,
 }
 
 // child ends the process if it is one that another of ours started.

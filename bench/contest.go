@@ -29,6 +29,7 @@ type session struct {
 	length int           // of the chains that go to disk
 	dir    string        // for stores
 	only   []string      // prefixes of rows; nil: all
+	plot   string        // directory for charts; "" is none
 	charts *charts
 }
 

@@ -108,6 +108,7 @@ func bench(quick bool, only, plot, dir string) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.plot = plot
 	defer os.RemoveAll(s.dir)
 	if only != "" {
 		s.only = strings.Split(only, ",")

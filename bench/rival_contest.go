@@ -1,9 +1,10 @@
+//go:build rivals
+
 package main
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -89,9 +90,4 @@ func (s session) sizes(all ...int) []int {
 		return all
 	}
 	return slices.DeleteFunc(all, func(n int) bool { return n > 100 })
-}
-
-// absent is the row of a rival that could not be measured.
-func absent(name, why string) row {
-	return row{Name: name, Unit: "absent", OK: true, Note: strings.ReplaceAll(why, "\n", "; ")}
 }

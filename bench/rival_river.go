@@ -1,4 +1,4 @@
-//go:build river
+//go:build rivals && river
 
 package main
 

@@ -1,4 +1,4 @@
-//go:build temporal
+//go:build rivals && temporal
 
 package main
 
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/worker"
+	temporalworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -47,7 +47,7 @@ func openTemporal(s session) (*service, error) {
 		return nil, err
 	}
 	queue := "pawl-bench-" + strconv.Itoa(os.Getpid())
-	w := worker.New(c, queue, worker.Options{})
+	w := temporalworker.New(c, queue, temporalworker.Options{})
 	w.RegisterWorkflow(temporalRun)
 	w.RegisterActivity(temporalWrite)
 	if err := w.Start(); err != nil {

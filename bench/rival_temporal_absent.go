@@ -1,4 +1,4 @@
-//go:build !temporal
+//go:build rivals && !temporal
 
 package main
 

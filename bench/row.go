@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -60,4 +61,9 @@ func (r row) verdict() (target, reached string) {
 		return fmt.Sprintf("%.3g", *r.Target), "yes"
 	}
 	return fmt.Sprintf("%.3g", *r.Target), "NO"
+}
+
+// absent is the row of a rival that could not be measured.
+func absent(name, why string) row {
+	return row{Name: name, Unit: "absent", OK: true, Note: strings.ReplaceAll(why, "\n", "; ")}
 }

@@ -1,3 +1,5 @@
+//go:build rivals
+
 package main
 
 import (
@@ -10,6 +12,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
 )
+
+func init() { children["work"] = workToKill }
 
 // killedForReal kills processes that do the work with a store of Badger, so many times.
 func killedForReal(s session, kills int) ([]row, error) {

@@ -1,0 +1,70 @@
+//go:build !rivals
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+)
+
+// Rivals are in a program of their own, which is this one with the tag rivals: what is linked into a program
+// is looked at whenever its memory is collected, and of short runs without a store that is a fifth.
+
+func twice(s session) ([]row, error)  { return s.withRivals("twice") }
+func rivals(s session) ([]row, error) { return s.withRivals("rivals") }
+
+// withRivals has a part measured by the program that has the rivals, which draws its charts itself.
+func (s session) withRivals(part string) ([]row, error) {
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		return []row{absent(part, "it takes another program, go run -tags rivals: "+err.Error())}, nil
+	}
+	args := []string{"run", "-tags", "rivals," + tags(), ".", "-json", "-only", s.wanted(part), "-dir", s.dir}
+	if s.quick {
+		args = append(args, "-quick")
+	}
+	if s.plot != "" {
+		args = append(args, "-plot", s.plot)
+	}
+	c := exec.Command(goTool, args...)
+	c.Stderr = os.Stderr
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go run -tags rivals: %w", err)
+	}
+	var rows []row
+	return rows, json.NewDecoder(bytes.NewReader(out)).Decode(&rows)
+}
+
+// wanted is what is wanted of a part, for -only.
+func (s session) wanted(part string) string {
+	var of []string
+	for _, word := range s.only {
+		if strings.HasPrefix(word, part) {
+			of = append(of, word)
+		}
+	}
+	if of == nil {
+		return part
+	}
+	return strings.Join(of, ",")
+}
+
+// tags are those that this program was built with.
+func tags() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "-tags" {
+			return setting.Value
+		}
+	}
+	return ""
+}

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -31,10 +32,12 @@ func (s Span) Between(from, to uint64) Span {
 // Entries yields the entries of the span out of appends, the stored envelopes in order,
 // of which the first holds the entry From. It is the checking half of [Store.Read]: an
 // envelope that is damaged, of another place, or not there ends the loop with an error
-// that names the run and the entry; a span that begins before First is a [TrimmedError]. Each envelope has to be
-// valid until the next one. Of a span of more than a thousand entries a goroutine of its own loops over appends, a few hundred
-// entries ahead; it has ended when the loop has.
-func (s Span) Entries(appends iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] {
+// that names the run and the entry; a span that begins before First is a [TrimmedError]. Once ctx is done no entry follows, but
+// its error. Each envelope has to be valid until the next one.
+//
+// Of a span of more than a thousand entries a goroutine of its own loops over appends, up to 256 envelopes ahead;
+// it has ended when the loop has.
+func (s Span) Entries(ctx context.Context, appends iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if s.From < s.First {
 			yield(Entry{}, &TrimmedError{Run: s.Run, First: s.First})
@@ -66,6 +69,10 @@ func (s Span) Entries(appends iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] 
 				}
 				if entry.Seq < s.From {
 					continue
+				}
+				if err := ctx.Err(); err != nil {
+					yield(Entry{}, err)
+					return
 				}
 				if entry.Seq > s.To || !yield(entry, nil) {
 					return

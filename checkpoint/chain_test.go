@@ -39,9 +39,9 @@ func lent(log [][]byte) iter.Seq2[[]byte, error] {
 
 // steps returns the steps of the entries that a span yields.
 func steps(
-	s checkpoint.Span, appends iter.Seq2[[]byte, error],
+	t *testing.T, s checkpoint.Span, appends iter.Seq2[[]byte, error],
 ) (got []int, err error) {
-	for e, err := range s.Entries(appends) {
+	for e, err := range s.Entries(t.Context(), appends) {
 		if err != nil {
 			return got, err
 		}
@@ -55,7 +55,7 @@ func TestSpanYieldsItsEntries(t *testing.T) {
 	for from := uint64(1); from <= 10; from++ {
 		for to := from; to <= 10; to++ {
 			s := checkpoint.Span{Run: "run", From: from, To: to, Head: heads[4]}
-			got, err := steps(s, lent(log[(from-1)/2:]))
+			got, err := steps(t, s, lent(log[(from-1)/2:]))
 			var want []int
 			for n := from; n <= to; n++ {
 				want = append(want, int(n-1))
@@ -109,7 +109,7 @@ func findsDamage(t *testing.T, appends int) {
 		"a log shorter than known": {log, longer, first(last + 1)},
 	} {
 		s := checkpoint.Span{Run: "run", From: 1, To: c.head.Seq, Head: c.head}
-		got, err := steps(s, lent(c.log))
+		got, err := steps(t, s, lent(c.log))
 		var damage *checkpoint.CorruptError
 		if !errors.As(err, &damage) || !errors.Is(err, checkpoint.ErrCorrupt) {
 			t.Errorf("%d appends, %s: %v, want a CorruptError", appends, name, err)
@@ -137,7 +137,7 @@ func TestLongSpanYieldsItsEntries(t *testing.T) {
 		}
 		s := checkpoint.Span{Run: "run", From: from, To: to, Head: heads[999]}
 		next := int(from - 1)
-		for e, err := range s.Entries(appends) {
+		for e, err := range s.Entries(t.Context(), appends) {
 			if err != nil || e.Step != next {
 				t.Fatalf("%d to %d: entry %d, %v, want %d", from, to, e.Step, err, next)
 			}
@@ -162,7 +162,7 @@ func TestSpanPassesErrorsOn(t *testing.T) {
 	log, heads := logOf(t, "a", 3)
 	s := checkpoint.Span{Run: "run", From: 1, To: 6, Head: heads[2]}
 	broken := errors.New("broken")
-	_, err := steps(s, func(yield func([]byte, error) bool) {
+	_, err := steps(t, s, func(yield func([]byte, error) bool) {
 		_ = yield(log[0], nil) && yield(nil, broken)
 	})
 	if err != broken {
@@ -170,12 +170,12 @@ func TestSpanPassesErrorsOn(t *testing.T) {
 	}
 	log[1] = bytes.Clone(log[1])
 	log[1][4] = 9
-	_, err = steps(s, lent(log))
+	_, err = steps(t, s, lent(log))
 	if !errors.Is(err, checkpoint.ErrVersion) || errors.Is(err, checkpoint.ErrCorrupt) ||
 		!strings.Contains(err.Error(), `"run"`) {
 		t.Errorf("err = %v, want ErrVersion and the run", err)
 	}
-	for range s.Entries(lent(log)) {
+	for range s.Entries(t.Context(), lent(log)) {
 		break
 	}
 }

@@ -23,7 +23,7 @@ func (s *Store) Read(
 		s.loops.Add(1)
 		defer s.loops.Add(-1)
 		span := checkpoint.Span{Run: id, Head: f.info.Head, First: f.info.First}.Between(from, to)
-		span.Entries(v.appends(ctx, f, span.From))(yield)
+		span.Entries(ctx, v.appends(ctx, f, span.From))(yield)
 	}
 }
 

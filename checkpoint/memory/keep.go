@@ -20,7 +20,7 @@ func (s *Store) Read(
 			yield(checkpoint.Entry{}, err)
 			return
 		}
-		span.Entries(lend(ctx, appends))(yield)
+		span.Entries(ctx, lend(ctx, appends))(yield)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -377,21 +378,75 @@ func readSeesTheLogAsItWas(t *trial, s checkpoint.Store) {
 	}
 }
 
-// A loop may be left, and a context ends it with its error.
+// A loop may be left, and a context ends it with its error: over a short log, and over a long one, which a store
+// may read ahead.
 func readCanBeLeft(t *trial, s checkpoint.Store) {
-	l, head := begun(t, s, "run")
-	for i := range 10 {
-		head = add(t, s, l, head, done(i))
+	for run, appends := range map[string]int{"short": 10, "long": 1_200} {
+		l, head := begun(t, s, run)
+		for i := range appends {
+			head = add(t, s, l, head, done(i))
+		}
+		for range s.Read(t.Context(), run, 1, 0) {
+			break
+		}
+		for _, at := range []uint64{1, head.Seq / 2, head.Seq - 1} {
+			leftByContext(t, s, run, at)
+		}
 	}
-	for range s.Read(t.Context(), "run", 1, 0) {
-		break
-	}
+}
+
+func leftByContext(t *trial, s checkpoint.Store, run string, at uint64) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
-	for _, err := range s.Read(ctx, "run", 1, 0) {
-		last = err
-		cancel()
+	for e, err := range s.Read(ctx, run, 1, 0) {
+		if last = err; e.Seq == at {
+			cancel()
+		}
+		if e.Seq > at {
+			t.Fatalf("entry %d was read behind entry %d, at which the context ended", e.Seq, at)
+		}
 	}
-	wantErr(t, last, context.Canceled, "Read with a context that ends")
+	wantErr(t, last, context.Canceled, "Read with a context that ends at entry %d", at)
+}
+
+// A log of thousands of entries is read back as it was appended, over appends of one entry and of many, and of any size.
+func longLogIsReadBack(t *trial, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	large := encode(strings.Repeat("0123456789", 20_000))
+	n := 0
+	for head.Seq < 3_000 {
+		var entries []checkpoint.Entry
+		for range 1 + n%7*8 {
+			e := done(n)
+			if n++; n%400 == 0 {
+				e.Delta = large
+			}
+			entries = append(entries, e)
+		}
+		head = add(t, s, l, head, entries...)
+	}
+	for _, from := range []uint64{1, 2, 77, 1_500} {
+		next := from
+		for e, err := range s.Read(t.Context(), "run", from, 0) {
+			if err != nil {
+				t.Fatalf("entry %d: %v", next, err)
+			}
+			if e.Seq != next {
+				t.Fatalf("entry %d was read, want %d", e.Seq, next)
+			}
+			if next++; e.Seq == 1 {
+				continue // begun has appended it
+			}
+			want := done(int(e.Seq) - 2)
+			if (e.Seq-1)%400 == 0 {
+				want.Delta = large
+			}
+			same(t, e, want)
+		}
+		if next != head.Seq+1 {
+			t.Errorf("read up to entry %d from %d, want up to %d", next-1, from, head.Seq)
+		}
+	}
 }

@@ -51,6 +51,7 @@ var groups = []group{
 		{"ReadBeginsAndEndsInsideAppends", readBeginsAndEndsInsideAppends},
 		{"ReadSeesTheLogAsItWas", readSeesTheLogAsItWas},
 		{"ReadCanBeLeft", readCanBeLeft},
+		{"LongLogIsReadBack", longLogIsReadBack},
 		{"StatusFollowsEntries", statusFollowsEntries},
 		{"StatTellsTheOpening", statTellsTheOpening},
 		{"StatTellsTheGraphOfNow", statTellsTheGraphOfNow},

@@ -65,9 +65,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	}
 	r.letGo()
 	if rep != nil && r.atRest {
-		if warning := c.retain(ctx, id); warning != "" {
-			rep.Warnings = append(rep.Warnings, warning)
-		}
+		c.retain(ctx, id, rep, err)
 	}
 	if r.stuck != errAtHome { // else nothing of r is ours
 		abandoned = slices.Concat(r.names, abandoned)

@@ -114,5 +114,5 @@ func (r *run) launch(h *tenure) (plain *task, more, owner bool) {
 			return nil, false, false
 		}
 	}
-	return nil, false, true
+	return nil, r.halting, true // it may have been halted while the last one was about to begin
 }

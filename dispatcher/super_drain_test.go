@@ -207,3 +207,58 @@ func TestContinue(t *testing.T) {
 		t.Errorf("Continue or start = %v, want an OptionError", err)
 	}
 }
+
+// A run that is drained, or cancelled, just as the last visit that could begin was about to has nothing to wait for, though
+// a question and a further attempt are outstanding: it returns at once.
+func TestHaltAsTheLastVisitBegins(t *testing.T) {
+	inner := dag.New[Tale]("inner")
+	one := dag.Step(inner, "one", part(func(context.Context, *Tale) error { return nil }))
+	dag.Step(inner, "two", part(func(context.Context, *Tale) error { return nil }), one)
+	within := frozen(t, inner)
+	for name, beside := range map[string]func(b *dag.Builder[Tale]){
+		"a question": func(b *dag.Builder[Tale]) {
+			dag.Step(b, "beside", func(ctx context.Context, _ *Tale) error {
+				_, err := dag.Ask[string](ctx, "q", "?")
+				return err
+			})
+		},
+		"another attempt": func(b *dag.Builder[Tale]) {
+			dag.Step(b, "beside", part(func(context.Context, *Tale) error { return errWeather })).
+				With(dag.Policy{Attempts: 9, Backoff: dag.Constant(time.Hour)})
+		},
+	} {
+		b := dag.New[Tale]("outer")
+		dag.Embed(b, "embed", within, func(_, _ *Tale) {}, func(_, _ *Tale) {})
+		beside(b)
+		g := frozen(t, b)
+		for _, drained := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				drain := make(chan struct{})
+				o := dispatcher.Options{Grace: time.Minute, Observe: func(e dispatcher.Event) {
+					if e.Kind != dispatcher.VisitStarted || e.Path != "embed/two" {
+						return
+					}
+					if drained {
+						close(drain)
+					} else {
+						cancel()
+					}
+				}}
+				began := time.Now()
+				res, err := process(t, g, new(memory.Store), o).Run(ctx, run, nil, dispatcher.Drain(drain))
+				if took := time.Since(began); took > 0 {
+					t.Errorf("%s beside it, drained %v: the call took %v, and nothing was running", name, drained, took)
+				}
+				want := checkpoint.StatusCancelled
+				if drained {
+					want = checkpoint.StatusRunning
+				}
+				if res.Status != want || err == nil {
+					t.Errorf("%s beside it, drained %v: the run is %s, %v, want %s", name, drained, res.Status, err, want)
+				}
+			})
+		}
+	}
+}

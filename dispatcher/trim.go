@@ -62,31 +62,32 @@ func (c *core) trim(ctx context.Context, id string, keep Retention, options []Ru
 	if err != nil {
 		return c.refuse(id, err)
 	}
-	return c.refuse(id, c.trimmed(ctx, id, keep, by))
+	_, err = c.trimmed(ctx, id, keep, by)
+	return c.refuse(id, err)
 }
 
-// trimmed trims a run that nobody is at work on.
-func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string) error {
+// trimmed trims a run that nobody is at work on, and returns where it stands then, or 0 if there was nothing to drop.
+func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string) (uint64, error) {
 	if err := c.stillRunning(id); err != nil {
-		return err
+		return 0, err
 	}
 	lease, err := c.acquire(ctx, id)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer c.release(lease)
 	info, err := c.store.Stat(ctx, id)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	t, bases, err := c.trimming(ctx, &info, keep)
 	if err != nil || t.First == 0 {
-		return err
+		return 0, err
 	}
 	t.Author = by
-	_, err = c.store.Trim(ctx, lease, info.Head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: encode(t)}, bases...)
+	now, err := c.store.Trim(ctx, lease, info.Head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: encode(t)}, bases...)
 	c.hub.grown(id)
-	return err
+	return now.Seq, err
 }
 
 // trimming says what is dropped, and makes the machines that take its place. If nothing is, First
@@ -100,7 +101,10 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 	if err != nil {
 		return t, nil, err
 	}
-	base := m.encode()
+	base, err := c.baseOf(ctx, info.Run, cut-1, m)
+	if err != nil {
+		return t, nil, err
+	}
 	t = checkpoint.Trimming{First: cut, Base: checkpoint.BaseDigest(base)}
 	bases = [][]byte{base}
 	if !keep.Tagged {
@@ -127,7 +131,10 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 		if err != nil {
 			return t, nil, err
 		}
-		base := m.encode()
+		base, err := c.baseOf(ctx, info.Run, seq, m)
+		if err != nil {
+			return t, nil, err
+		}
 		p := checkpoint.Pin{Seq: seq, Base: checkpoint.BaseDigest(base)}
 		if !slices.ContainsFunc(bases, func(b []byte) bool { return checkpoint.BaseDigest(b) == p.Base }) {
 			bases = append(bases, base)
@@ -135,6 +142,20 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 		t.Pins = append(t.Pins, p)
 	}
 	return t, bases, nil
+}
+
+// baseOf encodes the machine of a run at an entry, to take the place of all before it. What can't be read again would be
+// found when that is gone, so it is read once before.
+func (c *core) baseOf(ctx context.Context, id string, at uint64, m *machine) ([]byte, error) {
+	base := m.encode()
+	z, err := parseMachine(base)
+	if err == nil {
+		err = c.thaw(ctx, newMachine(c.plan), id, at, z)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dispatcher: nothing was dropped, since what would take its place can't be read: %w", err)
+	}
+	return base, nil
 }
 
 // cut finds the oldest checkpoint that stays, and all behind it: 0 if there is none.
@@ -166,16 +187,22 @@ func (c *core) cut(ctx context.Context, info *checkpoint.Info, keep Retention) (
 	return last[0], nil
 }
 
-// retain trims a run that has come to rest, as Options.Retention says. It returns what is to be
-// told if that did not work: the run is none the worse for it.
-func (c *core) retain(ctx context.Context, id string) string {
+// retain trims a run that has come to rest, as Options.Retention says, and tells those who are told of the rest where it
+// stands then. If it does not work that is a warning: the run is none the worse for it.
+func (c *core) retain(ctx context.Context, id string, rep *report, rest error) {
 	if c.opts.Retention == (Retention{}) || ctx.Err() != nil {
-		return ""
+		return
 	}
-	if err := c.trimmed(ctx, id, c.opts.Retention, ""); err != nil && !busy(err) {
-		return fmt.Sprintf("the past was not trimmed: %s", plain(err))
+	seq, err := c.trimmed(ctx, id, c.opts.Retention, "")
+	switch {
+	case err != nil && !busy(err):
+		rep.Warnings = append(rep.Warnings, fmt.Sprintf("the past was not trimmed: %s", plain(err)))
+	case err == nil && seq > 0:
+		rep.Cursor.Seq = seq
+		if e := (*Rest)(nil); errors.As(rest, &e) {
+			e.Cursor.Seq = seq
+		}
 	}
-	return ""
 }
 
 // behind begins a replay of what is left of a trimmed run: with the machine that its past led to,

@@ -215,3 +215,90 @@ func TestTrimmedTagSaysSo(t *testing.T) {
 	_, err = d.At(t.Context(), run, "tag:bad")
 	advises(t, err, `the run has no tag "bad"`)
 }
+
+// A run that waits behind a visit, in whatever frame, is trimmed where the interrupt stands between the visit and the end of
+// its superstep. It is read and goes on as if nothing had happened.
+func TestTrimBehindAnInterruptAfter(t *testing.T) {
+	t.Parallel()
+	said := func(name string) part {
+		return func(_ context.Context, s *Tale) error { s.Said.Append(name); return nil }
+	}
+	in := dag.New[Tale]("inner")
+	dag.Step(in, "post", said("post"), dag.Step(in, "pre", said("pre")))
+	inner := frozen(t, in)
+	joined := func(from, to *Tale) { to.Said.Append(from.Said.Slice()...) }
+	outer := func(add func(b *dag.Builder[Tale])) *dag.Graph[Tale] {
+		b := dag.New[Tale]("outer")
+		add(b)
+		return frozen(t, b)
+	}
+	for after, g := range map[string]*dag.Graph[Tale]{
+		"pre":       inner,
+		"embed/pre": outer(func(b *dag.Builder[Tale]) { dag.Embed(b, "embed", inner, func(_, _ *Tale) {}, joined) }),
+		"loop/pre": outer(func(b *dag.Builder[Tale]) {
+			dag.Loop(b, "loop", inner, func(s *Tale) bool { return s.Said.Len() >= 4 }, 2)
+		}),
+		"each/pre": outer(func(b *dag.Builder[Tale]) {
+			dag.EachGraph(b, "each", func(*Tale) []int { return []int{1, 2} }, inner, func(*Tale, int, *Tale) {},
+				func(from *Tale, _ int, to *Tale) { joined(from, to) })
+		}),
+	} {
+		eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+			o.InterruptAfter = []string{after}
+			want := saidAtRest(t, g, new(memory.Store), o, false)
+			if got := saidAtRest(t, g, store, o, true); len(want) == 0 || !slices.Equal(got, want) {
+				t.Errorf("%s: trimmed, the run said %q, want %q", after, got, want)
+			}
+		})
+	}
+}
+
+// saidAtRest runs g to its end, by another dispatcher each time that it has come to rest, and returns what it said. It is
+// trimmed at every rest, if it is to be.
+func saidAtRest(t *testing.T, g *dag.Graph[Tale], store checkpoint.Store, o dispatcher.Options, trimmed bool) []string {
+	t.Helper()
+	res, err := callsDispatcher(t, g, store, o).Run(t.Context(), run, nil)
+	for errors.Is(err, dispatcher.ErrInterrupted) {
+		if trimmed {
+			if err := callsDispatcher(t, g, store, o).Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
+				t.Fatal(err)
+			}
+			trimVerified(t, store, run)
+			if _, err := callsDispatcher(t, g, store, o).State(t.Context(), run); err != nil {
+				t.Fatalf("State of the trimmed run: %v", err)
+			}
+		}
+		res, err = callsDispatcher(t, g, store, o).Resume(t.Context(), run)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.State.Said.Slice()
+}
+
+// Where a run stands, as a call returns it, is where it stands: also if the call has trimmed it.
+func TestRetentionTellsWhereTheRunStands(t *testing.T) {
+	t.Parallel()
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var w witness
+		o.InterruptBefore, o.Retention = []string{"c", "d"}, dispatcher.Retention{Last: 1}
+		g := rewindLine(t, &w, "a", "b", "c", "d")
+		res, err := callsDispatcher(t, g, store, o).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "c")
+		for _, next := range []string{"d", ""} {
+			rest := (*dispatcher.Rest)(nil)
+			if info, serr := store.Stat(t.Context(), run); serr != nil || !errors.As(err, &rest) || info.First < 2 ||
+				res.Cursor.Seq != info.Head.Seq || rest.Cursor.Seq != info.Head.Seq {
+				t.Fatalf("the cursor is %v, and %v in the error; the run stands at %d, and begins at %d, %v",
+					res.Cursor, err, info.Head.Seq, info.First, serr)
+			}
+			res, err = callsDispatcher(t, g, store, o).Resume(t.Context(), run, dispatcher.From(res.Cursor))
+			if next != "" {
+				rests(t, res, err, checkpoint.StatusInterrupted, next)
+			}
+		}
+		if err != nil || res.Status != checkpoint.StatusCompleted {
+			t.Errorf("the run is %s, %v", res.Status, err)
+		}
+	})
+}

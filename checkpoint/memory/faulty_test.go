@@ -368,6 +368,15 @@ func TestFaultyDamage(t *testing.T) {
 		if _, err := s.Sealed("no run", 1); !errors.Is(err, checkpoint.ErrNotFound) {
 			t.Errorf("Sealed of no run = %v", err)
 		}
+		if _, err := s.Sealed("run", 3); (instead == nil) != errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("Sealed of entry 3, which is %q now: %v", instead, err)
+		}
+		if err := s.Damage("run", 3, []byte("other")); (instead == nil) != errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("Damage of entry 3, which is %q now: %v", instead, err)
+		}
+		if n, err := entries(t, s); n != 2 || !errors.Is(err, checkpoint.ErrCorrupt) {
+			t.Errorf("after that: %d entries, %v, want 2 and ErrCorrupt", n, err)
+		}
 	}
 }
 

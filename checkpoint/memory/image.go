@@ -92,8 +92,15 @@ func (s *Store) appendOf(id string, seq uint64) (r *run, at int, err error) {
 	if r, err = s.run(id); err != nil {
 		return nil, 0, err
 	}
-	if at = r.holding(seq); seq < r.appends[at].first || seq > r.info.Head.Seq {
+	at = holding(r.appends, seq)
+	if a := r.appends[at]; seq < a.first || seq > r.info.Head.Seq || a.endsBefore(seq) {
 		return nil, 0, fmt.Errorf("%w: entry %d of run %q", checkpoint.ErrNotFound, seq, id)
 	}
 	return r, at, nil
+}
+
+// endsBefore reports whether the append surely has no entry seq: it is the last one before an append that was removed.
+func (e *envelope) endsBefore(seq uint64) bool {
+	sealed, err := checkpoint.Unseal(e.data)
+	return err == nil && sealed.First == e.first && sealed.Last() < seq
 }

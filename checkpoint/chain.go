@@ -29,15 +29,15 @@ func (s Span) Between(from, to uint64) Span {
 	return s
 }
 
-// Entries yields the entries of the span out of appends, the stored envelopes in order,
-// of which the first holds the entry From. It is the checking half of [Store.Read]: an
+// Entries yields the entries of the span out of appends, which loops over the stored envelopes in order, from the one
+// that holds an entry. It is the checking half of [Store.Read]: an
 // envelope that is damaged, of another place, or not there ends the loop with an error
 // that names the run and the entry; a span that begins before First is a [TrimmedError]. Once ctx is done no entry follows, but
 // its error. Each envelope has to be valid until the next one.
 //
-// Of a span of more than a thousand entries a goroutine of its own loops over appends, up to 256 envelopes ahead;
-// it has ended when the loop has.
-func (s Span) Entries(ctx context.Context, appends iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] {
+// Of a long span, when a few hundred entries were taken, a goroutine of its own goes on with another loop over appends, up to
+// 256 envelopes ahead; it has ended when the loop over the entries has.
+func (s Span) Entries(ctx context.Context, appends func(seq uint64) iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if s.From < s.First {
 			yield(Entry{}, &TrimmedError{Run: s.Run, First: s.First})
@@ -46,67 +46,89 @@ func (s Span) Entries(ctx context.Context, appends iter.Seq2[[]byte, error]) ite
 		if s.From > s.To {
 			return
 		}
-		linked := s.linked(appends)
+		alone := s.To
 		if s.To-s.From >= longSpan {
-			linked = ahead(linked)
+			alone = s.From + aloneEntries
 		}
-		next := s.From
-		for data, err := range linked {
-			if err != nil {
-				yield(Entry{}, err)
-				return
-			}
-			e := opened(data)
-			for left := e.unread(); ; {
-				var entry Entry
-				more, err := left.take(&entry)
-				if err != nil {
-					yield(Entry{}, Corrupt(s.Run, next, err))
-					return
-				}
-				if !more {
-					break
-				}
-				if entry.Seq < s.From {
-					continue
-				}
-				if err := ctx.Err(); err != nil {
-					yield(Entry{}, err)
-					return
-				}
-				if entry.Seq > s.To || !yield(entry, nil) {
-					return
-				}
-				next = entry.Seq + 1
-			}
-			if next > s.To {
-				return
-			}
+		l := linked{span: s}
+		if s.pass(ctx, l.upTo(alone, appends(s.From)), yield) && l.at.Seq < s.To {
+			s.pass(ctx, ahead(l.upTo(s.To, appends(l.at.Seq+1))), yield)
 		}
-		yield(Entry{}, Corrupt(s.Run, next, damage("the entry is missing")))
 	}
 }
 
-// longSpan is how many entries are worth another goroutine: checking them takes a millisecond, waking it and
-// waiting for it up to a tenth of that.
-const longSpan = 1_000
+// A span of longSpan entries is worth another goroutine: checking them takes a millisecond, waking it and
+// waiting for it up to a tenth of that. It begins behind aloneEntries: who takes fewer wants a page, or a look.
+const (
+	longSpan     = 1_000
+	aloneEntries = 300
+)
 
-// linked yields those of appends that follow one another, up to the one that holds the entry To.
-func (s Span) linked(appends iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		var at Head // the end of the envelope before
-		for data, err := range appends {
-			if err == nil {
-				at, err = s.link(at, data)
-			}
+// pass yields the entries of the span in envelopes that are checked, and reports whether more may follow.
+func (s Span) pass(ctx context.Context, envelopes iter.Seq2[[]byte, error], yield func(Entry, error) bool) bool {
+	for data, err := range envelopes {
+		if err != nil {
+			yield(Entry{}, err)
+			return false
+		}
+		e := opened(data)
+		for left := e.unread(); ; {
+			var entry Entry
+			at := max(left.next, s.From)
+			more, err := left.take(&entry)
 			if err != nil {
-				err = Corrupt(s.Run, max(at.Seq+1, s.From), err)
+				yield(Entry{}, Corrupt(s.Run, at, err))
+				return false
 			}
-			if !yield(data, err) || err != nil || at.Seq >= s.To {
-				return
+			if !more {
+				break
+			}
+			if entry.Seq < s.From {
+				continue
+			}
+			if entry.Seq > s.To {
+				return false
+			}
+			if err := ctx.Err(); err != nil {
+				yield(Entry{}, err)
+				return false
+			}
+			if !yield(entry, nil) {
+				return false
 			}
 		}
 	}
+	return true
+}
+
+// linked are the envelopes of a span up to a position.
+type linked struct {
+	span Span
+	at   Head // the end of the last one that was yielded
+}
+
+// upTo yields those of appends that follow, up to the one that holds the entry last.
+func (l *linked) upTo(last uint64, appends iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for data, err := range appends {
+			if err == nil {
+				l.at, err = l.span.link(l.at, data)
+			}
+			if err != nil {
+				yield(nil, l.corrupt(err))
+				return
+			}
+			if !yield(data, nil) || l.at.Seq >= last {
+				return
+			}
+		}
+		yield(nil, l.corrupt(damage("the entry is missing")))
+	}
+}
+
+// corrupt is the error of what should follow.
+func (l *linked) corrupt(err error) error {
+	return Corrupt(l.span.Run, max(l.at.Seq+1, l.span.From), err)
 }
 
 // link checks the envelope that has to follow the position at, or, if at is zero, has to

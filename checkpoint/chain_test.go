@@ -2,12 +2,16 @@ package checkpoint_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -27,11 +31,14 @@ func logOf(t *testing.T, name string, appends int) (log [][]byte, heads []checkp
 	return log, heads
 }
 
-func lent(log [][]byte) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		for _, data := range log {
-			if !yield(data, nil) {
-				return
+// lent is a log of appends of two entries each.
+func lent(log [][]byte) func(seq uint64) iter.Seq2[[]byte, error] {
+	return func(seq uint64) iter.Seq2[[]byte, error] {
+		return func(yield func([]byte, error) bool) {
+			for i := (seq - 1) / 2; i < uint64(len(log)); i++ {
+				if !yield(log[i], nil) {
+					return
+				}
 			}
 		}
 	}
@@ -39,7 +46,7 @@ func lent(log [][]byte) iter.Seq2[[]byte, error] {
 
 // steps returns the steps of the entries that a span yields.
 func steps(
-	t *testing.T, s checkpoint.Span, appends iter.Seq2[[]byte, error],
+	t *testing.T, s checkpoint.Span, appends func(uint64) iter.Seq2[[]byte, error],
 ) (got []int, err error) {
 	for e, err := range s.Entries(t.Context(), appends) {
 		if err != nil {
@@ -55,7 +62,7 @@ func TestSpanYieldsItsEntries(t *testing.T) {
 	for from := uint64(1); from <= 10; from++ {
 		for to := from; to <= 10; to++ {
 			s := checkpoint.Span{Run: "run", From: from, To: to, Head: heads[4]}
-			got, err := steps(t, s, lent(log[(from-1)/2:]))
+			got, err := steps(t, s, lent(log))
 			var want []int
 			for n := from; n <= to; n++ {
 				want = append(want, int(n-1))
@@ -121,17 +128,18 @@ func findsDamage(t *testing.T, appends int) {
 	}
 }
 
-// A long log is read ahead, from and to entries in the middle of appends, and what reads it has ended when the
-// loop has, whoever ends it.
+// A long log is read ahead, from and to entries in the middle of appends, each append once.
 func TestLongSpanYieldsItsEntries(t *testing.T) {
 	log, heads := logOf(t, "a", 1_000)
 	for _, c := range [][2]uint64{{1, 2_000}, {2, 1_999}, {400, 1_500}, {1, 1_001}, {999, 2_000}} {
 		from, to := c[0], c[1]
 		read := 0
-		appends := func(yield func([]byte, error) bool) {
-			for _, data := range log[(from-1)/2:] {
-				if read++; !yield(data, nil) {
-					return
+		appends := func(seq uint64) iter.Seq2[[]byte, error] {
+			return func(yield func([]byte, error) bool) {
+				for data := range lent(log)(seq) {
+					if read++; !yield(data, nil) {
+						return
+					}
 				}
 			}
 		}
@@ -152,6 +160,71 @@ func TestLongSpanYieldsItsEntries(t *testing.T) {
 	}
 }
 
+// Who takes a page of a long log, or looks at its beginning, has no more of it read than that; who takes more has it
+// read ahead, by somebody else, up to 256 appends.
+func TestWhatIsReadOfALongSpan(t *testing.T) {
+	log, heads := logOf(t, "a", 1_000)
+	s := checkpoint.Span{Run: "run", From: 1, To: 2_000, Head: heads[999]}
+	for _, c := range []struct {
+		taken, least, most uint64 // entries, appends of two
+	}{
+		{1, 1, 1}, {257, 129, 129}, {300, 150, 150}, {400, 201, 200 + 256}, {2_000, 1_000, 1_000},
+	} {
+		var read atomic.Uint64 // appends
+		appends := func(seq uint64) iter.Seq2[[]byte, error] {
+			return func(yield func([]byte, error) bool) {
+				for data := range lent(log)(seq) {
+					if read.Add(1); !yield(data, nil) {
+						return
+					}
+				}
+			}
+		}
+		for e, err := range s.Entries(t.Context(), appends) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for begun := time.Now(); e.Seq == 400 && read.Load() <= 200 && time.Since(begun) < 10*time.Second; {
+				runtime.Gosched() // somebody reads on
+			}
+			if e.Seq == c.taken {
+				break
+			}
+		}
+		if n := read.Load(); n < c.least || n > c.most {
+			t.Errorf("for %d entries %d appends were read, want %d to %d", c.taken, n, c.least, c.most)
+		}
+	}
+}
+
+// A context ends the loop before the next entry, but not behind the last one, wherever that is in its append.
+func TestContextEndsASpan(t *testing.T) {
+	log, heads := logOf(t, "a", 700)
+	for _, to := range []uint64{5, 6, 1_399, 1_400} {
+		for _, at := range []uint64{1, 4, 350, 1_398, to} {
+			if at > to {
+				continue
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			s := checkpoint.Span{Run: "run", From: 1, To: to, Head: heads[699]}
+			var last uint64
+			var ended error
+			for e, err := range s.Entries(ctx, lent(log)) {
+				if ended = err; err == nil {
+					last = e.Seq
+				}
+				if e.Seq == at {
+					cancel()
+				}
+			}
+			cancel()
+			if last != at || (at < to) != errors.Is(ended, context.Canceled) || at == to && ended != nil {
+				t.Errorf("to %d, ended at %d: the last entry was %d, and the error %v", to, at, last, ended)
+			}
+		}
+	}
+}
+
 func replace(log [][]byte, i int, data []byte) [][]byte {
 	log = slices.Clone(log)
 	log[i] = data
@@ -162,8 +235,8 @@ func TestSpanPassesErrorsOn(t *testing.T) {
 	log, heads := logOf(t, "a", 3)
 	s := checkpoint.Span{Run: "run", From: 1, To: 6, Head: heads[2]}
 	broken := errors.New("broken")
-	_, err := steps(t, s, func(yield func([]byte, error) bool) {
-		_ = yield(log[0], nil) && yield(nil, broken)
+	_, err := steps(t, s, func(uint64) iter.Seq2[[]byte, error] {
+		return func(yield func([]byte, error) bool) { _ = yield(log[0], nil) && yield(nil, broken) }
 	})
 	if err != broken {
 		t.Errorf("err = %v, want broken", err)

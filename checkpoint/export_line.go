@@ -18,7 +18,7 @@ import (
 // stand the bases that the log refers to, the appends in order, before an append the graphs that
 // it is the first to name, and behind the last one the messages that nobody has drained:
 //
-//	{"pawl":"run","format":0,"run":"inquiry-42","graph":"archivist","digest":"sha256:…",
+//	{"pawl":"run","format":1,"run":"inquiry-42","graph":"archivist","digest":"sha256:…",
 //	  "labels":{"tenant":"abbey"},"status":"completed","entries":17,"head":"…","sum":"…"}
 //	{"base":"…","json":{…},"sum":"…"}
 //	{"graph":"sha256:…","json":{…},"sum":"…"}

@@ -23,7 +23,8 @@ func (s *Store) Read(
 		s.loops.Add(1)
 		defer s.loops.Add(-1)
 		span := checkpoint.Span{Run: id, Head: f.info.Head, First: f.info.First}.Between(from, to)
-		span.Entries(ctx, v.appends(ctx, f, span.From))(yield)
+		appends := func(seq uint64) iter.Seq2[[]byte, error] { return v.appends(ctx, f, seq) }
+		span.Entries(ctx, appends)(yield)
 	}
 }
 

@@ -149,7 +149,7 @@ func (r *run) from(first uint64) ([]envelope, checkpoint.Digest, error) {
 	if first > r.info.Head.Seq {
 		return nil, r.info.Head.Digest, nil
 	}
-	kept := r.appends[r.holding(first):]
+	kept := r.appends[holding(r.appends, first):]
 	e, err := checkpoint.Unseal(kept[0].data)
 	return kept, e.Previous, err
 }

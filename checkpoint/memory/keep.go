@@ -20,7 +20,9 @@ func (s *Store) Read(
 			yield(checkpoint.Entry{}, err)
 			return
 		}
-		span.Entries(ctx, lend(ctx, appends))(yield)
+		span.Entries(ctx, func(seq uint64) iter.Seq2[[]byte, error] {
+			return lend(ctx, appends[holding(appends, seq):])
+		})(yield)
 	}
 }
 
@@ -38,12 +40,12 @@ func (s *Store) span(
 		return checkpoint.Span{}, nil, err
 	}
 	span := checkpoint.Span{Run: id, Head: r.info.Head, First: r.info.First}.Between(from, to)
-	return span, r.appends[r.holding(span.From):], nil
+	return span, r.appends[holding(r.appends, span.From):], nil
 }
 
-// holding returns the index of the append that holds entry seq, or the last one.
-func (r *run) holding(seq uint64) int {
-	i, found := slices.BinarySearchFunc(r.appends, seq, func(e envelope, seq uint64) int {
+// holding returns the index of that one of appends that holds entry seq, or the last one.
+func holding(appends []envelope, seq uint64) int {
+	i, found := slices.BinarySearchFunc(appends, seq, func(e envelope, seq uint64) int {
 		return cmp.Compare(e.first, seq)
 	})
 	if !found {
@@ -166,7 +168,7 @@ func (r *run) passed(at checkpoint.Head) bool {
 	if at.Seq < max(r.info.First, 1) || at.Seq > r.info.Head.Seq {
 		return false
 	}
-	e, err := checkpoint.Unseal(r.appends[r.holding(at.Seq)].data)
+	e, err := checkpoint.Unseal(r.appends[holding(r.appends, at.Seq)].data)
 	return err == nil && e.Head() == at
 }
 

@@ -22,8 +22,10 @@ func child() {
 		return
 	}
 	err := errors.New("there is no such child")
-	if do, ok := children[name]; ok {
-		err = do(os.Args[1:])
+	for _, of := range []map[string]func(args []string) error{children, rivalChildren} {
+		if do, ok := of[name]; ok {
+			err = do(os.Args[1:])
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "bench: child %s: %v\n", name, err)

@@ -13,7 +13,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-func init() { children["work"] = workToKill }
+// rivalChildren are children as well.
+var rivalChildren = map[string]func(args []string) error{"work": workToKill}
 
 // killedForReal kills processes that do the work with a store of Badger, so many times.
 func killedForReal(s session, kills int) ([]row, error) {

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -117,9 +118,38 @@ type Migration struct {
 	// Name is that of the migration that the program gave, "" if the change was accepted
 	// as it is because the past is the same.
 	Name string `json:"name,omitempty"`
+	// Nodes says what nodes are called from here on, by node path, as the program's migration
+	// did; "" for one that was forgotten. [Migration.Renamed] reads it.
+	Nodes map[string]string `json:"nodes,omitempty"`
 	// Machine is where the run stands, as a snapshot would say it under the graph To: a
 	// replay goes on from it, and asks nobody again.
 	Machine json.RawMessage `json:"machine"`
+}
+
+// Renamed is the path that a visit or frame has behind the migration, which had this one before
+// it: an iteration or item keeps its number, and what is inside a node goes with it. It is not there
+// any more if its node, or one around it, was forgotten.
+func (m *Migration) Renamed(path string) (is string, there bool) {
+	if len(m.Nodes) == 0 {
+		return path, true
+	}
+	segments := strings.Split(path, "/")
+	node := ""
+	there = true
+	for i, s := range segments {
+		if strings.Trim(s, "0123456789") == "" { // no node has such a name
+			continue
+		}
+		node += s
+		switch to, named := m.Nodes[node]; {
+		case to != "":
+			segments[i] = to[strings.LastIndexByte(to, '/')+1:]
+		case named:
+			there = false
+		}
+		node += "/"
+	}
+	return strings.Join(segments, "/"), there
 }
 
 // A FailedAttempt is the Data of an [AttemptFailed] entry.

@@ -18,6 +18,7 @@ import (
 //	Resumed        somebody goes on with its visit
 //	AttemptFailed  that failed; if it is asked again it is pending again
 //	Done           it is resolved
+//	Migrated       its node is called something else, or is no more
 //	Cancelled, TimedOut, Failed  the run's end is that of what still waited
 //	Noted          how the follow-up was delivered
 type history struct {
@@ -109,6 +110,12 @@ func (h *history) read(e *checkpoint.Entry) error {
 		h.voided(edit.Voids)
 	case checkpoint.TurnBegun, checkpoint.Rewound:
 		h.leave(e)
+	case checkpoint.Migrated:
+		var m checkpoint.Migration
+		if err := json.Unmarshal(e.Data, &m); err != nil {
+			return err
+		}
+		h.migrated(e, &m)
 	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed, checkpoint.Completed:
 		h.end = &end{kind: e.Kind, seq: e.Seq, at: e.At}
 		if len(e.Data) > 0 {
@@ -317,13 +324,30 @@ func (h *history) voided(paths []string) {
 // leave ends what waited before a turn began, or before the run was rewound.
 func (h *history) leave(e *checkpoint.Entry) {
 	for _, w := range h.open {
-		if status, reason, why, by := w.stands(); !status.Terminal() {
-			w.close(Superseded, fmt.Sprintf("entry %d: %s", e.Seq, e.Kind), "")
-		} else if w.closed == "" {
-			w.close(reason, why, by)
-		}
+		w.leave(e)
 	}
 	h.open, h.end, h.notes = nil, nil, nil
+}
+
+// leave ends a wait of which nothing comes behind an entry, unless it has ended.
+func (w *wait) leave(e *checkpoint.Entry) {
+	if status, reason, why, by := w.stands(); !status.Terminal() {
+		w.close(Superseded, fmt.Sprintf("entry %d: %s", e.Seq, e.Kind), "")
+	} else if w.closed == "" {
+		w.close(reason, why, by)
+	}
+}
+
+// migrated has waits go with their nodes: what comes behind the migration is told of them by other
+// paths. What waited in a node that was forgotten waits no more.
+func (h *history) migrated(e *checkpoint.Entry, m *checkpoint.Migration) {
+	h.open = slices.DeleteFunc(h.open, func(w *wait) bool {
+		path, there := m.Renamed(w.path)
+		if w.path = path; !there {
+			w.leave(e)
+		}
+		return !there
+	})
 }
 
 // stands is the status of the wait, and what there is to say about it.

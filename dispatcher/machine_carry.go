@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 )
 
@@ -129,20 +129,7 @@ func (c *change) failure(f *dag.Failure) *dag.Failure {
 
 // renamed is the path in the new graph of a visit or frame of the old one.
 func (c *change) renamed(path string) string {
-	if len(c.names) == 0 {
-		return path
-	}
-	segments := strings.Split(path, "/")
-	node := ""
-	for i, s := range segments {
-		if isIteration(s) {
-			continue
-		}
-		node += s
-		if to := c.names[node]; to != "" {
-			segments[i] = to[strings.LastIndexByte(to, '/')+1:]
-		}
-		node += "/"
-	}
-	return strings.Join(segments, "/")
+	m := checkpoint.Migration{Nodes: c.names}
+	is, _ := m.Renamed(path)
+	return is
 }

@@ -33,7 +33,7 @@ type Migration struct {
 	// such node any more and that its visit is forgotten: what it wrote stays if it was
 	// merged, and else is dropped with what waited in it. A visit that is open and
 	// renamed has another idempotency key from then on, and is refused if an effect of it
-	// was begun and has not ended. Nil means that names are the same.
+	// was begun and has not ended. Nil means that names are the same. It is kept in the log.
 	Nodes map[string]string
 	// State changes the state of a frame that is open: that of the run (path "") and those
 	// of the graphs that its visits hold. It gets and returns an object of the cells that
@@ -168,7 +168,7 @@ func (c *core) carry(id string, was *machine) (checkpoint.Migration, error) {
 			e.Migration = m.Name
 			return d, e
 		}
-		d.Name, d.Machine = m.Name, next.machine
+		d.Name, d.Nodes, d.Machine = m.Name, m.Nodes, next.machine
 	}
 	return d, nil
 }

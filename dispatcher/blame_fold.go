@@ -117,6 +117,11 @@ func (b *blaming) before(m *machine, e *checkpoint.Entry) error {
 		err := json.Unmarshal(e.Data, &paths)
 		b.drop(paths)
 		return err
+	case checkpoint.Migrated:
+		var d checkpoint.Migration
+		err := json.Unmarshal(e.Data, &d)
+		b.rename(&d)
+		return err
 	case checkpoint.Rewound:
 		var d checkpoint.Rewinding
 		err := json.Unmarshal(e.Data, &d)
@@ -271,6 +276,22 @@ func (b *blaming) drop(paths []string) {
 		maps.DeleteFunc(b.visits, func(visit string, _ touches) bool { return inside(visit) })
 		maps.DeleteFunc(b.frames, func(visit string, _ *blamedFrame) bool { return visit != "" && inside(visit) })
 	}
+}
+
+// rename has visits and frames go by their names behind a migration, without those that it forgets.
+func (b *blaming) rename(d *checkpoint.Migration) {
+	frames, visits := map[string]*blamedFrame{}, map[string]touches{}
+	for path, f := range b.frames {
+		if is, there := d.Renamed(path); there {
+			frames[is] = f
+		}
+	}
+	for path, t := range b.visits {
+		if is, there := d.Renamed(path); there {
+			visits[is] = t
+		}
+	}
+	b.frames, b.visits = frames, visits
 }
 
 // changed blames a migration for the cells of the run's own state that it made others.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -162,5 +163,87 @@ func TestBlameOfWhatARewoundRunWentBackTo(t *testing.T) {
 	want := fmt.Sprintf("Count: before at tale@%d, visit b at tale@", first.Cursor.Seq)
 	if err != nil || len(blames) != 1 || len(blames[0].Writers) != 3 || !strings.HasPrefix(blames[0].String(), want) {
 		t.Errorf("to blame are %v, %v, want %q", blames, err, want)
+	}
+}
+
+// renamedGraph has visits that are done beside one that asks, in the run's own superstep and in one of
+// a loop.
+func renamedGraph(t testing.TB, one, loop, beside string) *dag.Graph[Tale] {
+	body := dag.New[Tale]("body")
+	first := dag.Step(body, "first", func(_ context.Context, s *Tale) error { s.Count.Add(1); return nil })
+	dag.Step(body, "wait", func(ctx context.Context, s *Tale) error {
+		_, err := dag.Ask[string](ctx, "q", "on?")
+		if err == nil {
+			s.Count.Add(10)
+		}
+		return err
+	}, first)
+	dag.Step(body, beside, func(_ context.Context, s *Tale) error { s.Notes.Put("k", "v"); return nil }, first)
+	b := dag.New[Tale]("renamed")
+	dag.Loop(b, loop, frozen(t, body), func(*Tale) bool { return true }, 3)
+	if one != "" {
+		dag.Step(b, one, func(_ context.Context, s *Tale) error { s.Word.Set("w"); return nil })
+	}
+	return frozen(t, b)
+}
+
+// Writers of what is not merged yet, and of the state of a frame that is open, are those who they were
+// when a migration renames their nodes; what a forgotten node wrote nobody has written.
+func TestBlameBehindAMigration(t *testing.T) {
+	for name, c := range map[string]struct {
+		one, loop, beside string
+		nodes             map[string]string
+	}{
+		"without one":         {"one", "loop", "beside", nil},
+		"a visit":             {"other", "loop", "beside", map[string]string{"one": "other"}},
+		"a loop":              {"one", "lap", "beside", map[string]string{"loop": "lap"}},
+		"a visit of a loop":   {"one", "loop", "near", map[string]string{"loop/beside": "loop/near"}},
+		"names that change":   {"loop", "one", "beside", map[string]string{"one": "loop", "loop": "one"}},
+		"all of them":         {"other", "lap", "near", map[string]string{"one": "other", "loop": "lap", "loop/beside": "lap/near"}},
+		"one that is no more": {"", "lap", "beside", map[string]string{"one": "", "loop": "lap"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var store memory.Store
+			d := process(t, renamedGraph(t, "one", "loop", "beside"), &store, dispatcher.Options{})
+			if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+				t.Fatal(err)
+			}
+			var o dispatcher.Options
+			if c.nodes != nil {
+				o = migrating(dispatcher.Migration{Name: "names", Nodes: c.nodes})
+			}
+			d = process(t, renamedGraph(t, c.one, c.loop, c.beside), &store, o)
+			if err := d.Answer(t.Context(), run, "", "yes"); err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			inside := []string{
+				"Count: visit loop/1/first, visit " + c.loop + "/1/wait",
+				"Notes: visit loop/1/beside",
+			}
+			want := inside
+			if c.one != "" {
+				want = slices.Insert(slices.Clone(inside), 1, "Word: visit one")
+			}
+			places := regexp.MustCompile(` at tale@\d+`)
+			for at, want := range map[string][]string{"": want, c.loop + "/1@2": inside} {
+				got := blameText(t, d, run, at)
+				for i := range got {
+					got[i] = places.ReplaceAllString(got[i], "")
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("at %q to blame are\n%q, want\n%q", at, got, want)
+				}
+			}
+			for p, err := range d.History(t.Context(), run) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := d.Blame(t.Context(), run, p.String()); err != nil {
+					t.Errorf("of %s, which History lists, the blame is %v", p, err)
+				}
+			}
+		})
 	}
 }

@@ -34,6 +34,13 @@ type deed struct {
 	path   string
 	rule   string
 	detail string
+	called []called // what its visit was called before, oldest first
+}
+
+// A called is what a visit was called up to a migration.
+type called struct {
+	upTo uint64 // the migration's entry
+	path string
 }
 
 // hear reads the next entry, and returns the names that follow from it.
@@ -52,10 +59,15 @@ func (r *reading) hear(e *dispatcher.Event) (found []Milestone) {
 		if json.Unmarshal(e.Value, &w) == nil {
 			r.back(w.To)
 		}
+	case dispatcher.GraphMigrated:
+		var m checkpoint.Migration
+		if json.Unmarshal(e.Value, &m) == nil {
+			r.migrated(e.Seq, &m)
+		}
 	}
 	for _, rule := range r.rules {
 		if detail, hit := rule.visit(e); hit {
-			r.open = append(r.open, deed{e.Seq, e.Path, rule.name, detail})
+			r.open = append(r.open, deed{seq: e.Seq, path: e.Path, rule: rule.name, detail: detail})
 		}
 	}
 	if e.Kind != dispatcher.SuperstepEnded && e.Kind != dispatcher.RunStarted {
@@ -103,10 +115,37 @@ func (r *reading) begin(e *dispatcher.Event) {
 // back goes back to an entry: what was to count behind it does not.
 func (r *reading) back(to uint64) {
 	r.open = slices.DeleteFunc(r.open, func(d deed) bool { return d.seq > to })
+	for i := range r.open {
+		r.open[i].back(to)
+	}
 	r.given = r.given || to < r.from
 	for _, rule := range r.rules {
 		if c, ok := rule.judge.(*change); ok {
 			c.back(to)
+		}
+	}
+}
+
+// back has a deed's visit called what it was at an entry.
+func (d *deed) back(to uint64) {
+	for n := len(d.called) - 1; n >= 0 && d.called[n].upTo > to; n-- {
+		d.path, d.called = d.called[n].path, d.called[:n]
+	}
+}
+
+// migrated has what is to count go with its visits, which end under other names. What a node did that
+// is forgotten does not count.
+func (r *reading) migrated(seq uint64, m *checkpoint.Migration) {
+	r.open = slices.DeleteFunc(r.open, func(d deed) bool { _, there := m.Renamed(d.path); return !there })
+	for i := range r.open {
+		d := &r.open[i]
+		if path, _ := m.Renamed(d.path); path != d.path {
+			d.called, d.path = append(d.called, called{seq, d.path}), path
+		}
+	}
+	for _, rule := range r.rules {
+		if c, ok := rule.judge.(*recovery); ok {
+			c.migrated(m)
 		}
 	}
 }

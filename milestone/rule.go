@@ -181,6 +181,17 @@ func (r *recovery) visit(e *dispatcher.Event) (string, bool) {
 	return "", false
 }
 
+// migrated has visits that have failed go by other names.
+func (r *recovery) migrated(m *checkpoint.Migration) {
+	failed := map[string]bool{}
+	for path := range r.failed {
+		if is, there := m.Renamed(path); there {
+			failed[is] = true
+		}
+	}
+	r.failed = failed
+}
+
 func (r *recovery) checkpoint(e *dispatcher.Event) (string, bool) {
 	was := r.run && e.Kind == dispatcher.SuperstepEnded
 	if was {

@@ -72,12 +72,15 @@ func (e *BusyError) Unwrap() error { return ErrBusy }
 
 // A CorruptError says where damage was found. errors.Is finds [ErrCorrupt].
 type CorruptError struct {
-	Run    string
+	Run    string // "" if it can't be told which
 	Seq    uint64 // of the first entry that can't be trusted; 0 if it is not in the log
 	Reason string
 }
 
 func (e *CorruptError) Error() string {
+	if e.Run == "" {
+		return "checkpoint: what is stored is damaged: " + e.Reason
+	}
 	if e.Seq == 0 {
 		return fmt.Sprintf("checkpoint: run %q is damaged: %s", e.Run, e.Reason)
 	}

@@ -129,8 +129,9 @@ type Store interface {
 	// Stat returns what is known of a run without reading its log.
 	Stat(ctx context.Context, run string) (Info, error)
 
-	// List returns a page of the runs that f selects, newest first (by creation).
-	// ErrNotFound if f.After names no run.
+	// List returns a page of the runs that f selects, newest first (by creation). A run that is too
+	// damaged to be told of ends its page: with a *CorruptError that names it, beside the runs before it. A
+	// listing after that one goes on behind it, as [Runs] does. ErrNotFound if f.After names no run.
 	List(ctx context.Context, f Filter) ([]Info, error)
 
 	// Post leaves a message for the run; it is durable when Post returns nil. A message

@@ -113,7 +113,8 @@ func (hs histories) byID(id string) *wait {
 	return nil
 }
 
-// scan reads the runs that f selects, whatever the statuses of their waits.
+// scan reads the runs that f selects, whatever the statuses of their waits. It returns those that can be
+// read, as list does.
 func (r *Runtime) scan(ctx context.Context, f Filter) (histories, error) {
 	if err := r.made(); err != nil {
 		return nil, err
@@ -132,33 +133,19 @@ func (r *Runtime) scan(ctx context.Context, f Filter) (histories, error) {
 // the others, joined.
 func (r *Runtime) list(ctx context.Context, f checkpoint.Filter) (all histories, err error) {
 	var errs []error
-	seen := map[string]bool{}
-	for {
-		page, err := r.store.List(ctx, f)
-		if f.After != "" && errors.Is(err, checkpoint.ErrNotFound) { // it was deleted meanwhile
-			f.After = ""
+	for info, err := range checkpoint.Runs(ctx, r.store, f) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("continuation: listing runs: %w", err))
 			continue
 		}
-		if err != nil {
-			return all, errors.Join(append(errs, fmt.Errorf("continuation: listing runs: %w", err))...)
-		}
-		if len(page) == 0 {
-			return all, errors.Join(errs...)
-		}
-		for _, info := range page {
-			f.After = info.Run
-			if seen[info.Run] {
-				continue
-			}
-			seen[info.Run] = true
-			switch h, err := r.read(ctx, info); {
-			case err == nil:
-				all = append(all, h)
-			case !errors.Is(err, checkpoint.ErrNotFound):
-				errs = append(errs, err)
-			}
+		switch h, err := r.read(ctx, info); {
+		case err == nil:
+			all = append(all, h)
+		case !errors.Is(err, checkpoint.ErrNotFound): // else it was deleted meanwhile
+			errs = append(errs, err)
 		}
 	}
+	return all, errors.Join(errs...)
 }
 
 // history reads one run: of another graph there is none.

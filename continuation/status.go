@@ -117,31 +117,29 @@ type Filter struct {
 }
 
 // Get returns the wait of this id: its own, or that of one of its interrupts. A [*NotFoundError] if
-// there is none. Its cost is that of [Runtime.List].
+// there is none, and if it may be that of a run that can't be read the error of that. Its cost is that
+// of [Runtime.List].
 func (r *Runtime) Get(ctx context.Context, id string) (View, error) {
 	if id == "" {
 		return View{}, &ArgumentError{"the id of the wait", "is empty: List tells what there is"}
 	}
 	all, err := r.scan(ctx, Filter{})
-	if err != nil {
-		return View{}, err
-	}
 	if found := all.byID(id); found != nil {
 		return found.view(), nil
+	}
+	if err != nil {
+		return View{}, err
 	}
 	return View{}, &NotFoundError{Address: "id " + id}
 }
 
 // List returns the waits that f selects, those of newer runs first, and of a run in the order in
-// which they were asked.
+// which they were asked. What keeps a run from being read is an error beside the waits of the others.
 //
 // It lists the runs of the graph, in pages, and reads the logs of those that have changed since
 // this Runtime read them last.
 func (r *Runtime) List(ctx context.Context, f Filter) ([]View, error) {
 	all, err := r.scan(ctx, f)
-	if err != nil {
-		return nil, err
-	}
 	var views []View
 	for _, h := range all {
 		for _, w := range h.waits {
@@ -151,7 +149,7 @@ func (r *Runtime) List(ctx context.Context, f Filter) ([]View, error) {
 			}
 		}
 	}
-	return views, nil
+	return views, err
 }
 
 func (w *wait) view() View {

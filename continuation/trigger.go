@@ -63,7 +63,8 @@ type Outcome struct {
 // instant has come has it wake; that is the instant's doing, and the Receipt has no trigger. One
 // that was sent to several Runtimes, or again, wakes it once.
 //
-// It costs what [Runtime.List] does, of one run if Run is given.
+// It costs what [Runtime.List] does, of one run if Run is given. A trigger by Key alone is refused while a
+// run can't be read, for which it may be meant.
 func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
 	if err := t.check(); err != nil {
 		return Outcome{}, err
@@ -71,7 +72,7 @@ func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
 	mine := false
 	for tries := 0; ; tries++ {
 		all, err := r.scan(ctx, Filter{Run: t.Run})
-		if err != nil {
+		if err != nil && (t.Wait == "" || all.byID(t.Wait) == nil) { // it may be for a run that can't be read
 			return Outcome{}, err
 		}
 		if w, a := all.pulled(t.ID); w != nil {

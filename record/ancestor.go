@@ -10,18 +10,16 @@ import (
 
 // GetByHash returns the version of a content hash, of whichever record it is. One that can be
 // read, though it or one before it is broken, is [Version.Unverified]; one that is known to have
-// been there and can't be read is a [*BrokenError]. It may have to read all records of the store.
+// been there and can't be read is a [*BrokenError]. It may have to read all records of the store: what
+// keeps one from being read is the error if no other has that version.
 func (l *Ledger) GetByHash(ctx context.Context, hash string) (*Version, error) {
 	if err := l.called(ctx, "GetByHash"); err != nil {
 		return nil, err
 	}
 	w := l.walk()
 	v, err := w.find(ctx, hash)
-	if err != nil {
-		return nil, err
-	}
-	if v != nil {
-		return v, nil
+	if v != nil || err != nil && !w.scanned {
+		return v, err
 	}
 	for _, c := range w.chains {
 		for i := 1; i < len(c.all); i++ {
@@ -30,12 +28,15 @@ func (l *Ledger) GetByHash(ctx context.Context, hash string) (*Version, error) {
 			}
 		}
 	}
+	if err != nil {
+		return nil, err
+	}
 	return nil, fmt.Errorf("%w: no version of the hash %.64q", ErrNotFound, hash)
 }
 
 // Ancestors returns the versions that the one of a content hash has gone on from, nearest first:
 // its parent, the other parent of a merge, and so on, of whichever records they are. It ends
-// where a parent is not in the store.
+// where a parent is not in the store. If it may be in a record that can't be read the error is that of it.
 func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) {
 	if err := l.called(ctx, "Ancestors"); err != nil {
 		return nil, err
@@ -108,12 +109,14 @@ func (l *Ledger) Merge(ctx context.Context, a, b string, s Strategy, by Author) 
 type walker struct {
 	l       *Ledger
 	chains  map[string]*chain
-	scanned bool // chains has all records of the store
+	scanned bool  // chains has all records of the store that can be read
+	unread  error // about the others
 }
 
 func (l *Ledger) walk() *walker { return &walker{l: l, chains: map[string]*chain{}} }
 
-// find is the version of a content hash, nil if there is none.
+// find is the version of a content hash, nil if there is none. It is an error if the version may be in a record that
+// can't be read.
 func (w *walker) find(ctx context.Context, hash string) (*Version, error) {
 	for {
 		for _, c := range w.chains {
@@ -122,7 +125,7 @@ func (w *walker) find(ctx context.Context, hash string) (*Version, error) {
 			}
 		}
 		if w.scanned {
-			return nil, nil
+			return nil, w.unread
 		}
 		if err := w.scan(ctx); err != nil {
 			return nil, err
@@ -130,35 +133,29 @@ func (w *walker) find(ctx context.Context, hash string) (*Version, error) {
 	}
 }
 
+// scan reads all records of the store, and notes in unread which of them can't be.
 func (w *walker) scan(ctx context.Context) error {
-	f := checkpoint.Filter{Graph: logGraph}
-	for {
-		page, err := w.l.store.List(ctx, f)
-		if f.After != "" && errors.Is(err, checkpoint.ErrNotFound) { // it was deleted meanwhile
-			f.After = ""
+	var unread []error
+	for info, err := range checkpoint.Runs(ctx, w.l.store, checkpoint.Filter{Graph: logGraph}) {
+		id, ours := info.Labels[logGraph]
+		if err == nil && (w.chains[id] != nil || !ours || info.Run != logPrefix+id) {
 			continue
 		}
-		if err != nil {
+		var c *chain
+		if err == nil {
+			c, err = w.l.load(ctx, id)
+		}
+		switch {
+		case err == nil:
+			w.chains[id] = c
+		case errors.Is(err, checkpoint.ErrCorrupt):
+			unread = append(unread, err)
+		case info.Run == "" || !errors.Is(err, ErrNotFound): // else it was deleted meanwhile
 			return err
 		}
-		for _, info := range page {
-			f.After = info.Run
-			id, ours := info.Labels[logGraph]
-			if w.chains[id] != nil || !ours || info.Run != logPrefix+id {
-				continue
-			}
-			switch c, err := w.l.load(ctx, id); {
-			case err == nil:
-				w.chains[id] = c
-			case !errors.Is(err, ErrNotFound): // else it was deleted meanwhile
-				return err
-			}
-		}
-		if len(page) < f.Page() {
-			w.scanned = true
-			return nil
-		}
 	}
+	w.scanned, w.unread = true, errors.Join(unread...)
+	return nil
 }
 
 // An ancestor is a version at a distance.

@@ -44,7 +44,7 @@ func (s *Supervisor) Recover(ctx context.Context) (Recovery, error) {
 		return Recovery{}, ErrDraining
 	default:
 	}
-	c := &recovery{s: s, seen: make(map[string]bool), most: max(s.options.Queue/2, s.options.Cap)}
+	c := &recovery{s: s, most: max(s.options.Queue/2, s.options.Cap)}
 	err := c.all(ctx)
 	for _, t := range c.tickets {
 		if !c.await(ctx, t) {
@@ -64,57 +64,27 @@ func (s *Supervisor) Recover(ctx context.Context) (Recovery, error) {
 // A recovery is a Recover at work.
 type recovery struct {
 	s       *Supervisor
-	seen    map[string]bool // by run
-	tickets []*ticket       // that were queued and not waited for, oldest first
-	most    int             // of them
-	again   int             // how often the listing began from the beginning
+	tickets []*ticket // that were queued and not waited for, oldest first
+	most    int       // of them
 	Recovery
 }
 
 // all queues every run that was left.
 func (c *recovery) all(ctx context.Context) error {
 	f := checkpoint.Filter{Status: []checkpoint.Status{checkpoint.StatusRunning, checkpoint.StatusPending}}
-	for {
-		page, err := c.s.store.List(ctx, f)
-		for _, info := range page {
-			f.After = info.Run
-			if c.seen[info.Run] {
-				continue
-			}
-			c.seen[info.Run] = true
+	for info, err := range checkpoint.Runs(ctx, c.s.store, f) {
+		switch {
+		case err == nil:
 			if err := c.one(ctx, info); err != nil {
 				return err
 			}
-		}
-		switch {
-		case c.behind(err, &f):
-		case err != nil:
+		case info.Run == "":
 			return fmt.Errorf("supervisor: listing runs: %w", err)
-		case len(page) < f.Page():
-			return nil
+		default:
+			c.fail(info, err)
 		}
 	}
-}
-
-// behind reports whether a listing that ended with err goes on: behind a damaged run, or,
-// because the run behind which it was to go on was deleted, from the beginning. It does not
-// begin again for ever.
-func (c *recovery) behind(err error, f *checkpoint.Filter) bool {
-	var damaged *checkpoint.CorruptError
-	switch {
-	case errors.As(err, &damaged) && f.After != damaged.Run:
-		if !c.seen[damaged.Run] {
-			c.seen[damaged.Run] = true
-			c.fail(checkpoint.Info{Run: damaged.Run}, err)
-		}
-		f.After = damaged.Run
-		return true
-	case errors.Is(err, checkpoint.ErrNotFound) && f.After != "" && c.again < 100:
-		c.again++
-		f.After = ""
-		return true
-	}
-	return false
+	return nil
 }
 
 // one queues a run, when there is room.

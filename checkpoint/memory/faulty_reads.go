@@ -95,7 +95,7 @@ func (f *Faulty) List(ctx context.Context, filter checkpoint.Filter) ([]checkpoi
 	defer f.mu.Unlock()
 	for i := range page {
 		if err := f.readable(page[i].Run, checkpoint.PartInfo); err != nil {
-			return nil, err
+			return page[:i], err
 		}
 	}
 	return page, err

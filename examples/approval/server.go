@@ -92,19 +92,17 @@ func (s *service) recover(ctx context.Context) error {
 		checkpoint.StatusPending, checkpoint.StatusRunning, checkpoint.StatusCancelled,
 	}}
 	var errs []error
-	for {
-		page, err := s.d.Store().List(ctx, f)
-		if err != nil || len(page) == 0 {
-			return errors.Join(append(errs, err)...)
+	for info, err := range checkpoint.Runs(ctx, s.d.Store(), f) {
+		if err != nil {
+			errs = append(errs, err)
+			continue
 		}
-		for _, info := range page {
-			_, err := s.d.Continue(ctx, info.Run)
-			if err != nil && ctx.Err() == nil && !errors.Is(err, dispatcher.ErrInterrupted) && !errors.Is(err, checkpoint.ErrBusy) {
-				errs = append(errs, fmt.Errorf("refund %s: %w", info.Run, err))
-			}
-			f.After = info.Run
+		_, err := s.d.Continue(ctx, info.Run)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, dispatcher.ErrInterrupted) && !errors.Is(err, checkpoint.ErrBusy) {
+			errs = append(errs, fmt.Errorf("refund %s: %w", info.Run, err))
 		}
 	}
+	return errors.Join(errs...)
 }
 
 func (s *service) tell(w http.ResponseWriter, r *http.Request) { s.status(w, r, r.PathValue("order")) }

@@ -168,7 +168,7 @@ func (s *Store) Put(ctx context.Context, key, value []byte) error {
 // NumberOf returns the number of a run that exists.
 func NumberOf(t testing.TB, s *Store, run string) uint64 {
 	t.Helper()
-	v, num, err := s.lookNumber(t.Context(), run)
+	v, num, err := s.lookBehind(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package badgerstore
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -112,8 +113,9 @@ func (v *view) find(id string) (found, error) {
 	return v.complete(w, num)
 }
 
-// lookNumber opens a view and finds the number of a run that must exist in it.
-func (s *Store) lookNumber(ctx context.Context, id string) (*view, uint64, error) {
+// lookBehind opens a view and finds the number of a run that must exist in it, to list what is behind it: if
+// the number is damaged, by its row.
+func (s *Store) lookBehind(ctx context.Context, id string) (*view, uint64, error) {
 	if err := checkpoint.CheckRunID(id); err != nil {
 		return nil, 0, err
 	}
@@ -122,11 +124,35 @@ func (s *Store) lookNumber(ctx context.Context, id string) (*view, uint64, error
 		return nil, 0, err
 	}
 	num, err := v.number(id)
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		num, err = v.rowOf(ctx, id, err)
+	}
 	if err != nil {
 		v.close()
 		return nil, 0, err
 	}
 	return v, num, nil
+}
+
+// rowOf returns the number of the row that says it is that of a run, or the error if there is none. It
+// reads the rows of all runs.
+func (v *view) rowOf(ctx context.Context, id string, none error) (uint64, error) {
+	it := v.iterator([]byte{rowKey}, false)
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		key := it.Item().KeyCopy(nil)
+		value, err := it.Item().ValueCopy(nil)
+		if err != nil {
+			return 0, fmt.Errorf("checkpoint: reading the store: %w", err)
+		}
+		if w, err := decodeRow(key, value); err == nil && w.info.Run == id {
+			return runOf(key), nil
+		}
+	}
+	return 0, none
 }
 
 // number returns the number of the run of that id.

@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -39,8 +40,9 @@ func (s *Store) Stat(ctx context.Context, id string) (checkpoint.Info, error) {
 }
 
 // List implements [checkpoint.Store]. If a run is damaged it returns, with the error, the
-// runs before it; a listing after the damaged one goes on behind it. ErrNotFound if there
-// is no run Filter.After.
+// runs before it; a listing after the damaged one goes on behind it. Of a run whose row and
+// number are both damaged nobody knows the id: the error names none, and nothing leads
+// behind it. ErrNotFound if there is no run Filter.After.
 func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
 	start := seqKey(rowKey, ^uint64(0), 0)
 	var v *view
@@ -49,7 +51,7 @@ func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Inf
 		v, err = s.view(ctx)
 	} else {
 		var last uint64
-		v, last, err = s.lookNumber(ctx, f.After)
+		v, last, err = s.lookBehind(ctx, f.After)
 		start = runKey(rowKey, last-1)
 	}
 	if err != nil {
@@ -67,7 +69,7 @@ func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Inf
 		var info checkpoint.Info
 		var ok bool
 		err := it.Item().Value(func(value []byte) (err error) {
-			info, ok, err = v.selected(f, key, value)
+			info, ok, err = v.selected(ctx, f, key, value)
 			return err
 		})
 		if err != nil {
@@ -82,21 +84,67 @@ func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Inf
 
 // selected returns what is known of the run of a row, and whether f selects it.
 func (v *view) selected(
-	f checkpoint.Filter, key, value []byte,
+	ctx context.Context, f checkpoint.Filter, key, value []byte,
 ) (checkpoint.Info, bool, error) {
+	num := runOf(key)
 	w, err := decodeRow(key, value)
 	if err != nil {
-		run := fmt.Sprintf("number %d", runOf(key))
-		return checkpoint.Info{}, false, checkpoint.Corrupt(run, 0, err)
+		return checkpoint.Info{}, false, v.blame(ctx, num, "", err)
 	}
-	if info, ok := v.s.remembered(w.info.Run, runOf(key)); ok {
+	if info, ok := v.s.remembered(w.info.Run, num); ok {
 		return info, f.Matches(info), nil
 	}
 	if !f.Matches(w.info) {
 		return checkpoint.Info{}, false, nil
 	}
-	found, err := v.complete(w, runOf(key))
-	return found.info, true, err
+	found, err := v.complete(w, num)
+	if err != nil {
+		return checkpoint.Info{}, false, v.blame(ctx, num, w.info.Run, err)
+	}
+	return found.info, true, nil
+}
+
+// blame returns err, which was found in what is stored under a number, as that of the run whose
+// number it is: a listing goes on behind that one. said is the id in its row, which may be
+// another run's; "" if the row can't be read.
+func (v *view) blame(ctx context.Context, num uint64, said string, err error) error {
+	id := said
+	at, unread := v.number(said)
+	if said == "" || !errors.Is(unread, checkpoint.ErrCorrupt) && (unread != nil || at != num) {
+		var none error
+		if id, none = v.idOf(ctx, num); none != nil {
+			return none
+		}
+	}
+	reason, seq := err.Error(), uint64(0)
+	var known *checkpoint.CorruptError
+	if errors.As(err, &known) {
+		reason, seq = known.Reason, known.Seq
+	}
+	if id == "" {
+		reason = fmt.Sprintf("run number %d, to which no id leads: %s", num, reason)
+	}
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		return &checkpoint.CorruptError{Run: id, Seq: seq, Reason: reason}
+	}
+	return checkpoint.Corrupt(id, 0, err)
+}
+
+// idOf returns the id that leads to a number, "" if none does that can be read. It reads the numbers
+// of all runs.
+func (v *view) idOf(ctx context.Context, num uint64) (string, error) {
+	it := v.iterator([]byte{idKey}, false)
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		id := string(it.Item().Key()[1:])
+		if at, err := v.number(id); err == nil && at == num {
+			return id, nil
+		}
+	}
+	return "", nil
 }
 
 // remembered returns what is in memory of a run that has that number.

@@ -105,3 +105,23 @@ func (s listsOnce) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.
 	}
 	return page, err
 }
+
+type hides struct{ sound }
+
+func (s hides) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	page, err := s.sound.List(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+type namesNobody struct{ sound }
+
+func (s namesNobody) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	page, err := s.sound.List(ctx, f)
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		err = &checkpoint.CorruptError{Run: "number 2", Reason: "it can't be read"}
+	}
+	return page, err
+}

@@ -103,6 +103,7 @@ func found(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
 	if info, err := s.Stat(t.Context(), run); err == nil && info.Head != before.Head || err != nil && !damaged(err) {
 		t.Errorf("%v: Stat = %+v, %v: want what it was, or ErrCorrupt", d, info, err)
 	}
+	listedBeside(t, s, d)
 	if got := read(t, s, "bystander", 1, 0); len(got) != 10 {
 		t.Errorf("%v: another run has %d entries, want 10", d, len(got))
 	}

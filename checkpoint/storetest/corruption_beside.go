@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -108,7 +109,7 @@ func damagedBaseIsFound(t *trial, s checkpoint.Store) {
 
 // What is known of a run beside its log is ErrCorrupt if it is not what it was: if a bit of it is
 // another, if it is gone, which is not ErrNotFound, or if it is that of another run. Nobody begins the
-// run anew.
+// run anew, and a listing goes on behind it.
 func damagedInfoIsFound(t *trial, s checkpoint.Store) {
 	for _, run := range []string{"flipped", "lost", "foreign", "bystander"} {
 		l, head := begun(t, s, run)
@@ -175,6 +176,7 @@ func infoAsStored(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
 			told(info, nil)
 		}
 	}
+	listedBeside(t, s, d)
 	entries, err := collect(s.Read(t.Context(), run, 1, 0))
 	asStored(t, d, fmt.Append(nil, len(entries)), []byte("3"), err)
 	l, err := s.Acquire(t.Context(), run, "heir")
@@ -189,6 +191,27 @@ func infoAsStored(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
 		t.Errorf("%v: another run is %+v", d, got)
 	}
 	return s
+}
+
+// listedBeside checks that a listing names the runs that are damaged, if it tells of damage, and goes on behind them.
+func listedBeside(t *trial, s checkpoint.Store, d Damage) {
+	t.Helper()
+	for _, limit := range []int{0, 1} {
+		whole := false
+		for info, err := range checkpoint.Runs(t.Context(), s, checkpoint.Filter{Limit: limit}) {
+			switch {
+			case errors.Is(err, checkpoint.ErrVersion): // which names no run to go on behind
+				whole = true
+			case err != nil && (info.Run == "" || info.Run == "bystander"):
+				t.Errorf("%v: a listing in pages of %d names no damaged run: %v", d, limit, err)
+			case err == nil && info.Run == "bystander":
+				whole = true
+			}
+		}
+		if !whole {
+			t.Errorf("%v: a listing in pages of %d hides another run", d, limit)
+		}
+	}
 }
 
 // asStored checks what was read of something that was damaged: an error that says so, or the data as

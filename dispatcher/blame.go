@@ -112,10 +112,10 @@ func (c *core) blame(ctx context.Context, id, address string, cells []string) ([
 		return nil, c.refuse(id, err)
 	}
 	f := m.frameAt(point.Path)
-	if f == nil || b.frames[f.held()] == nil {
+	if f == nil {
 		return nil, c.refuse(id, fmt.Errorf("%w: frame %q is not open at %s", checkpoint.ErrCursor, point.Path, point))
 	}
-	wrote := b.frames[f.held()].state
+	wrote := b.stateOf(f.held())
 	var names []string
 	for _, cell := range f.view.Schema().Cells() {
 		names = append(names, cell.Name)

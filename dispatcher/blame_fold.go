@@ -172,7 +172,7 @@ func (b *blaming) share(f *frame) {
 		if t.inner == nil || !records(t.node) || g == nil {
 			continue
 		}
-		g.state = b.frames[f.held()].state.copied()
+		g.state = b.stateOf(f.held())
 		g.state.add(g.outer)
 		b.share(t.inner)
 	}
@@ -184,6 +184,15 @@ func (f *frame) held() string {
 		return ""
 	}
 	return f.holder.path()
+}
+
+// stateOf is who wrote the state of the frame that a visit holds, for another one that goes on from it. Behind a migration whose
+// entry doesn't say which nodes it renamed, as those of older programs don't, nobody is known.
+func (b *blaming) stateOf(held string) touches {
+	if f := b.frames[held]; f != nil {
+		return f.state.copied()
+	}
+	return touches{}
 }
 
 // entered begins a frame.
@@ -198,7 +207,7 @@ func (b *blaming) entered(m *machine, e *checkpoint.Entry) error {
 		b.frames[path] = &blamedFrame{state: touches{}}
 		return b.write(path, e.Delta, b.writer(WroteInput, e))
 	case t.inner == nil || b.frames[path] == nil: // else another iteration goes on with it
-		b.frames[path] = &blamedFrame{state: b.frames[t.frame.held()].state.copied(), outer: touches{}}
+		b.frames[path] = &blamedFrame{state: b.stateOf(t.frame.held()), outer: touches{}}
 	}
 	return nil
 }

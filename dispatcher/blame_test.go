@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -245,5 +246,56 @@ func TestBlameBehindAMigration(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// withoutNames is a store whose logs don't say what a migration called nodes, as those of older programs.
+type withoutNames struct{ *memory.Store }
+
+func (s withoutNames) Append(ctx context.Context, l checkpoint.Lease, at checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
+	entries = slices.Clone(entries)
+	for i := range entries {
+		if e := &entries[i]; e.Kind == checkpoint.Migrated {
+			var d checkpoint.Migration
+			err := json.Unmarshal(e.Data, &d)
+			d.Nodes = nil
+			if e.Data, _ = json.Marshal(d); err != nil {
+				return at, err
+			}
+		}
+	}
+	return s.Store.Append(ctx, l, at, entries)
+}
+
+// Behind a migration that doesn't say what it renamed, nobody is known to have written in frames that it renamed; that is no error.
+func TestBlameBehindAnOldMigration(t *testing.T) {
+	body := dag.New[Tale]("body")
+	count := part(func(_ context.Context, s *Tale) error { s.Count.Add(1); return nil })
+	dag.Step(body, "y", count, dag.Step(body, "x", count))
+	loop := frozen(t, body)
+	graph := func(embed string) *dag.Graph[Tale] {
+		inner := dag.New[Tale]("inner")
+		dag.Loop(inner, "loop", loop, func(s *Tale) bool { return s.Count.Get() > 4 }, 9, dag.Step(inner, "a", count))
+		b := dag.New[Tale]("outer")
+		dag.Embed(b, embed, frozen(t, inner), func(_, _ *Tale) {}, func(from, to *Tale) { to.Count.Add(from.Count.Get()) })
+		return frozen(t, b)
+	}
+	for _, at := range [][2]string{
+		{"hunt/a", "search/loop/1/y"}, {"hunt/loop", "search/loop/2/y"}, {"hunt/loop/2/x", "search/loop/2/y"},
+	} {
+		store := withoutNames{new(memory.Store)}
+		d := process(t, graph("hunt"), store, dispatcher.Options{InterruptBefore: []string{at[0]}})
+		if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		o := migrating(dispatcher.Migration{Name: "names", Nodes: map[string]string{"hunt": "search"}})
+		o.InterruptBefore = []string{at[1]}
+		d = process(t, graph("search"), store, o)
+		if _, err := d.Resume(t.Context(), run); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if _, err := d.Blame(t.Context(), run, ""); err != nil {
+			t.Errorf("from %s to %s: Blame: %v", at[0], at[1], err)
+		}
 	}
 }

@@ -101,6 +101,70 @@ func TestMigrationForgetsNodes(t *testing.T) {
 	}
 }
 
+// forgetGraph is a line of visits that ask, in a loop or an Each of this name, or in neither.
+func forgetGraph(t testing.TB, around string, names ...string) *dag.Graph[Tale] {
+	line := dag.New[Tale]("line")
+	var after []dag.Edge[Tale]
+	for _, name := range names {
+		after = []dag.Edge[Tale]{dag.Step(line, name, func(ctx context.Context, s *Tale) error {
+			if _, err := dag.Ask[string](ctx, "q", "on?"); err != nil {
+				return err
+			}
+			s.Said.Append(name)
+			return nil
+		}, after...)}
+	}
+	b := dag.New[Tale]("around")
+	switch around {
+	case "":
+		return frozen(t, line)
+	case "loop":
+		dag.Loop(b, around, frozen(t, line), func(*Tale) bool { return true }, 2)
+	case "each":
+		dag.EachGraph(b, around, func(*Tale) []int { return []int{1, 2} }, frozen(t, line),
+			func(*Tale, int, *Tale) {}, func(from *Tale, _ int, to *Tale) { to.Said.Append(from.Said.Slice()...) })
+	}
+	return frozen(t, b)
+}
+
+// When all that was open in a frame is forgotten, the next superstep begins; what the run then does,
+// others read from the log as it was, and go on with.
+func TestMigrationForgetsAllThatIsOpen(t *testing.T) {
+	for _, c := range []struct {
+		around string
+		asks   int // at a time
+		says   string
+	}{{"", 1, "bc"}, {"loop", 1, "bc"}, {"each", 2, "bcbc"}} {
+		var store memory.Store
+		_, err := process(t, forgetGraph(t, c.around, "a", "b", "c"), &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		if !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		path := strings.TrimPrefix(c.around+"/a", "/")
+		o := migrating(dispatcher.Migration{Name: "without a", Nodes: map[string]string{path: ""}})
+		for _, next := range []string{"b", "c"} {
+			d := process(t, forgetGraph(t, c.around, "b", "c"), &store, o)
+			res, err := d.Resume(t.Context(), run)
+			if !errors.Is(err, dispatcher.ErrInterrupted) {
+				t.Fatalf("%s: %v", c.around, err)
+			}
+			read, err := process(t, forgetGraph(t, c.around, "b", "c"), &store, dispatcher.Options{}).Open(t.Context(), run)
+			if err != nil || !slices.Equal(read.Cursor.Visits, res.Cursor.Visits) || len(read.Interrupts) != c.asks ||
+				!strings.HasSuffix(read.Interrupts[0].Path, next) {
+				t.Fatalf("%s: the run stands at %q, and is read as %+v, %v", c.around, res.Cursor.Visits, read, err)
+			}
+			for _, i := range read.Interrupts {
+				if err := d.Answer(t.Context(), run, i.ID, "yes"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		res, err := process(t, forgetGraph(t, c.around, "b", "c"), &store, dispatcher.Options{}).Resume(t.Context(), run)
+		completes(t, res, err)
+		says(t, res.State, strings.Split(c.says, "")...)
+	}
+}
+
 // A migration brings no run to a place where a run of the graph can't be.
 func TestMigrationIsRefused(t *testing.T) {
 	quiet(t)

@@ -181,7 +181,24 @@ func (m *machine) resume(x *fact, was checkpoint.Status) error {
 			}
 		}
 	}
+	if m.root != nil { // else the log is damaged, and whoever reads it says so
+		m.advance(m.root)
+	}
 	return nil
+}
+
+// advance begins the next superstep of frames in which nothing is open: a migration has forgotten what
+// was. It is done with the resume, and not when the run is scanned, so that a replay does it as well.
+func (m *machine) advance(f *frame) {
+	if len(f.open) == 0 && len(f.next) > 0 && f.begun() && f.refused == nil {
+		m.proceed(f)
+		return
+	}
+	for _, i := range f.open {
+		if t := &f.tasks[i]; t.phase == inside {
+			m.advance(t.inner)
+		}
+	}
 }
 
 // renew gives every visit of f that failed, and whose failure nobody follows, another

@@ -153,3 +153,53 @@ func TestExportOfALargeAppend(t *testing.T) {
 		t.Errorf("there are %d more entries, want 2", n)
 	}
 }
+
+// A log that ends before the store says so is not exported: the error names the entry that is missing.
+func TestExportRefusesALogThatEndsEarly(t *testing.T) {
+	for kept := range 5 {
+		cut := forkstoreDamaged{Store: forkstoreRuns(t), envelopes: func(a [][]byte) [][]byte { return a[:kept] }}
+		var file bytes.Buffer
+		err := checkpoint.Export(t.Context(), cut, "whole", &file)
+		var damaged *checkpoint.CorruptError
+		if !errors.As(err, &damaged) || damaged.Run != "whole" || !strings.Contains(damaged.Reason, "missing") {
+			t.Errorf("with %d of 5 appends Export = %v", kept, err)
+		}
+		if _, err := checkpoint.Import(t.Context(), new(memory.Store), &file, checkpoint.ImportOptions{}); err == nil {
+			t.Errorf("what was written of %d of 5 appends is imported", kept)
+		}
+	}
+}
+
+// A graph that several entries name stands in the file once, as Import wants it.
+func TestExportHoldsAGraphOnce(t *testing.T) {
+	digest, graph := superGraph()
+	var s memory.Store
+	if err := s.PutGraph(t.Context(), digest, graph); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Acquire(t.Context(), "run", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opening, err := json.Marshal(checkpoint.Opening{Graph: "archivist", Digest: digest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	migration, err := json.Marshal(checkpoint.Migration{Graph: "archivist", From: digest, To: digest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head checkpoint.Head
+	for _, e := range []checkpoint.Entry{{Kind: checkpoint.Opened, Data: opening}, {Kind: checkpoint.Migrated, Data: migration}} {
+		if head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := superExport(t, &s, "run")
+	if n := bytes.Count(file, graph); n != 1 {
+		t.Errorf("the graph stands in the file %d times, want once", n)
+	}
+	if info := superImport(t, new(memory.Store), file); info.Head != head {
+		t.Errorf("what is imported ends at %+v, want %+v", info.Head, head)
+	}
+}

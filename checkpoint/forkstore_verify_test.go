@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -278,6 +279,33 @@ func TestForkstoreVerifyErrors(t *testing.T) {
 		}
 		if n != 1 {
 			t.Errorf("with %s Verify yields %d times", name, n)
+		}
+	}
+}
+
+// A run that is deleted while it is verified, and made anew under its id, is no damage: the loop ends with ErrNotFound.
+func TestVerifyOfARunThatIsMadeAnew(t *testing.T) {
+	anew := forkstoreRuns(t)
+	shorter := forkstoreDamaged{Store: anew, envelopes: func(a [][]byte) [][]byte {
+		if err := anew.Delete(t.Context(), "whole"); err != nil {
+			t.Fatal(err)
+		}
+		forkstoreGrow(t, anew, "whole", 1)
+		return a[2:]
+	}}
+	asked := 0
+	later := forkstoreDamaged{
+		Store:     forkstoreRuns(t),
+		envelopes: func(a [][]byte) [][]byte { return a[2:] },
+		info: func(i *checkpoint.Info) {
+			if asked++; asked > 1 {
+				i.Created = i.Created.Add(time.Second)
+			}
+		},
+	}
+	for name, s := range map[string]checkpoint.Store{"shorter": shorter, "created later": later} {
+		if found, err := forkstoreFindings(t, s, "whole"); len(found) > 0 || !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("of one that is %s Verify finds %v, %v, want ErrNotFound", name, found, err)
 		}
 	}
 }

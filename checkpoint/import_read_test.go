@@ -81,3 +81,19 @@ var errBroken = errors.New("broken")
 type errReader struct{}
 
 func (errReader) Read([]byte) (int, error) { return 0, errBroken }
+
+// A fork's file that is exchanged while it is read is refused as well, by a store that takes it in one append.
+func TestImportReadsAForkTwice(t *testing.T) {
+	s := forkstoreRuns(t)
+	file := forkstoreExport(t, s, "fork")
+	forkstoreGrow(t, s, "fork", 1)
+	to := new(memory.Store)
+	r := &superShifty{bytes.NewReader(file), forkstoreExport(t, s, "fork")}
+	var e *checkpoint.ImportError
+	if _, err := checkpoint.Import(t.Context(), superPlain{to}, r, checkpoint.ImportOptions{}); !errors.As(err, &e) {
+		t.Errorf("Import of a file that is exchanged = %v", err)
+	}
+	if page, err := to.List(t.Context(), checkpoint.Filter{}); err != nil || len(page) > 0 {
+		t.Errorf("List = %v, %v", page, err)
+	}
+}

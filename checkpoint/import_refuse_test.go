@@ -3,6 +3,8 @@ package checkpoint_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -188,4 +190,22 @@ func TestImportLimitsLines(t *testing.T) {
 	if _, err := checkpoint.Import(t.Context(), new(memory.Store), bytes.NewReader(file), checkpoint.ImportOptions{LineBytes: -1}); err == nil {
 		t.Error("LineBytes: -1: Import = nil")
 	}
+}
+
+// The entries of an append stand in its line in one form: a line that has some in either is refused, though they are
+// those of its digest.
+func TestImportRefusesEntriesInTwoForms(t *testing.T) {
+	file := superExport(t, superRun(t, "run"), "run")
+	lines := slices.Collect(bytes.Lines(file))
+	var first struct{ Entries []json.RawMessage }
+	if err := json.Unmarshal(lines[2], &first); err != nil || len(first.Entries) != 2 {
+		t.Fatalf("line 3 is %s, %v, want one with two entries", lines[2], err)
+	}
+	old := slices.Concat([]byte(`"entries":[`), first.Entries[0], []byte(","), first.Entries[1], []byte("]"))
+	text := base64.StdEncoding.EncodeToString(first.Entries[0])
+	both := slices.Concat([]byte(`"texts":["`+text+`"],"entries":[`), first.Entries[1], []byte("]"))
+	if !bytes.Contains(file, old) {
+		t.Fatalf("%s is not in the file", old)
+	}
+	superRefused(t, new(memory.Store), superResum(bytes.Replace(file, old, both, 1)), 3, checkpoint.ErrCorrupt, "entries in two forms")
 }

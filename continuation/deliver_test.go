@@ -410,3 +410,24 @@ func TestNoDeliveryBesideALease(t *testing.T) {
 	}
 	p.delivers(continuation.Delivered)
 }
+
+// Whoever has the lease of a run that has ended is perhaps to go on with it: its follow-up is not suppressed meanwhile.
+func TestSupersedeLeavesTheFollowUpOfARunAtWork(t *testing.T) {
+	var store memory.Store
+	p := finished(t, &store, continuation.Options{Deliverer: &postman{}})
+	lease, err := store.Acquire(t.Context(), run, "another process")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	p.unchanged(run, func() {
+		if ends, err := p.rt.Supersede(ctx, continuation.Owed(nil), "", ""); err != nil || len(ends) > 0 {
+			t.Errorf("superseded %+v, %v", ends, err)
+		}
+	})
+	if err := store.Release(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	p.delivers(continuation.Delivered)
+}

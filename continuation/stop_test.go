@@ -339,3 +339,18 @@ func TestADeniedRunThatIsBroughtBack(t *testing.T) {
 	})
 	p.stands(run, continuation.StatusCancelled, continuation.ApprovalDenied)
 }
+
+// A scope that is empty would be that of every run: it is refused, and stops none.
+func TestSupersedeNeedsAScope(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), dispatcher.Labels(continuation.Owed(nil)))
+	for _, scope := range []map[string]string{nil, {}} {
+		p.unchanged(run, func() {
+			var refused *continuation.ArgumentError
+			ends, err := p.rt.Supersede(t.Context(), scope, "", "chat")
+			if !errors.As(err, &refused) || refused.What != "the scope" || len(ends) > 0 {
+				t.Errorf("superseded %+v, %v, want an ArgumentError about the scope", ends, err)
+			}
+		})
+	}
+	p.stands(run, continuation.StatusPending, "")
+}

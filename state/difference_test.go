@@ -116,3 +116,31 @@ func TestDifferencesOfRandomStates(t *testing.T) {
 		}
 	}
 }
+
+// Integers that no float64 can tell apart are different, and are what they were when the difference is applied.
+func TestDifferencesOfLargeIntegers(t *testing.T) {
+	s := schemaOf[struct {
+		Cell state.Value[int64]
+		Deep state.Value[json.RawMessage]
+	}](t)
+	parse := func(text string) state.Image {
+		i, err := s.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	from := parse(`{"Cell":9007199254740992,"Deep":{"n":[9007199254740992]}}`)
+	to := parse(`{"Cell":9007199254740993,"Deep":{"n":[9007199254740993]}}`)
+	d, err := state.Diff(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "  Cell: 9007199254740992 → 9007199254740993\n  Deep[\"n\"][0]: 9007199254740992 → 9007199254740993\n"
+	if d.String() != want || d.From == d.To {
+		t.Errorf("the difference is\n%s\nwant\n%s", d, want)
+	}
+	if next, err := d.Apply(from); err != nil || string(next.AppendJSON(nil)) != string(to.AppendJSON(nil)) {
+		t.Errorf("the first with the difference is %s, %v, want %s", next.AppendJSON(nil), err, to.AppendJSON(nil))
+	}
+}

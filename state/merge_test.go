@@ -156,3 +156,27 @@ func TestMergeOfAParsedSchemaDoesNothing(t *testing.T) {
 		t.Errorf("%s, %s, %v", m.State.AppendJSON(nil), m.Outer.AppendJSON(nil), err)
 	}
 }
+
+// least is a Merger of which the zero value is no beginning.
+type least int
+
+func (l least) Merge(o least) least { return min(l, o) }
+
+// Where there is nothing yet an operand is taken as it is: it is not merged into a zero value.
+func TestMergeBeginsWithTheFirstOperand(t *testing.T) {
+	type lowest struct{ L state.Fold[least] }
+	s := schemaOf[lowest](t)
+	operand := func(l least) state.Write {
+		return state.Write{Delta: draft(t, s.New(), func(v *lowest) { v.L.Merge(l) })}
+	}
+	m, err := state.Merge(s.New(), s.New(), []state.Write{operand(7), operand(5), operand(6)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(m.State.AppendJSON(nil)); got != `{"L":{"set":5}}` {
+		t.Errorf("state %s, want 5", got)
+	}
+	if got := string(m.Outer.AppendJSON(nil)); got != `{"L":{"merged":5}}` {
+		t.Errorf("outer %s, want 5", got)
+	}
+}

@@ -280,3 +280,66 @@ func TestRecoverTakesTurns(t *testing.T) {
 		order.expect(t, "a a-0", "a a-1", "b b-0", "c new", "a a-2")
 	})
 }
+
+// A run that was listed, and can't be queued since the context ends, is told of as left.
+func TestRecoverTellsOfTheRunAtWhichItEnds(t *testing.T) {
+	var store memory.Store
+	left(t, "line", 2, &store, "a-0", "a-1")
+	ctx, cancel := context.WithCancel(t.Context())
+	ends := listing{&store, cancel}
+	s := supervise(t, ends, supervisor.Options{}, process(t, line(t, "line", 2, nil), ends, dispatcher.Options{}))
+	r, err := s.Recover(ctx)
+	if !errors.Is(err, context.Canceled) || !slices.Equal(r.Left, []string{"a-1"}) || len(r.Rested)+len(r.Failed)+len(r.Busy) > 0 {
+		t.Errorf("Recover = %+v, %v, want that a-1 is left", r, err)
+	}
+}
+
+// listing is a store that has something happen behind each listing.
+type listing struct {
+	checkpoint.Store
+	then func()
+}
+
+func (s listing) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	defer s.then()
+	return s.Store.List(ctx, f)
+}
+
+// Who joins a run that is to be recovered, and that has come to rest before its turn, is told its status.
+func TestJoiningARecoveryOfARunThatRests(t *testing.T) {
+	var store memory.Store
+	left(t, "line", 2, &store, "run")
+	goes, busy := make(chan struct{}), make(chan struct{})
+	blocked := process(t, line(t, "other", 1, func(context.Context, int) error { close(busy); <-goes; return nil }), &store, dispatcher.Options{})
+	d := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{})
+	queued := make(chan struct{})
+	s := supervise(t, &store, supervisor.Options{Cap: 1, Observe: func(e supervisor.Event) {
+		if e.Kind == supervisor.Queued && e.Run == "run" {
+			close(queued)
+		}
+	}}, d, blocked)
+	first := submit(t, s, blocked, "", "first")
+	<-busy
+	recovered := make(chan supervisor.Recovery, 1)
+	go func() {
+		r, err := s.Recover(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		recovered <- r
+	}()
+	<-queued
+	task := submit(t, s, d, "", "run")
+	other := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{InterruptBefore: []string{"step-1"}})
+	if _, err := other.Continue(t.Context(), "run"); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	close(goes)
+	if res, err := task.Wait(t.Context()); res.Status != checkpoint.StatusInterrupted || res.Run != "run" {
+		t.Errorf("who has joined gets %q, %q, %v, want that it is interrupted", res.Run, res.Status, err)
+	}
+	if r := <-recovered; !slices.Equal(r.Rested, []string{"run"}) {
+		t.Errorf("Recover = %+v", r)
+	}
+	completes(t, first)
+}

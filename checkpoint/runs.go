@@ -17,10 +17,14 @@ func Runs(ctx context.Context, s Store, f Filter) iter.Seq2[Info, error] {
 			yield(Info{}, err)
 			return
 		}
-		l := listing{from: f.After, seen: map[string]bool{}, hurt: map[string]bool{}}
+		l := listing{from: f.After, seen: map[string]int{}, hurt: map[string]bool{}}
 		for {
 			page, err := s.List(ctx, f)
 			for _, info := range page {
+				if l.turns(info.Run) {
+					yield(Info{}, &CorruptError{Run: info.Run, Reason: "it is listed again and again"})
+					return
+				}
 				if f.After = info.Run; l.first(info.Run) && !yield(info, nil) {
 					return
 				}
@@ -42,16 +46,29 @@ func Runs(ctx context.Context, s Store, f Filter) iter.Seq2[Info, error] {
 // A listing is how far Runs has come.
 type listing struct {
 	from  string          // behind which it began
-	seen  map[string]bool // the runs that were yielded
+	seen  map[string]int  // the runs that were passed, and again when they were
 	hurt  map[string]bool // the damaged ones since it began, or began again
 	again int             // how often it began again
 }
 
-// first reports whether a run has not been yielded before.
+// mostAgain is how often a listing begins again: as often as a run behind which it was to go on was deleted, or
+// deleted and made anew, which moves it to the front.
+const mostAgain = 100
+
+// first reports whether the listing comes to a run for the first time.
 func (l *listing) first(run string) bool {
-	known := l.seen[run]
-	l.seen[run] = true
+	_, known := l.seen[run]
+	l.seen[run] = l.again
 	return !known
+}
+
+// turns reports whether the listing turns round among the same runs, as it never does in a sound store.
+func (l *listing) turns(run string) bool {
+	if when, known := l.seen[run]; known && when == l.again {
+		l.again++
+		clear(l.hurt)
+	}
+	return l.again > mostAgain
 }
 
 // behind has f go on behind what a page ended with, and reports whether there is a way: behind a damaged
@@ -66,7 +83,7 @@ func (l *listing) behind(f *Filter, err error) (damaged string, on bool) {
 		l.hurt[known.Run] = true
 		f.After = known.Run
 		return known.Run, true
-	case errors.Is(err, ErrNotFound) && f.After != l.from && l.again < 100:
+	case errors.Is(err, ErrNotFound) && f.After != l.from && l.again < mostAgain:
 		l.again++
 		f.After = l.from
 		clear(l.hurt)

@@ -96,6 +96,54 @@ func (s lister) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Inf
 	return s.list(ctx, f)
 }
 
+// A store that lists a run behind itself does not keep the loop from ending.
+func TestRunsOfAStoreThatTurnsRound(t *testing.T) {
+	var s memory.Store
+	ten(t, &s)
+	turns := lister{&s, func(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+		if f.After == "run 7" {
+			f.After = ""
+		}
+		return s.List(ctx, f)
+	}}
+	runs, err := listed(t, turns, checkpoint.Filter{Limit: 1})
+	var damaged *checkpoint.CorruptError
+	if want := numbered(9, 8, 7); !errors.As(err, &damaged) || !slices.Equal(runs, want) {
+		t.Errorf("%q, %v, want %q and a CorruptError", runs, err, want)
+	}
+}
+
+// A run behind which the listing was to go on, and that is made anew, has it begin at the front: none comes twice.
+func TestRunsWhileARunIsMadeAnew(t *testing.T) {
+	var s memory.Store
+	ten(t, &s)
+	done := false
+	moves := lister{&s, func(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+		if f.After == "run 5" && !done {
+			done = true
+			info, err := s.Stat(ctx, "run 5")
+			if err == nil {
+				err = s.Release(ctx, checkpoint.Lease{Run: "run 5", Epoch: info.Epoch, Owner: info.Owner})
+			}
+			if err = errors.Join(err, s.Delete(ctx, "run 5")); err != nil {
+				return nil, err
+			}
+			l, err := s.Acquire(ctx, "run 5", "owner")
+			if err != nil {
+				return nil, err
+			}
+			if _, err := s.Append(ctx, l, checkpoint.Head{}, []checkpoint.Entry{{Kind: checkpoint.Opened, Data: []byte(`{"graph":"g"}`)}}); err != nil {
+				return nil, err
+			}
+		}
+		return s.List(ctx, f)
+	}}
+	runs, err := listed(t, moves, checkpoint.Filter{Limit: 1})
+	if want := numbered(9, 8, 7, 6, 5, 4, 3, 2, 1, 0); err != nil || !done || !slices.Equal(runs, want) {
+		t.Errorf("%q, %v, want %q", runs, err, want)
+	}
+}
+
 // Runs that are deleted behind the listing hide no others, and none comes twice.
 func TestRunsWhileRunsAreDeleted(t *testing.T) {
 	var s memory.Faulty

@@ -14,7 +14,7 @@ func floors(s session) ([]row, error) {
 		name    string
 		measure func(session) ([]row, error)
 	}{
-		{"run", runFloor}, {"fan", fanFloor}, {"superstep", superstepFloor}, {"resume", resumeFloor}, {"badger", badgerFloor}, {"durable", durableFloor}, {"tail", tailFloor},
+		{"run", runFloor}, {"superstep", superstepFloor}, {"resume", resumeFloor}, {"badger", badgerFloor}, {"durable", durableFloor}, {"tail", tailFloor},
 	} {
 		if !s.wants("floor/" + f.name) {
 			continue
@@ -32,7 +32,6 @@ func floors(s session) ([]row, error) {
 type footing struct {
 	context.Context
 	draft *plain
-	next  *footing
 	word  atomic.Int32
 }
 
@@ -118,45 +117,6 @@ func runFloor(s session) ([]row, error) {
 		shown("floor/run-1", all[1].times(1e-3), "µs", "for chain-10/run: the same with one"),
 		shown("floor/run-node", all[2].per(all[1], 999).times(1e-3), "µs", "for chain/node: a further one of a thousand"),
 	}, nil
-}
-
-// atOnce does what width nodes do side by side: who has finished is put on a list, and the last one wakes the
-// owner, who merges their drafts in the order in which they were begun.
-func atOnce(ctx context.Context) error {
-	var p plain
-	var b slab
-	var list atomic.Pointer[footing]
-	var left atomic.Int32
-	left.Store(width)
-	over := make(chan struct{})
-	all := make([]*footing, 0, width)
-	for range width {
-		f := b.next(ctx, &p)
-		all = append(all, f)
-		go func() { // over waits for it
-			_ = f.tryout()
-			for f.next = list.Load(); !list.CompareAndSwap(f.next, f); f.next = list.Load() {
-			}
-			if left.Add(-1) == 0 {
-				close(over)
-			}
-		}()
-	}
-	<-over
-	for _, f := range all {
-		p.Count += f.draft.Count
-	}
-	return nil
-}
-
-func fanFloor(s session) ([]row, error) {
-	all, err := s.contest(apart(atOnce), groups())
-	if err != nil {
-		return nil, err
-	}
-	return []row{shown("floor/fan-100-to-errgroup", all[0].over(all[1]), "ratio",
-		"for fan-100: a hundred goroutines, each with a draft and a context of its own, and one that waits for them beside the caller, %.3g µs",
-		all[0].median()*1e-3)}, nil
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -87,7 +87,7 @@ var goStatements = map[string]int{
 	"dispatcher/observe.go":            1, // tells that a call leaves its run running
 	"dispatcher/stream.go":             1, // the run of a stream
 	"dispatcher/tenure.go":             3, // the owner, and who follows it
-	"dispatcher/flight.go":             1, // a body beside others
+	"dispatcher/crew.go":               1, // bodies beside others
 	"supervisor/ticket.go":             2, // a run at work, and who follows one that ended its goroutine
 }
 

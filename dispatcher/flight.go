@@ -1,11 +1,6 @@
 package dispatcher
 
-import (
-	"context"
-	"slices"
-
-	"github.com/pawlgo/pawl/dag"
-)
+import "slices"
 
 // inline runs a visit on the owner's goroutine. It reports whether that still owns the run.
 func (r *run) inline(h *tenure, t *task) bool {
@@ -28,38 +23,17 @@ func (r *run) inline(h *tenure, t *task) bool {
 	return true
 }
 
-// spawn runs a visit in a goroutine of its own, which ends with the body: the owner finds
-// it landed, or has abandoned it. It reports whether the owner still owns the run.
-func (r *run) spawn(h *tenure, t *task) bool {
+// spawn has a crew run a visit: the owner finds it landed, or has abandoned it. It reports whether the owner
+// still owns the run.
+func (r *run) spawn(h *tenure, t *task, c *crew) bool {
 	v := r.newVisit(t)
 	if begins, owner := r.announce(h, v); !begins {
 		return owner
 	}
-	r.listen()
 	v.at = int32(len(r.flight))
 	r.flight = append(r.flight, v)
-	go v.fly() // ends with the body, which the owner waits for or abandons
+	c.begin(v)
 	return true
-}
-
-func (v *visit) fly() {
-	defer v.ground() // Goexit comes through here as well
-	if !v.r.ctxDone() {
-		v.call()
-		return
-	}
-	v.failed = &userError{kind: dag.FailedError, err: context.Canceled}
-}
-
-// ground hands a visit that has returned to the owner, or counts it as a stray.
-func (v *visit) ground() {
-	r := v.r
-	if !v.end(visitReturned) {
-		v.close()
-		r.strays.returned()
-		return
-	}
-	r.push(v)
 }
 
 // close gives back what a visit holds: its timer, and one of Options.Parallel.
@@ -96,9 +70,7 @@ func (r *run) launch(h *tenure) (plain *task, more, owner bool) {
 	if !r.silent() {
 		r.facts = slices.Grow(r.facts, len(tasks)+1)
 	}
-	if !alone {
-		r.flight = slices.Grow(r.flight, len(tasks))
-	}
+	var crew *crew
 	for i, t := range tasks {
 		if r.halted() || !r.takeSlot() {
 			r.m.ready = append(r.m.ready, tasks[i:]...)
@@ -110,7 +82,10 @@ func (r *run) launch(h *tenure) (plain *task, more, owner bool) {
 		if alone {
 			return nil, true, r.inline(h, t)
 		}
-		if !r.spawn(h, t) {
+		if crew == nil {
+			crew = r.newCrew(len(tasks))
+		}
+		if !r.spawn(h, t, crew) {
 			return nil, false, false
 		}
 	}

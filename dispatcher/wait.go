@@ -99,26 +99,23 @@ const landingBytes = 8 << 20
 func (r *run) putBack(v *visit) {
 	for v != nil {
 		next := v.next
-		r.push(v)
+		if r.push(v) {
+			r.rouse()
+		}
 		v = next
 	}
 }
 
-// push adds a visit to those that have landed, and wakes the owner. If others wait there already it is
-// awake, or about to be, and takes this one with them.
-func (r *run) push(v *visit) {
+// push adds a visit to those that have landed. It reports whether the owner has to be roused: if others wait there
+// already somebody has done that or is about to, and the owner takes this one with them.
+func (r *run) push(v *visit) bool {
 	for {
 		first := r.landed.Load()
 		v.next = first
-		if !r.landed.CompareAndSwap(first, v) {
-			continue
+		if r.landed.CompareAndSwap(first, v) {
+			return first == nil
 		}
-		if first != nil {
-			return
-		}
-		break
 	}
-	r.rouse()
 }
 
 // listen makes results, for those that land and for the caller. Most runs of plain supersteps need none.

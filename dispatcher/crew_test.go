@@ -1,0 +1,195 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// crewFan is a fan of n nodes, of which each does f with its number.
+func crewFan(t testing.TB, n int, f func(ctx context.Context, i int) error) *dag.Graph[Tale] {
+	b := dag.New[Tale]("fan")
+	sides := make([]dag.Edge[Tale], n)
+	for i := range sides {
+		sides[i] = dag.Step(b, fmt.Sprint("side", i), func(ctx context.Context, s *Tale) error {
+			s.Count.Add(1)
+			return f(ctx, i)
+		})
+	}
+	dag.Step(b, "last", func(context.Context, *Tale) error { return nil }, sides...)
+	return frozen(t, b)
+}
+
+// onProcessors does f once for each number of processors that Go uses, which it sets for the whole program.
+func onProcessors(t *testing.T, f func(t *testing.T)) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, n := range []int{1, 2, 8} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			runtime.GOMAXPROCS(n)
+			f(t)
+		})
+	}
+}
+
+// Visits side by side are all at work at once, however many processors there are: none waits for one that blocks.
+func TestVisitsSideBySideAllBegin(t *testing.T) {
+	onProcessors(t, func(t *testing.T) {
+		const n = 200
+		for _, ends := range []func(){func() {}, runtime.Goexit, func() { panic("no") }} {
+			var begun sync.WaitGroup
+			begun.Add(n)
+			g := crewFan(t, n, func(context.Context, int) error {
+				begun.Done()
+				begun.Wait() // until all others are there
+				ends()
+				return nil
+			})
+			d, err := dispatcher.New(g, nil, dispatcher.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = d.Start(t.Context(), run, nil)
+			begun.Wait()
+		}
+	})
+}
+
+// Visits that end their goroutine, side by side, take none with them.
+func TestVisitsSideBySideThatEndTheirGoroutine(t *testing.T) {
+	onProcessors(t, func(t *testing.T) {
+		var calls atomic.Int32
+		g := crewFan(t, 100, func(context.Context, int) error {
+			calls.Add(1)
+			runtime.Goexit()
+			return nil
+		})
+		d, err := dispatcher.New(g, new(memory.Store), dispatcher.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := d.Start(t.Context(), run, nil)
+		if err == nil || res.Status != checkpoint.StatusFailed || calls.Load() != 100 {
+			t.Errorf("%d of 100 were called, %s, %v", calls.Load(), res.Status, err)
+		}
+	})
+}
+
+// What has returned is durable though others that began with it go on: each visit here returns once the one before it is.
+func TestVisitIsDurableWhileItsSiblingsGoOn(t *testing.T) {
+	onProcessors(t, func(t *testing.T) {
+		const n = 60
+		for _, order := range []string{"first to last", "last to first"} {
+			durable := make([]chan struct{}, n)
+			for i := range durable {
+				durable[i] = make(chan struct{})
+			}
+			before := func(i int) int { return i - 1 }
+			if order == "last to first" {
+				before = func(i int) int { return (i + 1) % (n + 1) }
+			}
+			g := crewFan(t, n, func(ctx context.Context, i int) error {
+				if b := before(i); b >= 0 && b < n {
+					select {
+					case <-durable[b]:
+					case <-ctx.Done():
+					}
+				}
+				return ctx.Err()
+			})
+			store := watchedStore{Store: new(memory.Store), done: func(path string) {
+				var i int
+				if _, err := fmt.Sscanf(path, "side%d", &i); err == nil {
+					close(durable[i])
+				}
+			}}
+			d, err := dispatcher.New(g, store, dispatcher.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Start(t.Context(), run, nil)
+			if completes(t, res, err); err != nil {
+				t.Fatal(order)
+			}
+		}
+	})
+}
+
+// watchedStore tells of each visit whose end it has appended.
+type watchedStore struct {
+	checkpoint.Store
+	done func(path string)
+}
+
+func (s watchedStore) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
+	head, err := s.Store.Append(ctx, l, after, entries)
+	for _, e := range entries {
+		if err == nil && e.Kind == checkpoint.Done {
+			s.done(e.Path)
+		}
+	}
+	return head, err
+}
+
+// Visits side by side that don't block share a few goroutines.
+func TestVisitsSideBySideShareGoroutines(t *testing.T) {
+	const n = 1_000
+	var used sync.Map // the goroutines, by their numbers
+	g := crewFan(t, n, func(context.Context, int) error {
+		used.Store(goroutineNumber(), true)
+		return nil
+	})
+	d, err := dispatcher.New(g, nil, dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := d.Start(t.Context(), run, nil)
+	completes(t, res, err)
+	goroutines := 0
+	used.Range(func(any, any) bool { goroutines++; return true })
+	if goroutines > n/4 { // a spare one for each time that one is taken off its processor
+		t.Errorf("%d visits took %d goroutines", n, goroutines)
+	}
+}
+
+// goroutineNumber is the number that a stack trace begins with.
+func goroutineNumber() string {
+	text := make([]byte, 64)
+	fields := strings.Fields(string(text[:runtime.Stack(text, false)]))
+	return fields[1]
+}
+
+// A visit that has no goroutine yet when the run is cancelled is not begun.
+func TestVisitsSideBySideAfterACancel(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that one goroutine comes to all of them
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var over atomic.Bool
+	g := crewFan(t, 100, func(ctx context.Context, i int) error {
+		if over.Load() {
+			t.Errorf("side%d begins behind the cancel", i)
+		}
+		if i == 0 {
+			cancel()
+			over.Store(true)
+		}
+		return ctx.Err()
+	})
+	d, err := dispatcher.New(g, new(memory.Store), dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := d.Start(ctx, run, nil)
+	if !errors.Is(err, context.Canceled) || res.Status != checkpoint.StatusCancelled || len(res.Cursor.Visits) != 100 {
+		t.Errorf("%s at %q, %v", res.Status, res.Cursor.Visits, err)
+	}
+}

@@ -243,6 +243,9 @@ func (f *frame) recordable(folds state.Delta) error {
 	}
 	var few [4]state.Delta
 	deltas := few[:0]
+	if most := len(f.open) + 1; most > len(few) {
+		deltas = make([]state.Delta, 0, most)
+	}
 	for _, i := range f.open {
 		if t := &f.tasks[i]; t.keeps() {
 			deltas = append(deltas, *t.wrote())

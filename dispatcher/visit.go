@@ -184,14 +184,16 @@ func (r *run) blankVisit() *visit {
 	return &r.visits[r.visited-1]
 }
 
-// nextSlab is how many visits get their memory at once: as many as the graph has nodes, but not those of
-// a run that goes on, of which most may be done.
+// nextSlab is how many visits get their memory at once: at first as many as the graph has nodes, but not those of
+// a run that goes on, of which most may be done; then twice as many each time, since there are loops and items.
 func (r *run) nextSlab() int {
-	most := min(len(r.m.plan.Nodes), slabMost)
-	if r.opens {
-		return most
+	if last := r.drafts.Most; last > 0 {
+		return min(2*last, slabMost)
 	}
-	return min(most, max(slabFirst, 2*r.drafts.Most))
+	if r.opens {
+		return min(len(r.m.plan.Nodes), slabMost)
+	}
+	return min(len(r.m.plan.Nodes), slabFirst)
 }
 
 // slabMost is how many visits get their memory at once at most, slabFirst how many in a run that goes on.

@@ -2,6 +2,8 @@ package checkpoint
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -128,26 +130,26 @@ type Migration struct {
 
 // Renamed is the path that a visit or frame has behind the migration, which had this one before
 // it: an iteration or item keeps its number, and what is inside a node goes with it. It is not there
-// any more if its node, or one around it, was forgotten.
+// any more if its node, or one around it, was forgotten, or another one has its name now.
 func (m *Migration) Renamed(path string) (is string, there bool) {
 	if len(m.Nodes) == 0 {
 		return path, true
 	}
 	segments := strings.Split(path, "/")
-	node := ""
+	given := slices.Collect(maps.Values(m.Nodes))
+	var was, now string // node paths, with a slash behind
 	there = true
 	for i, s := range segments {
 		if strings.Trim(s, "0123456789") == "" { // no node has such a name
 			continue
 		}
-		node += s
-		switch to, named := m.Nodes[node]; {
+		switch to, named := m.Nodes[was+s]; {
 		case to != "":
 			segments[i] = to[strings.LastIndexByte(to, '/')+1:]
-		case named:
+		case named, slices.Contains(given, now+s):
 			there = false
 		}
-		node += "/"
+		was, now = was+s+"/", now+segments[i]+"/"
 	}
 	return strings.Join(segments, "/"), there
 }

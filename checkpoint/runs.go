@@ -49,26 +49,35 @@ type listing struct {
 	seen  map[string]int  // the runs that were passed, and again when they were
 	hurt  map[string]bool // the damaged ones since it began, or began again
 	again int             // how often it began again
+	vain  int             // how often since it came to a run for the first time
 }
 
-// mostAgain is how often a listing begins again: as often as a run behind which it was to go on was deleted, or
-// deleted and made anew, which moves it to the front.
-const mostAgain = 100
+// mostVain is how often a listing begins again and comes to no other run: it does so when a run behind which it was to
+// go on was deleted, or deleted and made anew, which moves it to the front.
+const mostVain = 100
 
 // first reports whether the listing comes to a run for the first time.
 func (l *listing) first(run string) bool {
 	_, known := l.seen[run]
-	l.seen[run] = l.again
+	if l.seen[run] = l.again; !known {
+		l.vain = 0
+	}
 	return !known
 }
 
 // turns reports whether the listing turns round among the same runs, as it never does in a sound store.
 func (l *listing) turns(run string) bool {
 	if when, known := l.seen[run]; known && when == l.again {
-		l.again++
-		clear(l.hurt)
+		l.begin()
 	}
-	return l.again > mostAgain
+	return l.vain > mostVain
+}
+
+// begin has all runs be passed once more.
+func (l *listing) begin() {
+	l.again++
+	l.vain++
+	clear(l.hurt)
 }
 
 // behind has f go on behind what a page ended with, and reports whether there is a way: behind a damaged
@@ -83,10 +92,9 @@ func (l *listing) behind(f *Filter, err error) (damaged string, on bool) {
 		l.hurt[known.Run] = true
 		f.After = known.Run
 		return known.Run, true
-	case errors.Is(err, ErrNotFound) && f.After != l.from && l.again < mostAgain:
-		l.again++
+	case errors.Is(err, ErrNotFound) && f.After != l.from && l.vain < mostVain:
+		l.begin()
 		f.After = l.from
-		clear(l.hurt)
 		return "", true
 	}
 	return "", false

@@ -96,6 +96,57 @@ func (s lister) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Inf
 	return s.list(ctx, f)
 }
 
+// Who deletes each run that it is told of comes to the end: all runs come, once.
+func TestRunsThatAreDeletedAsTheyCome(t *testing.T) {
+	var s memory.Store
+	const n = 300
+	for i := range n {
+		run := fmt.Sprint("run ", i)
+		l, err := s.Acquire(t.Context(), run, "owner")
+		if err == nil {
+			_, err = s.Append(t.Context(), l, checkpoint.Head{}, []checkpoint.Entry{{Kind: checkpoint.Opened, Data: []byte(`{"graph":"g"}`)}})
+		}
+		if err = errors.Join(err, s.Release(t.Context(), l)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	came := 0
+	for info, err := range checkpoint.Runs(t.Context(), &s, checkpoint.Filter{Limit: 2}) {
+		if err == nil {
+			err = s.Delete(t.Context(), info.Run)
+		}
+		if err != nil {
+			t.Fatalf("behind %d runs: %v", came, err)
+		}
+		came++
+	}
+	if came != n {
+		t.Errorf("%d of %d runs came", came, n)
+	}
+}
+
+// A listing that begins again does so where it was told to, and damaged runs that it passes again hide no other.
+func TestRunsBeginAgainBehindTheirStart(t *testing.T) {
+	var s memory.Faulty
+	ten(t, &s)
+	s.Spoil("run 7", checkpoint.PartInfo)
+	gone := false
+	once := lister{&s, func(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+		if f.After == "run 5" && !gone {
+			gone = true
+			return nil, checkpoint.NotFound("run 5")
+		}
+		return s.List(ctx, f)
+	}}
+	runs, err := listed(t, once, checkpoint.Filter{Limit: 1, After: "run 8"})
+	if want := numbered(-7, 6, 5, 4, 3, 2, 1, 0); err != nil || !gone || !slices.Equal(runs, want) {
+		t.Errorf("%q, %v, want %q", runs, err, want)
+	}
+	if _, err := listed(t, &s, checkpoint.Filter{After: "nobody"}); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("behind a run that is not there: %v", err)
+	}
+}
+
 // A store that lists a run behind itself does not keep the loop from ending.
 func TestRunsOfAStoreThatTurnsRound(t *testing.T) {
 	var s memory.Store

@@ -6,7 +6,8 @@ import (
 )
 
 // keyOf is what the keys of a run's visits in a turn begin with: the run's id, behind it how
-// often it was rewound, if it was, and from the second turn on the number of the turn. In the
+// often it was rewound, if it was, and with a dot how often migrations have taken the visit's name from another node; and from
+// the second turn on the number of the turn. In the
 // id a slash is %2F there, a tilde %7E and a percent sign %25, so that no visit of a run has
 // the key of another run's; most ids hold none of them, and are what they are. No path begins
 // with a number, so no visit has the key of another turn.
@@ -15,7 +16,10 @@ func keyOf(run string, turn, generation int) string {
 		run = keyEscapes.Replace(run)
 	}
 	if generation > 0 {
-		run += "~" + strconv.Itoa(generation)
+		run += "~" + strconv.Itoa(generation%eras)
+		if names := generation / eras; names > 0 {
+			run += "." + strconv.Itoa(names)
+		}
 	}
 	if turn > 1 {
 		run += "/" + strconv.Itoa(turn)

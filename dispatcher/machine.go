@@ -44,6 +44,7 @@ type machine struct {
 	turn    int                   // counted from 1
 	// generation counts how often the run was rewound, lineage tells from where it has gone on.
 	generation int
+	vacated    map[string]int // see generationOf; not written to
 	lineage    []ancestor
 	voids      []voided // what was voided, of all turns, oldest first
 	shelf      *shelf   // of a fork; nil if its effects are done as in any other run

@@ -98,21 +98,27 @@ func renumber(all []frozenPending, ways []passage) []frozenPending {
 	return next
 }
 
-// effects are those of visits under the paths of the new graph. One that is in doubt can't
-// be moved: the other side knows it by a key that its path is part of.
+// effects are those of visits under the paths of the new graph. One that is in doubt can't be moved: the
+// other side knows it by a key that its path is part of. Nor can it be forgotten, as long as nobody has said what came of it.
 func (c *change) effects(z map[string]map[string]frozenEffect) map[string]map[string]frozenEffect {
 	if len(c.names) == 0 {
 		return z
 	}
 	next := make(map[string]map[string]frozenEffect, len(z))
 	for _, path := range slices.Sorted(maps.Keys(z)) {
-		to := c.renamed(path)
+		to, there := c.moved(path)
 		for _, key := range slices.Sorted(maps.Keys(z[path])) {
-			if to != path && z[path][key].State == effectBegun {
+			switch {
+			case z[path][key].State != effectBegun:
+			case !there:
+				c.against("effect %q of visit %s was begun and has not ended, and its node is forgotten", key, path)
+			case to != path:
 				c.against("effect %q of visit %s was begun and has not ended, and its node is renamed", key, path)
 			}
 		}
-		next[to] = z[path]
+		if there {
+			next[to] = z[path]
+		}
 	}
 	return next
 }
@@ -127,9 +133,14 @@ func (c *change) failure(f *dag.Failure) *dag.Failure {
 	return &next
 }
 
-// renamed is the path in the new graph of a visit or frame of the old one.
+// renamed is the path in the new graph of a visit or frame of the old one, or would be if its node were there.
 func (c *change) renamed(path string) string {
-	m := checkpoint.Migration{Nodes: c.names}
-	is, _ := m.Renamed(path)
+	is, _ := c.moved(path)
 	return is
+}
+
+// moved is the same, and whether it is there.
+func (c *change) moved(path string) (is string, there bool) {
+	m := checkpoint.Migration{Nodes: c.names}
+	return m.Renamed(path)
 }

@@ -47,7 +47,7 @@ func (c *change) onto(m *machine, is *dag.Plan) []byte {
 	}
 	z := m.frozen()
 	z.Graph, z.Effects, z.Shelf = is.Digest, c.effects(z.Effects), z.Shelf.renamed(c)
-	z.Depends = c.renamedDepends(z.Depends)
+	z.Depends, z.Vacated = c.renamedDepends(z.Depends), c.vacate(z.Vacated)
 	if m.status == checkpoint.StatusCompleted {
 		z.Root = c.bare(z.Root, m.plan, is)
 	} else {

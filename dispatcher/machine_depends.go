@@ -56,14 +56,19 @@ func (m *machine) dependents() (all []dependent) {
 	return all
 }
 
-// renamedDepends are dependences under the paths of the new graph.
+// renamedDepends are dependences under the paths of the new graph. Those of visits that are forgotten stay, as what they wrote
+// does, with those of who has their name now.
 func (c *change) renamedDepends(z map[string]dependence) map[string]dependence {
 	if len(c.names) == 0 || len(z) == 0 {
 		return z
 	}
 	next := make(map[string]dependence, len(z))
-	for path, d := range z {
-		next[c.renamed(path)] = d
+	for _, path := range slices.Sorted(maps.Keys(z)) {
+		to, d := c.renamed(path), z[path]
+		if other, ok := next[to]; ok {
+			d = dependence{min(d.Step, other.Step), slices.Concat(other.Depends, d.Depends)}
+		}
+		next[to] = d
 	}
 	return next
 }

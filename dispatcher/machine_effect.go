@@ -58,7 +58,7 @@ func (m *machine) effectBegun(x *fact) error {
 	if err := x.t.spend(x.ID, b.Approval, was); err != nil {
 		return err
 	}
-	m.setEffect(x, was.begin(&b, x.Attempt, m.generation))
+	m.setEffect(x, was.begin(&b, x.Attempt, m.generationOf(x.Path)))
 	for t := x.t; t != nil; t = t.frame.holder {
 		if t.isItem() {
 			t.rare().entered = true

@@ -177,7 +177,9 @@ func (z *frozenShelf) renamed(c *change) *frozenShelf {
 	}
 	next := &frozenShelf{How: z.How, Effects: make(map[string]map[string][]shelved, len(z.Effects))}
 	for name, of := range z.Effects {
-		next.Effects[c.renamed(name)] = of
+		if to, there := c.moved(name); there {
+			next.Effects[to] = of
+		}
 	}
 	return next
 }

@@ -29,10 +29,11 @@ type frozenMachine struct {
 	// Effects by path and key.
 	Effects map[string]map[string]frozenEffect `json:"effects,omitempty"`
 
-	Generation int          `json:"generation,omitempty"`
-	Lineage    []ancestor   `json:"lineage,omitempty"`
-	Voids      []voided     `json:"voids,omitempty"`
-	Shelf      *frozenShelf `json:"shelf,omitempty"`
+	Generation int            `json:"generation,omitempty"`
+	Vacated    map[string]int `json:"vacated,omitempty"`
+	Lineage    []ancestor     `json:"lineage,omitempty"`
+	Voids      []voided       `json:"voids,omitempty"`
+	Shelf      *frozenShelf   `json:"shelf,omitempty"`
 }
 
 type frozenFault struct {
@@ -105,7 +106,8 @@ func (m *machine) frozen() *frozenMachine {
 	}
 	z.Labels, z.Correlation, z.Settings = m.told.labels, m.told.correlation, m.told.settings
 	z.Tags, z.Depends, z.Effects = m.tags, m.depends, m.freezeEffects()
-	z.Generation, z.Lineage, z.Voids, z.Shelf = m.generation, m.lineage, m.voids, m.shelf.freeze()
+	z.Generation, z.Vacated = m.generation, m.vacated
+	z.Lineage, z.Voids, z.Shelf = m.lineage, m.voids, m.shelf.freeze()
 	if m.fault != nil {
 		z.Fault = &frozenFault{m.fault.kind, m.fault.message, m.fault.stack}
 	}

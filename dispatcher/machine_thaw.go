@@ -40,7 +40,8 @@ func (m *machine) thawAll(z *frozenMachine) error {
 	}
 	m.effects = nil
 	m.thawEffects(z.Effects)
-	m.generation, m.lineage, m.voids, m.shelf = z.Generation, z.Lineage, z.Voids, z.Shelf.thaw()
+	m.generation, m.vacated = z.Generation, z.Vacated
+	m.lineage, m.voids, m.shelf = z.Lineage, z.Voids, z.Shelf.thaw()
 	root, err := m.thaw(z.Root, m.plan, nil)
 	m.root = root
 	return err

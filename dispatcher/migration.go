@@ -31,13 +31,15 @@ type Migration struct {
 	// Nodes says what nodes are called now, by their node paths: "compose/validate":
 	// "compose/check". A node stays in the graph that it is in. "" means that there is no
 	// such node any more and that its visit is forgotten: what it wrote stays if it was
-	// merged, and else is dropped with what waited in it. A visit that is open and
-	// renamed has another idempotency key from then on, and is refused if an effect of it
-	// was begun and has not ended. Nil means that names are the same. It is kept in the log.
+	// merged, and else is dropped with what waited in it, and what was kept of its effects. A visit that
+	// is open and renamed has another idempotency key from then on, and so has a visit of a later node that gets the
+	// name of a renamed or forgotten one. A visit is not renamed or forgotten while an effect of it was begun and
+	// has not ended. Nil means that names are the same. It is kept in the log.
 	Nodes map[string]string
 	// State changes the state of a frame that is open: that of the run (path "") and those
 	// of the graphs that its visits hold. It gets and returns an object of the cells that
-	// are not zero, by their names. Nil means that states are the same.
+	// are not zero, by their names. What ends a Loop's visit is what its iterations have written, which this does
+	// not change: a cell that they wrote to ends as they left it. Nil means that states are the same.
 	State func(path string, state json.RawMessage) (json.RawMessage, error)
 }
 
@@ -73,7 +75,7 @@ func isDigest(s string) bool {
 }
 
 func (m *Migration) checkNodes(plan *dag.Plan) error {
-	taken := map[string]string{}
+	taken, given := map[string]string{}, slices.Collect(maps.Values(m.Nodes))
 	c := change{names: m.Nodes}
 	for _, was := range slices.Sorted(maps.Keys(m.Nodes)) {
 		is := m.Nodes[was]
@@ -81,8 +83,8 @@ func (m *Migration) checkNodes(plan *dag.Plan) error {
 			return fmt.Errorf("%q is no path of a node", was)
 		}
 		if is == "" {
-			if c.renamed(was) == was && checkPath(plan, was) == nil {
-				return fmt.Errorf("node %s is to be forgotten, and is in the graph", was)
+			if is := c.renamed(was); checkPath(plan, is) == nil && !slices.Contains(given, is) {
+				return fmt.Errorf("node %s is to be forgotten, and is in the graph", is)
 			}
 			continue
 		}

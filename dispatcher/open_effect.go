@@ -64,7 +64,7 @@ func (m *machine) unbegun(all []OpenEffect, id, path, key string, action json.Ra
 		all[i].Interrupt = o.Interrupt
 		return all
 	}
-	o.Path, o.Key, o.ID = path, key, keyOf(id, m.turn, m.generation)+path+"#"+key
+	o.Path, o.Key, o.ID = path, key, keyOf(id, m.turn, m.generationOf(path))+path+"#"+key
 	var a Action
 	if json.Unmarshal(action, &a) == nil {
 		o.Input, o.Declared.Operation = a.Input, a.Operation

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -31,7 +32,9 @@ func (r *run) resumable(w *wishes) early {
 			return early{r.stands(was), err}
 		}
 	}
+	var stood *report // if the run comes to another graph
 	if m.plan != r.c.plan {
+		stood = r.stands(was)
 		if err := r.asking("migration", r.adopt); err != nil {
 			return early{r.stands(was), r.c.refuse(r.id, err)}
 		}
@@ -70,8 +73,9 @@ func (r *run) resumable(w *wishes) early {
 	}
 	r.armExpiries(w.expire)
 	if was == checkpoint.StatusInterrupted && !changes && !r.journal.posts && m.waitsOnly() && len(r.overdue()) == 0 {
-		rep := r.stands(was)
-		return early{rep, r.rested(rep)} // everything that waits still does
+		if rep := r.stands(was); stood == nil || rep.waitsAs(stood) {
+			return early{rep, r.rested(rep)} // everything that waits still does
+		}
 	}
 	if !m.root.begun() && !r.halted() {
 		r.enterRoot()
@@ -86,6 +90,12 @@ func (r *run) stands(was checkpoint.Status) *report {
 	rep, _ := r.c.report(r.m, r.id, r.journal.head.Seq)
 	rep.Status = was
 	return rep
+}
+
+// waitsAs reports whether the same waits at the same visits.
+func (r *report) waitsAs(other *report) bool {
+	same := func(a, b Interrupt) bool { return a.ID == b.ID && a.Path == b.Path }
+	return slices.Equal(r.Cursor.Visits, other.Cursor.Visits) && slices.EqualFunc(r.Interrupts, other.Interrupts, same)
 }
 
 // checkStates calls the Check of the state of every open frame.

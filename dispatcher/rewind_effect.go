@@ -14,7 +14,8 @@ import (
 // is that of a visit in a generation of the run.
 type settling struct {
 	m          *machine
-	generation int // of the run, at the entry
+	generation int            // of the run, at the entry
+	vacated    map[string]int // the machine's, at the entry
 	open       []*unsettled
 }
 
@@ -31,7 +32,7 @@ type unsettled struct {
 // settleEffects tells a machine that was replayed up to an entry how the effects ended that
 // had not ended there.
 func (c *core) settleEffects(ctx context.Context, id string, m *machine, from, to uint64) error {
-	s := &settling{m: m, generation: m.generation}
+	s := &settling{m: m, generation: m.generation, vacated: m.vacated}
 	for path, of := range m.effects {
 		for key, e := range of {
 			if e.state == effectBegun || e.state == effectNotDone {
@@ -63,6 +64,8 @@ func (s *settling) hear(e *checkpoint.Entry) error {
 		}
 	case checkpoint.Rewound:
 		return s.rewound(e)
+	case checkpoint.Migrated:
+		return s.migrated(e)
 	case checkpoint.EffectBegun, checkpoint.EffectEnded:
 		for _, u := range s.open {
 			if u.followed && u.path == e.Path && u.key == e.ID {
@@ -83,10 +86,29 @@ func (s *settling) rewound(e *checkpoint.Entry) error {
 	if err != nil {
 		return err
 	}
-	s.generation = z.Generation
+	s.generation, s.vacated = z.Generation, z.Vacated
 	for _, u := range s.open {
 		is, known := z.Effects[u.path][u.key]
 		u.followed = known && z.Turn == s.m.turn && slices.Contains(u.generations, is.Generation)
+	}
+	return nil
+}
+
+// migrated no longer follows effects of visits that have another path from here on: what begins there has another key.
+func (s *settling) migrated(e *checkpoint.Entry) error {
+	var d checkpoint.Migration
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return err
+	}
+	z, err := parseMachine(d.Machine)
+	if err != nil {
+		return err
+	}
+	s.vacated = z.Vacated
+	for _, u := range s.open {
+		if is, there := d.Renamed(u.path); !there || is != u.path {
+			u.followed = false
+		}
 	}
 	return nil
 }
@@ -101,7 +123,7 @@ func (s *settling) settle(u *unsettled, e *checkpoint.Entry) error {
 		if err := json.Unmarshal(e.Data, &b); err != nil {
 			return err
 		}
-		is = is.begin(&b, e.Attempt, s.generation)
+		is = is.begin(&b, e.Attempt, generationIn(s.generation, s.vacated, u.path))
 		u.generations = append(u.generations, is.generation)
 	case e.Kind == checkpoint.EffectEnded && is.state == effectBegun:
 		var end checkpoint.EndedEffect

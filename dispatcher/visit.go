@@ -133,7 +133,7 @@ func (r *run) newVisit(t *task) *visit {
 
 // footing is what the next attempt of t begins from.
 func (r *run) footing(t *task) *footing {
-	m, plain := r.m, t.odd == nil && !t.isItem() && t.node.Policy.Timeout == 0
+	m, plain := r.m, t.odd == nil && !t.isItem() && t.node.Policy.Timeout == 0 && len(r.m.vacated) == 0
 	f := r.plain
 	fits := f != nil && int(f.turn) == m.turn && int(f.generation) == m.generation
 	if plain && fits && !t.frame.odds && len(r.c.interceptors) == 0 {
@@ -158,7 +158,7 @@ func (r *run) footing(t *task) *footing {
 
 func (r *run) newFooting(t *task, given *given) *footing {
 	return &footing{
-		Context: r.ctx, r: r, turn: int32(r.m.turn), generation: int32(r.m.generation),
+		Context: r.ctx, r: r, turn: int32(r.m.turn), generation: int32(t.generation(r.m)),
 		attempt: int32(t.attempts() + 1), given: given,
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -173,7 +175,8 @@ func TestKeysOfANameThatWasTaken(t *testing.T) {
 			}
 			third := func(b *dag.Builder[Tale]) {
 				after := second(b)
-				dag.Step(b, "y", m.pays("new", false), after[len(after)-2:]...)
+				y := dag.Step(b, "y", m.pays("new", false), after[len(after)-2:]...)
+				dag.Step(b, "behind", m.pays("behind", false), y)
 			}
 			asked := "wait"
 			if test.is == "" {
@@ -182,11 +185,45 @@ func TestKeysOfANameThatWasTaken(t *testing.T) {
 			_, _ = goesOn(t, &store, test.nodes, asked, third)
 			res, err := goesOn(t, &store, nil, map[string]string{"wait": "keeps", "keeps": ""}[asked], third)
 			completes(t, res, err)
-			if want := []string{"tale/y#pay", "tale/keeps#pay", "tale~0.1/y#pay"}; !slices.Equal(m.keys, want) {
+			if want := []string{"tale/y#pay", "tale/keeps#pay", "tale~0.1/y#pay", "tale/behind#pay"}; !slices.Equal(m.keys, want) {
 				t.Errorf("the keys are %q, want %q", m.keys, want)
 			}
 		})
 	}
+}
+
+// What is inside a node whose name was taken from another one has other keys as well, and is in doubt under them.
+func TestKeysInsideANameThatWasTaken(t *testing.T) {
+	quiet(t)
+	var m till
+	var store memory.Store
+	inner := func(f part) *dag.Graph[Tale] {
+		body := dag.New[Tale]("body")
+		dag.Step(body, "y", f)
+		return frozen(t, body)
+	}
+	once := func(*Tale) bool { return true }
+	_, _ = goesOn(t, &store, nil, "", func(b *dag.Builder[Tale]) {
+		dag.Step(b, "wait", asksOnce, dag.Loop(b, "loop", inner(m.pays("old", false)), once, 2))
+	})
+	_, err := goesOn(t, &store, map[string]string{"loop": "lap"}, "wait", func(b *dag.Builder[Tale]) {
+		wait := dag.Step(b, "wait", asksOnce, dag.Loop(b, "lap", inner(m.pays("old", false)), once, 2))
+		dag.Loop(b, "loop", inner(func(ctx context.Context, s *Tale) error {
+			return errors.Join(m.pays("new", false)(ctx, s), failsInDoubt(ctx))
+		}), once, 2, wait)
+	})
+	var doubt *dag.InDoubtError
+	if !errors.As(err, &doubt) || doubt.ID != "tale~0.1/loop/1/y#send" {
+		t.Errorf("the run ends with %v", err)
+	}
+	if want := []string{"tale/loop/1/y#pay", "tale~0.1/loop/1/y#pay"}; !slices.Equal(m.keys, want) {
+		t.Errorf("the keys are %q, want %q", m.keys, want)
+	}
+}
+
+func failsInDoubt(ctx context.Context) error {
+	_, err := dag.Effect(ctx, "send", 1, func(context.Context, int) (int, error) { return 0, errors.New("reset") })
+	return err
 }
 
 func asksThenPays(m *till) part {
@@ -203,10 +240,7 @@ func TestMigrationForgetsNoDoubt(t *testing.T) {
 	quiet(t)
 	var store memory.Store
 	_, _ = goesOn(t, &store, nil, "", func(b *dag.Builder[Tale]) {
-		dag.Step(b, "a", func(ctx context.Context, _ *Tale) error {
-			_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) { return 0, errors.New("reset") })
-			return err
-		})
+		dag.Step(b, "a", func(ctx context.Context, _ *Tale) error { return failsInDoubt(ctx) })
 		dag.Step(b, "b", asksOnce)
 	})
 	head, err := store.Stat(t.Context(), run)
@@ -214,7 +248,7 @@ func TestMigrationForgetsNoDoubt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = goesOn(t, &store, map[string]string{"a": ""}, "", func(b *dag.Builder[Tale]) { dag.Step(b, "b", asksOnce) })
-	changeRefused(t, &store, head.Head, err, `effect "pay" of visit a was begun and has not ended, and its node is forgotten`)
+	changeRefused(t, &store, head.Head, err, `effect "send" of visit a was begun and has not ended, and its node is forgotten`)
 }
 
 // What a fork takes of the effects of a renamed visit is that visit's, though another one had its name.
@@ -280,5 +314,35 @@ func TestMigrationForgetsNoNodeInsideARenamedOne(t *testing.T) {
 	var refused *dispatcher.OptionError
 	if _, err := dispatcher.New(frozen(t, b), new(memory.Store), o); !errors.As(err, &refused) {
 		t.Errorf("New returns %v, want an OptionError", err)
+	}
+}
+
+// What a visit of a past iteration depends on is looked at though a migration gives its name to another node.
+func TestDependenciesOfANameThatWasTaken(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	depends := func(name string) part {
+		return func(ctx context.Context, s *Tale) error {
+			if s.Said.Append(name); s.Said.Len() > 2 {
+				return asksOnce(ctx, s)
+			}
+			return dag.Depends(ctx, dag.Dependency{Name: "of " + name, StaleAfter: time.Nanosecond})
+		}
+	}
+	loops := func(names ...string) func(b *dag.Builder[Tale]) {
+		return func(b *dag.Builder[Tale]) {
+			body := dag.New[Tale]("body")
+			var after []dag.Edge[Tale]
+			for _, name := range names {
+				after = []dag.Edge[Tale]{dag.Step(body, name, depends(name), after...)}
+			}
+			dag.Loop(b, "loop", frozen(t, body), func(s *Tale) bool { return s.Said.Len() > 3 }, 5)
+		}
+	}
+	_, _ = goesOn(t, &store, nil, "", loops("y", "z"))
+	res, err := goesOn(t, &store, map[string]string{"loop/y": "loop/z"}, "", loops("z"))
+	if rests(t, res, err, checkpoint.StatusInterrupted, "loop/2/z"); len(res.Warnings) != 2 ||
+		!strings.Contains(res.Warnings[0], `"of y"`) || !strings.Contains(res.Warnings[1], `"of z"`) {
+		t.Errorf("the warnings are %q, want one of y and one of z", res.Warnings)
 	}
 }

@@ -64,7 +64,7 @@ type ancestor = checkpoint.Ancestor
 func (m *machine) fork() {
 	m.effects = nil // before calm: in a fork nothing has begun
 	m.calm()
-	m.tags, m.generation, m.vacated, m.lineage, m.voids, m.shelf = nil, 0, nil, nil, nil, nil
+	m.tags, m.generation, m.lineage, m.voids, m.shelf = nil, 0, nil, nil, nil
 }
 
 // beginning is the machine that a fork begins with: that of the checkpoint, with where it comes

@@ -73,7 +73,7 @@ func (r *run) resumable(w *wishes) early {
 	}
 	r.armExpiries(w.expire)
 	if was == checkpoint.StatusInterrupted && !changes && !r.journal.posts && m.waitsOnly() && len(r.overdue()) == 0 {
-		if rep := r.stands(was); stood == nil || rep.waitsAs(stood) {
+		if rep := r.stands(was); stood == nil || slices.Equal(rep.Cursor.Visits, stood.Cursor.Visits) {
 			return early{rep, r.rested(rep)} // everything that waits still does
 		}
 	}
@@ -90,12 +90,6 @@ func (r *run) stands(was checkpoint.Status) *report {
 	rep, _ := r.c.report(r.m, r.id, r.journal.head.Seq)
 	rep.Status = was
 	return rep
-}
-
-// waitsAs reports whether the same waits at the same visits.
-func (r *report) waitsAs(other *report) bool {
-	same := func(a, b Interrupt) bool { return a.ID == b.ID && a.Path == b.Path }
-	return slices.Equal(r.Cursor.Visits, other.Cursor.Visits) && slices.EqualFunc(r.Interrupts, other.Interrupts, same)
 }
 
 // checkStates calls the Check of the state of every open frame.

@@ -14,8 +14,8 @@ import (
 )
 
 // rounds is a graph with a loop, in one superstep of which somebody decides, somebody fails once and then
-// asks, and a loop inside asks twice.
-func rounds(t *testing.T, loop, retry string) *dag.Graph[Task] {
+// asks, and a loop inside asks twice, and then under more keys.
+func rounds(t *testing.T, loop, retry string, more ...string) *dag.Graph[Task] {
 	t.Helper()
 	ask := func(key string) func(context.Context, *Task) error {
 		return func(ctx context.Context, _ *Task) error {
@@ -33,7 +33,10 @@ func rounds(t *testing.T, loop, retry string) *dag.Graph[Task] {
 	}
 	once := func(*Task) bool { return true }
 	inner := dag.New[Task]("inner")
-	dag.Step(inner, "second", ask("second"), dag.Step(inner, "first", ask("first")))
+	last := dag.Step(inner, "second", ask("second"), dag.Step(inner, "first", ask("first")))
+	for _, key := range more {
+		last = dag.Step(inner, key, ask(key), last)
+	}
 	round := dag.New[Task]("round")
 	dag.Step(round, "decide", decide("inside"))
 	dag.Step(round, retry, ask("retry")).With(dag.Policy{Attempts: 2})
@@ -71,11 +74,15 @@ func waits(t *testing.T, err error) {
 	}
 }
 
-func renamed(t *testing.T, store checkpoint.Store) *dispatcher.Dispatcher[Task] {
+func renamed(t *testing.T, store checkpoint.Store, more ...string) *dispatcher.Dispatcher[Task] {
 	t.Helper()
-	d, err := dispatcher.New(rounds(t, "lap", "again"), store, dispatcher.Options{Migrations: []dispatcher.Migration{{
-		Name: "names", Nodes: map[string]string{"loop": "lap", "loop/retry": "lap/again"},
-	}}})
+	return renames(t, rounds(t, "lap", "again", more...), store, map[string]string{"loop": "lap", "loop/retry": "lap/again"})
+}
+
+// renames is a dispatcher in whose graph nodes have other names than before.
+func renames(t *testing.T, g *dag.Graph[Task], store checkpoint.Store, names map[string]string) *dispatcher.Dispatcher[Task] {
+	t.Helper()
+	d, err := dispatcher.New(g, store, dispatcher.Options{Migrations: []dispatcher.Migration{{Name: "names", Nodes: names}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,5 +147,58 @@ func TestRewoundToOtherNames(t *testing.T) {
 	want := []string{"decision inside is loop/1@1", "decision outside is @1", "recovery loop/1/retry is loop/1@1"}
 	if got := tags(t, old, "r"); !slices.Equal(got, want) {
 		t.Errorf("named are %q, want %q", got, want)
+	}
+}
+
+// A run that was renamed twice and goes back has the names that it had where it goes back to, be that before
+// both times or between them, and also if it goes back once more from there.
+func TestRewoundBehindTwoRenames(t *testing.T) {
+	const before, between = "loop/1/in/1@1", "lap/1/in/1@2"
+	for name, c := range map[string]struct {
+		to         []string
+		loop, node string // what they are called where the run then is
+	}{
+		"before both":         {[]string{before}, "loop", "retry"},
+		"between":             {[]string{between}, "lap", "again"},
+		"one after the other": {[]string{between, before}, "loop", "retry"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := new(memory.Store)
+			old := dispatch(t, rounds(t, "loop", "retry", "third"), store)
+			once := renamed(t, store, "third")
+			twice := renames(t, rounds(t, "turn", "again", "third"), store, map[string]string{"lap": "turn"})
+			n := byDeeds(t, old)
+			waits(t, goesOn(t, old))
+			waits(t, goesOn(t, old, "first"))
+			waits(t, goesOn(t, once, "second"))
+			waits(t, goesOn(t, twice, "third"))
+			finds(t, n, "r")
+
+			d := old
+			for _, to := range c.to {
+				if d = old; to == between {
+					d = once
+				}
+				if err := d.Rewind(t.Context(), "r", to, dispatcher.RewindOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				finds(t, n, "r")
+			}
+			waits(t, goesOn(t, d))
+			if c.loop == "loop" {
+				waits(t, goesOn(t, d, "second"))
+			}
+			if err := goesOn(t, d, "third", "retry"); err != nil {
+				t.Fatal(err)
+			}
+			finds(t, n, "r", "decision", "recovery", "decision")
+			want := []string{
+				"decision inside is " + c.loop + "/1@1", "decision outside is @1",
+				"recovery " + c.loop + "/1/" + c.node + " is " + c.loop + "/1@1",
+			}
+			if got := tags(t, d, "r"); !slices.Equal(got, want) {
+				t.Errorf("named are %q, want %q", got, want)
+			}
+		})
 	}
 }

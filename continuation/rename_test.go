@@ -2,6 +2,7 @@ package continuation_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -169,5 +170,63 @@ func TestAWaitOfANodeThatIsForgotten(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A node that is called as one that was forgotten, and waits under the same name, has a wait of its own: the one
+// that was superseded stays what it is, and no trigger is meant for it.
+func TestANodeCalledAsOneThatIsForgotten(t *testing.T) {
+	waits := func(b *dag.Builder[Talk], name string, after ...dag.Edge[Talk]) dag.Edge[Talk] {
+		return dag.Step(b, name, func(ctx context.Context, s *Talk) error {
+			r, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: name})
+			if err == nil {
+				s.Said.Append(name + r.Payload)
+			}
+			return err
+		}, after...)
+	}
+	old, without, anew := dag.New[Talk]("talk"), dag.New[Talk]("talk"), dag.New[Talk]("talk")
+	waits(old, "a")
+	waits(old, "b")
+	waits(old, "c")
+	waits(without, "b")
+	waits(without, "c")
+	waits(anew, "b")
+	waits(anew, "a", waits(anew, "c"))
+
+	store := &memory.Store{}
+	begin(t, frozen(t, old), store, continuation.Options{}).waits(run)
+	p := migrated(t, frozen(t, without), store, map[string]string{"a": ""})
+	if _, err := p.rt.Trigger(t.Context(), reply2("t-b", "b")); err != nil {
+		t.Fatal(err)
+	}
+	p = begin(t, frozen(t, anew), store, continuation.Options{})
+	if _, err := p.rt.Trigger(t.Context(), reply2("t-c", "c")); err != nil {
+		t.Fatal(err)
+	}
+	ofA := func(status continuation.Status) (gone, is continuation.View) {
+		t.Helper()
+		all, err := p.rt.List(t.Context(), continuation.Filter{Run: run})
+		all = slices.DeleteFunc(all, func(v continuation.View) bool { return v.Path != "a" })
+		if err != nil || len(all) != 2 || all[0].ID == all[1].ID {
+			t.Fatalf("the waits of a are %+v, %v; want two", all, err)
+		}
+		if gone, is = all[0], all[1]; gone.Status != continuation.StatusSuperseded || gone.Trigger != nil || is.Status != status {
+			t.Errorf("the waits of a are %s with %+v, and %s; want superseded, and %s", gone.Status, gone.Trigger, is.Status, status)
+		}
+		return gone, is
+	}
+	gone, is := ofA(continuation.StatusPending)
+	late := reply2("t-late", "a")
+	late.Wait = gone.ID
+	if _, err := p.rt.Trigger(t.Context(), late); !errors.Is(err, continuation.ErrTerminal) {
+		t.Errorf("a trigger for the wait that was forgotten: %v", err)
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply2("t-a", "a")); err != nil || out.Wait != is.ID {
+		t.Errorf("a trigger for the new wait: %+v, %v", out, err)
+	}
+	ofA(continuation.StatusResolved)
+	if got, want := p.said(run), []string{"bx", "cx", "ax"}; !slices.Equal(got, want) {
+		t.Errorf("said was %q, want %q", got, want)
 	}
 }

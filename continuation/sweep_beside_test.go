@@ -1,0 +1,102 @@
+package continuation_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
+)
+
+// A lagging is slow to answer: something happens before its first answer.
+type lagging struct {
+	continuation.Runs
+	meanwhile func()
+}
+
+func (l *lagging) Answer(ctx context.Context, run, interrupt string, value any, o ...dispatcher.RunOption) error {
+	if f := l.meanwhile; f != nil {
+		l.meanwhile = nil
+		f()
+	}
+	return l.Runs.Answer(ctx, run, interrupt, value, o...)
+}
+
+// What somebody else decides while a sweep is about to approve it is decided so, be it gone on with or not: that
+// is no error of the sweep, which approves what else of the run is safe.
+func TestASweepThatIsNotTheFirst(t *testing.T) {
+	for name, left := range map[string]bool{"which ended": false, "which was taken": true} {
+		t.Run(name, func(t *testing.T) {
+			b := dag.New[Talk]("talk")
+			for _, key := range []string{"a", "b"} {
+				w := continuation.Wait{Kind: continuation.KindApproval, Key: key, Authority: continuation.Anybody, SafeToAutoExecute: true}
+				dag.Step(b, key, func(ctx context.Context, s *Talk) error {
+					r, err := continuation.Await[string](ctx, "answer", w)
+					if err == nil {
+						s.Said.Append(key + " by " + r.Actor.ID)
+					}
+					return err
+				})
+			}
+			p := talk(t, frozen(t, b))
+			rt, err := continuation.New(&lagging{p.d, func() {
+				tr := decide("t", continuation.Approved)
+				tr.Key, tr.LeaveIt = "a", left
+				if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+					t.Error(err)
+				}
+			}}, continuation.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if runs, err := rt.Sweep(t.Context()); err != nil || len(runs) > 0 {
+				t.Errorf("swept %q, %v", runs, err)
+			}
+			if got, want := p.said(run), []string{"a by ann", "b by continuation"}; !slices.Equal(got, want) {
+				t.Errorf("approved is %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// A run that has failed has come to its end: a wait of it that was resumed as often as it may be, and then could
+// not use its trigger any more, is not one that a recovery leaves, and no error.
+func TestRecoverLeavesNothingInARunThatHasFailed(t *testing.T) {
+	store := &pawltest.Mortal{Store: &memory.Store{}}
+	b := dag.New[Talk]("talk")
+	first := dag.Step(b, "first", func(context.Context, *Talk) error { return nil })
+	dag.Step(b, "dies", func(ctx context.Context, _ *Talk) error {
+		_, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "k", MaxFailures: 1})
+		if err == nil {
+			store.Kill()
+		}
+		return err
+	}, first)
+	g := frozen(t, b)
+	p := begin(t, g, store, continuation.Options{})
+	p.waits(run)
+	if _, err := p.rt.Trigger(t.Context(), reply2("t", "k")); !errors.Is(err, pawltest.ErrDead) {
+		t.Fatalf("the trigger: %v", err)
+	}
+	if err := store.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// The next process lets no run end more supersteps than this one has.
+	p = under(t, dispatcher.Options{Paranoid: true, Limits: dispatcher.Limits{Supersteps: 1}}, g, store, continuation.Options{})
+	if runs, err := p.rt.Recover(t.Context()); err != nil || !slices.Equal(runs, []string{run}) {
+		t.Fatalf("recovered %q, %v", runs, err)
+	}
+	if v := p.stands(run, continuation.StatusFailed, continuation.RunFailed); v.Lapses != 1 || v.Failures > 0 {
+		t.Errorf("the wait has lapsed %d times and failed %d, want one lapse", v.Lapses, v.Failures)
+	}
+	p.unchanged(run, func() {
+		if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
+			t.Errorf("behind the end were recovered %q, %v", runs, err)
+		}
+	})
+}

@@ -1,7 +1,9 @@
 package record_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -47,4 +49,46 @@ func TestVersionsAreFoundBesideADamagedRecord(t *testing.T) {
 	if all, err := l.Ancestors(t.Context(), versions["c"].Record.ContentHash); err != nil || len(all) > 0 {
 		t.Errorf("the first version of c has the ancestors %v, %v", all, err)
 	}
+}
+
+// An endless store never comes to the end of a listing: behind each run that it tells, it says that the one to go on
+// behind was deleted.
+type endless struct {
+	*memory.Store
+	told string // the run
+}
+
+func (s *endless) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	if f.After != "" {
+		return nil, fmt.Errorf("%w: run %q", checkpoint.ErrNotFound, f.After)
+	}
+	info, err := s.Stat(ctx, s.told)
+	if err != nil {
+		return nil, err
+	}
+	return []checkpoint.Info{info}, fmt.Errorf("%w: run %q", checkpoint.ErrNotFound, s.told)
+}
+
+// Where a listing breaks off because runs are deleted all the time, nobody knows which records there are: what was
+// not found by then is not taken for what is not there. Ancestors tells no fewer than there are, and a merge whose common
+// ancestor may be among the rest is refused.
+func TestAListingThatBreaksOff(t *testing.T) {
+	b := newBook(t)
+	origin := b.create(t, draft("origin"))
+	branch := func(id string) *record.Version {
+		r := draft(id)
+		r.ParentCRHash = origin.Record.ContentHash
+		return b.learn(t, b.create(t, r), "of "+id)
+	}
+	a := branch("a")
+	branch("b")
+
+	l := ledgerOver(t, &endless{b.store, "pawl.record/a"}, nil)
+	if all, err := l.Ancestors(t.Context(), a.Record.ContentHash); err == nil {
+		t.Errorf("the ancestors of a are %+v, want that they can't be told", all)
+	}
+	b.unchanged(t, func() error {
+		_, err := l.Merge(t.Context(), "a", "b", record.PreferA, ann)
+		return err
+	})
 }

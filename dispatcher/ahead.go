@@ -304,7 +304,7 @@ func (r *run) caughtUp(h *tenure, news []*effectEntry, n int) bool {
 // tellBatches tells the observer of batches, and of what nodes have appended, in the order of the log.
 func (r *run) tellBatches(h *tenure, done []*batch) bool {
 	r.telling = true
-	if !h.leave(inCall, "Options.Observe") {
+	if !h.leave(inCall, doingObserve) {
 		return false
 	}
 	for _, b := range done {

@@ -17,7 +17,7 @@ import (
 )
 
 // stuck checks what a call returned that a store held up: in time, with an error that says
-// so, and a result that names what hangs.
+// so, and a result that names what hangs, once.
 func stuck(t *testing.T, res *dispatcher.Result[Tale], err error, end time.Time, names string) {
 	t.Helper()
 	if took := time.Since(end); took > 5*time.Second || took < 0 {
@@ -31,6 +31,16 @@ func stuck(t *testing.T, res *dispatcher.Result[Tale], err error, end time.Time,
 	}
 	if !slices.ContainsFunc(res.Abandoned, func(s string) bool { return strings.Contains(s, names) }) {
 		t.Errorf("abandoned: %q, want %q named", res.Abandoned, names)
+	}
+	once(t, res.Abandoned)
+}
+
+// once checks that nothing is named twice.
+func once(t testing.TB, names []string) {
+	t.Helper()
+	sorted := slices.Sorted(slices.Values(names))
+	if len(slices.Compact(sorted)) < len(names) {
+		t.Errorf("%q: each is to be named once", names)
 	}
 }
 

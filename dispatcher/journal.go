@@ -36,8 +36,9 @@ type journal struct {
 	fresh  atomic.Bool                 // there are news, or an append failed
 }
 
-// What the owner is doing in the store, as results name it when it is abandoned.
+// What the owner is doing in the store, or in the observer, as results name it when it is abandoned.
 const (
+	doingObserve  = "Options.Observe"
 	doingAppend   = "an append to the store"
 	doingSnapshot = "a snapshot of the store"
 	doingPosts    = "reading the posts of the store"

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -25,7 +26,7 @@ func (r *run) observed(h *tenure, e *Event) bool {
 	if r.c.opts.Observe == nil {
 		return true
 	}
-	if !h.leave(inCall, "Options.Observe") {
+	if !h.leave(inCall, doingObserve) {
 		return false
 	}
 	r.c.observe(*e)
@@ -66,7 +67,7 @@ func (r *run) observeFacts(h *tenure) bool {
 		return true
 	}
 	r.telling = true
-	if !h.leave(inCall, "Options.Observe") {
+	if !h.leave(inCall, doingObserve) {
 		return false
 	}
 	r.tellEmitted()
@@ -136,7 +137,7 @@ func (r *run) tellLeft(err error) {
 	if r.c.store == nil || e.Seq > 0 {
 		offer(r.listeners(), &e)
 	}
-	if !r.told {
+	if !r.told || slices.Contains(r.names, doingObserve) { // it hangs, and is not called beside itself
 		return
 	}
 	told := make(chan struct{})
@@ -144,7 +145,7 @@ func (r *run) tellLeft(err error) {
 		defer close(told)
 		r.c.observe(e)
 	}()
-	r.await(told, "Options.Observe")
+	r.await(told, doingObserve)
 }
 
 // left is the notice of a call that ends and leaves the run running.

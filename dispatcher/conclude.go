@@ -118,7 +118,7 @@ func (r *run) await(ended chan struct{}, doing string) {
 	case <-ended:
 	case <-timer.C:
 		if r.stuck != errAtHome {
-			r.names = append(r.names, doing)
+			r.abandon(doing)
 		}
 	}
 }

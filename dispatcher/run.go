@@ -152,12 +152,8 @@ func (r *run) own(h *tenure) {
 		r.loop(h)
 	}
 	ended = true
-	if h.word.Load() == taken {
-		if h.lost {
-			r.abandonFlight()
-			r.dropSlot()
-		}
-		r.strays.returned()
+	if h.word.Load() >= taken {
+		r.gone(h)
 	}
 }
 

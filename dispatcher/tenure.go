@@ -21,7 +21,6 @@ type tenure struct {
 	doing  string   // while away: what
 	visit  *visit   // the visit that runs on the owner's goroutine
 	decide decision // the decision for which user code runs on it
-	lost   bool     // it was taken while the owner was at home
 	goexit bool     // user code ended the goroutine; the next one has to say so
 	stack  []byte   // where it did
 }
@@ -31,18 +30,34 @@ const (
 	inNode            // in the body of a visit
 	inCall            // in the store, or in user code that decides
 	finishedRun       // the run has come to rest
-	taken
+	taken             // while the owner was away
+	takenAtHome       // the owner is the one to forsake what is in flight
 )
 
 // leave marks the owner as away. It fails if the ownership was taken.
 func (h *tenure) leave(where int32, doing string) bool {
 	h.doing = doing
-	h.lost = !h.word.CompareAndSwap(atHome, where)
-	return !h.lost
+	return h.word.CompareAndSwap(atHome, where)
 }
 
 // back marks the owner as home again. It fails if the ownership was taken.
 func (h *tenure) back(where int32) bool { return h.word.CompareAndSwap(where, atHome) }
+
+// take takes the ownership, unless the run has come to rest. It returns where the owner was.
+func (h *tenure) take() (where int32) {
+	for {
+		where, as := h.word.Load(), taken
+		switch where {
+		case finishedRun:
+			return where
+		case atHome:
+			as = takenAtHome
+		}
+		if h.word.CompareAndSwap(where, as) {
+			return where
+		}
+	}
+}
 
 // strays counts the nodes and store calls of a call that were abandoned and have not
 // returned, and the call itself. The run's lease is kept until the last of them has.
@@ -149,37 +164,49 @@ func (r *run) takeOver(h *tenure) *tenure {
 // the bodies that still run.
 func (r *run) giveUp(h *tenure) bool {
 	r.strays.count.Add(1)
-	switch h.word.Swap(taken) {
+	doing := ""
+	switch h.take() {
 	case finishedRun:
 		r.strays.count.Add(-1)
 		<-r.done
 		return true
 	case atHome:
-		r.stuck = errAtHome // it is between two calls, learns of it before the next, and abandons them
+		r.stuck = errAtHome // it is between two calls, learns of it before the next, and forsakes them
 		return false
+	case inNode: // it was about to be there when takeOver looked
+		h.visit.end(visitAbandoned)
+		doing = h.visit.path()
+	default:
+		doing = h.doing
 	}
-	r.abandonFlight()
-	r.dropSlot()
-	r.names = append(r.names, h.doing)
-	if r.snapping != nil && h.doing != doingSnapshot {
+	r.forsake()
+	r.abandon(doing)
+	if r.snapping != nil {
 		select {
 		case <-r.snapping:
 		default:
-			r.names = append(r.names, doingSnapshot)
+			r.abandon(doingSnapshot)
 		}
 	}
-	if r.appending != nil && h.doing != doingAppend {
+	if r.appending != nil {
 		select {
 		case <-r.appending:
 		default:
-			r.names = append(r.names, doingAppend)
+			r.abandon(doingAppend)
 		}
 	}
-	r.stuck = fmt.Errorf("%w: %s", ErrStuck, h.doing)
-	if h.doing == doingAppend {
-		r.stuck = fmt.Errorf("%w: %s: %w", ErrStuck, h.doing, ErrCommitUnknown)
+	r.stuck = fmt.Errorf("%w: %s", ErrStuck, doing)
+	if doing == doingAppend {
+		r.stuck = fmt.Errorf("%w: %s: %w", ErrStuck, doing, ErrCommitUnknown)
 	}
 	return false
+}
+
+// abandon names what the call does not wait for any more, once.
+func (r *run) abandon(what string) {
+	if !slices.Contains(r.names, what) {
+		r.names = append(r.names, what)
+	}
 }
 
 // resting reports whether the run has come to rest although its owner is stuck: in giving
@@ -190,11 +217,11 @@ func (r *run) resting() bool { return r.atRest && !errors.Is(r.stuck, errAtHome)
 // runtime.Goexit, and another goroutine goes on; or there is a bug of ours.
 func (r *run) exited(h *tenure) {
 	where := h.word.Load()
-	if where == taken || !h.back(where) {
+	if where >= taken || !h.back(where) {
 		if h.visit != nil {
 			h.visit.close()
 		}
-		r.strays.returned()
+		r.gone(h)
 		return
 	}
 	h.goexit, h.stack = true, debug.Stack()
@@ -256,6 +283,25 @@ func (r *run) resign() bool {
 		<-r.results
 	}
 	return true
+}
+
+// gone is the end of an owner whose tenure was taken.
+func (r *run) gone(h *tenure) {
+	if h.word.Load() == takenAtHome {
+		r.forsake()
+	}
+	r.strays.returned()
+}
+
+// forsake gives up what is in flight, and the slot that nobody has used: no owner lands anything from now on. Bodies
+// that still run give back what they hold when they return; what has returned already holds it still.
+func (r *run) forsake() {
+	r.abandonFlight()
+	for _, v := range r.flight {
+		v.close()
+	}
+	r.flight = nil
+	r.dropSlot()
 }
 
 // abandonFlight leaves in flight only visits whose bodies have returned.

@@ -1,0 +1,65 @@
+package dispatcher
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/pawlgo/pawl/dag"
+)
+
+// atWork is a run with a visit in flight that has returned and not landed, and a place of Options.Parallel beside it
+// that nobody has used.
+func atWork(t *testing.T) *run {
+	b := dag.New[thawed]("tenure")
+	dag.Step(b, "a", func(context.Context, *thawed) error { return nil })
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(g, nil, Options{Parallel: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := d.core.newRun(t.Context(), "r")
+	v := r.bodyOf("returned")
+	v.word.Store(visitReturned)
+	r.flight = append(r.flight, v)
+	r.slot = true
+	r.c.slots <- struct{}{}
+	return r
+}
+
+// bodyOf is a visit that runs and has its place.
+func (r *run) bodyOf(path string) *visit {
+	r.c.slots <- struct{}{}
+	return &visit{footing: &footing{Context: r.ctx, r: r, given: &givenNothing}, where: &path}
+}
+
+// An owner whose tenure was taken while it was at home forsakes what is in flight when it learns of it, and not before:
+// nothing of the run is the caller's.
+func TestOwnerLearnsThatItsTenureWasTaken(t *testing.T) {
+	r, h := atWork(t), &tenure{}
+	if r.giveUp(h) || r.stuck != errAtHome || len(r.c.slots) != 2 || len(r.flight) != 1 {
+		t.Fatalf("given up: %v, %d places taken, %d in flight", r.stuck, len(r.c.slots), len(r.flight))
+	}
+	r.own(h)
+	if len(r.c.slots) != 0 || r.strays.count.Load() != 1 {
+		t.Errorf("%d places are taken, %d strays", len(r.c.slots), r.strays.count.Load())
+	}
+}
+
+// A caller that gives up on an owner in the body of a visit names the visit, which keeps its place until it returns.
+func TestCallerGivesUpOnABody(t *testing.T) {
+	r := atWork(t)
+	v := r.bodyOf("runs")
+	h := &tenure{visit: v}
+	h.word.Store(inNode)
+	if r.giveUp(h) || !v.over() || !slices.Equal(r.names, []string{"runs"}) || len(r.c.slots) != 1 {
+		t.Errorf("given up: %v, %q abandoned, %d places taken", r.stuck, r.names, len(r.c.slots))
+	}
+	r.exited(h)
+	if len(r.c.slots) != 0 || r.strays.count.Load() != 1 {
+		t.Errorf("%d places are taken, %d strays", len(r.c.slots), r.strays.count.Load())
+	}
+}

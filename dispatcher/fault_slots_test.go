@@ -131,10 +131,10 @@ func hangAtAppend(t *testing.T, deaf bool, n int) bool {
 	var s headcount
 	s.deaf.Store(deaf)
 	free := make(chan struct{})
-	hang := false
+	var hang atomic.Bool
 	store := &tampered{Store: new(memory.Store), before: func(_ context.Context, c call) error {
 		if c.method == "Append" && c.n == n {
-			hang = true
+			hang.Store(true)
 			<-free
 		}
 		return nil
@@ -148,7 +148,7 @@ func hangAtAppend(t *testing.T, deaf bool, n int) bool {
 	defer cancel()
 	end := time.Now().Add(2 * time.Second)
 	res, err := d.Run(ctx, run, nil)
-	if !hang {
+	if !hang.Load() {
 		close(free)
 		lasts(2 * time.Hour)
 		s.allows(t, d, "behind it", slots)

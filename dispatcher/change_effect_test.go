@@ -175,8 +175,8 @@ func TestKeysOfANameThatWasTaken(t *testing.T) {
 			}
 			third := func(b *dag.Builder[Tale]) {
 				after := second(b)
-				y := dag.Step(b, "y", m.pays("new", false), after[len(after)-2:]...)
-				dag.Step(b, "behind", m.pays("behind", false), y)
+				front := dag.Step(b, "front", m.pays("front", false), after[len(after)-2:]...)
+				dag.Step(b, "behind", m.pays("behind", false), dag.Step(b, "y", m.pays("new", false), front))
 			}
 			asked := "wait"
 			if test.is == "" {
@@ -185,7 +185,7 @@ func TestKeysOfANameThatWasTaken(t *testing.T) {
 			_, _ = goesOn(t, &store, test.nodes, asked, third)
 			res, err := goesOn(t, &store, nil, map[string]string{"wait": "keeps", "keeps": ""}[asked], third)
 			completes(t, res, err)
-			if want := []string{"tale/y#pay", "tale/keeps#pay", "tale~0.1/y#pay", "tale/behind#pay"}; !slices.Equal(m.keys, want) {
+			if want := []string{"tale/y#pay", "tale/keeps#pay", "tale/front#pay", "tale~0.1/y#pay", "tale/behind#pay"}; !slices.Equal(m.keys, want) {
 				t.Errorf("the keys are %q, want %q", m.keys, want)
 			}
 		})
@@ -206,15 +206,22 @@ func TestKeysInsideANameThatWasTaken(t *testing.T) {
 	_, _ = goesOn(t, &store, nil, "", func(b *dag.Builder[Tale]) {
 		dag.Step(b, "wait", asksOnce, dag.Loop(b, "loop", inner(m.pays("old", false)), once, 2))
 	})
-	_, err := goesOn(t, &store, map[string]string{"loop": "lap"}, "wait", func(b *dag.Builder[Tale]) {
+	next := func(b *dag.Builder[Tale]) {
 		wait := dag.Step(b, "wait", asksOnce, dag.Loop(b, "lap", inner(m.pays("old", false)), once, 2))
 		dag.Loop(b, "loop", inner(func(ctx context.Context, s *Tale) error {
 			return errors.Join(m.pays("new", false)(ctx, s), failsInDoubt(ctx))
 		}), once, 2, wait)
-	})
+	}
+	_, err := goesOn(t, &store, map[string]string{"loop": "lap"}, "wait", next)
 	var doubt *dag.InDoubtError
 	if !errors.As(err, &doubt) || doubt.ID != "tale~0.1/loop/1/y#send" {
 		t.Errorf("the run ends with %v", err)
+	}
+	b := dag.New[Tale]("shop")
+	next(b)
+	stands, err := process(t, frozen(t, b), &store, dispatcher.Options{}).Open(t.Context(), run)
+	if err != nil || len(stands.Effects) != 1 || stands.Effects[0].ID != doubt.ID {
+		t.Errorf("open is %+v, %v", stands, err)
 	}
 	if want := []string{"tale/loop/1/y#pay", "tale~0.1/loop/1/y#pay"}; !slices.Equal(m.keys, want) {
 		t.Errorf("the keys are %q, want %q", m.keys, want)

@@ -220,7 +220,7 @@ func TestKeysInsideANameThatWasTaken(t *testing.T) {
 	b := dag.New[Tale]("shop")
 	next(b)
 	stands, err := process(t, frozen(t, b), &store, dispatcher.Options{}).Open(t.Context(), run)
-	if err != nil || len(stands.Effects) != 1 || stands.Effects[0].ID != doubt.ID {
+	if err != nil || len(stands.Effects) != 2 || stands.Effects[1].ID != doubt.ID {
 		t.Errorf("open is %+v, %v", stands, err)
 	}
 	if want := []string{"tale/loop/1/y#pay", "tale~0.1/loop/1/y#pay"}; !slices.Equal(m.keys, want) {

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync/atomic"
 
@@ -29,7 +30,7 @@ func (r *run) newCrew(most int) *crew {
 	return &crew{r: r, visits: make([]*visit, most)}
 }
 
-// begin has a visit run. It is the owner's, or of who has just been the owner.
+// begin has a visit run. It is the owner's, and called for as many visits as the crew is for.
 func (c *crew) begin(v *visit) {
 	at := c.ready.Load()
 	c.visits[at] = v
@@ -40,6 +41,7 @@ func (c *crew) begin(v *visit) {
 // summon has a goroutine look, if none is about to.
 func (c *crew) summon() {
 	if !c.spare.Swap(true) {
+		c.r.spares.Add(1)
 		go c.work() // ends with the bodies that it runs, which the owner waits for or abandons
 	}
 }
@@ -54,6 +56,7 @@ func (c *crew) work() {
 	if v != nil && c.taken.Load() < c.ready.Load() {
 		c.summon()
 	}
+	c.r.spares.Add(-1)
 	for ; v != nil; v = c.take() {
 		c.fly(v)
 	}
@@ -94,5 +97,12 @@ func (c *crew) ground(v *visit) {
 	}
 	if c.r.push(v) && !c.spare.Load() {
 		c.r.rouse()
+	}
+}
+
+// dismiss waits for goroutines that find nothing to do any more: none outlives the call.
+func (r *run) dismiss() {
+	for r.spares.Load() > 0 {
+		runtime.Gosched()
 	}
 }

@@ -130,6 +130,7 @@ func (r *run) finish(h *tenure) {
 		}
 		r.released = true
 	}
+	r.dismiss()
 	if h.word.CompareAndSwap(atHome, finishedRun) {
 		close(r.done)
 	}

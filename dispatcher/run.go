@@ -33,6 +33,7 @@ type run struct {
 	facts    []fact                // applied and not durable yet
 	flight   []*visit              // in goroutines of their own
 	landed   atomic.Pointer[visit] // those that have returned, the last one first
+	spares   atomic.Int32          // goroutines of crews that have not looked yet
 	results  chan struct{}         // has room for one: somebody has landed, or abandoning is set; nil until listen
 	due      map[*task]time.Time   // of visits that wait between attempts
 	errs     map[string]error      // why visits failed in this call, by path

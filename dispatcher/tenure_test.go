@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -62,4 +63,24 @@ func TestCallerGivesUpOnABody(t *testing.T) {
 	if len(r.c.slots) != 0 || r.strays.count.Load() != 1 {
 		t.Errorf("%d places are taken, %d strays", len(r.c.slots), r.strays.count.Load())
 	}
+}
+
+// A call does not return while a goroutine of a fan has not looked that there is nothing left to do.
+func TestNoGoroutineOfAFanIsLeft(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the other one runs once finish lets it
+	r := atWork(t)
+	r.spares.Store(1)
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		select {
+		case <-r.done:
+			t.Error("the call has returned")
+		default:
+		}
+		r.spares.Store(0)
+	}()
+	r.finish(&tenure{})
+	<-r.done
+	<-looked
 }

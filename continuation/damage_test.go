@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,15 +50,14 @@ func around(t *testing.T, runs []string, err error) {
 
 // A run that is too damaged to be listed keeps no other from being swept, older or newer.
 func TestSweepGoesAroundADamagedRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := hurt(t, afterAnHour(), continuation.Options{})
-		time.Sleep(time.Hour)
-		runs, err := p.rt.Sweep(t.Context())
-		around(t, runs, err)
-		for _, id := range []string{"a", "c"} {
-			p.stands(id, continuation.StatusResolved, continuation.Completed)
-		}
-	})
+	var jump atomic.Int64
+	p := hurt(t, afterAnHour(), continuation.Options{Now: wall(&jump)})
+	jump.Store(int64(time.Hour))
+	runs, err := p.rt.Sweep(t.Context())
+	around(t, runs, err)
+	for _, id := range []string{"a", "c"} {
+		p.stands(id, continuation.StatusResolved, continuation.Completed)
+	}
 }
 
 // It keeps no other from being recovered, or its end from being told.
@@ -83,7 +83,11 @@ func TestRecoverAndDeliverGoAroundADamagedRun(t *testing.T) {
 // Serve comes to the others in time, and tells of the damage.
 func TestServeGoesAroundADamagedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		man := &postman{}
+		delivered := make(chan struct{})
+		man := &postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) {
+			delivered <- struct{}{}
+			return continuation.Delivered, nil
+		}}
 		p := hurt(t, afterAnHour(), continuation.Options{Deliverer: man, Recheck: 24 * time.Hour})
 		ctx, cancel := context.WithCancel(t.Context())
 		var served sync.WaitGroup
@@ -92,8 +96,10 @@ func TestServeGoesAroundADamagedRun(t *testing.T) {
 				t.Errorf("Serve returned %v", err)
 			}
 		})
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		for range 2 {
+			<-delivered
+		}
+		synctest.Wait() // until Serve has nothing to do
 		for _, id := range []string{"a", "c"} {
 			p.stands(id, continuation.StatusResolved, continuation.Completed)
 			if said := p.said(id); !slices.Equal(said, []string{"on time"}) {

@@ -94,17 +94,13 @@ func (s *settling) rewound(e *checkpoint.Entry) error {
 	return nil
 }
 
-// migrated no longer follows effects of visits that have another path from here on: what begins there has another key.
+// migrated no longer follows effects of visits that have another path from here on: what begins there has another key, and
+// what begins under the path is another visit's. A path that is followed has kept its name, and so its keys.
 func (s *settling) migrated(e *checkpoint.Entry) error {
 	var d checkpoint.Migration
 	if err := json.Unmarshal(e.Data, &d); err != nil {
 		return err
 	}
-	z, err := parseMachine(d.Machine)
-	if err != nil {
-		return err
-	}
-	s.vacated = z.Vacated
 	for _, u := range s.open {
 		if is, there := d.Renamed(u.path); !there || is != u.path {
 			u.followed = false

@@ -125,7 +125,7 @@ func TestListingGoesOnBehindDamage(t *testing.T) {
 	}
 }
 
-func valueOf(t *testing.T, txn *badger.Txn, key []byte) []byte {
+func valueOf(t testing.TB, txn *badger.Txn, key []byte) []byte {
 	t.Helper()
 	item, err := txn.Get(key)
 	if err != nil {

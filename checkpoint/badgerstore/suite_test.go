@@ -203,13 +203,5 @@ func (p *place) value(t testing.TB, key []byte) []byte {
 	t.Helper()
 	txn := p.store.Badger().NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
-	item, err := txn.Get(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, err := item.ValueCopy(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
+	return valueOf(t, txn, key)
 }

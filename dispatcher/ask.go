@@ -22,7 +22,7 @@ type question struct {
 
 // Ask implements [dag.Visit].
 func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
-	if v.r.c.store == nil {
+	if v.host.c.store == nil {
 		return nil, fmt.Errorf("dispatcher: Ask(%q): %w", call.Key, ErrNoStore)
 	}
 	if v.over() {
@@ -31,10 +31,10 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 	if !utf8.ValidString(call.Key) {
 		return nil, fmt.Errorf("dispatcher: Ask: the key %q is not UTF-8", call.Key)
 	}
-	if err := v.r.c.opts.Limits.allow(call.Question, "question ", call.Key); err != nil {
+	if err := v.host.c.opts.Limits.allow(call.Question, "question ", call.Key); err != nil {
 		return nil, err
 	}
-	if err := v.r.c.opts.Limits.allow(call.Default, "the default of question ", call.Key); err != nil {
+	if err := v.host.c.opts.Limits.allow(call.Default, "the default of question ", call.Key); err != nil {
 		return nil, err
 	}
 	ask := &question{AskCall: call}

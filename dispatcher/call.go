@@ -160,7 +160,9 @@ func (c *core) acquire(ctx context.Context, id string) (checkpoint.Lease, error)
 func (c *core) newRun(ctx context.Context, id string) *run {
 	r := c.blankRun()
 	r.c, r.id, r.parent = c, id, ctx
-	r.done, r.started = make(chan struct{}), time.Now()
+	if r.started = time.Now(); r.done == nil {
+		r.done = make(chan struct{}, 1)
+	}
 	r.begins = about{c: c, run: id, graph: c.plan.Name, turn: 1}
 	r.about.Store(&r.begins)
 	r.strays.r = r
@@ -185,10 +187,16 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 func (c *core) blankRun() *run {
 	if c.store == nil {
 		l := c.leftover()
-		return &run{logged: &noLog, legacy: l, m: &l.m, facts: l.few[:0]}
+		r := l.run
+		if l.run = nil; r == nil {
+			r = new(run)
+		}
+		r.host, r.logged, r.legacy, r.m, r.facts = new(host), &noLog, l, &l.m, l.few[:0]
+		return r
 	}
 	r := new(loggedRun)
-	r.logged = &r.log
+	r.host, r.logged = &r.home, &r.logs
+	r.log = r
 	r.desk = newDesk()
 	r.run.facts = r.desk.facts[:0]
 	return &r.run

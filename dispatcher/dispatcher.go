@@ -81,13 +81,13 @@ func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 // the next call. So it is with Start, Resume, Continue and Turn.
 func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeRun, erase(input), options)
-	return typed[S](r), err
+	return handed[S](r, err), err
 }
 
 // Start begins a run that must not exist yet; ErrExists if it does.
 func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeStart, erase(input), options)
-	return typed[S](r), err
+	return handed[S](r, err), err
 }
 
 // Resume goes on with a run that exists and is not completed, and ends its interrupts
@@ -97,7 +97,7 @@ func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), o
 // a dag.Fail returns the same failure. Of a ctx that is done see [Dispatcher.Run].
 func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeResume, nil, options)
-	return typed[S](r), err
+	return handed[S](r, err), err
 }
 
 // Continue is Run for a run that exists: ErrNotFound if there is none. It needs no S, so that
@@ -105,7 +105,7 @@ func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOp
 // Result has no state. Of a ctx that is done see [Dispatcher.Run].
 func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...RunOption) (*Result[struct{}], error) {
 	r, err := d.inside().run(ctx, run, modeContinue, nil, options)
-	return typed[struct{}](r), err
+	return handed[struct{}](r, err), err
 }
 
 // Turn gives a completed run new input, and runs its graph again from its roots, over the
@@ -120,7 +120,7 @@ func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...Run
 // under a ctx that was done, which has taken the input.
 func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeTurn, erase(input), options)
-	return typed[S](r), err
+	return handed[S](r, err), err
 }
 
 // Enqueue leaves input for a turn of a run, whatever its status, and returns when it is

@@ -43,7 +43,7 @@ func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessag
 		return nil, v.effectError(call, err)
 	}
 	began := time.Now()
-	if err := call.Run(effectID(v.r.id, int(v.turn), v.path(), call.Key, a.is)); err != nil {
+	if err := call.Run(effectID(v.host.id, int(v.turn), v.path(), call.Key, a.is)); err != nil {
 		return nil, a.failed(err)
 	}
 	return a.happened(time.Since(began))
@@ -86,7 +86,7 @@ func (v *visit) mayBegin(ctx context.Context, call dag.EffectCall) error {
 // couldBegin reports why an effect can't begin now, even if the visit waited for nobody.
 func (v *visit) couldBegin(ctx context.Context, call dag.EffectCall) error {
 	switch {
-	case v.r.c.store == nil:
+	case v.host.c.store == nil:
 		return ErrNoStore
 	case v.over():
 		return dag.ErrVisitOver
@@ -94,7 +94,7 @@ func (v *visit) couldBegin(ctx context.Context, call dag.EffectCall) error {
 	if doubt := v.has().fails.Load(); doubt != nil { // nothing that the visit does counts
 		return doubt
 	}
-	if err := v.r.c.opts.Limits.allow(call.Input, "the input of effect "+call.Key); err != nil {
+	if err := v.host.c.opts.Limits.allow(call.Input, "the input of effect "+call.Key); err != nil {
 		return err
 	}
 	return v.effectContext(ctx)
@@ -129,7 +129,7 @@ func (a *effectAttempt) begin(ctx context.Context, digest string) error {
 		return err
 	}
 	e := &effect{
-		digest: digest, state: effectBegun, begun: a.v.r.c.opts.Now().UTC(),
+		digest: digest, state: effectBegun, begun: a.v.host.c.opts.Now().UTC(),
 		approval: approval, generation: int(a.v.generation),
 	}
 	if a.is.state == effectBegun { // the other side may have done it, and knows it by that key
@@ -178,7 +178,7 @@ func (a *effectAttempt) notDone(why error) error {
 // happened makes what the function returned durable.
 func (a *effectAttempt) happened(took time.Duration) (json.RawMessage, error) {
 	output, lost := a.call.Result()
-	if over := a.v.r.c.opts.Limits.allow(output, "the output of effect "+a.call.Key); lost == nil && over != nil {
+	if over := a.v.host.c.opts.Limits.allow(output, "the output of effect "+a.call.Key); lost == nil && over != nil {
 		lost = fmt.Errorf("%w: %w", dag.ErrOutputLost, over)
 	}
 	if lost != nil {

@@ -31,7 +31,7 @@ func effectID(run string, turn int, path, key string, e *effect) string {
 // declares for that comes of the visit.
 func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) error {
 	doubt := &dag.InDoubtError{
-		Key: call.Key, Path: v.path(), ID: effectID(v.r.id, int(v.turn), v.path(), call.Key, e),
+		Key: call.Key, Path: v.path(), ID: effectID(v.host.id, int(v.turn), v.path(), call.Key, e),
 		Begun: e.begun, Doubt: call.Doubt, Err: err,
 	}
 	v.leave(call)

@@ -49,7 +49,7 @@ func (a *effectAttempt) reuse(ctx context.Context, digest string) (output json.R
 	s := v.reuse.of[a.call.Key][i]
 	is := &effect{
 		digest: digest, state: effectEnded, output: s.Output,
-		begun: v.r.c.opts.Now().UTC(), generation: int(v.generation),
+		begun: v.host.c.opts.Now().UTC(), generation: int(v.generation),
 	}
 	err = v.recordAll(
 		v.effectLine(checkpoint.EffectBegun, a.call.Key, encode(checkpoint.BegunEffect{

@@ -12,7 +12,7 @@ import (
 
 // notice is a live notice of the visit. It reads nothing that the owner of the run writes.
 func (v *visit) notice(kind EventKind) Event {
-	e := v.r.about.Load().event(kind, v.r.durable.Load())
+	e := v.host.about.Load().event(kind, v.host.last())
 	e.Live, e.At = true, time.Now()
 	e.Path, e.Node, e.Step, e.Attempt = v.path(), nodePath(v.path()), int(v.step), v.Attempt()
 	return e
@@ -26,10 +26,10 @@ func (v *visit) Emit(name string, value json.RawMessage) error {
 	case !utf8.ValidString(name):
 		return fmt.Errorf("dispatcher: Emit: the name %q is not UTF-8", name)
 	}
-	if err := v.r.c.opts.Limits.allow(value, "emitted "+name); err != nil {
+	if err := v.host.c.opts.Limits.allow(value, "emitted "+name); err != nil {
 		return err
 	}
-	readers, observed := v.r.listeners(), v.r.c.opts.Observe != nil
+	readers, observed := v.host.listeners(), v.host.c.opts.Observe != nil
 	if observed || len(readers) > 0 {
 		e := v.notice(Emitted)
 		e.Name, e.Value = name, value

@@ -41,8 +41,8 @@ func (v *visit) close() {
 	if v.stop != nil {
 		v.stop()
 	}
-	if v.r.c.slots != nil {
-		<-v.r.c.slots
+	if v.host.c.slots != nil {
+		<-v.host.c.slots
 	}
 }
 

@@ -17,11 +17,11 @@ func (a *effectAttempt) approved() (approval string, err error) {
 	if a.is.state == effectBegun && a.is.approval != "" {
 		return a.is.approval, nil // nobody knows how what was approved ended: it goes on
 	}
-	if v.grants == nil && v.r.c.gates == nil {
+	if v.grants == nil && v.host.c.gates == nil {
 		return "", nil
 	}
 	action := Action{
-		Run: v.r.id, Path: v.path(), Node: nodePath(v.path()),
+		Run: v.host.id, Path: v.path(), Node: nodePath(v.path()),
 		Effect: key, Operation: a.call.Operation, Access: a.call.Access, Input: a.call.Input, Kind: v.t.node.Kind,
 		Touches: a.call.Touches, Reversible: a.call.Reversible, Replayable: a.call.Replayable,
 	}
@@ -32,14 +32,14 @@ func (a *effectAttempt) approved() (approval string, err error) {
 		}
 		return "", g.denial()
 	}
-	if v.r.c.gates == nil {
+	if v.host.c.gates == nil {
 		return "", nil
 	}
-	reason := v.r.c.gates.effect(action)
+	reason := v.host.c.gates.effect(action)
 	if reason == "" {
 		return "", nil
 	}
-	if err := v.r.c.opts.Limits.allow(asked, "the question whether effect "+key+" may begin"); err != nil {
+	if err := v.host.c.opts.Limits.allow(asked, "the question whether effect "+key+" may begin"); err != nil {
 		return "", err
 	}
 	v.put(&question{AskCall: dag.AskCall{Key: key}, effect: &checkpoint.Interrupt{

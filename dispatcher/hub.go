@@ -124,11 +124,19 @@ func (h *hub) grown(run string) {
 }
 
 // listeners returns who reads along with the run: without a log only who has begun it.
-func (r *run) listeners() []*listener {
-	if r.c.store == nil {
-		return r.audience
+func (o *host) listeners() []*listener {
+	if o.c.store == nil {
+		return o.audience
 	}
-	return r.c.hub.of(r.id)
+	return o.c.hub.of(o.id)
+}
+
+// last is the number of the run's last durable entry, 0 without a log.
+func (o *host) last() uint64 {
+	if o.log == nil {
+		return 0
+	}
+	return o.log.durable.Load()
 }
 
 func offer(to []*listener, e *Event) {

@@ -40,7 +40,8 @@ func (v *visit) recordAll(lines ...checkpoint.Entry) error {
 	for i := range lines {
 		e.size += len(lines[i].Data) + len(v.path()) + entryOverhead
 	}
-	j := &v.r.journal
+	r := &v.host.log.run
+	j := &r.journal
 	for {
 		e.next = j.staged.Load()
 		if j.staged.CompareAndSwap(e.next, e) {
@@ -51,7 +52,7 @@ func (v *visit) recordAll(lines ...checkpoint.Entry) error {
 	defer func() { <-j.mutex }()
 	j.line()
 	for !e.settled { // else somebody else has appended it meanwhile
-		v.r.appendEffects()
+		r.appendEffects()
 	}
 	return e.err
 }

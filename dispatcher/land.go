@@ -33,7 +33,7 @@ func (r *run) land(v *visit) {
 		}
 	}
 	if v.failed == nil {
-		v.noted()
+		r.noted(v)
 		x := r.blank()
 		x.Kind, x.Path, x.Step, x.Outcome = checkpoint.Done, v.path(), v.t.frame.step, v.outcome()
 		x.t, x.delta = v.t, d

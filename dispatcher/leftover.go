@@ -7,6 +7,7 @@ import "github.com/pawlgo/pawl/checkpoint"
 // and what it leaves behind, knows which node of the plan its task is, and that is the same in both
 // runs. What a node can hold on to is never used again.
 type leftover struct {
+	run    *run    // without a log, if it had no goroutines but its caller's and its owner's
 	m      machine // of runs without a log: one with a log may come to wait, and is kept
 	few    [1]fact // where the facts of runs without a log begin
 	root   *frame
@@ -30,6 +31,10 @@ func (c *core) leave(r *run) {
 	r.m, r.legacy, r.flight, r.facts = nil, nil, nil, nil // they may be those of another run from now on
 	if l.root.letGo(); c.nests {
 		l.root.renew()
+	}
+	if c.store == nil && r.results == nil {
+		*r = run{done: r.done}
+		l.run = r
 	}
 	c.leftovers.Put(l)
 }

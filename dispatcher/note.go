@@ -96,7 +96,7 @@ func (v *visit) Note(name string, value json.RawMessage) error {
 	if v.over() {
 		return fmt.Errorf("dispatcher: Note(%q): %w", name, dag.ErrVisitOver)
 	}
-	limits := &v.r.c.opts.Limits
+	limits := &v.host.c.opts.Limits
 	if err := limits.allow(value, "note "+name); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (v *visit) Note(name string, value json.RawMessage) error {
 }
 
 // noted says what the visit has noted, before it says that the visit is done: in one append.
-func (v *visit) noted() {
+func (r *run) noted(v *visit) {
 	var all []checkpoint.Entry
 	for n := v.has().notes.Load(); n != nil; n = n.before {
 		all = append(all, checkpoint.Entry{
@@ -126,6 +126,6 @@ func (v *visit) noted() {
 		})
 	}
 	for _, e := range slices.Backward(all) {
-		v.r.add(v.r.said(&e, nil))
+		r.add(r.said(&e, nil))
 	}
 }

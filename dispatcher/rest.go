@@ -98,7 +98,7 @@ func (r *run) breakOff(h *tenure, err error) {
 	r.finish(h)
 }
 
-// finish ends the ownership of the run for good, and gives the lease back unless there
+// finish ends the ownership of the run for good, which own then says, and gives the lease back unless there
 // are strays.
 func (r *run) finish(h *tenure) {
 	r.dropSlot()
@@ -131,9 +131,7 @@ func (r *run) finish(h *tenure) {
 		r.released = true
 	}
 	r.dismiss()
-	if h.word.CompareAndSwap(atHome, finishedRun) {
-		close(r.done)
-	}
+	h.word.CompareAndSwap(atHome, finishedRun)
 }
 
 // release gives the lease back. A store that can't has its own way to end leases.

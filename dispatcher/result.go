@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -99,6 +100,19 @@ type report struct {
 	state any
 }
 
+// reports are those of calls that were handed over, empty.
+var reports = sync.Pool{New: func() any { return new(report) }}
+
+// handed is typed for what a call returns, of which the report is nobody's any more if the call has not failed.
+func handed[S any](r *report, err error) *Result[S] {
+	out := typed[S](r)
+	if r != nil && err == nil {
+		*r = report{}
+		reports.Put(r)
+	}
+	return out
+}
+
 func typed[S any](r *report) *Result[S] {
 	out := &Result[S]{}
 	if r != nil {
@@ -135,7 +149,7 @@ func (m *machine) lastReport(run string, seq uint64) *report {
 
 // bareReport is report without the state.
 func (m *machine) bareReport(run string, seq uint64) *report {
-	r := &report{}
+	r := reports.Get().(*report)
 	r.Run, r.Status = run, m.status
 	r.Cursor = checkpoint.Cursor{Run: run, Seq: seq, Visits: m.cursor()}
 	m.told.report(r)

@@ -19,15 +19,13 @@ import (
 // ahead of the disk: see commit. (Items of an Each that are done may wait for others to share
 // their append, see lag: nothing follows from those yet.)
 type run struct {
-	c       *core
-	id      string
+	*host   // never nil
 	m       *machine
 	legacy  *leftover // what an earlier run has left, or room for it; nil if the run was loaded
 	*logged           // never nil
 
 	parent    context.Context // the caller's
 	ctx       context.Context // of the run: ends with the parent, a cancel, or the call
-	late      lateContext     // what ctx is, if cancelled is nil; else what stored is
 	cancelled context.CancelCauseFunc
 
 	facts    []fact                // applied and not durable yet
@@ -62,33 +60,44 @@ type run struct {
 	heeds    atomic.Bool   // results is there
 	resigns  atomic.Bool   // set by the caller: abandon what is running
 	resigned bool          // the owner has
-	done     chan struct{} // closed by the last owner
+	done     chan struct{} // has room for one: what the last owner says at its end
 	err      error         // of the store; the machine then says nothing
 	stuck    error         // why the caller gave up; the caller's
 	started  time.Time     // of the call
 	graceEnd time.Time     // when the call has to return; zero while its context is not done
 
-	about       atomic.Pointer[about] // what all events of the run tell; visits read it too
-	audience    []*listener           // without a store: who has begun the run reads along
-	events      []Event               // of the facts that tell tells of
-	emitted     []Event               // by visits that have landed, for the observer
-	present     *about                // what events told when the run began to be at work, for hooks
-	stood       *report               // what the run was before, for hooks; nil if it is opened
-	substitutes map[*task]substitute  // what interceptors run in place of functions
+	events      []Event              // of the facts that tell tells of
+	emitted     []Event              // by visits that have landed, for the observer
+	present     *about               // what events told when the run began to be at work, for hooks
+	stood       *report              // what the run was before, for hooks; nil if it is opened
+	substitutes map[*task]substitute // what interceptors run in place of functions
 
 	writes  []state.Write // memory for the next merge
 	drafts  state.Slab    // memory for those of visits
 	visits  []visit       // memory for the next ones
 	visited int           // of visits: those that are somebody's
 	plain   *footing      // of plain visits
-	begins  about         // where about begins
 	tenure  tenure        // the first one
+}
+
+// A host is what visits know of their run. What a node leaves behind may hold on to it for as long as it likes, so
+// it is never another run's.
+type host struct {
+	c        *core
+	id       string
+	late     lateContext           // what ctx is, if cancelled is nil; else what stored is
+	about    atomic.Pointer[about] // what all events of the run tell
+	begins   about                 // where that begins
+	audience []*listener           // without a store: who has begun the run reads along
+	log      *loggedRun            // nil without a store: then the run's memory may be another's by now
+	first    footing               // memory for that of plain visits
 }
 
 // A loggedRun is one with a log. What that begins with is left from an earlier one.
 type loggedRun struct {
 	run
-	log logged
+	home host
+	logs logged
 }
 
 // A logged is what only runs with a log have.
@@ -153,7 +162,10 @@ func (r *run) own(h *tenure) {
 		r.loop(h)
 	}
 	ended = true
-	if h.word.Load() >= taken {
+	switch where := h.word.Load(); {
+	case where == finishedRun:
+		r.done <- struct{}{} // from here on r may be another run
+	case where >= taken:
 		r.gone(h)
 	}
 }

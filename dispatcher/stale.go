@@ -142,7 +142,7 @@ func (v *visit) Depends(d dag.Dependency) error {
 		return fmt.Errorf("dispatcher: Depends(%q): %w", d.Name, dag.ErrVisitOver)
 	}
 	if d.Captured.IsZero() {
-		d.Captured = v.r.c.opts.Now()
+		d.Captured = v.host.c.opts.Now()
 	}
 	last := &dependency{Dependency: checkpoint.Dependency{
 		Name: d.Name, Captured: d.Captured, StaleAfter: d.StaleAfter, OnStale: string(d.OnStale),

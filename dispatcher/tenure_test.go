@@ -34,7 +34,7 @@ func atWork(t *testing.T) *run {
 // bodyOf is a visit that runs and has its place.
 func (r *run) bodyOf(path string) *visit {
 	r.c.slots <- struct{}{}
-	return &visit{footing: &footing{Context: r.ctx, r: r, given: &givenNothing}, where: &path}
+	return &visit{footing: &footing{Context: r.ctx, host: r.host, given: &givenNothing}, where: &path}
 }
 
 // An owner whose tenure was taken while it was at home forsakes what is in flight when it learns of it, and not before:
@@ -73,14 +73,13 @@ func TestNoGoroutineOfAFanIsLeft(t *testing.T) {
 	looked := make(chan struct{})
 	go func() {
 		defer close(looked)
-		select {
-		case <-r.done:
+		if r.tenure.word.Load() == finishedRun {
 			t.Error("the call has returned")
-		default:
 		}
 		r.spares.Store(0)
 	}()
-	r.finish(&tenure{})
-	<-r.done
-	<-looked
+	r.finish(&r.tenure)
+	if <-looked; r.tenure.word.Load() != finishedRun {
+		t.Error("the run has not come to its end")
+	}
 }

@@ -38,7 +38,7 @@ type visit struct {
 // whose attempts are timed each has its own.
 type footing struct {
 	context.Context
-	r       *run
+	host    *host
 	turn    int32
 	attempt int32
 	// generation of the run: how often it was rewound.
@@ -157,15 +157,20 @@ func (r *run) footing(t *task) *footing {
 }
 
 func (r *run) newFooting(t *task, given *given) *footing {
-	return &footing{
-		Context: r.ctx, r: r, turn: int32(r.m.turn), generation: int32(t.generation(r.m)),
+	f := &r.first
+	if f.host != nil {
+		f = new(footing)
+	}
+	*f = footing{
+		Context: r.ctx, host: r.host, turn: int32(r.m.turn), generation: int32(t.generation(r.m)),
 		attempt: int32(t.attempts() + 1), given: given,
 	}
+	return f
 }
 
 // timed begins to measure how long the attempt takes.
-func (v *visit) timed(from time.Time) {
-	if v.footing == v.r.plain {
+func (r *run) timed(v *visit, from time.Time) {
+	if v.footing == r.plain {
 		own := *v.footing
 		v.footing = &own
 	}
@@ -226,7 +231,7 @@ func (r *run) announce(h *tenure, v *visit) (begins, owner bool) {
 	begins = !r.halted()
 	if begins && (r.c.opts.Observe != nil || len(readers) > 0) {
 		e := v.notice(VisitStarted)
-		v.timed(e.At)
+		r.timed(v, e.At)
 		if !r.observed(h, &e) {
 			return false, false
 		}
@@ -250,7 +255,7 @@ func (v *visit) Value(key any) any {
 	return v.Context.Value(key)
 }
 
-func (v *visit) Key() string { return keyOf(v.r.id, int(v.turn), int(v.generation)) + v.path() }
+func (v *visit) Key() string { return keyOf(v.host.id, int(v.turn), int(v.generation)) + v.path() }
 
 func (v *visit) path() string { return *v.where }
 

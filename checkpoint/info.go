@@ -69,7 +69,7 @@ func (i Info) Appended(at time.Time, head Head, entries []Entry) (Info, error) {
 // append is Appended in place, and returns the last trimming among the entries, nil if there is
 // none. After an error i is good for nothing.
 func (i *Info) append(at time.Time, head Head, entries []Entry) (trimming *Trimming, err error) {
-	at = time.UnixMilli(at.UnixMilli()).UTC()
+	at = toMillisecond(at)
 	first := i.Head.Seq == 0
 	status := i.Status
 	if first {
@@ -135,11 +135,14 @@ func (f Filter) Matches(i Info) bool {
 			return false
 		}
 	}
-	if !f.Since.IsZero() && i.Created.Before(f.Since) {
+	if !f.Since.IsZero() && i.Created.Before(toMillisecond(f.Since)) {
 		return false
 	}
-	return f.Before.IsZero() || i.Created.Before(f.Before)
+	return f.Before.IsZero() || i.Created.Before(toMillisecond(f.Before))
 }
+
+// toMillisecond is an instant as logs keep it.
+func toMillisecond(at time.Time) time.Time { return time.UnixMilli(at.UnixMilli()).UTC() }
 
 // Page returns the number of runs in a page.
 func (f Filter) Page() int {

@@ -87,3 +87,24 @@ func TestArchiveOfALateEpoch(t *testing.T) {
 		}
 	}
 }
+
+// An instant that is taken before a run begins is never behind the run, however fine the clock is: every run is
+// either since an instant or before it.
+func TestFilterByInstants(t *testing.T) {
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	info, err := checkpoint.Info{}.Appended(at.Add(900*time.Microsecond), checkpoint.Head{Seq: 1}, []checkpoint.Entry{{Kind: checkpoint.Opened}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		instant time.Time
+		since   bool
+	}{
+		{at, true}, {at.Add(300 * time.Microsecond), true}, {at.Add(-time.Microsecond), true}, {at.Add(time.Millisecond), false},
+	} {
+		since, before := checkpoint.Filter{Since: c.instant}.Matches(info), checkpoint.Filter{Before: c.instant}.Matches(info)
+		if since != c.since || before == c.since {
+			t.Errorf("of a run created at %v: since %v is %t, before it %t", info.Created, c.instant, since, before)
+		}
+	}
+}

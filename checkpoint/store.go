@@ -69,8 +69,9 @@ type Filter struct {
 	Status []Status // any of these; nil means all
 	Graph  string   // name; "" means all
 	Labels map[string]string
-	Since  time.Time // created at or after; zero means all
-	Before time.Time // created before; zero means all
+	// Since selects runs created at it or after, Before those created before; zero means all. As Info.Created they
+	// are milliseconds: what is finer does not count, so every run is either Since an instant or Before it.
+	Since, Before time.Time
 	// After continues a listing behind the run of this id, the last one of the page before.
 	After string
 	Limit int // runs in a page; zero means 100
@@ -129,7 +130,8 @@ type Store interface {
 	// Stat returns what is known of a run without reading its log.
 	Stat(ctx context.Context, run string) (Info, error)
 
-	// List returns a page of the runs that f selects, newest first (by creation). A run that is too
+	// List returns a page of the runs that f selects, the one that came into the store last first: runs of this
+	// store from the newest to the oldest, and one that [Import] has brought where it came. A run that is too
 	// damaged to be told of ends its page: with a *CorruptError that names it, beside the runs before it. A
 	// listing after that one goes on behind it, as [Runs] does. ErrNotFound if f.After names no run.
 	List(ctx context.Context, f Filter) ([]Info, error)

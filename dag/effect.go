@@ -116,7 +116,8 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // has ended returns the output that was kept, and fn does not run.
 //
 // Inside fn, [Key] returns the idempotency key of the effect: the same in every attempt
-// and process, and unique. The other side should be given it.
+// and process, and unique. The other side should be given it. [Ask], Effect, [Depends], [Note] and what else makes
+// notes return an error there: a later attempt may find the effect done, and would say nothing.
 //
 // If fn returns an error, or the process dies in it, nobody knows whether it happened: the
 // effect is in doubt ([*InDoubtError]), and is not done again until somebody has said what
@@ -235,4 +236,22 @@ func (v effectVisit) Ask(call AskCall) (json.RawMessage, error) {
 // Effect is refused: whether it happened would be in doubt with the one around it.
 func (v effectVisit) Effect(_ context.Context, call EffectCall) (json.RawMessage, error) {
 	return nil, fmt.Errorf("dag: Effect(%q) inside another: do one after the other", call.Key)
+}
+
+// Note and Depends are refused: they are durable with the end of an attempt, and the effect before that, so the attempt
+// that ends well may be one that finds the effect done and does not call fn.
+func (v effectVisit) Note(name string, _ json.RawMessage) error {
+	return fmt.Errorf("dag: a note %q inside an effect: make it when the effect has returned", name)
+}
+
+func (v effectVisit) Depends(d Dependency) error {
+	return fmt.Errorf("dag: Depends(%q) inside an effect: say it when the effect has returned", d.Name)
+}
+
+// Answers implements [Replier] if the visit does.
+func (v effectVisit) Answers() []Answered {
+	if r, ok := v.Visit.(Replier); ok {
+		return r.Answers()
+	}
+	return nil
 }

@@ -13,7 +13,7 @@ const maxNote = 128
 // packages that read logs. The name says whose it is and what: "billing.quote". The value may be
 // anything that JSON can say. Notes of a visit are durable with its end, in one append, in the order
 // in which they were made, if it finishes well; those of an attempt that fails, or waits, are dropped
-// with what it wrote. Outside a run a note is only checked.
+// with what it wrote. Inside an [Effect] it is an error. Outside a run a note is only checked.
 //
 // Names that begin with "pawl." or "record." are for pawl itself: see [Decide], [Learn], [Block] and
 // [Require].

@@ -328,3 +328,46 @@ func TestEffectsOfATurn(t *testing.T) {
 		t.Errorf("done %s", got)
 	}
 }
+
+// What would be lost when a later attempt finds the effect done is refused inside its function, by name, and nothing
+// of it is in the log; what can be read is read there as anywhere.
+func TestWhatAnEffectMayNotSay(t *testing.T) {
+	var store memory.Store
+	refused := map[string]error{}
+	var answers []dag.Answered
+	g := effectNode(t, func(ctx context.Context, s *Tale) error {
+		if _, err := dag.Ask[string](ctx, "who", "who pays?"); err != nil {
+			return err
+		}
+		_, err := dag.Effect(ctx, "charge", 5, func(ctx context.Context, sum int) (string, error) {
+			_, refused["Ask"] = dag.Ask[string](ctx, "how", "how?")
+			_, refused["Effect"] = dag.Effect(ctx, "inner", sum, func(context.Context, int) (int, error) { return 0, nil })
+			refused["note"] = dag.Note(ctx, "shop.sum", sum)
+			refused["Depends"] = dag.Depends(ctx, dag.Dependency{Name: "prices", StaleAfter: time.Hour})
+			answers = dag.Answers(ctx)
+			return "receipt", nil
+		})
+		return err
+	}, dag.Policy{})
+	d := process(t, g, &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "pay")
+	if err := d.Answer(t.Context(), run, res.Interrupts[0].ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	for call, err := range refused {
+		if err == nil || !strings.Contains(err.Error(), call) {
+			t.Errorf("%s inside an effect: %v", call, err)
+		}
+	}
+	if len(answers) != 1 || answers[0].Key != "who" {
+		t.Errorf("the answers are %v", answers)
+	}
+	for e, err := range store.Read(t.Context(), run, 0, 0) {
+		if err != nil || e.Kind == checkpoint.Noted {
+			t.Errorf("the log has %v, %v", e, err)
+		}
+	}
+}

@@ -43,7 +43,8 @@
 // Every label has few values. graph is the name of a graph; node is a node path, which has
 // no iterations (compose-loop/validate), and "" for the frame of the run itself; status is
 // how a run came to rest, or running if the call left it behind: its dispatcher drained, or
-// its store failed; kind is before, after, asked, effect or doubt; reason is full or draining. outcome is,
+// its store failed; kind is before, after, asked, effect or doubt; reason is full, draining or, of
+// a run that is there and can't be joined, busy. outcome is,
 // of an attempt, done or a dag.FailureKind (in_doubt counts what nobody knows, as does the kind
 // doubt); of an effect, kept, or lost, if its output is not kept because it did not happen or
 // its output can't be, or resolved, if somebody has said what happened; of a recovery, rested or failed; of

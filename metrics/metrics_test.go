@@ -96,7 +96,7 @@ func everything(m *metrics.Metrics) {
 		{Kind: supervisor.Queued}, {Kind: supervisor.Began, Waited: time.Second}, {Kind: supervisor.Ended},
 		{Kind: supervisor.Queued}, {Kind: supervisor.Began}, {Kind: supervisor.Queued}, {Kind: supervisor.Queued},
 		{Kind: supervisor.Dropped}, {Kind: supervisor.Joined}, {Kind: supervisor.Refused, Err: supervisor.ErrQueueFull},
-		{Kind: supervisor.Refused, Err: supervisor.ErrDraining}, {Kind: supervisor.Recovered},
+		{Kind: supervisor.Refused, Err: supervisor.ErrDraining}, {Kind: supervisor.Refused, Err: dispatcher.ErrBusy}, {Kind: supervisor.Recovered},
 		{Kind: supervisor.Recovered, Err: errors.New("damaged")}, {Kind: supervisor.Drained, Err: supervisor.ErrStuck},
 	} {
 		e.Graph = "g"
@@ -235,6 +235,7 @@ func TestValues(t *testing.T) {
 		`pawl_supervisor_wait_seconds_sum{graph="g"}`:                    1,
 		`pawl_supervisor_refused_total{graph="g",reason="full"}`:         1,
 		`pawl_supervisor_refused_total{graph="g",reason="draining"}`:     1,
+		`pawl_supervisor_refused_total{graph="g",reason="busy"}`:         1,
 		`pawl_supervisor_recovered_total{graph="g",outcome="failed"}`:    1,
 		`pawl_supervisor_drains_total{outcome="stuck"}`:                  1,
 	})

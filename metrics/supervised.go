@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/supervisor"
 )
 
@@ -45,8 +46,11 @@ func (m *Metrics) ObserveSupervisor(e supervisor.Event) {
 		s.joined.WithLabelValues(e.Graph).Inc()
 	case supervisor.Refused:
 		reason := "full"
-		if errors.Is(e.Err, supervisor.ErrDraining) {
+		switch {
+		case errors.Is(e.Err, supervisor.ErrDraining):
 			reason = "draining"
+		case errors.Is(e.Err, dispatcher.ErrBusy):
+			reason = "busy"
 		}
 		s.refused.WithLabelValues(e.Graph, reason).Inc()
 	case supervisor.Began:

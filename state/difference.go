@@ -94,14 +94,18 @@ func Diff(from, to Image) (Difference, error) {
 			continue
 		}
 		seen[cell.Name] = true
-		x, y := a.values[cell.Name], b.values[cell.Name]
-		if bytes.Equal(ordered(x), ordered(y)) {
+		x, was := a.values[cell.Name]
+		y, is := b.values[cell.Name]
+		if was == is && bytes.Equal(ordered(x), ordered(y)) {
 			continue
 		}
-		d.Cells = append(d.Cells, CellDifference{
-			Cell: cell.Name, Kind: cell.Kind, Before: a.raw[cell.Name], After: b.raw[cell.Name],
-			Changes: differences(nil, cell.Name, x, y, cell.Kind == KindSet),
-		})
+		c := CellDifference{Cell: cell.Name, Kind: cell.Kind, Before: a.raw[cell.Name], After: b.raw[cell.Name]}
+		if x == nil || y == nil { // null, or nothing
+			c.Changes = []Change{{Path: cell.Name, Before: c.Before, After: c.After}}
+		} else {
+			c.Changes = differences(nil, cell.Name, x, y, cell.Kind == KindSet)
+		}
+		d.Cells = append(d.Cells, c)
 	}
 	return d, nil
 }
@@ -123,11 +127,7 @@ func (d Difference) Apply(base Image) (Image, error) {
 		}
 		c.raw[cell.Cell] = cell.After
 	}
-	raw, err := json.Marshal(c.raw)
-	if err != nil {
-		return Image{}, err
-	}
-	next, err := base.s.Parse(raw)
+	next, err := base.s.Parse(ordered(c.raw))
 	if err != nil {
 		return Image{}, err
 	}

@@ -144,3 +144,39 @@ func TestDifferencesOfLargeIntegers(t *testing.T) {
 		t.Errorf("the first with the difference is %s, %v, want %s", next.AppendJSON(nil), err, to.AppendJSON(nil))
 	}
 }
+
+// A cell that is null differs from one that nobody has set, in both directions; and what is applied is written as a
+// state writes it, so equal states stay equal bytes.
+func TestDifferencesOfNullAndText(t *testing.T) {
+	s := schemaOf[struct {
+		Cell state.Value[*int]
+		Text state.Value[string]
+	}](t)
+	for _, c := range []struct{ from, to, want string }{
+		{`{}`, `{"Cell":null}`, "+ Cell: null\n"},
+		{`{"Cell":null}`, `{}`, "- Cell: null\n"},
+		{`{"Cell":1}`, `{"Cell":null}`, "  Cell: 1 → null\n"},
+		{`{"Text":"<a> & "}`, `{"Cell":null,"Text":"<a> & "}`, "+ Cell: null\n"},
+	} {
+		from, err := s.Parse([]byte(c.from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := s.Parse([]byte(c.to))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := state.Diff(from, to)
+		if err != nil || d.String() != c.want {
+			t.Errorf("from %s to %s differs by %q, %v, want %q", c.from, c.to, d, err, c.want)
+		}
+		var kept state.Difference // as whoever keeps differences has it
+		if raw, err := json.Marshal(d); err != nil || json.Unmarshal(raw, &kept) != nil {
+			t.Fatal(err)
+		}
+		next, err := kept.Apply(from)
+		if err != nil || string(next.AppendJSON(nil)) != c.to || next.Size() != to.Size() {
+			t.Errorf("%s and %v is %s, %v", c.from, d, next.AppendJSON(nil), err)
+		}
+	}
+}

@@ -12,7 +12,7 @@ type EventKind uint8
 const (
 	Queued    EventKind = iota + 1 // a run waits for its turn, however shortly
 	Joined                         // a run was submitted that waits or is at work already
-	Refused                        // a run was not taken: Err is ErrQueueFull or ErrDraining
+	Refused                        // a run was not taken: Err is ErrQueueFull, ErrDraining or, if it is there and can't be joined, dispatcher.ErrBusy
 	Began                          // a run is at work: Waited
 	Ended                          // the work on a run is over: Duration, Err
 	Dropped                        // a run that waited will not begin: the supervisor drains, or, with Err, it was withdrawn

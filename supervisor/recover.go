@@ -81,7 +81,7 @@ func (c *recovery) all(ctx context.Context) error {
 		case info.Run == "":
 			return fmt.Errorf("supervisor: listing runs: %w", err)
 		default:
-			c.fail(info, err)
+			c.fail(info.Run, info.Graph, c.key(info), err)
 		}
 	}
 	return nil
@@ -102,14 +102,14 @@ func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
 	}
 	for {
 		room := c.s.room()
-		t, err := c.s.resume(ctx, info.Labels[c.s.options.Label], info, nil, checkpoint.Status.Resting)
+		t, err := c.s.resume(ctx, c.key(info), info, nil, checkpoint.Status.Resting)
 		var refused *RunError
 		switch {
 		case err == nil:
 			c.tickets = append(c.tickets, t)
 			return nil
 		case errors.As(err, &refused):
-			c.fail(info, refused.Err)
+			c.fail(info.Run, info.Graph, c.key(info), refused.Err)
 			return nil
 		case !errors.Is(err, ErrQueueFull):
 			c.Left = append(c.Left, info.Run)
@@ -146,12 +146,17 @@ func (c *recovery) await(ctx context.Context, t *ticket) bool {
 	case errors.As(err, &rest), errors.Is(err, ErrDraining), errors.Is(err, ErrWithdrawn):
 		c.Left = append(c.Left, t.run)
 	default:
-		c.fail(checkpoint.Info{Run: t.run, Graph: t.graph}, err)
+		c.fail(t.run, t.graph, t.key, err)
 	}
 	return true
 }
 
-func (c *recovery) fail(info checkpoint.Info, err error) {
-	c.Failed = append(c.Failed, &RunError{Run: info.Run, Graph: info.Graph, Err: err})
-	c.s.tell(Event{Kind: Recovered, Run: info.Run, Graph: info.Graph, Key: info.Labels[c.s.options.Label], Err: err})
+// key is whose turn a run is.
+func (c *recovery) key(info checkpoint.Info) string {
+	return cmp.Or(info.Labels[c.s.options.Label], info.Graph)
+}
+
+func (c *recovery) fail(run, graph, key string, err error) {
+	c.Failed = append(c.Failed, &RunError{Run: run, Graph: graph, Err: err})
+	c.s.tell(Event{Kind: Recovered, Run: run, Graph: graph, Key: key, Err: err})
 }

@@ -167,9 +167,18 @@ func TestRecoverOfAChangedGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := process(t, g, &store, dispatcher.Options{})
-	s := supervise(t, &store, supervisor.Options{}, changed)
+	var told []supervisor.Event
+	observe := func(e supervisor.Event) {
+		if e.Kind == supervisor.Recovered {
+			told = append(told, e)
+		}
+	}
+	s := supervise(t, &store, supervisor.Options{Observe: observe}, changed)
 	for range 2 {
 		r, err := s.Recover(t.Context())
+		if e := told[len(told)-1]; e.Err == nil || e.Run != "run" || e.Key != "line" {
+			t.Errorf("told %v, for %q", e, e.Key)
+		}
 		var refused *dispatcher.GraphChangedError
 		if err != nil || len(r.Failed) != 1 || !errors.As(r.Failed[0], &refused) || r.Failed[0].Graph != "line" {
 			t.Errorf("Recover = %+v, %v", r, err)

@@ -44,7 +44,8 @@ type ForkOptions[S any] struct {
 //
 // By [ForkOptions].Effects a fork tries something out. An effect ([dag.Effect]) that the run did
 // behind the checkpoint, in the same visit, under the same key and with the same input, returns in
-// the fork what it returned there, and its function does not run; any other is refused
+// the fork what it returned there, and its function does not run, whatever migrations have called
+// its node there; any other is refused
 // (dag.ErrEffectRefused), or done. That is so as well of one that is in doubt in the run, or just at
 // work there: before a fork that does what is new, say with Resolve what came of it. So a fork without an edit comes to what the run has come to
 // without doing anything outside, and one with an edit does, or meets, what the edit makes

@@ -45,6 +45,7 @@ type machine struct {
 	// generation counts how often the run was rewound, lineage tells from where it has gone on.
 	generation int
 	vacated    map[string]int // see generationOf; not written to
+	renames    renames        // by the migrations that led here
 	lineage    []ancestor
 	voids      []voided // what was voided, of all turns, oldest first
 	shelf      *shelf   // of a fork; nil if its effects are done as in any other run

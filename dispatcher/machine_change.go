@@ -46,8 +46,11 @@ func (c *change) onto(m *machine, is *dag.Plan) []byte {
 		c.against(otherName+"%q and is %q", m.plan.Name, is.Name)
 	}
 	z := m.frozen()
-	z.Graph, z.Effects, z.Shelf = is.Digest, c.effects(z.Effects), z.Shelf.renamed(c)
+	z.Graph, z.Effects, z.Shelf = is.Digest, c.effects(z.Effects), z.Shelf.renamed(c, is.Digest)
 	z.Depends, z.Vacated = c.renamedDepends(z.Depends), c.vacate(z.Vacated)
+	if len(c.names) > 0 {
+		z.Renames = append(slices.Clip(z.Renames), c.names) // machines share it
+	}
 	if m.status == checkpoint.StatusCompleted {
 		z.Root = c.bare(z.Root, m.plan, is)
 	} else {

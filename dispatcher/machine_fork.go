@@ -60,11 +60,11 @@ type ancestor = checkpoint.Ancestor
 // fork makes m, which was replayed up to an entry of a run, what all forks of that checkpoint
 // begin with, whenever and however they are made: so that a store keeps it once. What tells one
 // from the other is in the logs of the forks, and on their shelves; see beginning. They have no
-// tags, and know of nothing that was voided: those are of the log of that run.
+// tags, and know of nothing that was voided or renamed: those are of the log of that run.
 func (m *machine) fork() {
 	m.effects = nil // before calm: in a fork nothing has begun
 	m.calm()
-	m.tags, m.generation, m.lineage, m.voids, m.shelf = nil, 0, nil, nil, nil
+	m.tags, m.generation, m.lineage, m.voids, m.renames, m.shelf = nil, 0, nil, nil, nil, nil
 }
 
 // beginning is the machine that a fork begins with: that of the checkpoint, with where it comes

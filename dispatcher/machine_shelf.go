@@ -41,6 +41,11 @@ func parseEffects(text string) (EffectsOfFork, error) {
 // A shelf holds what effects have returned in the run that a fork comes from, behind the
 // checkpoint where the fork begins. It never grows. What a visit of the run's own frame could
 // use, or a visit inside it, is dropped when the visit has settled: none of them runs again.
+//
+// Visits are called what they are in the run's graph. If a migration behind that checkpoint has brought the origin to another
+// graph, in which nodes have other names, all is there a second time, as visits are called in that one: the migration of the
+// fork may say less than the origin's, which found more begun, and a node of that graph may not be in this one. A run that comes to it
+// takes those names; see renamed.
 type shelf struct {
 	how EffectsOfFork
 	// effects are by the visit of the run's own frame, the path of the visit, both with the
@@ -63,14 +68,27 @@ func onShelf(turn int, path string) string {
 	return path
 }
 
+// inGraph is what a visit of another graph is called on a shelf: no node has such a name.
+func inGraph(digest, name string) string { return "@" + digest + "/" + name }
+
+// ofGraph takes that apart; graph is "" if the name is one of the run's graph, and else ends with a slash.
+func ofGraph(name string) (graph, rest string) {
+	if !strings.HasPrefix(name, "@") {
+		return "", name
+	}
+	i := strings.IndexByte(name, '/') + 1
+	return name[:i], name[i:]
+}
+
 // rootOf is the visit of the run's own frame that holds a visit, as they are called on a shelf.
 func rootOf(name string) string {
+	graph, name := ofGraph(name)
 	first, rest, more := strings.Cut(name, "/")
 	if !more || !isIteration(first) {
-		return first
+		return graph + first
 	}
 	second, _, _ := strings.Cut(rest, "/")
-	return first + "/" + second
+	return graph + first + "/" + second
 }
 
 // put adds what an effect has returned. Of several with one input the last one counts.
@@ -104,7 +122,8 @@ func (s *shelf) settled(turn int, name string) { delete(s.effects, onShelf(turn,
 // begun drops what was for turns before this one.
 func (s *shelf) begun(turn int) {
 	for root := range s.effects {
-		first, _, later := strings.Cut(root, "/")
+		_, name := ofGraph(root)
+		first, _, later := strings.Cut(name, "/")
 		if n, err := strconv.Atoi(first); !later || err != nil || n < turn {
 			delete(s.effects, root)
 		}
@@ -170,13 +189,30 @@ func (z *frozenShelf) thaw() *shelf {
 	return s
 }
 
-// renamed is the shelf under the paths of a new graph.
-func (z *frozenShelf) renamed(c *change) *frozenShelf {
-	if z == nil || len(c.names) == 0 {
-		return z
+// renamed is the shelf under the paths of a new graph: those that the origin had in it, or else those that the change
+// makes of what they were.
+func (z *frozenShelf) renamed(c *change, is string) *frozenShelf {
+	if z == nil {
+		return nil
 	}
 	next := &frozenShelf{How: z.How, Effects: make(map[string]map[string][]shelved, len(z.Effects))}
+	known := false
 	for name, of := range z.Effects {
+		switch graph, rest := ofGraph(name); graph {
+		case "":
+		case inGraph(is, ""):
+			next.Effects[rest], known = of, true
+		default:
+			next.Effects[name] = of
+		}
+	}
+	if known {
+		return next
+	}
+	for name, of := range z.Effects {
+		if graph, _ := ofGraph(name); graph != "" {
+			continue
+		}
 		if to, there := c.moved(name); there {
 			next.Effects[to] = of
 		}

@@ -31,6 +31,7 @@ type frozenMachine struct {
 
 	Generation int            `json:"generation,omitempty"`
 	Vacated    map[string]int `json:"vacated,omitempty"`
+	Renames    renames        `json:"renames,omitempty"`
 	Lineage    []ancestor     `json:"lineage,omitempty"`
 	Voids      []voided       `json:"voids,omitempty"`
 	Shelf      *frozenShelf   `json:"shelf,omitempty"`
@@ -106,7 +107,7 @@ func (m *machine) frozen() *frozenMachine {
 	}
 	z.Labels, z.Correlation, z.Settings = m.told.labels, m.told.correlation, m.told.settings
 	z.Tags, z.Depends, z.Effects = m.tags, m.depends, m.freezeEffects()
-	z.Generation, z.Vacated = m.generation, m.vacated
+	z.Generation, z.Vacated, z.Renames = m.generation, m.vacated, m.renames
 	z.Lineage, z.Voids, z.Shelf = m.lineage, m.voids, m.shelf.freeze()
 	if m.fault != nil {
 		z.Fault = &frozenFault{m.fault.kind, m.fault.message, m.fault.stack}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -63,55 +65,118 @@ func (c *core) shelve(ctx context.Context, id string, m *machine, how EffectsOfF
 		return nil, nil
 	}
 	s := &shelf{how: how} // an empty one too: it says what becomes of other effects
-	if m.shelf != nil {   // the run is a fork itself, and has not come to all of it
-		m.shelf.each(s.put)
+	g := gathering{run: id, turn: m.turn, graph: m.plan.Digest, renames: m.renames, begun: map[string]string{}}
+	if m.shelf != nil { // the run is a fork itself, and has not come to all of it
+		m.shelf.each(func(name, key string, e shelved) {
+			if graph, _ := ofGraph(name); graph != "" {
+				s.put(name, key, e)
+				return
+			}
+			g.ended = append(g.ended, gathered{name, key, g.renames, e})
+		})
 	}
-	g := gathering{shelf: s, run: id, turn: m.turn, begun: map[string]string{}}
 	for path, of := range m.effects {
 		for key, e := range of {
 			g.found(path, key, e)
 		}
 	}
 	info, err := c.store.Stat(ctx, id)
-	if err != nil || from >= to {
-		return s, err
+	if err != nil {
+		return nil, err
 	}
-	from = max(from, info.First-1) // of a checkpoint that was kept for its name, entries are gone
-	left := c.opts.Limits.DecodeBytes
-	for e, err := range c.store.Read(ctx, id, from+1, to) {
-		if err != nil {
+	if from+1 < info.First { // the checkpoint was kept for its name, and entries behind it are gone
+		from = info.First - 1
+		if err := g.leap(ctx, c, &info); err != nil {
 			return nil, err
 		}
-		if e.Kind == checkpoint.EffectEnded {
-			if err := c.opts.Limits.decode(&left, len(e.Data), "the effect at entry", e.Seq); err != nil {
-				return nil, err
-			}
-		}
-		if err := g.read(&e); err != nil {
-			return nil, &checkpoint.CorruptError{Run: id, Seq: e.Seq, Reason: err.Error()}
+	}
+	if from < to {
+		if err := g.readAll(ctx, c, from, to); err != nil {
+			return nil, err
 		}
 	}
+	g.shelve(s, m)
 	return s, nil
 }
 
-// A gathering puts what a log tells of effects on a shelf.
+// A gathering collects what a log tells of effects.
 type gathering struct {
-	shelf *shelf
-	run   string
-	turn  int
-	begun map[string]string // digests of inputs, by what is on the shelf and key
+	run     string
+	turn    int
+	graph   string            // digest of the one that the run has, here in the log
+	renames renames           // of it
+	begun   map[string]string // digests of inputs, by what is on the shelf and key
+	ended   []gathered
 }
 
-// found puts what a machine knows of an effect on the shelf.
+// A gathered is what an effect has returned in a visit that had the name where a run had the renames.
+type gathered struct {
+	name, key string
+	renames   renames
+	shelved
+}
+
+// shelve puts what was found on the shelf of a fork that begins with a machine. What a visit did that is not in that one, since its
+// node has another one's name, is not there.
+func (g *gathering) shelve(s *shelf, m *machine) {
+	moved := g.graph != m.plan.Digest && !slices.EqualFunc(g.renames, m.renames, maps.Equal[map[string]string])
+	for i := range g.ended {
+		e := &g.ended[i]
+		if name, there := m.renames.called(e.name, e.renames); there {
+			s.put(name, e.key, e.shelved)
+		}
+		if !moved {
+			continue
+		}
+		if name, there := g.renames.called(e.name, e.renames); there {
+			s.put(inGraph(g.graph, name), e.key, e.shelved)
+		}
+	}
+}
+
+// leap goes on where the log begins that is left.
+func (g *gathering) leap(ctx context.Context, c *core, info *checkpoint.Info) error {
+	z, err := c.base(ctx, info.Run, info.Base)
+	if err != nil {
+		return err
+	}
+	g.turn, g.graph, g.renames = z.Turn, z.Graph, z.Renames
+	for path, of := range z.Effects {
+		for key, e := range of {
+			g.found(path, key, e.thaw())
+		}
+	}
+	return nil
+}
+
+func (g *gathering) readAll(ctx context.Context, c *core, from, to uint64) error {
+	left := c.opts.Limits.DecodeBytes
+	for e, err := range c.store.Read(ctx, g.run, from+1, to) {
+		if err != nil {
+			return err
+		}
+		if e.Kind == checkpoint.EffectEnded {
+			if err := c.opts.Limits.decode(&left, len(e.Data), "the effect at entry", e.Seq); err != nil {
+				return err
+			}
+		}
+		if err := g.read(&e); err != nil {
+			return &checkpoint.CorruptError{Run: g.run, Seq: e.Seq, Reason: err.Error()}
+		}
+	}
+	return nil
+}
+
+// found collects what a machine knows of an effect.
 func (g *gathering) found(path, key string, e *effect) {
 	name := onShelf(g.turn, path)
 	g.begun[name+"#"+key] = e.digest
 	if e.state == effectEnded {
-		g.shelf.put(name, key, shelved{Digest: e.digest, Output: e.output, Run: g.run})
+		g.ended = append(g.ended, gathered{name, key, g.renames, shelved{Digest: e.digest, Output: e.output, Run: g.run}})
 	}
 }
 
-// read puts what an entry tells on the shelf.
+// read collects what an entry tells.
 func (g *gathering) read(e *checkpoint.Entry) error {
 	name := onShelf(g.turn, e.Path)
 	switch e.Kind {
@@ -122,8 +187,19 @@ func (g *gathering) read(e *checkpoint.Entry) error {
 		return err
 	case checkpoint.Rewound:
 		var w checkpoint.Rewinding
-		err := json.Unmarshal(e.Data, &w)
-		g.turn = w.Turn
+		if err := json.Unmarshal(e.Data, &w); err != nil {
+			return err
+		}
+		var m struct{ Renames renames }
+		err := json.Unmarshal(w.Machine, &m)
+		g.turn, g.graph, g.renames = w.Turn, w.Digest, m.Renames
+		return err
+	case checkpoint.Migrated:
+		var m checkpoint.Migration
+		err := json.Unmarshal(e.Data, &m)
+		if g.graph = m.To; len(m.Nodes) > 0 {
+			g.renames = append(slices.Clip(g.renames), m.Nodes)
+		}
 		return err
 	case checkpoint.EffectBegun:
 		var b checkpoint.BegunEffect
@@ -139,7 +215,7 @@ func (g *gathering) read(e *checkpoint.Entry) error {
 		if end.Reused != "" {
 			by = end.Reused
 		}
-		g.shelf.put(name, e.ID, shelved{Digest: g.begun[name+"#"+e.ID], Output: end.Output, Run: by})
+		g.ended = append(g.ended, gathered{name, e.ID, g.renames, shelved{Digest: g.begun[name+"#"+e.ID], Output: end.Output, Run: by}})
 	}
 	return nil
 }

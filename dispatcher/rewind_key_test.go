@@ -159,3 +159,52 @@ func TestRewoundRunKnowsAResolution(t *testing.T) {
 		sameMachine(t, d, run)
 	})
 }
+
+// What an effect of a node is that got its name from a migration is not taken, by a run that goes back to before that, for what came
+// of an effect that had not happened there: that is done again, under its own key.
+func TestRewoundRunKnowsNoEffectBehindARename(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var keys []string
+		begun := make(chan struct{})
+		pay := func(ctx context.Context, looped <-chan struct{}) error {
+			_, err := dag.Effect(ctx, "pay", 1, func(ctx context.Context, _ int) (int, error) {
+				if keys = append(keys, dag.Key(ctx)); len(keys) == 1 {
+					close(begun)
+					<-looped
+					return 0, errors.New("no reply")
+				}
+				return len(keys), nil
+			})
+			return err
+		}
+		g, first := rewindBeside(t, pay)
+		d := callsDispatcher(t, g, store, first(o, begun))
+		if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dag.ErrInDoubt) {
+			t.Fatalf("the run came to %v", err)
+		}
+		if err := d.Resolve(t.Context(), run, "pay", "pay", dispatcher.NotHappened("no trace of it")); err != nil {
+			t.Fatal(err)
+		}
+
+		body := dag.New[Tale]("body")
+		dag.Step(body, "in", new(witness).sees(nil))
+		b := dag.New[Tale]("beside")
+		dag.Loop(b, "loop", frozen(t, body), func(s *Tale) bool { return s.Said.Len() >= 2 }, 3)
+		pays := func(ctx context.Context, _ *Tale) error { return pay(ctx, nil) }
+		dag.Step(b, "pay", pays, dag.Step(b, "first", pays))
+		o.Migrations = []dispatcher.Migration{{Name: "m", Nodes: map[string]string{"pay": "first"}}}
+		d = callsDispatcher(t, frozen(t, b), store, o)
+		res, err := d.Resume(t.Context(), run)
+		completes(t, res, err)
+		if err := d.Rewind(t.Context(), run, "loop/1@1", dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		want := []string{"tale/pay#pay", "tale/first#pay", "tale~0.1/pay#pay", "tale~1/first#pay", "tale~1.1/pay#pay"}
+		if !slices.Equal(keys, want) {
+			t.Errorf("the effects were done under %q, want %q", keys, want)
+		}
+		sameMachine(t, d, run)
+	})
+}

@@ -22,8 +22,10 @@ type chronicle struct {
 	turn int
 	// voids is how many visits were voided before: the machine keeps which.
 	voids int
-	root  *chapter
-	held  map[string]string // visits that wait to begin: their paths, by the ids of the interrupts
+	// renames is how many migrations before gave nodes other names: the machine keeps those too.
+	renames int
+	root    *chapter
+	held    map[string]string // visits that wait to begin: their paths, by the ids of the interrupts
 }
 
 // A chapter is what a chronicle knows of a frame, or of a visit that holds frames.
@@ -265,7 +267,7 @@ func (t *chronicle) thaw(ctx context.Context, c *core, z *frozenMachine) error {
 
 // stand begins the chronicle anew where a machine stands.
 func (t *chronicle) stand(m *machine) {
-	t.turn, t.voids, t.root, t.held = m.turn, len(m.voids), &chapter{}, nil
+	t.turn, t.voids, t.renames, t.root, t.held = m.turn, len(m.voids), len(m.renames), &chapter{}, nil
 	t.tell(m.root)
 	for _, p := range m.pendings() {
 		if p.kind == kindBefore {

@@ -27,8 +27,9 @@ func (m *machine) void(x *fact) error {
 // A voided is a visit that was voided: checkpoints inside it, of that turn and told before, lead to
 // nothing.
 type voided struct {
-	Path string `json:"path"`
-	Turn int    `json:"turn"`
+	Path    string `json:"path"`
+	Turn    int    `json:"turn"`
+	Renames int    `json:"renames,omitempty"` // how many had led there: the path is by them
 }
 
 // takeBack takes back what one visit did. If it is at work on a frame that it holds, that is
@@ -39,7 +40,7 @@ type voided struct {
 // is asked again. What stays is what it has learned from outside: its effects that have begun,
 // the answers to its questions, and that an interrupt before it was taken.
 func (m *machine) takeBack(t *task) {
-	m.voids = append(slices.Clip(m.voids), voided{t.path(), m.turn}) // snapshots and hindsights hold the one before
+	m.voids = append(slices.Clip(m.voids), voided{t.path(), m.turn, len(m.renames)}) // snapshots and hindsights hold the one before
 	was := t.phase
 	if was == failing {
 		t.frame.failing--

@@ -42,7 +42,8 @@ type hindsight struct {
 	led  []span            // the parts of the log that led to the head: what is in none was abandoned
 	// voids are what was voided on the way to the head, oldest first: what happened inside before was
 	// abandoned too.
-	voids []voided
+	voids   []voided
+	renames renames // of the head
 }
 
 // hindsight reads what the head of a run tells of its past, unless that is known.
@@ -58,7 +59,7 @@ func (c *core) hindsight(ctx context.Context, id string) (*hindsight, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hindsight{info, m.plan, m.tags, m.led(info.Head.Seq), m.voids}, nil
+	return &hindsight{info, m.plan, m.tags, m.led(info.Head.Seq), m.voids, m.renames}, nil
 }
 
 // A span is a part of a log.
@@ -93,11 +94,23 @@ func (h *hindsight) abandoned(seq uint64) bool {
 	return !slices.ContainsFunc(h.led, func(s span) bool { return s.from <= seq && seq <= s.to })
 }
 
-// voided reports whether a checkpoint stands in a frame that was voided behind it. It is told when
-// so many visits had been voided.
-func (h *hindsight) voided(p *Past, already int) bool {
-	return p.Path != "" && slices.ContainsFunc(h.voids[min(already, len(h.voids)):], func(v voided) bool {
-		return v.Turn == p.Turn && (p.Path == v.Path || strings.HasPrefix(p.Path, v.Path+"/"))
+// voided reports whether a checkpoint, which led to the head, stands in a frame that was voided behind it, under
+// whatever name. It is told where told is.
+func (h *hindsight) voided(p *Past, told *chronicle) bool {
+	return p.Path != "" && slices.ContainsFunc(h.voids[min(told.voids, len(h.voids)):], func(v voided) bool {
+		switch {
+		case v.Turn != p.Turn:
+			return false
+		case v.Renames <= told.renames:
+			return p.Path == v.Path || strings.HasPrefix(p.Path, v.Path+"/")
+		}
+		was, is := h.renames[:told.renames], h.renames[:v.Renames]
+		for path := p.Path; path != ""; path = frameOf(path) { // what is inside it may have been forgotten
+			if now, there := is.called(path, was); there && now == v.Path {
+				return true
+			}
+		}
+		return false
 	})
 }
 
@@ -153,7 +166,10 @@ func (r *reading) past(ctx context.Context) iter.Seq2[Past, error] {
 				yield(Past{}, err)
 				return
 			}
-			if p.Abandoned = r.of.abandoned(p.Seq) || r.of.voided(&p, r.told.voids); is && p.Seq > r.after && !yield(p, nil) {
+			if !is || p.Seq <= r.after {
+				continue
+			}
+			if p.Abandoned = r.of.abandoned(p.Seq) || r.of.voided(&p, r.told); !yield(p, nil) {
 				return
 			}
 		}

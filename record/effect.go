@@ -4,19 +4,17 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 // An effect is one that began in the run, under one idempotency key.
 type effect struct {
 	place
-	key        string // as given to dag.Effect
-	id         string // idempotency key
-	generation int
-	abandoned  bool
+	key       string // as given to dag.Effect
+	id        string // idempotency key
+	abandoned bool
 	checkpoint.BegunEffect
 	end *checkpoint.EndedEffect // nil if nobody knows of one
 }
@@ -25,10 +23,10 @@ type effect struct {
 type effectKey struct{ path, key string }
 
 // begun hears that an effect begins. One that begins again before it was known to have ended
-// has the key that it had.
+// has the key that it had, and so has one that has not happened, unless the run, or its visit, has others now.
 func (l *log) begun(e *checkpoint.Entry, at place) error {
 	x := l.effect[effectKey{e.Path, e.ID}]
-	if x == nil || x.end != nil && x.generation != l.generation || x.turn != l.turn {
+	if x == nil || x.turn != l.turn || x.end != nil && x.id != l.idOf(e) {
 		x = l.newEffect(e, at)
 	}
 	x.end, x.BegunEffect = nil, checkpoint.BegunEffect{}
@@ -47,23 +45,24 @@ func (l *log) ended(e *checkpoint.Entry, at place) error {
 }
 
 func (l *log) newEffect(e *checkpoint.Entry, at place) *effect {
-	x := &effect{place: at, key: e.ID, generation: l.generation}
-	x.id = keyOf(l.run, l.turn, l.generation) + e.Path + "#" + e.ID
+	x := &effect{place: at, key: e.ID, id: l.idOf(e)}
 	l.effects, l.effect[effectKey{e.Path, e.ID}] = append(l.effects, x), x
 	return x
 }
 
-// keyOf is what idempotency keys of a run begin with, as package dispatcher makes them: its id,
-// how often it was rewound, and the turn from the second on.
-func keyOf(run string, turn, generation int) string {
-	run = strings.NewReplacer("/", "%2F", "~", "%7E", "%", "%25").Replace(run)
-	if generation > 0 {
-		run += "~" + strconv.Itoa(generation)
+// idOf is the idempotency key under which an effect begins here.
+func (l *log) idOf(e *checkpoint.Entry) string {
+	return dispatcher.EffectKey(l.run, l.turn, l.Generation, l.Vacated, e.Path, e.ID)
+}
+
+// underWay finds the effects again that may be under way where the run stands now.
+func (l *log) underWay() {
+	clear(l.effect)
+	for _, x := range l.effects {
+		if !x.abandoned && !x.forgotten() {
+			l.effect[effectKey{x.is, x.key}] = x
+		}
 	}
-	if turn > 1 {
-		run += "/" + strconv.Itoa(turn)
-	}
-	return run + "/"
 }
 
 func (x *effect) tool() ToolEffect {

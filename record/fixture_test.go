@@ -34,11 +34,18 @@ func inquire(t *testing.T, store checkpoint.Store, names []string, nodes ...func
 	for i, f := range nodes {
 		after = []dag.Edge[Inquiry]{dag.Step(b, names[i], f, after...)}
 	}
+	return inquiry(t, b, store, dispatcher.Options{})
+}
+
+// inquiry makes a dispatcher of a graph.
+func inquiry(t *testing.T, b *dag.Builder[Inquiry], store checkpoint.Store, o dispatcher.Options) *dispatcher.Dispatcher[Inquiry] {
+	t.Helper()
 	graph, err := b.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := dispatcher.New(graph, store, dispatcher.Options{Paranoid: true})
+	o.Paranoid = true
+	d, err := dispatcher.New(graph, store, o)
 	if err != nil {
 		t.Fatal(err)
 	}

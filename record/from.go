@@ -208,8 +208,8 @@ func (t *telling) block(r *Record) {
 	if t.opened.Status == checkpoint.StatusFailed {
 		for i := range t.steps {
 			x := &t.steps[i]
-			if x.failed != nil && x.failed.Final && slices.Contains(t.opened.Cursor.Visits, x.path) {
-				add("failed:"+x.path, fmt.Sprintf("visit %s failed: %s", x.path, x.failed.Message), "high", "mend the cause, and resume")
+			if x.failed != nil && x.failed.Final && slices.Contains(t.opened.Cursor.Visits, x.is) {
+				add("failed:"+x.is, fmt.Sprintf("visit %s failed: %s", x.is, x.failed.Message), "high", "mend the cause, and resume")
 			}
 		}
 	}

@@ -13,14 +13,14 @@ import (
 
 // A log is what counts of the entries of a run.
 type log struct {
-	run        string
-	turn       int // counted from 1
-	generation int // how often the run was rewound
-	last       time.Time
-	started    int64 // milliseconds; 0 if the run has not begun, or its beginning is gone
-	completed  int64
-	resting    *checkpoint.Resting // why the run rests, nil if it goes on or nobody has said
-	restAt     uint64
+	run  string
+	turn int // counted from 1
+	keys
+	last      time.Time
+	started   int64 // milliseconds; 0 if the run has not begun, or its beginning is gone
+	completed int64
+	resting   *checkpoint.Resting // why the run rests, nil if it goes on or nobody has said
+	restAt    uint64
 
 	notes     []noted
 	steps     []step
@@ -29,12 +29,10 @@ type log struct {
 	effect    map[effectKey]*effect // the last one that was not abandoned
 }
 
-// A place is where in the log, and in the graph, something was said.
-type place struct {
-	seq  uint64
-	turn int
-	path string
-	at   time.Time
+// keys are what machines say of idempotency keys. Package dispatcher writes them; they are read leniently.
+type keys struct {
+	Generation int            // how often the run was rewound
+	Vacated    map[string]int // how often migrations have taken a node's name from it
 }
 
 type noted struct {
@@ -68,11 +66,14 @@ func newLog(ctx context.Context, s checkpoint.Store, info checkpoint.Info) (*log
 	if err != nil {
 		return nil, err
 	}
-	var machine struct{ Turn, Generation int }
+	var machine struct {
+		Turn int
+		keys
+	}
 	if json.Unmarshal(base, &machine) == nil {
-		l.turn = max(machine.Turn, 1)
-		if info.First > 1 { // a fork begins a count of its own
-			l.generation = machine.Generation
+		l.turn, l.keys = max(machine.Turn, 1), machine.keys
+		if info.First <= 1 { // a fork begins a count of its own
+			l.Generation = 0
 		}
 	}
 	return l, nil
@@ -81,7 +82,7 @@ func newLog(ctx context.Context, s checkpoint.Store, info checkpoint.Info) (*log
 // hear follows the log by an entry, whose memory it does not keep.
 func (l *log) hear(e *checkpoint.Entry) error {
 	l.last = e.At
-	at := place{e.Seq, l.turn, e.Path, e.At}
+	at := place{seq: e.Seq, turn: l.turn, path: e.Path, at: e.At, is: e.Path}
 	switch e.Kind {
 	case checkpoint.Entered, checkpoint.Resumed:
 		l.resting = nil
@@ -137,6 +138,8 @@ func (l *log) turned(e *checkpoint.Entry) error {
 		l.void(d.Voids)
 	case checkpoint.Rewound:
 		return l.rewound(e)
+	case checkpoint.Migrated:
+		return l.migrated(e)
 	case checkpoint.Completed:
 		l.completed, l.resting = millis(e.At), nil
 	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed:
@@ -158,7 +161,10 @@ func (l *log) retries() {
 	again := map[visit]bool{}
 	for i := range slices.Backward(l.steps) {
 		x := &l.steps[i]
-		v := visit{x.turn, x.path}
+		v := visit{x.turn, x.is}
+		if x.forgotten() {
+			v.path += x.path
+		}
 		if x.failed != nil && again[v] {
 			x.failed.Final = false
 		}
@@ -171,7 +177,7 @@ func (l *log) retries() {
 func (l *log) void(paths []string) {
 	gone := func(p place) bool {
 		return p.turn == l.turn && slices.ContainsFunc(paths, func(v string) bool {
-			return p.path == v || strings.HasPrefix(p.path, v+"/")
+			return p.is == v || strings.HasPrefix(p.is, v+"/")
 		})
 	}
 	l.notes = slices.DeleteFunc(l.notes, func(n noted) bool { return gone(n.place) })
@@ -186,24 +192,68 @@ func (l *log) rewound(e *checkpoint.Entry) error {
 	if err := json.Unmarshal(e.Data, &d); err != nil {
 		return err
 	}
-	var machine struct{ Generation int }
-	if err := json.Unmarshal(d.Machine, &machine); err != nil {
+	was := l.Generation
+	l.keys = keys{}
+	if err := json.Unmarshal(d.Machine, &l.keys); err != nil {
 		return err
 	}
-	l.generation, l.turn = max(machine.Generation, l.generation+1), max(d.Turn, 1)
+	l.Generation, l.turn = max(l.Generation, was+1), max(d.Turn, 1)
 	l.notes = slices.DeleteFunc(l.notes, func(n noted) bool { return n.seq > d.To })
 	l.steps = slices.DeleteFunc(l.steps, func(x step) bool { return x.seq > d.To })
 	l.questions = slices.DeleteFunc(l.questions, func(q asked) bool {
 		return q.seq > d.To || q.answer == nil || q.answerSeq > d.To
 	})
-	clear(l.effect)
 	for _, x := range l.effects {
-		if x.abandoned = x.abandoned || x.seq > d.To; !x.abandoned {
-			l.effect[effectKey{x.path, x.key}] = x
-		}
+		x.abandoned = x.abandoned || x.seq > d.To
 	}
+	for p := range l.places {
+		p.back(d.To)
+	}
+	l.underWay()
 	l.resting = nil
 	return nil
+}
+
+// migrated has what was said go with its visits: the log tells of them by other paths from here on.
+func (l *log) migrated(e *checkpoint.Entry) error {
+	var d checkpoint.Migration
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return err
+	}
+	is := keys{Generation: l.Generation}
+	if err := json.Unmarshal(d.Machine, &is); err != nil {
+		return err
+	}
+	l.Vacated = is.Vacated
+	for p := range l.places {
+		p.migrated(e.Seq, &d)
+	}
+	l.underWay()
+	return nil
+}
+
+// places yields the places of all that counts.
+func (l *log) places(yield func(*place) bool) {
+	for i := range l.notes {
+		if !yield(&l.notes[i].place) {
+			return
+		}
+	}
+	for i := range l.steps {
+		if !yield(&l.steps[i].place) {
+			return
+		}
+	}
+	for i := range l.questions {
+		if !yield(&l.questions[i].place) {
+			return
+		}
+	}
+	for _, x := range l.effects {
+		if !yield(&x.place) {
+			return
+		}
+	}
 }
 
 func (l *log) answered(e *checkpoint.Entry) error {

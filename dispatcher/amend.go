@@ -19,22 +19,7 @@ import (
 func (c *core) amend(
 	ctx context.Context, id string, entries func(*machine, checkpoint.Head) ([]checkpoint.Entry, error),
 ) error {
-	return c.amendFrom(ctx, id, standing{}, entries)
-}
-
-// A standing is where a run stood when somebody has looked. Its machine is the caller's.
-type standing struct {
-	m    *machine
-	head checkpoint.Head
-}
-
-// amendFrom is amend for who has just looked where the run stands: that is not read again. If it does not
-// stand there any more the error is ErrConflict, and nothing has changed. The zero standing says that
-// nobody has looked.
-func (c *core) amendFrom(
-	ctx context.Context, id string, there standing, entries func(*machine, checkpoint.Head) ([]checkpoint.Entry, error),
-) error {
-	return c.amendingFrom(ctx, id, there, func(a *amendment) error {
+	return c.amending(ctx, id, func(a *amendment) error {
 		said, err := entries(a.m, a.head)
 		for i := 0; i < len(said) && err == nil; i++ {
 			err = a.say(ctx, id, said[i])
@@ -43,13 +28,21 @@ func (c *core) amendFrom(
 	})
 }
 
+// A standing is where a run stood when somebody has looked. Its machine is the caller's.
+type standing struct {
+	m    *machine
+	head checkpoint.Head
+}
+
 // amending is amend for who wants to see where each entry leads before the next one, or
 // before all of them are appended.
 func (c *core) amending(ctx context.Context, id string, f func(*amendment) error) error {
 	return c.amendingFrom(ctx, id, standing{}, f)
 }
 
-// amendingFrom is amending as amendFrom is amend.
+// amendingFrom is amending for who has just looked where the run stands: that is not read again. If it does not
+// stand there any more the error is ErrConflict, and nothing has changed. The zero standing says that
+// nobody has looked.
 func (c *core) amendingFrom(ctx context.Context, id string, there standing, f func(*amendment) error) error {
 	if err := c.stillRunning(id); err != nil {
 		return err
@@ -70,14 +63,12 @@ func (c *core) amendingFrom(ctx context.Context, id string, there standing, f fu
 			return err
 		}
 	}
-	a := &amendment{c: c, m: there.m, head: there.head, desk: newDesk()}
+	a := &amendment{c: c, lease: lease, m: there.m, head: there.head, desk: newDesk()}
 	if err := f(a); err != nil || len(a.lines) == 0 {
 		return err
 	}
-	head, err := c.store.Append(ctx, lease, a.head, a.lines)
-	c.hub.grown(id)
-	if err == nil {
-		c.keep(id, head, a.m, a.m.read+a.size)
+	if err = a.append(ctx); err == nil {
+		c.keep(id, a.head, a.m, a.m.read+a.size)
 		a.desk.leave()
 	}
 	return err
@@ -85,10 +76,11 @@ func (c *core) amendingFrom(ctx context.Context, id string, there standing, f fu
 
 // An amendment is what is to be said of a run, and where that leads.
 type amendment struct {
-	c    *core
-	m    *machine // the run as it is when all that was said so far has been appended
-	head checkpoint.Head
-	size int // of the lines
+	c     *core
+	lease checkpoint.Lease
+	m     *machine // the run as it is when all that was said so far has been appended
+	head  checkpoint.Head
+	size  int // of what was said
 	*desk
 }
 
@@ -99,6 +91,39 @@ func (a *amendment) say(ctx context.Context, id string, e checkpoint.Entry) erro
 	a.size += sizeOf(&e)
 	a.taken = 1
 	return a.c.replay(ctx, a.m, id, &e, &a.extras[0])
+}
+
+// append makes durable what was said since the last append.
+func (a *amendment) append(ctx context.Context) error {
+	head, err := a.c.store.Append(ctx, a.lease, a.head, a.lines)
+	a.c.hub.grown(a.lease.Run)
+	if err == nil {
+		a.head = head
+		a.lines = a.lines[:0]
+	}
+	return err
+}
+
+// drain says what drains posts, and appends it but for the last of what may share an append.
+func (a *amendment) drain(ctx context.Context, lines []checkpoint.Entry) error {
+	var shared portion
+	for len(lines) > 0 {
+		n, bytes := firstPost(lines)
+		if !shared.fits(bytes) {
+			if err := a.append(ctx); err != nil {
+				return err
+			}
+			shared = portion{}
+		}
+		for _, e := range lines[:n] {
+			if err := a.say(ctx, a.lease.Run, e); err != nil {
+				return err
+			}
+		}
+		shared.add(bytes)
+		lines = lines[n:]
+	}
+	return nil
 }
 
 // busy reports whether an amendment could not be made because somebody is at work on the run.

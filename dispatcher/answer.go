@@ -138,23 +138,23 @@ func (x *reply) counted(e *checkpoint.Entry, a *postedAnswers) bool {
 }
 
 // drain makes what was posted to a run that nobody is at work on entries of it: answers, tags and
-// notes. It reports whether mine is an answer that counts. The run stands there; the zero standing says
+// notes, in as many appends as that takes. It reports whether mine is an answer that counts. The run stands there; the zero standing says
 // that nobody has looked.
 func (c *core) drain(ctx context.Context, id string, mine *posted, there standing) (counted bool, err error) {
-	err = c.amendFrom(ctx, id, there, func(m *machine, _ checkpoint.Head) ([]checkpoint.Entry, error) {
+	err = c.amendingFrom(ctx, id, there, func(a *amendment) error {
 		posts, err := c.store.Posts(ctx, id)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		q := m.queued(posts, mine)
+		q := a.m.queued(posts, mine)
 		counted = slices.ContainsFunc(q.posts, func(p checkpoint.Post) bool { return p.ID == mine.ID })
 		oldestFirst(posts)
 		for _, p := range posts {
 			if p.Kind == postTag || p.Kind == postNote {
-				q.line = append(q.line, m.drained(p))
+				q.line = append(q.line, a.m.drained(p))
 			}
 		}
-		return q.line, nil
+		return a.drain(ctx, q.line)
 	})
 	return counted, err
 }

@@ -261,18 +261,4 @@ func (p *pending) accepts(x reply) error {
 	return want.Accepts(x.Value)
 }
 
-// takeAnswers drains what was posted to the run that the caller owns, unless a fact that is
-// not durable yet does so.
-func (r *run) takeAnswers(posts []checkpoint.Post) {
-	if len(posts) == 0 {
-		return
-	}
-	posts = slices.DeleteFunc(slices.Clone(posts), func(p checkpoint.Post) bool {
-		return slices.ContainsFunc(r.facts, func(x fact) bool { return x.Post == p.ID })
-	})
-	for _, e := range r.m.queued(posts, nil).line {
-		r.add(r.said(&e, r.m.find(e.Path)))
-	}
-}
-
 func conflict(err error) bool { return errors.Is(err, checkpoint.ErrConflict) }

@@ -114,6 +114,10 @@ func (r *run) find(w *wishes, input func(any)) early {
 	if err != nil {
 		return early{err: err}
 	}
+	r.journal.posts = len(posts) > 0
+	if posts, head, err = r.drainBefore(m, head, posts); err != nil {
+		return early{err: err}
+	}
 	r.found = posts
 	waits := false
 	for _, p := range posts {
@@ -124,7 +128,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 			waits = waits || !m.seen[p.ID] || w.how != modeResume
 		}
 	}
-	r.m, r.journal.head, r.journal.since, r.journal.posts = m, head, m.read, len(posts) > 0
+	r.m, r.journal.head, r.journal.since = m, head, m.read
 	m.about(r.about.Load())
 	r.journal.tip = head
 	r.durable.Store(head.Seq)

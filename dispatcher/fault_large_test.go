@@ -15,7 +15,12 @@ import (
 
 func openUnsynced(t *testing.T) *badgerstore.Store {
 	t.Helper()
-	store, err := badgerstore.OpenUnsynced(t.Context(), t.TempDir(), badgerstore.Options{})
+	return openUnsyncedWith(t, badgerstore.Options{})
+}
+
+func openUnsyncedWith(t *testing.T, o badgerstore.Options) *badgerstore.Store {
+	t.Helper()
+	store, err := badgerstore.OpenUnsynced(t.Context(), t.TempDir(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func (r *run) resumable(w *wishes) early {
 		return early{r.stands(was), r.c.refuse(r.id, err)}
 	}
 	m.vets, m.gates = r.c.vets(), r.c.asksBefore()
-	r.takeAnswers(r.found) // before a resume ends what somebody has rejected
+	r.sayAll(m.queued(r.unsaid(r.found), nil).line) // before a resume ends what somebody has rejected
 	resumed, data := &r.c.resumes, r.c.resumed
 	if w.how == modeResume {
 		resumed = &checkpoint.Resumption{Owner: r.c.owner, Ends: true}

@@ -115,13 +115,16 @@ func (r *run) postedInputs(h *tenure) (inputs []input, err error, owner bool) {
 		return nil, err, true // they stay where they are
 	}
 	oldestFirst(posts)
+	shared := r.portion()
 	for _, p := range posts {
 		switch {
 		case p.Kind == postCancel && !slices.Contains(r.moot, p.ID):
 			r.cancel(postedCause(p))
 			r.halting = true
 		case p.Kind == postTag, p.Kind == postNote:
-			r.takePost(p)
+			if !r.takePost(h, &shared, p) {
+				return nil, nil, false
+			}
 		case p.Kind == postTurn && !r.m.seen[p.ID]:
 			var t postedTurn
 			err := json.Unmarshal(p.Data, &t)

@@ -124,12 +124,12 @@ func (s *Store) Append(
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
-	if len(x.data) <= inlineMost {
-		q.setRecord(key, x.value())
-	} else if err := s.putParcel(ctx, q, x); err != nil {
+	if err := q.describe(before, num, entries); err != nil {
 		return checkpoint.Head{}, err
 	}
-	if err := q.describe(before, num, entries); err != nil {
+	if len(x.data) <= inlineMost && q.bytes+len(x.data)+besideData <= s.maxBytes {
+		q.setRecord(key, x.value())
+	} else if err := s.putChunked(ctx, q, x); err != nil { // beside the many messages that it drains
 		return checkpoint.Head{}, err
 	}
 	if err := s.submit(ctx, q); err != nil {
@@ -137,6 +137,9 @@ func (s *Store) Append(
 	}
 	return head, nil
 }
+
+// besideData is more than what the record of an append counts beside its data.
+const besideData = 1 << 10
 
 // enterAppend begins a call that appends to a run whose head must be after. It returns what
 // is known of the run, and its number.
@@ -190,7 +193,8 @@ func (q *request) describe(
 		q.set(key, frame(key, runKey(rowKey, num)[1:]))
 	}
 	for i := range entries {
-		if id := entries[i].Post; id != "" {
+		id := entries[i].Post
+		if id != "" && (i == 0 || id != entries[i-1].Post) { // one message may be many answers
 			q.delete(append(runKey(postKey, num), id...))
 		}
 	}

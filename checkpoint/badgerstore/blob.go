@@ -49,6 +49,11 @@ func (s *Store) putParcel(ctx context.Context, q *request, x parcel) error {
 		q.set(x.key, x.value())
 		return nil
 	}
+	return s.putChunked(ctx, q, x)
+}
+
+// putChunked is putParcel for data that does not go with q, large or not.
+func (s *Store) putChunked(ctx context.Context, q *request, x parcel) error {
 	a := s.newAttempt()
 	err := s.putChunks(ctx, x.key, a, x.data, func(part *request) {
 		part.rule, part.run, part.num, part.lease = min(q.rule, held), q.run, q.num, q.lease

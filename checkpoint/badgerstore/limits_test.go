@@ -89,6 +89,47 @@ func TestCloseWithoutRoom(t *testing.T) {
 	}
 }
 
+// An append that drains hundreds of messages is atomic whatever else is in it, and a message that many of its entries drain
+// is one.
+func TestAppendDrainsManyPosts(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	l := acquire(t, s, 1)[0]
+	head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, posts := range map[string]int{"many": 500, "one": 1} {
+		entries := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", noise(500<<10))}}
+		for i := range 7000 {
+			id := fmt.Sprintf("%s-%d", strings.Repeat("p", 200), i%posts)
+			if i < posts {
+				if err := s.Post(t.Context(), l.Run, checkpoint.Post{ID: id}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if i < posts || posts == 1 {
+				entries = append(entries, checkpoint.Entry{Kind: checkpoint.Noted, Post: id})
+			}
+		}
+		if head, err = s.Append(t.Context(), l, head, entries); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if posts, err := s.Posts(t.Context(), l.Run); err != nil || len(posts) > 0 {
+			t.Errorf("%s: %d messages are left, %v", name, len(posts), err)
+		}
+		read := 0
+		for _, err := range s.Read(t.Context(), l.Run, 0, 0) {
+			if read++; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if read != int(head.Seq) {
+			t.Errorf("%s: the log has %d entries, want %d", name, read, head.Seq)
+		}
+	}
+}
+
 // What is larger than the limits is ErrTooLarge and changes nothing.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,255 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// What was posted becomes entries of the log, oldest first, in as many appends as that takes: a store may refuse one
+// that drains too much at once, and each message was accepted by itself. If all of them had to share an append nobody
+// could go on with the run.
+
+// postsMost is how many posts share an append at most: each is a key that the store deletes.
+const postsMost = 500
+
+// A portion is what shares an append: so many posts, and so many bytes of them and of what else is in it.
+type portion struct{ posts, bytes int }
+
+// fits reports whether a post of so many bytes may share the append. One that is larger than landingBytes has its own.
+func (p portion) fits(bytes int) bool {
+	return p == portion{} || p.posts < postsMost && p.bytes+bytes <= landingBytes
+}
+
+func (p *portion) add(bytes int) {
+	p.posts++
+	p.bytes += bytes
+}
+
+// firstPost is how many of lines, which drain posts, drain the first one, and how many bytes they have. All
+// of what a post says counts or none of it, so they share an append.
+func firstPost(lines []checkpoint.Entry) (n, bytes int) {
+	for n < len(lines) && lines[n].Post == lines[0].Post {
+		bytes += sizeOf(&lines[n]) + len(lines[n].Post)
+		n++
+	}
+	return n, bytes
+}
+
+// portion is what waits for the next append.
+func (r *run) portion() (p portion) {
+	for i := range r.facts {
+		x := &r.facts[i]
+		if p.bytes += x.delta.Size() + x.outer.Size() + len(x.Data) + len(x.Path) + entryOverhead; x.Post != "" {
+			p.posts++
+		}
+	}
+	return p
+}
+
+// room makes what waits durable if it can't share an append with a post of so many bytes, and counts that. It
+// reports whether the caller still owns the run.
+func (r *run) room(h *tenure, p *portion, bytes int) bool {
+	if !p.fits(bytes) {
+		if *p = (portion{}); !r.flush(h) {
+			return false
+		}
+	}
+	p.add(bytes)
+	return true
+}
+
+const (
+	postCancel = "cancel"
+	postAnswer = "answer"
+	postTurn   = "turn"
+	postTag    = "tag"
+	postNote   = "note"
+)
+
+// A postedCancel is the cause of a run's context when a post has cancelled it.
+type postedCancel struct {
+	error
+	by string // who it was, "" if nobody has said so
+}
+
+func (c *postedCancel) Unwrap() error { return c.error }
+
+func postedCause(p checkpoint.Post) *postedCancel {
+	how := postedHow(p)
+	if how.Cause == "" {
+		return &postedCancel{context.Canceled, how.By}
+	}
+	return &postedCancel{errors.New(how.Cause), how.By}
+}
+
+// postedHow is what a posted cancel says.
+func postedHow(p checkpoint.Post) (how checkpoint.Resting) {
+	if json.Unmarshal(p.Data, &how) != nil { // before cancels had authors it was the cause alone
+		_ = json.Unmarshal(p.Data, &how.Cause)
+	}
+	return how
+}
+
+// takePosts drains what was posted. Every post becomes an entry, which deletes it.
+func (r *run) takePosts(h *tenure) bool {
+	select {
+	case <-r.posted:
+		r.journal.posts = true
+	default:
+	}
+	if !r.journal.posts || r.c.store == nil {
+		return true
+	}
+	r.journal.posts = false
+	if !h.leave(inCall, doingPosts) {
+		return false
+	}
+	posts, err := r.c.store.Posts(r.stored, r.id)
+	if !h.back(inCall) {
+		return false
+	}
+	if err != nil {
+		if r.ctx.Err() != nil {
+			return true // they stay where they are
+		}
+		r.breakOff(h, err)
+		return false
+	}
+	return len(posts) == 0 || r.takeAll(h, posts)
+}
+
+// takeAll drains posts. A cancel is heard before any append, however many of them there are.
+func (r *run) takeAll(h *tenure, posts []checkpoint.Post) bool {
+	posts = r.unsaid(posts)
+	lines := r.m.queued(posts, nil).line // posts are in the order of their numbers still
+	oldestFirst(posts)
+	for _, p := range posts {
+		r.hearCancel(p)
+	}
+	shared := r.portion()
+	for len(lines) > 0 {
+		n, bytes := firstPost(lines)
+		if !r.room(h, &shared, bytes) {
+			return false
+		}
+		r.sayAll(lines[:n])
+		lines = lines[n:]
+	}
+	for _, p := range posts {
+		if p.Kind != postAnswer && !r.takePost(h, &shared, p) {
+			return false
+		}
+	}
+	return shared.bytes <= landingBytes || r.flush(h) // what is decided next does not come on top of it
+}
+
+// drainBefore drains answers before the call does anything, if there are more of them than can share the append in which it
+// goes on. It returns what else was posted, and where the run stands now.
+func (r *run) drainBefore(m *machine, head checkpoint.Head, posts []checkpoint.Post) ([]checkpoint.Post, checkpoint.Head, error) {
+	var shared portion
+	together := true
+	for _, p := range posts {
+		if p.Kind == postAnswer {
+			together = together && shared.fits(len(p.Data))
+			shared.add(len(p.Data))
+		}
+	}
+	if together {
+		return posts, head, nil
+	}
+	a := &amendment{c: r.c, lease: r.journal.lease, m: m, head: head, desk: newDesk()}
+	err := a.drain(r.stored, m.queued(posts, nil).line)
+	if err == nil {
+		err = a.append(r.stored)
+	}
+	if err != nil {
+		return nil, head, err
+	}
+	a.desk.leave()
+	m.read += a.size
+	return slices.DeleteFunc(posts, func(p checkpoint.Post) bool { return p.Kind == postAnswer }), a.head, nil
+}
+
+// unsaid removes the posts which a fact drains that is not durable yet.
+func (r *run) unsaid(posts []checkpoint.Post) []checkpoint.Post {
+	return slices.DeleteFunc(posts, func(p checkpoint.Post) bool {
+		return slices.ContainsFunc(r.facts, func(x fact) bool { return x.Post == p.ID })
+	})
+}
+
+func (r *run) sayAll(lines []checkpoint.Entry) {
+	for _, e := range lines {
+		r.add(r.said(&e, r.m.find(e.Path)))
+	}
+}
+
+// oldestFirst puts posts, which come in the order of their ids, in that of their posting.
+func oldestFirst(posts []checkpoint.Post) {
+	slices.SortStableFunc(posts, func(a, b checkpoint.Post) int { return a.At.Compare(b.At) })
+}
+
+// hearCancel halts the run if p is a cancel of it. It is drained when the run rests; what is posted beside so many
+// others is left to the next call, which only notes it.
+func (r *run) hearCancel(p checkpoint.Post) {
+	if p.Kind == postCancel && !r.passed(p) && len(r.drains) < postsMost && !slices.Contains(r.drains, p.ID) {
+		r.drains = append(r.drains, p.ID)
+		r.cancel(postedCause(p))
+		r.halting = true
+	}
+}
+
+// passed reports whether p was drained before, or is a cancel of an earlier call.
+func (r *run) passed(p checkpoint.Post) bool {
+	return r.m.seen[p.ID] || slices.Contains(r.moot, p.ID)
+}
+
+// takePost drains a post that is no answer. It reports whether the caller still owns the run.
+func (r *run) takePost(h *tenure, shared *portion, p checkpoint.Post) bool {
+	switch {
+	case r.passed(p):
+	case p.Kind == postTurn: // nextTurn takes it
+		return true
+	case p.Kind == postCancel: // rest does
+		return true
+	case p.Kind == postResolution && r.flies(p): // it may just be happening: poll comes back to it
+		return true
+	}
+	if !r.room(h, shared, len(p.ID)+len(p.Data)+entryOverhead) {
+		return false
+	}
+	r.sayAll([]checkpoint.Entry{r.m.drained(p)})
+	return true
+}
+
+// drained is the entry that a post becomes, if it is neither a cancel nor input nor an answer.
+func (m *machine) drained(p checkpoint.Post) checkpoint.Entry {
+	switch {
+	case m.seen[p.ID]:
+	case p.Kind == postTag:
+		var t checkpoint.Tag
+		if err := json.Unmarshal(p.Data, &t); err == nil && m.tags[t.Name] == 0 {
+			return checkpoint.Entry{Kind: checkpoint.Tagged, Post: p.ID, Data: p.Data}
+		}
+	case p.Kind == postNote:
+		return noteEntry(p)
+	case p.Kind == postResolution:
+		if e, ok := m.resolvedBy(p); ok {
+			return e
+		}
+	}
+	return noted(p.ID, p.Kind)
+}
+
+// note drains a post that changes nothing.
+func (r *run) note(id, kind string) {
+	e := noted(id, kind)
+	r.add(r.said(&e, nil))
+}
+
+func noted(id, kind string) checkpoint.Entry {
+	return checkpoint.Entry{Kind: checkpoint.Noted, Post: id, Data: encode("a post of kind " + kind + " changed nothing")}
+}

@@ -137,8 +137,8 @@ func (x *reply) counted(e *checkpoint.Entry, a *postedAnswers) bool {
 		e.ID == x.Interrupt && is.How == x.How && is.By == a.By && is.Reason == a.Reason && string(is.Value) == string(x.Value)
 }
 
-// drain makes what was posted to a run that nobody is at work on entries of it: answers, tags and
-// notes, in as many appends as that takes. It reports whether mine is an answer that counts. The run stands there; the zero standing says
+// drain makes what was posted to a run that nobody is at work on entries of it: answers, tags,
+// notes and cancels, in as many appends as that takes. It reports whether mine is an answer that counts. The run stands there; the zero standing says
 // that nobody has looked.
 func (c *core) drain(ctx context.Context, id string, mine *posted, there standing) (counted bool, err error) {
 	err = c.amendingFrom(ctx, id, there, func(a *amendment) error {
@@ -154,7 +154,7 @@ func (c *core) drain(ctx context.Context, id string, mine *posted, there standin
 				q.line = append(q.line, a.m.drained(p))
 			}
 		}
-		return a.drain(ctx, q.line)
+		return a.drain(ctx, append(q.line, a.m.cancelledBy(posts)...))
 	})
 	return counted, err
 }

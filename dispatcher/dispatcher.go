@@ -157,7 +157,9 @@ func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, o
 // message, and comes to rest as Cancelled; Cancel returns when the message is durable. One
 // at rest becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted
 // if the run is completed; one that is cancelled already stays as it is. A live run that completes
-// before it hears of it is completed: State tells. The graph of the run
+// before it hears of it is completed: State tells. One that is just coming to rest otherwise becomes Cancelled
+// behind that; while OnEnd, or a node that was abandoned, keeps it, when they let go of it. Who resumes it before goes on
+// with a run that was cancelled. The graph of the run
 // may be another than the dispatcher's. Of the options [Author] says who does it: the log,
 // events, HistoryOf and the [*Rest] of whoever runs it tell. As State, it calls the store on the
 // caller's goroutine.

@@ -1,9 +1,7 @@
 package dispatcher
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -70,30 +68,6 @@ const (
 	postNote   = "note"
 )
 
-// A postedCancel is the cause of a run's context when a post has cancelled it.
-type postedCancel struct {
-	error
-	by string // who it was, "" if nobody has said so
-}
-
-func (c *postedCancel) Unwrap() error { return c.error }
-
-func postedCause(p checkpoint.Post) *postedCancel {
-	how := postedHow(p)
-	if how.Cause == "" {
-		return &postedCancel{context.Canceled, how.By}
-	}
-	return &postedCancel{errors.New(how.Cause), how.By}
-}
-
-// postedHow is what a posted cancel says.
-func postedHow(p checkpoint.Post) (how checkpoint.Resting) {
-	if json.Unmarshal(p.Data, &how) != nil { // before cancels had authors it was the cause alone
-		_ = json.Unmarshal(p.Data, &how.Cause)
-	}
-	return how
-}
-
 // takePosts drains what was posted. Every post becomes an entry, which deletes it.
 func (r *run) takePosts(h *tenure) bool {
 	select {
@@ -147,22 +121,22 @@ func (r *run) takeAll(h *tenure, posts []checkpoint.Post) bool {
 	return shared.bytes <= landingBytes || r.flush(h) // what is decided next does not come on top of it
 }
 
-// drainBefore drains answers before the call does anything, if there are more of them than can share the append in which it
-// goes on. It returns what else was posted, and where the run stands now.
+// drainBefore drains, before the call does anything, what the log has to say before it goes on: answers, if there are more of
+// them than can share an append, and a cancel that came when the run was at rest, or about to be. It returns what else
+// was posted, and where the run stands now.
 func (r *run) drainBefore(m *machine, head checkpoint.Head, posts []checkpoint.Post) ([]checkpoint.Post, checkpoint.Head, error) {
-	var shared portion
-	together := true
-	for _, p := range posts {
-		if p.Kind == postAnswer {
-			together = together && shared.fits(len(p.Data))
-			shared.add(len(p.Data))
-		}
+	var lines []checkpoint.Entry
+	if !shareAppend(posts) {
+		lines = m.queued(posts, nil).line
 	}
-	if together {
+	if m.status.Resting() && m.status != checkpoint.StatusCancelled {
+		lines = append(lines, m.cancelledBy(posts)...)
+	}
+	if len(lines) == 0 {
 		return posts, head, nil
 	}
 	a := &amendment{c: r.c, lease: r.journal.lease, m: m, head: head, desk: newDesk()}
-	err := a.drain(r.stored, m.queued(posts, nil).line)
+	err := a.drain(r.stored, lines)
 	if err == nil {
 		err = a.append(r.stored)
 	}
@@ -171,7 +145,26 @@ func (r *run) drainBefore(m *machine, head checkpoint.Head, posts []checkpoint.P
 	}
 	a.desk.leave()
 	m.read += a.size
-	return slices.DeleteFunc(posts, func(p checkpoint.Post) bool { return p.Kind == postAnswer }), a.head, nil
+	drained := map[string]bool{}
+	for i := range lines {
+		drained[lines[i].Post] = true
+	}
+	return slices.DeleteFunc(posts, func(p checkpoint.Post) bool { return drained[p.ID] }), a.head, nil
+}
+
+// shareAppend reports whether all answers among posts may share an append.
+func shareAppend(posts []checkpoint.Post) bool {
+	var shared portion
+	for _, p := range posts {
+		if p.Kind != postAnswer {
+			continue
+		}
+		if !shared.fits(len(p.Data)) {
+			return false
+		}
+		shared.add(len(p.Data))
+	}
+	return true
 }
 
 // unsaid removes the posts which a fact drains that is not durable yet.
@@ -190,16 +183,6 @@ func (r *run) sayAll(lines []checkpoint.Entry) {
 // oldestFirst puts posts, which come in the order of their ids, in that of their posting.
 func oldestFirst(posts []checkpoint.Post) {
 	slices.SortStableFunc(posts, func(a, b checkpoint.Post) int { return a.At.Compare(b.At) })
-}
-
-// hearCancel halts the run if p is a cancel of it. It is drained when the run rests; what is posted beside so many
-// others is left to the next call, which only notes it.
-func (r *run) hearCancel(p checkpoint.Post) {
-	if p.Kind == postCancel && !r.passed(p) && len(r.drains) < postsMost && !slices.Contains(r.drains, p.ID) {
-		r.drains = append(r.drains, p.ID)
-		r.cancel(postedCause(p))
-		r.halting = true
-	}
 }
 
 // passed reports whether p was drained before, or is a cancel of an earlier call.

@@ -51,38 +51,6 @@ func (w *wishes) missing(err error) error {
 	return err
 }
 
-// cancelRun is Cancel: an entry in the log of a run at rest, a post to a live one.
-func (c *core) cancelRun(ctx context.Context, id string, cause error, options []RunOption) error {
-	if err := c.exists(ctx, id); err != nil {
-		return err
-	}
-	by, err := c.author(options)
-	if err != nil {
-		return c.refuse(id, err)
-	}
-	how := checkpoint.Resting{By: by}
-	if cause != nil {
-		how.Cause = clip(fmt.Sprint(cause))
-	}
-	err = c.amend(ctx, id, func(m *machine, _ checkpoint.Head) ([]checkpoint.Entry, error) {
-		switch m.status {
-		case checkpoint.StatusCompleted:
-			return nil, ErrCompleted
-		case checkpoint.StatusCancelled:
-			return nil, nil
-		}
-		return []checkpoint.Entry{{Kind: checkpoint.Cancelled, Data: encode(how)}}, nil
-	})
-	if !busy(err) {
-		return c.refuse(id, err)
-	}
-	if info, err := c.store.Stat(ctx, id); err == nil && info.Status == checkpoint.StatusCancelled {
-		return nil
-	}
-	p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(how)}
-	return c.refuse(id, c.store.Post(ctx, id, p))
-}
-
 // enqueue is Enqueue. Who has the lease when the run is completed takes the post.
 func (c *core) enqueue(ctx context.Context, id string, input func(any), options []RunOption) error {
 	if err := c.called(ctx); err != nil {

@@ -83,8 +83,10 @@ func (c *core) stillRunning(id string) error {
 func (s *strays) returned() {
 	if s.count.Add(-1) == 0 {
 		s.r.c.strays.CompareAndDelete(s.r.id, s)
-		if !s.r.released {
-			s.r.release(context.Background())
+		if r := s.r; !r.released && r.journal.lease.Run != "" {
+			if r.release(context.Background()); r.atRest {
+				r.c.heedLate(r.id)
+			}
 		}
 	}
 }

@@ -1,0 +1,170 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// cancelRun is Cancel: an entry in the log of a run at rest, a post to a live one. That may come to rest while it is
+// posted to. If it rests before the post is there, Cancel finds it at rest, and else its owner finds the post behind the
+// append in which it rests, or whoever takes the lease next does.
+func (c *core) cancelRun(ctx context.Context, id string, cause error, options []RunOption) error {
+	if err := c.exists(ctx, id); err != nil {
+		return err
+	}
+	by, err := c.author(options)
+	if err != nil {
+		return c.refuse(id, err)
+	}
+	how := checkpoint.Resting{By: by}
+	if cause != nil {
+		how.Cause = clip(fmt.Sprint(cause))
+	}
+	err = c.amend(ctx, id, func(m *machine, _ checkpoint.Head) ([]checkpoint.Entry, error) {
+		switch m.status {
+		case checkpoint.StatusCompleted:
+			return nil, ErrCompleted
+		case checkpoint.StatusCancelled:
+			return nil, nil
+		}
+		return []checkpoint.Entry{{Kind: checkpoint.Cancelled, Data: encode(how)}}, nil
+	})
+	if !busy(err) {
+		return c.refuse(id, err)
+	}
+	if info, err := c.store.Stat(ctx, id); err == nil && info.Status == checkpoint.StatusCancelled {
+		return nil
+	}
+	p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(how)}
+	if err = c.store.Post(ctx, id, p); err == nil {
+		if err = c.drainCancels(ctx, id); elsewhere(err) { // whoever has the run hears of it
+			err = nil
+		}
+	}
+	return c.refuse(id, err)
+}
+
+// A postedCancel is the cause of a run's context when a post has cancelled it.
+type postedCancel struct {
+	error
+	by string // who it was, "" if nobody has said so
+}
+
+func (c *postedCancel) Unwrap() error { return c.error }
+
+func postedCause(p checkpoint.Post) *postedCancel {
+	how := postedHow(p)
+	if how.Cause == "" {
+		return &postedCancel{context.Canceled, how.By}
+	}
+	return &postedCancel{errors.New(how.Cause), how.By}
+}
+
+// postedHow is what a posted cancel says.
+func postedHow(p checkpoint.Post) (how checkpoint.Resting) {
+	if json.Unmarshal(p.Data, &how) != nil { // before cancels had authors it was the cause alone
+		_ = json.Unmarshal(p.Data, &how.Cause)
+	}
+	return how
+}
+
+// hearCancel halts the run if p is a cancel of it. It is drained when the run rests; what is posted beside so many
+// others is left to the next call, which only notes it.
+func (r *run) hearCancel(p checkpoint.Post) {
+	if p.Kind == postCancel && !r.passed(p) && len(r.drains) < postsMost && !slices.Contains(r.drains, p.ID) {
+		r.drains = append(r.drains, p.ID)
+		r.cancel(postedCause(p))
+		r.halting = true
+	}
+}
+
+// heedAtRest makes the run Cancelled, by one more append, if somebody has posted that while it came to rest: he was told
+// that it will be. It reports whether the caller still owns the run.
+func (r *run) heedAtRest(h *tenure) bool {
+	if r.c.store == nil || !r.m.status.Resting() || r.m.status == checkpoint.StatusCancelled {
+		return true
+	}
+	if !h.leave(inCall, doingPosts) {
+		return false
+	}
+	posts, err := r.c.store.Posts(r.stored, r.id)
+	if !h.back(inCall) {
+		return false
+	}
+	if err != nil {
+		return true // they stay where they are, and the run rests as it does
+	}
+	oldestFirst(posts)
+	k := slices.IndexFunc(posts, func(p checkpoint.Post) bool { return cancels(p) && !r.passed(p) })
+	if k < 0 {
+		return true
+	}
+	r.atRest = false // as the machine has it
+	r.drained = postedCause(posts[k])
+	e := cancelledAs(posts[k])
+	x := r.said(&e, nil)
+	x.err = r.drained
+	r.add(x)
+	if !r.flush(h) {
+		return false
+	}
+	r.atRest = r.fresh == nil
+	return true
+}
+
+func cancels(p checkpoint.Post) bool { return p.Kind == postCancel }
+
+// cancelledAs is the entry of a run at rest that drains a cancel.
+func cancelledAs(p checkpoint.Post) checkpoint.Entry {
+	return checkpoint.Entry{Kind: checkpoint.Cancelled, Post: p.ID, Data: encode(postedHow(p))}
+}
+
+// cancelledBy is what the cancels among posts come to, of a run that nobody is at work on: the first one cancels it, unless it
+// is completed.
+func (m *machine) cancelledBy(posts []checkpoint.Post) (lines []checkpoint.Entry) {
+	if !slices.ContainsFunc(posts, cancels) { // as most of the time
+		return nil
+	}
+	over := m.status == checkpoint.StatusCompleted || m.status == checkpoint.StatusCancelled
+	posts = slices.Clone(posts)
+	oldestFirst(posts)
+	for _, p := range posts {
+		if !cancels(p) {
+			continue
+		}
+		if over || m.seen[p.ID] {
+			lines = append(lines, noted(p.ID, p.Kind))
+			continue
+		}
+		lines, over = append(lines, cancelledAs(p)), true
+	}
+	return lines
+}
+
+// drainCancels drains the cancels that were posted to a run that nobody is at work on.
+func (c *core) drainCancels(ctx context.Context, id string) error {
+	return c.amendingFrom(ctx, id, standing{}, func(a *amendment) error {
+		posts, err := c.store.Posts(ctx, id)
+		if err != nil {
+			return err
+		}
+		return a.drain(ctx, a.m.cancelledBy(posts))
+	})
+}
+
+// heedLate is drainCancels for a run whose lease was kept beyond its rest: who cancelled it meanwhile could not have
+// it. Whatever fails, the post stays where it is, for who comes next.
+func (c *core) heedLate(id string) {
+	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)}
+	defer ctx.end()
+	posts, err := c.store.Posts(ctx, id)
+	if err == nil && slices.ContainsFunc(posts, cancels) {
+		_ = c.drainCancels(ctx, id)
+	}
+}

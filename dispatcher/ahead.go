@@ -156,11 +156,29 @@ func (r *run) appendBehind() bool {
 	return true
 }
 
-// extend appends what was handed over, and lines of some size behind it: those of effects, or the
+// extend appends what was handed over, and lines of some size behind it, in one append if that does not become large: a store
+// may refuse together what it takes one by one. Of a failure the last append tells, which is none then.
+func (r *run) extend(batches []*batch, effects []*effectEntry, lines []checkpoint.Entry, size, turn int) (*Event, error) {
+	for len(batches) > 0 {
+		n, bytes := 1, batches[0].size
+		for n < len(batches) && bytes+batches[n].size <= landingBytes {
+			bytes += batches[n].size
+			n++
+		}
+		if n == len(batches) && (len(lines) == 0 || bytes+size <= landingBytes) {
+			break
+		}
+		_, _ = r.extendBy(batches[:n], nil, nil, 0, r.about.Load().turn)
+		batches = batches[n:]
+	}
+	return r.extendBy(batches, effects, lines, size, turn)
+}
+
+// extendBy appends what was handed over, and lines of some size behind it: those of effects, or the
 // owner's, which may begin a turn. It returns the event of the append that the owner is to tell
 // with the lines: nil if nobody looks, or if it is told with a batch or an effect. What has become
 // durable the owner learns at one moment, and in the order of the log. The caller holds the mutex of the journal.
-func (r *run) extend(batches []*batch, effects []*effectEntry, lines []checkpoint.Entry, size, turn int) (*Event, error) {
+func (r *run) extendBy(batches []*batch, effects []*effectEntry, lines []checkpoint.Entry, size, turn int) (*Event, error) {
 	j := &r.journal
 	all := lines
 	if len(batches) > 0 {

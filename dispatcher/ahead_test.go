@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -366,4 +368,41 @@ func TestLagIsCaughtUpByADrain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was handed over shares no append with what comes behind it if a store could not make them atomic together.
+func TestLagOfLargeVisits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var inner memory.Store
+		free := make(chan struct{})
+		store := heldFrom(&inner, 2, free)
+		held := store.before
+		store.before = func(ctx context.Context, c call) error {
+			size := 0
+			for _, e := range c.entries {
+				size += len(e.Delta)
+			}
+			if size > badgerstore.MaxAppend {
+				return fmt.Errorf("%w: %d bytes", checkpoint.ErrTooLarge, size)
+			}
+			return held(ctx, c)
+		}
+		word := strings.Repeat("x", 8<<20-4000)
+		d, err := dispatcher.New(chainOf(t, 4, func(_ context.Context, i int, s *Tale) error {
+			for range []int{0, 1, 4, 4}[i] { // 1 is all that may wait without keeping 2 from joining it
+				s.Said.Append(word)
+			}
+			return nil
+		}), store, dispatcher.Options{Lag: 9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := beginRun(t, d)
+		close(free) // its end waits for what was handed over
+		e := <-ended
+		completes(t, e.res, e.err)
+		if res, err := d.State(t.Context(), run); err != nil || res.State.Said.Len() != 9 {
+			t.Errorf("the store has %d words, %v", res.State.Said.Len(), err)
+		}
+	})
 }

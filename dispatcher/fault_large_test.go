@@ -99,6 +99,36 @@ func TestVisitTooLarge(t *testing.T) {
 	}
 }
 
+// What a visit notes counts with what it writes, and each note with what it takes in the log: together they are
+// never more than a store can make atomic.
+func TestVisitTooLargeWithItsNotes(t *testing.T) {
+	large := strings.Repeat("x", 10<<20)
+	for name, body := range map[string]part{
+		"large": func(ctx context.Context, s *Tale) error {
+			for range 3 {
+				s.Said.Append(large)
+			}
+			return errors.Join(dag.Note(ctx, "shop.a", large), dag.Note(ctx, "shop.a", large), dag.Note(ctx, "shop.a", large))
+		},
+		"small": func(ctx context.Context, _ *Tale) (err error) {
+			for i := 0; i < 1<<20 && err == nil; i++ {
+				err = dag.Note(ctx, "a", 1)
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := dag.New[Tale]("large")
+			dag.Step(b, "writes", body)
+			res, err := process(t, frozen(t, b), openUnsynced(t), dispatcher.Options{}).Run(t.Context(), run, nil)
+			var limit *dispatcher.LimitError
+			if !errors.As(err, &limit) || limit.Limit != "visit bytes" || len(res.Failures) != 1 {
+				t.Errorf("Run = %v, %v, want the limit of visit bytes", res.Failures, err)
+			}
+		})
+	}
+}
+
 type typedNil struct{}
 
 func (e *typedNil) Error() string { panic("an Error that panics") }

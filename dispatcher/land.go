@@ -89,6 +89,12 @@ func (r *run) written(v *visit, d *state.Delta) *userError {
 	if err := r.delta(v.draft, d); err != nil {
 		return &userError{kind: dag.FailedState, err: err}
 	}
+	if notes := v.notedBytes(); notes > 0 {
+		r.landing += notes
+		if limit := r.c.opts.Limits.VisitBytes; d.Size()+notes > limit {
+			return &userError{kind: dag.FailedState, err: &LimitError{"visit bytes", limit, "what it writes and notes"}}
+		}
+	}
 	return nil
 }
 

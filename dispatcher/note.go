@@ -87,7 +87,7 @@ func (c *core) noteOf(name string, value any, by string) (json.RawMessage, error
 type visitNote struct {
 	name   string
 	value  json.RawMessage
-	size   int // of this one and those before it, in bytes
+	size   int // of this one and those before it, in bytes of the log
 	before *visitNote
 }
 
@@ -103,7 +103,7 @@ func (v *visit) Note(name string, value json.RawMessage) error {
 	last, did := &visitNote{name: name, value: value}, v.does()
 	for {
 		last.before = did.notes.Load()
-		last.size = len(name) + len(value)
+		last.size = len(v.path()) + len(name) + len(value) + entryOverhead
 		if last.before != nil {
 			last.size += last.before.size
 		}
@@ -114,6 +114,14 @@ func (v *visit) Note(name string, value json.RawMessage) error {
 			return nil
 		}
 	}
+}
+
+// notedBytes is what its notes take in the log.
+func (v *visit) notedBytes() int {
+	if last := v.has().notes.Load(); last != nil {
+		return last.size
+	}
+	return 0
 }
 
 // noted says what the visit has noted, before it says that the visit is done: in one append.

@@ -81,7 +81,8 @@ type Limits struct {
 	// ValueBytes is the size of one encoded value, of a question and of an answer. Zero
 	// means 16 MiB.
 	ValueBytes int
-	// VisitBytes is the size of all that one visit writes, encoded. Zero means 32 MiB.
+	// VisitBytes is the size of all that one visit writes and notes, encoded; a note has 64 bytes more, and its
+	// path. Zero means 32 MiB.
 	VisitBytes int
 	// DecodeBytes is what a call may read of one run to know where it stands: its newest
 	// snapshot, and what the log holds behind it. Zero means 1 GiB.

@@ -90,6 +90,36 @@ func TestManyPostsOfALiveRun(t *testing.T) {
 	nothingIsPosted(t, store)
 }
 
+// So does a run that is completed and goes on with input that waits among them, whether or not it may be ahead of the disk; turns begin
+// in the order of their posting.
+func TestManyPostsBesideTurns(t *testing.T) {
+	for lag := range 2 {
+		var w witness
+		store := openUnsyncedWith(t, leastAtomic)
+		d := process(t, line(t, &w, nil), store, dispatcher.Options{Lag: 3 * lag})
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		want := postNotes(t, store, 1200)
+		for _, word := range []string{"first", "second"} {
+			if err := d.Enqueue(t.Context(), run, func(s *Tale) { s.Said.Append(word) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 1200 {
+			if err := store.Post(t.Context(), run, checkpoint.Post{ID: fmt.Sprintf("%s-%d", strings.Repeat("o", 200), i), Kind: "other"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err = d.Resume(t.Context(), run)
+		completes(t, res, err)
+		says(t, res.State, "a", "b", "c", "first", "2/a", "2/b", "2/c", "second", "3/a", "3/b", "3/c")
+		if told := notesFrom(t, store); !slices.Equal(told, want) {
+			t.Errorf("the log has %d notes, want %d in the order of their posting", len(told), len(want))
+		}
+		nothingIsPosted(t, store)
+	}
+}
+
 // Messages that a process has left with a run are drained by whoever comes next, be it a call that goes on or one that only
 // leaves another message, and the run goes on.
 func TestManyPostsOfARunAtRest(t *testing.T) {

@@ -76,7 +76,10 @@ type Options struct {
 type Limits struct {
 	// Supersteps a run may end, of all its frames. Zero means 1,000,000.
 	Supersteps int
-	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB.
+	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB. Rewind, and going on with a graph that
+	// has changed, put the states of all open frames into one entry: where together they are larger than the store
+	// lets an append be, as badgerstore does 64 MiB, those are ErrTooLarge and change nothing. The run goes on under the
+	// graph that it had, and can be forked.
 	StateBytes int
 	// ValueBytes is the size of one encoded value, of a question and of an answer. Zero
 	// means 16 MiB.

@@ -120,6 +120,9 @@ func (c *sumCell) set(v uint64) { c.pend, c.w = v, c.w.with(opSet) }
 // A Sum is a cell that adds up: parallel additions merge, Set conflicts with any other
 // write. A sum that overflows, or that becomes NaN or infinite, fails the visit or the
 // superstep. The zero Sum is 0.
+//
+// Sums of floats depend on the order of additions in their last digits. What a frame inside has added is added to the frame
+// around it as one number, so a Sum behind a Loop may differ there from the one that the loop has decided by.
 type Sum[N Number] struct {
 	_ [0]*N
 	c sumCell

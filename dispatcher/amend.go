@@ -15,7 +15,7 @@ import (
 // What is returned are entries and not facts, so that they reach m by the one way by which
 // they will reach every machine after it: what a replay could not read is never appended.
 // The error of entries is returned as it is; whatever fails, nothing has changed, unless it
-// is ErrCommitUnknown.
+// is ErrCommitUnknown, or more was drained than can share an append: what was drained stays.
 func (c *core) amend(
 	ctx context.Context, id string, entries func(*machine, checkpoint.Head) ([]checkpoint.Entry, error),
 ) error {
@@ -32,6 +32,8 @@ func (c *core) amend(
 type standing struct {
 	m    *machine
 	head checkpoint.Head
+	// heeds: what is to be said are the cancels that were posted. Else who cancels the run meanwhile is heeded behind it.
+	heeds bool
 }
 
 // amending is amend for who wants to see where each entry leads before the next one, or
@@ -57,7 +59,11 @@ func (c *core) amendingFrom(ctx context.Context, id string, there standing, f fu
 	if err != nil {
 		return err
 	}
-	defer c.release(lease)
+	defer func() {
+		if c.release(lease); !there.heeds {
+			c.heed(id)
+		}
+	}()
 	if !looked {
 		if there.m, there.head, err = c.machine(ctx, id); err != nil {
 			return err

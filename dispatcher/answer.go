@@ -90,7 +90,7 @@ func (g *giving) try() (settled bool, err error) {
 			return false, c.refuse(g.run, err)
 		}
 	}
-	counted, err := c.drain(ctx, g.run, &posted{post, a}, standing{m, head})
+	counted, err := c.drain(ctx, g.run, &posted{post, a}, standing{m: m, head: head})
 	if conflict(err) { // it does not stand there any more
 		counted, err = c.drain(ctx, g.run, &posted{post, a}, standing{})
 	}

@@ -64,7 +64,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		c.keep(id, r.journal.head, r.m, r.journal.since)
 	}
 	r.letGo()
-	if rep != nil && r.atRest {
+	if rep != nil && r.stuck != errAtHome && r.atRest {
 		c.retain(ctx, id, rep, err)
 	}
 	if r.stuck != errAtHome { // else nothing of r is ours

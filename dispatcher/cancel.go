@@ -12,8 +12,8 @@ import (
 )
 
 // cancelRun is Cancel: an entry in the log of a run at rest, a post to a live one. That may come to rest while it is
-// posted to. If it rests before the post is there, Cancel finds it at rest, and else its owner finds the post behind the
-// append in which it rests, or whoever takes the lease next does.
+// posted to. If its lease is free by then Cancel finds it at rest, and else who has the lease finds the post when he has
+// given it back, or whoever takes it next does.
 func (c *core) cancelRun(ctx context.Context, id string, cause error, options []RunOption) error {
 	if err := c.exists(ctx, id); err != nil {
 		return err
@@ -78,44 +78,12 @@ func postedHow(p checkpoint.Post) (how checkpoint.Resting) {
 // others is left to the next call, which only notes it.
 func (r *run) hearCancel(p checkpoint.Post) {
 	if p.Kind == postCancel && !r.passed(p) && len(r.drains) < postsMost && !slices.Contains(r.drains, p.ID) {
-		r.drains = append(r.drains, p.ID)
+		if r.drains = append(r.drains, p.ID); r.heeded == nil {
+			r.heeded = postedCause(p)
+		}
 		r.cancel(postedCause(p))
 		r.halting = true
 	}
-}
-
-// heedAtRest makes the run Cancelled, by one more append, if somebody has posted that while it came to rest: he was told
-// that it will be. It reports whether the caller still owns the run.
-func (r *run) heedAtRest(h *tenure) bool {
-	if r.c.store == nil || !r.m.status.Resting() || r.m.status == checkpoint.StatusCancelled {
-		return true
-	}
-	if !h.leave(inCall, doingPosts) {
-		return false
-	}
-	posts, err := r.c.store.Posts(r.stored, r.id)
-	if !h.back(inCall) {
-		return false
-	}
-	if err != nil {
-		return true // they stay where they are, and the run rests as it does
-	}
-	oldestFirst(posts)
-	k := slices.IndexFunc(posts, func(p checkpoint.Post) bool { return cancels(p) && !r.passed(p) })
-	if k < 0 {
-		return true
-	}
-	r.atRest = false // as the machine has it
-	r.drained = postedCause(posts[k])
-	e := cancelledAs(posts[k])
-	x := r.said(&e, nil)
-	x.err = r.drained
-	r.add(x)
-	if !r.flush(h) {
-		return false
-	}
-	r.atRest = r.fresh == nil
-	return true
 }
 
 func cancels(p checkpoint.Post) bool { return p.Kind == postCancel }
@@ -149,7 +117,7 @@ func (m *machine) cancelledBy(posts []checkpoint.Post) (lines []checkpoint.Entry
 
 // drainCancels drains the cancels that were posted to a run that nobody is at work on.
 func (c *core) drainCancels(ctx context.Context, id string) error {
-	return c.amendingFrom(ctx, id, standing{}, func(a *amendment) error {
+	return c.amendingFrom(ctx, id, standing{heeds: true}, func(a *amendment) error {
 		posts, err := c.store.Posts(ctx, id)
 		if err != nil {
 			return err
@@ -158,9 +126,10 @@ func (c *core) drainCancels(ctx context.Context, id string) error {
 	})
 }
 
-// heedLate is drainCancels for a run whose lease was kept beyond its rest: who cancelled it meanwhile could not have
-// it. Whatever fails, the post stays where it is, for who comes next.
-func (c *core) heedLate(id string) {
+// heed makes a run Cancelled that was cancelled while somebody had its lease and did not hear of it: who cancelled it was told
+// that it will be. It is called by whoever has given the lease back. Whatever fails, the post stays where it is, for who comes
+// next.
+func (c *core) heed(id string) {
 	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)}
 	defer ctx.end()
 	posts, err := c.store.Posts(ctx, id)

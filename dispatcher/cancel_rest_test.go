@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -30,16 +32,20 @@ func isCancelledByAda(t *testing.T, d *dispatcher.Dispatcher[Tale], store checkp
 	nothingIsPosted(t, store)
 }
 
-// Who cancels a run while it comes to rest, before or behind the append that says so, finds it cancelled, and so does who
-// has run it.
+// Who cancels a run while it comes to rest, before or behind the append that says so, finds it cancelled. The call that has
+// run it tells how it rested, and its observer of one rest.
 func TestCancelWhileARunComesToRest(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind checkpoint.Kind
+		as   checkpoint.Status
 		body part
 		o    dispatcher.Options
 	}{
-		"interrupted": {checkpoint.Waiting, nil, dispatcher.Options{InterruptBefore: []string{"b"}}},
-		"failed":      {checkpoint.Failed, func(context.Context, *Tale) error { return errWeather }, dispatcher.Options{}},
+		"interrupted": {checkpoint.Waiting, checkpoint.StatusInterrupted, nil, dispatcher.Options{InterruptBefore: []string{"b"}}},
+		"failed": {
+			checkpoint.Failed, checkpoint.StatusFailed,
+			func(context.Context, *Tale) error { return errWeather }, dispatcher.Options{},
+		},
 	} {
 		for _, behind := range []bool{false, true} {
 			t.Run(name+map[bool]string{false: " before", true: " behind"}[behind], func(t *testing.T) {
@@ -65,12 +71,20 @@ func TestCancelWhileARunComesToRest(t *testing.T) {
 					}
 					g := line(t, &w, c.body)
 					by = process(t, g, &inner, dispatcher.Options{})
+					atWork := 0
+					c.o.Observe = func(e dispatcher.Event) {
+						switch e.Kind {
+						case dispatcher.RunStarted:
+							atWork++
+						case dispatcher.RunRested:
+							atWork--
+						}
+					}
 					d := process(t, g, store, c.o)
 					res, err := d.Run(t.Context(), run, nil)
-					rests(t, res, err, checkpoint.StatusCancelled, "b")
-					var rest *dispatcher.Rest
-					if !errors.As(err, &rest) || rest.By != "Ada" {
-						t.Errorf("the call returned %v, want it to name who cancelled it", err)
+					rests(t, res, err, c.as, "b")
+					if atWork != 0 {
+						t.Errorf("the observer counts %d runs at work", atWork)
 					}
 					isCancelledByAda(t, d, &inner)
 					if c.body == nil {
@@ -119,6 +133,113 @@ func TestCancelOfARunThatIsKept(t *testing.T) {
 			lasts(2 * time.Minute)
 			isCancelledByAda(t, d, &store)
 		})
+	})
+}
+
+// The same while whoever has the lease is slow: in a snapshot, in giving it back, in a hook that refuses the call, in an edit.
+func TestCancelWhileTheLeaseIsHeld(t *testing.T) {
+	for name, hold := range map[string]func(t *testing.T, store *tampered, cancel func(), plain *dispatcher.Dispatcher[Tale], g *dag.Graph[Tale]){
+		"in the store": func(t *testing.T, store *tampered, cancel func(), _ *dispatcher.Dispatcher[Tale], g *dag.Graph[Tale]) {
+			store.before = func(_ context.Context, c call) error {
+				if c.method == "Release" {
+					cancel()
+				}
+				return nil
+			}
+			d := process(t, g, store, dispatcher.Options{InterruptBefore: []string{"b"}})
+			res, err := d.Run(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusInterrupted, "b")
+		},
+		"in a hook": func(t *testing.T, store *tampered, cancel func(), plain *dispatcher.Dispatcher[Tale], g *dag.Graph[Tale]) {
+			res, err := plain.Run(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusInterrupted, "b")
+			var o dispatcher.Options
+			o.Hooks.OnStart = func(context.Context, dispatcher.Start) error { cancel(); return errWeather }
+			if _, err := process(t, g, store.Store, o).Resume(t.Context(), run); !errors.Is(err, errWeather) {
+				t.Errorf("Resume = %v, want what the hook says", err)
+			}
+		},
+		"in an edit": func(t *testing.T, _ *tampered, cancel func(), plain *dispatcher.Dispatcher[Tale], _ *dag.Graph[Tale]) {
+			res, err := plain.Run(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusInterrupted, "b")
+			edit := func(s *Tale) { cancel(); s.Said.Append("x") }
+			if err := plain.Edit(t.Context(), run, edit, dispatcher.EditOptions{}); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var w witness
+				var inner memory.Store
+				g := line(t, &w, nil)
+				d := process(t, g, &inner, dispatcher.Options{InterruptBefore: []string{"b"}})
+				once := sync.OnceFunc(func() {
+					if err := d.Cancel(t.Context(), run, errors.New("enough"), dispatcher.Author("Ada")); err != nil {
+						t.Error(err)
+					}
+				})
+				hold(t, &tampered{Store: &inner}, once, d, g)
+				isCancelledByAda(t, d, &inner)
+			})
+		})
+	}
+}
+
+// A run that comes to rest by an append that hung beyond the grace period is cancelled as well.
+func TestCancelBesideAnAppendThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var inner memory.Store
+		store := &tampered{Store: &inner, before: func(_ context.Context, c call) error {
+			if c.says(checkpoint.Waiting) {
+				lasts(time.Minute)
+			}
+			return nil
+		}}
+		d := process(t, line(t, &w, nil), store, dispatcher.Options{InterruptBefore: []string{"b"}, Grace: time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := d.Run(ctx, run, nil); !errors.Is(err, dispatcher.ErrStuck) {
+			t.Errorf("Run = %v, want ErrStuck", err)
+		}
+		if err := d.Cancel(t.Context(), run, errors.New("enough"), dispatcher.Author("Ada")); err != nil {
+			t.Fatal(err)
+		}
+		lasts(2 * time.Minute)
+		isCancelledByAda(t, d, &inner)
+	})
+}
+
+// A cancel that the run hears when its context has ended already, while a node tidies up, is what the run rests by: it says who
+// did it, and not that the time was over.
+func TestCancelBehindTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var store memory.Store
+		d := process(t, line(t, &w, func(ctx context.Context, _ *Tale) error {
+			<-ctx.Done()
+			lasts(time.Second)
+			return ctx.Err()
+		}), &store, dispatcher.Options{Grace: 10 * time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var err error
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, err = d.Run(ctx, run, nil)
+		}()
+		lasts(1500 * time.Millisecond)
+		if err := d.Cancel(t.Context(), run, errors.New("enough"), dispatcher.Author("Ada")); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		var rest *dispatcher.Rest
+		if !errors.As(err, &rest) || rest.Status != checkpoint.StatusCancelled || rest.By != "Ada" {
+			t.Errorf("the call returned %v, want it to name who cancelled it", err)
+		}
+		isCancelledByAda(t, d, &store)
 	})
 }
 

@@ -27,7 +27,48 @@ func TestRunsAfterAnother(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		d = c.newDispatcher(t, nil, dispatcher.Options{})
+		for i := range 4 {
+			b := &bench{run: runID, spec: c.spec}
+			res, err := d.Start(b.context(t.Context()), runID, inputs)
+			sameRest(t, fmt.Sprintf("run %d without a log", i), res, err, c.want.rest())
+		}
 	})
+}
+
+// A run without a log begins as the first one did, whatever the one before it came to: its nodes have its own context, and
+// are called.
+func TestChainsAfterAnother(t *testing.T) {
+	type key struct{}
+	b := dag.New[Tale]("chain")
+	fails := false
+	body := func(ctx context.Context, s *Tale) error {
+		if err := ctx.Err(); err != nil {
+			t.Errorf("the context of a node that begins: %v", err)
+		}
+		s.Count.Add(ctx.Value(key{}).(int))
+		if fails {
+			return errWeather
+		}
+		return nil
+	}
+	dag.Step(b, "last", body, dag.Step(b, "first", body))
+	d := callsDispatcher(t, frozen(t, b), nil, dispatcher.Options{})
+	for i := range 12 {
+		fails = i%4 == 3
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, i))
+		if i%4 == 2 { // it rests before its first node
+			cancel()
+		}
+		res, err := d.Start(ctx, fmt.Sprintf("run-%d", i), nil)
+		switch {
+		case i%4 == 3 && !errors.Is(err, errWeather), i%4 == 2 && !errors.Is(err, context.Canceled), i%4 < 2 && err != nil:
+			t.Errorf("run %d: %v", i, err)
+		case i%4 < 2 && (res.State.Count.Get() != 2*i || res.Run != fmt.Sprintf("run-%d", i)):
+			t.Errorf("run %d is %+v", i, res)
+		}
+		cancel()
+	}
 }
 
 // A run that has waited leaves what one leaves that has not: those behind it begin, wait and end as the
@@ -84,9 +125,9 @@ func TestRunsAfterOneThatWaited(t *testing.T) {
 // What a node leaves behind knows of what visit it was, while later runs use what its run has left; also if
 // that has waited.
 func TestLeftBehindInEarlierRuns(t *testing.T) {
-	for _, c := range []struct{ stored, asks bool }{{}, {stored: true}, {stored: true, asks: true}} {
+	for _, c := range []struct{ stored, asks, chain bool }{{}, {chain: true}, {stored: true}, {stored: true, asks: true}} {
 		stored := c.stored
-		t.Run(fmt.Sprintf("stored=%t/asks=%t", stored, c.asks), func(t *testing.T) {
+		t.Run(fmt.Sprintf("stored=%t/asks=%t/chain=%t", stored, c.asks, c.chain), func(t *testing.T) {
 			var behind sync.WaitGroup
 			over := make(chan struct{})
 			b := dag.New[Tale]("left-behind")
@@ -101,6 +142,10 @@ func TestLeftBehindInEarlierRuns(t *testing.T) {
 						// It is done as long as the body has not returned, and refused behind that.
 						_, _ = dag.Effect(ctx, "late", 1, func(context.Context, int) (int, error) { return 0, nil })
 						_ = v.Emit("late", []byte("1"))
+						_ = dag.Note(ctx, "left.late", 1)
+						if err := ctx.Err(); err != nil && err != context.Canceled {
+							t.Errorf("the context of a run that has ended: %v", err)
+						}
 						select {
 						case <-over:
 							return
@@ -111,6 +156,10 @@ func TestLeftBehindInEarlierRuns(t *testing.T) {
 				return nil
 			}
 			first := dag.Step(b, "first", body)
+			middle := []dag.Edge[Tale]{dag.Step(b, "a", body, first)}
+			if !c.chain {
+				middle = append(middle, dag.Step(b, "b", body, first))
+			}
 			dag.Step(b, "last", func(ctx context.Context, s *Tale) error {
 				if c.asks {
 					if _, err := dag.Ask[bool](ctx, "sure", "Shall I?"); err != nil {
@@ -118,7 +167,7 @@ func TestLeftBehindInEarlierRuns(t *testing.T) {
 					}
 				}
 				return body(ctx, s)
-			}, dag.Step(b, "a", body, first), dag.Step(b, "b", body, first))
+			}, middle...)
 			d := behindDispatcher(t, b, stored)
 			for i := range 5 {
 				run := fmt.Sprintf("run-%d", i)

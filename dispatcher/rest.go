@@ -25,8 +25,8 @@ func (r *run) rest() {
 			return
 		}
 		x.Kind = checkpoint.Cancelled
-		if len(r.drains) > 0 {
-			x.Post = r.drains[0]
+		if len(r.drains) > 0 { // whatever else has ended the context before
+			x.Post, cause, r.drained = r.drains[0], r.heeded, r.heeded
 		}
 		var byPost *postedCancel
 		switch {
@@ -125,6 +125,9 @@ func (r *run) finish(h *tenure) {
 			return
 		}
 		r.release(r.stored)
+		if r.m == nil || r.m.status != checkpoint.StatusCompleted {
+			r.c.heed(r.id)
+		}
 		if !h.back(inCall) {
 			return
 		}

@@ -41,7 +41,8 @@ type run struct {
 	checking bool                  // user code that runs is a Check
 	slot     bool                  // one of Options.Parallel is held and not used yet
 	drain    <-chan struct{}       // of Drain: once it is closed, nothing new begins; nil is never
-	drained  error                 // the cause for which the run was left running, or was cancelled as it rested
+	heeded   *postedCancel         // the first cancel that was heard; nil if none was
+	drained  error                 // the cause for which the run was left running, or that of the post that cancelled it
 	landing  int                   // bytes that visits wrote which landed together
 
 	strays   strays
@@ -228,9 +229,6 @@ func (r *run) loop(h *tenure) {
 		}
 		if resting || r.m.status == checkpoint.StatusCompleted {
 			r.atRest = r.fresh == nil
-			if !r.heedAtRest(h) {
-				return
-			}
 			begun, owner := r.nextTurn(h)
 			if begun {
 				continue

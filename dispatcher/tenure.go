@@ -84,8 +84,9 @@ func (s *strays) returned() {
 	if s.count.Add(-1) == 0 {
 		s.r.c.strays.CompareAndDelete(s.r.id, s)
 		if r := s.r; !r.released && r.journal.lease.Run != "" {
-			if r.release(context.Background()); r.atRest {
-				r.c.heedLate(r.id)
+			r.release(context.Background())
+			if r.atRest || errors.Is(r.stuck, ErrCommitUnknown) { // or has come to rest by an append that hung
+				r.c.heed(r.id)
 			}
 		}
 	}
@@ -181,7 +182,9 @@ func (r *run) giveUp(h *tenure) bool {
 	default:
 		doing = h.doing
 	}
-	r.forsake()
+	if r.setUp == nil { // else nothing is in flight, and the owner may be about to make room for what will be
+		r.forsake()
+	}
 	r.abandon(doing)
 	if r.snapping != nil {
 		select {
@@ -213,7 +216,7 @@ func (r *run) abandon(what string) {
 
 // resting reports whether the run has come to rest although its owner is stuck: in giving
 // the lease back.
-func (r *run) resting() bool { return r.atRest && !errors.Is(r.stuck, errAtHome) }
+func (r *run) resting() bool { return r.stuck != errAtHome && r.atRest }
 
 // exited runs when the owner's goroutine ends in the middle of its work: user code called
 // runtime.Goexit, and another goroutine goes on; or there is a bug of ours.

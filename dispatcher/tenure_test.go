@@ -83,3 +83,27 @@ func TestNoGoroutineOfAFanIsLeft(t *testing.T) {
 		t.Error("the run has not come to its end")
 	}
 }
+
+// A run is another one's memory only if none of its own goroutines could come by late.
+func TestARunWithGoroutinesIsNotLeft(t *testing.T) {
+	for _, listens := range []bool{false, true} {
+		r := atWork(t)
+		<-r.c.slots
+		<-r.c.slots
+		r.flight, r.slot = nil, false
+		w, err := r.c.wish(modeStart, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.setUp = func() early { return early{err: r.open(w, nil)} }
+		if !r.watch() {
+			t.Fatal("the run has not come to rest")
+		}
+		if listens {
+			r.listen()
+		}
+		if r.c.leave(r); (r.host == nil) == listens {
+			t.Errorf("listens=%t: its memory is left: %t", listens, r.host == nil)
+		}
+	}
+}

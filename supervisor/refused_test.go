@@ -23,8 +23,11 @@ func TestWhatCannotBeJoinedIsRefused(t *testing.T) {
 		body := func(context.Context, int) error { <-hold; return nil }
 		orders := process(t, line(t, "orders", 1, body), &store, dispatcher.Options{})
 		refunds := process(t, line(t, "refunds", 1, body), &store, dispatcher.Options{})
-		var told []supervisor.Event
-		observe := func(e supervisor.Event) { told = append(told, e) }
+		observe := func(e supervisor.Event) {
+			if e.Kind == supervisor.Refused && !errors.Is(e.Err, dispatcher.ErrBusy) {
+				t.Errorf("told %v", e)
+			}
+		}
 		s := supervise(t, &store, supervisor.Options{Observe: observe}, orders, refunds)
 		task := submit(t, s, orders, "", "7")
 
@@ -40,12 +43,6 @@ func TestWhatCannotBeJoinedIsRefused(t *testing.T) {
 			})
 		if !errors.Is(err, dispatcher.ErrBusy) {
 			t.Errorf("a call of its own: Go returns %v", err)
-		}
-		synctest.Wait()
-		for _, e := range told {
-			if e.Kind == supervisor.Refused && !errors.Is(e.Err, dispatcher.ErrBusy) {
-				t.Errorf("told %v", e)
-			}
 		}
 		close(hold)
 		completes(t, task)

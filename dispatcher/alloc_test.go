@@ -27,7 +27,7 @@ func TestWhatARunAllocates(t *testing.T) { // not parallel: what the process all
 		runBytes     float64 // of a run of 10 nodes
 		runCount     float64
 	}{
-		{"no store", false, 240, 0.2, 4_800, 12},
+		{"no store", false, 240, 0.2, 3_500, 9},
 		{"memory", true, 560, 0.2, 14_500, 52},
 	} {
 		t.Run(want.name, func(t *testing.T) {

@@ -125,6 +125,9 @@ func (d Difference) Apply(base Image) (Image, error) {
 			delete(c.raw, cell.Cell)
 			continue
 		}
+		if !json.Valid(cell.After) {
+			return Image{}, fmt.Errorf("state: the difference says of cell %q what is no JSON: take it from Diff, or from its JSON", cell.Cell)
+		}
 		c.raw[cell.Cell] = cell.After
 	}
 	next, err := base.s.Parse(ordered(c.raw))

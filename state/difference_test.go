@@ -180,3 +180,18 @@ func TestDifferencesOfNullAndText(t *testing.T) {
 		}
 	}
 }
+
+// A difference that was made by hand, of what is no JSON, is an error that names the cell.
+func TestDifferenceOfNoJSON(t *testing.T) {
+	s := schemaOf[struct{ Cell state.Value[int] }](t)
+	d, err := state.Diff(s.New(), s.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, after := range []string{`{`, ``, `1 2`} {
+		d.Cells = []state.CellDifference{{Cell: "Cell", After: json.RawMessage(after)}}
+		if _, err := d.Apply(s.New()); err == nil || !strings.Contains(err.Error(), `"Cell"`) {
+			t.Errorf("%q is applied: %v", after, err)
+		}
+	}
+}

@@ -82,6 +82,27 @@ func (v *visit) call() {
 	ended = true
 }
 
+// callItem is call, and counts the time that items of a run with a log take: see lag. What stands at now is when an
+// item before it ended in the same goroutine, 0 if that is not known, and then when this one did.
+func (v *visit) callItem(now *time.Duration) {
+	log := v.host.log
+	if log == nil || !v.t.isItem() {
+		*now = 0
+		v.call()
+		return
+	}
+	if *now == 0 {
+		*now = time.Since(epoch)
+	}
+	v.call()
+	ended := time.Since(epoch)
+	log.logs.worked.Add(int64(ended - *now)) // before the owner has v
+	*now = ended
+}
+
+// epoch is what instants are told from, where only what lies between two of them counts.
+var epoch = time.Now()
+
 // body runs the function of the node.
 func (v *visit) body() (failed *userError) {
 	var err error

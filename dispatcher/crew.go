@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/pawlgo/pawl/dag"
 )
@@ -57,8 +58,9 @@ func (c *crew) work() {
 		c.summon()
 	}
 	c.r.spares.Add(-1)
+	var now time.Duration
 	for ; v != nil; v = c.take() {
-		c.fly(v)
+		c.fly(v, &now)
 	}
 }
 
@@ -78,10 +80,10 @@ func (c *crew) take() *visit {
 }
 
 // fly runs the body of a visit, if it may begin still.
-func (c *crew) fly(v *visit) {
+func (c *crew) fly(v *visit, now *time.Duration) {
 	defer c.ground(v) // Goexit comes through here as well
 	if !c.r.ctxDone() {
-		v.call()
+		v.callItem(now)
 		return
 	}
 	v.failed = &userError{kind: dag.FailedError, err: context.Canceled}

@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,14 +21,18 @@ const eachAppend = time.Millisecond
 // each has.
 type eachDisk struct {
 	tampered
-	appends []int
+	appends   []int
+	snapshots atomic.Int32
 }
 
 func newEachDisk() *eachDisk {
 	d := new(eachDisk)
 	d.Store = new(memory.Store)
 	d.before = func(_ context.Context, c call) error {
-		if c.method == "Append" {
+		switch c.method {
+		case "PutSnapshot":
+			d.snapshots.Add(1)
+		case "Append":
 			d.appends = append(d.appends, len(c.entries))
 			lasts(eachAppend)
 		}
@@ -51,7 +56,8 @@ func eachLasting(t testing.TB, n int, p dag.Policy, last func(item int) time.Dur
 	return frozen(t, b)
 }
 
-// Ten thousand quick items, one after the other or side by side, share a few appends.
+// Ten thousand quick items, one after the other or side by side, share a few appends, of which none is large. No snapshot
+// is made of what they have done: it would be about as long as their log.
 func TestEachQuickItemsShareAppends(t *testing.T) {
 	for _, parallel := range []int{1, 7, 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -69,6 +75,12 @@ func TestEachQuickItemsShareAppends(t *testing.T) {
 			if len(store.appends) > 20 {
 				t.Errorf("parallel %d: %d appends: %v", parallel, len(store.appends), store.appends[:20])
 			}
+			if most := slices.Max(store.appends); most > 2*dispatcher.LandingVisits+4 { // waiting and landing; Superstep, Done, Superstep, Completed
+				t.Errorf("parallel %d: an append of %d entries", parallel, most)
+			}
+			if made := store.snapshots.Load(); made > 0 {
+				t.Errorf("parallel %d: %d snapshots", parallel, made)
+			}
 		})
 	}
 }
@@ -85,6 +97,29 @@ func TestEachSlowItemsAreFlushedOneByOne(t *testing.T) {
 		if !slices.Equal(store.appends, want) {
 			t.Errorf("appends of %v entries, want %v", store.appends, want)
 		}
+	})
+}
+
+// Side by side as well: when an item begins, all but those that still run are durable.
+func TestEachSlowItemsAreFlushedSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newEachDisk()
+		b := dag.New[Tale]("tale")
+		var items atomic.Int32
+		dag.Each(b, "review", eachOf(20), func(ctx context.Context, s *Tale, _ string) error {
+			begun, durable := int(items.Add(1)), 0
+			for _, e := range readLog(t, store) {
+				if e.Kind == checkpoint.Done {
+					durable++
+				}
+			}
+			if durable < begun-2 {
+				t.Errorf("%d items have begun, and %d are durable", begun, durable)
+			}
+			return heeds(ctx, time.Duration(10+3*begun)*eachAppend)
+		}).With(dag.Policy{Parallel: 2})
+		res, err := process(t, frozen(t, b), store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		completes(t, res, err)
 	})
 }
 

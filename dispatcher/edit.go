@@ -241,7 +241,8 @@ func (w *editing) merge(f *frame, written state.Delta) (folds json.RawMessage, e
 		err = view.Apply(m.State)
 	}
 	if err == nil && !f.outer.IsZero() {
-		err = f.outer.Recordable(written, m.Outer)
+		both := [...]*state.Delta{&written, &m.Outer}
+		err = f.outer.Recordable(len(both), func(i int) *state.Delta { return both[i] })
 	}
 	if err == nil {
 		err = w.allows(f, view)

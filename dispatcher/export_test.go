@@ -42,6 +42,9 @@ func SharedIsWritten() string {
 	return ""
 }
 
+// LandingVisits is how many visits may share an append.
+const LandingVisits = landingVisits
+
 // ItemBytes is what an item that has not begun takes in memory: its visit, its place in the
 // superstep, and room for what it will write.
 const ItemBytes = unsafe.Sizeof(task{}) + unsafe.Sizeof(int32(0)) + unsafe.Sizeof(state.Delta{})

@@ -1,6 +1,9 @@
 package dispatcher
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // inline runs a visit on the owner's goroutine. It reports whether that still owns the run.
 func (r *run) inline(h *tenure, t *task) bool {
@@ -13,7 +16,8 @@ func (r *run) inline(h *tenure, t *task) bool {
 		v.close()
 		return false
 	}
-	v.call()
+	var now time.Duration
+	v.callItem(&now)
 	if !h.back(inNode) {
 		v.close()
 		return false
@@ -68,7 +72,7 @@ func (r *run) launch(h *tenure) (plain *task, more, owner bool) {
 	tasks := r.m.take()
 	alone := len(tasks) == 1 && len(r.flight) == 0 && len(r.due) == 0 && len(r.m.waits) == 0
 	if !r.silent() {
-		r.facts = slices.Grow(r.facts, len(tasks)+1)
+		r.facts = slices.Grow(r.facts, min(len(tasks), landingVisits)+1)
 	}
 	var crew *crew
 	for i, t := range tasks {

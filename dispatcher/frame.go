@@ -241,20 +241,15 @@ func (f *frame) recordable(folds state.Delta) error {
 	if f.outer.IsZero() {
 		return nil
 	}
-	var few [4]state.Delta
-	deltas := few[:0]
-	if most := len(f.open) + 1; most > len(few) {
-		deltas = make([]state.Delta, 0, most)
-	}
-	for _, i := range f.open {
-		if t := &f.tasks[i]; t.keeps() {
-			deltas = append(deltas, *t.wrote())
+	return f.outer.Recordable(len(f.open)+1, func(k int) *state.Delta {
+		if k == len(f.open) {
+			return &folds
 		}
-	}
-	if !folds.IsZero() {
-		deltas = append(deltas, folds)
-	}
-	return f.outer.Recordable(deltas...)
+		if t := &f.tasks[f.open[k]]; t.keeps() {
+			return t.wrote()
+		}
+		return nil
+	})
 }
 
 // failure is why f fails: the first in declaration order, and before it one that keeps the

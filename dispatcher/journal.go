@@ -16,6 +16,7 @@ type journal struct {
 	head  checkpoint.Head  // what the machine was told of
 	since int              // bytes that a replay would read since the last snapshot
 	last  int              // bytes of the last snapshot
+	look  int              // how large since has to be before snapshotDue looks at what open supersteps hold
 	posts bool             // there may be posts to take
 
 	// mutex is full while something is appended: by the owner, or for an effect of a node that
@@ -74,7 +75,7 @@ func (r *run) flush(h *tenure) bool {
 	}
 	r.journal.head, r.appended = head, appended
 	r.journal.since += size
-	r.lag.flushed(began)
+	r.flushed(began)
 	r.snapshot()
 	return r.tell(h)
 }
@@ -138,7 +139,7 @@ func (r *run) snapshot() {
 		}
 	}
 	s := checkpoint.Snapshot{Head: j.head, Data: r.m.encode()}
-	j.since, j.last = 0, len(s.Data)
+	j.since, j.last, j.look = 0, len(s.Data), 0
 	put, lease := make(chan struct{}), j.lease
 	r.snapping = put
 	r.strays.count.Add(1)
@@ -152,7 +153,19 @@ func (r *run) snapshot() {
 
 func (r *run) snapshotDue() bool {
 	j := &r.journal
-	return r.c.opts.eager || j.since > 64<<10 && j.since > 4*max(r.m.root.view.Size(), j.last)+64<<10
+	if r.c.opts.eager {
+		return true
+	}
+	view := r.m.root.view.Size()
+	due := func(live int) bool { return j.since > 4*max(live, j.last)+64<<10 }
+	if j.since <= max(64<<10, j.look) || !due(view) {
+		return false
+	}
+	if due(view + r.m.root.unmerged()) {
+		return true
+	}
+	j.look = j.since + j.since/4 // to look costs as much as there are visits
+	return false
 }
 
 // watchPosts has the store tell when something is posted to the run.

@@ -7,6 +7,9 @@ func (m *machine) fill(f *frame) {
 	if m.replaying {
 		return
 	}
+	if e := f.items; !m.vets && !m.gates {
+		m.ready = slices.Grow(m.ready, max(0, min(e.places-e.busy, len(f.tasks)-e.low)))
+	}
 	for e := f.items; e.busy < e.places && e.low < len(f.tasks); e.low++ {
 		t := &f.tasks[e.low]
 		if t.busy || !t.willing() || f.stopped() && t.spared() {

@@ -152,6 +152,21 @@ func (f *frame) freeze() *frozenFrame {
 	return z
 }
 
+// unmerged is about what a snapshot holds of items that are done, while their Each is not: they are as alive as the state that they
+// are to be merged with, and not worth a snapshot before that.
+func (f *frame) unmerged() (bytes int) {
+	for _, i := range f.open {
+		t := &f.tasks[i]
+		if t.inner != nil {
+			bytes += t.inner.unmerged()
+		}
+		if f.items != nil && (t.phase == finished || t.phase == lapsed) {
+			bytes += f.delta(t).Size() + entryOverhead
+		}
+	}
+	return bytes
+}
+
 // sharesView reports whether the frame is one of items whose state is that of the frame
 // around it.
 func (f *frame) sharesView() bool { return f.items != nil && len(f.open) > 0 && f.failing == 0 }

@@ -34,14 +34,15 @@ func (r *run) merge(h *tenure, f *frame) (bool, *userError) {
 	return true, nil
 }
 
-// apart reports whether all visits of the open superstep have finished, and clearly don't conflict.
+// apart reports whether all visits of the open superstep have finished, and clearly don't conflict: what merges has
+// no need to know who wrote what.
 func (f *frame) apart() bool {
 	for _, i := range f.open {
 		if f.tasks[i].phase != finished {
 			return false
 		}
 	}
-	return f.items == nil && state.Apart(f.plan.Schema, f.deltas)
+	return state.Apart(f.plan.Schema, f.deltas)
 }
 
 // behind asks which visits of a superstep the run pauses after. All verdicts are known
@@ -70,7 +71,7 @@ func (r *run) behind(h *tenure, f *frame) (held []*task, ok bool, err *userError
 // write to the same cells but by merging; no user code that merges or checks, nobody to ask. It
 // reports whether it was that simple.
 func (r *run) mergePlain(f *frame) bool {
-	if f.calls || r.m.vets || len(f.open) != 1 && !f.apart() {
+	if f.calls || r.m.vets || len(f.open) != 1 && (f.items != nil || !f.apart()) {
 		return false
 	}
 	if f.recordable(state.Delta{}) != nil || f.try(state.Delta{}) != nil || f.oversize(r.c.opts.Limits.StateBytes, state.Delta{}) {
@@ -107,9 +108,12 @@ func (r *run) keepState(x *fact) {
 // merged computes the state at the end of a superstep, in the frame's spare image. If
 // there is none, it is not made, and parked.
 func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
-	r.writes = f.writes(slices.Grow(r.writes[:0], len(f.open)))
-	writes := r.writes
-	defer clear(writes)
+	var writes []state.Write
+	if f.calls || !f.apart() {
+		r.writes = f.writes(slices.Grow(r.writes[:0], len(f.open)))
+		writes = r.writes
+		defer clear(writes)
+	}
 	if len(writes) > 1 {
 		if err := state.Conflicts(f.plan.Schema, writes); err != nil {
 			var c *state.ConflictError

@@ -31,6 +31,7 @@ type run struct {
 	facts    []fact                // applied and not durable yet
 	flight   []*visit              // in goroutines of their own
 	landed   atomic.Pointer[visit] // those that have returned, the last one first
+	returned *visit                // those before them that are not staged yet, in order
 	spares   atomic.Int32          // goroutines of crews that have not looked yet
 	results  chan struct{}         // has room for one: somebody has landed, or abandoning is set; nil until listen
 	due      map[*task]time.Time   // of visits that wait between attempts
@@ -108,6 +109,7 @@ type logged struct {
 	*desk                   // never nil, but in noLog
 
 	lag      lag                  // of the facts: what waits to share an append
+	worked   atomic.Int64         // nanoseconds that the bodies of items took which have returned
 	ahead    []*batch             // handed over, and not known to be durable: the oldest first
 	steps    int                  // supersteps that have ended in them
 	unsaved  int                  // bytes of them

@@ -35,7 +35,7 @@ type visit struct {
 
 // A footing is what an attempt begins from. Most attempts of a turn are the first of a visit that
 // nothing is to be known of, and share one, which is not written to once a visit has it. In a run
-// whose attempts are timed each has its own.
+// that somebody listens to each has its own.
 type footing struct {
 	context.Context
 	host    *host
@@ -133,10 +133,10 @@ func (r *run) newVisit(t *task) *visit {
 
 // footing is what the next attempt of t begins from.
 func (r *run) footing(t *task) *footing {
-	m, plain := r.m, t.odd == nil && !t.isItem() && t.node.Policy.Timeout == 0 && len(r.m.vacated) == 0
+	m, plain := r.m, t.odd == nil && t.node.Policy.Timeout == 0 && len(r.m.vacated) == 0
 	f := r.plain
 	fits := f != nil && int(f.turn) == m.turn && int(f.generation) == m.generation
-	if plain && fits && !t.frame.odds && len(r.c.interceptors) == 0 {
+	if plain && fits && !t.isItem() && !t.frame.odds && len(r.c.interceptors) == 0 {
 		return f // the rest that given looks at is the same for all visits since f was made
 	}
 	given := r.given(t)
@@ -149,9 +149,6 @@ func (r *run) footing(t *task) *footing {
 	f = r.newFooting(t, given)
 	if limit := t.node.Policy.Timeout; limit > 0 {
 		f.Context, f.stop = context.WithTimeoutCause(r.ctx, limit, ErrTimeout)
-	}
-	if t.isItem() {
-		f.began = time.Now()
 	}
 	return f
 }

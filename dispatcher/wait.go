@@ -72,38 +72,35 @@ func (r *run) wait() {
 	}
 }
 
-// landAll stages what has returned by now: it shares the next append.
+// landAll stages what has returned by now: it shares the next append. If that is much, the rest waits for the one behind it.
 func (r *run) landAll() {
-	v := r.landed.Swap(nil)
-	var first *visit
-	for v != nil { // in the order of their return
-		v.next, first, v = first, v, v.next
-	}
 	r.landing = 0
-	for v = first; v != nil; v = v.next {
-		if r.landing > landingBytes {
-			r.putBack(v)
+	for n := 0; r.returned != nil || r.gather(); n++ {
+		if n == landingVisits || r.landing > landingBytes {
+			r.rouse()
 			return
 		}
+		v := r.returned
+		r.returned, v.next = v.next, nil
 		if !r.landPlain(v) {
 			r.land(v)
 		}
 	}
 }
 
-// landingBytes is how much may share an append before what else has returned waits for the
-// next one.
-const landingBytes = 8 << 20
+// How much may share an append before what else has returned waits for the next one. What is staged takes some 500 bytes
+// for each visit, besides what that wrote: a desk of one megabyte, where a hundred thousand items would have made one of fifty.
+const (
+	landingVisits = 2048
+	landingBytes  = 8 << 20
+)
 
-// putBack returns visits, in the order of their return, to those that have landed.
-func (r *run) putBack(v *visit) {
-	for v != nil {
-		next := v.next
-		if r.push(v) {
-			r.rouse()
-		}
-		v = next
+// gather takes those that have landed, in the order of their return. It reports whether there are any.
+func (r *run) gather() bool {
+	for v := r.landed.Swap(nil); v != nil; {
+		v.next, r.returned, v = r.returned, v, v.next
 	}
+	return r.returned != nil
 }
 
 // push adds a visit to those that have landed. It reports whether the owner has to be roused: if others wait there

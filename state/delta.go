@@ -212,34 +212,36 @@ func (i Image) Record(d Delta) error {
 	return nil
 }
 
-// Recordable returns the error of Record for deltas that are recorded one after the other, and records
-// nothing. Of deltas that i has applied that is an overflow: what an image records of a sum can be too
-// large where the sum is not. For dispatchers.
-func (i Image) Recordable(deltas ...Delta) error {
-	var sums map[int]sumCell // what the deltas so far have made of them
-	for _, d := range deltas {
+// Recordable returns the error of Record for the first n deltas of at that are not nil, recorded one after the
+// other, and records nothing. Of deltas that i has applied that is an overflow: what an image records of a sum
+// can be too large where the sum is not. For dispatchers.
+func (i Image) Recordable(n int, at func(int) *Delta) error {
+	var few [8]sumCell
+	var fewKnown [len(few)]bool
+	sums, known := few[:], fewKnown[:] // by cell, what the deltas so far have made of those that are known
+	if len(i.s.cells) > len(few) {
+		sums, known = make([]sumCell, len(i.s.cells)), make([]bool, len(i.s.cells))
+	}
+	for one := range n {
+		d := at(one)
+		if d == nil {
+			continue
+		}
 		for k := range d.n {
 			p := d.part(k)
 			c := &i.s.cells[p.cell]
 			if c.core != coreSum {
 				continue
 			}
-			s, ok := sums[int(p.cell)]
-			if !ok {
-				s = *sumAt(i.p, c.off)
+			s := &sums[p.cell]
+			if !known[p.cell] {
+				*s, known[p.cell] = *sumAt(i.p, c.off), true
 			}
 			if p.op == opSet {
 				s.set(p.num)
 			} else if !s.add(c.num, p.num) {
-				return &ApplyError{Cell: i.s.cells[p.cell].Name, Err: ErrOverflow}
+				return &ApplyError{Cell: c.Name, Err: ErrOverflow}
 			}
-			if len(deltas) == 1 {
-				continue // a delta has each cell once
-			}
-			if sums == nil {
-				sums = make(map[int]sumCell)
-			}
-			sums[int(p.cell)] = s
 		}
 	}
 	return nil

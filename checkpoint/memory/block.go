@@ -11,7 +11,7 @@ type desk struct{ data []byte }
 var desks = sync.Pool{New: func() any { return new(desk) }}
 
 // deskBytes is the largest desk that is kept.
-const deskBytes = 64 << 10
+const deskBytes = 256 << 10
 
 func (d *desk) clear() {
 	if d.data = d.data[:0]; cap(d.data) <= deskBytes {

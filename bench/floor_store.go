@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"time"
 )
 
 // A diary is a log in memory: a chain of digests of what is written into it as JSON, with checksums.
@@ -45,48 +47,127 @@ func about(kind, data string) excerpt {
 	return excerpt{Kind: kind, Path: "node-9", Delta: map[string]int{"Count": 1}, Data: json.RawMessage(data)}
 }
 
-// answers does what a question takes, its answer and two nodes behind it: two calls beside their caller, which append one entry and three,
-// and one between them.
-func answers(times int) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var d diary
-	var b slab
-	visit := func(then string, data string) error {
-		if err := b.next(ctx, new(plain)).tryout(); err != nil {
-			return err
-		}
-		_, err := d.append(about(then, data))
-		return err
+// A scribe does by hand what a run does that asks and is answered, in a log in memory.
+type scribe struct {
+	diary
+	slab
+	ctx  context.Context
+	kept [][]byte // what was appended by starts
+}
+
+func (x *scribe) visit(then ...excerpt) ([]byte, error) {
+	if err := x.next(x.ctx, new(plain)).tryout(); err != nil {
+		return nil, err
 	}
-	for range times {
-		asks := func() error { return visit("waiting", `{"name":"sure","question":"Shall I go on?"}`) }
-		goesOn := func() error {
-			if _, err := d.append(about("resumed", "{}")); err != nil {
+	return x.append(then)
+}
+
+// starts does so many nodes before the one that asks, beside its caller. Each appends two entries.
+func (x *scribe) starts(nodes int) error {
+	return beside(x.ctx, func() error {
+		x.diary, x.kept = diary{}, make([][]byte, 0, nodes)
+		for range nodes {
+			data, err := x.visit(about("done", "{}"), about("superstep", "{}"))
+			if err != nil {
 				return err
 			}
-			return firstError([]error{visit("superstep", "{}"), visit("completed", "{}")})
+			x.kept = append(x.kept, data)
 		}
-		if err := beside(ctx, asks); err != nil {
-			return err
-		}
-		if _, err := d.append(about("answered", `{"name":"sure","value":true}`)); err != nil {
-			return err
-		}
-		if err := beside(ctx, goesOn); err != nil {
-			return err
-		}
+		return nil
+	})
+}
+
+func (x *scribe) asks() error {
+	return beside(x.ctx, func() error {
+		_, err := x.visit(about("waiting", `{"name":"sure","question":"Shall I go on?"}`))
+		return err
+	})
+}
+
+// answers is an answer, and two nodes behind it: a call that appends one entry, and one beside its caller that appends five in three.
+func (x *scribe) answers() error {
+	if _, err := x.append(about("answered", `{"name":"sure","value":true}`)); err != nil {
+		return err
 	}
-	return nil
+	return beside(x.ctx, func() error {
+		_, err := x.append(about("resumed", "{}"))
+		for _, kind := range []string{"superstep", "completed"} {
+			if err == nil {
+				_, err = x.visit(about("done", "{}"), about(kind, "{}"))
+			}
+		}
+		return err
+	})
+}
+
+// check checks what was kept, as a log is checked that is read, and looks at nothing of it.
+func (x *scribe) check() {
+	for _, data := range x.kept {
+		_, _ = crc32.Checksum(data, castagnoli), sha256.Sum256(data)
+	}
+}
+
+// questions has so many nodes done before each question, and counts from that on.
+func questions(nodes int) probe {
+	return func(times int) (took time.Duration, err error) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		runtime.GC()
+		for range times {
+			x := scribe{ctx: ctx}
+			if err := x.starts(nodes); err != nil {
+				return 0, err
+			}
+			began := time.Now()
+			if err := errors.Join(x.asks(), x.answers()); err != nil {
+				return 0, err
+			}
+			took += time.Since(began)
+		}
+		return took, nil
+	}
+}
+
+// coldAnswers counts from the answers, of questions that were asked before all of them, and has the log checked that is behind each.
+func coldAnswers(nodes int) stage {
+	return func(times int) (func() error, func(), error) {
+		ctx, cancel := context.WithCancel(context.Background())
+		all := make([]scribe, times)
+		for i := range all {
+			all[i].ctx = ctx
+			if err := errors.Join(all[i].starts(nodes), all[i].asks()); err != nil {
+				return nil, cancel, err
+			}
+		}
+		return func() error {
+			for i := range all {
+				all[i].check()
+				if err := all[i].answers(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, cancel, nil
+	}
 }
 
 func resumeFloor(s session) ([]row, error) {
-	all, err := s.contest(answers)
-	if err != nil {
-		return nil, err
+	var rows []row
+	warm := map[int]series{}
+	for _, n := range []int{10, 100, 1_000} {
+		times := s.scale(20_000/n, 2)
+		all, err := s.probes([]int{times, times}, questions(n), coldAnswers(min(n, 150)).timed)
+		if err != nil {
+			return nil, err
+		}
+		warm[n] = all[0].times(1e-3)
+		rows = append(rows,
+			shown(fmt.Sprintf("floor/resume-%d", n), warm[n], "µs", "for resume-%d, behind as many nodes: two calls beside their caller, "+
+				"three functions with a draft and a context each, and five small appends of JSON in a log in memory, with digests and checksums", n),
+			shown(fmt.Sprintf("floor/resume-cold-%d", n), all[1].times(1e-3), "µs", "for resume-cold-%d: the same from the answer on, "+
+				"behind the digests and checksums of %d appends that were made long before", n, min(n, 150)))
 	}
-	return []row{shown("floor/resume", all[0].times(1e-3), "µs", "for resume: two calls beside their caller, three functions with a draft and a context "+
-		"each, and five small entries as JSON in a log in memory, with digests and checksums")}, nil
+	return append(rows, shown("floor/resume-flat", warm[1_000].over(warm[10]), "ratio", "for resume/flat: floor/resume-1000 to floor/resume-10")), nil
 }
 
 // A handover is what one of a crowd has written.

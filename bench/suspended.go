@@ -1,11 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/dgraph-io/badger/v4"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -23,17 +30,17 @@ func suspended(s session) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer crowd.bed.discard()
+	defer crowd.discard()
 	handful, err := waiting(s, g, few)
 	if err != nil {
 		return nil, err
 	}
-	defer handful.bed.discard()
+	defer handful.discard()
 	load, err := s.contest(crowd.load, handful.load)
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.contest(crowd.page, handful.page)
+	page, err := s.contest(crowd.page, handful.page, crowd.barePage, handful.barePage)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +56,8 @@ func suspended(s session) ([]row, error) {
 	return []row{
 		atMost("suspended/load", load[0].over(load[1]), "ratio", 3, "where a run stands, %s: %s", of, micro(load)),
 		atMost("suspended/page", page[0].over(page[1]), "ratio", 2, "a page of 50 of those interrupted, %s: %s", of, micro(page)),
+		shown("suspended/page-of-bare", page[2].over(page[3]), "ratio",
+			"the least of suspended/page: a bare Badger copies the rows of 50 runs and the last append of each, %s: %s", of, micro(page[2:])),
 		atMost("suspended/resume", resume[0].over(resume[1]), "ratio", 1.2,
 			"to go on with one, with its synced append, %s: %s", of, micro(resume)),
 	}, nil
@@ -57,9 +66,17 @@ func suspended(s session) ([]row, error) {
 // A crowd is runs that wait in a store which was reopened.
 type crowd struct {
 	bed  *bed
+	bare *badger.DB // of a copy
+	dir  string     // of that
 	g    *dag.Graph[Work]
 	runs int
 	next int // run to look at
+}
+
+func (c *crowd) discard() {
+	c.bed.discard()
+	_ = c.bare.Close()
+	_ = os.RemoveAll(c.dir)
 }
 
 // waiting makes so many runs that wait before their third node, and opens their store anew.
@@ -83,7 +100,15 @@ func waiting(s session, g *dag.Graph[Work], runs int) (*crowd, error) {
 		})
 	}
 	all.Wait()
-	if err := errors.Join(firstError(errs), b.close()); err != nil {
+	if err := firstError(errs); err != nil {
+		return nil, err
+	}
+	copied, err := copyStore(s, b)
+	if err != nil {
+		return nil, err
+	}
+	c.dir = copied.bare
+	if c.bare, err = openBadger(filepath.Join(c.dir, "db"), false); err != nil {
 		return nil, err
 	}
 	c.bed, err = reopenBed(b.dir, true)
@@ -123,6 +148,56 @@ func (c *crowd) page(times int) error {
 		if _, err := c.bed.store.List(context.Background(), f); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// barePage reads what page does, and no more: keys of rows are r and the number of the run, those of appends l, that, and the
+// number of an entry. It finds the last append of each run by stepping, which is three steps for runs as short as these.
+func (c *crowd) barePage(times int) error {
+	var value []byte
+	keep := func(v []byte) error {
+		value = append(value[:0], v...)
+		return nil
+	}
+	for range times {
+		c.next++
+		run := c.runs/2 + c.next*37%(c.runs/2) // so that the page is full
+		if err := barePage(c.bare, binary.BigEndian.AppendUint64(nil, uint64(run)), keep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func barePage(db *badger.DB, number []byte, keep func([]byte) error) error {
+	txn := db.NewTransactionAt(db.MaxVersion(), false)
+	defer txn.Discard()
+	o := badger.DefaultIteratorOptions
+	o.PrefetchValues, o.Reverse = false, true
+	o.Prefix = []byte("r")
+	rows := txn.NewIterator(o)
+	defer rows.Close()
+	o.Prefix = []byte("l")
+	logs := txn.NewIterator(o)
+	defer logs.Close()
+	logs.Seek(slices.Concat([]byte("l"), number, bytes.Repeat([]byte{0xff}, 8)))
+	n := 0
+	for rows.Seek(append([]byte("r"), number...)); rows.Valid() && n < 50; rows.Next() {
+		n++
+		run := rows.Item().Key()[1:]
+		for logs.Valid() && bytes.Compare(logs.Item().Key()[1:9], run) > 0 {
+			logs.Next()
+		}
+		if !logs.Valid() {
+			break
+		}
+		if err := errors.Join(rows.Item().Value(keep), logs.Item().Value(keep)); err != nil {
+			return err
+		}
+	}
+	if n < 50 {
+		return fmt.Errorf("a page of %d runs", n)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"encoding/json"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -149,6 +150,7 @@ func (r *run) snapshot() {
 		// Without a snapshot a replay is longer, and nothing else.
 		_ = r.c.store.PutSnapshot(r.stored, lease, s)
 	}()
+	runtime.Gosched() // else a store in memory may come to it when the next one is due, or the call has ended
 }
 
 func (r *run) snapshotDue() bool {

@@ -139,19 +139,3 @@ func allocates(t *testing.T, nodes int, stored bool) (bytes, pieces float64) {
 	}
 	return bytes, pieces
 }
-
-// A snapshot that is due is written before the next one is, also by a store that answers at once and where there is one processor: else
-// the next call would find that it is due, and its caller would wait for it.
-func TestSnapshotsAreNotLeftToTheNextCall(t *testing.T) { // not parallel: it takes a processor away
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	var store memory.Store
-	d := callsDispatcher(t, askChain(t, 1_000), &store, dispatcher.Options{})
-	if _, err := d.Start(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
-		t.Fatal(err)
-	}
-	log := len(readLog(t, &store))
-	s, err := store.Snapshot(t.Context(), run, 0)
-	if err != nil || log < 2_000 || s.Head.Seq < 1_900 { // one is due every 970 entries or so
-		t.Errorf("the newest snapshot of a log of %d entries is at %d, %v", log, s.Head.Seq, err)
-	}
-}

@@ -24,7 +24,7 @@ func newChunk(n int) *chunk {
 	}
 	room := 16
 	for room < n {
-		room *= 4
+		room *= 2
 	}
 	return &chunk{el: make([]*box, min(room, chunkSize))}
 }

@@ -99,11 +99,12 @@ func (w *Work) Labels() map[string]string {
 }
 
 // Advance adds a version for a run that has gone on: fresh is what [From] tells of it now. What
-// the ledger's people have decided since stays, and wins where the two contradict each other; but
-// how a question ended, the log knows. Resume points from which the run has gone on are gone. Of
-// the same position of the log, or an earlier one, it adds nothing. An [*ArgumentError] if fresh is
-// of another run than the record. That it is what From has made, the caller vouches for; all the
-// same a point that needs somebody else is not approved by it: ErrAuthority.
+// the ledger's people have decided stays, however often the run goes on, and wins where the two
+// contradict each other; but how a question ended, the log knows. Resume points from which the run
+// has gone on are gone. Of the same position of the log, or an earlier one, it adds nothing. An
+// [*ArgumentError] if fresh is of another run than the record. That it is what From has made, the
+// caller vouches for; all the same a point that needs somebody else is not approved by it:
+// ErrAuthority. Behind a [Ledger.Merge] it may have to read all records of the store.
 func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Author) (*Version, error) {
 	if err := l.needs(ctx, "Advance", by); err != nil {
 		return nil, err
@@ -120,12 +121,11 @@ func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Autho
 		case head.Source.Seq >= fresh.Source.Seq:
 			return nil, nil
 		}
-		base := head
-		for i := range c.all { // the version that was the last one to be read from the log
-			if say(c.all[i].Record.Source) == say(head.Source) {
-				base = c.all[i].Record
-				break
-			}
+		w := l.walk()
+		w.chains[id] = c
+		base, err := w.told(ctx, c, len(c.all))
+		if err != nil {
+			return nil, err
 		}
 		next, _, err := Merge(base, head, fresh, PreferA)
 		if err != nil {

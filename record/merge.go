@@ -331,14 +331,20 @@ func (m *merger) task(out, base, a, b *Task) {
 	out.ID = either(m, "task", "id", base.ID, a.ID, b.ID, nil)
 	out.Goal = either(m, "task", "goal", base.Goal, a.Goal, b.Goal, nil)
 	out.SuccessCriteria = union(base.SuccessCriteria, a.SuccessCriteria, b.SuccessCriteria)
-	type progress struct {
-		Status                 TaskStatus
-		StartedAt, CompletedAt int64
-	}
-	of := func(t *Task) progress { return progress{t.Status, t.StartedAt, t.CompletedAt} }
-	p := either(m, "task", "status", of(base), of(a), of(b),
-		over(func(p progress) bool { return p.Status == TaskCompleted || p.Status == TaskFailed }))
-	out.Status, out.StartedAt, out.CompletedAt = p.Status, p.StartedAt, p.CompletedAt
+	out.setProgress(either(m, "task", "status", base.progress(), a.progress(), b.progress(),
+		over(func(p progress) bool { return p.Status == TaskCompleted || p.Status == TaskFailed })))
+}
+
+// A progress is how far a task is.
+type progress struct {
+	Status                 TaskStatus
+	StartedAt, CompletedAt int64
+}
+
+func (t *Task) progress() progress { return progress{t.Status, t.StartedAt, t.CompletedAt} }
+
+func (t *Task) setProgress(p progress) {
+	t.Status, t.StartedAt, t.CompletedAt = p.Status, p.StartedAt, p.CompletedAt
 }
 
 func (m *merger) summary(out, base, a, b *Summary) {

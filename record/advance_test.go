@@ -1,0 +1,156 @@
+package record_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/record"
+)
+
+// pausing is a run of nodes that decide which way to go, if there is something to decide, and rests
+// behind each of them.
+func pausing(t *testing.T, b *book, run string, ways ...string) *dispatcher.Dispatcher[Inquiry] {
+	t.Helper()
+	graph := dag.New[Inquiry]("pausing")
+	var after []dag.Edge[Inquiry]
+	var names []string
+	for i, way := range ways {
+		names = append(names, string(rune('a'+i)))
+		after = []dag.Edge[Inquiry]{dag.Step(graph, names[i], func(ctx context.Context, _ *Inquiry) error {
+			if way == "" {
+				return nil
+			}
+			return dag.Decide(ctx, dag.Decision{ID: "way", Description: way, OverridableBy: []dag.Authority{dag.Human}})
+		}, after...)}
+	}
+	d := inquiry(t, graph, b.store, dispatcher.Options{InterruptAfter: names[:len(names)-1]})
+	_, err := d.Run(t.Context(), run, nil)
+	rests(t, err)
+	return d
+}
+
+// advance has a run go on by a node, and its record with it.
+func (b *book) advance(t *testing.T, d *dispatcher.Dispatcher[Inquiry], run, id string) *record.Record {
+	t.Helper()
+	_, _ = d.Resume(t.Context(), run)
+	v, err := b.Advance(t.Context(), id, from(t, d, run, record.Options{}), cron)
+	done(t, err)
+	return v.Record
+}
+
+// way is what is chosen, and the variants of it.
+func way(r *record.Record) []string {
+	return append([]string{r.Decisions[0].Description}, ids(r.Decisions[0].Variants, func(v record.Variant) string { return v.Decision })...)
+}
+
+// However often a record goes on with its run, what people have made of it in between stays, and wins where
+// the run decides otherwise, once or again; what only the run tells is told, and counted once.
+func TestPeopleAreHeardThroughEveryAdvance(t *testing.T) {
+	b := newBook(t)
+	d := pausing(t, b, "r", "left", "", "straight", "", "back", "")
+	v := b.create(t, from(t, d, "r", record.Options{}))
+	_, err := b.Override(t.Context(), "r", "way", "right", "left is closed", ann)
+	done(t, err)
+	edit := func(id, goal string) {
+		t.Helper()
+		v, err = b.Get(t.Context(), "r")
+		done(t, err)
+		_, err = b.Update(t.Context(), "r", v.Record.ContentHash, func(r *record.Record) error {
+			r.Task.Goal, r.Task.SuccessCriteria = goal, []string{goal}
+			r.Learnings = append(r.Learnings, record.Learning{ID: id, Content: goal})
+			r.Blockers = []record.Blocker{{ID: "b", Description: goal, ReportedBy: ann}}
+			r.Metadata.Priority, r.Metadata.Tags = record.PriorityCritical, []string{id}
+			return nil
+		}, ann)
+		done(t, err)
+	}
+	check := func(r *record.Record, goal string, learned, steps int, want ...string) {
+		t.Helper()
+		s := r.ExecutionSummary
+		got := []any{r.Task.Goal, r.Task.SuccessCriteria, r.Blockers[0].Description, r.Metadata.Priority, len(r.Metadata.Tags), len(r.Learnings), s.StepsCompleted, len(s.Actions), way(r)}
+		same(t, "now", got, []any{goal, []string{goal}, goal, record.PriorityCritical, 1, learned, steps, steps, want})
+	}
+	edit("one", "the first goal")
+	check(b.advance(t, d, "r", "r"), "the first goal", 1, 2, "right", "left")
+	check(b.advance(t, d, "r", "r"), "the first goal", 1, 3, "right", "left", "straight")
+	check(b.advance(t, d, "r", "r"), "the first goal", 1, 4, "right", "left", "straight")
+	edit("two", "the second goal")
+	_, err = b.Override(t.Context(), "r", "way", "up", "the sky is clear", ann)
+	done(t, err)
+	check(b.advance(t, d, "r", "r"), "the second goal", 2, 5, "up", "left", "straight", "back", "right")
+	r := b.advance(t, d, "r", "r")
+	check(r, "the second goal", 2, 6, "up", "left", "straight", "back", "right")
+	same(t, "task", r.Task.Status, "completed")
+	before, err := b.Get(t.Context(), "r")
+	done(t, err)
+	again, err := b.Advance(t.Context(), "r", from(t, d, "r", record.Options{}), cron)
+	done(t, err)
+	same(t, "with nothing new", again.Number, before.Number)
+}
+
+// An answer and an approval that a person has given in the ledger stay while the run goes on elsewhere, until
+// the run goes on from there: how that ended, the log knows.
+func TestApprovalsStayThroughEveryAdvance(t *testing.T) {
+	b := newBook(t)
+	graph := dag.New[Inquiry]("inquiry")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		dag.Step(graph, name, func(ctx context.Context, _ *Inquiry) error {
+			_, err := dag.Ask[string](ctx, "q", "for "+name)
+			return err
+		})
+	}
+	d := inquiry(t, graph, b.store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	v := b.create(t, from(t, d, "r", record.Options{}))
+	q, p := v.Record.QuestionsForUser[3].ID, v.Record.ResumePoints[3].ID
+	_, err = b.Answer(t.Context(), "r", q, "yes", ann)
+	done(t, err)
+	_, err = b.Approve(t.Context(), "r", p, ann)
+	done(t, err)
+	var now *record.Record
+	for i := range 3 {
+		done(t, d.Answer(t.Context(), "r", res.Interrupts[i].ID, "x"))
+		now = b.advance(t, d, "r", "r")
+		k := slices.IndexFunc(now.ResumePoints, func(x record.ResumePoint) bool { return x.ID == p })
+		same(t, "now", []any{answer(now, q), now.ResumePoints[k].ApprovalStatus, len(now.ResumePoints)}, []any{"yes", record.ApprovalGiven, 3 - i})
+	}
+	if _, err := record.HandOver(now, p, b.now); err != nil {
+		t.Errorf("the approved point is not handed over: %v", err)
+	}
+	done(t, d.Answer(t.Context(), "r", q, "no"))
+	now = b.advance(t, d, "r", "r")
+	same(t, "at last", []any{answer(now, q), len(now.ResumePoints), now.Task.Status}, []any{"no", 0, "completed"})
+}
+
+// answer is that to a question.
+func answer(r *record.Record, question string) string {
+	k := slices.IndexFunc(r.QuestionsForUser, func(q record.Question) bool { return q.ID == question })
+	return r.QuestionsForUser[k].Answer
+}
+
+// Two records of one run are merged, of which one had gone on with it further: what people decided in either
+// stays when the merged one goes on, and steps are counted once.
+func TestPeopleAreHeardBehindAMerge(t *testing.T) {
+	b := newBook(t)
+	d := pausing(t, b, "r", "left", "", "straight", "", "")
+	v := b.create(t, from(t, d, "r", record.Options{}))
+	other := from(t, d, "r", record.Options{})
+	other.ID, other.ParentCRHash = "other", v.Record.ContentHash
+	b.create(t, other)
+	_, err := b.Override(t.Context(), "other", "way", "right", "", ann)
+	done(t, err)
+	b.advance(t, d, "r", "other")
+	mine, err := b.Get(t.Context(), "r")
+	done(t, err)
+	b.learn(t, mine, "mine")
+	_, err = b.Merge(t.Context(), "r", "other", record.PreferA, ann)
+	done(t, err)
+	for i := range 3 {
+		r := b.advance(t, d, "r", "r")
+		same(t, "now", []any{way(r)[0], len(r.Learnings), r.ExecutionSummary.StepsCompleted}, []any{"right", 1, 3 + i})
+	}
+}

@@ -1,0 +1,118 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// told is what the log of the run had told by version n of a chain, without what people have made of
+// it: what Advance goes on from. No version has it alone, so it is found in what each Advance changed.
+func (w *walker) told(ctx context.Context, c *chain, n int) (*Record, error) {
+	told, from := c.all[0].Record, 1
+	for i := n - 1; i >= 1; i-- { // a merge brought in what the log had told to another record
+		if c.all[i].Record.MergedCRHash == "" || !c.heard(i) {
+			continue
+		}
+		v, err := w.find(ctx, c.all[i].Record.MergedCRHash)
+		if err != nil && !errors.Is(err, checkpoint.ErrCorrupt) {
+			return nil, err
+		}
+		if err != nil || v == nil || v.Unverified != "" {
+			continue // all that it brought in counts as told
+		}
+		if told, err = w.told(ctx, w.chains[v.Record.ID], v.Number); err != nil {
+			return nil, err
+		}
+		from = i + 1
+		break
+	}
+	for i := from; i < n; i++ {
+		if c.heard(i) {
+			told = heard(cloned(told), cloned(c.all[i-1].Record), cloned(c.all[i].Record))
+		}
+	}
+	return told, nil
+}
+
+// heard reports whether a version tells of another position of the log than the one before it.
+func (c *chain) heard(i int) bool {
+	return say(c.all[i-1].Record.Source) != say(c.all[i].Record.Source)
+}
+
+// heard is what the log tells in a version, by what it had told in the one before: what differs
+// between the two.
+func heard(told, was, is *Record) *Record {
+	out := is.Clone()
+	t, w := &told.Task, &was.Task
+	out.Task.ID, out.Task.Goal = since(t.ID, w.ID, is.Task.ID), since(t.Goal, w.Goal, is.Task.Goal)
+	out.Task.SuccessCriteria = union(w.SuccessCriteria, t.SuccessCriteria, is.Task.SuccessCriteria)
+	out.Task.setProgress(since(t.progress(), w.progress(), is.Task.progress()))
+	s, x, y := &out.ExecutionSummary, &told.ExecutionSummary, &was.ExecutionSummary
+	s.StepsCompleted += x.StepsCompleted - y.StepsCompleted
+	s.StepsFailed += x.StepsFailed - y.StepsFailed
+	s.TokensConsumed += x.TokensConsumed - y.TokensConsumed
+	s.ElapsedMs += x.ElapsedMs - y.ElapsedMs
+	out.Decisions = heardItems(told.Decisions, was.Decisions, is.Decisions, heardDecision)
+	out.Learnings = heardItems(told.Learnings, was.Learnings, is.Learnings, nil)
+	out.QuestionsForUser = heardItems(told.QuestionsForUser, was.QuestionsForUser, is.QuestionsForUser, nil)
+	out.Blockers = heardItems(told.Blockers, was.Blockers, is.Blockers, nil)
+	out.ResumePoints = heardItems(told.ResumePoints, was.ResumePoints, is.ResumePoints, nil)
+	out.ToolEffects = heardItems(told.ToolEffects, was.ToolEffects, is.ToolEffects, nil)
+	out.Invariants = heardItems(told.Invariants, was.Invariants, is.Invariants, nil)
+	m, v := &told.Metadata, &was.Metadata
+	out.Metadata.Tags = union(v.Tags, m.Tags, is.Metadata.Tags)
+	out.Metadata.Priority = since(m.Priority, v.Priority, is.Metadata.Priority)
+	out.Metadata.EstimatedRemainingWork = since(m.EstimatedRemainingWork, v.EstimatedRemainingWork, is.Metadata.EstimatedRemainingWork)
+	return out
+}
+
+// since is what was told of a value last: what it has become, if it is another one.
+func since[T comparable](told, was, is T) T {
+	if is == was {
+		return told
+	}
+	return is
+}
+
+// heardItems is heard of a list. changed says what was told of an item that has changed, nil that it
+// is what it has become; changed is never called if nobody but the log has said anything of it.
+func heardItems[T item](told, was, is []T, changed func(told, was, is *T) *T) []T {
+	out := []T{}
+	inTold, inWas, inIs := index(told), index(was), index(is)
+	for _, id := range order(nil, told, is) {
+		x, y, z := inTold[id], inWas[id], inIs[id]
+		switch before := say(y); {
+		case before == say(z):
+		case changed == nil || y == nil || z == nil || say(x) == before:
+			x = z
+		default:
+			x = changed(x, y, z)
+		}
+		if x != nil {
+			out = append(out, *x)
+		}
+	}
+	return out
+}
+
+// heardDecision is what was told of a decision that people have changed. If they were contradicted they
+// have got a variant more, and nothing else of it is known; else it is the log's, with variants of theirs.
+func heardDecision(told, was, is *Decision) *Decision {
+	a, b := was.clone(), is.clone()
+	a.Variants, b.Variants = nil, nil
+	if say(a) == say(b) {
+		return told
+	}
+	var known []Variant
+	if told != nil {
+		known = append(slices.Clone(told.Variants), told.variant())
+	}
+	theirs := append(slices.Clone(was.Variants), was.variant())
+	b.Variants = slices.DeleteFunc(slices.Clone(is.Variants), func(v Variant) bool {
+		return slices.Contains(theirs, v) && !slices.Contains(known, v)
+	})
+	return &b
+}

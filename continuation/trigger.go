@@ -220,7 +220,10 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 		return false, err
 	}
 	if a.ended { // it is to be asked once more before
-		return false, r.goOn(ctx, w.h.run)
+		if err := r.goOn(ctx, w.h.run); err != nil {
+			return false, err
+		}
+		return false, r.early(ctx, w)
 	}
 	l := letter{taken{ID: t.ID, Kind: t.Kind, Key: w.key(*of), Actor: t.Actor, Decision: t.Decision, Reason: t.Reason, Feeds: of.Feeds}, t.Payload}
 	l.Trigger.Of = whose{w.id, w.path, w.name, a.q.MaxFailures}
@@ -282,6 +285,19 @@ func (r *Runtime) expired(ctx context.Context, w *wait, late *ExpiredError) erro
 		return nil // it was asked again: of somebody else, or once more
 	}
 	return late
+}
+
+// early refuses a trigger for a wait that has expired and was not asked again, though its run was gone on
+// with: its visit runs again when all has ended that it waits for beside it.
+func (r *Runtime) early(ctx context.Context, w *wait) error {
+	h, err := r.history(ctx, w.h.run)
+	if err != nil || h.info.Owner != "" || h.info.Status != checkpoint.StatusInterrupted {
+		return err
+	}
+	if now := (histories{h}).byID(w.id); now == nil || now.last().id != w.last().id || !now.again() {
+		return nil
+	}
+	return &MismatchError{w.id, w.h.run, "it has expired, and it is asked again when all that its visit waits for beside it has ended"}
 }
 
 // fire has a timer wake whose instant has come, if that is what a trigger asks for.

@@ -107,12 +107,13 @@ func Expire() OnExpire { return OnExpire{how: expires} }
 func Default(payload any) OnExpire { return OnExpire{how: defaults, answer: payload} }
 
 // Escalate asks somebody else, once, who has so long. Zero is as long as the wait says, or its
-// default.
+// default. If the visit waits for something else as well it asks when that has ended: see [All].
 func Escalate(to dag.Authority, within time.Duration) OnExpire {
 	return OnExpire{how: escalates, to: to, within: within, further: 1}
 }
 
-// Again asks n times more, with the same bounds. It is for waits that say Within.
+// Again asks n times more, with the same bounds, each time as Escalate does. It is for waits that say
+// Within.
 func Again(n int) OnExpire { return OnExpire{how: repeats, further: n} }
 
 // Any is a wait that the first trigger for one of the waits ends. It is one interrupt, so that
@@ -122,7 +123,10 @@ func Again(n int) OnExpire { return OnExpire{how: repeats, further: n} }
 // each; OnExpire, failures and hops are those of the first.
 func Any(waits ...Wait) Wait { return joined(waits, false) }
 
-// All is a wait for triggers of every one of the waits, in any order. Each has a reply of its own.
+// All is a wait for triggers of every one of the waits, in any order. Each has a reply of its own. The
+// visit runs again when none of them is open any more: one that expires before is escalated, asked Again,
+// or returned as an [*Ended] then, and not before; until it is asked again a trigger for it is refused
+// with a [*MismatchError].
 func All(waits ...Wait) Wait { return joined(waits, true) }
 
 func joined(waits []Wait, all bool) Wait {

@@ -178,7 +178,12 @@ func (r *Runtime) read(ctx context.Context, info checkpoint.Info) (*history, err
 		return known.beside(info), nil
 	}
 	h := &history{run: info.Run, info: info}
-	for e, err := range r.store.Read(ctx, info.Run, 0, info.Head.Seq) {
+	for e, err := range r.store.Read(ctx, info.Run, max(info.First, 1), info.Head.Seq) {
+		if errors.Is(err, checkpoint.ErrTrimmed) { // since info was read, which says where the log begins
+			if info, err = r.store.Stat(ctx, info.Run); err == nil {
+				return r.read(ctx, info)
+			}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("continuation: reading run %q: %w", info.Run, err)
 		}

@@ -2,6 +2,7 @@ package continuation_test
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 	"testing"
@@ -16,6 +17,14 @@ import (
 
 // trimmed is a process whose run waits, and whose log has lost that it has asked.
 func trimmed(t testing.TB, w continuation.Wait, o continuation.Options) (p *process, id string) {
+	t.Helper()
+	p, id = untrimmed(t, w, o)
+	p.trims()
+	return p, id
+}
+
+// untrimmed is one whose log has lost nothing yet.
+func untrimmed(t testing.TB, w continuation.Wait, o continuation.Options) (p *process, id string) {
 	t.Helper()
 	asked := make(chan struct{})
 	turn := dag.New[Talk]("turn")
@@ -36,14 +45,18 @@ func trimmed(t testing.TB, w continuation.Wait, o continuation.Options) (p *proc
 		}
 	}}, frozen(t, b), freshStore(), o)
 	p.waits(run)
-	id = p.only(run).ID
-	if err := p.d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
-		t.Fatal(err)
+	return p, p.only(run).ID
+}
+
+// trims has the log lose that the run has asked.
+func (p *process) trims() {
+	p.t.Helper()
+	if err := p.d.Trim(context.Background(), run, dispatcher.Retention{Last: 1}); err != nil {
+		p.t.Fatal(err)
 	}
 	if slices.Contains(p.kinds(run), checkpoint.Interrupted) {
-		t.Fatalf("the log has not lost what it was to lose: %v", p.kinds(run))
+		p.t.Fatalf("the log has not lost what it was to lose: %v", p.kinds(run))
 	}
-	return p, id
 }
 
 // A wait that lies behind what was trimmed is still found, and ended.
@@ -99,5 +112,57 @@ func TestWaitBehindATrimOfALogThatGrows(t *testing.T) {
 	all, err := rt.List(t.Context(), continuation.Filter{})
 	if err != nil || len(all) != 1 || all[0].ID != id || all[0].Trigger == nil {
 		t.Errorf("%+v, %v; want the wait %s with its trigger", all, err, id)
+	}
+}
+
+// A lateReader has something happen just before a log is read.
+type lateReader struct {
+	checkpoint.Store
+	meddle func()
+}
+
+func (s *lateReader) Read(ctx context.Context, run string, from, to uint64) iter.Seq2[checkpoint.Entry, error] {
+	s.meddle()
+	return s.Store.Read(ctx, run, from, to)
+}
+
+// over are the runs of a dispatcher over another store.
+type over struct {
+	continuation.Runs
+	store checkpoint.Store
+}
+
+func (o over) Store() checkpoint.Store { return o.store }
+
+// A wait whose log is trimmed while somebody is about to read it is found: by its id, in a list and by a
+// trigger.
+func TestWaitBesideATrim(t *testing.T) {
+	finds := map[string]func(*testing.T, *continuation.Runtime, string){
+		"Get": func(t *testing.T, rt *continuation.Runtime, id string) {
+			if v, err := rt.Get(t.Context(), id); err != nil || v.ID != id {
+				t.Errorf("%+v, %v; want the wait %s", v, err, id)
+			}
+		},
+		"List": func(t *testing.T, rt *continuation.Runtime, id string) {
+			all, err := rt.List(t.Context(), continuation.Filter{})
+			if err != nil || len(all) != 1 || all[0].ID != id {
+				t.Errorf("%+v, %v; want the wait %s", all, err, id)
+			}
+		},
+		"Trigger": func(t *testing.T, rt *continuation.Runtime, _ string) {
+			if out, err := rt.Trigger(t.Context(), reply2("t", "k")); err != nil || out.Status != continuation.StatusResolved {
+				t.Errorf("%+v, %v", out, err)
+			}
+		},
+	}
+	for name, find := range finds {
+		t.Run(name, func(t *testing.T) {
+			p, id := untrimmed(t, continuation.Wait{Key: "k"}, continuation.Options{})
+			rt, err := continuation.New(over{p.d, &lateReader{p.store, sync.OnceFunc(p.trims)}}, continuation.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			find(t, rt, id)
+		})
 	}
 }

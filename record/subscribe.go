@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
@@ -14,7 +15,7 @@ const lookAgain = 200 * time.Millisecond
 // Subscribe yields the versions of a record behind version after, in order and each once, also
 // where those that are there become those that are added. It goes on until the loop is left, or
 // ends with the cause of ctx once that is done; ErrNotFound if there is no such record, or it was
-// deleted. Whoever comes back with the number of the last version that was seen misses none. The
+// deleted, also if there is another one of its id by then. Whoever comes back with the number of the last version that was seen misses none. The
 // store is called in the loop's own goroutine.
 func (l *Ledger) Subscribe(ctx context.Context, id string, after int) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
@@ -22,7 +23,7 @@ func (l *Ledger) Subscribe(ctx context.Context, id string, after int) iter.Seq2[
 			yield(Version{}, err)
 			return
 		}
-		after := max(after, 0)
+		after, last := max(after, 0), "" // last is the content hash of version after; "" if it is not known
 		var grown <-chan struct{}
 		if f, ok := l.store.(checkpoint.Follower); ok {
 			told, stop := f.Follow(logPrefix + id) // before the first look, so that nothing is missed
@@ -35,10 +36,17 @@ func (l *Ledger) Subscribe(ctx context.Context, id string, after int) iter.Seq2[
 				yield(Version{}, err)
 				return
 			}
+			if last != "" && !c.follows(after, last) {
+				yield(Version{}, fmt.Errorf("%w: record %q: it was deleted, and is another one now", ErrNotFound, id))
+				return
+			}
 			for ; after < len(c.all); after++ {
 				if !yield(c.all[after], nil) {
 					return
 				}
+			}
+			if last = ""; after > 0 && after == len(c.all) && c.all[after-1].Record != nil {
+				last = c.all[after-1].Record.ContentHash
 			}
 			if !next(ctx, grown) {
 				yield(Version{}, context.Cause(ctx))
@@ -46,6 +54,12 @@ func (l *Ledger) Subscribe(ctx context.Context, id string, after int) iter.Seq2[
 			}
 		}
 	}
+}
+
+// follows reports whether version n is that of a content hash, and so are those before it. One that can't be
+// read may be.
+func (c *chain) follows(n int, hash string) bool {
+	return n <= len(c.all) && (c.all[n-1].Record == nil || c.all[n-1].Record.ContentHash == hash)
 }
 
 // next waits until there may be something new. It returns false if ctx ended first.

@@ -134,6 +134,7 @@ func (n *Namer) read(ctx context.Context, run string, tail bool) (all []Mileston
 			}
 		}
 	}
+	n.mark(ctx, r)
 	n.put(r)
 	return all, nil
 }
@@ -149,11 +150,23 @@ func (n *Namer) tag(ctx context.Context, r *reading, m Milestone) (Milestone, er
 	return m, err
 }
 
+// mark remembers which entry is the last one, be it a name that was given meanwhile. What can't be read is
+// not remembered.
+func (n *Namer) mark(ctx context.Context, r *reading) {
+	for e, err := range n.of.Store().Read(ctx, r.run, max(r.seq, 1), 0) {
+		if err != nil {
+			return
+		}
+		r.last = marked(&e)
+	}
+}
+
 // resume goes on with the reading of a run, or begins one if there is none, or if it is that of a run
-// that was deleted, under whose id there is another now.
+// that was deleted, under whose id there is another now, or this one as it had stood before.
 func (n *Namer) resume(ctx context.Context, run string) (*reading, error) {
 	if r := n.take(run); r != nil {
-		if info, err := n.of.Store().Stat(ctx, run); err == nil && info.Created.Equal(r.created) {
+		info, err := n.of.Store().Stat(ctx, run)
+		if err == nil && info.Created.Equal(r.created) && n.holds(ctx, info, r.last) {
 			return r, nil
 		}
 	}
@@ -164,6 +177,22 @@ func (n *Namer) resume(ctx context.Context, run string) (*reading, error) {
 	info, err := n.of.Store().Stat(ctx, run)
 	r.created = info.Created
 	return r, err
+}
+
+// holds reports whether a log has an entry, unless it is known that it has not: of one that was trimmed, or
+// can't be read, whoever goes on with the reading finds out.
+func (n *Namer) holds(ctx context.Context, info checkpoint.Info, last mark) bool {
+	if last.seq > info.Head.Seq {
+		return false
+	}
+	if last.at.IsZero() {
+		return true
+	}
+	for e, err := range n.of.Store().Read(ctx, info.Run, last.seq, last.seq) {
+		is := marked(&e)
+		return err != nil || is.at.Equal(last.at) && (last.what == "" || is.what == last.what)
+	}
+	return false
 }
 
 // begin begins to read a run at its beginning: a fork with what its origin had.
@@ -195,6 +224,7 @@ func (n *Namer) events(ctx context.Context, r *reading, tail bool) iter.Seq2[dis
 				if errors.As(err, &trimmed) && r.seq+1 < trimmed.First {
 					r.rules, r.open = n.fresh(r.run).rules, nil
 					r.seq, r.from, r.given, again = trimmed.First-1, trimmed.First-1, true, true
+					r.last = mark{}
 					break
 				}
 				if !e.Live && !yield(e, err) {

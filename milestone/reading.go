@@ -17,10 +17,23 @@ type reading struct {
 	run     string
 	created time.Time // when the run was
 	seq     uint64    // of the entry that was read last
+	last    mark      // the last entry that the log is known to have; zero if none is
 	from    uint64    // what came up to this entry can't be known: the log was trimmed
 	given   bool      // the next state is taken as it is: what was before it can't be known
 	rules   []ruling
 	open    []deed // they count when their superstep ends
+}
+
+// A mark is an entry that is known again: a run that was deleted and imported has another one in its place if it
+// has gone on another way.
+type mark struct {
+	seq  uint64
+	at   time.Time
+	what string // "" if only an event of it was heard
+}
+
+func marked(e *checkpoint.Entry) mark {
+	return mark{e.Seq, e.At, fmt.Sprint(e.Kind, " ", e.Path, " ", e.ID)}
 }
 
 type ruling struct {
@@ -45,7 +58,7 @@ type called struct {
 
 // hear reads the next entry, and returns the names that follow from it.
 func (r *reading) hear(e *dispatcher.Event) (found []Milestone) {
-	r.seq = e.Seq
+	r.seq, r.last = e.Seq, mark{e.Seq, e.At, ""}
 	switch e.Kind {
 	case dispatcher.VisitsVoided, dispatcher.StateEdited:
 		var paths []string

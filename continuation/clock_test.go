@@ -225,3 +225,83 @@ func TestClockSetBackWhileARunCannotBeRead(t *testing.T) {
 		p.stands(run, continuation.StatusExpired, continuation.Expired)
 	})
 }
+
+// Two clocks are that of the store and the one that dispatcher and Runtime are given, behind it or ahead of it by
+// a year.
+func twoClocks(t *testing.T, test func(*testing.T, func() time.Time)) {
+	for name, apart := range map[string]time.Duration{"behind": -year, "ahead": year} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				test(t, func() time.Time { return time.Now().Add(apart) })
+			})
+		})
+	}
+}
+
+// The bounds of the parts of an Any count from when it was asked by the clock that the dispatcher is given, whatever the
+// store's says; so they do when it is asked again.
+func TestClockOfTheStoreBoundsNoPart(t *testing.T) {
+	twoClocks(t, func(t *testing.T, now func() time.Time) {
+		p := begin(t, waiting(t, continuation.Any(
+			continuation.Wait{Key: "soon", Within: time.Hour, OnExpire: continuation.Again(1)},
+			continuation.Wait{Key: "late", Within: 5 * time.Hour},
+		), dag.Policy{}, says), freshStore(), continuation.Options{Now: now})
+		for _, level := range []int{1, 2} {
+			for id, after := range map[string]time.Duration{"in time": time.Hour - 1, "late": time.Hour} {
+				other := fmt.Sprint(level, id)
+				begun := time.Now()
+				p.waits(other)
+				if level == 2 {
+					time.Sleep(5 * time.Hour)
+					if _, err := p.rt.Sweep(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if v := p.only(other); v.Level != level || !v.Asked.Equal(now()) {
+					t.Errorf("at %v it is %+v", now(), v)
+				}
+				time.Sleep(after)
+				tr := reply2(other, "soon")
+				tr.Run = other
+				var late *continuation.ExpiredError
+				if _, err := p.rt.Trigger(t.Context(), tr); errors.As(err, &late) != (id == "late") || err != nil && late == nil {
+					t.Errorf("level %d, %v behind the beginning: %v", level, time.Since(begun), err)
+				}
+			}
+		}
+	})
+}
+
+// A delivery that failed is tried again when Redeliver has passed on the clock that the Runtime is given, whatever the
+// store's says.
+func TestClockOfTheStoreDelaysNoDelivery(t *testing.T) {
+	twoClocks(t, func(t *testing.T, now func() time.Time) {
+		man := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) { return "", errWeather }}
+		p := finished(t, freshStore(), continuation.Options{Deliverer: &man, Deliveries: 5, Redeliver: time.Minute, Now: now})
+		for tries := 1; tries <= 3; tries++ {
+			p.delivers(continuation.DeliveryPending)
+			time.Sleep(time.Minute - 1)
+			p.delivers(continuation.DeliveryPending)
+			if n := len(man.keys); n != tries {
+				t.Errorf("just before the minute is over it was tried %d times, want %d", n, tries)
+			}
+			time.Sleep(time.Nanosecond)
+		}
+	})
+}
+
+// A failure that an earlier build has noted, without its instant, counts from its entry.
+func TestFailureNotedWithoutItsInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		man := postman{}
+		p := finished(t, freshStore(), continuation.Options{Deliverer: &man})
+		note := map[string]any{"status": continuation.DeliveryFailed, "key": "k", "reason": "down"}
+		if err := p.d.Note(t.Context(), run, "continuation.delivery", note); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute - 1)
+		p.delivers(continuation.DeliveryPending)
+		time.Sleep(time.Nanosecond)
+		p.delivers(continuation.Delivered)
+	})
+}

@@ -72,8 +72,7 @@ type deliveryNote struct {
 	Key    string         `json:"key"`
 	Reason string         `json:"reason,omitempty"`
 	Final  bool           `json:"final,omitempty"`
-
-	at time.Time // of the entry
+	At     time.Time      `json:"at,omitzero"` // of a failure, by the clock of its Runtime; of older notes the entry's
 }
 
 func (h *history) noted(e *checkpoint.Entry) error {
@@ -81,7 +80,7 @@ func (h *history) noted(e *checkpoint.Entry) error {
 	if json.Unmarshal(e.Data, &n) != nil || n.Name != deliveryName || h.end == nil {
 		return nil
 	}
-	d := deliveryNote{at: e.At}
+	d := deliveryNote{At: e.At}
 	if err := json.Unmarshal(n.Value, &d); err != nil {
 		return err
 	}
@@ -133,10 +132,10 @@ func (h *history) retryAt(r *Runtime) (at time.Time, again bool) {
 	switch {
 	case !h.ended() || h.info.Owner != "" || r.options.Deliverer == nil:
 		return at, false
-	case d.Status == DeliveryFailed && !d.Final && r.options.Now().Before(d.at):
+	case d.Status == DeliveryFailed && !d.Final && r.options.Now().Before(d.At):
 		return at, true
 	case d.Status == DeliveryFailed && !d.Final:
-		return d.at.Add(r.options.Redeliver), true
+		return d.At.Add(r.options.Redeliver), true
 	}
 	return at, d.Status == DeliveryPending
 }
@@ -201,6 +200,7 @@ func (r *Runtime) deliver(ctx context.Context) (done deliveries, err error) {
 		n := deliveryNote{Key: d.Key}
 		if n.Status, err = r.try(ctx, d); err != nil {
 			n.Status, n.Reason, n.Final = DeliveryFailed, short(err.Error()), d.Tries+1 >= r.options.Deliveries
+			n.At = r.options.Now().UTC().Round(0)
 			done.failures = append(done.failures, &DeliveryError{h.run, d.Key, d.Tries + 1, n.Final, err})
 		}
 		errs = append(errs, r.note(ctx, h, n))

@@ -156,6 +156,9 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 		return nil
 	}
 	a := &ask{id: strings.Clone(e.ID), q: q, at: e.At, until: i.Until, within: i.Wait}
+	if i.Wait > 0 { // by the clock that says when it ends; that of the entry is the store's
+		a.at = i.Until.Add(-i.Wait)
+	}
 	k := slices.IndexFunc(h.open, func(w *wait) bool { return w.path == e.Path && w.name == q.Name })
 	if k < 0 {
 		w := &wait{h: h, id: a.id, path: strings.Clone(e.Path), name: q.Name, asks: []*ask{a}}

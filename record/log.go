@@ -173,16 +173,18 @@ func (l *log) retries() {
 }
 
 // void drops what visits, and all inside them, have done and said in the turn. Their effects have
-// happened, and the answers to their questions stay answers.
+// happened. The answers to a visit's own questions stay: it has them when it runs again. What was
+// answered inside it is asked anew.
 func (l *log) void(paths []string) {
-	gone := func(p place) bool {
-		return p.turn == l.turn && slices.ContainsFunc(paths, func(v string) bool {
-			return p.is == v || strings.HasPrefix(p.is, v+"/")
-		})
+	inside := func(p place) bool {
+		return p.turn == l.turn && slices.ContainsFunc(paths, func(v string) bool { return strings.HasPrefix(p.is, v+"/") })
 	}
+	gone := func(p place) bool { return inside(p) || p.turn == l.turn && slices.Contains(paths, p.is) }
 	l.notes = slices.DeleteFunc(l.notes, func(n noted) bool { return gone(n.place) })
 	l.steps = slices.DeleteFunc(l.steps, func(x step) bool { return gone(x.place) })
-	l.questions = slices.DeleteFunc(l.questions, func(q asked) bool { return q.answer == nil && gone(q.place) })
+	l.questions = slices.DeleteFunc(l.questions, func(q asked) bool {
+		return inside(q.place) || q.answer == nil && gone(q.place)
+	})
 }
 
 // rewound drops what was abandoned, but for effects. A question that was open at the checkpoint

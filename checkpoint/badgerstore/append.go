@@ -94,7 +94,7 @@ func (s *Store) held(l checkpoint.Lease) (*run, error) {
 }
 
 // Append implements [checkpoint.Store]. If ctx ends while the append is being written the
-// error is ErrCommitUnknown.
+// error is ErrCommitUnknown, unless it is the pieces of a large one that are: nothing has happened then.
 func (s *Store) Append(
 	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
 ) (checkpoint.Head, error) {

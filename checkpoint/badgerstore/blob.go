@@ -77,7 +77,7 @@ func (s *Store) putChunks(
 		part := newRequest()
 		prepare(part)
 		part.set(chunkOf(key, a, i), data[i*chunkSize:min((i+1)*chunkSize, len(data))])
-		if err := s.submitBulk(ctx, part); err != nil {
+		if err := s.submitPiece(ctx, part); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ func (p *packer) write(ctx context.Context) error {
 		return nil
 	}
 	p.part = nil
-	return p.s.submitBulk(ctx, q)
+	return p.s.submitPiece(ctx, q)
 }
 
 // room returns the request that a value of that size can join, having written the one before if

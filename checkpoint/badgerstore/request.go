@@ -39,6 +39,7 @@ type request struct {
 	refs    []ref    // of bases
 	numbers bool     // the number of the next run is written as well
 	bulk    bool     // it is a piece of something large, or work that nobody waits for
+	piece   bool     // it changes nothing that can be seen before another request does
 
 	record  badger.Entry    // of an append, if its Key is set
 	sets    []*badger.Entry // further ones
@@ -106,9 +107,16 @@ func (q *request) keys() int {
 
 // submit gives q to the committer and waits for its outcome. If ctx ends before q was
 // taken, nothing has changed and ctx's error is returned; if it ends later, the outcome is
-// unknown. q belongs to nobody but submit, which recycles it.
+// unknown, but of a piece: whatever becomes of that, nothing has changed. q belongs to nobody but submit, which
+// recycles it.
 func (s *Store) submit(ctx context.Context, q *request) error {
 	return s.send(ctx, s.queue, q)
+}
+
+// submitPiece is submit for a piece of something large, of which nothing is seen before its last request.
+func (s *Store) submitPiece(ctx context.Context, q *request) error {
+	q.piece = true
+	return s.submitBulk(ctx, q)
 }
 
 // submitBulk is submit for a piece of something large, or of work that nobody waits for.
@@ -167,10 +175,14 @@ func (s *Store) await(ctx context.Context, q *request) error {
 	if q.state.CompareAndSwap(queued, dropped) {
 		return ctx.Err()
 	}
+	piece := q.piece
 	if !s.doubt(q) {
 		err := <-q.done // it ended at the same moment
 		q.recycle()
 		return err
+	}
+	if piece {
+		return ctx.Err()
 	}
 	return fmt.Errorf("%w: %w", checkpoint.ErrCommitUnknown, ctx.Err())
 }

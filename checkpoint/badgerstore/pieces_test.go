@@ -1,0 +1,113 @@
+package badgerstore_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+)
+
+// Who gives up a call while a piece of something large is written knows that nothing has happened: the run is where
+// it was, nobody holds it, and the same can be done again. What the piece leaves goes when the store is opened.
+func TestGivenUpWhileAPieceIsWritten(t *testing.T) {
+	t.Parallel()
+	large := fmt.Appendf(nil, "%q", noise(700<<10))
+	file := exportOf(t, large)
+	for name, c := range map[string]struct {
+		run  string
+		call func(context.Context, *badgerstore.Store) error
+	}{
+		"Fork of a large base": {"fork", func(ctx context.Context, s *badgerstore.Store) error {
+			return s.Fork(ctx, forkstoreFork(forkstoreBase(1), 10, "fork", "other"))
+		}},
+		"Fork with large logs": {"fork", func(ctx context.Context, s *badgerstore.Store) error {
+			return s.Fork(ctx, forkstoreFork([]byte("{}"), 200<<10, "fork", "other"))
+		}},
+		"Trim": {"parent", func(ctx context.Context, s *badgerstore.Store) error {
+			return forkstoreTrim(ctx, s, "parent", 4, forkstoreBase(1))
+		}},
+		"Import": {"imported", func(ctx context.Context, s *badgerstore.Store) error {
+			return second(checkpoint.Import(ctx, s, bytes.NewReader(file), checkpoint.ImportOptions{}))
+		}},
+		"Append": {"parent", func(ctx context.Context, s *badgerstore.Store) error { return growLarge(ctx, s, "parent", large) }},
+		"Post": {"parent", func(ctx context.Context, s *badgerstore.Store) error {
+			return s.Post(ctx, "parent", checkpoint.Post{ID: "post", Kind: "answer", Data: large})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := openUnsynced(t, dir)
+			gate := forkstoreGated(s)
+			if err := forkstoreGrow(t.Context(), s, "parent", 4); err != nil {
+				t.Fatal(err)
+			}
+			before := forkstoreSummary(t, s)
+			ctx, cancel := context.WithCancel(t.Context())
+			given, release := gate.stop(func() error { return c.call(ctx, s) })
+			cancel()
+			if err := <-given; !errors.Is(err, context.Canceled) || errors.Is(err, checkpoint.ErrCommitUnknown) {
+				t.Errorf("given up while a piece was written it = %v, want Canceled alone", err)
+			}
+			release()
+			if l, err := s.Acquire(t.Context(), c.run, "owner"); err != nil {
+				t.Errorf("Acquire of a run that nobody holds = %v", err)
+			} else if err := s.Release(t.Context(), l); err != nil {
+				t.Error(err)
+			}
+			if after := forkstoreSummary(t, s); after != before {
+				t.Errorf("there is\n%s\nand there was\n%s", after, before)
+			}
+			if err := c.call(t.Context(), s); err != nil {
+				t.Errorf("done again it = %v", err)
+			}
+			page, err := s.List(t.Context(), checkpoint.Filter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, info := range page {
+				if err := s.Delete(t.Context(), info.Run); err != nil {
+					t.Errorf("Delete(%q) = %v", info.Run, err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if keys := keysOf(openUnsynced(t, dir)); len(keys) > 0 {
+				t.Errorf("%d keys are left, %q the first", len(keys), keys[0])
+			}
+		})
+	}
+}
+
+// exportOf is an export of a run that is called imported, with something large in it.
+func exportOf(t *testing.T, large []byte) []byte {
+	t.Helper()
+	s := openUnsynced(t, t.TempDir())
+	if err := growLarge(t.Context(), s, "imported", large); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := checkpoint.Export(t.Context(), s, "imported", &file); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// growLarge appends something large to a run that nobody holds.
+func growLarge(ctx context.Context, s *badgerstore.Store, run string, large []byte) error {
+	l, err := s.Acquire(ctx, run, "owner")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Release(context.WithoutCancel(ctx), l) }()
+	var head checkpoint.Head
+	if info, err := s.Stat(ctx, run); err == nil {
+		head = info.Head
+	}
+	return second(s.Append(ctx, l, head, []checkpoint.Entry{{Kind: checkpoint.Done, Delta: large}}))
+}

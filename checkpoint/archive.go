@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"time"
 )
 
 // An Archiver is a Store that hands out the sealed appends of a run, and takes them in.
@@ -22,7 +23,7 @@ type Archiver interface {
 	// nil there is no such run, and then it is durable; the lease ends with it. The
 	// envelopes are valid until the next one is taken.
 	// ErrExists if the run exists, ErrFenced and ErrCommitUnknown as for Append, ErrCorrupt
-	// if the envelopes do not form a log, or the bases are not those that it refers to; an
+	// if the envelopes do not form a log, or one that can't go on, or the bases are not those that it refers to; an
 	// error among the envelopes is returned as it is.
 	Restore(ctx context.Context, l Lease, a Archive) (Info, error)
 }
@@ -40,8 +41,8 @@ func (a Archive) Complete(g *Log) error {
 	if err := g.Whole(); err != nil {
 		return Corrupt(g.info.Run, g.info.First, err)
 	}
-	if g.info.Epoch > mostEpoch {
-		return Corrupt(g.info.Run, g.info.Head.Seq, damage(fmt.Sprintf("epoch %d can't be reached", g.info.Epoch)))
+	if reason := g.info.endless(); reason != "" {
+		return Corrupt(g.info.Run, g.info.Head.Seq, damage(reason))
 	}
 	digests := make([]string, 0, len(a.Bases))
 	for _, base := range a.Bases {
@@ -55,12 +56,52 @@ func (a Archive) Complete(g *Log) error {
 		if err := p.Check(); err != nil {
 			return err
 		}
+		if err := p.timely(); err != nil {
+			return Corrupt(g.info.Run, 0, err)
+		}
 	}
 	return nil
 }
 
-// mostEpoch leaves room for the leases that a store gives behind a run that was restored, on any run.
-const mostEpoch = math.MaxInt64 / 2
+// What a run may come with that is restored leaves room for what follows: for the leases that a store gives
+// behind it, on any run, and for its next entries.
+const (
+	mostEpoch = math.MaxInt64 / 2
+	mostSeq   = math.MaxInt64 / 2
+)
+
+// endless says why a run that is restored could not go on, "" if it can.
+func (i Info) endless() string {
+	switch {
+	case i.Epoch > mostEpoch:
+		return fmt.Sprintf("epoch %d can't be reached", i.Epoch)
+	case i.Head.Seq > mostSeq:
+		return fmt.Sprintf("entry %d can't be reached", i.Head.Seq)
+	}
+	return i.untold()
+}
+
+// untold says why JSON can't tell of the run, as a trimming has to, "" if it can.
+func (i Info) untold() string {
+	if !sayable(i.Created) || !sayable(i.Updated) {
+		return "the run is of an impossible time"
+	}
+	return ""
+}
+
+// sayable reports whether JSON can say the instant, in UTC.
+func sayable(at time.Time) bool {
+	y := at.UTC().Year()
+	return 0 <= y && y <= 9999
+}
+
+// timely returns an error unless JSON can say when p was posted, and whatever is posted behind it.
+func (p Post) timely() error {
+	if !sayable(p.At) || !sayable(p.At.AddDate(0, 0, 1)) {
+		return damage(fmt.Sprintf("post %q is of an impossible time", p.ID))
+	}
+	return nil
+}
 
 // Sealed returns what is known of the run once the envelope in data follows i.Head. The
 // error is that of [Unseal], or wraps ErrCorrupt and says why it can't follow.
@@ -99,6 +140,8 @@ func (i Info) follow(data []byte) (Envelope, error) {
 		return Envelope{}, damage(fmt.Sprintf("entry %d follows entry %d", e.First, i.Head.Seq))
 	case e.Previous != i.Head.Digest:
 		return Envelope{}, damage(fmt.Sprintf("entry %d does not follow the append before it", e.First))
+	case !sayable(e.At):
+		return Envelope{}, damage(fmt.Sprintf("entry %d is of an impossible time", e.First))
 	case e.Epoch < max(i.Epoch, 1) || e.Epoch > math.MaxInt64:
 		return Envelope{}, damage(fmt.Sprintf("epoch %d follows epoch %d", e.Epoch, i.Epoch))
 	}

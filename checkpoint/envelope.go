@@ -57,12 +57,15 @@ type Envelope struct {
 // Seal appends to dst the envelope of entries that follow the position after, and returns
 // it with the position at its end. Seal does not keep entries. It refuses an entry of an
 // unknown kind, a string that is not UTF-8 and Data that is not JSON; of Delta and Outer
-// it trusts the caller, who has just encoded them.
+// it trusts the caller, who has just encoded them. ErrTooLarge if there are no numbers left for the entries.
 func Seal(
 	dst []byte, after Head, at time.Time, epoch uint64, entries []Entry,
 ) ([]byte, Head, error) {
 	if len(entries) == 0 {
 		return dst, Head{}, errors.New("checkpoint: an append needs an entry")
+	}
+	if after.Seq >= math.MaxUint64-uint64(len(entries)) { // Unseal would refuse it
+		return dst, Head{}, fmt.Errorf("%w: no numbers are left behind entry %d", ErrTooLarge, after.Seq)
 	}
 	start := len(dst)
 	dst = beginSeal(slices.Grow(dst, sizeOf(entries)), after, at, epoch, len(entries))

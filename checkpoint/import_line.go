@@ -335,6 +335,9 @@ func (m *importer) takePost(body []byte) error {
 	if err := p.Check(); err != nil {
 		return damage(err.Error())
 	}
+	if err := p.timely(); err != nil {
+		return err
+	}
 	if n := len(m.posts); n > 0 && m.posts[n-1].ID >= p.ID {
 		return damage("the messages are not in order")
 	}

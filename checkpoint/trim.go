@@ -23,7 +23,7 @@ func (e *TrimmedError) Unwrap() error { return ErrTrimmed }
 
 // Trimming reads what [Store.Trim] was given, for a run of which i is known. It returns an error
 // unless the entry trims something that is there, and every base it names is among those that
-// were given or that the run has. It is for stores.
+// were given or that the run has; ErrCorrupt if no entry can say what is known of the run. It is for stores.
 func (i Info) Trimming(entry Entry, bases [][]byte) (Trimming, error) {
 	var t Trimming
 	refuse := func(argument, reason string, args ...any) (Trimming, error) {
@@ -38,6 +38,9 @@ func (i Info) Trimming(entry Entry, bases [][]byte) (Trimming, error) {
 	if t.First <= max(i.First, 1) || t.First > i.Head.Seq+1 {
 		return refuse("first entry", "is %d: name one from %d to %d, or trim nothing",
 			t.First, max(i.First, 1)+1, i.Head.Seq+1)
+	}
+	if reason := i.untold(); reason != "" { // one that was restored before that was looked at
+		return Trimming{}, Corrupt(i.Run, 0, damage(reason))
 	}
 	known := i.Bases()
 	for _, base := range bases {
@@ -63,8 +66,8 @@ func (i Info) Trimming(entry Entry, bases [][]byte) (Trimming, error) {
 	return t, nil
 }
 
-// Entry returns the entry to append that trims the run of which i is known. previous is the
-// digest of the append before the one that holds t.First. It is for stores.
+// Entry returns the entry to append that trims the run of which i is known, for which [Info.Trimming] has returned t.
+// previous is the digest of the append before the one that holds t.First. It is for stores.
 func (t Trimming) Entry(i Info, entry Entry, previous Digest) Entry {
 	t.Previous = hex.EncodeToString(previous[:])
 	t.Known = Known{

@@ -81,7 +81,7 @@ func restored(ctx context.Context, id string, a checkpoint.Archive) (*run, error
 	}
 	r.info = log.Info()
 	for _, p := range a.Posts {
-		p.Data = slices.Clone(p.Data)
+		p.At, p.Data = p.At.UTC(), slices.Clone(p.Data)
 		r.post(p)
 	}
 	return r, nil

@@ -115,6 +115,7 @@ var groups = []group{
 		{"RestoreIsExact", restoreIsExact},
 		{"RestoreOfForksAndTrimmed", restoreOfForksAndTrimmed},
 		{"RestoreOfShelved", restoreOfShelved},
+		{"RestoreOfWhatCantGoOn", restoreOfWhatCantGoOn},
 	}},
 	{"limits", nothing, []rule{
 		{"TooLargeChangesNothing", tooLargeChangesNothing},

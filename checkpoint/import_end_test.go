@@ -1,0 +1,103 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+)
+
+// An unheardOf is a store that has one run, whatever its log says.
+type unheardOf struct {
+	*memory.Store
+	info           checkpoint.Info
+	envelope, base []byte
+}
+
+func (u *unheardOf) Stat(context.Context, string) (checkpoint.Info, error)    { return u.info, nil }
+func (u *unheardOf) Posts(context.Context, string) ([]checkpoint.Post, error) { return nil, nil }
+func (u *unheardOf) Base(context.Context, string, string) ([]byte, error)     { return u.base, nil }
+func (u *unheardOf) Envelopes(context.Context, string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) { yield(u.envelope, nil) }
+}
+
+// lateInUTC is an instant of the year 9999 where it is told, and of the year 10000 in UTC.
+var lateInUTC = time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -23*60*60))
+
+// trimmedAt is a store with the run whose log was trimmed to that entry and that was made at that time.
+func trimmedAt(t *testing.T, first uint64, created time.Time) *unheardOf {
+	t.Helper()
+	u := &unheardOf{Store: new(memory.Store), base: []byte("{}")}
+	data, err := json.Marshal(checkpoint.Trimming{
+		First: first, Base: checkpoint.BaseDigest(u.base), Previous: strings.Repeat("0", 64),
+		Known: checkpoint.Known{Graph: "graph", Digest: "digest", Status: checkpoint.StatusCompleted, Turn: 1, Created: created},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.envelope, _, err = checkpoint.Seal(nil, checkpoint.Head{Seq: first - 1}, time.Now(), 1,
+		[]checkpoint.Entry{{Kind: checkpoint.Trimmed, Data: data}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := checkpoint.NewLog("run")
+	if err := log.Add(u.envelope); err != nil {
+		t.Fatal(err)
+	}
+	u.info = log.Info()
+	return u
+}
+
+// A file of a run that could not go on is refused: one of a time that no entry could say, by which the next Trim
+// ended the process, or one that has used up the numbers of entries, behind which what was appended was lost.
+func TestImportRefusesWhatCantGoOn(t *testing.T) {
+	for what, from := range map[string]*unheardOf{
+		"a run of the year 10000":  trimmedAt(t, 7, lateInUTC),
+		"the last number there is": trimmedAt(t, math.MaxUint64-1, time.Now()),
+	} {
+		superRefused(t, new(memory.Store), superExport(t, from, "run"), 0, checkpoint.ErrCorrupt, what)
+	}
+	superImport(t, new(memory.Store), superExport(t, trimmedAt(t, 7, time.Now()), "run"))
+}
+
+// A run of an impossible time that a store has already is not trimmed, and the error says why.
+func TestTrimmingOfAnImpossibleTime(t *testing.T) {
+	from := trimmedAt(t, 7, lateInUTC)
+	data, err := json.Marshal(checkpoint.Trimming{First: 8, Base: from.info.Base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = from.info.Trimming(checkpoint.Entry{Kind: checkpoint.Trimmed, Data: data}, nil)
+	if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "time") {
+		t.Errorf("Trimming = %v, want ErrCorrupt", err)
+	}
+}
+
+// What no number is left for is not sealed: no log could hold it.
+func TestSealAtTheEndOfNumbers(t *testing.T) {
+	entries := make([]checkpoint.Entry, 3)
+	for i := range entries {
+		entries[i].Kind = checkpoint.Noted
+	}
+	for after, fits := range map[uint64]bool{math.MaxUint64 - 4: true, math.MaxUint64 - 3: false, math.MaxUint64: false} {
+		prefix := []byte("kept")
+		data, head, err := checkpoint.Seal(prefix, checkpoint.Head{Seq: after}, time.Now(), 1, entries)
+		if !fits {
+			if !errors.Is(err, checkpoint.ErrTooLarge) || !bytes.Equal(data, prefix) || head.Seq != 0 {
+				t.Errorf("Seal behind entry %d = %d bytes, head at %d, %v", after, len(data), head.Seq, err)
+			}
+			continue
+		}
+		if e, uerr := checkpoint.Unseal(data[len(prefix):]); err != nil || uerr != nil || e.Head() != head {
+			t.Errorf("Seal behind entry %d = head at %d, %v; Unseal = %v", after, head.Seq, err, uerr)
+		}
+	}
+}

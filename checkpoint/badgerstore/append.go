@@ -151,10 +151,7 @@ func (s *Store) enterAppend(
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.held(l)
-	if err == nil && r.info.Head != after {
-		err = conflict(r.id, r.info.Head, after)
-	}
+	r, err := s.heldAt(l, after)
 	if err != nil {
 		return nil, checkpoint.Info{}, 0, err
 	}
@@ -166,6 +163,23 @@ func (s *Store) enterAppend(
 		r.num = s.lastRun
 	}
 	return r, r.info, r.num, nil
+}
+
+// heldAt is held, of a run whose head is still after. The store's mutex is held.
+func (s *Store) heldAt(l checkpoint.Lease, after checkpoint.Head) (*run, error) {
+	r, err := s.held(l)
+	if err == nil && r.info.Head != after {
+		err = conflict(r.id, r.info.Head, after)
+	}
+	return r, err
+}
+
+// stillAt returns the error of a call under the lease that begins now, and goes on from that head.
+func (s *Store) stillAt(l checkpoint.Lease, after checkpoint.Head) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.heldAt(l, after)
+	return err
 }
 
 // describe adds to an append what changes beside the log: the run's row, its number under

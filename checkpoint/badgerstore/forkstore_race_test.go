@@ -3,7 +3,9 @@ package badgerstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -86,6 +88,57 @@ func TestForkstoreLastDeletionBesideFork(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A toldContext tells when somebody waits for its end.
+type toldContext struct {
+	context.Context
+	waits func()
+}
+
+func (c toldContext) Done() <-chan struct{} {
+	c.waits()
+	return c.Context.Done()
+}
+
+// A Trim that waits for another one of the same lease is told that the head has moved: what it was to drop up to is
+// gone, and nothing is damaged.
+func TestForkstoreTrimBehindATrim(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	gate := forkstoreGated(s)
+	if err := forkstoreGrow(t.Context(), s, "run", 15); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Acquire(t.Context(), "run", "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.Stat(t.Context(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trim := func(ctx context.Context, first uint64) error {
+		data := fmt.Appendf(nil, `{"first":%d,"base":%q}`, first, checkpoint.BaseDigest([]byte("{}")))
+		return second(s.Trim(ctx, l, info.Head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: data}, []byte("{}")))
+	}
+	won, release := gate.stop(func() error { return trim(t.Context(), 25) })
+	waits, lost := make(chan struct{}), make(chan error, 1)
+	go func() { // received below
+		lost <- trim(toldContext{t.Context(), sync.OnceFunc(func() { close(waits) })}, 5)
+	}()
+	<-waits // for its turn
+	release()
+	if err := <-won; err != nil {
+		t.Fatal(err)
+	}
+	if err := <-lost; !errors.Is(err, checkpoint.ErrConflict) {
+		t.Errorf("the Trim that waited = %v, want ErrConflict", err)
+	}
+	if err := s.Release(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	forkstoreAudit(t, s)
 }
 
 // A Fork, and a Trim, whose caller gives up while they are written are unknown to him; who reads

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -31,10 +32,13 @@ func (s *Store) Trim(
 		return checkpoint.Head{}, err
 	}
 	defer s.endTurn(&r.trimming)
+	if err := s.stillAt(l, after); err != nil { // the one before it may have dropped what this one looks at
+		return checkpoint.Head{}, err
+	}
 	x := trimmer{s: s, run: r, lease: l, before: before, num: num, first: t.First}
 	previous, err := x.locate(ctx)
 	if err != nil {
-		return checkpoint.Head{}, err
+		return checkpoint.Head{}, cmp.Or(s.stillAt(l, after), err) // or the run is gone, without its lease
 	}
 	x.entry = t.Entry(before, entry, previous)
 	for {

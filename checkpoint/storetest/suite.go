@@ -131,6 +131,7 @@ var groups = []group{
 		{"WritersOfManyRunsAreIndependent", writersOfManyRunsAreIndependent},
 		{"PostOfOneIDAtOnce", postOfOneIDAtOnce},
 		{"ForksAtOnce", forksAtOnce},
+		{"OneOfManyTrimsWins", oneOfManyTrimsWins},
 		{"HistoryHasAnOrder", historyHasAnOrder},
 	}},
 	{"durability", reopening, []rule{

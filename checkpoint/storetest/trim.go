@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -221,6 +222,45 @@ func trimAgainAndAgain(t *trial, s checkpoint.Store) {
 	release(t, s, l)
 	erase(t, s, "fork")
 	wantBase(t, s, "other", base)
+	wantVerified(t, s)
+}
+
+// Of many who trim a run at one head under one lease one succeeds, and the others get ErrConflict and change nothing,
+// wherever each would have the log begin.
+func oneOfManyTrimsWins(t *trial, s checkpoint.Store) {
+	firsts := []uint64{3, 9, 15, 20}
+	for round := range 10 {
+		run := fmt.Sprintf("run %d", round)
+		head := long(t, s, run)
+		l := owned(t, s, run)
+		errs := make([]error, len(firsts))
+		var all sync.WaitGroup
+		for i, first := range firsts {
+			t.beside(&all, func() {
+				_, errs[i] = s.Trim(t.Context(), l, head, trimming(first, small(i)), small(i))
+			})
+		}
+		all.Wait()
+		won := -1
+		for i, err := range errs {
+			switch {
+			case errors.Is(err, checkpoint.ErrUnsupported):
+				t.Skip("the store does not trim")
+			case err != nil:
+				wantErr(t, err, checkpoint.ErrConflict, "Trim of %q to entry %d beside others", run, firsts[i])
+			case won >= 0:
+				t.Fatalf("%q was trimmed to entry %d and to entry %d", run, firsts[won], firsts[i])
+			default:
+				won = i
+			}
+		}
+		if won < 0 {
+			t.Fatalf("nobody has trimmed %q", run)
+		}
+		if info := stat(t, s, run); info.First != firsts[won] || info.Head.Seq != head.Seq+1 || info.Base != checkpoint.BaseDigest(small(won)) {
+			t.Errorf("Stat of %q, trimmed to entry %d, = %+v", run, firsts[won], info)
+		}
+	}
 	wantVerified(t, s)
 }
 

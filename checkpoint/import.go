@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 )
 
 // ImportOptions say what [Import] takes. The zero ImportOptions are good.
@@ -222,7 +223,10 @@ func entriesOf(data []byte, entries []Entry) ([]Entry, error) {
 	return entries, nil
 }
 
+// postAll posts messages in the order in which they were posted before.
 func postAll(ctx context.Context, s Store, run string, posts []Post) error {
+	posts = slices.Clone(posts)
+	slices.SortStableFunc(posts, func(a, b Post) int { return a.At.Compare(b.At) })
 	for _, p := range posts {
 		if err := s.Post(ctx, run, p); err != nil {
 			return err

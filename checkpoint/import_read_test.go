@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -95,5 +97,36 @@ func TestImportReadsAForkTwice(t *testing.T) {
 	}
 	if page, err := to.List(t.Context(), checkpoint.Filter{}); err != nil || len(page) > 0 {
 		t.Errorf("List = %v, %v", page, err)
+	}
+}
+
+// What was posted first is first where it is imported, in a store that is no Archiver too, and whatever the ids are.
+func TestImportKeepsTheOrderOfPosting(t *testing.T) {
+	envelope, _, err := checkpoint.Seal(nil, checkpoint.Head{}, time.Now(), 1, []checkpoint.Entry{{Kind: checkpoint.Opened}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(time.Hour)
+	from := new(memory.Store)
+	superRestore(t, from, "run", []checkpoint.Post{
+		{ID: "a", Kind: "turn", At: at.Add(2)}, {ID: "b", Kind: "turn", At: at}, {ID: "c", Kind: "turn", At: at.Add(1)},
+	}, [][]byte{envelope})
+	for name, to := range map[string]checkpoint.Store{"archiver": new(memory.Store), "plain": superPlain{new(memory.Store)}} {
+		superImport(t, to, superExport(t, from, "run"))
+		if err := to.Post(t.Context(), "run", checkpoint.Post{ID: "0", Kind: "turn"}); err != nil {
+			t.Fatal(err)
+		}
+		posts, err := to.Posts(t.Context(), "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(posts, func(a, b checkpoint.Post) int { return a.At.Compare(b.At) })
+		order := ""
+		for _, p := range posts {
+			order += p.ID
+		}
+		if order != "bca0" {
+			t.Errorf("%s: the messages are in the order %s, want bca0", name, order)
+		}
 	}
 }

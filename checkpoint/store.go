@@ -59,8 +59,9 @@ type Post struct {
 	ID   string // unique in the run; posting the same message again changes nothing
 	Kind string // cancel, answer, turn or tag
 	Data json.RawMessage
-	// At is set by the store, and tells the order of posting: it is later than that of whatever was
-	// posted, through the same store, before this Post was called.
+	// At is set by the store, and tells the order of posting: it is later than that of whatever the run was
+	// posted before this Post was called and nobody has drained, in another process or on another host too,
+	// whatever the clocks say.
 	At time.Time
 }
 

@@ -25,8 +25,7 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 		return err
 	}
 	defer s.endTurn(&r.posting)
-	p.At = s.board.Now()
-	key, num, err := s.postKey(ctx, id, p)
+	key, num, err := s.postKey(ctx, r, &p)
 	if key == nil || err != nil {
 		return err
 	}
@@ -43,8 +42,9 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 }
 
 // postKey returns the key to write p under, or nil if the run has that message already, and the
-// number of the run.
-func (s *Store) postKey(ctx context.Context, id string, p checkpoint.Post) ([]byte, uint64, error) {
+// number of the run. It says in p when that is posted. Who calls it has the turn.
+func (s *Store) postKey(ctx context.Context, r *run, p *checkpoint.Post) ([]byte, uint64, error) {
+	id := r.id
 	v, f, err := s.look(ctx, id)
 	if err != nil {
 		return nil, 0, err
@@ -52,18 +52,58 @@ func (s *Store) postKey(ctx context.Context, id string, p checkpoint.Post) ([]by
 	defer v.close()
 	key := append(runKey(postKey, f.num), p.ID...)
 	value, err := get(v.txn, key)
-	if err != nil || value == nil {
-		return key, f.num, err
+	if err != nil {
+		return nil, 0, err
+	}
+	if value == nil {
+		p.At = s.behind(v, r, f.num)
+		return key, f.num, nil
 	}
 	old, err := v.post(id, key, value)
 	if err != nil {
 		return nil, 0, checkpoint.Corrupt(id, 0, err)
 	}
-	if !old.Says(p) {
+	if !old.Says(*p) {
 		return nil, 0, fmt.Errorf("%w: run %q: post %q says something else",
 			checkpoint.ErrConflict, id, p.ID)
 	}
 	return nil, 0, nil
+}
+
+// behind is the time, or if the run has a message of that or of a later one, as from before a clock was set back, the
+// instant behind that. It reads the messages once, as long as the run is in memory.
+func (s *Store) behind(v *view, r *run, num uint64) time.Time {
+	at := s.board.Now()
+	s.mu.Lock()
+	last := r.posted
+	s.mu.Unlock()
+	if last.IsZero() {
+		last = v.lastPosted(r.id, num)
+	}
+	if !at.After(last) {
+		at = last.Add(1)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.posted = at
+	return at
+}
+
+// lastPosted returns when the newest message of the run was posted. One that can't be read is no reason to refuse
+// another, and counts for nothing.
+func (v *view) lastPosted(id string, num uint64) (last time.Time) {
+	it := v.iterator(runKey(postKey, num), false)
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		_ = it.Item().Value(func(value []byte) error {
+			p, err := v.post(id, it.Item().Key(), value)
+			if err == nil && p.At.After(last) {
+				last = p.At
+			}
+			return err
+		})
+	}
+	return last
 }
 
 // Posts implements [checkpoint.Store].

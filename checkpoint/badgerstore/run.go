@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -24,8 +25,9 @@ type run struct {
 
 	loaded   chan struct{} // closed once info is known, or loadErr
 	loadErr  error
-	posting  turn // of Post
-	snapping turn // of PutSnapshot
+	posting  turn      // of Post
+	posted   time.Time // of the last message that was posted; zero if it is not known
+	snapping turn      // of PutSnapshot
 	trimming turn
 	users    int  // calls that need the run to stay
 	inFlight int  // requests that are being written
@@ -44,11 +46,11 @@ func (r *run) advance(q *request) {
 	switch {
 	case q.gone:
 		r.info = checkpoint.Info{Run: r.id, Epoch: r.info.Epoch}
-		r.num, r.tail, r.durableEpoch = 0, checkpoint.Head{}, 0
+		r.num, r.tail, r.durableEpoch, r.posted = 0, checkpoint.Head{}, 0, time.Time{}
 	case q.restored > 0:
 		epoch := max(r.info.Epoch, q.info.Epoch)
 		r.durableEpoch = q.info.Epoch
-		r.info, r.num = q.info, q.restored
+		r.info, r.num, r.posted = q.info, q.restored, time.Time{}
 		r.info.Owner, r.info.Epoch = "", epoch
 	case q.rule == atHead:
 		owner, epoch := r.info.Owner, r.info.Epoch

@@ -89,6 +89,9 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 		return nil
 	}
 	p.At, p.Data = s.board.Now(), slices.Clone(p.Data)
+	if !p.At.After(r.posted) { // as by a host whose clock was ahead
+		p.At = r.posted.Add(1)
+	}
 	r.post(p)
 	s.board.Tell(id)
 	return nil
@@ -100,6 +103,9 @@ func (r *run) post(p checkpoint.Post) {
 		r.posts = make(map[string]*checkpoint.Post)
 	}
 	r.posts[p.ID] = &p
+	if p.At.After(r.posted) {
+		r.posted = p.At
+	}
 }
 
 // Posts implements [checkpoint.Store].

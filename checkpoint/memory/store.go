@@ -40,6 +40,7 @@ type run struct {
 	appends   []envelope
 	block     []byte                      // memory for what is sealed next: the end of it that is not used yet
 	posts     map[string]*checkpoint.Post // by id; none ever changes
+	posted    time.Time                   // when the newest of them was, and of those that were drained
 	snapshots []checkpoint.Snapshot       // oldest first
 }
 

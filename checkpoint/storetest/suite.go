@@ -116,6 +116,7 @@ var groups = []group{
 		{"RestoreOfForksAndTrimmed", restoreOfForksAndTrimmed},
 		{"RestoreOfShelved", restoreOfShelved},
 		{"RestoreOfWhatCantGoOn", restoreOfWhatCantGoOn},
+		{"PostIsBehindRestoredOnes", postIsBehindRestoredOnes},
 	}},
 	{"limits", nothing, []rule{
 		{"TooLargeChangesNothing", tooLargeChangesNothing},
@@ -141,6 +142,7 @@ var groups = []group{
 		{"DeletedStaysDeleted", deletedStaysDeleted},
 		{"OrderSurvives", orderSurvives},
 		{"RestoredIsThereAgain", restoredIsThereAgain},
+		{"PostIsBehindThoseOfBefore", postIsBehindThoseOfBefore},
 		{"ForksAreThereAgain", forksAreThereAgain},
 		{"ShelvesAreThereAgain", shelvesAreThereAgain},
 	}},

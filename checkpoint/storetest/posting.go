@@ -1,0 +1,71 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// restoredAhead makes a run with two messages from a host whose clock was ahead.
+func restoredAhead(t *trial, s checkpoint.Store, run string) {
+	t.Helper()
+	envelopes, _ := archived(t)
+	ahead := time.Now().Add(time.Hour).UTC()
+	_, err := archiver(t, s).Restore(t.Context(), owned(t, s, run), archive(lent(envelopes),
+		checkpoint.Post{ID: "m1", Kind: "turn", At: ahead.Add(time.Minute)}, checkpoint.Post{ID: "m2", Kind: "turn", At: ahead}))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// behind checks that each message of the run but the last of these was posted before the next.
+func behind(t *trial, s checkpoint.Store, run string, ids ...string) {
+	t.Helper()
+	at := make(map[string]time.Time)
+	for _, p := range posts(t, s, run) {
+		at[p.ID] = p.At
+	}
+	for i, id := range ids[1:] {
+		if !at[id].After(at[ids[i]]) {
+			t.Errorf("message %s of %v is not behind message %s of %v", id, at[id], ids[i], at[ids[i]])
+		}
+	}
+}
+
+// A message is behind every one of its run that nobody has drained, also where that came from a host whose clock was
+// ahead; messages of other runs are of the time that it is.
+func postIsBehindRestoredOnes(t *trial, s checkpoint.Store) {
+	restoredAhead(t, s, "run")
+	rested(t, s, "other")
+	for _, id := range []string{"b", "a"} {
+		post(t, s, "run", checkpoint.Post{ID: id, Kind: "turn"})
+	}
+	behind(t, s, "run", "m2", "m1", "b", "a")
+	l := owned(t, s, "run")
+	head := add(t, s, l, stat(t, s, "run").Head, checkpoint.Entry{Kind: checkpoint.Noted, Post: "m1"}, checkpoint.Entry{Kind: checkpoint.Noted, Post: "m2"})
+	post(t, s, "run", checkpoint.Post{ID: "0", Kind: "turn"})
+	behind(t, s, "run", "b", "a", "0")
+	add(t, s, l, head, done(1))
+	release(t, s, l)
+	post(t, s, "other", checkpoint.Post{ID: "m", Kind: "turn"})
+	if got := posts(t, s, "other"); len(got) != 1 || got[0].At.After(time.Now().Add(time.Minute)) {
+		t.Errorf("the messages of another run are %v", got)
+	}
+	erase(t, s, "run")
+	restoredAhead(t, s, "run") // whose messages are later than those of the run that is gone
+	post(t, s, "run", checkpoint.Post{ID: "a", Kind: "turn"})
+	behind(t, s, "run", "m2", "m1", "a")
+}
+
+// A message is behind every one that was posted before the store was opened again and that nobody has drained, though
+// the clock was set back meanwhile.
+func postIsBehindThoseOfBefore(t *trial, s checkpoint.Store) {
+	restoredAhead(t, s, "run")
+	last := "m1"
+	for _, id := range []string{"c", "b", "a"} {
+		s = t.reopen(s)
+		post(t, s, "run", checkpoint.Post{ID: id, Kind: "turn"})
+		behind(t, s, "run", last, id)
+		last = id
+	}
+}

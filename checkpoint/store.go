@@ -111,7 +111,7 @@ type Store interface {
 
 	// Append adds entries to the run of the lease, whose head is now after, and returns
 	// the new head. All of them become durable or none does; when Append returns nil they
-	// are durable. Posts that entries drain are deleted with it.
+	// are durable. Posts that entries drain are deleted with it; what names none drains nothing.
 	// ErrConflict if the head is not after, ErrFenced if the lease is no longer the run's,
 	// ErrFull if there is no room; then nothing has changed. ErrCommitUnknown if it can't
 	// be known what happened: nobody may assume either. Append ignores Seq and At of

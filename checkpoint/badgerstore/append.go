@@ -208,7 +208,10 @@ func (q *request) describe(
 	}
 	for i := range entries {
 		id := entries[i].Post
-		if id != "" && (i == 0 || id != entries[i-1].Post) { // one message may be many answers
+		if id == "" || i > 0 && id == entries[i-1].Post { // one message may be many answers
+			continue
+		}
+		if checkpoint.CheckPostID(id) == nil { // or there is none of that id, and Badger may have no room for such a key
 			q.delete(append(runKey(postKey, num), id...))
 		}
 	}

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -67,5 +69,38 @@ func postIsBehindThoseOfBefore(t *trial, s checkpoint.Store) {
 		post(t, s, "run", checkpoint.Post{ID: id, Kind: "turn"})
 		behind(t, s, "run", last, id)
 		last = id
+	}
+}
+
+// An entry that names a message with an id that none can have, however long, drains nothing: it is kept as it is, and
+// appends to other runs beside it are made.
+func noMessageHasABadID(t *trial, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	post(t, s, "run", checkpoint.Post{ID: "post", Kind: "answer"})
+	bad := []string{strings.Repeat("x", 257), strings.Repeat("x", 70_000), "a\x00", "a\n"}
+	var all sync.WaitGroup
+	for _, other := range []string{"a", "b", "c", "d"} {
+		l, head := begun(t, s, other)
+		t.beside(&all, func() {
+			for n := range 10 * len(bad) {
+				head = add(t, s, l, head, done(n))
+			}
+		})
+	}
+	for range 10 {
+		for _, id := range bad {
+			head = add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.Noted, Post: id})
+			if got := entry(t, s, "run", head.Seq); got.Post != id {
+				t.Errorf("the entry names the message %.80q, want %.80q", got.Post, id)
+			}
+		}
+	}
+	all.Wait()
+	if got := posts(t, s, "run"); len(got) != 1 {
+		t.Errorf("Posts = %v, want the one that nobody has drained", got)
+	}
+	add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.Noted, Post: bad[0]}, checkpoint.Entry{Kind: checkpoint.Noted, Post: "post"})
+	if got := posts(t, s, "run"); len(got) != 0 {
+		t.Errorf("Posts = %v, want none", got)
 	}
 }

@@ -69,6 +69,7 @@ var groups = []group{
 	{"atomicity", nothing, []rule{
 		{"AppendIsAllOrNothing", appendIsAllOrNothing},
 		{"PostsAreDrainedWithAnAppend", postsAreDrainedWithAnAppend},
+		{"NoMessageHasABadID", noMessageHasABadID},
 		{"ForkIsAllOrNothing", forkIsAllOrNothing},
 		{"TrimIsAllOrNothing", trimIsAllOrNothing},
 		{"RestoreIsAllOrNothing", restoreIsAllOrNothing},

@@ -21,8 +21,8 @@ import (
 // A run that is live may be exported: the file holds its log up to some append. If the store
 // is no [Archiver] the log is sealed anew, and the digests in the file are not the store's; a
 // run that was trimmed is ErrUnsupported then. Export returns the store's errors, [ErrCorrupt]
-// among them, ErrTrimmed if the run is trimmed meanwhile, and those of w; what has been written
-// then is no export, and Import refuses it.
+// among them, ErrTrimmed if the run is trimmed meanwhile, ErrNotFound if it is deleted, also where another one is made,
+// and those of w; what has been written then is no export, and Import refuses it.
 func Export(ctx context.Context, s Store, run string, w io.Writer) error {
 	if err := needs(ctx, "Export", s, "writer", w); err != nil {
 		return err
@@ -97,12 +97,10 @@ func (x *exporter) all(
 	return drained, nil
 }
 
-// stillThere returns err, or if the run has been trimmed since it was looked at, which explains
-// it, a [TrimmedError].
+// stillThere returns err, or what explains it: that the run has been trimmed since it was looked at, or deleted.
 func (x *exporter) stillThere(ctx context.Context, before Info, err error) error {
-	if now, serr := x.s.Stat(ctx, before.Run); serr == nil && now.First != before.First {
-		return fmt.Errorf("%w; it was while it was exported: export it again",
-			&TrimmedError{Run: before.Run, First: now.First})
+	if moved := before.moved(ctx, x.s); moved != nil {
+		return fmt.Errorf("%w; it was while it was exported: export it again", moved)
 	}
 	return err
 }

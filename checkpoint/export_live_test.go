@@ -10,6 +10,8 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -119,6 +121,82 @@ func TestExportOfALiveRun(t *testing.T) {
 			if strings.Contains(got, "Post:"+p.ID+" ") {
 				t.Errorf("message %s is exported and drained", p.ID)
 			}
+		}
+	}
+}
+
+// A meddled store has something happen to it just before a log is handed out.
+type meddled struct {
+	*memory.Store
+	meddle func()
+}
+
+func (s *meddled) Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, error] {
+	s.meddle()
+	return s.Store.Envelopes(ctx, run)
+}
+
+// A run that is deleted while it is exported, or verified, is ErrNotFound, and no damage, whatever run is made under its
+// id meanwhile.
+func TestDeletedWhileItIsRead(t *testing.T) {
+	fill := func(t *testing.T, s *memory.Store, appends int) (checkpoint.Lease, checkpoint.Head) {
+		t.Helper()
+		time.Sleep(time.Second) // of the bubble's clock: no two runs are of one instant
+		l, err := s.Acquire(t.Context(), "run", "owner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var head checkpoint.Head
+		for n := range appends {
+			if head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{{Kind: checkpoint.Done, Step: n}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return l, head
+	}
+	for name, again := range map[string]func(t *testing.T, s *memory.Store){
+		"deleted":             func(*testing.T, *memory.Store) {},
+		"another, shorter":    func(t *testing.T, s *memory.Store) { fill(t, s, 2) },
+		"another, as long":    func(t *testing.T, s *memory.Store) { fill(t, s, 5) },
+		"another, longer":     func(t *testing.T, s *memory.Store) { fill(t, s, 9) },
+		"another that begins": func(t *testing.T, s *memory.Store) { fill(t, s, 0) },
+		"another, trimmed": func(t *testing.T, s *memory.Store) {
+			l, head := fill(t, s, 5)
+			data := fmt.Appendf(nil, `{"first":3,"base":%q}`, checkpoint.BaseDigest([]byte("{}")))
+			if _, err := s.Trim(t.Context(), l, head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: data}, []byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		for call, read := range map[string]func(s checkpoint.Store) error{
+			"Export": func(s checkpoint.Store) error { return checkpoint.Export(t.Context(), s, "run", io.Discard) },
+			"Verify": func(s checkpoint.Store) (err error) {
+				for f, ended := range checkpoint.Verify(t.Context(), s, "run") {
+					if err = ended; err == nil {
+						t.Errorf("%s: Verify finds %+v", name, f)
+					}
+				}
+				return err
+			},
+		} {
+			t.Run(call+" "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := new(memory.Store)
+					l, _ := fill(t, s, 5)
+					if err := s.Release(t.Context(), l); err != nil {
+						t.Fatal(err)
+					}
+					err := read(&meddled{s, func() {
+						if err := s.Delete(t.Context(), "run"); err != nil {
+							t.Fatal(err)
+						}
+						again(t, s)
+					}})
+					if !errors.Is(err, checkpoint.ErrNotFound) || errors.Is(err, checkpoint.ErrCorrupt) {
+						t.Errorf("%s = %v, want ErrNotFound", call, err)
+					}
+				})
+			})
 		}
 	}
 }

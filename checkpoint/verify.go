@@ -60,19 +60,27 @@ func Verify(ctx context.Context, s Store, run string) iter.Seq2[Finding, error] 
 			return
 		}
 		v.moved = func() error {
-			now, err := s.Stat(ctx, run)
-			switch {
-			case errors.Is(err, ErrNotFound):
-				return err
-			case err == nil && (!now.Created.Equal(v.info.Created) || now.Head.Seq < v.info.Head.Seq):
-				return fmt.Errorf("%w: run %q was deleted, and another one made", ErrNotFound, run)
-			case err == nil && now.First != v.info.First:
-				return &TrimmedError{Run: run, First: now.First}
-			}
-			return nil
+			return v.info.moved(ctx, s)
 		}
 		_ = v.log(ctx) && v.bases(ctx) && v.beside(ctx)
 	}
+}
+
+// moved returns ErrNotFound if the run of which i was known has been deleted since, and another one made or not, and
+// ErrTrimmed if it has been trimmed: then what is wrong with what was read of it is no damage.
+func (i Info) moved(ctx context.Context, s Store) error {
+	now, err := s.Stat(ctx, i.Run)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return err
+	case err != nil:
+		return nil
+	case !now.Created.Equal(i.Created), now.Head.Seq < i.Head.Seq, now.Head.Seq == i.Head.Seq && now.Head != i.Head:
+		return fmt.Errorf("%w: run %q was deleted, and another one made", ErrNotFound, i.Run)
+	case now.First != i.First:
+		return &TrimmedError{Run: i.Run, First: now.First}
+	}
+	return nil
 }
 
 // A verifier looks at one run. Its methods return false when the loop is over.

@@ -114,7 +114,7 @@ func (s *Store) Append(
 	if err := q.info.Append(now, head, entries); err != nil {
 		return checkpoint.Head{}, err
 	}
-	q.rule, q.run, q.lease, q.after = atHead, r, l, after
+	q.rule, q.run, q.lease, q.after, q.num = atHead, r, l, after, num
 	key := appendSeqKey(q.key[:0], logKey, num, after.Seq+1)
 	if len(data) > MaxAppend {
 		return checkpoint.Head{}, fmt.Errorf("%w: run %q: %d bytes, the limit is %d",
@@ -129,8 +129,11 @@ func (s *Store) Append(
 	}
 	if len(x.data) <= inlineMost && q.bytes+len(x.data)+besideData <= s.maxBytes {
 		q.setRecord(key, x.value())
-	} else if err := s.putChunked(ctx, q, x); err != nil { // beside the many messages that it drains
-		return checkpoint.Head{}, err
+	} else { // beside the many messages that it drains
+		s.keepNumber(r, num)
+		if err := s.putChunked(ctx, q, x); err != nil {
+			return checkpoint.Head{}, err
+		}
 	}
 	if err := s.submit(ctx, q); err != nil {
 		return checkpoint.Head{}, err
@@ -157,12 +160,24 @@ func (s *Store) enterAppend(
 	}
 	s.calls++
 	r.users++
-	if r.num == 0 {
-		// If this append fails the number is never used.
+	num := r.num
+	if num == 0 {
+		// The run has it once this append is durable, or pieces of it are written. If it fails before, the next one
+		// has another number, for they tell the order in which runs came to be.
 		s.lastRun++
-		r.num = s.lastRun
+		num = s.lastRun
 	}
-	return r, r.info, r.num, nil
+	return r, r.info, num, nil
+}
+
+// keepNumber gives a run that does not exist the number under which pieces of its first append are about to be written:
+// they go with the run, whatever becomes of that append.
+func (s *Store) keepNumber(r *run, num uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.num == 0 {
+		r.num = num
+	}
 }
 
 // heldAt is held, of a run whose head is still after. The store's mutex is held.

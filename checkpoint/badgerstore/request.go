@@ -30,7 +30,7 @@ type request struct {
 	after checkpoint.Head
 	info  checkpoint.Info // of the run, once a request atHead is durable
 	gone  bool            // once it is durable the run does not exist
-	num   uint64          // that the run has, if the rule is alive
+	num   uint64          // that the run has, if the rule is alive; of an Append, that it has once this is durable
 	// restored is the number that the run has once the request is durable, which gives it
 	// all of its log and ends its lease. It is 0 if the request does not.
 	restored uint64

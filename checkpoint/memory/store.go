@@ -199,7 +199,7 @@ const firstAppends = 4
 
 // grow adds an append to the log of a run.
 func (s *Store) grow(r *run, e envelope, entries []checkpoint.Entry) {
-	if !r.exists() {
+	if r.number == 0 { // all that it had may have been trimmed
 		s.made++
 		r.number = s.made
 		r.appends = make([]envelope, 0, firstAppends)

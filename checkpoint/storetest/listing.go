@@ -231,3 +231,33 @@ func listFilters(t *trial, s checkpoint.Store) {
 		}
 	}
 }
+
+// A run stands in listings where it came to be, with the first append that was made: neither where one was tried that
+// was refused, nor where all that it had was trimmed.
+func placeInAListIsThatOfTheFirstAppend(t *trial, s checkpoint.Store) {
+	late, large := owned(t, s, "late"), owned(t, s, "large")
+	_, err := s.Append(t.Context(), late, checkpoint.Head{}, []checkpoint.Entry{done(1), {Kind: 250}})
+	if err == nil {
+		t.Fatal("an entry of an unknown kind was kept")
+	}
+	big := done(1)
+	big.Delta = t.quoted(mebibyte)
+	if _, err = s.Append(t.Context(), large, checkpoint.Head{Seq: 1}, []checkpoint.Entry{big}); err == nil {
+		t.Fatal("an append behind what is not there was made")
+	}
+	head := rested(t, s, "early")
+	add(t, s, late, checkpoint.Head{}, opened("graph", nil), done(1))
+	add(t, s, large, checkpoint.Head{}, big)
+	rested(t, s, "last")
+	want := []string{"last", "large", "late", "early"}
+	if got := ids(t, s, checkpoint.Filter{}); !slices.Equal(got, want) {
+		t.Errorf("List = %v, want %v", got, want)
+	}
+	trim(t, s, "early", head.Seq+1, small(1))
+	if got := ids(t, s, checkpoint.Filter{}); !slices.Equal(got, want) {
+		t.Errorf("with all of the earliest trimmed List = %v, want %v", got, want)
+	}
+	if got := ids(t, s, checkpoint.Filter{After: "late"}); !slices.Equal(got, want[3:]) {
+		t.Errorf("List behind %q = %v, want %v", "late", got, want[3:])
+	}
+}

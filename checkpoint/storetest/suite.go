@@ -92,6 +92,7 @@ var groups = []group{
 	}},
 	{"paging", nothing, []rule{
 		{"ListIsNewestFirst", listIsNewestFirst},
+		{"PlaceInAListIsThatOfTheFirstAppend", placeInAListIsThatOfTheFirstAppend},
 		{"ListPages", listPages},
 		{"ListFilters", listFilters},
 	}},

@@ -114,7 +114,8 @@ type Store interface {
 	// are durable. Posts that entries drain are deleted with it; what names none drains nothing.
 	// ErrConflict if the head is not after, ErrFenced if the lease is no longer the run's,
 	// ErrFull if there is no room; then nothing has changed. ErrCommitUnknown if it can't
-	// be known what happened: nobody may assume either. Append ignores Seq and At of
+	// be known what happened: nobody may assume either. Where several things are wrong the lease
+	// comes first, then the head. Append ignores Seq and At of
 	// entries. What Fork and Trim write, and an opening behind the first entry, it refuses with an
 	// *ArgumentError: see [Info.Append].
 	Append(ctx context.Context, l Lease, after Head, entries []Entry) (Head, error)
@@ -134,7 +135,8 @@ type Store interface {
 	// List returns a page of the runs that f selects, the one that came into the store last first: runs of this
 	// store from the newest to the oldest, and one that [Import] has brought where it came. A run that is too
 	// damaged to be told of ends its page: with a *CorruptError that names it, beside the runs before it. A
-	// listing after that one goes on behind it, as [Runs] does. ErrNotFound if f.After names no run.
+	// listing after that one goes on behind it, as [Runs] does. ErrNotFound if f.After names no run, ErrRunID if it
+	// can name none.
 	List(ctx context.Context, f Filter) ([]Info, error)
 
 	// Post leaves a message for the run; it is durable when Post returns nil. A message
@@ -146,8 +148,8 @@ type Store interface {
 	Posts(ctx context.Context, run string) ([]Post, error)
 
 	// PutSnapshot keeps a snapshot of the run of the lease; older ones may be dropped.
-	// It may return before the snapshot is durable. ErrFenced as for Append, ErrConflict if
-	// the run's head was never s.Head.
+	// It may return before the snapshot is durable. ErrFenced as for Append, ErrNotFound if the
+	// run has no entry yet, ErrConflict if its head was never s.Head.
 	PutSnapshot(ctx context.Context, l Lease, s Snapshot) error
 
 	// Snapshot returns the newest snapshot at or before sequence number upTo (0 means the
@@ -167,7 +169,7 @@ type Store interface {
 	// refer to it, also those of other Forks; the last Delete or Trim that drops a reference
 	// deletes it. Nobody has the leases of the new runs.
 	// ErrExists if there is a run of one of the ids, ErrBusy if somebody holds the lease of
-	// one that does not exist yet, ErrFull, ErrTooLarge and ErrCommitUnknown as for Append; an
+	// one that does not exist yet, before what is wrong with entries that Check lets pass; ErrFull, ErrTooLarge and ErrCommitUnknown as for Append; an
 	// *ArgumentError if the Fork is none (see [Fork.Check]); ErrUnsupported if the store can't.
 	Fork(ctx context.Context, f Fork) error
 

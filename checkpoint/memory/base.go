@@ -62,6 +62,11 @@ func (s *Store) Fork(ctx context.Context, f checkpoint.Fork) error {
 		return err
 	}
 	defer s.mu.Unlock()
+	for i := range f.Runs {
+		if err := s.free(f.Runs[i].Run); err != nil {
+			return err
+		}
+	}
 	now := time.Now()
 	made := make([]*run, len(f.Runs))
 	for i := range f.Runs {
@@ -82,13 +87,18 @@ func (s *Store) Fork(ctx context.Context, f checkpoint.Fork) error {
 	return nil
 }
 
+// free returns an error unless there is no run of that id, and nobody holds its lease.
+func (s *Store) free(id string) error {
+	if old := s.runs[id]; old.exists() {
+		return fmt.Errorf("%w: run %q", checkpoint.ErrExists, id)
+	} else if old != nil {
+		return &checkpoint.BusyError{Run: id, Owner: old.info.Owner}
+	}
+	return nil
+}
+
 // forked makes a run that does not belong to the store yet.
 func (s *Store) forked(f *checkpoint.ForkedRun, now time.Time) (*run, error) {
-	if old := s.runs[f.Run]; old.exists() {
-		return nil, fmt.Errorf("%w: run %q", checkpoint.ErrExists, f.Run)
-	} else if old != nil {
-		return nil, &checkpoint.BusyError{Run: f.Run, Owner: old.info.Owner}
-	}
 	epoch := s.spent + 1
 	data, head, err := checkpoint.Seal(nil, checkpoint.Head{}, now, epoch, f.Entries)
 	if err != nil {

@@ -153,6 +153,9 @@ func (s *Store) PutSnapshot(
 	if err != nil {
 		return err
 	}
+	if !r.exists() {
+		return checkpoint.NotFound(l.Run)
+	}
 	if !r.passed(snap.Head) {
 		return fmt.Errorf("%w: run %q never ended an append at entry %d with that digest",
 			checkpoint.ErrConflict, l.Run, snap.Head.Seq)

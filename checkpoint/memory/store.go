@@ -174,16 +174,16 @@ func (s *Store) Append(
 	now := time.Now()
 	desk := desks.Get().(*desk)
 	defer desk.clear()
-	data, head, err := checkpoint.Seal(desk.data, after, now, l.Epoch, entries)
+	data, head, unsealed := checkpoint.Seal(desk.data, after, now, l.Epoch, entries)
 	desk.data = data
-	if err != nil {
-		return checkpoint.Head{}, err
-	}
 	if err := s.begin(ctx, l.Run); err != nil {
 		return checkpoint.Head{}, err
 	}
 	defer s.mu.Unlock()
 	r, err := s.heldAt(l, after)
+	if err == nil {
+		err = unsealed
+	}
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
@@ -228,6 +228,11 @@ func (s *Store) Stat(ctx context.Context, id string) (checkpoint.Info, error) {
 
 // List implements [checkpoint.Store].
 func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	if f.After != "" {
+		if err := checkpoint.CheckRunID(f.After); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}

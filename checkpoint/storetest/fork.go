@@ -170,6 +170,8 @@ func forkIsAllOrNothing(t *trial, s checkpoint.Store) {
 		"an opening of another base":  {origin(forkOpened(small(2))), nil},
 		"two openings":                {origin(forkOpened(base), forkOpened(base)), nil},
 		"an entry of an unknown kind": {origin(forkOpened(base), unknown), errAny},
+		"both, before a run that exists": {checkpoint.Fork{Base: base, Runs: append(
+			origin(forkOpened(base), unknown).Runs, forkOf(base, "there").Runs...)}, checkpoint.ErrExists},
 	} {
 		err := s.Fork(t.Context(), c.fork)
 		switch {

@@ -85,6 +85,10 @@ func runIDsThatAreRefused(t *trial, s checkpoint.Store) {
 				t.Errorf("the error of %s(%.20q) has control characters: %q", name, run, err)
 			}
 		}
+		if run != "" { // which is the beginning of a listing
+			_, err := s.List(t.Context(), checkpoint.Filter{After: run})
+			wantErr(t, err, checkpoint.ErrRunID, "List after %.20q", run)
+		}
 	}
 }
 

@@ -93,6 +93,9 @@ func leaseOfARunThatIsNotThere(t *trial, s checkpoint.Store) {
 	_, err = s.Posts(t.Context(), "run")
 	wantErr(t, err, checkpoint.ErrNotFound, "Posts")
 	wantErr(t, s.Delete(t.Context(), "run"), checkpoint.ErrNotFound, "Delete")
+	for _, at := range []checkpoint.Head{{}, {Seq: 1}} {
+		wantErr(t, s.PutSnapshot(t.Context(), l, checkpoint.Snapshot{Head: at}), checkpoint.ErrNotFound, "PutSnapshot at entry %d", at.Seq)
+	}
 	if page, err := s.List(t.Context(), checkpoint.Filter{}); err != nil || len(page) != 0 {
 		t.Errorf("List = %v, %v, want nothing", page, err)
 	}

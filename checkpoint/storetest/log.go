@@ -121,7 +121,8 @@ func appendNeedsTheHead(t *trial, s checkpoint.Store) {
 }
 
 // An append without the run's lease is ErrFenced and changes nothing: a lease that was given
-// back, one of a lower or a higher epoch, of another owner, or of a run never acquired.
+// back, one of a lower or a higher epoch, of another owner, or of a run never acquired. So it is
+// whatever else is wrong with it, and behind another head ErrConflict whatever the entries are.
 func appendNeedsTheLease(t *trial, s checkpoint.Store) {
 	old, head := begun(t, s, "run")
 	release(t, s, old)
@@ -142,6 +143,13 @@ func appendNeedsTheLease(t *trial, s checkpoint.Store) {
 		wantErr(t, err, checkpoint.ErrFenced, "Renew of a lease %s", name)
 		release(t, s, lease) // does nothing
 	}
+	bad := []checkpoint.Entry{{Kind: 250}}
+	_, err = s.Append(t.Context(), old, head, bad)
+	wantErr(t, err, checkpoint.ErrFenced, "Append of what can't be kept, under a lease that was given back")
+	_, err = s.Append(t.Context(), old, checkpoint.Head{}, bad)
+	wantErr(t, err, checkpoint.ErrFenced, "Append of what can't be kept behind another head, under a lease that was given back")
+	_, err = s.Append(t.Context(), l, checkpoint.Head{}, bad)
+	wantErr(t, err, checkpoint.ErrConflict, "Append of what can't be kept behind another head")
 	if got := stat(t, s, "run").Head; got != head {
 		t.Errorf("the head is %d, want %d", got.Seq, head.Seq)
 	}

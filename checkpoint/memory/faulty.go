@@ -153,9 +153,7 @@ func (f *Faulty) tear(method, run string, do func() error) {
 		return
 	}
 	if method == "Append" && do() == nil {
-		r := f.runs[run]
-		last := &r.appends[len(r.appends)-1]
-		last.data = last.data[:len(last.data)/2]
+		f.halve(run)
 	}
 	f.past = nil
 	f.die()

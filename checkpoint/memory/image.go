@@ -87,6 +87,16 @@ func (s *Store) damage(id string, seq uint64, sealed []byte) error {
 	return nil
 }
 
+// halve stores half of the last append of a run. Who reads may have the list of appends, so it is copied.
+func (s *Store) halve(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.runs[id]
+	r.appends = slices.Clone(r.appends)
+	last := &r.appends[len(r.appends)-1]
+	last.data = last.data[:len(last.data)/2]
+}
+
 // appendOf returns where the append stands that holds entry seq.
 func (s *Store) appendOf(id string, seq uint64) (r *run, at int, err error) {
 	if r, err = s.run(id); err != nil {

@@ -35,6 +35,8 @@ type frozenMachine struct {
 	Lineage    []ancestor     `json:"lineage,omitempty"`
 	Voids      []voided       `json:"voids,omitempty"`
 	Shelf      *frozenShelf   `json:"shelf,omitempty"`
+	// Kept is no part of the machine, but what the log told of a checkpoint that was kept for its name.
+	Kept *frozenPast `json:"kept,omitempty"`
 }
 
 type frozenFault struct {

@@ -140,7 +140,6 @@ func (r *reading) past(ctx context.Context) iter.Seq2[Past, error] {
 				return
 			}
 			for _, p := range pinned {
-				p.Abandoned = r.of.abandoned(p.Seq)
 				if !yield(p, nil) {
 					return
 				}
@@ -227,9 +226,7 @@ func (r *reading) beginTrimmed(ctx context.Context) (pinned []Past, err error) {
 		if err != nil {
 			return nil, err
 		}
-		pinned = append(pinned, Past{pinned: true, Checkpoint: Checkpoint{
-			Run: info.Run, Seq: pin.Seq, Turn: z.Turn, Superstep: z.Root.ended(), Cause: CauseSuperstep,
-		}})
+		pinned = append(pinned, r.of.pinned(&pin, z))
 	}
 	z, err := r.c.base(ctx, info.Run, info.Base)
 	if err != nil {
@@ -237,12 +234,4 @@ func (r *reading) beginTrimmed(ctx context.Context) (pinned []Past, err error) {
 	}
 	r.told.seq = info.First - 1
 	return pinned, r.told.thaw(ctx, r.c, z)
-}
-
-// ended is the last superstep that has ended.
-func (z *frozenFrame) ended() int {
-	if len(z.Open) > 0 {
-		return z.Step - 1
-	}
-	return z.Step
 }

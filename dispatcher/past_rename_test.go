@@ -1,6 +1,8 @@
 package dispatcher_test
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -46,8 +48,21 @@ func (p *spin) program(t *testing.T, store checkpoint.Store) *dispatcher.Dispatc
 	return process(t, frozen(t, b), store, o)
 }
 
+// spinKeeps gives every checkpoint of a run a name, and trims it but for these.
+func spinKeeps(t *testing.T, d *dispatcher.Dispatcher[Tale]) {
+	t.Helper()
+	all, err := d.HistoryOf(t.Context(), run, dispatcher.HistoryFilter{})
+	for _, p := range all {
+		err = errors.Join(err, d.Tag(t.Context(), run, p.Address(), fmt.Sprint("entry ", p.Seq)))
+	}
+	if err = errors.Join(err, d.Trim(t.Context(), run, dispatcher.Retention{Last: 1, Tagged: true})); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A checkpoint that stands in a frame which is voided is abandoned, under whatever name: its address finds it no more. One that
-// stood in a frame whose name another one has, which is voided, is not.
+// stood in a frame whose name another one has, which is voided, is not. That is so as well of checkpoints that
+// were kept for their names.
 func TestVoidedUnderAnotherName(t *testing.T) {
 	quiet(t)
 	loops := func(names ...string) (all [][2]string) {
@@ -95,7 +110,7 @@ func TestVoidedUnderAnotherName(t *testing.T) {
 			[]string{"loop/1/turn/1@1"}, []string{"loop/1@1", "loop/1/turn/1@1"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		holds := func(t *testing.T, trimmed bool) {
 			var store memory.Store
 			var last func() *dispatcher.Dispatcher[Tale]
 			for i, p := range c.programs {
@@ -107,6 +122,9 @@ func TestVoidedUnderAnotherName(t *testing.T) {
 				case p.stop != "":
 					res, err := d.Resume(t.Context(), run)
 					rests(t, res, err, checkpoint.StatusInterrupted, p.at)
+				}
+				if trimmed {
+					spinKeeps(t, d)
 				}
 				var o dispatcher.EditOptions
 				if p.void != "" {
@@ -143,6 +161,8 @@ func TestVoidedUnderAnotherName(t *testing.T) {
 					t.Errorf("%s: %v", at, err)
 				}
 			}
-		})
+		}
+		t.Run(name, func(t *testing.T) { holds(t, false) })
+		t.Run(name+", trimmed", func(t *testing.T) { holds(t, true) })
 	}
 }

@@ -20,8 +20,10 @@ type Retention struct {
 	Last int
 	// Age is how old a checkpoint may be that stays. Zero means that its age keeps none.
 	Age time.Duration
-	// Tagged checkpoints stay readable by At, Fork, Rewind and Diff, however old they are: the
-	// state of the whole run, and not the entries round it. Zero means that they go like others.
+	// Tagged checkpoints stay readable by At, Fork, Rewind and Diff, however old they are, under their
+	// names and all other addresses that they have: the state of the whole run, in every frame, and not the
+	// entries round it. HistoryOf tells of them what it told before, but for Past.Cancels. Zero means that they go like
+	// others.
 	Tagged bool
 }
 
@@ -101,7 +103,7 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 	if err != nil {
 		return t, nil, err
 	}
-	base, err := c.baseOf(ctx, info.Run, cut-1, m)
+	base, err := c.baseOf(ctx, info.Run, cut-1, m, nil)
 	if err != nil {
 		return t, nil, err
 	}
@@ -115,6 +117,10 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 		return t, nil, err
 	}
 	seqs := slices.Compact(slices.Sorted(maps.Values(tags)))
+	named, err := c.named(ctx, info, seqs, cut-1)
+	if err != nil {
+		return t, nil, err
+	}
 	for _, seq := range seqs {
 		if seq >= cut {
 			break
@@ -131,7 +137,7 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 		if err != nil {
 			return t, nil, err
 		}
-		base, err := c.baseOf(ctx, info.Run, seq, m)
+		base, err := c.baseOf(ctx, info.Run, seq, m, named[seq])
 		if err != nil {
 			return t, nil, err
 		}
@@ -144,10 +150,12 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 	return t, bases, nil
 }
 
-// baseOf encodes the machine of a run at an entry, to take the place of all before it. What can't be read again would be
-// found when that is gone, so it is read once before.
-func (c *core) baseOf(ctx context.Context, id string, at uint64, m *machine) ([]byte, error) {
-	base := m.encode()
+// baseOf encodes the machine of a run at an entry, to take the place of all before it, or of the checkpoint that kept tells
+// of. What can't be read again would be found when that is gone, so it is read once before.
+func (c *core) baseOf(ctx context.Context, id string, at uint64, m *machine, kept *frozenPast) ([]byte, error) {
+	frozen := m.frozen()
+	frozen.Kept = kept
+	base := encode(frozen)
 	z, err := parseMachine(base)
 	if err == nil {
 		err = c.thaw(ctx, newMachine(c.plan), id, at, z)

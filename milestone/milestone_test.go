@@ -450,6 +450,29 @@ func TestTrimmed(t *testing.T) {
 	}
 }
 
+// What a trim keeps for its name is the checkpoint that was named, in the iteration in which it is.
+func TestTrimmedMilestonesStay(t *testing.T) {
+	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	found, err := namer(t, d).Name(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Trim(t.Context(), "r", dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := tags(t, d, "r"); !slices.Equal(got, want) {
+		t.Errorf("the names are\n%s", strings.Join(got, "\n"))
+	}
+	for _, m := range found {
+		if at, err := d.At(t.Context(), "r", m.Address()); m.Rule == "decision" && (err != nil || at.Frame != "work/2" || at.State.Rounds.Get() != 2) {
+			t.Errorf("%s is superstep %d of %q, in round %d, %v", m.Tag, at.Superstep, at.Frame, at.State.Rounds.Get(), err)
+		}
+	}
+}
+
 // changes names the changes of the phase, and returns the names.
 func changes(t *testing.T, d *dispatcher.Dispatcher[Task], run string) (all []string) {
 	t.Helper()

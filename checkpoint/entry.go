@@ -74,6 +74,9 @@ type Opening struct {
 	Origin *Origin `json:"origin,omitempty"`
 	// Lineage is from where the origin had gone on, the oldest first.
 	Lineage []Ancestor `json:"lineage,omitempty"`
+	// Trimmed is the last turn of which entries behind the checkpoint were trimmed, and with them what effects
+	// had returned that are not on the shelf; zero if none were.
+	Trimmed int `json:"trimmed,omitempty"`
 }
 
 // A Turn is the Data of a [TurnBegun] entry.

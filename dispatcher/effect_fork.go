@@ -13,8 +13,9 @@ import (
 // A reuse is what a visit of a fork may take from the run that the fork comes from. It never
 // changes: attempts hold it.
 type reuse struct {
-	how EffectsOfFork
-	of  map[string][]shelved // by key
+	how     EffectsOfFork
+	of      map[string][]shelved // by key
+	trimmed bool                 // there may have been more
 }
 
 // reuse is what the visit may take from the shelf; nil if the run is no such fork.
@@ -22,13 +23,13 @@ func (m *machine) reuse(t *task) *reuse {
 	if m.shelf == nil {
 		return nil
 	}
-	return &reuse{m.shelf.how, m.shelf.of(onShelf(m.turn, t.path()))}
+	return &reuse{m.shelf.how, m.shelf.of(onShelf(m.turn, t.path())), m.turn <= m.shelf.trimmed}
 }
 
 // reuse takes the output of an effect from the shelf, if there is one for its input: that it
 // began and that it ended is one append, and its function does not run. If there is none, and
-// the fork refuses what its origin has no result of, the effect is refused. done is false if it
-// has to be done here.
+// the fork refuses what its origin has no result of, or nobody knows whether it had one, the effect is refused. done is
+// false if it has to be done here.
 func (a *effectAttempt) reuse(ctx context.Context, digest string) (output json.RawMessage, done bool, err error) {
 	v := a.v
 	if v.reuse == nil {
@@ -41,7 +42,11 @@ func (a *effectAttempt) reuse(ctx context.Context, digest string) (output json.R
 		return s.Digest == digest && a.call.Output.Accepts(s.Output) == nil
 	})
 	if i < 0 {
-		if v.reuse.how == ReuseOrRefuse {
+		switch {
+		case v.reuse.trimmed:
+			return nil, true, v.effectError(a.call, fmt.Errorf("%w: the run that it comes from has no result left for this input, "+
+				"and may have had one, which was trimmed: fork Live to do the effect in any case", dag.ErrEffectRefused))
+		case v.reuse.how == ReuseOrRefuse:
 			return nil, true, v.effectError(a.call, fmt.Errorf("%w: the run that it comes from has no result for this input", dag.ErrEffectRefused))
 		}
 		return nil, false, nil

@@ -51,6 +51,10 @@ type ForkOptions[S any] struct {
 // without doing anything outside, and one with an edit does, or meets, what the edit makes
 // different and nothing else.
 //
+// Behind a checkpoint that a [Dispatcher.Trim] has kept for its name, what effects returned may be gone. Nobody can tell then
+// whether the run did one of which it has no result, in a turn of which something is gone: such a one is refused with [ReuseOrLive]
+// too, and with [Live] it is done.
+//
 // Of the options [Author] says who does it. ErrExists if there is a run of one of the ids;
 // checkpoint.ErrCursor if the address names no checkpoint of the run; a [*GraphChangedError] if the
 // dispatcher's graph could not go on with the fork; what [Dispatcher.Edit] returns if the edit
@@ -188,6 +192,9 @@ func (c *core) forked(ctx context.Context, id string, at uint64, w *forkWish) (f
 	o.Origin = &checkpoint.Origin{
 		Run: id, Seq: at, Base: checkpoint.BaseDigest(f.Base), Effects: w.how.String(),
 		Turn: m.turn, Step: m.root.ended(), Author: w.by, Reason: w.reason,
+	}
+	if s != nil {
+		o.Trimmed = s.trimmed
 	}
 	if f.Shelf != nil {
 		o.Origin.Shelf = checkpoint.BaseDigest(f.Shelf)

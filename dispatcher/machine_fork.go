@@ -84,7 +84,7 @@ func beginning(o *checkpoint.Opening, base, shelf []byte) (*frozenMachine, error
 	if how == Live {
 		return z, nil
 	}
-	z.Shelf = &frozenShelf{How: how}
+	z.Shelf = &frozenShelf{How: how, Trimmed: o.Trimmed}
 	if shelf == nil {
 		return z, nil
 	}

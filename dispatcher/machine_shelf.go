@@ -15,7 +15,7 @@ type EffectsOfFork uint8
 // all of them are to be live; and otherwise…
 const (
 	ReuseOrRefuse EffectsOfFork = iota // …it is refused: dag.ErrEffectRefused. Nothing happens outside
-	ReuseOrLive                        // …it is done, under the fork's own key
+	ReuseOrLive                        // …it is done, under the fork's own key, unless the origin may have done it: see Fork
 	Live                               // every effect is done, under the fork's own key
 )
 
@@ -48,6 +48,8 @@ func parseEffects(text string) (EffectsOfFork, error) {
 // takes those names; see renamed.
 type shelf struct {
 	how EffectsOfFork
+	// trimmed is the last turn of which the shelf may lack something: what the origin told of it behind that checkpoint was trimmed.
+	trimmed int
 	// effects are by the visit of the run's own frame, the path of the visit, both with the
 	// turn before them, and the key. The inner maps never change: attempts hold them.
 	effects map[string]map[string]map[string][]shelved
@@ -146,6 +148,7 @@ func (s *shelf) each(tell func(name, key string, e shelved)) {
 // A frozenShelf is a shelf in a snapshot.
 type frozenShelf struct {
 	How     EffectsOfFork                   `json:"how,omitempty"`
+	Trimmed int                             `json:"trimmed,omitempty"`
 	Effects map[string]map[string][]shelved `json:"effects,omitempty"` // by visit and key
 }
 
@@ -153,7 +156,7 @@ func (s *shelf) freeze() *frozenShelf {
 	if s == nil {
 		return nil
 	}
-	z := &frozenShelf{How: s.how}
+	z := &frozenShelf{How: s.how, Trimmed: s.trimmed}
 	for _, root := range s.effects {
 		for name, of := range root {
 			if z.Effects == nil {
@@ -178,7 +181,7 @@ func (z *frozenShelf) thaw() *shelf {
 	if z == nil {
 		return nil
 	}
-	s := &shelf{how: z.How}
+	s := &shelf{how: z.How, trimmed: z.Trimmed}
 	for name, of := range z.Effects {
 		for key, all := range of {
 			for _, e := range all {
@@ -195,7 +198,7 @@ func (z *frozenShelf) renamed(c *change, is string) *frozenShelf {
 	if z == nil {
 		return nil
 	}
-	next := &frozenShelf{How: z.How, Effects: make(map[string]map[string][]shelved, len(z.Effects))}
+	next := &frozenShelf{How: z.How, Trimmed: z.Trimmed, Effects: make(map[string]map[string][]shelved, len(z.Effects))}
 	known := false
 	for name, of := range z.Effects {
 		switch graph, rest := ofGraph(name); graph {

@@ -35,8 +35,10 @@ type frozenMachine struct {
 	Lineage    []ancestor     `json:"lineage,omitempty"`
 	Voids      []voided       `json:"voids,omitempty"`
 	Shelf      *frozenShelf   `json:"shelf,omitempty"`
-	// Kept is no part of the machine, but what the log told of a checkpoint that was kept for its name.
-	Kept *frozenPast `json:"kept,omitempty"`
+	// Kept is no part of the machine, but what the log told of a checkpoint that was kept for its name. Nor is Reached, the last
+	// turn that a run was in which was rewound, and then trimmed up to here.
+	Kept    *frozenPast `json:"kept,omitempty"`
+	Reached int         `json:"reached,omitempty"`
 }
 
 type frozenFault struct {

@@ -67,6 +67,7 @@ func (c *core) shelve(ctx context.Context, id string, m *machine, how EffectsOfF
 	s := &shelf{how: how} // an empty one too: it says what becomes of other effects
 	g := gathering{run: id, turn: m.turn, graph: m.plan.Digest, renames: m.renames, begun: map[string]string{}}
 	if m.shelf != nil { // the run is a fork itself, and has not come to all of it
+		s.trimmed = m.shelf.trimmed
 		m.shelf.each(func(name, key string, e shelved) {
 			if graph, _ := ofGraph(name); graph != "" {
 				s.put(name, key, e)
@@ -85,10 +86,11 @@ func (c *core) shelve(ctx context.Context, id string, m *machine, how EffectsOfF
 		return nil, err
 	}
 	if from+1 < info.First { // the checkpoint was kept for its name, and entries behind it are gone
-		from = info.First - 1
-		if err := g.leap(ctx, c, &info); err != nil {
+		reached, err := g.leap(ctx, c, &info, from)
+		if err != nil {
 			return nil, err
 		}
+		s.trimmed, from = max(s.trimmed, reached), info.First-1
 	}
 	if from < to {
 		if err := g.readAll(ctx, c, from, to); err != nil {
@@ -134,11 +136,11 @@ func (g *gathering) shelve(s *shelf, m *machine) {
 	}
 }
 
-// leap goes on where the log begins that is left.
-func (g *gathering) leap(ctx context.Context, c *core, info *checkpoint.Info) error {
+// leap goes on where the log begins that is left, and returns the last turn that the run was in between an entry and there.
+func (g *gathering) leap(ctx context.Context, c *core, info *checkpoint.Info, from uint64) (reached int, err error) {
 	z, err := c.base(ctx, info.Run, info.Base)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	g.turn, g.graph, g.renames = z.Turn, z.Graph, z.Renames
 	for path, of := range z.Effects {
@@ -146,7 +148,7 @@ func (g *gathering) leap(ctx context.Context, c *core, info *checkpoint.Info) er
 			g.found(path, key, e.thaw())
 		}
 	}
-	return nil
+	return z.reached(from), nil
 }
 
 func (g *gathering) readAll(ctx context.Context, c *core, from, to uint64) error {

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -53,6 +54,41 @@ func (h *hindsight) pinned(pin *checkpoint.Pin, z *frozenMachine) Past {
 	stood := chronicle{voids: len(z.Voids), renames: len(z.Renames)}
 	p.Abandoned = h.abandoned(p.Seq) || h.voided(&p, &stood)
 	return p
+}
+
+// reached is the last turn that a run was in up to an entry, where a machine stands: 0 if it was not rewound, since then that
+// is the machine's.
+func (c *core) reached(ctx context.Context, info *checkpoint.Info, m *machine, upTo uint64) (last int, err error) {
+	if n := len(m.lineage); n == 0 || !m.lineage[n-1].Rewound {
+		return 0, nil
+	}
+	if last = m.turn; info.First > 1 {
+		z, err := c.base(ctx, info.Run, info.Base)
+		if err != nil {
+			return 0, err
+		}
+		last = max(last, z.reached(0))
+	}
+	r := reading{c: c, of: &hindsight{info: *info}, after: max(info.First, 1) - 1, upTo: upTo} // pins are of turns before
+	for p, err := range r.past(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		last = max(last, p.Turn)
+	}
+	return last, nil
+}
+
+// reached is the last turn that the run was in between an entry and where the machine stands, in the place of what was trimmed.
+// Where the run was rewound in between, it is told; unless by an earlier build, and then it may be any.
+func (z *frozenMachine) reached(from uint64) int {
+	switch n := len(z.Lineage); {
+	case n == 0 || !z.Lineage[n-1].Rewound || z.Lineage[n-1].At <= from:
+		return z.Turn
+	case z.Reached == 0:
+		return math.MaxInt32
+	}
+	return z.Reached
 }
 
 // ended is the last superstep that has ended.

@@ -22,8 +22,8 @@ type Retention struct {
 	Age time.Duration
 	// Tagged checkpoints stay readable by At, Fork, Rewind and Diff, however old they are, under their
 	// names and all other addresses that they have: the state of the whole run, in every frame, and not the
-	// entries round it. HistoryOf tells of them what it told before, but for Past.Cancels. Zero means that they go like
-	// others.
+	// entries round it. What effects returned behind it goes with those: see Fork. HistoryOf tells of them
+	// what it told before, but for Past.Cancels. Zero means that they go like others.
 	Tagged bool
 }
 
@@ -103,7 +103,11 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 	if err != nil {
 		return t, nil, err
 	}
-	base, err := c.baseOf(ctx, info.Run, cut-1, m, nil)
+	z := m.frozen()
+	if z.Reached, err = c.reached(ctx, info, m, cut-1); err != nil {
+		return t, nil, err
+	}
+	base, err := c.baseOf(ctx, info.Run, cut-1, z)
 	if err != nil {
 		return t, nil, err
 	}
@@ -137,7 +141,9 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 		if err != nil {
 			return t, nil, err
 		}
-		base, err := c.baseOf(ctx, info.Run, seq, m, named[seq])
+		z := m.frozen()
+		z.Kept = named[seq]
+		base, err := c.baseOf(ctx, info.Run, seq, z)
 		if err != nil {
 			return t, nil, err
 		}
@@ -150,12 +156,10 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 	return t, bases, nil
 }
 
-// baseOf encodes the machine of a run at an entry, to take the place of all before it, or of the checkpoint that kept tells
-// of. What can't be read again would be found when that is gone, so it is read once before.
-func (c *core) baseOf(ctx context.Context, id string, at uint64, m *machine, kept *frozenPast) ([]byte, error) {
-	frozen := m.frozen()
-	frozen.Kept = kept
-	base := encode(frozen)
+// baseOf encodes the machine of a run at an entry, to take the place of all before it. What can't be read again would be
+// found when that is gone, so it is read once before.
+func (c *core) baseOf(ctx context.Context, id string, at uint64, z *frozenMachine) ([]byte, error) {
+	base := encode(z)
 	z, err := parseMachine(base)
 	if err == nil {
 		err = c.thaw(ctx, newMachine(c.plan), id, at, z)

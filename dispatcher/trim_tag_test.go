@@ -309,6 +309,7 @@ func (s oldTrimmer) Trim(ctx context.Context, l checkpoint.Lease, at checkpoint.
 			return at, err
 		}
 		delete(m, "kept")
+		delete(m, "reached")
 		old, err := json.Marshal(m)
 		if err != nil {
 			return at, err

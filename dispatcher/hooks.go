@@ -16,7 +16,8 @@ type Hooks struct {
 	// yet. If it returns an error or panics the call returns that as a [*FaultError] of kind
 	// hook, and nothing has changed. It is not called where there is nothing to do: of a
 	// completed run for which no input waits, or one of which all that is left waits for
-	// answers; nor for the further turns that a call may begin. Nil means no.
+	// answers, whatever input is queued behind them; nor for the further turns that a call may
+	// begin. Nil means no.
 	OnStart func(context.Context, Start) error
 	// OnEnd is called once for each OnStart that returned nil, however the call ends, when
 	// how the run rests is durable and before its lease is given back, so that nobody else

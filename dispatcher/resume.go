@@ -72,7 +72,7 @@ func (r *run) resumable(w *wishes) early {
 		r.add(r.said(w.change(), nil))
 	}
 	r.armExpiries(w.expire)
-	if was == checkpoint.StatusInterrupted && !changes && !r.journal.posts && m.waitsOnly() && len(r.overdue()) == 0 {
+	if was == checkpoint.StatusInterrupted && !changes && !r.foundWork() && m.waitsOnly() && len(r.overdue()) == 0 {
 		if rep := r.stands(was); stood == nil || slices.Equal(rep.Cursor.Visits, stood.Cursor.Visits) {
 			return early{rep, r.rested(rep)} // everything that waits still does
 		}
@@ -82,6 +82,11 @@ func (r *run) resumable(w *wishes) early {
 	}
 	r.armDelays()
 	return early{}
+}
+
+// foundWork reports whether something was posted that is not input: that waits until the run is completed.
+func (r *run) foundWork() bool {
+	return slices.ContainsFunc(r.found, func(p checkpoint.Post) bool { return p.Kind != postTurn || r.m.seen[p.ID] })
 }
 
 // stands is what the run was before the call, which has changed nothing in it but the status, and perhaps

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
@@ -109,14 +110,17 @@ func TestWhatCannotBeKept(t *testing.T) {
 		change func(*continuation.Trigger)
 		status int
 	}{
-		"a long id":                  {func(x *continuation.Trigger) { x.ID = strings.Repeat("i", 257) }, 422},
-		"an id with a newline":       {func(x *continuation.Trigger) { x.ID = "a\nb" }, 422},
-		"an id that is not UTF-8":    {func(x *continuation.Trigger) { x.ID = "\xff" }, 0},
-		"a run that can't be":        {func(x *continuation.Trigger) { x.Run = "a\nb" }, 422},
-		"a key with a NUL":           {func(x *continuation.Trigger) { x.Key = "\x00" }, 422},
-		"a key that is not UTF-8":    {func(x *continuation.Trigger) { x.Key = "\xff" }, 0},
-		"a long actor":               {func(x *continuation.Trigger) { x.Actor.ID = strings.Repeat("a", 1025) }, 422},
-		"an actor with a newline":    {func(x *continuation.Trigger) { x.Actor.ID = "ann\n" }, 422},
+		"a long id":               {func(x *continuation.Trigger) { x.ID = strings.Repeat("i", 257) }, 422},
+		"an id with a newline":    {func(x *continuation.Trigger) { x.ID = "a\nb" }, 422},
+		"an id that is not UTF-8": {func(x *continuation.Trigger) { x.ID = "\xff" }, 0},
+		"a run that can't be":     {func(x *continuation.Trigger) { x.Run = "a\nb" }, 422},
+		"a key with a NUL":        {func(x *continuation.Trigger) { x.Key = "\x00" }, 422},
+		"a key that is not UTF-8": {func(x *continuation.Trigger) { x.Key = "\xff" }, 0},
+		"a long actor":            {func(x *continuation.Trigger) { x.Actor.ID = strings.Repeat("a", 1025) }, 422},
+		"an actor with a newline": {func(x *continuation.Trigger) { x.Actor.ID = "ann\n" }, 422},
+		"an impossible instant": {func(x *continuation.Trigger) {
+			x.At = time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -3600)) // the year 10000 in UTC
+		}, 0},
 		"a long reason":              {func(x *continuation.Trigger) { x.Reason = strings.Repeat("r", 4097) }, 422},
 		"a reason that is not UTF-8": {func(x *continuation.Trigger) { x.Reason = "\xff" }, 0},
 		"a large payload": {func(x *continuation.Trigger) {

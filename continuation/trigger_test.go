@@ -58,25 +58,28 @@ func TestLife20BoundsOfWaits(t *testing.T) {
 		}
 	})
 	past := time.Now().Add(-time.Minute)
+	never := time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -3600)) // the year 10000 in UTC
 	for name, w := range map[string]continuation.Wait{
-		"an expiry in the past":    {Until: past},
-		"a negative expiry":        {Within: -1},
-		"two expiries":             {Within: 1, Until: past},
-		"negative failures":        {MaxFailures: -1},
-		"negative hops":            {MaxHops: -1},
-		"Again of zero":            {OnExpire: continuation.Again(0)},
-		"no such kind":             {Kind: "mood"},
-		"no such authority":        {Authority: "god"},
-		"a timer that never wakes": {Kind: continuation.KindTimer},
-		"a key of two lines":       {Key: "a\nb"},
-		"a key that is not UTF-8":  {Key: "\xff"},
-		"a reply that is safe":     {SafeToAutoExecute: true},
-		"a question of no text":    {Question: map[string]string{"a": "\xff"}},
-		"a default of no text":     {OnExpire: continuation.Default("\xff"), Within: time.Hour},
-		"a default of a number":    {OnExpire: continuation.Default(5)},
-		"a part with such one":     continuation.All(continuation.Wait{}, continuation.Wait{OnExpire: continuation.Default(5)}),
-		"Any of nothing":           continuation.Any(),
-		"Any of All":               continuation.Any(continuation.All(continuation.Wait{})),
+		"an expiry in the past":         {Until: past},
+		"an expiry that JSON can't say": {Until: never},
+		"a wake that JSON can't say":    {Kind: continuation.KindTimer, At: never},
+		"a negative expiry":             {Within: -1},
+		"two expiries":                  {Within: 1, Until: past},
+		"negative failures":             {MaxFailures: -1},
+		"negative hops":                 {MaxHops: -1},
+		"Again of zero":                 {OnExpire: continuation.Again(0)},
+		"no such kind":                  {Kind: "mood"},
+		"no such authority":             {Authority: "god"},
+		"a timer that never wakes":      {Kind: continuation.KindTimer},
+		"a key of two lines":            {Key: "a\nb"},
+		"a key that is not UTF-8":       {Key: "\xff"},
+		"a reply that is safe":          {SafeToAutoExecute: true},
+		"a question of no text":         {Question: map[string]string{"a": "\xff"}},
+		"a default of no text":          {OnExpire: continuation.Default("\xff"), Within: time.Hour},
+		"a default of a number":         {OnExpire: continuation.Default(5)},
+		"a part with such one":          continuation.All(continuation.Wait{}, continuation.Wait{OnExpire: continuation.Default(5)}),
+		"Any of nothing":                continuation.Any(),
+		"Any of All":                    continuation.Any(continuation.All(continuation.Wait{})),
 	} {
 		p := begin(t, waiting(t, w, dag.Policy{}, says), freshStore(), continuation.Options{})
 		_, err := p.d.Start(t.Context(), run, nil)

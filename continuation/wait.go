@@ -194,6 +194,8 @@ func (w *Wait) checkOne(name string) error {
 		return bad(fmt.Sprintf("needs the authority %q, which there is not", w.Authority))
 	case w.Within < 0 || w.After < 0:
 		return bad("expires or wakes before it begins: give it a time to come")
+	case !sayable(w.Until) || !sayable(w.At):
+		return bad("has an instant in a year that JSON can't say")
 	case w.Within > 0 && !w.Until.IsZero():
 		return bad("has Within and Until: give one of them")
 	case timer && !w.Until.IsZero():

@@ -61,12 +61,18 @@ func Within(d time.Duration) AskOption {
 // refused.
 func Until(t time.Time) AskOption {
 	return AskOption{"Until", func(c *AskCall) error {
-		if t.IsZero() || t.Year() > 9999 {
+		if t.IsZero() || !sayable(t) {
 			return fmt.Errorf("%s is no instant that can be waited for", t)
 		}
 		c.Until = t.UTC().Round(0)
 		return nil
 	}}
+}
+
+// sayable reports whether JSON can say t, in UTC: in the years from 0 to 9999.
+func sayable(t time.Time) bool {
+	_, err := t.UTC().MarshalJSON()
+	return err == nil
 }
 
 // OrDefault is what [Ask] returns of a question that has expired, instead of [ErrExpired].

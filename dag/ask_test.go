@@ -51,6 +51,7 @@ func TestAskOptionsRefused(t *testing.T) {
 		"is given Within: -1ns is no time":           {dag.Within(-1)},
 		"Until: 0001-01-01 00:00:00 +0000 UTC is no": {dag.Until(time.Time{})},
 		"is no instant that can be waited for":       {dag.Until(time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC))},
+		"9999-12-31 23:59:59 -0100":                  {dag.Until(time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -3600)))}, // the year 10000 in UTC
 		"has Within and Until":                       {dag.Within(1), dag.Until(time.Unix(1, 0))},
 		"is given Within twice":                      {dag.Within(1), dag.Within(1)},
 		"has a default and never expires":            {dag.OrDefault(verdict{})},

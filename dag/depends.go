@@ -42,6 +42,9 @@ func Depends(ctx context.Context, d Dependency) error {
 	if d.StaleAfter <= 0 {
 		return &ArgumentError{"Depends", fmt.Sprintf("dependency %q", d.Name), fmt.Sprintf("has a StaleAfter of %v: say how long it can be trusted", d.StaleAfter)}
 	}
+	if !sayable(d.Captured) {
+		return &ArgumentError{"Depends", fmt.Sprintf("dependency %q", d.Name), fmt.Sprintf("was Captured at %v, which can't be kept", d.Captured)}
+	}
 	switch d.OnStale {
 	case Ignore, Revalidate, Invalidate:
 	default:

@@ -115,7 +115,7 @@ func (r *run) batch() *batch {
 		b.emitted, r.emitted = r.emitted, nil
 	}
 	r.forgetFacts()
-	r.lag = lag{unit: r.lag.unit, worked: r.worked.Load()}
+	r.lag = lag{unit: r.lag.unit}
 	return b
 }
 

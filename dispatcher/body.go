@@ -85,8 +85,7 @@ func (v *visit) call() {
 // callItem is call, and counts the time that items of a run with a log take: see lag. What stands at now is when an
 // item before it ended in the same goroutine, 0 if that is not known, and then when this one did.
 func (v *visit) callItem(now *time.Duration) {
-	log := v.host.log
-	if log == nil || !v.t.isItem() {
+	if v.host.log == nil || !v.t.isItem() {
 		*now = 0
 		v.call()
 		return
@@ -96,7 +95,7 @@ func (v *visit) callItem(now *time.Duration) {
 	}
 	v.call()
 	ended := time.Since(epoch)
-	log.logs.worked.Add(int64(ended - *now)) // before the owner has v
+	v.worksFor(ended - *now)
 	*now = ended
 }
 

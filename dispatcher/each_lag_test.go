@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -120,6 +121,43 @@ func TestEachSlowItemsAreFlushedSideBySide(t *testing.T) {
 		}).With(dag.Policy{Parallel: 2})
 		res, err := process(t, frozen(t, b), store, dispatcher.Options{}).Run(t.Context(), run, nil)
 		completes(t, res, err)
+	})
+}
+
+// What is done while an append is under way waits no longer than what is done behind it: 900 ms of work, in
+// appends of a tenth of a second, are not kept for company while the store has nothing to do.
+func TestEachWorkDuringAnAppendIsFlushedBehindIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const unit = 100 * time.Millisecond
+		store := &tampered{Store: new(memory.Store)}
+		var began time.Time
+		var appends []time.Duration
+		store.before = func(_ context.Context, c call) error {
+			if c.method == "Append" {
+				if !began.IsZero() {
+					appends = append(appends, time.Since(began))
+				}
+				lasts(unit)
+			}
+			return nil
+		}
+		var once sync.Once
+		b := dag.New[Tale]("tale")
+		dag.Each(b, "review", eachOf(20), func(ctx context.Context, _ *Tale, item string) error {
+			once.Do(func() { began = time.Now() })
+			switch item {
+			case "item1":
+				return heeds(ctx, time.Millisecond)
+			case "item20":
+				return heeds(ctx, time.Hour)
+			}
+			return heeds(ctx, unit/2)
+		})
+		res, err := process(t, frozen(t, b), store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		completes(t, res, err)
+		if second := appends[1]; second > unit+5*time.Millisecond {
+			t.Errorf("the second append began after %v, and the store had nothing to do from %v on", second, unit+time.Millisecond)
+		}
 	})
 }
 

@@ -76,7 +76,7 @@ func (r *run) flush(h *tenure) bool {
 	}
 	r.journal.head, r.appended = head, appended
 	r.journal.since += size
-	r.flushed(began)
+	r.lag.flushed(began)
 	r.snapshot()
 	return r.tell(h)
 }
@@ -126,7 +126,8 @@ func (r *run) encodeDelta(appendJSON func([]byte) []byte) json.RawMessage {
 }
 
 // snapshot writes one when a replay would read more than four times the live state plus
-// 64 KiB: in the background, one at a time. finish waits for it.
+// 64 KiB, in the background, one at a time: finish waits for it. Alive is also what is done of an open Each; while there is one,
+// that is looked at whenever the log is a quarter longer.
 func (r *run) snapshot() {
 	j := &r.journal
 	if !r.snapshotDue() {

@@ -8,26 +8,27 @@ import "time"
 // one append's worth of work is done again after a crash. What is anything else than an item
 // that is done is never waited with.
 type lag struct {
-	facts  int           // of the run, each of them an item that is done
-	worked int64         // what logged.worked was before they were
-	bytes  int           // that they wrote
-	since  time.Time     // when the first of them landed
-	unit   time.Duration // how long the last append took in which there were such facts
+	facts int           // of the run, each of them an item that is done
+	took  time.Duration // by their bodies together
+	bytes int           // that they wrote
+	since time.Time     // when the first of them landed
+	unit  time.Duration // how long the last append took in which there were such facts
 }
 
 // itemDone counts the fact that was added last.
-func (l *lag) itemDone(bytes int) {
+func (l *lag) itemDone(bytes int, took time.Duration) {
 	if l.facts == 0 {
 		l.since = time.Now()
 	}
 	l.facts++
 	l.bytes += bytes
+	l.took += took
 }
 
 // flushed says that the facts are durable. began is when their append did.
-func (r *run) flushed(began time.Time) {
-	if r.lag.facts > 0 {
-		r.lag = lag{unit: time.Since(began), worked: r.worked.Load()}
+func (l *lag) flushed(began time.Time) {
+	if l.facts > 0 {
+		*l = lag{unit: time.Since(began)}
 	}
 }
 
@@ -38,6 +39,5 @@ func (r *run) lags() bool {
 		return false
 	}
 	return l.facts > 0 && l.facts == len(r.facts) && len(r.m.ready)+len(r.flight) > 0 && !r.halting && !r.limited() &&
-		l.facts < landingVisits && l.bytes < landingBytes &&
-		time.Duration(r.worked.Load()-l.worked) < l.unit && time.Since(l.since) < l.unit
+		l.facts < landingVisits && l.took < l.unit && l.bytes < landingBytes && time.Since(l.since) < l.unit
 }

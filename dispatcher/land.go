@@ -38,7 +38,7 @@ func (r *run) land(v *visit) {
 		x.Kind, x.Path, x.Step, x.Outcome = checkpoint.Done, v.path(), v.t.frame.step, v.outcome()
 		x.t, x.delta = v.t, d
 		if v.t.isItem() && r.c.store != nil {
-			r.lag.itemDone(d.Size())
+			r.lag.itemDone(d.Size(), v.worked())
 		}
 		if v.took > 0 && (r.c.opts.Observe != nil || len(r.audience) > 0) {
 			x.more().took = v.took

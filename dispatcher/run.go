@@ -109,7 +109,6 @@ type logged struct {
 	*desk                   // never nil, but in noLog
 
 	lag      lag                  // of the facts: what waits to share an append
-	worked   atomic.Int64         // nanoseconds that the bodies of items took which have returned
 	ahead    []*batch             // handed over, and not known to be durable: the oldest first
 	steps    int                  // supersteps that have ended in them
 	unsaved  int                  // bytes of them

@@ -14,7 +14,8 @@ func floors(s session) ([]row, error) {
 		name    string
 		measure func(session) ([]row, error)
 	}{
-		{"run", runFloor}, {"superstep", superstepFloor}, {"resume", resumeFloor}, {"badger", badgerFloor}, {"durable", durableFloor}, {"tail", tailFloor},
+		{"run", runFloor}, {"superstep", superstepFloor}, {"resume", resumeFloor}, {"badger", badgerFloor}, {"items", itemsFloor},
+		{"durable", durableFloor}, {"tail", tailFloor},
 	} {
 		if !s.wants("floor/" + f.name) {
 			continue

@@ -26,14 +26,19 @@ func (d *diary) append(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return d.seal(data), nil
+}
+
+// seal is append of what is JSON.
+func (d *diary) seal(data []byte) []byte {
 	if len(d.log) > 64<<10 {
-		d.log = make([]byte, 0, 64<<10)
+		d.log = make([]byte, 0, 64<<10+len(data))
 	}
 	from := len(d.log)
 	d.log = append(append(d.log, d.digest[:]...), data...)
 	d.digest = sha256.Sum256(d.log[from:])
 	_ = crc32.Checksum(d.log[from:], castagnoli)
-	return d.log[from:], nil
+	return d.log[from:]
 }
 
 // An excerpt is about what an entry of a log says.

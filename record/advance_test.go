@@ -138,11 +138,8 @@ func TestPeopleAreHeardBehindAMerge(t *testing.T) {
 	b := newBook(t)
 	d := pausing(t, b, "r", "left", "", "straight", "", "")
 	v := b.create(t, from(t, d, "r", record.Options{}))
-	other := from(t, d, "r", record.Options{})
-	other.ID, other.ParentCRHash = "other", v.Record.ContentHash
-	b.create(t, other)
-	_, err := b.Override(t.Context(), "other", "way", "right", "", ann)
-	done(t, err)
+	b.branch(t, "other", from(t, d, "r", record.Options{}), v)
+	b.override(t, "other", "right")
 	b.advance(t, d, "r", "other")
 	mine, err := b.Get(t.Context(), "r")
 	done(t, err)
@@ -153,4 +150,54 @@ func TestPeopleAreHeardBehindAMerge(t *testing.T) {
 		r := b.advance(t, d, "r", "r")
 		same(t, "now", []any{way(r)[0], len(r.Learnings), r.ExecutionSummary.StepsCompleted}, []any{"right", 1, 3 + i})
 	}
+}
+
+// branch creates a record that goes on from a version of another one.
+func (b *book) branch(t *testing.T, id string, r *record.Record, of *record.Version) *record.Version {
+	t.Helper()
+	r = r.Clone()
+	r.ID, r.ParentCRHash = id, of.Record.ContentHash
+	return b.create(t, r)
+}
+
+// override has ann choose another way.
+func (b *book) override(t *testing.T, id, choice string) *record.Version {
+	t.Helper()
+	v, err := b.Override(t.Context(), id, "way", choice, "", ann)
+	done(t, err)
+	return v
+}
+
+// A record that goes on from a version that people have changed, or from one that goes on from that, keeps what
+// they decided when it goes on with the run; so does the one that it is merged back into.
+func TestPeopleAreHeardInABranch(t *testing.T) {
+	for _, of := range []int{1, 2} {
+		b := newBook(t)
+		d := pausing(t, b, "r", "left", "", "straight", "", "back", "")
+		b.create(t, from(t, d, "r", record.Options{}))
+		v := b.override(t, "r", "right")
+		for i := range of {
+			v = b.branch(t, []string{"other", "another"}[i], v.Record, v)
+		}
+		id := v.Record.ID
+		for range 3 {
+			same(t, "in the branch", way(b.advance(t, d, "r", id))[0], "right")
+		}
+		_, err := b.Merge(t.Context(), "r", id, record.PreferA, ann)
+		done(t, err)
+		for range 2 {
+			same(t, "merged back", way(b.advance(t, d, "r", "r"))[0], "right")
+		}
+	}
+}
+
+// What a branch was made to say anew, of a later position of the log, the run may choose anew.
+func TestTheRunIsHeardInABranchOfALaterPosition(t *testing.T) {
+	b := newBook(t)
+	d := pausing(t, b, "r", "left", "straight", "back", "")
+	b.create(t, from(t, d, "r", record.Options{}))
+	v := b.override(t, "r", "right")
+	_, _ = d.Resume(t.Context(), "r")
+	b.branch(t, "other", from(t, d, "r", record.Options{}), v)
+	same(t, "the way", way(b.advance(t, d, "r", "other"))[0], "back")
 }

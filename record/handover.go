@@ -104,7 +104,9 @@ func (w *Work) Labels() map[string]string {
 // has gone on are gone. Of the same position of the log, or an earlier one, it adds nothing. An
 // [*ArgumentError] if fresh is of another run than the record. That it is what From has made, the
 // caller vouches for; all the same a point that needs somebody else is not approved by it:
-// ErrAuthority. Behind a [Ledger.Merge] it may have to read all records of the store.
+// ErrAuthority. Behind a [Ledger.Merge], or in a record that goes on from a version of another one, it
+// may have to read all records of the store: what people had decided there is known from that one. If it
+// is not in the store, all that the first version says counts as the log's.
 func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Author) (*Version, error) {
 	if err := l.needs(ctx, "Advance", by); err != nil {
 		return nil, err

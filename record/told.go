@@ -11,7 +11,8 @@ import (
 // told is what the log of the run had told by version n of a chain, without what people have made of
 // it: what Advance goes on from. No version has it alone, so it is found in what each Advance changed.
 func (w *walker) told(ctx context.Context, c *chain, n int) (*Record, error) {
-	told, from := c.all[0].Record, 1
+	var told *Record
+	from := 1
 	for i := n - 1; i >= 1; i-- { // a merge brought in what the log had told to another record
 		if c.all[i].Record.MergedCRHash == "" || !c.heard(i) {
 			continue
@@ -29,12 +30,35 @@ func (w *walker) told(ctx context.Context, c *chain, n int) (*Record, error) {
 		from = i + 1
 		break
 	}
+	if told == nil {
+		var err error
+		if told, err = w.first(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	for i := from; i < n; i++ {
 		if c.heard(i) {
 			told = heard(cloned(told), cloned(c.all[i-1].Record), cloned(c.all[i].Record))
 		}
 	}
 	return told, nil
+}
+
+// first is what the log had told by the first version of a chain. If that goes on from a version of another
+// record, at the position of the log that it tells of, people may have been at it there.
+func (w *walker) first(ctx context.Context, c *chain) (*Record, error) {
+	r := c.all[0].Record
+	if r.ParentCRHash == "" || r.Source == nil {
+		return r, nil
+	}
+	v, err := w.find(ctx, r.ParentCRHash)
+	switch {
+	case err != nil && !errors.Is(err, checkpoint.ErrCorrupt):
+		return nil, err
+	case err != nil || v == nil || v.Unverified != "" || say(v.Record.Source) != say(r.Source):
+		return r, nil // all of it counts as told
+	}
+	return w.told(ctx, w.chains[v.Record.ID], v.Number)
 }
 
 // heard reports whether a version tells of another position of the log than the one before it.

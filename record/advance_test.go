@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -200,4 +201,78 @@ func TestTheRunIsHeardInABranchOfALaterPosition(t *testing.T) {
 	_, _ = d.Resume(t.Context(), "r")
 	b.branch(t, "other", from(t, d, "r", record.Options{}), v)
 	same(t, "the way", way(b.advance(t, d, "r", "other"))[0], "back")
+}
+
+// questioning is a run of nodes that ask one after the other, and what answers it and has records go on with it.
+func questioning(t *testing.T, b *book, nodes ...string) (*dispatcher.Dispatcher[Inquiry], func(records ...string) *record.Record) {
+	t.Helper()
+	graph := dag.New[Inquiry]("inquiry")
+	var after []dag.Edge[Inquiry]
+	for _, name := range nodes {
+		after = []dag.Edge[Inquiry]{dag.Step(graph, name, func(ctx context.Context, _ *Inquiry) error {
+			_, err := dag.Ask[string](ctx, "q", "for "+name)
+			return err
+		}, after...)}
+	}
+	d := inquiry(t, graph, b.store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	return d, func(records ...string) (r *record.Record) {
+		t.Helper()
+		done(t, d.Answer(t.Context(), "r", res.Interrupts[0].ID, "x"))
+		res, _ = d.Run(t.Context(), "r", nil)
+		for _, id := range records {
+			v, err := b.Advance(t.Context(), id, from(t, d, "r", record.Options{}), cron)
+			done(t, err)
+			r = v.Record
+		}
+		return r
+	}
+}
+
+// Two records of a run have both gone on with it, one further than the other, and one is merged into the
+// other, whichever: what the run has left behind is not brought back, approved or not, and steps are counted
+// once. An answer that came too late contradicts the one that the run has heard. It makes no difference that nothing says what they have in common.
+func TestMergeOfRecordsAtTwoPositions(t *testing.T) {
+	for _, related := range []bool{true, false} {
+		for _, approved := range []bool{false, true} {
+			for _, into := range []string{"r", "other"} {
+				b := newBook(t)
+				d, on := questioning(t, b, "a", "b", "c", "d")
+				v := b.create(t, from(t, d, "r", record.Options{}))
+				if other := from(t, d, "r", record.Options{}); related {
+					b.branch(t, "other", other, v)
+				} else {
+					other.ID = "other"
+					b.create(t, other)
+				}
+				behind := on("r", "other") // at b
+				if approved {
+					_, err := b.Answer(t.Context(), "other", behind.QuestionsForUser[1].ID, "theirs", ann)
+					done(t, err)
+					_, err = b.Approve(t.Context(), "other", behind.ResumePoints[0].ID, ann)
+					done(t, err)
+				}
+				on("r") // at c
+				check := func(r *record.Record, steps int, labels ...string) {
+					t.Helper()
+					got := []any{ids(r.ResumePoints, func(p record.ResumePoint) string { return p.Label }), r.ExecutionSummary.StepsCompleted, r.QuestionsForUser[1].Answer}
+					same(t, "now", got, []any{labels, steps, "x"})
+				}
+				from := map[string]string{"r": "other", "other": "r"}[into]
+				m, err := b.Merge(t.Context(), into, from, record.Manual, ann)
+				var contradict *record.MergeError
+				if errors.As(err, &contradict) != approved || approved && len(contradict.Conflicts) != 1 {
+					t.Fatalf("answered elsewhere: %v; merged: %v", approved, err)
+				}
+				if approved {
+					m, err = b.Merge(t.Context(), into, from, map[string]record.Strategy{"r": record.PreferA, "other": record.PreferB}[into], ann)
+				}
+				done(t, err)
+				check(m.Record, 2, "c")
+				check(on(into), 3, "d")
+				check(on(into), 4)
+			}
+		}
+	}
 }

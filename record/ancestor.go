@@ -65,6 +65,9 @@ func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) 
 // [*MergeError] and nothing is written. If b's last version is a's, or an ancestor of it, there is
 // nothing to merge: a's last version is returned, and none is added.
 //
+// Two records of one run may tell of different positions of its log. Whatever the run has told up to the
+// earlier one they have in common, and which resume points it has left behind since the later one knows.
+//
 // What has a gate in a, the author may bring in from b only if he could pass the gate himself, or b
 // names somebody who could: an approval, an answer, an override; else it is ErrAuthority.
 func (l *Ledger) Merge(ctx context.Context, a, b string, s Strategy, by Author) (*Version, error) {
@@ -87,17 +90,21 @@ func (l *Ledger) Merge(ctx context.Context, a, b string, s Strategy, by Author) 
 		if err != nil {
 			return nil, err
 		}
-		if base != nil && base.ContentHash == theirs.Record.ContentHash {
+		if base != nil && base.Record.ContentHash == theirs.Record.ContentHash {
 			return nil, nil
 		}
-		merged, conflicts, err := Merge(base, mine.Record, theirs.Record, s)
+		from, left, right, err := w.level(ctx, base, mine, theirs)
+		if err != nil {
+			return nil, err
+		}
+		merged, conflicts, err := Merge(from, left, right, s)
 		if err != nil {
 			return nil, err
 		}
 		if merged == nil {
 			return nil, &MergeError{conflicts}
 		}
-		if err := carried(base, mine.Record, merged, by); err != nil {
+		if err := carried(recordOf(base), mine.Record, merged, by); err != nil {
 			return nil, err
 		}
 		merged.MergedCRHash = theirs.Record.ContentHash
@@ -188,7 +195,7 @@ func (w *walker) ancestors(ctx context.Context, v *Version) ([]ancestor, error) 
 
 // common is the nearest version that two have in common, nil if there is none. Of several that
 // are as near, the one of the smallest hash counts, whichever of the two is asked about first.
-func (w *walker) common(ctx context.Context, a, b *Version) (*Record, error) {
+func (w *walker) common(ctx context.Context, a, b *Version) (*Version, error) {
 	of, err := w.ancestors(ctx, a)
 	if err != nil {
 		return nil, err
@@ -210,11 +217,8 @@ func (w *walker) common(ctx context.Context, a, b *Version) (*Record, error) {
 			nearest, best = y.Version, d
 		}
 	}
-	switch {
-	case nearest == nil:
-		return nil, nil
-	case nearest.Unverified != "":
+	if nearest != nil && nearest.Unverified != "" {
 		return nil, w.chains[nearest.Record.ID].broken
 	}
-	return nearest.Record, nil
+	return nearest, nil
 }

@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -129,18 +128,10 @@ func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Autho
 		if err != nil {
 			return nil, err
 		}
-		next, _, err := Merge(base, head, fresh, PreferA)
+		next, err := advanced(base, head, fresh)
 		if err != nil {
 			return nil, err
 		}
-		for _, q := range fresh.Clone().QuestionsForUser {
-			if q.Status != QuestionOpen {
-				next.QuestionsForUser = put(next.QuestionsForUser, q)
-			}
-		}
-		next.ResumePoints = slices.DeleteFunc(next.ResumePoints, func(p ResumePoint) bool {
-			return find(base.ResumePoints, p.ID) != nil && find(fresh.ResumePoints, p.ID) == nil
-		})
 		if err := gates(cloned(head), cloned(next), by); err != nil {
 			return nil, err
 		}

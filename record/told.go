@@ -140,3 +140,66 @@ func heardDecision(told, was, is *Decision) *Decision {
 	})
 	return &b
 }
+
+// advanced is what a record becomes with what the log tells now, by what it had told to it: how questions
+// ended, it knows.
+func advanced(told, r, fresh *Record) (*Record, error) {
+	next, _, err := Merge(told, r, fresh, PreferA)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range fresh.Clone().QuestionsForUser {
+		if q.Status != QuestionOpen {
+			next.QuestionsForUser = put(next.QuestionsForUser, q)
+		}
+	}
+	next.leave(told, fresh)
+	return next, nil
+}
+
+// leave takes away the resume points that the run has left behind.
+func (r *Record) leave(told, fresh *Record) {
+	was, is := index(told.ResumePoints), index(fresh.ResumePoints)
+	r.ResumePoints = slices.DeleteFunc(r.ResumePoints, func(p ResumePoint) bool { return was[p.ID] != nil && is[p.ID] == nil })
+}
+
+// level are the records that two versions are merged of, and what they are merged over: their common
+// ancestor, nil if there is none. Of one run, what the log had told to the one that is behind the other
+// has heard as well: they are merged over what the ancestor would be there.
+func (w *walker) level(ctx context.Context, base, a, b *Version) (from, left, right *Record, err error) {
+	from, left, right = recordOf(base), a.Record, b.Record
+	if left.Source == nil || right.Source == nil || left.Source.Run != right.Source.Run {
+		return from, left, right, nil
+	}
+	tell := func(v *Version) *Record {
+		if err != nil || v == nil {
+			return &Record{}
+		}
+		var told *Record
+		told, err = w.told(ctx, w.chains[v.Record.ID], v.Number)
+		return told
+	}
+	first, one, other := tell(base), tell(a), tell(b)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	behind := one
+	switch {
+	case left.Source.Seq > right.Source.Seq:
+		behind, right = other, right.Clone()
+		right.leave(other, one)
+	case left.Source.Seq < right.Source.Seq:
+		left = left.Clone()
+		left.leave(one, other)
+	}
+	from, err = advanced(first, cloned(from), behind)
+	return from, left, right, err
+}
+
+// recordOf is the record of a version, nil if there is none.
+func recordOf(v *Version) *Record {
+	if v == nil {
+		return nil
+	}
+	return v.Record
+}

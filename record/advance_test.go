@@ -203,6 +203,24 @@ func TestTheRunIsHeardInABranchOfALaterPosition(t *testing.T) {
 	same(t, "the way", way(b.advance(t, d, "r", "other"))[0], "back")
 }
 
+// What nobody but the run has chosen it may choose anew, also behind a Merge that brought in no more than what
+// somebody chose elsewhere; that stays a variant.
+func TestTheRunIsHeardBehindAMergeOfVariants(t *testing.T) {
+	b := newBook(t)
+	d := pausing(t, b, "r", "left", "straight", "", "back", "home")
+	b.branch(t, "other", from(t, d, "r", record.Options{}), b.create(t, from(t, d, "r", record.Options{})))
+	b.override(t, "other", "right")
+	b.advance(t, d, "r", "r")
+	m, err := b.Merge(t.Context(), "r", "other", record.PreferA, ann)
+	done(t, err)
+	same(t, "merged", way(m.Record), []string{"straight", "left", "right"})
+	for _, want := range [][]string{{"straight", "left"}, {"back", "left", "straight"}, {"home", "left", "straight", "back"}} {
+		same(t, "now", way(b.advance(t, d, "r", "r")), append(want, "right"))
+	}
+	b.override(t, "r", "up")
+	same(t, "at last", way(b.advance(t, d, "r", "r"))[0], "up")
+}
+
 // questioning is a run of nodes that ask one after the other, and what answers it and has records go on with it.
 func questioning(t *testing.T, b *book, nodes ...string) (*dispatcher.Dispatcher[Inquiry], func(records ...string) *record.Record) {
 	t.Helper()

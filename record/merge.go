@@ -79,7 +79,8 @@ func brief(raw []byte) string {
 //
 //   - What is over beats what is not: an answer an open question, an approval a pending point, a
 //     completed task one that goes on, an accepted or rejected decision a tentative one.
-//   - A decision keeps what the other one chose as a variant.
+//   - A decision keeps what the other one chose as a variant. Who has got no more than variants has
+//     chosen nothing.
 //   - An effect is never dropped. Where the two tell otherwise of one, both are kept, the other
 //     under an id of its own.
 //   - Counts add up, and lists of words and actions are joined.
@@ -128,7 +129,7 @@ func (m *merger) records(base, a, b *Record) *Record {
 	out.Source = either(m, "source", "source", base.Source, a.Source, b.Source, later)
 	m.task(&out.Task, &base.Task, &a.Task, &b.Task)
 	m.summary(&out.ExecutionSummary, &base.ExecutionSummary, &a.ExecutionSummary, &b.ExecutionSummary)
-	out.Decisions = items(m, "decisions", base.Decisions, a.Decisions, b.Decisions, decision, withVariants)
+	out.Decisions = items(m, "decisions", base.Decisions, a.Decisions, b.Decisions, decisionOver(base.Decisions), withVariants)
 	out.Learnings = items(m, "learnings", base.Learnings, a.Learnings, b.Learnings, nil, nil)
 	out.QuestionsForUser = items(m, "questionsForUser", base.QuestionsForUser, a.QuestionsForUser, b.QuestionsForUser,
 		over(func(q Question) bool { return q.Status != QuestionOpen }), nil)
@@ -243,6 +244,27 @@ func order[T item](base []T, others ...[]T) []string {
 	return ids
 }
 
+// decisionOver is decision of two that have gone on from one of base: who has got no more than variants since
+// has decided nothing.
+func decisionOver(base []Decision) settling[Decision] {
+	before := index(base)
+	plain := func(d Decision) string { d.Variants = nil; return say(d) }
+	return func(a, b Decision) (Decision, bool) {
+		if was := before[a.ID]; was != nil {
+			w, x, y := plain(*was), plain(a), plain(b)
+			if x == w && y != w {
+				a, b, x, y = b, a, y, x
+			}
+			if y == w && x != w {
+				d := a.clone()
+				d.vary(b.Variants)
+				return d, true
+			}
+		}
+		return decision(a, b)
+	}
+}
+
 // decision settles what is firm in one of two only; what the other chose stays as a variant.
 func decision(a, b Decision) (Decision, bool) {
 	firm := func(d Decision) bool { return d.Status == dag.Accepted || d.Status == dag.Rejected }
@@ -271,11 +293,11 @@ func decision(a, b Decision) (Decision, bool) {
 }
 
 // withVariants adds to a decision what another one chose, and its variants.
-func withVariants(d, other *Decision) {
-	all := append(slices.Clone(d.Variants), other.Variants...)
-	if v := other.variant(); say(v) != say(d.variant()) {
-		all = append(all, v)
-	}
+func withVariants(d, other *Decision) { d.vary(append(slices.Clone(other.Variants), other.variant())) }
+
+// vary adds variants to a decision, each once, and none that is what was decided.
+func (d *Decision) vary(more []Variant) {
+	all := slices.Concat(d.Variants, more)
 	slices.SortFunc(all, func(a, b Variant) int { return cmp.Compare(say(a), say(b)) })
 	all = slices.CompactFunc(all, func(a, b Variant) bool { return say(a) == say(b) })
 	d.Variants = slices.DeleteFunc(all, func(v Variant) bool { return say(v) == say(d.variant()) })

@@ -105,7 +105,9 @@ func (w *Work) Labels() map[string]string {
 // caller vouches for; all the same a point that needs somebody else is not approved by it:
 // ErrAuthority. Behind a [Ledger.Merge], or in a record that goes on from a version of another one, it
 // may have to read all records of the store: what people had decided there is known from that one. If it
-// is not in the store, all that the first version says counts as the log's.
+// is not in the store, all that the first version says counts as the log's. What the log said against
+// people's word a record does not keep: who goes back to what it had said before has decided nothing, and
+// what a [PreferB] puts back of it in their place counts as theirs.
 func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Author) (*Version, error) {
 	if err := l.needs(ctx, "Advance", by); err != nil {
 		return nil, err

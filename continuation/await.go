@@ -195,11 +195,12 @@ func read[A any](name string, w *Wait, e envelope[A], info dag.AnswerInfo) (Repl
 
 // bounds are the options of the question of a wait.
 func (w *Wait) bounds(ctx context.Context, name string, at place) ([]dag.AskOption, error) {
-	now := time.Now()
+	now := clock(ctx)
 	if t := w.timer(); t != nil {
-		wake, limit := t.At, dag.Until(t.At)
+		machine := time.Now() // whose instants the log has
+		wake, limit := t.At.Add(machine.Sub(now)), dag.Until(t.At)
 		if t.After > 0 {
-			wake, limit = now.Add(t.After), dag.Within(t.After)
+			wake, limit = machine.Add(t.After), dag.Within(t.After)
 		}
 		fired := letter{Trigger: taken{
 			Kind: KindTimer, Key: t.Key, Actor: Actor{Authority: dag.System}, Missed: wake.Add(t.within()).UTC().Round(0),
@@ -211,6 +212,14 @@ func (w *Wait) bounds(ctx context.Context, name string, at place) ([]dag.AskOpti
 		return []dag.AskOption{limit}, err
 	}
 	return []dag.AskOption{limit, dag.OrDefault(envelope[any]{Trigger: taken{Kind: w.kind(), Key: w.Key}, Payload: w.OnExpire.answer})}, nil
+}
+
+// clock is what the wall clock of the dispatcher says that runs the visit, by which bounds count.
+func clock(ctx context.Context) time.Time {
+	if v, ok := ctx.Value(dag.VisitKey{}).(interface{ Now() time.Time }); ok {
+		return v.Now()
+	}
+	return time.Now()
 }
 
 // limit is when the last of the members is over.

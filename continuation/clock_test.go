@@ -272,6 +272,56 @@ func TestClockOfTheStoreBoundsNoPart(t *testing.T) {
 	})
 }
 
+// By the clock that the dispatcher is given, whatever the machine's says, an Until is to come or is in the past, also in an
+// item of an Each; of the parts of an Any the longer one bounds it; and a timer is missed or is not.
+func TestClockOfTheMachineJudgesNoInstant(t *testing.T) {
+	twoClocks(t, func(t *testing.T, now func() time.Time) {
+		o := continuation.Options{Now: now}
+		for _, after := range []time.Duration{time.Hour, -time.Hour} {
+			await := func(ctx context.Context) error {
+				_, err := continuation.Await[string](ctx, "answer", continuation.Wait{Until: now().Add(after)})
+				return err
+			}
+			b := dag.New[Talk]("talk")
+			dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error { return await(ctx) })
+			dag.Each(b, "each", func(*Talk) []int { return []int{1, 2} }, func(ctx context.Context, _ *Talk, _ int) error { return await(ctx) })
+			res, err := begin(t, frozen(t, b), freshStore(), o).d.Run(t.Context(), run, nil)
+			var argument *continuation.ArgumentError
+			if past := after < 0; errors.As(err, &argument) != past || !past && len(res.Interrupts) != 3 {
+				t.Errorf("until %v from now: %v", after, err)
+			}
+		}
+
+		p := begin(t, waiting(t, continuation.Any(
+			continuation.Wait{Key: "long", Within: 5 * time.Hour}, continuation.Wait{Key: "short", Until: now().Add(2 * time.Hour)},
+		), dag.Policy{}, says), freshStore(), o)
+		p.waits(run)
+		time.Sleep(3 * time.Hour)
+		if _, err := p.rt.Trigger(t.Context(), reply2("in time", "long")); err != nil {
+			t.Errorf("a trigger within the five hours: %v", err)
+		}
+
+		for name, w := range map[string]continuation.Wait{"after": {After: time.Hour}, "at": {At: now().Add(time.Hour)}} {
+			for late, missed := range map[time.Duration]bool{0: false, time.Minute - 1: false, time.Minute: true} {
+				w.Kind, w.Within = continuation.KindTimer, time.Minute
+				if !w.At.IsZero() {
+					w.At = now().Add(time.Hour)
+				}
+				var woken []bool
+				p := begin(t, waiting(t, w, dag.Policy{}, func(_ context.Context, _ *Talk, r continuation.Reply[string]) error {
+					woken = append(woken, r.Missed)
+					return nil
+				}), freshStore(), o)
+				p.waits(run)
+				time.Sleep(time.Hour + late)
+				if _, err := p.rt.Sweep(t.Context()); err != nil || !slices.Equal(woken, []bool{missed}) {
+					t.Errorf("a timer, %s, that is late by %v is missed: %v, %v", name, late, woken, err)
+				}
+			}
+		}
+	})
+}
+
 // A delivery that failed is tried again when Redeliver has passed on the clock that the Runtime is given, whatever the
 // store's says.
 func TestClockOfTheStoreDelaysNoDelivery(t *testing.T) {

@@ -286,6 +286,9 @@ func (v *visit) choose(o string) {
 	}
 }
 
+// Now is the wall clock by which the bounds of questions count. Package continuation asks for it.
+func (v *visit) Now() time.Time { return v.host.c.opts.Now() }
+
 func (v *visit) Attempt() int { return int(v.attempt) }
 
 func (v *visit) Settings() json.RawMessage { return v.settings }

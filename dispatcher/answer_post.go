@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -141,7 +142,7 @@ type queue struct {
 // queued looks through posts, one of which may be mine.
 func (m *machine) queued(posts []checkpoint.Post, mine *posted) *queue {
 	q := &queue{m: m}
-	for _, p := range posts {
+	for _, p := range until(time.Now().UTC(), posts) {
 		if p.Kind != postAnswer {
 			continue
 		}
@@ -154,6 +155,22 @@ func (m *machine) queued(posts []checkpoint.Post, mine *posted) *queue {
 		q.line = a.drain(q.line, m, p)
 	}
 	return q
+}
+
+// until returns posts none of whose answers is later than now: those that are, as behind a message from a host whose
+// clock was ahead, were given now, each an instant before the next one.
+func until(now time.Time, posts []checkpoint.Post) []checkpoint.Post {
+	ahead := func(p checkpoint.Post) bool { return p.Kind == postAnswer && p.At.After(now) }
+	if !slices.ContainsFunc(posts, ahead) {
+		return posts
+	}
+	posts = slices.Clone(posts) // by which input is ordered, wherever it stands
+	for i := range slices.Backward(posts) {
+		if ahead(posts[i]) {
+			posts[i].At, now = now, now.Add(-1)
+		}
+	}
+	return posts
 }
 
 // ended is with what an interrupt ends, nil if it does not. What was approved before a rejection was

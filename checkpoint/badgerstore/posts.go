@@ -71,7 +71,8 @@ func (s *Store) postKey(ctx context.Context, r *run, p *checkpoint.Post) ([]byte
 }
 
 // behind is the time, or if the run has a message of that or of a later one, as from before a clock was set back, the
-// instant behind that. It reads the messages once, as long as the run is in memory.
+// instant behind that. It reads the messages once, as long as the run is in memory, and again where some were drained
+// while the last was later than the clock.
 func (s *Store) behind(v *view, r *run, num uint64) time.Time {
 	at := s.board.Now()
 	s.mu.Lock()

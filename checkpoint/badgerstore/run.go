@@ -60,6 +60,9 @@ func (r *run) advance(q *request) {
 		if q.num > 0 {
 			r.num = q.num
 		}
+		if len(q.deletes) > 0 && r.posted.After(time.Now()) { // by a message from ahead, which may be drained now
+			r.posted = time.Time{}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -105,6 +106,24 @@ func (r *run) post(p checkpoint.Post) {
 	r.posts[p.ID] = &p
 	if p.At.After(r.posted) {
 		r.posted = p.At
+	}
+}
+
+// drained lets go of a post. The next one need not be behind it, which tells if its clock was ahead.
+func (r *run) drained(id string) {
+	p := r.posts[id]
+	if p == nil {
+		return
+	}
+	delete(r.posts, id)
+	if p.At.Before(r.posted) {
+		return
+	}
+	r.posted = time.Time{}
+	for _, p := range r.posts {
+		if p.At.After(r.posted) {
+			r.posted = p.At
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ type run struct {
 	appends   []envelope
 	block     []byte                      // memory for what is sealed next: the end of it that is not used yet
 	posts     map[string]*checkpoint.Post // by id; none ever changes
-	posted    time.Time                   // when the newest of them was, and of those that were drained
+	posted    time.Time                   // when the newest of them was; see drained
 	snapshots []checkpoint.Snapshot       // oldest first
 }
 
@@ -207,7 +207,7 @@ func (s *Store) grow(r *run, e envelope, entries []checkpoint.Entry) {
 	r.appends = append(r.appends, e)
 	for i := range entries {
 		if entries[i].Post != "" {
-			delete(r.posts, entries[i].Post)
+			r.drained(entries[i].Post)
 		}
 	}
 	s.logs.Tell(r.info.Run)

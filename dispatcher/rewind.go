@@ -26,7 +26,8 @@ type RewindOptions struct {
 // abandoned, so the other side of an effect does not take them for the same. Effects that had
 // begun before the checkpoint in visits which had not finished there stay what they are: they
 // keep what they returned, also if they ended later, or are in doubt, or are done again, under the
-// key that they had. While an effect that began later has not ended, a rewind would forget to ask what came of it: dag.ErrInDoubt.
+// key that they had. Where what came of one was trimmed, behind a checkpoint that a tag has kept, it is in doubt.
+// While an effect that began later has not ended, a rewind would forget to ask what came of it: dag.ErrInDoubt.
 //
 // The run may have any status, also Completed, and must not be live: ErrBusy. It returns when
 // the entry is durable. Of the options [Author] says who does it. checkpoint.ErrCursor if the

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -43,6 +44,18 @@ func (c *core) settleEffects(ctx context.Context, id string, m *machine, from, t
 	if len(s.open) == 0 || from == to {
 		return nil
 	}
+	info, err := c.store.Stat(ctx, id)
+	if err != nil {
+		return err
+	}
+	if from+1 < info.First { // the checkpoint was kept for its name, and entries behind it are gone
+		z, err := c.base(ctx, id, info.Base)
+		if err != nil {
+			return err
+		}
+		s.leap(z)
+		from = info.First - 1
+	}
 	for e, err := range c.store.Read(ctx, id, from+1, to) {
 		if err != nil {
 			return err
@@ -52,6 +65,29 @@ func (c *core) settleEffects(ctx context.Context, id string, m *machine, from, t
 		}
 	}
 	return nil
+}
+
+// leap goes on where the log begins that is left. What came of an effect that the run does not know there is gone: that one is in
+// doubt, also if it had not happened at the entry, for it may have been tried again.
+func (s *settling) leap(z *frozenMachine) {
+	s.generation, s.vacated = z.Generation, z.Vacated
+	there := z.Turn == s.m.turn && slices.EqualFunc(z.Renames, s.m.renames, maps.Equal[map[string]string])
+	for _, u := range s.open {
+		is, known := z.Effects[u.path][u.key]
+		u.followed = known && there && slices.Contains(u.generations, is.Generation)
+		e := is.thaw()
+		if !u.followed {
+			e = s.m.effects[u.path][u.key].doubted()
+		}
+		s.m.setEffect(&fact{Path: u.path, extra: &extra{ID: u.key}}, e)
+	}
+}
+
+// doubted is an effect of which nobody knows any more whether it happened.
+func (was *effect) doubted() *effect {
+	e := *was
+	e.state, e.why, e.resolved, e.by = effectBegun, "", false, ""
+	return &e
 }
 
 // hear follows the log by an entry. Whether the visit of an effect is open does not matter: it

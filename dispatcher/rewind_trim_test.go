@@ -1,0 +1,93 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A checkpoint that a trim has kept for its tag can be gone back to, also if an effect was under way beside it. What came of
+// that is known where the run knew it at the first entry that is left; else it is in doubt, also if it had not happened at the checkpoint.
+// What somebody says of it then stays said when the run goes back once more.
+func TestRewoundToAKeptCheckpointBesideAnEffect(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		refused bool // at the checkpoint it had not happened
+		turns   int
+	}{
+		"begun":              {turns: 1},
+		"begun, forgotten":   {turns: 2},
+		"refused":            {refused: true, turns: 1},
+		"refused, forgotten": {refused: true, turns: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+				tries, bank, begun := 0, 0, make(chan struct{})
+				g, first := rewindBeside(t, func(ctx context.Context, looped <-chan struct{}) error {
+					_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) {
+						if tries++; tries == 1 && c.refused {
+							return 0, dag.NotDone
+						}
+						if bank++; tries == 1 {
+							close(begun)
+							<-looped
+						}
+						return bank, nil
+					})
+					if c.refused && tries == 1 {
+						close(begun)
+						<-looped
+					}
+					return err
+				})
+				res, err := callsDispatcher(t, g, store, first(o, begun)).Run(t.Context(), run, nil)
+				d := callsDispatcher(t, g, store, o)
+				if c.refused {
+					rests(t, res, err, checkpoint.StatusFailed, "pay")
+					res, err = d.Resume(t.Context(), run)
+				}
+				completes(t, res, err)
+				if err := d.Tag(t.Context(), run, "loop/1@1", "kept"); err != nil {
+					t.Fatal(err)
+				}
+				if c.turns == 2 {
+					res, err := d.Turn(t.Context(), run, nil)
+					completes(t, res, err)
+				}
+				if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
+					t.Fatal(err)
+				}
+				want := c.turns
+				for n := range 3 {
+					d := callsDispatcher(t, g, store, o)
+					if err := d.Rewind(t.Context(), run, "tag:kept", dispatcher.RewindOptions{}); err != nil {
+						t.Fatal(err)
+					}
+					res, err := d.Run(t.Context(), run, nil)
+					if n == 0 && c.turns == 2 {
+						if !errors.Is(err, dag.ErrInDoubt) {
+							t.Fatalf("what came of the effect was trimmed, and the run came to %v", err)
+						}
+						said := dispatcher.Happened(1)
+						if c.refused {
+							said = dispatcher.NotHappened("no trace of it")
+							want++
+						}
+						if err := d.Resolve(t.Context(), run, "pay", "pay", said); err != nil {
+							t.Fatal(err)
+						}
+						res, err = d.Run(t.Context(), run, nil)
+					}
+					completes(t, res, err)
+					if bank != want {
+						t.Errorf("rewound %d times the effect has happened %d times, want %d", n+1, bank, want)
+					}
+				}
+			})
+		})
+	}
+}

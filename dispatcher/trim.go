@@ -113,6 +113,7 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 	}
 	t = checkpoint.Trimming{First: cut, Base: checkpoint.BaseDigest(base)}
 	bases = [][]byte{base}
+	given := map[string]bool{t.Base: true}
 	if !keep.Tagged {
 		return t, bases, nil
 	}
@@ -148,7 +149,8 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 			return t, nil, err
 		}
 		p := checkpoint.Pin{Seq: seq, Base: checkpoint.BaseDigest(base)}
-		if !slices.ContainsFunc(bases, func(b []byte) bool { return checkpoint.BaseDigest(b) == p.Base }) {
+		if !given[p.Base] {
+			given[p.Base] = true
 			bases = append(bases, base)
 		}
 		t.Pins = append(t.Pins, p)

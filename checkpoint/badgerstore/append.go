@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -97,7 +98,7 @@ func (s *Store) held(l checkpoint.Lease) (*run, error) {
 // error is ErrCommitUnknown, unless it is the pieces of a large one that are: nothing has happened then.
 func (s *Store) Append(
 	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
-) (checkpoint.Head, error) {
+) (_ checkpoint.Head, err error) {
 	r, before, num, err := s.enterAppend(ctx, l, after)
 	if err != nil {
 		return checkpoint.Head{}, err
@@ -130,7 +131,11 @@ func (s *Store) Append(
 	if len(x.data) <= inlineMost && q.bytes+len(x.data)+besideData <= s.maxBytes {
 		q.setRecord(key, x.value())
 	} else { // beside the many messages that it drains
-		s.keepNumber(r, num)
+		if before.Head.Seq == 0 {
+			q.mark = runKey(deletedKey, num)
+			q.delete(q.mark)
+			defer func() { s.unmarkFirst(ctx, num, err) }()
+		}
 		if err := s.putChunked(ctx, q, x); err != nil {
 			return checkpoint.Head{}, err
 		}
@@ -162,21 +167,18 @@ func (s *Store) enterAppend(
 	r.users++
 	num := r.num
 	if num == 0 {
-		// The run has it once this append is durable, or pieces of it are written. If it fails before, the next one
-		// has another number, for they tell the order in which runs came to be.
+		// The run has it once this append is durable. If it fails the next one has another number, for they tell the
+		// order in which runs came to be.
 		s.lastRun++
 		num = s.lastRun
 	}
 	return r, r.info, num, nil
 }
 
-// keepNumber gives a run that does not exist the number under which pieces of its first append are about to be written:
-// they go with the run, whatever becomes of that append.
-func (s *Store) keepNumber(r *run, num uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r.num == 0 {
-		r.num = num
+// unmarkFirst removes what a first append has written that has failed.
+func (s *Store) unmarkFirst(ctx context.Context, num uint64, err error) {
+	if err != nil && !errors.Is(err, checkpoint.ErrCommitUnknown) {
+		_ = s.sweep(ctx, num, s.remover(ctx)) // what it can't finish, the next Open does
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // appends of other runs: so a large value keeps nobody waiting for long, and exists when
 // its key does. Two who write one key do not meddle with each other's chunks, only the one
 // whose key is written counts. Chunks without a key, of the other or of a process that died,
-// are removed with the run.
+// are removed with the run; those of a first append that fails go with it, or when the store is next opened.
 const (
 	inlineMost = 512 << 10
 	chunkSize  = 256 << 10
@@ -57,6 +57,10 @@ func (s *Store) putChunked(ctx context.Context, q *request, x parcel) error {
 	a := s.newAttempt()
 	err := s.putChunks(ctx, x.key, a, x.data, func(part *request) {
 		part.rule, part.run, part.num, part.lease = min(q.rule, held), q.run, q.num, q.lease
+		if q.mark != nil {
+			part.numbers = true
+			part.set(q.mark, frame(q.mark, []byte(q.run.id)))
+		}
 	})
 	if err != nil {
 		return err

@@ -37,6 +37,7 @@ type request struct {
 
 	forks   []forked // runs that exist once the request is durable
 	refs    []ref    // of bases
+	mark    []byte   // set with its pieces, of a first append: until it is made its number is that of a deleted run
 	numbers bool     // the number of the next run is written as well
 	bulk    bool     // it is a piece of something large, or work that nobody waits for
 	piece   bool     // it changes nothing that can be seen before another request does

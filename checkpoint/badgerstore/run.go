@@ -16,7 +16,7 @@ import (
 type run struct {
 	id   string          // never changes
 	info checkpoint.Info // as it is durable; Owner is "" if nobody holds the lease
-	num  uint64          // in its keys; 0 until its first append is made, or pieces of it are
+	num  uint64          // in its keys; 0 until its first append is made
 	// tail is the head that the run has once the write under way is done. Only the
 	// committer sets it.
 	tail checkpoint.Head

@@ -101,25 +101,36 @@ func TestValuesThatEndAnywhere(t *testing.T) {
 	}
 }
 
-// Of a large value no piece is written any more when its lease is lost.
+// Of a large value no piece is written any more when its lease is lost, and of a first append none is left.
 func TestPiecesEndWithTheLease(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
 	l := acquire(t, s, 1)[0]
-	commits := 0
+	commits, pieces := 0, 0
 	s.CommitWith(func(next func() error) error {
 		if commits++; commits == 1 {
 			if err := s.Release(context.Background(), l); err != nil {
 				t.Error(err)
 			}
 		}
-		return next()
+		err := next()
+		written := 0
+		for _, key := range keysOf(s) {
+			if key[0] == 'c' {
+				written++
+			}
+		}
+		pieces = max(pieces, written)
+		return err
 	})
 	large := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: []byte(`"` + noise(2<<20) + `"`)}}
 	if _, err := s.Append(t.Context(), l, checkpoint.Head{}, large); !errors.Is(err, checkpoint.ErrFenced) {
 		t.Errorf("Append = %v, want ErrFenced", err)
 	}
-	if commits != 1 {
-		t.Errorf("%d pieces were written, want the one before the lease was lost", commits)
+	if pieces != 1 {
+		t.Errorf("%d pieces were written, want the one before the lease was lost", pieces)
+	}
+	if keys := keysOf(s); len(keys) > 0 {
+		t.Errorf("%d keys are left, %q the first", len(keys), keys[0])
 	}
 }

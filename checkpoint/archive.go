@@ -6,7 +6,8 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"time"
+
+	"github.com/pawlgo/pawl/state"
 )
 
 // An Archiver is a Store that hands out the sealed appends of a run, and takes them in.
@@ -83,21 +84,15 @@ func (i Info) endless() string {
 
 // untold says why JSON can't tell of the run, as a trimming has to, "" if it can.
 func (i Info) untold() string {
-	if !sayable(i.Created) || !sayable(i.Updated) {
+	if !state.Sayable(i.Created) || !state.Sayable(i.Updated) {
 		return "the run is of an impossible time"
 	}
 	return ""
 }
 
-// sayable reports whether JSON can say the instant, in UTC.
-func sayable(at time.Time) bool {
-	y := at.UTC().Year()
-	return 0 <= y && y <= 9999
-}
-
 // timely returns an error unless JSON can say when p was posted, and whatever is posted behind it.
 func (p Post) timely() error {
-	if !sayable(p.At) || !sayable(p.At.AddDate(0, 0, 1)) {
+	if !state.Sayable(p.At) || !state.Sayable(p.At.AddDate(0, 0, 1)) {
 		return damage(fmt.Sprintf("post %q is of an impossible time", p.ID))
 	}
 	return nil
@@ -140,7 +135,7 @@ func (i Info) follow(data []byte) (Envelope, error) {
 		return Envelope{}, damage(fmt.Sprintf("entry %d follows entry %d", e.First, i.Head.Seq))
 	case e.Previous != i.Head.Digest:
 		return Envelope{}, damage(fmt.Sprintf("entry %d does not follow the append before it", e.First))
-	case !sayable(e.At):
+	case !state.Sayable(e.At):
 		return Envelope{}, damage(fmt.Sprintf("entry %d is of an impossible time", e.First))
 	case e.Epoch < max(i.Epoch, 1) || e.Epoch > math.MaxInt64:
 		return Envelope{}, damage(fmt.Sprintf("epoch %d follows epoch %d", e.Epoch, i.Epoch))

@@ -216,7 +216,7 @@ func (w *Wait) bounds(ctx context.Context, name string, at place) ([]dag.AskOpti
 
 // clock is what the wall clock of the dispatcher says that runs the visit, by which bounds count.
 func clock(ctx context.Context) time.Time {
-	if v, ok := ctx.Value(dag.VisitKey{}).(interface{ Now() time.Time }); ok {
+	if v, ok := ctx.Value(dag.VisitKey{}).(dag.Clock); ok {
 		return v.Now()
 	}
 	return time.Now()

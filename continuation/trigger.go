@@ -117,7 +117,7 @@ func (t *Trigger) check() error {
 		return bad("has no id: give it one, the same when it is repeated")
 	case reason.unsound() != "":
 		return bad("has " + reason.unsound())
-	case !sayable(t.At):
+	case !state.Sayable(t.At):
 		return bad("was pulled in a year that JSON can't say")
 	case t.Wait == "" && t.Run == "" && t.Key == "":
 		return bad("is for nothing: give it Wait, Key or Run")
@@ -131,12 +131,6 @@ func (t *Trigger) check() error {
 		return bad("has a payload that is no JSON")
 	}
 	return nil
-}
-
-// sayable reports whether JSON can say t, in UTC: in the years from 0 to 9999.
-func sayable(t time.Time) bool {
-	_, err := t.UTC().MarshalJSON()
-	return err == nil
 }
 
 // pulled finds the wait that a trigger was accepted for.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
 )
 
 // A Kind says what ends a wait.
@@ -194,7 +195,7 @@ func (w *Wait) checkOne(name string) error {
 		return bad(fmt.Sprintf("needs the authority %q, which there is not", w.Authority))
 	case w.Within < 0 || w.After < 0:
 		return bad("expires or wakes before it begins: give it a time to come")
-	case !sayable(w.Until) || !sayable(w.At):
+	case !state.Sayable(w.Until) || !state.Sayable(w.At):
 		return bad("has an instant in a year that JSON can't say")
 	case w.Within > 0 && !w.Until.IsZero():
 		return bad("has Within and Until: give one of them")

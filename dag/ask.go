@@ -61,7 +61,7 @@ func Within(d time.Duration) AskOption {
 // refused.
 func Until(t time.Time) AskOption {
 	return AskOption{"Until", func(c *AskCall) error {
-		if t.IsZero() || !sayable(t) {
+		if t.IsZero() || !state.Sayable(t) {
 			return fmt.Errorf("%s is no instant that can be waited for", t)
 		}
 		c.Until = t.UTC().Round(0)
@@ -69,10 +69,10 @@ func Until(t time.Time) AskOption {
 	}}
 }
 
-// sayable reports whether JSON can say t, in UTC: in the years from 0 to 9999.
-func sayable(t time.Time) bool {
-	_, err := t.UTC().MarshalJSON()
-	return err == nil
+// A Clock is a [Visit] that tells the wall clock by which the bounds of its questions count.
+type Clock interface {
+	// Now is safe for concurrent use.
+	Now() time.Time
 }
 
 // OrDefault is what [Ask] returns of a question that has expired, instead of [ErrExpired].

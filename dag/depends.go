@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/pawlgo/pawl/state"
 )
 
 // A Dependency is something outside the run that a visit has used, and that may have changed
@@ -42,7 +44,7 @@ func Depends(ctx context.Context, d Dependency) error {
 	if d.StaleAfter <= 0 {
 		return &ArgumentError{"Depends", fmt.Sprintf("dependency %q", d.Name), fmt.Sprintf("has a StaleAfter of %v: say how long it can be trusted", d.StaleAfter)}
 	}
-	if !sayable(d.Captured) {
+	if !state.Sayable(d.Captured) {
 		return &ArgumentError{"Depends", fmt.Sprintf("dependency %q", d.Name), fmt.Sprintf("was Captured at %v, which can't be kept", d.Captured)}
 	}
 	switch d.OnStale {

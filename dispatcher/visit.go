@@ -286,7 +286,7 @@ func (v *visit) choose(o string) {
 	}
 }
 
-// Now is the wall clock by which the bounds of questions count. Package continuation asks for it.
+// Now implements [dag.Clock].
 func (v *visit) Now() time.Time { return v.host.c.opts.Now() }
 
 func (v *visit) Attempt() int { return int(v.attempt) }
@@ -317,4 +317,7 @@ func asJSON(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
-var _ dag.Visit = (*visit)(nil)
+var (
+	_ dag.Visit = (*visit)(nil)
+	_ dag.Clock = (*visit)(nil)
+)

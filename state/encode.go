@@ -11,12 +11,19 @@ import (
 	"reflect"
 	"strconv"
 	"sync"
+	"time"
 	"unicode/utf8"
 )
 
 // Encode returns *v as a cell would keep it: JSON that can be read back. It is ErrUTF8 if a
 // string in it is not valid UTF-8.
 func Encode[T any](v *T) ([]byte, error) { return encodePlain(v) }
+
+// Sayable reports whether JSON can say an instant in UTC: those of the years from 0 to 9999. For whoever stores one.
+func Sayable(t time.Time) bool {
+	y := t.UTC().Year()
+	return 0 <= y && y <= 9999
+}
 
 // CheckText returns ErrUTF8 if a string in v is not valid UTF-8, of which raw is the JSON: encoding/json writes other
 // text for it without a word. It is for what is kept beside cells.

@@ -99,10 +99,14 @@ func (x *exporter) all(
 
 // stillThere returns err, or what explains it: that the run has been trimmed since it was looked at, or deleted.
 func (x *exporter) stillThere(ctx context.Context, before Info, err error) error {
-	if moved := before.moved(ctx, x.s); moved != nil {
+	switch moved := before.moved(ctx, x.s); {
+	case moved == nil:
+		return err
+	case errors.Is(moved, ErrTrimmed):
 		return fmt.Errorf("%w; it was while it was exported: export it again", moved)
+	default:
+		return fmt.Errorf("%w, while it was exported", moved)
 	}
-	return err
 }
 
 // An exporter writes the lines of one run.

@@ -141,7 +141,7 @@ func (s *meddled) Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, e
 func TestDeletedWhileItIsRead(t *testing.T) {
 	fill := func(t *testing.T, s *memory.Store, appends int) (checkpoint.Lease, checkpoint.Head) {
 		t.Helper()
-		time.Sleep(time.Second) // of the bubble's clock: no two runs are of one instant
+		<-time.After(time.Second) // of the bubble's clock: no two runs are of one instant
 		l, err := s.Acquire(t.Context(), "run", "owner")
 		if err != nil {
 			t.Fatal(err)

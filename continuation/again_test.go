@@ -201,7 +201,7 @@ func TestAWaitInAFrameThatIsVoided(t *testing.T) {
 			if err := p.d.Edit(t.Context(), run, func(s *Talk) { s.Said.Append("first") }, dispatcher.EditOptions{Void: []string{"loop"}}); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(later)
+			lasts(later)
 			if runs, err := p.rt.Sweep(t.Context()); err != nil || len(runs) > 0 {
 				t.Errorf("swept %q, %v", runs, err)
 			}

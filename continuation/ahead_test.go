@@ -38,7 +38,7 @@ func TestTimerBesideInputFromAhead(t *testing.T) {
 					t.Fatal(err)
 				}
 				p = begin(t, g, to, continuation.Options{})
-				time.Sleep(time.Hour)
+				lasts(time.Hour)
 				if _, err := p.rt.Sweep(t.Context()); err != nil {
 					t.Error(err)
 				}

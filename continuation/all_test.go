@@ -48,7 +48,7 @@ func behindTheOthers(t *testing.T, then continuation.OnExpire) {
 		}
 		return all[k]
 	}
-	time.Sleep(time.Hour)
+	lasts(time.Hour)
 	if _, err := p.rt.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestAWaitThatExpiresBesideAQuestion(t *testing.T) {
 			return err
 		})
 		p := talk(t, frozen(t, b))
-		time.Sleep(time.Hour)
+		lasts(time.Hour)
 		if _, err := p.rt.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func jumps(t *testing.T, w continuation.Wait, seed uint64) {
 		case 3:
 			_, err = p.d.Run(t.Context(), run, nil)
 		case 4:
-			time.Sleep(time.Duration(random.IntN(60)) * time.Minute)
+			lasts(time.Duration(random.IntN(60)) * time.Minute)
 		}
 		if err != nil && !refusal(err) {
 			t.Errorf("step %d: %v", step, err)
@@ -88,7 +88,7 @@ func jumps(t *testing.T, w continuation.Wait, seed uint64) {
 	for range 3 { // levels at most, which expire one after the other
 		synctest.Wait()
 		jump.Add(int64([]time.Duration{0, -year, -1}[random.IntN(3)]))
-		time.Sleep(time.Hour)
+		lasts(time.Hour)
 	}
 	synctest.Wait()
 	stop()
@@ -125,10 +125,10 @@ func servesForAnHour(t *testing.T, p *process) {
 	t.Helper()
 	stop := p.serves(t.Context())
 	defer stop()
-	time.Sleep(time.Hour - 1)
+	lasts(time.Hour - 1)
 	synctest.Wait()
 	p.stands(run, continuation.StatusPending, "")
-	time.Sleep(time.Nanosecond)
+	lasts(time.Nanosecond)
 	synctest.Wait()
 }
 
@@ -172,7 +172,7 @@ func TestClockSetBackMakesTriggersLate(t *testing.T) {
 			t.Fatalf("swept %v, %v", runs, err)
 		}
 		jump.Store(-int64(year))
-		time.Sleep(time.Hour)
+		lasts(time.Hour)
 		if _, err := p.rt.Trigger(t.Context(), reply("late", "hello")); !errors.Is(err, dag.ErrExpired) {
 			t.Errorf("a trigger after an hour: %v", err)
 		}
@@ -195,7 +195,7 @@ func TestClockSetBackBesideARunThatCannotBeRead(t *testing.T) {
 				t.Errorf("swept: %v", err)
 			}
 			p.stands(run, continuation.StatusPending, "")
-			time.Sleep(30 * time.Minute)
+			lasts(30 * time.Minute)
 		}
 		_, _ = p.rt.Sweep(t.Context())
 		p.stands(run, continuation.StatusExpired, continuation.Expired)
@@ -210,7 +210,7 @@ func TestClockSetBackWhileARunCannotBeRead(t *testing.T) {
 		p := begin(t, waiting(t, continuation.Wait{Within: time.Hour}, dag.Policy{}, says), store, o)
 		p.waits(run)
 		_, _ = p.rt.Sweep(t.Context())
-		time.Sleep(time.Hour - 1)
+		lasts(time.Hour - 1)
 		jump.Store(-int64(year))
 		if err := p.d.Note(t.Context(), run, "app.seen", "it"); err != nil { // so that it is read again
 			t.Fatal(err)
@@ -219,7 +219,7 @@ func TestClockSetBackWhileARunCannotBeRead(t *testing.T) {
 		if _, err := p.rt.Sweep(t.Context()); !errors.Is(err, checkpoint.ErrCorrupt) {
 			t.Errorf("swept: %v", err)
 		}
-		time.Sleep(time.Nanosecond)
+		lasts(time.Nanosecond)
 		store.run = ""
 		_, _ = p.rt.Sweep(t.Context())
 		p.stands(run, continuation.StatusExpired, continuation.Expired)
@@ -252,7 +252,7 @@ func TestClockOfTheStoreBoundsNoPart(t *testing.T) {
 				begun := time.Now()
 				p.waits(other)
 				if level == 2 {
-					time.Sleep(5 * time.Hour)
+					lasts(5 * time.Hour)
 					if _, err := p.rt.Sweep(t.Context()); err != nil {
 						t.Fatal(err)
 					}
@@ -260,7 +260,7 @@ func TestClockOfTheStoreBoundsNoPart(t *testing.T) {
 				if v := p.only(other); v.Level != level || !v.Asked.Equal(now()) {
 					t.Errorf("at %v it is %+v", now(), v)
 				}
-				time.Sleep(after)
+				lasts(after)
 				tr := reply2(other, "soon")
 				tr.Run = other
 				var late *continuation.ExpiredError
@@ -296,7 +296,7 @@ func TestClockOfTheMachineJudgesNoInstant(t *testing.T) {
 			continuation.Wait{Key: "long", Within: 5 * time.Hour}, continuation.Wait{Key: "short", Until: now().Add(2 * time.Hour)},
 		), dag.Policy{}, says), freshStore(), o)
 		p.waits(run)
-		time.Sleep(3 * time.Hour)
+		lasts(3 * time.Hour)
 		if _, err := p.rt.Trigger(t.Context(), reply2("in time", "long")); err != nil {
 			t.Errorf("a trigger within the five hours: %v", err)
 		}
@@ -313,7 +313,7 @@ func TestClockOfTheMachineJudgesNoInstant(t *testing.T) {
 					return nil
 				}), freshStore(), o)
 				p.waits(run)
-				time.Sleep(time.Hour + late)
+				lasts(time.Hour + late)
 				if _, err := p.rt.Sweep(t.Context()); err != nil || !slices.Equal(woken, []bool{missed}) {
 					t.Errorf("a timer, %s, that is late by %v is missed: %v, %v", name, late, woken, err)
 				}
@@ -330,12 +330,12 @@ func TestClockOfTheStoreDelaysNoDelivery(t *testing.T) {
 		p := finished(t, freshStore(), continuation.Options{Deliverer: &man, Deliveries: 5, Redeliver: time.Minute, Now: now})
 		for tries := 1; tries <= 3; tries++ {
 			p.delivers(continuation.DeliveryPending)
-			time.Sleep(time.Minute - 1)
+			lasts(time.Minute - 1)
 			p.delivers(continuation.DeliveryPending)
 			if n := len(man.keys); n != tries {
 				t.Errorf("just before the minute is over it was tried %d times, want %d", n, tries)
 			}
-			time.Sleep(time.Nanosecond)
+			lasts(time.Nanosecond)
 		}
 	})
 }
@@ -349,9 +349,9 @@ func TestFailureNotedWithoutItsInstant(t *testing.T) {
 		if err := p.d.Note(t.Context(), run, "continuation.delivery", note); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute - 1)
+		lasts(time.Minute - 1)
 		p.delivers(continuation.DeliveryPending)
-		time.Sleep(time.Nanosecond)
+		lasts(time.Nanosecond)
 		p.delivers(continuation.Delivered)
 	})
 }

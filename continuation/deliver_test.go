@@ -306,7 +306,7 @@ func TestServeDeliversAgainInTime(t *testing.T) {
 		o := continuation.Options{Deliverer: &man, Deliveries: 3, Redeliver: 10 * time.Minute, Recheck: 24 * time.Hour}
 		p := finished(t, freshStore(), o)
 		p.delivers(continuation.DeliveryPending)
-		time.Sleep(time.Minute)
+		lasts(time.Minute)
 		p.waits("later", dispatcher.Labels(continuation.Owed(nil)))
 		tr := reply("t2", "hello")
 		tr.Run = "later"
@@ -381,7 +381,7 @@ func TestFollowUpsOfWhatHasExpired(t *testing.T) {
 					}
 					_, _ = p.d.Run(t.Context(), run, nil)
 				}
-				time.Sleep(time.Hour)
+				lasts(time.Hour)
 				if _, err := p.rt.Sweep(t.Context()); err != nil {
 					t.Fatal(err)
 				}

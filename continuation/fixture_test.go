@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -21,6 +22,9 @@ const run = "talk-1"
 type Talk struct {
 	Said state.List[string]
 }
+
+// lasts lets that much of a bubble's time pass.
+func lasts(d time.Duration) { <-time.After(d) }
 
 // A behind is what stands behind a wait in its node.
 type behind func(ctx context.Context, s *Talk, r continuation.Reply[string]) error

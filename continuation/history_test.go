@@ -76,7 +76,7 @@ func TestADefaultBehindAFailure(t *testing.T) {
 			}
 			return says(ctx, s, r)
 		}))
-		time.Sleep(time.Hour)
+		lasts(time.Hour)
 		if _, err := p.rt.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestSweepsAndRecoveriesPickTheirOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)
+		lasts(time.Hour)
 		picks := func(name string, want int, call func(context.Context) ([]string, error)) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -208,7 +208,7 @@ func TestLife30WakesAndStops(t *testing.T) {
 			}
 		})
 		stop := p.serves(t.Context())
-		time.Sleep(time.Hour)
+		lasts(time.Hour)
 		synctest.Wait()
 		p.stands(run, continuation.StatusResolved, continuation.Completed)
 		if said := p.said(run); !slices.Equal(said, []string{"on time"}) {
@@ -218,7 +218,7 @@ func TestLife30WakesAndStops(t *testing.T) {
 			if _, err := p.rt.Trigger(t.Context(), wake); !errors.Is(err, continuation.ErrTerminal) {
 				t.Errorf("a stray wake: %v", err)
 			}
-			time.Sleep(48 * time.Hour)
+			lasts(48 * time.Hour)
 		})
 		stop()
 	})
@@ -228,7 +228,7 @@ func TestLife30WakesAndStops(t *testing.T) {
 		if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser}); err != nil {
 			t.Fatal(err)
 		}
-		p.unchanged(run, func() { time.Sleep(48 * time.Hour) })
+		p.unchanged(run, func() { lasts(48 * time.Hour) })
 		p.stands(run, continuation.StatusCancelled, continuation.CancelledByUser)
 		stop()
 	})
@@ -256,7 +256,7 @@ func TestLife32TimersComeFromTheLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			stop := q.serves(t.Context())
-			time.Sleep(time.Hour)
+			lasts(time.Hour)
 			synctest.Wait()
 			stop()
 			q.stands(run, continuation.StatusResolved, continuation.Completed)
@@ -289,7 +289,7 @@ func TestMissedTimers(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := talk(t, waiting(t, c.wait, dag.Policy{}, timed))
-			time.Sleep(c.off)
+			lasts(c.off)
 			if runs, err := p.rt.Sweep(t.Context()); err != nil || len(runs) != 1 {
 				t.Fatalf("swept %q, %v", runs, err)
 			}
@@ -304,7 +304,7 @@ func TestMissedTimers(t *testing.T) {
 		if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Hour)
+		lasts(2 * time.Hour)
 		if runs, err := p.rt.Sweep(t.Context()); err != nil || len(runs) > 0 {
 			t.Errorf("swept %q, %v", runs, err)
 		}
@@ -319,7 +319,7 @@ func TestWakeFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := talk(t, waiting(t, afterAnHour(), dag.Policy{}, timed))
 		wake := continuation.Trigger{ID: "w", Key: "wake", Kind: continuation.KindTimer, Actor: continuation.Actor{Authority: dag.System}}
-		time.Sleep(time.Hour)
+		lasts(time.Hour)
 		out, err := p.rt.Trigger(t.Context(), wake)
 		if err != nil || out.Status != continuation.StatusResolved || out.Trigger != "" || out.Key != "wake" {
 			t.Errorf("%+v, %v", out, err)
@@ -369,7 +369,7 @@ func TestExpiriesGoOn(t *testing.T) {
 		w.OnExpire = continuation.Escalate(dag.Human, 3*time.Hour)
 		p := talk(t, waiting(t, w, dag.Policy{}, says))
 		id := p.only(run).ID
-		time.Sleep(time.Hour)
+		lasts(time.Hour)
 		if _, err := p.rt.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +398,7 @@ func TestExpiriesGoOn(t *testing.T) {
 			if v := p.stands(run, continuation.StatusPending, ""); v.Level != level+1 {
 				t.Errorf("it is asked for the %d-th time, want %d", v.Level, level+1)
 			}
-			time.Sleep(time.Hour)
+			lasts(time.Hour)
 		}
 		synctest.Wait()
 		stop()
@@ -412,7 +412,7 @@ func TestExpiriesGoOn(t *testing.T) {
 			}
 			return says(ctx, s, r)
 		}))
-		time.Sleep(time.Hour)
+		lasts(time.Hour)
 		if _, err := p.rt.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -466,7 +466,7 @@ func TestARunThatCannotBeRead(t *testing.T) {
 		for _, id := range []string{"a", "b", "c"} {
 			p.waits(id, dispatcher.Labels(continuation.Owed(nil)))
 		}
-		time.Sleep(time.Hour)
+		lasts(time.Hour)
 		q := begin(t, g, &torn{store, "b"}, continuation.Options{Deliverer: &postman{}})
 		for name, call := range map[string]func(context.Context) ([]string, error){"a sweep": q.rt.Sweep, "a recovery": q.rt.Recover} {
 			if _, err := call(t.Context()); !errors.Is(err, checkpoint.ErrCorrupt) {

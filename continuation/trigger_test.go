@@ -48,7 +48,7 @@ func TestLife20BoundsOfWaits(t *testing.T) {
 			}
 			return says(ctx, s, r)
 		}))
-		time.Sleep(time.Minute)
+		lasts(time.Minute)
 		if _, err := p.rt.Trigger(t.Context(), reply("m1", "hello")); err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestLife22ExpiryOnce(t *testing.T) {
 				ran = true
 				return nil
 			}), dispatcher.Labels(continuation.Owed(nil)))
-			time.Sleep(time.Hour)
+			lasts(time.Hour)
 			if sweeps {
 				if runs, err := p.rt.Sweep(t.Context()); err != nil || !slices.Equal(runs, []string{run}) {
 					t.Fatalf("swept %q, %v", runs, err)
@@ -457,7 +457,7 @@ func TestBoundsOfParts(t *testing.T) {
 			continuation.Wait{Key: "by noon", Until: time.Now().Add(2 * time.Minute)},
 			continuation.Wait{Key: "late", Within: time.Hour},
 		), dag.Policy{}, says))
-		time.Sleep(2 * time.Minute)
+		lasts(2 * time.Minute)
 		for _, key := range []string{"soon", "by noon"} {
 			tr := reply(key, "x")
 			tr.Key = key

@@ -75,7 +75,7 @@ func TestPartsBehindATrim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := time.Now()
 		p, _ := trimmed(t, continuation.Any(continuation.Wait{Key: "soon", Within: time.Minute}, continuation.Wait{Key: "late"}), continuation.Options{})
-		time.Sleep(time.Minute - 1)
+		lasts(time.Minute - 1)
 		if v := p.stands(run, continuation.StatusPending, ""); !v.Asked.Equal(asked) {
 			t.Errorf("asked at %v, and not at %v", v.Asked, asked)
 		}

@@ -14,7 +14,7 @@ func floors(s session) ([]row, error) {
 		name    string
 		measure func(session) ([]row, error)
 	}{
-		{"run", runFloor}, {"superstep", superstepFloor}, {"resume", resumeFloor}, {"badger", badgerFloor}, {"items", itemsFloor},
+		{"run", runFloor}, {"superstep", superstepFloor}, {"resume", resumeFloor}, {"badger", badgerFloor}, {"items", itemsFloor}, {"list", listFloor},
 		{"durable", durableFloor}, {"tail", tailFloor},
 	} {
 		if !s.wants("floor/" + f.name) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -105,10 +106,30 @@ func (x *scribe) answers() error {
 	})
 }
 
-// check checks what was kept, as a log is checked that is read, and looks at nothing of it.
-func (x *scribe) check() {
+// reads checks what was kept, as a log is checked that is read, and walks through it to what its entries say. It
+// returns how many there are.
+func (x *scribe) reads() int {
+	entries := 0
 	for _, data := range x.kept {
 		_, _ = crc32.Checksum(data, castagnoli), sha256.Sum256(data)
+		entries += telling(data[sha256.Size:], "Kind")
+	}
+	return entries
+}
+
+// telling walks from string to string of JSON that has no escapes, and returns how many are this.
+func telling(data []byte, this string) (n int) {
+	for {
+		from := bytes.IndexByte(data, '"')
+		if from < 0 {
+			return n
+		}
+		data = data[from+1:]
+		end := bytes.IndexByte(data, '"')
+		if string(data[:end]) == this {
+			n++
+		}
+		data = data[end+1:]
 	}
 }
 
@@ -133,7 +154,7 @@ func questions(nodes int) probe {
 	}
 }
 
-// coldAnswers counts from the answers, of questions that were asked before all of them, and has the log checked that is behind each.
+// coldAnswers counts from the answers, of questions that were asked before all of them, and has the log read that is behind each.
 func coldAnswers(nodes int) stage {
 	return func(times int) (func() error, func(), error) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -146,7 +167,9 @@ func coldAnswers(nodes int) stage {
 		}
 		return func() error {
 			for i := range all {
-				all[i].check()
+				if n := all[i].reads(); n != 2*nodes {
+					return fmt.Errorf("%d nodes have %d entries", nodes, n)
+				}
 				if err := all[i].answers(); err != nil {
 					return err
 				}
@@ -170,7 +193,7 @@ func resumeFloor(s session) ([]row, error) {
 			shown(fmt.Sprintf("floor/resume-%d", n), warm[n], "µs", "for resume-%d, behind as many nodes: two calls beside their caller, "+
 				"three functions with a draft and a context each, and five small appends of JSON in a log in memory, with digests and checksums", n),
 			shown(fmt.Sprintf("floor/resume-cold-%d", n), all[1].times(1e-3), "µs", "for resume-cold-%d: the same from the answer on, "+
-				"behind the digests and checksums of %d appends that were made long before", n, min(n, 150)))
+				"behind %d appends that were made long before, whose digests and checksums are checked, and their JSON is walked through once", n, min(n, 150)))
 	}
 	return append(rows, shown("floor/resume-flat", warm[1_000].over(warm[10]), "ratio", "for resume/flat: floor/resume-1000 to floor/resume-10")), nil
 }

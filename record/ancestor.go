@@ -66,7 +66,8 @@ func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) 
 // nothing to merge: a's last version is returned, and none is added.
 //
 // Two records of one run may tell of different positions of its log. Whatever the run has told up to the
-// earlier one they have in common, and which resume points it has left behind since the later one knows.
+// earlier one they have in common, and which resume points it has left behind since the later one knows. As with
+// [Merge], which of the two is merged into which does not matter, if the strategy is exchanged as well.
 //
 // What has a gate in a, the author may bring in from b only if he could pass the gate himself, or b
 // names somebody who could: an approval, an answer, an override; else it is ErrAuthority.

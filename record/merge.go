@@ -248,10 +248,9 @@ func order[T item](base []T, others ...[]T) []string {
 // has decided nothing.
 func decisionOver(base []Decision) settling[Decision] {
 	before := index(base)
-	plain := func(d Decision) string { d.Variants = nil; return say(d) }
 	return func(a, b Decision) (Decision, bool) {
 		if was := before[a.ID]; was != nil {
-			w, x, y := plain(*was), plain(a), plain(b)
+			w, x, y := bare(was), bare(&a), bare(&b)
 			if x == w && y != w {
 				a, b, x, y = b, a, y, x
 			}
@@ -379,6 +378,7 @@ func (m *merger) summary(out, base, a, b *Summary) {
 		return cmp.Or(cmp.Compare(a.Timestamp, b.Timestamp), cmp.Compare(say(a), say(b)))
 	})
 	out.Actions = slices.Compact(out.Actions)
+	filled(&out.Actions)
 }
 
 // sum is what two have made of a count, together; a count never falls.

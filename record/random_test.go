@@ -20,18 +20,8 @@ import (
 // orders are tried, by default 30.
 func TestRandomAdvancesAndMerges(t *testing.T) {
 	t.Parallel()
-	n := 30
-	if text := os.Getenv("PAWL_RANDOM"); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for seed := range n {
-		s := &saga{T: t, Rand: rand.New(rand.NewPCG(uint64(seed), 3)), book: newBook(t), of: map[string]*people{}}
-		s.goesOn()
-		s.create(t, s.fresh())
-		s.of["r"] = &people{seq: 1, chose: map[string]string{}, tags: map[string]bool{}}
+	for seed := range randomOrders(t) {
+		s := newSaga(t, rand.NewPCG(uint64(seed), 3))
 		for range 14 {
 			s.check(s.step())
 			if t.Failed() {
@@ -39,6 +29,19 @@ func TestRandomAdvancesAndMerges(t *testing.T) {
 			}
 		}
 	}
+}
+
+// randomOrders is how many orders a test is to try.
+func randomOrders(t *testing.T) int {
+	t.Helper()
+	n := 30
+	if text := os.Getenv("PAWL_RANDOM"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
 }
 
 // A saga is a run, the records of it, and what people have made of them.
@@ -57,6 +60,16 @@ type people struct {
 	seq   int
 	chose map[string]string
 	tags  map[string]bool // false if one was taken away
+}
+
+// newSaga has a run take its first step, of which there is a record.
+func newSaga(t *testing.T, from rand.Source) *saga {
+	t.Helper()
+	s := &saga{T: t, Rand: rand.New(from), book: newBook(t), of: map[string]*people{}}
+	s.goesOn()
+	s.create(t, s.fresh())
+	s.of["r"] = &people{seq: 1, chose: map[string]string{}, tags: map[string]bool{}}
+	return s
 }
 
 // word is one that nobody has said before.

@@ -168,7 +168,9 @@ func (r *Record) leave(told, fresh *Record) {
 // has heard as well: they are merged over what the ancestor would be there.
 func (w *walker) level(ctx context.Context, base, a, b *Version) (from, left, right *Record, err error) {
 	from, left, right = recordOf(base), a.Record, b.Record
-	if left.Source == nil || right.Source == nil || left.Source.Run != right.Source.Run {
+	switch {
+	case left.Source == nil || right.Source == nil || left.Source.Run != right.Source.Run,
+		from != nil && from.ContentHash == left.ContentHash: // it catches up with what came of it
 		return from, left, right, nil
 	}
 	tell := func(v *Version) *Record {
@@ -183,14 +185,16 @@ func (w *walker) level(ctx context.Context, base, a, b *Version) (from, left, ri
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	behind := one
+	var behind *Record
 	switch {
 	case left.Source.Seq > right.Source.Seq:
 		behind, right = other, right.Clone()
 		right.leave(other, one)
 	case left.Source.Seq < right.Source.Seq:
-		left = left.Clone()
+		behind, left = one, left.Clone()
 		left.leave(one, other)
+	default:
+		behind = agreement{cloned(first), cloned(one), cloned(left), cloned(other), cloned(right)}.told()
 	}
 	from, err = advanced(first, cloned(from), behind)
 	return from, left, right, err

@@ -88,7 +88,7 @@ func (s *Store) beginRestore(
 	x := &restoration{s: s, r: r, lease: l, num: s.lastRun, log: checkpoint.NewLog(l.Run)}
 	s.mu.Unlock()
 	if exists {
-		return nil, fmt.Errorf("%w: run %q", checkpoint.ErrExists, l.Run)
+		return nil, alreadyThere(l.Run)
 	}
 	x.parts = packer{s: s, fresh: x.request}
 	mark := runKey(deletedKey, x.num)
@@ -174,7 +174,11 @@ func (x *restoration) tryEnd(ctx context.Context, bases [][]byte) (err error) {
 	name := nameKey(idKey, info.Run)
 	q.set(name, frame(name, key[1:]))
 	q.delete(runKey(deletedKey, x.num))
-	return x.s.submit(ctx, q)
+	err = x.s.submit(ctx, q)
+	if errors.Is(err, checkpoint.ErrConflict) { // it came to be meanwhile
+		return alreadyThere(info.Run)
+	}
+	return err
 }
 
 // undo removes what was written, unless it is not known what was.

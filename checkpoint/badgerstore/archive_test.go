@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+	"github.com/pawlgo/pawl/checkpoint/memory"
 )
 
 // keysOf returns all keys of an open store but its own two and its graphs.
@@ -122,6 +123,40 @@ func TestImportThatFailsLeavesNoKeys(t *testing.T) {
 		t.Fatalf("Restore = %v", err)
 	}
 	if keys := keysOf(s); len(keys) > 0 {
+		t.Errorf("keys %q are left", keys)
+	}
+}
+
+// A run that came to be while it was restored exists, and stays as it is, on the disk as in memory.
+func TestRestoreOfARunThatCameToBeMeanwhile(t *testing.T) {
+	t.Parallel()
+	disk := openUnsynced(t, t.TempDir())
+	for name, s := range map[string]archiving{"memory": new(memory.Store), "disk": disk} {
+		l, err := s.Acquire(t.Context(), "run-0", "owner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		envelope, _, err := checkpoint.Seal(nil, checkpoint.Head{}, l.Until, 1, oneEntry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var head checkpoint.Head
+		_, err = s.Restore(t.Context(), l, checkpoint.Archive{Envelopes: func(yield func([]byte, error) bool) {
+			var err error
+			if head, err = s.Append(t.Context(), l, head, oneEntry); err != nil {
+				t.Fatal(err)
+			}
+			yield(envelope, nil)
+		}})
+		if !errors.Is(err, checkpoint.ErrExists) || errors.Is(err, checkpoint.ErrConflict) {
+			t.Errorf("%s: Restore = %v", name, err)
+		}
+		wantHead(t, s, head)
+		if err := errors.Join(s.Release(t.Context(), l), s.Delete(t.Context(), l.Run)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if keys := keysOf(disk); len(keys) > 0 {
 		t.Errorf("keys %q are left", keys)
 	}
 }

@@ -129,7 +129,7 @@ func (s *Store) leaseFork(f *forked) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.run.exists() {
-		return fmt.Errorf("%w: run %q", checkpoint.ErrExists, f.run.id)
+		return alreadyThere(f.run.id)
 	}
 	if f.lease, err = s.acquireLocked(f.run, forkOwner); err != nil {
 		return err

@@ -107,7 +107,7 @@ func wantMoved(t *testing.T, call string, err error, dir string) {
 	}
 }
 
-func wantHead(t *testing.T, s *badgerstore.Store, head checkpoint.Head) {
+func wantHead(t *testing.T, s checkpoint.Store, head checkpoint.Head) {
 	t.Helper()
 	if info, err := s.Stat(t.Context(), "run-0"); err != nil || info.Head != head {
 		t.Errorf("Stat = %+v, %v, want the head %+v", info, err, head)

@@ -276,6 +276,8 @@ func conflict(id string, head, after checkpoint.Head) error {
 		checkpoint.ErrConflict, id, head.Seq, after.Seq)
 }
 
+func alreadyThere(id string) error { return fmt.Errorf("%w: run %q", checkpoint.ErrExists, id) }
+
 // get returns the value of a key as the transaction sees it, copied, or nil.
 func get(txn *badger.Txn, key []byte) ([]byte, error) {
 	item, err := txn.Get(key)

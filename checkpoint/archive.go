@@ -25,7 +25,8 @@ type Archiver interface {
 	// envelopes are valid until the next one is taken.
 	// ErrExists if the run exists, ErrFenced and ErrCommitUnknown as for Append, ErrCorrupt
 	// if the envelopes do not form a log, or one that can't go on, or the bases are not those that it refers to; an
-	// error among the envelopes is returned as it is.
+	// error among the envelopes is returned as it is. Where several things are wrong the lease comes first, then
+	// that the run exists.
 	Restore(ctx context.Context, l Lease, a Archive) (Info, error)
 }
 

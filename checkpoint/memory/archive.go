@@ -31,21 +31,19 @@ func (s *Store) Envelopes(ctx context.Context, id string) iter.Seq2[[]byte, erro
 func (s *Store) Restore(
 	ctx context.Context, l checkpoint.Lease, a checkpoint.Archive,
 ) (checkpoint.Info, error) {
+	if _, err := s.vacant(ctx, l); err != nil { // before any of the archive is read
+		return checkpoint.Info{}, err
+	}
+	s.mu.Unlock()
 	made, err := restored(ctx, l.Run, a)
 	if err != nil {
 		return checkpoint.Info{}, err
 	}
-	if err := s.begin(ctx, l.Run); err != nil {
-		return checkpoint.Info{}, err
-	}
-	defer s.mu.Unlock()
-	r, err := s.held(l)
+	r, err := s.vacant(ctx, l)
 	if err != nil {
 		return checkpoint.Info{}, err
 	}
-	if r.exists() {
-		return checkpoint.Info{}, fmt.Errorf("%w: run %q", checkpoint.ErrExists, l.Run)
-	}
+	defer s.mu.Unlock()
 	s.made++
 	made.number = s.made
 	made.info.Epoch = max(made.info.Epoch, r.info.Epoch)
@@ -53,6 +51,22 @@ func (s *Store) Restore(
 	s.refer(nil, r.info.Bases(), a.Bases...)
 	s.logs.Tell(l.Run)
 	return r.info.Own(), nil
+}
+
+// vacant returns the run of a lease that must be held, and which must not exist. The store is locked then, but for an error.
+func (s *Store) vacant(ctx context.Context, l checkpoint.Lease) (*run, error) {
+	if err := s.begin(ctx, l.Run); err != nil {
+		return nil, err
+	}
+	r, err := s.held(l)
+	if err == nil && r.exists() {
+		err = fmt.Errorf("%w: run %q", checkpoint.ErrExists, l.Run)
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
+	return r, nil
 }
 
 // restored makes a run that belongs to no store.

@@ -160,7 +160,8 @@ func restoreIsExact(t *trial, s checkpoint.Store) {
 	}
 }
 
-// A Restore that is refused, or fails anywhere, leaves no run; the lease stays.
+// A Restore that is refused, or fails anywhere, leaves no run; the lease stays. Where several things are wrong the
+// lease comes first, then that the run exists, then the archive.
 func restoreIsAllOrNothing(t *trial, s checkpoint.Store) {
 	a := archiver(t, s)
 	envelopes, head := archived(t)
@@ -217,13 +218,21 @@ func restoreIsAllOrNothing(t *trial, s checkpoint.Store) {
 		}
 	}))
 	wantErr(t, err, context.Canceled, "Restore that is cancelled")
-	_, err = a.Restore(t.Context(), checkpoint.Lease{Run: "run", Epoch: 99, Owner: "nobody"}, archive(lent(envelopes)))
-	wantErr(t, err, checkpoint.ErrFenced, "Restore without the lease")
+	nobody := checkpoint.Lease{Run: "run", Epoch: 99, Owner: "nobody"}
+	for _, log := range [][][]byte{envelopes, envelopes[1:]} {
+		_, err = a.Restore(t.Context(), nobody, archive(lent(log)))
+		wantErr(t, err, checkpoint.ErrFenced, "Restore without the lease")
+	}
 	if info, err := a.Restore(t.Context(), l, archive(lent(envelopes))); err != nil || info.Head != head {
 		t.Fatalf("Restore = %+v, %v", info, err)
 	}
-	_, err = a.Restore(t.Context(), owned(t, s, "run"), archive(lent(envelopes)))
-	wantErr(t, err, checkpoint.ErrExists, "Restore of a run that exists")
+	_, err = a.Restore(t.Context(), nobody, archive(lent(envelopes)))
+	wantErr(t, err, checkpoint.ErrFenced, "Restore of a run that exists, without the lease")
+	l = owned(t, s, "run")
+	for _, log := range [][][]byte{envelopes, envelopes[1:]} {
+		_, err = a.Restore(t.Context(), l, archive(lent(log)))
+		wantErr(t, err, checkpoint.ErrExists, "Restore of a run that exists")
+	}
 }
 
 // A run that was restored is there when the store is opened again; one of which the Restore

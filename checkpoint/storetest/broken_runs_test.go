@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
@@ -28,6 +29,28 @@ func (s forkByFork) Fork(ctx context.Context, f checkpoint.Fork) error {
 		}
 	}
 	return nil
+}
+
+// readsFirst reads an archive before it looks at the lease.
+type readsFirst struct{ sound }
+
+func (s readsFirst) Restore(ctx context.Context, l checkpoint.Lease, a checkpoint.Archive) (checkpoint.Info, error) {
+	log := checkpoint.NewLog(l.Run)
+	var envelopes [][]byte
+	for data, err := range a.Envelopes {
+		if err != nil {
+			return checkpoint.Info{}, err
+		}
+		if err := log.Add(data); err != nil {
+			return checkpoint.Info{}, checkpoint.Corrupt(l.Run, 0, err)
+		}
+		envelopes = append(envelopes, bytes.Clone(data))
+	}
+	if err := a.Complete(log); err != nil {
+		return checkpoint.Info{}, err
+	}
+	a.Envelopes = lent(envelopes)
+	return s.Faulty.Restore(ctx, l, a)
 }
 
 // keeper deletes nothing, and says that it has.

@@ -30,6 +30,8 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return oneByOne{s} })},
 	{"a fork is made run by run", []string{"atomicity/ForkIsAllOrNothing"},
 		over(func(s sound) checkpoint.Store { return forkByFork{s} })},
+	{"an archive is read before the lease is looked at", []string{"atomicity/RestoreIsAllOrNothing"},
+		over(func(s sound) checkpoint.Store { return readsFirst{s} })},
 	{"an append that is refused drains messages", []string{"atomicity/PostsAreDrainedWithAnAppend"},
 		over(func(s sound) checkpoint.Store { return &drainsFirst{sound: s, gone: newSet()} })},
 	{"a message of the same id takes the place of another", []string{"conditions/PostIsIdempotent", "concurrency/PostOfOneIDAtOnce"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 // Append makes i what is known of the run once entries, appended at that time, end at head. It is for
@@ -152,11 +153,14 @@ func (f Filter) Page() int {
 	return f.Limit
 }
 
-// Check returns an error unless p has a good id (see [CheckPostID]) and Data that is JSON
+// Check returns an error unless p has a good id (see [CheckPostID]), a Kind that is UTF-8, and Data that is JSON
 // or empty.
 func (p Post) Check() error {
 	if err := CheckPostID(p.ID); err != nil {
 		return err
+	}
+	if !utf8.ValidString(p.Kind) { // an export would tell another one
+		return fmt.Errorf("checkpoint: the kind %.64q of post %q is not UTF-8", p.Kind, p.ID)
 	}
 	if len(p.Data) > 0 && !json.Valid(p.Data) {
 		return fmt.Errorf("checkpoint: the data of post %q is not JSON", p.ID)

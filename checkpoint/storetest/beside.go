@@ -58,6 +58,9 @@ func postIsIdempotent(t *trial, s checkpoint.Store) {
 	if err := s.Post(t.Context(), "run", checkpoint.Post{ID: "no JSON", Data: json.RawMessage("{")}); err == nil {
 		t.Error("Post of what is no JSON = nil")
 	}
+	if err := s.Post(t.Context(), "run", checkpoint.Post{ID: "no kind", Kind: "\xff"}); err == nil {
+		t.Error("Post of a kind that is not UTF-8 = nil: an export would tell another one")
+	}
 	got := posts(t, s, "run")
 	if len(got) != 3 {
 		t.Fatalf("Posts = %d messages, want 3", len(got))

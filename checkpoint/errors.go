@@ -37,7 +37,7 @@ var (
 	ErrLocked = errors.New("checkpoint: store is locked")
 	// ErrClosed: the store was closed, or has stopped after a failed write.
 	ErrClosed = errors.New("checkpoint: store is closed")
-	// ErrTooLarge: what is to be kept is larger than the store can make atomic.
+	// ErrTooLarge: what is to be kept is larger than the store can make atomic, or no numbers are left for its entries.
 	ErrTooLarge = errors.New("checkpoint: too large")
 	// ErrUnsupported: this store does not have the verb.
 	ErrUnsupported = errors.New("checkpoint: not supported by this store")

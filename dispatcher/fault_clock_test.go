@@ -163,3 +163,31 @@ func TestAttemptsCountOnWithANewBudget(t *testing.T) {
 		}
 	})
 }
+
+// A wall clock may tell its instants in any zone, also in one in which JSON can't say them: what is stored is in UTC.
+func TestClockOfAnyZone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		o := dispatcher.WithNow(dispatcher.Options{}, func() time.Time { return time.Now().In(time.FixedZone("", 25*60*60)) })
+		b := dag.New[Tale]("zones")
+		dag.Step(b, "works", func(ctx context.Context, _ *Tale) error {
+			if err := dag.Depends(ctx, dag.Dependency{Name: "prices", StaleAfter: time.Hour}); err != nil {
+				return err
+			}
+			_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) { return 1, nil })
+			if err == nil && dag.Attempt(ctx) == 1 {
+				err = errFire
+			}
+			if err == nil {
+				_, err = dag.Ask[string](ctx, "q", "?", dag.Within(time.Hour), dag.OrDefault("nothing"))
+			}
+			return err
+		}).With(dag.Policy{Attempts: 2})
+		g := frozen(t, b)
+		res, err := process(t, g, &store, o).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "works")
+		lasts(time.Hour)
+		res, err = process(t, g, &store, o).Resume(t.Context(), run)
+		completes(t, res, err)
+	})
+}

@@ -148,7 +148,7 @@ func (r *run) attemptFailed(v *visit) {
 	a.Unfollowed = a.Final && (v.has().unsaid.Load() || r.m.leftInDoubt(v.path()))
 	if !a.Final {
 		a.Wait = p.Backoff.Delay(v.Key(), v.Attempt(), previous)
-		a.NotBefore = r.c.opts.Now().Add(a.Wait)
+		a.NotBefore = r.c.opts.Now().UTC().Add(a.Wait)
 		if r.due == nil {
 			r.due = map[*task]time.Time{}
 		}

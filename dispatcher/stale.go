@@ -144,8 +144,9 @@ func (v *visit) Depends(d dag.Dependency) error {
 	if d.Captured.IsZero() {
 		d.Captured = v.host.c.opts.Now()
 	}
+	// In its own zone JSON may not be able to say the instant.
 	last := &dependency{Dependency: checkpoint.Dependency{
-		Name: d.Name, Captured: d.Captured, StaleAfter: d.StaleAfter, OnStale: string(d.OnStale),
+		Name: d.Name, Captured: d.Captured.UTC(), StaleAfter: d.StaleAfter, OnStale: string(d.OnStale),
 	}}
 	did := v.does()
 	for {

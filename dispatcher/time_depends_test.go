@@ -127,3 +127,38 @@ func TestTimeDependsEndWithTheTurn(t *testing.T) {
 		}
 	})
 }
+
+// An instant counts, whatever zone it is told in: also one that JSON could not say there.
+func TestTimeDependsOnAnInstantOfAnyZone(t *testing.T) {
+	for name, at := range map[string]time.Time{
+		"the year 10000 there": time.Date(9999, 12, 31, 23, 0, 0, 0, time.UTC).In(time.FixedZone("", 2*60*60)),
+		"the year -1 there":    time.Date(0, 1, 1, 1, 0, 0, 0, time.UTC).In(time.FixedZone("", -2*60*60)),
+		"25 hours ahead":       time.Date(2001, 3, 1, 12, 0, 0, 0, time.FixedZone("", 25*60*60)),
+		"25 hours behind":      time.Date(2001, 3, 1, 12, 0, 0, 0, time.FixedZone("", -25*60*60)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := new(memory.Store)
+			b := dag.New[Tale]("zones")
+			look := dag.Step(b, "look", func(ctx context.Context, _ *Tale) error {
+				return dag.Depends(ctx, dag.Dependency{Name: "prices", Captured: at, StaleAfter: time.Minute, OnStale: dag.Revalidate})
+			})
+			dag.Step(b, "last", func(context.Context, *Tale) error { return nil }, look)
+			g := frozen(t, b)
+			asked := 0
+			o := dispatcher.Eager(dispatcher.Options{InterruptBefore: []string{"last"}})
+			o.Revalidate = func(_ context.Context, d dag.Dependency) error {
+				if asked++; !d.Captured.Equal(at) {
+					t.Errorf("captured at %v, want %v", d.Captured, at)
+				}
+				return nil
+			}
+			res, err := process(t, g, store, o).Run(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusInterrupted, "last")
+			res, err = process(t, g, store, o).Resume(t.Context(), run)
+			completes(t, res, err)
+			if stale := time.Since(at) > time.Minute; stale != (asked == 1) {
+				t.Errorf("what was captured at %v was asked for %d times", at, asked)
+			}
+		})
+	}
+}

@@ -203,9 +203,11 @@ type Interrupt struct {
 	Want     json.RawMessage `json:"want,omitempty"` // a state.Type: what an answer must be
 	// Until is the instant from which on an answer to a question comes too late, Wait how long
 	// that was when it was asked: after a restart the wait is never longer. Zero means never.
-	// Default is the answer then; without it the question expires.
+	// Default is the answer then; without it the question expires. Asked is when it was asked if
+	// Until and Wait don't tell: if that is longer than a duration can say.
 	Until   time.Time       `json:"until,omitzero"`
 	Wait    time.Duration   `json:"wait,omitempty"` // nanoseconds
+	Asked   time.Time       `json:"asked,omitzero"`
 	Default json.RawMessage `json:"default,omitempty"`
 	// By names the interceptor that asks before a visit, or is "gate" if gates want an
 	// approval: of the visit, or, of kind effect, of the effect of this key. It needs an answer:

@@ -2,6 +2,7 @@ package continuation
 
 import (
 	"maps"
+	"math"
 	"time"
 )
 
@@ -32,8 +33,8 @@ func (r *Runtime) see(live histories, err error) {
 			first, known := was[a.id]
 			if !known {
 				first = now
-				if asked := a.until.Add(-a.within); asked.After(first.wall) { // the clock was set back: nothing is known to have passed
-					first.wall = asked
+				if a.begun.After(first.wall) { // the clock was set back: nothing is known to have passed
+					first.wall = a.begun
 				}
 			}
 			r.seen[a.id] = first
@@ -63,3 +64,11 @@ func (r *Runtime) now(a *ask) time.Time { return r.on(a, r.moment()) }
 
 // overdue reports whether it is too late for a trigger.
 func (r *Runtime) overdue(a *ask) bool { return a.over(r.now(a)) }
+
+// begun is when a question was asked that ends at until: so long before, if a duration can say that. Logs of old don't say asked.
+func begun(asked, until time.Time, within time.Duration) time.Time {
+	if !asked.IsZero() || until.IsZero() || within == math.MaxInt64 {
+		return asked
+	}
+	return until.Add(-within)
+}

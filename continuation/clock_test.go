@@ -2,6 +2,7 @@ package continuation_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -353,5 +354,81 @@ func TestFailureNotedWithoutItsInstant(t *testing.T) {
 		p.delivers(continuation.DeliveryPending)
 		lasts(time.Nanosecond)
 		p.delivers(continuation.Delivered)
+	})
+}
+
+// neverEnds waits for somebody who has an hour, or for somebody who has longer than a duration can say.
+func neverEnds() continuation.Wait {
+	return continuation.Any(continuation.Wait{Key: "soon", Within: time.Hour},
+		continuation.Wait{Key: "never", Until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)})
+}
+
+// However far away the end of one part is, the others have their bounds, by the clock that the dispatcher is given: also behind a
+// sweep, and a trim.
+func TestPartsBesideOneThatNeverEnds(t *testing.T) {
+	for name, sets := range map[string]func(*process){
+		"whole":   func(*process) {},
+		"trimmed": (*process).trims,
+	} {
+		for _, after := range []time.Duration{time.Hour - 1, time.Hour} {
+			t.Run(fmt.Sprint(name, " ", after), func(t *testing.T) {
+				twoClocks(t, func(t *testing.T, now func() time.Time) {
+					asked := now()
+					p, _ := untrimmed(t, neverEnds(), continuation.Options{Now: now})
+					lasts(time.Minute)
+					sets(p)
+					if v := p.only(run); !v.Asked.Equal(asked) {
+						t.Errorf("asked at %v, want %v", v.Asked, asked)
+					}
+					if _, err := p.rt.Sweep(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					lasts(after - time.Minute)
+					var late *continuation.ExpiredError
+					if _, err := p.rt.Trigger(t.Context(), reply2("t", "soon")); errors.As(err, &late) != (after == time.Hour) || err != nil && late == nil {
+						t.Errorf("a trigger after %v: %v", after, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An older store has what programs wrote that did not say when such a question was asked.
+type olderStore struct{ memory.Store }
+
+func (s *olderStore) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, es []checkpoint.Entry) (checkpoint.Head, error) {
+	es = slices.Clone(es)
+	for i, e := range es {
+		var data map[string]json.RawMessage
+		if e.Kind == checkpoint.Interrupted && json.Unmarshal(e.Data, &data) == nil && data["asked"] != nil {
+			delete(data, "asked")
+			es[i].Data, _ = json.Marshal(data)
+		}
+	}
+	return s.Store.Append(ctx, l, after, es)
+}
+
+// Where the log of an older program does not say when a question was asked that never ends, its entry does.
+func TestPartsBesideOneThatNeverEndedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, store := waiting(t, neverEnds(), dag.Policy{}, says), &olderStore{}
+		asked := time.Now()
+		begin(t, g, store, continuation.Options{}).waits(run)
+		p := begin(t, g, store, continuation.Options{})
+		lasts(time.Hour)
+		if v := p.only(run); !v.Asked.Equal(asked) {
+			t.Errorf("asked at %v, want %v", v.Asked, asked)
+		}
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var late *continuation.ExpiredError
+		if _, err := p.rt.Trigger(t.Context(), reply2("t", "soon")); !errors.As(err, &late) {
+			t.Errorf("an hour later: %v", err)
+		}
+		if _, err := p.rt.Trigger(t.Context(), reply2("u", "never")); err != nil {
+			t.Errorf("of the part that does not end: %v", err)
+		}
 	})
 }

@@ -64,9 +64,9 @@ type ask struct {
 	q      *question
 	at     time.Time
 	until  time.Time
-	within time.Duration
-	gone   bool // the frame that it waited in was voided: it is asked anew, if the run comes there
-	ended  bool // there is an Answered entry
+	begun  time.Time // when it was asked by the clock that says when it ends; zero if nobody knows
+	gone   bool      // the frame that it waited in was voided: it is asked anew, if the run comes there
+	ended  bool      // there is an Answered entry
 	answer checkpoint.Answer
 	letter letter
 	seq    uint64 // of that entry
@@ -155,9 +155,9 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 	if !ok {
 		return nil
 	}
-	a := &ask{id: strings.Clone(e.ID), q: q, at: e.At, until: i.Until, within: i.Wait}
-	if i.Wait > 0 { // by the clock that says when it ends; that of the entry is the store's
-		a.at = i.Until.Add(-i.Wait)
+	a := &ask{id: strings.Clone(e.ID), q: q, at: e.At, until: i.Until, begun: begun(i.Asked, i.Until, i.Wait)}
+	if i.Wait > 0 && !a.begun.IsZero() { // the clock of the entry is the store's
+		a.at = a.begun
 	}
 	k := slices.IndexFunc(h.open, func(w *wait) bool { return w.path == e.Path && w.name == q.Name })
 	if k < 0 {

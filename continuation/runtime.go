@@ -234,7 +234,10 @@ func (h *history) behindTrim(pending []dispatcher.Interrupt) error {
 		if !ok || i.Kind != dispatcher.KindAsked || known {
 			continue
 		}
-		a := &ask{id: i.ID, q: q, at: i.Until.Add(-i.Wait), until: i.Until, within: i.Wait}
+		a := &ask{id: i.ID, q: q, at: h.info.Updated, until: i.Until, begun: begun(i.Asked, i.Until, i.Wait)}
+		if !a.begun.IsZero() {
+			a.at = a.begun
+		}
 		w := &wait{h: h, id: i.ID, path: i.Path, name: q.Name, asks: []*ask{a}}
 		h.waits, h.open = append(h.waits, w), append(h.open, w)
 	}

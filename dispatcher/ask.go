@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -143,6 +144,9 @@ func (r *run) asked(v *visit, last *question) {
 		i.Until, i.Wait = q.Until, max(0, q.Until.Sub(now))
 		if q.Within > 0 {
 			i.Until, i.Wait = now.Add(q.Within), q.Within
+		}
+		if i.Wait == math.MaxInt64 {
+			i.Asked = now
 		}
 		id := r.interrupted(v.t, i, nil)
 		r.expiresAfter(id, i.Wait, i.Until)

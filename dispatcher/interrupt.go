@@ -47,8 +47,10 @@ type Interrupt struct {
 	Reason string
 	// Until is the instant from which on an answer comes too late, Wait how long that was when the
 	// question was asked, Default the answer then; zero and nil if it waits for ever, or has none.
+	// Asked is when that was if Until and Wait don't tell: if it is longer than a duration can say.
 	Until   time.Time
 	Wait    time.Duration
+	Asked   time.Time
 	Default json.RawMessage
 }
 
@@ -72,7 +74,7 @@ func interruptsOf(pendings []*pending) []Interrupt {
 	for _, p := range pendings {
 		i := Interrupt{
 			ID: p.id, Path: p.t.path(), Kind: InterruptKind(p.kind), Key: p.key, Question: p.ask.Question,
-			By: p.ask.By, Reason: p.ask.Reason, Until: p.ask.Until, Wait: p.ask.Wait, Default: p.ask.Default,
+			By: p.ask.By, Reason: p.ask.Reason, Until: p.ask.Until, Wait: p.ask.Wait, Asked: p.ask.Asked, Default: p.ask.Default,
 		}
 		if len(p.ask.Want) > 0 {
 			i.Want = p.tells() // checked when it was applied

@@ -53,7 +53,10 @@ func (w *Wait) question(name string, attempt, level int) (*question, error) {
 			Kind: m.kind(), Key: m.Key, Authority: m.authority(), Safe: m.SafeToAutoExecute, Feeds: m.OnDeny == Feed,
 		}
 		if w.parts != nil && m.kind() != KindTimer {
-			a.Within, a.Until = m.Within, m.Until
+			a.Within = m.Within
+			if !m.Until.IsZero() {
+				a.Until = m.Until.UTC().Round(0)
+			}
 		}
 		q.Of = append(q.Of, a)
 	}

@@ -63,6 +63,7 @@ func TestLife20BoundsOfWaits(t *testing.T) {
 		"an expiry in the past":         {Until: past},
 		"an expiry that JSON can't say": {Until: never},
 		"a wake that JSON can't say":    {Kind: continuation.KindTimer, At: never},
+		"a wake missed too late to say": {Kind: continuation.KindTimer, At: never.Add(-90 * time.Minute)},
 		"a negative expiry":             {Within: -1},
 		"two expiries":                  {Within: 1, Until: past},
 		"negative failures":             {MaxFailures: -1},
@@ -86,6 +87,26 @@ func TestLife20BoundsOfWaits(t *testing.T) {
 		var bad *continuation.ArgumentError
 		if !errors.As(err, &bad) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// An instant counts, whatever zone it is told in: also one that JSON could not say there.
+func TestBoundsOfAnyZone(t *testing.T) {
+	for name, at := range map[string]time.Time{
+		"the year 10000 there": time.Date(9999, 12, 31, 22, 0, 0, 0, time.UTC).In(time.FixedZone("", 3*60*60)),
+		"25 hours ahead":       time.Date(9998, 1, 1, 0, 0, 0, 0, time.FixedZone("", 25*60*60)),
+	} {
+		soon := continuation.Wait{Key: "soon", Within: time.Hour}
+		for how, w := range map[string]continuation.Wait{
+			"alone": {Until: at}, "a timer": {Kind: continuation.KindTimer, At: at},
+			"Any": continuation.Any(soon, continuation.Wait{Key: "late", Until: at}),
+		} {
+			t.Run(how+" "+name, func(t *testing.T) {
+				if v := talk(t, waiting(t, w, dag.Policy{}, says)).only(run); !v.Until.Equal(at) {
+					t.Errorf("it ends at %v, want %v", v.Until, at)
+				}
+			})
 		}
 	}
 }

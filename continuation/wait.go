@@ -195,7 +195,7 @@ func (w *Wait) checkOne(name string) error {
 		return bad(fmt.Sprintf("needs the authority %q, which there is not", w.Authority))
 	case w.Within < 0 || w.After < 0:
 		return bad("expires or wakes before it begins: give it a time to come")
-	case !state.Sayable(w.Until) || !state.Sayable(w.At):
+	case !state.Sayable(w.Until) || !state.Sayable(w.At) || timer && !state.Sayable(w.At.Add(w.within())):
 		return bad("has an instant in a year that JSON can't say")
 	case w.Within > 0 && !w.Until.IsZero():
 		return bad("has Within and Until: give one of them")

@@ -18,6 +18,8 @@ type journal struct {
 	since int              // bytes that a replay would read since the last snapshot
 	last  int              // bytes of the last snapshot
 	look  int              // how large since has to be before snapshotDue looks at what open supersteps hold
+	held  int              // bytes that they held when look was set
+	shed  int              // what the machine had shed then
 	posts bool             // there may be posts to take
 
 	// mutex is full while something is appended: by the owner, or for an effect of a node that
@@ -127,7 +129,7 @@ func (r *run) encodeDelta(appendJSON func([]byte) []byte) json.RawMessage {
 
 // snapshot writes one when a replay would read more than four times the live state plus
 // 64 KiB, in the background, one at a time: finish waits for it. Alive is also what is done of an open Each; while there is one,
-// that is looked at whenever the log is a quarter longer.
+// that is looked at whenever the log is a quarter longer, or a quarter of it is alive no more.
 func (r *run) snapshot() {
 	j := &r.journal
 	if !r.snapshotDue() {
@@ -161,13 +163,17 @@ func (r *run) snapshotDue() bool {
 	}
 	view := r.m.root.view.Size()
 	due := func(live int) bool { return j.since > 4*max(live, j.last)+64<<10 }
+	if j.look > 0 && 4*(r.m.shed-j.shed) >= j.held {
+		j.look = 0
+	}
 	if j.since <= max(64<<10, j.look) || !due(view) {
 		return false
 	}
-	if due(view + r.m.root.unmerged()) {
+	held := r.m.root.unmerged()
+	if due(view + held) {
 		return true
 	}
-	j.look = j.since + j.since/4 // to look costs as much as there are visits
+	j.look, j.held, j.shed = j.since+j.since/4, held, r.m.shed // to look costs as much as there are visits
 	return false
 }
 

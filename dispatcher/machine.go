@@ -38,6 +38,7 @@ type machine struct {
 	steps   int       // supersteps ended in this turn, of all frames
 	since   time.Time // when the status changed last, as the store tells; zero if it was not asked
 	read    int       // bytes of entries that were replayed
+	shed    int       // bytes that were unmerged, and are merged or dropped
 	told    told
 	tags    map[string]uint64     // names of checkpoints: the numbers of their entries
 	depends map[string]dependence // of visits that are done in this turn, by path

@@ -108,6 +108,9 @@ func (m *machine) superstep(x *fact) error {
 	if f.holder == nil {
 		m.effects = nil
 	}
+	if f.items != nil {
+		m.shed += f.unmerged()
+	}
 	for _, i := range f.open {
 		t := &f.tasks[i]
 		t.phase = t.phase.settle()
@@ -131,6 +134,7 @@ func (m *machine) superstep(x *fact) error {
 // kept marks what visits of a failed frame wrote as merged, so that it is not merged again
 // if the frame around it can't be merged for now.
 func (m *machine) kept(f *frame) {
+	m.shed += f.unmerged()
 	for _, i := range f.open {
 		t := &f.tasks[i]
 		f.put(t, state.Delta{})
@@ -148,6 +152,7 @@ func (m *machine) drop(t *task) {
 	for _, p := range t.inner.pendings(nil) {
 		delete(m.waits, p.id)
 	}
+	m.shed += t.inner.unmerged()
 	t.inner = nil
 }
 

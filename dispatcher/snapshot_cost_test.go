@@ -151,3 +151,63 @@ func TestSnapshotsAreNotLeftToTheNextCall(t *testing.T) { // not parallel: it ta
 		t.Errorf("the newest snapshot of a log of %d entries is at %d, %v", log, s.Head.Seq, err)
 	}
 }
+
+type tally struct {
+	N state.Sum[int]
+}
+
+// Behind an Each that has merged into little, wherever it stands, the log is long for what is alive, and a snapshot is due: who reads
+// the run cold reads little. While it is open none is.
+func TestSnapshotBehindAnEach(t *testing.T) {
+	t.Parallel()
+	adds := func(_ context.Context, s *tally, _ int) error { s.N.Add(1_000_000); return nil }
+	each := func(b *dag.Builder[tally], items int) dag.Edge[tally] {
+		return dag.Each(b, "each", func(*tally) []int { return make([]int, items) }, adds)
+	}
+	for name, build := range map[string]func(b *dag.Builder[tally], items int) dag.Edge[tally]{
+		"in the run's own graph": each,
+		"in a Loop": func(b *dag.Builder[tally], items int) dag.Edge[tally] {
+			body := dag.New[tally]("body")
+			tallyAsks(body, each(body, items))
+			return dag.Loop(b, "loop", frozen(t, body), func(*tally) bool { return true }, 3)
+		},
+		"in an Embed": func(b *dag.Builder[tally], items int) dag.Edge[tally] {
+			inner := dag.New[tally]("inner")
+			tallyAsks(inner, each(inner, items))
+			return dag.Embed(b, "embed", frozen(t, inner), func(*tally, *tally) {}, func(*tally, *tally) {})
+		},
+		"in a Loop in a Loop": func(b *dag.Builder[tally], items int) dag.Edge[tally] {
+			inner, outer := dag.New[tally]("inner"), dag.New[tally]("outer")
+			tallyAsks(inner, each(inner, items))
+			dag.Loop(outer, "loop", frozen(t, inner), func(*tally) bool { return true }, 3)
+			return dag.Loop(b, "loop", frozen(t, outer), func(*tally) bool { return true }, 3)
+		},
+	} {
+		for _, items := range []int{1_400, 2_000, 5_000} {
+			t.Run(fmt.Sprint(name, " ", items), func(t *testing.T) {
+				b := dag.New[tally]("tally")
+				tallyAsks(b, build(b, items))
+				g, w := frozen(t, b), &weighed{}
+				d := callsDispatcher(t, g, w, dispatcher.Options{})
+				if _, err := d.Start(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+					t.Fatal(err)
+				}
+				w.read.Store(0)
+				if _, err := process(t, g, w, dispatcher.Options{}).State(t.Context(), run); err != nil {
+					t.Fatal(err)
+				}
+				if n, read := w.taken.Load(), w.read.Load(); n != 1 || read > 64<<10 {
+					t.Errorf("%d snapshots were taken, want 1; of a log of %d bytes %d were read cold", n, w.appended.Load(), read)
+				}
+			})
+		}
+	}
+}
+
+// tallyAsks adds a node that waits for a person.
+func tallyAsks(b *dag.Builder[tally], after ...dag.Edge[tally]) {
+	dag.Step(b, "asks", func(ctx context.Context, _ *tally) error {
+		_, err := dag.Ask[string](ctx, "q", "what?")
+		return err
+	}, after...)
+}

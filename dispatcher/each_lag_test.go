@@ -80,7 +80,7 @@ func TestEachQuickItemsShareAppends(t *testing.T) {
 				t.Errorf("parallel %d: an append of %d entries", parallel, most)
 			}
 			made := store.snapshots.Load()
-			if s, err := store.Snapshot(t.Context(), run, 0); made > 1 || made == 1 && (err != nil || s.Head.Seq != res.Cursor.Seq) {
+			if s, err := store.Snapshot(t.Context(), run, 0); made != 1 || err != nil || s.Head.Seq != res.Cursor.Seq {
 				t.Errorf("parallel %d: %d snapshots, the last one at %d of %d, %v", parallel, made, s.Head.Seq, res.Cursor.Seq, err)
 			}
 		})

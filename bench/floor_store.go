@@ -83,11 +83,14 @@ func (x *scribe) starts(nodes int) error {
 	})
 }
 
-func (x *scribe) asks() error {
-	return beside(x.ctx, func() error {
+// asks is a node that asks, beside the caller. It tells when that began.
+func (x *scribe) asks() (began time.Time, err error) {
+	err = beside(x.ctx, func() error {
+		began = time.Now()
 		_, err := x.visit(about("waiting", `{"name":"sure","question":"Shall I go on?"}`))
 		return err
 	})
+	return began, err
 }
 
 // answers is an answer, and two nodes behind it: a call that appends one entry, and one beside its caller that appends five in three.
@@ -133,7 +136,7 @@ func telling(data []byte, this string) (n int) {
 	}
 }
 
-// questions has so many nodes done before each question, and counts from that on.
+// questions has so many nodes done before each question, and counts from the node on that asks it.
 func questions(nodes int) probe {
 	return func(times int) (took time.Duration, err error) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -144,8 +147,11 @@ func questions(nodes int) probe {
 			if err := x.starts(nodes); err != nil {
 				return 0, err
 			}
-			began := time.Now()
-			if err := errors.Join(x.asks(), x.answers()); err != nil {
+			began, err := x.asks()
+			if err != nil {
+				return 0, err
+			}
+			if err := x.answers(); err != nil {
 				return 0, err
 			}
 			took += time.Since(began)
@@ -161,7 +167,10 @@ func coldAnswers(nodes int) stage {
 		all := make([]scribe, times)
 		for i := range all {
 			all[i].ctx = ctx
-			if err := errors.Join(all[i].starts(nodes), all[i].asks()); err != nil {
+			if err := all[i].starts(nodes); err != nil {
+				return nil, cancel, err
+			}
+			if _, err := all[i].asks(); err != nil {
 				return nil, cancel, err
 			}
 		}
@@ -190,7 +199,7 @@ func resumeFloor(s session) ([]row, error) {
 		}
 		warm[n] = all[0].times(1e-3)
 		rows = append(rows,
-			shown(fmt.Sprintf("floor/resume-%d", n), warm[n], "µs", "for resume-%d, behind as many nodes: two calls beside their caller, "+
+			shown(fmt.Sprintf("floor/resume-%d", n), warm[n], "µs", "for resume-%d, from the node on that asks, behind as many others: a call beside its caller that ends, and one that begins and ends, "+
 				"three functions with a draft and a context each, and five small appends of JSON in a log in memory, with digests and checksums", n),
 			shown(fmt.Sprintf("floor/resume-cold-%d", n), all[1].times(1e-3), "µs", "for resume-cold-%d: the same from the answer on, "+
 				"behind %d appends that were made long before, whose digests and checksums are checked, and their JSON is walked through once", n, min(n, 150)))

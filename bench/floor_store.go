@@ -68,9 +68,10 @@ func (x *scribe) visit(then ...excerpt) ([]byte, error) {
 	return x.append(then)
 }
 
-// starts does so many nodes before the one that asks, beside its caller. Each appends two entries.
-func (x *scribe) starts(nodes int) error {
-	return beside(x.ctx, func() error {
+// starts does so many nodes and one that asks, beside its caller, and returns when that one began. Each of the others
+// appends two entries.
+func (x *scribe) starts(nodes int) (asks time.Time, err error) {
+	err = beside(x.ctx, func() error {
 		x.diary, x.kept = diary{}, make([][]byte, 0, nodes)
 		for range nodes {
 			data, err := x.visit(about("done", "{}"), about("superstep", "{}"))
@@ -79,18 +80,11 @@ func (x *scribe) starts(nodes int) error {
 			}
 			x.kept = append(x.kept, data)
 		}
-		return nil
-	})
-}
-
-// asks is a node that asks, beside the caller. It tells when that began.
-func (x *scribe) asks() (began time.Time, err error) {
-	err = beside(x.ctx, func() error {
-		began = time.Now()
+		asks = time.Now()
 		_, err := x.visit(about("waiting", `{"name":"sure","question":"Shall I go on?"}`))
 		return err
 	})
-	return began, err
+	return asks, err
 }
 
 // answers is an answer, and two nodes behind it: a call that appends one entry, and one beside its caller that appends five in three.
@@ -144,10 +138,7 @@ func questions(nodes int) probe {
 		runtime.GC()
 		for range times {
 			x := scribe{ctx: ctx}
-			if err := x.starts(nodes); err != nil {
-				return 0, err
-			}
-			began, err := x.asks()
+			began, err := x.starts(nodes)
 			if err != nil {
 				return 0, err
 			}
@@ -167,10 +158,7 @@ func coldAnswers(nodes int) stage {
 		all := make([]scribe, times)
 		for i := range all {
 			all[i].ctx = ctx
-			if err := all[i].starts(nodes); err != nil {
-				return nil, cancel, err
-			}
-			if _, err := all[i].asks(); err != nil {
+			if _, err := all[i].starts(nodes); err != nil {
 				return nil, cancel, err
 			}
 		}
@@ -199,7 +187,7 @@ func resumeFloor(s session) ([]row, error) {
 		}
 		warm[n] = all[0].times(1e-3)
 		rows = append(rows,
-			shown(fmt.Sprintf("floor/resume-%d", n), warm[n], "µs", "for resume-%d, from the node on that asks, behind as many others: a call beside its caller that ends, and one that begins and ends, "+
+			shown(fmt.Sprintf("floor/resume-%d", n), warm[n], "µs", "for resume-%d, from the node on that asks, behind as many others: a call beside its caller that ends, and another one, "+
 				"three functions with a draft and a context each, and five small appends of JSON in a log in memory, with digests and checksums", n),
 			shown(fmt.Sprintf("floor/resume-cold-%d", n), all[1].times(1e-3), "µs", "for resume-cold-%d: the same from the answer on, "+
 				"behind %d appends that were made long before, whose digests and checksums are checked, and their JSON is walked through once", n, min(n, 150)))

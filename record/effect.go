@@ -12,9 +12,8 @@ import (
 // An effect is one that began in the run, under one idempotency key.
 type effect struct {
 	place
-	key       string // as given to dag.Effect
-	id        string // idempotency key
-	abandoned bool
+	key string // as given to dag.Effect
+	id  string // idempotency key
 	checkpoint.BegunEffect
 	end *checkpoint.EndedEffect // nil if nobody knows of one
 }
@@ -59,7 +58,7 @@ func (l *log) idOf(e *checkpoint.Entry) string {
 func (l *log) underWay() {
 	clear(l.effect)
 	for _, x := range l.effects {
-		if !x.abandoned && !x.forgotten() {
+		if !x.gone() && !x.forgotten() {
 			l.effect[effectKey{x.is, x.key}] = x
 		}
 	}
@@ -69,7 +68,7 @@ func (x *effect) tool() ToolEffect {
 	e := ToolEffect{
 		ID: x.id, IdempotencyKey: x.id, ToolName: cmp.Or(x.Operation, x.key), Operation: x.key,
 		Inputs: object(x.Input), IsReplayable: x.Replayable, Reversible: x.Reversible,
-		SideEffects: slices.Clone(x.Touches), ExecutedAt: millis(x.At), Abandoned: x.abandoned,
+		SideEffects: slices.Clone(x.Touches), ExecutedAt: millis(x.At), Abandoned: x.gone(),
 		Status: EffectInDoubt,
 	}
 	if x.end == nil {

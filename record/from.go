@@ -47,8 +47,8 @@ type Options struct {
 
 // From makes the record of a run as it stands, live or at rest, and runs nothing. It is a reading
 // of the log: equal logs and options give equal records. What was voided, or abandoned when the
-// run was rewound, does not count; but an effect has happened even if what it was done for was
-// abandoned, so it stays, marked as that. Of a log that was trimmed or is a fork's the record tells
+// run was rewound, does not count, unless the run goes on from a checkpoint at which it did; but an
+// effect has happened even if what it was done for was abandoned, so it stays, marked as that. Of a log that was trimmed or is a fork's the record tells
 // what is still there ([Source]). It has at most 1000 actions, the last ones.
 //
 // The record is sealed, and kept nowhere: see [Ledger.Create]. The errors are those of Open and of
@@ -261,6 +261,7 @@ func read(ctx context.Context, s checkpoint.Store, info checkpoint.Info, to uint
 			return nil, &checkpoint.CorruptError{Run: info.Run, Seq: e.Seq, Reason: err.Error()}
 		}
 	}
+	l.settle()
 	l.retries()
 	if l.last.IsZero() {
 		return nil, errors.Join(checkpoint.ErrNotFound, fmt.Errorf("record: run %q has no entries", info.Run))

@@ -129,13 +129,13 @@ func (l *log) turned(e *checkpoint.Entry) error {
 		if err := json.Unmarshal(e.Data, &paths); err != nil {
 			return err
 		}
-		l.void(paths)
+		l.void(e.Seq, paths)
 	case checkpoint.Edited:
 		var d checkpoint.Edit
 		if err := json.Unmarshal(e.Data, &d); err != nil {
 			return err
 		}
-		l.void(d.Voids)
+		l.void(e.Seq, d.Voids)
 	case checkpoint.Rewound:
 		return l.rewound(e)
 	case checkpoint.Migrated:
@@ -175,20 +175,35 @@ func (l *log) retries() {
 // void drops what visits, and all inside them, have done and said in the turn. Their effects have
 // happened. The answers to a visit's own questions stay: it has them when it runs again. What was
 // answered inside it is asked anew.
-func (l *log) void(paths []string) {
-	inside := func(p place) bool {
+func (l *log) void(seq uint64, paths []string) {
+	inside := func(p *place) bool {
 		return p.turn == l.turn && slices.ContainsFunc(paths, func(v string) bool { return strings.HasPrefix(p.is, v+"/") })
 	}
-	gone := func(p place) bool { return inside(p) || p.turn == l.turn && slices.Contains(paths, p.is) }
-	l.notes = slices.DeleteFunc(l.notes, func(n noted) bool { return gone(n.place) })
-	l.steps = slices.DeleteFunc(l.steps, func(x step) bool { return gone(x.place) })
-	l.questions = slices.DeleteFunc(l.questions, func(q asked) bool {
-		return inside(q.place) || q.answer == nil && gone(q.place)
-	})
+	drop := func(p *place, itself bool) {
+		if inside(p) || itself && p.turn == l.turn && slices.Contains(paths, p.is) {
+			p.drop(seq)
+		}
+	}
+	for i := range l.notes {
+		drop(&l.notes[i].place, true)
+	}
+	for i := range l.steps {
+		drop(&l.steps[i].place, true)
+	}
+	for i := range l.questions {
+		drop(&l.questions[i].place, l.questions[i].answer == nil)
+	}
 }
 
-// rewound drops what was abandoned, but for effects. A question that was open at the checkpoint
-// is asked anew.
+// settle leaves out what does not count where the log ends. Effects have happened.
+func (l *log) settle() {
+	l.notes = slices.DeleteFunc(l.notes, func(n noted) bool { return n.gone() })
+	l.steps = slices.DeleteFunc(l.steps, func(x step) bool { return x.gone() })
+	l.questions = slices.DeleteFunc(l.questions, func(q asked) bool { return q.gone() })
+}
+
+// rewound drops what was abandoned, and has count again what an earlier entry took back that did count at the checkpoint. A
+// question that was open there is asked anew.
 func (l *log) rewound(e *checkpoint.Entry) error {
 	var d checkpoint.Rewinding
 	if err := json.Unmarshal(e.Data, &d); err != nil {
@@ -200,16 +215,13 @@ func (l *log) rewound(e *checkpoint.Entry) error {
 		return err
 	}
 	l.Generation, l.turn = max(l.Generation, was+1), max(d.Turn, 1)
-	l.notes = slices.DeleteFunc(l.notes, func(n noted) bool { return n.seq > d.To })
-	l.steps = slices.DeleteFunc(l.steps, func(x step) bool { return x.seq > d.To })
-	l.questions = slices.DeleteFunc(l.questions, func(q asked) bool {
-		return q.seq > d.To || q.answer == nil || q.answerSeq > d.To
-	})
-	for _, x := range l.effects {
-		x.abandoned = x.abandoned || x.seq > d.To
-	}
 	for p := range l.places {
-		p.back(d.To)
+		p.back(e.Seq, d.To)
+	}
+	for i := range l.questions {
+		if q := &l.questions[i]; q.answer == nil || q.answerSeq > d.To {
+			q.drop(e.Seq)
+		}
 	}
 	l.underWay()
 	l.resting = nil
@@ -228,13 +240,15 @@ func (l *log) migrated(e *checkpoint.Entry) error {
 	}
 	l.Vacated = is.Vacated
 	for p := range l.places {
-		p.migrated(e.Seq, &d)
+		if !p.gone() {
+			p.migrated(e.Seq, &d)
+		}
 	}
 	l.underWay()
 	return nil
 }
 
-// places yields the places of all that counts.
+// places yields the places of all that was said, also of what does not count.
 func (l *log) places(yield func(*place) bool) {
 	for i := range l.notes {
 		if !yield(&l.notes[i].place) {

@@ -34,7 +34,7 @@ func TestEffectsBehindARewind(t *testing.T) {
 	}
 	var got []string
 	for _, x := range l.effects {
-		got = append(got, fmt.Sprint(x.id, " ", x.tool().Status, " ", x.abandoned))
+		got = append(got, fmt.Sprint(x.id, " ", x.tool().Status, " ", x.gone()))
 	}
 	want := []string{"r/pay#ended done false", "r/pay#doubt in-doubt true", "r~1/pay#ended in-doubt false", "r~1/pay#doubt in-doubt false"}
 	if !slices.Equal(got, want) {

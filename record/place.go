@@ -17,11 +17,14 @@ type place struct {
 	// slash behind: no visit is called that.
 	is  string
 	was []called // what it was called before, oldest first
+	// flips are the entries that took back what was said, and those that had it count again, in turn: a run may be
+	// rewound to any entry, also to one that another rewind has left behind.
+	flips []uint64
 }
 
-// A called is what a visit was called up to a migration.
+// A called is what a visit was called up to a migration, or a rewind.
 type called struct {
-	upTo uint64 // the migration's entry
+	upTo uint64 // its entry
 	path string
 }
 
@@ -38,10 +41,31 @@ func (p *place) migrated(seq uint64, m *checkpoint.Migration) {
 	}
 }
 
-// back has the visit called what it was at an entry.
-func (p *place) back(to uint64) {
+// gone reports whether what was said does not count.
+func (p *place) gone() bool { return len(p.flips)%2 == 1 }
+
+// drop takes back, at an entry, what was said.
+func (p *place) drop(at uint64) {
+	if !p.gone() {
+		p.flips = append(p.flips, at)
+	}
+}
+
+// back has, from an entry on, everything as it was at another one: whether what was said counts, and what the visit is called.
+func (p *place) back(at, to uint64) {
+	n := len(p.flips)
+	for n > 0 && p.flips[n-1] > to {
+		n--
+	}
+	if counts := p.seq <= to && n%2 == 0; counts == p.gone() {
+		p.flips = append(p.flips, at)
+	}
+	path := p.is
 	for n := len(p.was) - 1; n >= 0 && p.was[n].upTo > to; n-- {
-		p.is, p.was = p.was[n].path, p.was[:n]
+		path = p.was[n].path
+	}
+	if path != p.is {
+		p.was, p.is = append(p.was, called{at, p.is}), path
 	}
 }
 

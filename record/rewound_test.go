@@ -1,0 +1,152 @@
+package record_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/record"
+)
+
+func decides(id string) func(context.Context, *Inquiry) error {
+	return func(ctx context.Context, _ *Inquiry) error {
+		return dag.Decide(ctx, dag.Decision{ID: id, Description: id})
+	}
+}
+
+func decided(r *record.Record) []string {
+	return ids(r.Decisions, func(d record.Decision) string { return d.ID })
+}
+
+func actions(r *record.Record) []string {
+	var all []string
+	for _, a := range r.ExecutionSummary.Actions {
+		all = append(all, a.Description)
+	}
+	return all
+}
+
+// What a void took back counts again in a run that goes back to before the void, where it is done and is not run again; and does
+// not if the run goes from there to behind the void.
+func TestRecordOfWhatWasVoidedBehindTheCheckpoint(t *testing.T) {
+	inner := dag.New[Inquiry]("inner")
+	dag.Step(inner, "second", asksFor("on"), dag.Step(inner, "first", nothing))
+	body, err := inner.Build()
+	done(t, err)
+	b := dag.New[Inquiry]("inquiry")
+	ran := 0
+	dag.Step(b, "decide", func(ctx context.Context, q *Inquiry) error {
+		ran++
+		return decides("way")(ctx, q)
+	})
+	dag.Loop(b, "loop", body, func(*Inquiry) bool { return true }, 1)
+	d := inquiry(t, b, newStore(), dispatcher.Options{Parallel: 1})
+	_, err = d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	done(t, d.Edit(t.Context(), "r", func(q *Inquiry) { q.Answer.Set("hers") }, dispatcher.EditOptions{Void: []string{"decide"}}))
+	info, err := d.Store().Stat(t.Context(), "r")
+	done(t, err)
+	same(t, "voided", decided(from(t, d, "r", record.Options{})), nil)
+
+	done(t, d.Rewind(t.Context(), "r", "loop/1@1", dispatcher.RewindOptions{}))
+	same(t, "before the void", decided(from(t, d, "r", record.Options{})), []string{"way"})
+	done(t, d.Rewind(t.Context(), "r", fmt.Sprint("r@", info.Head.Seq), dispatcher.RewindOptions{}))
+	same(t, "behind the void", decided(from(t, d, "r", record.Options{})), nil)
+	done(t, d.Rewind(t.Context(), "r", "loop/1@1", dispatcher.RewindOptions{}))
+	rests(t, goesOn(t, d, "r"))
+	done(t, goesOn(t, d, "r"))
+	same(t, "in the end", decided(from(t, d, "r", record.Options{})), []string{"way"})
+	if ran != 1 {
+		t.Errorf("decide ran %d times, want once", ran)
+	}
+}
+
+// A run that goes on from a checkpoint that an earlier rewind has left behind tells what had come about up to there: what was
+// said, done, answered and caused, and nothing of what came instead.
+func TestRecordOfARunThatIsRewoundToWhatWasAbandoned(t *testing.T) {
+	d := inquire(t, newStore(), []string{"a", "b", "c", "d"}, nothing,
+		func(ctx context.Context, q *Inquiry) error {
+			word, err := dag.Ask[string](ctx, "way", "way?")
+			if err != nil {
+				return err
+			}
+			return decides(word)(ctx, q)
+		},
+		func(ctx context.Context, _ *Inquiry) error {
+			_, err := dag.Effect(ctx, "pay", 5, func(context.Context, int) (bool, error) { return true, nil })
+			return err
+		}, nothing)
+	goOn := func(word string) {
+		_, err := d.Run(t.Context(), "r", nil)
+		rests(t, err)
+		done(t, d.Answer(t.Context(), "r", "", word))
+		_, err = d.Run(t.Context(), "r", nil)
+		done(t, err)
+	}
+	effects := func() []string {
+		return ids(from(t, d, "r", record.Options{}).ToolEffects, func(e record.ToolEffect) string { return fmt.Sprint(e.ID, " ", e.Abandoned) })
+	}
+	goOn("left")
+	var third string
+	for p, err := range d.History(t.Context(), "r") {
+		if done(t, err); p.Superstep == 3 {
+			third = p.Address()
+		}
+	}
+	done(t, d.Rewind(t.Context(), "r", "1", dispatcher.RewindOptions{}))
+	goOn("right")
+	same(t, "the other way", decided(from(t, d, "r", record.Options{})), []string{"right"})
+	same(t, "its effects", effects(), []string{"r/c#pay true", "r~1/c#pay false"})
+
+	for range 2 { // the second time the rewind is as well to what was abandoned
+		done(t, d.Rewind(t.Context(), "r", "1", dispatcher.RewindOptions{}))
+		same(t, "back", decided(from(t, d, "r", record.Options{})), nil)
+		done(t, d.Rewind(t.Context(), "r", third, dispatcher.RewindOptions{}))
+		_, err := d.Run(t.Context(), "r", nil)
+		done(t, err)
+		r := from(t, d, "r", record.Options{})
+		same(t, "decisions", decided(r), []string{"left"})
+		same(t, "actions", actions(r), []string{"a", "b", "c", "d"})
+		same(t, "questions", questions(t, d), []string{"way? answered left"})
+		same(t, "effects", effects(), []string{"r/c#pay false", "r~1/c#pay true"})
+	}
+}
+
+// A visit has the name that it had at the checkpoint that the run goes on from, be that before a migration or behind it, also
+// where an earlier rewind has left the migration behind: voided by that name, it does not count.
+func TestRecordOfWhatIsVoidedBehindARenameThatWasAbandoned(t *testing.T) {
+	store := newStore()
+	program := func(nodes map[string]string, node string) *dispatcher.Dispatcher[Inquiry] {
+		return renamed(t, store, nodes, func(b *dag.Builder[Inquiry]) {
+			first := dag.Step(b, "first", nothing)
+			dag.Step(b, node, decides("way"), first)
+			dag.Step(b, "ask", asksFor("on"), first)
+		})
+	}
+	edit := func(d *dispatcher.Dispatcher[Inquiry], void ...string) string {
+		done(t, d.Edit(t.Context(), "r", func(q *Inquiry) { q.Answer.Set(q.Answer.Get() + "!") }, dispatcher.EditOptions{Void: void}))
+		info, err := store.Stat(t.Context(), "r")
+		done(t, err)
+		return fmt.Sprint("r@", info.Head.Seq)
+	}
+	was, is := program(nil, "a"), program(map[string]string{"a": "z"}, "z")
+	_, err := was.Run(t.Context(), "r", nil)
+	rests(t, err)
+	before := edit(was)
+	behind := edit(is)
+	rewind := func(d *dispatcher.Dispatcher[Inquiry], to string) {
+		t.Helper()
+		done(t, d.Rewind(t.Context(), "r", to, dispatcher.RewindOptions{}))
+		same(t, "rewound", decided(from(t, d, "r", record.Options{})), []string{"way"})
+	}
+	for _, c := range []struct {
+		d        *dispatcher.Dispatcher[Inquiry]
+		to, node string
+	}{{was, before, "a"}, {is, behind, "z"}, {was, before, "a"}} {
+		rewind(c.d, c.to)
+		edit(c.d, c.node)
+		same(t, "without "+c.node, decided(from(t, c.d, "r", record.Options{})), nil)
+	}
+}

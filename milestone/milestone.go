@@ -125,7 +125,11 @@ func (n *Namer) read(ctx context.Context, run string, tail bool) (all []Mileston
 			n.put(r)
 			return all, err
 		}
-		for _, m := range r.hear(&e) {
+		found, err := n.hear(ctx, r, &e)
+		if err != nil {
+			return all, err
+		}
+		for _, m := range found {
 			if m, err = n.tag(ctx, r, m); err != nil {
 				return all, err // the reading is dropped: the next one finds it again
 			}
@@ -223,7 +227,7 @@ func (n *Namer) events(ctx context.Context, r *reading, tail bool) iter.Seq2[dis
 				var trimmed *checkpoint.TrimmedError
 				if errors.As(err, &trimmed) && r.seq+1 < trimmed.First {
 					r.rules, r.open = n.fresh(r.run).rules, nil
-					r.seq, r.from, r.given, again = trimmed.First-1, trimmed.First-1, true, true
+					r.seq, r.given, again = trimmed.First-1, true, true
 					r.last = mark{}
 					break
 				}
@@ -238,18 +242,50 @@ func (n *Namer) events(ctx context.Context, r *reading, tail bool) iter.Seq2[dis
 // inherit takes over what an origin had where the fork begins. If that can't be read any more, what
 // the fork has first is taken as given.
 func (n *Namer) inherit(ctx context.Context, r *reading, from checkpoint.Origin) error {
-	r.given = true
+	r.origin = n.fresh(from.Run)
+	r.origin.given = true
 	o, err := n.begin(ctx, from.Run)
 	if err == nil {
 		err = n.readTo(ctx, o, from.Seq)
 	}
 	switch {
 	case errors.Is(err, checkpoint.ErrNotFound), errors.Is(err, checkpoint.ErrTrimmed), errors.Is(err, checkpoint.ErrCorrupt):
-		return nil
-	case err == nil:
-		r.inherit(o)
+	case err != nil:
+		return err
+	default:
+		r.origin.inherit(o)
 	}
-	return err
+	r.inherit(r.origin)
+	return nil
+}
+
+// hear reads the next entry, and returns the names that follow from it. Behind a rewind the reading is what one is that has
+// heard what led to the checkpoint, and nothing else: the log has it, also if an earlier rewind had left that behind.
+func (n *Namer) hear(ctx context.Context, r *reading, e *dispatcher.Event) ([]Milestone, error) {
+	found := r.hear(e)
+	var w checkpoint.Rewinding
+	if e.Kind != dispatcher.RunRewound || json.Unmarshal(e.Value, &w) != nil {
+		return found, nil
+	}
+	was := n.fresh(r.run)
+	if r.origin != nil {
+		was.inherit(r.origin)
+	}
+	leads := r.line(w.To)
+	for e, err := range n.events(ctx, was, false) {
+		if err != nil {
+			return found, err
+		}
+		if e.Seq > w.To {
+			break
+		}
+		if leads(e.Seq) {
+			was.hear(&e)
+		}
+	}
+	r.back(was)
+	r.rewinds = append(r.rewinds, rewind{e.Seq, w.To})
+	return found, nil
 }
 
 // readTo reads up to an entry, and names nothing.
@@ -258,7 +294,9 @@ func (n *Namer) readTo(ctx context.Context, r *reading, seq uint64) error {
 		if err != nil || e.Seq > seq {
 			return err
 		}
-		r.hear(&e)
+		if _, err := n.hear(ctx, r, &e); err != nil {
+			return err
+		}
 	}
 	return nil
 }

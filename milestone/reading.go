@@ -18,11 +18,15 @@ type reading struct {
 	created time.Time // when the run was
 	seq     uint64    // of the entry that was read last
 	last    mark      // the last entry that the log is known to have; zero if none is
-	from    uint64    // what came up to this entry can't be known: the log was trimmed
 	given   bool      // the next state is taken as it is: what was before it can't be known
 	rules   []ruling
-	open    []deed // they count when their superstep ends
+	open    []deed   // they count when their superstep ends
+	rewinds []rewind // oldest first
+	origin  *reading // of a fork: what it begins with; nil if the run is none
 }
+
+// A rewind has a run go on at an entry as it was at another.
+type rewind struct{ at, to uint64 }
 
 // A mark is an entry that is known again: a run that was deleted and imported has another one in its place if it
 // has gone on another way.
@@ -43,17 +47,9 @@ type ruling struct {
 
 // A deed is what a visit did that a rule speaks of.
 type deed struct {
-	seq    uint64 // of its entry
 	path   string
 	rule   string
 	detail string
-	called []called // what its visit was called before, oldest first
-}
-
-// A called is what a visit was called up to a migration.
-type called struct {
-	upTo uint64 // the migration's entry
-	path string
 }
 
 // hear reads the next entry, and returns the names that follow from it.
@@ -67,20 +63,15 @@ func (r *reading) hear(e *dispatcher.Event) (found []Milestone) {
 				return slices.ContainsFunc(paths, func(path string) bool { return under(d.path, path) })
 			})
 		}
-	case dispatcher.RunRewound:
-		var w checkpoint.Rewinding
-		if json.Unmarshal(e.Value, &w) == nil {
-			r.back(w.To)
-		}
 	case dispatcher.GraphMigrated:
 		var m checkpoint.Migration
 		if json.Unmarshal(e.Value, &m) == nil {
-			r.migrated(e.Seq, &m)
+			r.migrated(&m)
 		}
 	}
 	for _, rule := range r.rules {
 		if detail, hit := rule.visit(e); hit {
-			r.open = append(r.open, deed{seq: e.Seq, path: e.Path, rule: rule.name, detail: detail})
+			r.open = append(r.open, deed{path: e.Path, rule: rule.name, detail: detail})
 		}
 	}
 	if e.Kind != dispatcher.SuperstepEnded && e.Kind != dispatcher.RunStarted {
@@ -125,36 +116,37 @@ func (r *reading) begin(e *dispatcher.Event) {
 	}
 }
 
-// back goes back to an entry: what was to count behind it does not.
-func (r *reading) back(to uint64) {
-	r.open = slices.DeleteFunc(r.open, func(d deed) bool { return d.seq > to })
-	for i := range r.open {
-		r.open[i].back(to)
-	}
-	r.given = r.given || to < r.from
-	for _, rule := range r.rules {
-		if c, ok := rule.judge.(*change); ok {
-			c.back(to)
+// line tells which entries have led to one: not those that a rewind before it has left behind, nor the rewinds.
+func (r *reading) line(to uint64) func(seq uint64) bool {
+	type span struct{ behind, to uint64 }
+	var spans []span
+	for _, w := range slices.Backward(r.rewinds) {
+		if w.at <= to {
+			spans, to = append(spans, span{w.at, to}), w.to
 		}
+	}
+	spans = append(spans, span{0, to})
+	return func(seq uint64) bool {
+		return slices.ContainsFunc(spans, func(s span) bool { return s.behind < seq && seq <= s.to })
 	}
 }
 
-// back has a deed's visit called what it was at an entry.
-func (d *deed) back(to uint64) {
-	for n := len(d.called) - 1; n >= 0 && d.called[n].upTo > to; n-- {
-		d.path, d.called = d.called[n].path, d.called[:n]
+// back goes on with what a reading up to the checkpoint knows. What has failed behind that can recover.
+func (r *reading) back(was *reading) {
+	for i, rule := range was.rules {
+		if c, ok := rule.judge.(*recovery); ok {
+			c.beside(r.rules[i].judge.(*recovery))
+		}
 	}
+	r.given, r.rules, r.open = was.given, was.rules, was.open
 }
 
 // migrated has what is to count go with its visits, which end under other names. What a node did that
 // is forgotten does not count.
-func (r *reading) migrated(seq uint64, m *checkpoint.Migration) {
+func (r *reading) migrated(m *checkpoint.Migration) {
 	r.open = slices.DeleteFunc(r.open, func(d deed) bool { _, there := m.Renamed(d.path); return !there })
 	for i := range r.open {
-		d := &r.open[i]
-		if path, _ := m.Renamed(d.path); path != d.path {
-			d.called, d.path = append(d.called, called{seq, d.path}), path
-		}
+		r.open[i].path, _ = m.Renamed(r.open[i].path)
 	}
 	for _, rule := range r.rules {
 		if c, ok := rule.judge.(*recovery); ok {
@@ -163,7 +155,7 @@ func (r *reading) migrated(seq uint64, m *checkpoint.Migration) {
 	}
 }
 
-// inherit takes what a reading of the origin, by the same rules, ends with as what was before the fork.
+// inherit takes what a reading of the origin, by the same rules, ends with as what was before the fork. It shares nothing with it.
 func (r *reading) inherit(o *reading) {
 	r.given = o.given
 	for i, rule := range r.rules {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -181,6 +182,12 @@ func (r *recovery) visit(e *dispatcher.Event) (string, bool) {
 	return "", false
 }
 
+// beside adds what has failed that another one knows of.
+func (r *recovery) beside(o *recovery) {
+	maps.Copy(r.failed, o.failed)
+	r.run = r.run || o.run
+}
+
 // migrated has visits that have failed go by other names.
 func (r *recovery) migrated(m *checkpoint.Migration) {
 	failed := map[string]bool{}
@@ -200,16 +207,15 @@ func (r *recovery) checkpoint(e *dispatcher.Event) (string, bool) {
 	return "", was
 }
 
-// change remembers what a cell had at each checkpoint at which that was something else.
+// change remembers what a cell had at the last checkpoint.
 type change struct {
 	cell string
 	over *float64 // of Rises
-	was  []value
+	was  *value   // nil before the first checkpoint
 }
 
-// A value is what a cell has from an entry on. Of its text, which may be long, it keeps the digest.
+// A value is what a cell has. Of its text, which may be long, it keeps the digest.
 type value struct {
-	seq  uint64
 	sum  [sha256.Size]byte
 	high bool // it is over the threshold
 }
@@ -222,16 +228,13 @@ func (c *change) checkpoint(e *dispatcher.Event) (string, bool) {
 	}
 	cell, now := c.value(e)
 	var last value
-	switch n := len(c.was); {
-	case n > 0:
-		last = c.was[n-1]
+	switch {
+	case c.was != nil:
+		last = *c.was
 	case empty(cell):
 		last.sum = now.sum
 	}
-	if now.sum == last.sum && len(c.was) > 0 {
-		return "", false
-	}
-	c.was = append(c.was, now)
+	c.was = &now
 	if c.over != nil {
 		return string(cell), now.high && !last.high
 	}
@@ -241,29 +244,16 @@ func (c *change) checkpoint(e *dispatcher.Event) (string, bool) {
 // begin takes the state in which a reading begins as given.
 func (c *change) begin(e *dispatcher.Event) {
 	_, now := c.value(e)
-	c.was = []value{now}
+	c.was = &now
 }
 
-// inherit begins with the last value of the origin, which is before every entry of the fork.
-func (c *change) inherit(o *change) {
-	if n := len(o.was); n > 0 {
-		last := o.was[n-1]
-		last.seq = 0
-		c.was = []value{last}
-	}
-}
-
-// back forgets what has come behind an entry.
-func (c *change) back(to uint64) {
-	for n := len(c.was); n > 0 && c.was[n-1].seq > to; n = len(c.was) {
-		c.was = c.was[:n-1]
-	}
-}
+// inherit begins with the last value of the origin.
+func (c *change) inherit(o *change) { c.was = o.was }
 
 func (c *change) value(e *dispatcher.Event) (cell json.RawMessage, v value) {
 	cell = lookup(e.State, c.cell)
 	var number float64
 	v.high = c.over != nil && json.Unmarshal(cell, &number) == nil && number > *c.over
-	v.seq, v.sum = e.Seq, sha256.Sum256(cell)
+	v.sum = sha256.Sum256(cell)
 	return cell, v
 }

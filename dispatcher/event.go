@@ -50,8 +50,11 @@ type Event struct {
 	Status  checkpoint.Status // RunRested
 	Failure dag.FailureKind   // AttemptFailed
 	Final   bool              // AttemptFailed: the visit has failed
-	Cause   string            // AttemptFailed, RunRested, EffectEnded, StateEdited, RunRewound, RunStarted, InterruptAnswered: why, as the log tells it
-	Err     error             // AttemptFailed, RunRested: the same; for an observer of the live run the error itself
+	// Cause is why, as the log tells it: of AttemptFailed, RunRested, StateEdited, RunRewound, RunStarted, InterruptAnswered. Of
+	// EffectEnded it is "not done: " and why, if the effect has not happened, "done, and its output is lost: " and
+	// why, if it has and what it returned can't be kept.
+	Cause string
+	Err   error // AttemptFailed, RunRested: the same; for an observer of the live run the error itself
 
 	// Value is what Emit was given, the question of an interrupt, the answer, what an effect
 	// was given or has returned, the paths of the visits that were voided (by an edit too),

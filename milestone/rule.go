@@ -151,7 +151,7 @@ func (f *effects) visit(e *dispatcher.Event) (string, bool) {
 	case dispatcher.EffectEnded:
 		operation := f.begun[id]
 		delete(f.begun, id)
-		if e.Cause == "" && (len(f.of) == 0 || slices.Contains(f.of, operation)) {
+		if !strings.HasPrefix(e.Cause, "not done: ") && (len(f.of) == 0 || slices.Contains(f.of, operation)) {
 			return e.ID, true
 		}
 	}

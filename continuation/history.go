@@ -54,6 +54,7 @@ type wait struct {
 	lapses   int
 	working  bool // somebody went on behind the trigger, and has not come to an end that the log tells
 	spent    bool // an attempt failed behind the trigger: the wait is to be asked again
+	stumbles int  // attempts since that failed, or were left, before they came to ask it
 	fell     bool // its visit has failed for good
 	heeded   bool // the run was cancelled behind its denial
 }
@@ -76,6 +77,11 @@ func (w *wait) last() *ask { return w.asks[len(w.asks)-1] }
 
 // taken reports whether the wait has its trigger, and no end.
 func (w *wait) taken() bool { return w.closed == "" && w.last().ended && !w.again() }
+
+// vain is how often the visit was gone on with in vain: nobody does that by himself more often than the
+// wait's bound says, also if no attempt comes to ask it again. A trigger that somebody has for it is
+// refused for failures and lapses alone.
+func (w *wait) vain() int { return w.failures + w.lapses + w.stumbles }
 
 // again reports whether the wait has expired and is to be asked at its next level.
 func (w *wait) again() bool {
@@ -168,7 +174,7 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 	w := h.open[k]
 	w.asks = append(w.asks, a)
 	w.reopen()
-	w.working, w.spent = false, false
+	w.working, w.spent, w.stumbles = false, false, 0
 	return nil
 }
 
@@ -231,13 +237,19 @@ func (h *history) resumed() {
 		if w.fell && w.closed == RunFailed { // a resume tries its visit again
 			w.reopen()
 		}
-		if !w.taken() || w.spent || h.asks(w.path) {
+		if !w.taken() || h.asks(w.path) {
 			continue
 		}
-		if w.working {
+		switch {
+		case w.spent && w.working:
+			w.stumbles++
+		case w.spent:
+		case w.working:
 			w.lapses++
+			fallthrough
+		default:
+			w.resumes++
 		}
-		w.resumes++
 		w.working = true
 	}
 }
@@ -261,7 +273,11 @@ func (h *history) failed(e *checkpoint.Entry) error {
 			}
 			w.working = false
 			if w == newest && w.last().answer.How == checkpoint.AnswerGiven {
-				w.failures++
+				if w.spent { // it was to ask for another one, and has not
+					w.stumbles++
+				} else {
+					w.failures++
+				}
 				w.spent = true
 			}
 			if f.Final {
@@ -319,6 +335,9 @@ func (h *history) voided(paths []string) {
 			if (w.path == path || inside(w.path, path)) && (w.closed == Completed || w.fell) {
 				w.reopen()
 			}
+			if w.path == path { // its trigger counts anew
+				w.spent, w.stumbles = false, 0
+			}
 			w.last().gone = w.last().gone || inside(w.path, path)
 		}
 	}
@@ -372,7 +391,7 @@ func (w *wait) stands() (status Status, reason Reason, why, by string) {
 // retriable reports whether its visit has failed with the run and may be tried again.
 func (w *wait) retriable() bool {
 	return w.h.end != nil && w.h.end.kind == checkpoint.Failed &&
-		w.failures > 0 && w.failures+w.lapses < w.last().q.MaxFailures
+		w.failures > 0 && w.vain() < w.last().q.MaxFailures
 }
 
 // reason reads why the run has come to its end.

@@ -117,7 +117,7 @@ func (r *Runtime) wants(h *history) bool {
 			continue
 		}
 		switch a := w.last(); {
-		case a.ended && w.failures+w.lapses < a.q.MaxFailures, w.again():
+		case a.ended && w.vain() < a.q.MaxFailures, w.again():
 			return true
 		case w.pends() && r.overdue(a):
 			return true
@@ -134,7 +134,7 @@ func (h *history) between() bool {
 // exhausted reports whether a wait keeps the run from being gone on with.
 func (h *history) exhausted() bool {
 	for _, w := range h.open {
-		if w.taken() && w.failures+w.lapses >= w.last().q.MaxFailures {
+		if w.taken() && w.vain() >= w.last().q.MaxFailures {
 			return true
 		}
 	}

@@ -63,7 +63,7 @@ func (r *Runtime) left(ctx context.Context, h *history) (reach, error) {
 		return notAtAll, nil
 	}
 	for _, w := range h.open {
-		if status, _, _, _ := w.stands(); !status.Terminal() && w.taken() && w.failures+w.lapses >= w.last().q.MaxFailures {
+		if status, _, _, _ := w.stands(); !status.Terminal() && w.taken() && w.vain() >= w.last().q.MaxFailures {
 			return notAtAll, &AttemptsError{w.id, h.run, w.last().q.MaxFailures}
 		}
 	}

@@ -336,6 +336,9 @@ func TestLife28FailuresAndHops(t *testing.T) {
 			if err != nil || out.Status != continuation.StatusFailed || out.EndReason != continuation.MaxAttempts || bodies != 2 {
 				t.Fatalf("the second trigger: %+v, %v; the body ran %d times", out, err, bodies)
 			}
+			if v := p.only(run); v.Failures != 2 || v.Resumes != 2 {
+				t.Errorf("%d failures, %d resumes; want one of each behind either trigger", v.Failures, v.Resumes)
+			}
 			p.unchanged(run, func() {
 				if _, err := p.rt.Trigger(t.Context(), reply2("t3", "k")); !errors.Is(err, continuation.ErrTerminal) {
 					t.Errorf("the third trigger: %v", err)

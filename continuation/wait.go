@@ -62,7 +62,8 @@ type Wait struct {
 	// that it fires, marked as missed.
 	OnExpire OnExpire
 	// MaxFailures is how many attempts of the visit may fail behind a trigger of this wait before
-	// it fails for good: after each of the others it waits again. Zero means DefaultFailures.
+	// it fails for good: after each of the others it waits again. One that fails before it comes to
+	// ask again is none of them. Zero means DefaultFailures.
 	MaxFailures int
 	// MaxHops is how many waits of this visit may have ended before this one: it bounds a
 	// dialogue. Zero means no bound.

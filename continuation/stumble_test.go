@@ -1,0 +1,188 @@
+package continuation_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
+)
+
+// stumbling is a graph whose node fails where before says so, before it comes to its wait, and where
+// the payload is bad, behind it.
+func stumbling(t testing.TB, w continuation.Wait, p dag.Policy, before func(attempt int) error) *dag.Graph[Talk] {
+	t.Helper()
+	b := dag.New[Talk]("talk")
+	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		if err := before(dag.Attempt(ctx)); err != nil {
+			return err
+		}
+		r, err := continuation.Await[string](ctx, "answer", w)
+		if err != nil {
+			return err
+		}
+		all := append([]continuation.Reply[string]{r}, r.Parts...)
+		if slices.ContainsFunc(all, func(r continuation.Reply[string]) bool { return r.Payload == "bad" }) {
+			return errWeather
+		}
+		return says(ctx, s, all[len(all)-1])
+	}).With(p)
+	return frozen(t, b)
+}
+
+// An attempt that fails before it comes to its wait has not failed behind a trigger: the wait is asked
+// again by the next one, and takes as many triggers as it says.
+func TestAFailureBeforeAWaitIsNoneBehindIt(t *testing.T) {
+	weather := func(attempts ...int) func(int) error {
+		return func(n int) error {
+			if slices.Contains(attempts, n) {
+				return errWeather
+			}
+			return nil
+		}
+	}
+	one := continuation.Wait{Key: "k", MaxFailures: 2}
+	for name, of := range map[string]struct {
+		wait   continuation.Wait
+		before func(int) error
+	}{
+		"once":          {one, weather(2)},
+		"several times": {one, weather(2, 3, 4, 5)},
+		"of an Any":     {continuation.Any(one, continuation.Wait{Key: "other"}), weather(2)},
+		"of an All":     {continuation.All(continuation.Wait{Key: "other"}, one), weather(2, 3)},
+	} {
+		for _, frame := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				g := stumbling(t, of.wait, dag.Policy{Attempts: 10}, of.before)
+				if frame {
+					b := dag.New[Talk]("outer")
+					dag.Loop(b, "loop", g, func(*Talk) bool { return true }, 3)
+					g = frozen(t, b)
+				}
+				p := talk(t, g)
+				triggers := func(id, key, text string) continuation.Outcome {
+					t.Helper()
+					x := reply(id, text)
+					x.Key = key
+					out, err := p.rt.Trigger(t.Context(), x)
+					if err != nil {
+						t.Fatalf("trigger %s: %v", id, err)
+					}
+					return out
+				}
+				if name == "of an All" {
+					triggers("t0", "other", "good")
+				}
+				first := triggers("t1", "k", "bad")
+				v, err := p.rt.Get(t.Context(), first.Wait)
+				if err != nil || v.Status != continuation.StatusPending || v.Failures != 1 || v.Resumes != 1 {
+					t.Errorf("behind one trigger the wait is %+v, %v", v, err)
+				}
+				if out := triggers("t2", "k", "good"); out.Status != continuation.StatusResolved || out.Wait != first.Wait {
+					t.Errorf("the second trigger: %+v", out)
+				}
+				if said := p.said(run); !slices.Equal(said, []string{"good"}) {
+					t.Errorf("the state says %q", said)
+				}
+			})
+		}
+	}
+}
+
+// Nobody goes on with a run by himself more often than the bound of its wait says, also if no attempt
+// comes to ask again.
+func TestFailuresBeforeAWaitAreBounded(t *testing.T) {
+	ran := 0
+	p := talk(t, stumbling(t, continuation.Wait{Key: "k", MaxFailures: 3}, dag.Policy{}, func(n int) error {
+		if ran++; n > 1 {
+			return errWeather
+		}
+		return nil
+	}))
+	out, err := p.rt.Trigger(t.Context(), reply("t1", "bad"))
+	if err != nil || out.Status != continuation.StatusFailed || ran != 2+2 {
+		t.Errorf("%+v, %v; the node ran %d times, want to ask, behind the trigger, and twice in vain", out, err, ran)
+	}
+	if v := p.stands(run, continuation.StatusFailed, continuation.RunFailed); v.Failures != 1 || v.Resumes != 1 {
+		t.Errorf("%d failures, %d resumes; want one behind the trigger", v.Failures, v.Resumes)
+	}
+	p.unchanged(run, func() {
+		if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
+			t.Errorf("recovered %q, %v", runs, err)
+		}
+		if _, err := p.rt.Trigger(t.Context(), reply("t2", "good")); !errors.Is(err, continuation.ErrTerminal) {
+			t.Errorf("the second trigger: %v", err)
+		}
+	})
+}
+
+// Nor if the process dies each time before the attempt comes to ask again.
+func TestCrashesBeforeAWaitAreBounded(t *testing.T) {
+	store := &pawltest.Mortal{Store: &memory.Store{}}
+	dies := true
+	g := stumbling(t, continuation.Wait{Key: "k", MaxFailures: 3}, dag.Policy{Attempts: 10}, func(n int) error {
+		if n > 1 && dies {
+			store.Kill()
+			return errWeather
+		}
+		return nil
+	})
+	p := begin(t, g, store, continuation.Options{})
+	p.waits(run)
+	_, _ = p.rt.Trigger(t.Context(), reply("t1", "bad"))
+	recoveries := 0
+	var spent *continuation.AttemptsError
+	for ; recoveries < 10; recoveries++ {
+		if err := store.Revive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p = begin(t, g, store, continuation.Options{})
+		if _, err := p.rt.Recover(t.Context()); errors.As(err, &spent) {
+			break
+		}
+	}
+	if spent == nil || recoveries > 3 {
+		t.Errorf("recovered %d times, %v", recoveries, spent)
+	}
+	dies = false
+	if out, err := p.rt.Trigger(t.Context(), reply("t2", "good")); err != nil || out.Status != continuation.StatusResolved {
+		t.Errorf("a second trigger: %+v, %v", out, err)
+	}
+}
+
+// A visit that an edit runs again has its trigger as before: what fails then fails behind it.
+func TestAFailureBehindAVoidCounts(t *testing.T) {
+	b := dag.New[Talk]("talk")
+	ask := dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "k", MaxFailures: 1}); err != nil {
+			return err
+		}
+		return errWeather
+	})
+	for name, edges := range map[string][]dag.Edge[Talk]{"instead": {ask.Failed()}, "beside": nil} {
+		dag.Step(b, name, func(ctx context.Context, s *Talk) error {
+			_, err := dag.Ask[string](ctx, name, name)
+			return err
+		}, edges...)
+	}
+	p := talk(t, frozen(t, b))
+	if _, err := p.rt.Trigger(t.Context(), reply2("t", "k")); err != nil {
+		t.Fatal(err)
+	}
+	p.stands(run, continuation.StatusFailed, continuation.MaxAttempts)
+	err := p.d.Edit(t.Context(), run, func(s *Talk) { s.Said.Append("first") }, dispatcher.EditOptions{Void: []string{"ask"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if v := p.stands(run, continuation.StatusFailed, continuation.MaxAttempts); v.Failures != 2 || v.Resumes != 2 {
+		t.Errorf("%d failures, %d resumes; want two each", v.Failures, v.Resumes)
+	}
+}

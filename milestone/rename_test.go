@@ -3,6 +3,7 @@ package milestone_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -151,7 +152,7 @@ func TestRewoundToOtherNames(t *testing.T) {
 }
 
 // A run that was renamed twice and goes back has the names that it had where it goes back to, be that before
-// both times or between them, and also if it goes back once more from there.
+// both times or between them, and also if it goes back once more from there, or on to what that had left behind.
 func TestRewoundBehindTwoRenames(t *testing.T) {
 	const before, between = "loop/1/in/1@1", "lap/1/in/1@2"
 	for name, c := range map[string]struct {
@@ -161,6 +162,7 @@ func TestRewoundBehindTwoRenames(t *testing.T) {
 		"before both":         {[]string{before}, "loop", "retry"},
 		"between":             {[]string{between}, "lap", "again"},
 		"one after the other": {[]string{between, before}, "loop", "retry"},
+		"on again":            {[]string{before, between}, "lap", "again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := new(memory.Store)
@@ -174,12 +176,19 @@ func TestRewoundBehindTwoRenames(t *testing.T) {
 			waits(t, goesOn(t, twice, "third"))
 			finds(t, n, "r")
 
-			d := old
+			d, at := old, map[string]string{}
+			for _, to := range c.to {
+				p, err := twice.At(t.Context(), "r", to)
+				if err != nil {
+					t.Fatal(err)
+				}
+				at[to] = fmt.Sprint("r@", p.Cursor.Seq)
+			}
 			for _, to := range c.to {
 				if d = old; to == between {
 					d = once
 				}
-				if err := d.Rewind(t.Context(), "r", to, dispatcher.RewindOptions{}); err != nil {
+				if err := d.Rewind(t.Context(), "r", at[to], dispatcher.RewindOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				finds(t, n, "r")

@@ -221,3 +221,40 @@ func TestForkOfWhatWasAbandoned(t *testing.T) {
 		}
 	}
 }
+
+// Behind a rewind to a checkpoint that a trim has kept for its name alone, the names are the same ones, whether the Namer had read
+// what was trimmed or not.
+func TestRewoundToWhatWasTrimmed(t *testing.T) {
+	p := paired(t, dispatch(t, task(t, func(string) {}), new(memory.Store)), milestone.Change("Phase"), milestone.Rises("Confidence", 0.8), milestone.Decision())
+	if err := goesOn(t, p.Dispatcher); err != nil {
+		t.Fatal(err)
+	}
+	p.found(t, "change Phase planning", "decision accept", "rises Confidence 0.8 1.2", "change Phase execution")
+	if err := p.Trim(t.Context(), "r", dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
+		t.Fatal(err)
+	}
+	p.rewind(t, "1")
+	behind, err := p.Store().Stat(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := goesOn(t, p.Dispatcher); err != nil {
+		t.Fatal(err)
+	}
+	find := func(n *milestone.Namer) (all []milestone.Milestone) {
+		found, err := n.Name(t.Context(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range found {
+			if m.Seq > behind.Head.Seq {
+				all = append(all, m)
+			}
+		}
+		return all
+	}
+	kept, fresh := find(p.Namer), find(paired(t, p.Dispatcher, p.rules...).Namer)
+	if len(kept) == 0 || !slices.Equal(kept, fresh) {
+		t.Errorf("who had read it names %v, who had not %v", kept, fresh)
+	}
+}

@@ -43,9 +43,15 @@ func pastGraph(t testing.TB, nodes ...pastNode) *dag.Graph[Order] {
 	return built(t, b)
 }
 
-// pastExport runs the first graph until it waits before a visit, lets the others go on as far
-// as their own, and exports the run.
+// pastExport runs graphs as pastRun does, and exports the run.
 func pastExport(t testing.TB, waits []string, moves []dispatcher.Migration, graphs ...*dag.Graph[Order]) string {
+	t.Helper()
+	return written(t, pastRun(t, waits, moves, graphs...))
+}
+
+// pastRun runs the first graph until it waits before a visit, and lets the others go on as far
+// as their own.
+func pastRun(t testing.TB, waits []string, moves []dispatcher.Migration, graphs ...*dag.Graph[Order]) *memory.Store {
 	t.Helper()
 	var store memory.Store
 	for i, g := range graphs {
@@ -69,7 +75,7 @@ func pastExport(t testing.TB, waits []string, moves []dispatcher.Migration, grap
 			t.Fatalf("graph %d comes to %v", i, err)
 		}
 	}
-	return written(t, &store)
+	return &store
 }
 
 // pastLogger is told of findings, and of what was left out.

@@ -31,6 +31,9 @@ import (
 // Not tried are attempts that failed, what an interceptor has decided, and a visit that went
 // on although an effect of it has no output. Nothing is written to the file.
 //
+// What was appended together is tried at once. Of a store that is no checkpoint.Archiver the file says
+// so of all that has one time: there a difference may make others, and hide some.
+//
 // A fork is tried from where it began; a run that was trimmed can't be tried.
 //
 // [Migrations] and [SinceChange] are the only options: a past that migrations bring to the
@@ -67,7 +70,7 @@ type replayer[S any] struct {
 	graph *dag.Graph[S]
 	id    string // of the run
 	log   []checkpoint.Entry
-	ends  []int // of the appends: how many entries the log has with each
+	ends  []int // of what is tried at once: how many entries the log has with each
 	store *audit
 	told  map[string]bool
 	// changed is the index of the last entry by which the run came to another graph, 0 if
@@ -118,16 +121,33 @@ func (r *replayer[S]) read(file string) error {
 			if err != nil {
 				return err
 			}
+			if n := len(r.log); n > 0 && (given(&r.log[n-1]) || given(&entry)) {
+				r.ends = append(r.ends, n)
+			}
 			r.log = append(r.log, entry)
 		}
 		r.ends = append(r.ends, len(r.log))
 	}
+	r.ends = slices.Compact(r.ends)
 	r.store = &audit{log: r.log, origin: origin}
 	if err := r.graphs(&past); err != nil {
 		return err
 	}
 	r.follow()
 	return nil
+}
+
+// given reports whether an entry says what a run does not come to by itself, or comes to once: what
+// stands before it was done without, and what follows it is tried behind it. The appends of a file do
+// not tell that: of a store that hands out none they are all that has one time.
+func given(e *checkpoint.Entry) bool {
+	switch e.Kind {
+	case checkpoint.Answered, checkpoint.Resumed, checkpoint.Edited, checkpoint.Rewound, checkpoint.SettingsChanged,
+		checkpoint.TurnBegun, checkpoint.Migrated,
+		checkpoint.EffectBegun, checkpoint.EffectEnded, checkpoint.AttemptFailed:
+		return true
+	}
+	return false
 }
 
 // graphs copies the graphs that the log names.
@@ -163,8 +183,8 @@ func (r *replayer[S]) follow() {
 	}
 }
 
-// try goes through the log append by append: what an append says is what has to come of a
-// run that stands before it.
+// try goes through the log part by part: what a part says is what has to come of a run that
+// stands before it. A part is an append, or less where something is given in one.
 func (r *replayer[S]) try() error {
 	d, err := dispatcher.New(r.graph, r.store, dispatcher.Options{
 		Parallel: 1, Paranoid: true, Migrations: r.moves,
@@ -191,7 +211,7 @@ func (r *replayer[S]) try() error {
 	return nil
 }
 
-// cut is where in an append begins what was computed: input is given, and a change of graph
+// cut is where in a part begins what was computed: input is given, and a change of graph
 // holds what the run was made into.
 func (r *replayer[S]) cut(from, end int) int {
 	cut := from

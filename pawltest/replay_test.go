@@ -18,8 +18,14 @@ import (
 	"github.com/pawlgo/pawl/pawltest"
 )
 
-// export runs a graph to its end and exports the run. What it asks is answered.
+// export runs a graph to its end and exports the run.
 func export(t testing.TB, g *dag.Graph[Order], options dispatcher.Options) string {
+	t.Helper()
+	return written(t, ran(t, g, options))
+}
+
+// ran runs a graph to its end. What it asks is answered.
+func ran(t testing.TB, g *dag.Graph[Order], options dispatcher.Options) *memory.Store {
 	t.Helper()
 	var store memory.Store
 	d, err := dispatcher.New(g, &store, options)
@@ -41,7 +47,7 @@ func export(t testing.TB, g *dag.Graph[Order], options dispatcher.Options) strin
 			}
 		}
 	}
-	return written(t, &store)
+	return &store
 }
 
 func written(t testing.TB, store checkpoint.Store) string {

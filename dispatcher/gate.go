@@ -71,7 +71,7 @@ func (r *run) gateVisit(h *tenure, t *task, s *sentence) (ok bool, failed *userE
 		}
 	}
 	question := encode(a)
-	if reason == "" || t.approved().has(byGate, question) {
+	if reason == "" || t.approved().action(question) {
 		return true, nil
 	}
 	s.asks = append(s.asks, checkpoint.Interrupt{Kind: kindBefore, By: byGate, Question: question, Reason: reason})
@@ -278,6 +278,11 @@ func (a approvals) has(by string, question json.RawMessage) bool {
 		}
 	}
 	return false
+}
+
+// action reports whether the action is approved that gates would ask about.
+func (a approvals) action(question json.RawMessage) bool {
+	return slices.ContainsFunc(a, func(x approval) bool { return x.By == byGate && sameAction(x.Question, question) })
 }
 
 func (a approvals) by(name string) []json.RawMessage {

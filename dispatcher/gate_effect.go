@@ -2,7 +2,9 @@ package dispatcher
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -26,7 +28,7 @@ func (a *effectAttempt) approved() (approval string, err error) {
 		Touches: a.call.Touches, Reversible: a.call.Reversible, Replayable: a.call.Replayable,
 	}
 	asked := encode(action)
-	if g, ok := v.granted(key); ok && bytes.Equal(g.Question, asked) {
+	if g, ok := v.granted(key); ok && g.of(asked) {
 		if !g.Rejected {
 			return g.ID, nil
 		}
@@ -46,6 +48,32 @@ func (a *effectAttempt) approved() (approval string, err error) {
 		Kind: kindEffect, Key: key, Question: asked, By: byGate, Reason: reason,
 	}})
 	return "", fmt.Errorf("it needs an approval: return this error: %w", dag.ErrAsked)
+}
+
+// of reports whether a grant is of the action that a question is about. An approval is of that and of nothing else. A
+// rejection is of the input, whatever the effect is declared as since: more is rejected rather than done.
+func (g *grant) of(question json.RawMessage) bool {
+	if g.Rejected {
+		return sameAction(g.Question, question, "operation", "access")
+	}
+	return sameAction(g.Question, question)
+}
+
+// sameAction reports whether two questions of gates to one visit are about the same action, but for some fields. A migration
+// may have given its node another name since the first was asked: what it is called is no part of it.
+func sameAction(a, b json.RawMessage, but ...string) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y map[string]json.RawMessage
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	for _, name := range append(but, "path", "node") {
+		delete(x, name)
+		delete(y, name)
+	}
+	return maps.EqualFunc(x, y, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 }
 
 // denial is what the node is told of a rejection: by whom, and why, as far as that is known.

@@ -16,12 +16,13 @@ import (
 // by "gate", and is answered with [Approve] or [Reject], by an [Author] who may say why
 // ([Because]); a Resume alone does not answer it. The
 // approval of a visit lets that visit run, through all its attempts and crashes, until it is
-// done or has failed for good. The approval of an effect lets it begin once, with this input;
-// one that did not happen ([dag.NotDone]) needs another. The approval of a visit is none of its
-// effects.
+// done or has failed for good. The approval of an effect lets it begin once, with this input,
+// operation and access; one that did not happen ([dag.NotDone]) needs another. The approval of a
+// visit is none of its effects. A [Migration] that gives the node another name leaves all of them.
 //
-// A rejected visit fails; [dag.Effect] returns [dag.ErrDenied] for a rejected effect. A Resume
-// of the Failed run has the person asked again.
+// A rejected visit fails; [dag.Effect] returns [dag.ErrDenied] for a rejected effect with this
+// input, whatever operation and access it is declared with since. A Resume of the Failed run has
+// the person asked again.
 //
 // Gates are no part of the graph: a run may be resumed under others. An interceptor may ask or
 // deny beside them, and the most restrictive of all counts.

@@ -353,3 +353,80 @@ func TestDependenciesOfANameThatWasTaken(t *testing.T) {
 		t.Errorf("the warnings are %q, want one of y and one of z", res.Warnings)
 	}
 }
+
+// usesOld is a visit that depends on what is stale, as on says.
+func usesOld(name string, on dag.OnStale) part {
+	return func(ctx context.Context, s *Tale) error {
+		s.Said.Append(name)
+		return dag.Depends(ctx, dag.Dependency{Name: "of " + name, Captured: time.Unix(1, 0), StaleAfter: time.Minute, OnStale: on})
+	}
+}
+
+func failsAlways(context.Context, *Tale) error { return errors.New("no") }
+
+// A run does not go on behind what is stale because a migration gives the name of the forgotten visit that used it to
+// another one, or the next migration does, and that one could run again.
+func TestStaleUnderANameThatWasTaken(t *testing.T) {
+	for _, twice := range []bool{false, true} {
+		quiet(t)
+		var store memory.Store
+		next := func(name string) func(b *dag.Builder[Tale]) {
+			return func(b *dag.Builder[Tale]) {
+				dag.Step(b, name, usesOld("b", dag.Ignore))
+				dag.Step(b, "c", failsAlways)
+			}
+		}
+		_, _ = goesOn(t, &store, nil, "", func(b *dag.Builder[Tale]) {
+			a := dag.Step(b, "a", usesOld("a", dag.Invalidate))
+			dag.Step(b, "b", usesOld("b", dag.Ignore), a)
+			dag.Step(b, "c", failsAlways, a)
+		})
+		nodes := map[string]string{"a": "", "b": "a"}
+		if twice {
+			o := migrating(dispatcher.Migration{Name: "m", Nodes: map[string]string{"a": ""}})
+			o.Now = func() time.Time { return time.Unix(2, 0) } // it is not stale yet
+			b := dag.New[Tale]("shop")
+			next("b")(b)
+			res, err := process(t, frozen(t, b), &store, o).Run(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusFailed, "c")
+			nodes = map[string]string{"b": "a"}
+		}
+		_, err := goesOn(t, &store, nodes, "", next("a"))
+		var stale *dispatcher.StaleError
+		if !errors.As(err, &stale) || stale.Path != "a (forgotten)" || stale.Dependency.Name != "of a" || stale.Rewind != "0" {
+			t.Errorf("the run ends with %v, want that it is stale", err)
+		}
+	}
+}
+
+// Nobody is asked about what only a forgotten visit used of which nothing is merged, and no run is refused for it.
+func TestStaleAndForgotten(t *testing.T) {
+	body := dag.New[Tale]("body")
+	dag.Step(body, "y", failsAlways, dag.Step(body, "x", usesOld("x", dag.Invalidate)))
+	inner := frozen(t, body)
+	for name, a := range map[string]func(b *dag.Builder[Tale]){
+		"invalidated": func(b *dag.Builder[Tale]) { dag.Step(b, "a", usesOld("a", dag.Invalidate)) },
+		"asked about": func(b *dag.Builder[Tale]) { dag.Step(b, "a", usesOld("a", dag.Revalidate)) },
+		"in a loop":   func(b *dag.Builder[Tale]) { dag.Loop(b, "a", inner, func(*Tale) bool { return true }, 2) },
+		"an item": func(b *dag.Builder[Tale]) {
+			dag.Each(b, "a", func(*Tale) []int { return []int{1, 2} }, func(ctx context.Context, s *Tale, item int) error {
+				if item == 2 {
+					return failsAlways(ctx, s)
+				}
+				return usesOld("a", dag.Invalidate)(ctx, s)
+			}).With(dag.Policy{Parallel: 1})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			quiet(t)
+			var store memory.Store
+			_, _ = goesOn(t, &store, nil, "", func(b *dag.Builder[Tale]) {
+				a(b)
+				dag.Step(b, "b", failsAlways)
+			})
+			res, err := goesOn(t, &store, map[string]string{"a": ""}, "", func(b *dag.Builder[Tale]) { dag.Step(b, "b", usesOld("b", dag.Ignore)) })
+			completes(t, res, err)
+			says(t, res.State, "b")
+		})
+	}
+}

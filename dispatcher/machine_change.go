@@ -32,6 +32,7 @@ type change struct {
 	// byDigest: a migration names the very graph that it comes from, so that it may be of
 	// another name.
 	byDigest bool
+	dropped  []string // paths, in the log, of forgotten visits of which nothing is merged
 	reasons  []string // what stands in the way
 }
 
@@ -47,7 +48,7 @@ func (c *change) onto(m *machine, is *dag.Plan) []byte {
 	}
 	z := m.frozen()
 	z.Graph, z.Effects, z.Shelf = is.Digest, c.effects(z.Effects), z.Shelf.renamed(c, is.Digest)
-	z.Depends, z.Vacated = c.renamedDepends(z.Depends), c.vacate(z.Vacated)
+	z.Vacated = c.vacate(z.Vacated)
 	if len(c.names) > 0 {
 		z.Renames = append(slices.Clip(z.Renames), c.names) // machines share it
 	}
@@ -56,6 +57,7 @@ func (c *change) onto(m *machine, is *dag.Plan) []byte {
 	} else {
 		z.Root = c.frame(z.Root, place{was: m.plan, is: is})
 	}
+	z.Depends = c.renamedDepends(z.Depends) // behind frame, which knows what is dropped
 	if len(c.reasons) > 0 {
 		return nil
 	}
@@ -109,6 +111,9 @@ func (c *change) frame(z *frozenFrame, p place) *frozenFrame {
 	next.Done, next.Skipped, next.Tasks, next.Next, next.Open = nil, nil, nil, nil, nil
 	for i := range ways {
 		w := &ways[i]
+		if w.forgot && !w.task.Phase.settled() {
+			c.dropped = append(c.dropped, p.log+w.was.Name)
+		}
 		if w.task.Phase == idle || w.forgot || !c.fits(w, ways, z, p) {
 			continue
 		}

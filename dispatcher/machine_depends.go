@@ -31,10 +31,11 @@ func (m *machine) depend(x *fact) error {
 
 // independ forgets what a visit depends on, and what is inside it, that does not count any more.
 func (m *machine) independ(path string) {
-	maps.DeleteFunc(m.depends, func(other string, _ dependence) bool {
-		return other == path || strings.HasPrefix(other, path+"/")
-	})
+	maps.DeleteFunc(m.depends, func(other string, _ dependence) bool { return isOrIn(other, path) })
 }
+
+// isOrIn reports whether a visit is another one, or inside it.
+func isOrIn(path, other string) bool { return path == other || strings.HasPrefix(path, other+"/") }
 
 // A dependent is a dependency of one visit.
 type dependent struct {
@@ -56,19 +57,43 @@ func (m *machine) dependents() (all []dependent) {
 	return all
 }
 
-// renamedDepends are dependences under the paths of the new graph. Those of visits that are forgotten stay, as what they wrote
-// does, with those of who has their name now.
+// renamedDepends are dependences under the paths of the new graph. Those of a forgotten visit stay if what it wrote does, under a
+// path that no visit has, so that whoever gets its name neither hides them nor ends them by being voided. They go with what
+// was dropped.
 func (c *change) renamedDepends(z map[string]dependence) map[string]dependence {
 	if len(c.names) == 0 || len(z) == 0 {
 		return z
 	}
 	next := make(map[string]dependence, len(z))
 	for _, path := range slices.Sorted(maps.Keys(z)) {
-		to, d := c.renamed(path), z[path]
-		if other, ok := next[to]; ok {
+		if slices.ContainsFunc(c.dropped, func(other string) bool { return isOrIn(path, other) }) {
+			continue
+		}
+		to, d := c.kept(path), z[path]
+		if other, ok := next[to]; ok { // forgotten twice, under one name
 			d = dependence{min(d.Step, other.Step), slices.Concat(other.Depends, d.Depends)}
 		}
 		next[to] = d
 	}
 	return next
+}
+
+// gone is behind the name of a visit that is forgotten, where others may have the name. No node has such a name.
+const gone = " (forgotten)"
+
+// kept is the path in the new graph of a visit of the old one, or the one under which what is kept of it is told.
+func (c *change) kept(path string) string {
+	is, there := c.moved(path)
+	if there {
+		return is
+	}
+	for i, b := range []byte(path) {
+		if b != '/' {
+			continue
+		}
+		if is, there := c.moved(path[:i]); !there {
+			return is + gone + path[i:]
+		}
+	}
+	return is + gone
 }

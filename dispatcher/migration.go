@@ -31,10 +31,11 @@ type Migration struct {
 	// Nodes says what nodes are called now, by their node paths: "compose/validate":
 	// "compose/check". A node stays in the graph that it is in. "" means that there is no
 	// such node any more and that its visit is forgotten: what it wrote stays if it was
-	// merged, and else is dropped with what waited in it, and what was kept of its effects. A visit that
-	// is open and renamed has another idempotency key from then on, and so has a visit of a later node that gets the
-	// name of a renamed or forgotten one. A visit is not renamed or forgotten while an effect of it was begun and
-	// has not ended. Nil means that names are the same. It is kept in the log.
+	// merged, with what it depends on ([dag.Depends]), and else both are dropped with what waited in it; what
+	// was kept of its effects is dropped. A visit that is open and renamed has another idempotency key from then on,
+	// and so has a visit of a later node that gets the name of a renamed or forgotten one. A visit is not renamed or
+	// forgotten while an effect of it was begun and has not ended. Nil means that names are the same. It is kept in
+	// the log.
 	Nodes map[string]string
 	// State changes the state of a frame that is open: that of the run (path "") and those
 	// of the graphs that its visits hold. It gets and returns an object of the cells that

@@ -15,7 +15,7 @@ import (
 // stale. Nothing has changed.
 type StaleError struct {
 	Run        string
-	Path       string // of the visit
+	Path       string // of the visit; behind its name " (forgotten)" says that a migration has forgotten it
 	Dependency dag.Dependency
 	Age        time.Duration // of what was captured
 	// Rewind is the address of a checkpoint before the visit, from which the run can go on by

@@ -101,6 +101,29 @@ func TestMigrationForgetsNodes(t *testing.T) {
 	}
 }
 
+// What was rejected behind an item is told under the name that its node has now, by the call and by the cursor.
+func TestMigrationRenamesWhatIsRejected(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	each := func(name string) *dag.Graph[Tale] {
+		b := dag.New[Tale]("each")
+		dag.Each(b, name, func(*Tale) []int { return []int{1, 2} }, func(context.Context, *Tale, int) error { return nil })
+		return frozen(t, b)
+	}
+	d := process(t, each("old"), &store, dispatcher.Options{InterruptAfter: []string{"old/1", "old/2"}})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "old/1", "old/2")
+	if err := d.Answer(t.Context(), run, res.Interrupts[0].ID, dispatcher.Reject); err != nil {
+		t.Fatal(err)
+	}
+	o := migrating(dispatcher.Migration{Name: "m", Nodes: map[string]string{"old": "new"}})
+	res, err = process(t, each("new"), &store, o).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "new/2", "new/1")
+	if len(res.Failures) != 1 || res.Failures[0].Path != "new/1" {
+		t.Errorf("the failures are %+v", res.Failures)
+	}
+}
+
 // forgetGraph is a line of visits that ask, in a loop or an Each of this name, or in neither.
 func forgetGraph(t testing.TB, around string, names ...string) *dag.Graph[Tale] {
 	line := dag.New[Tale]("line")

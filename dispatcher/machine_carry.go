@@ -49,6 +49,7 @@ func (c *change) inner(z *frozenFrame, w *passage, p place) *frozenFrame {
 		next.View = c.view(z, body)
 		next.Outer = c.delta(z.Outer, "what items have written", z, body)
 	}
+	next.Refused = c.failure(z.Refused)
 	next.Tasks = slices.Clone(z.Tasks)
 	for i := range next.Tasks {
 		t := &next.Tasks[i]

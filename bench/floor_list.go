@@ -27,7 +27,7 @@ func appendsByHand(elements, appends int) probe {
 					return err
 				}
 				runtime.GC()
-				if _, err := x.visit(about("done", "{}"), about("superstep", "{}")); err != nil {
+				if _, err := x.visit([]excerpt{about("done", "{}"), about("superstep", "{}")}); err != nil {
 					return err
 				}
 				began := time.Now()
@@ -63,11 +63,7 @@ func (x *scribe) opens(elements int) error {
 // notes does so many nodes, each of which appends a note.
 func (x *scribe) notes(appends int) error {
 	for range appends {
-		f := x.next(x.ctx, new(plain))
-		if err := f.tryout(); err != nil {
-			return err
-		}
-		if _, err := x.append([]addition{{"done", "node-9", []string{note}}, {Kind: "superstep"}}); err != nil {
+		if _, err := x.visit([]addition{{"done", "node-9", []string{note}}, {Kind: "superstep"}}); err != nil {
 			return err
 		}
 	}

@@ -61,11 +61,12 @@ type scribe struct {
 	kept [][]byte // what was appended by starts
 }
 
-func (x *scribe) visit(then ...excerpt) ([]byte, error) {
+// visit is a function with a draft and a context, and an append of what it says.
+func (x *scribe) visit(said any) ([]byte, error) {
 	if err := x.next(x.ctx, new(plain)).tryout(); err != nil {
 		return nil, err
 	}
-	return x.append(then)
+	return x.append(said)
 }
 
 // starts does so many nodes and one that asks, beside its caller, and returns when that one began. Each of the others
@@ -74,14 +75,14 @@ func (x *scribe) starts(nodes int) (asks time.Time, err error) {
 	err = beside(x.ctx, func() error {
 		x.diary, x.kept = diary{}, make([][]byte, 0, nodes)
 		for range nodes {
-			data, err := x.visit(about("done", "{}"), about("superstep", "{}"))
+			data, err := x.visit([]excerpt{about("done", "{}"), about("superstep", "{}")})
 			if err != nil {
 				return err
 			}
 			x.kept = append(x.kept, data)
 		}
 		asks = time.Now()
-		_, err := x.visit(about("waiting", `{"name":"sure","question":"Shall I go on?"}`))
+		_, err := x.visit([]excerpt{about("waiting", `{"name":"sure","question":"Shall I go on?"}`)})
 		return err
 	})
 	return asks, err
@@ -96,7 +97,7 @@ func (x *scribe) answers() error {
 		_, err := x.append(about("resumed", "{}"))
 		for _, kind := range []string{"superstep", "completed"} {
 			if err == nil {
-				_, err = x.visit(about("done", "{}"), about(kind, "{}"))
+				_, err = x.visit([]excerpt{about("done", "{}"), about(kind, "{}")})
 			}
 		}
 		return err

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -281,7 +280,7 @@ func (b *blaming) merged(m *machine, e *checkpoint.Entry) {
 // drop forgets what visits wrote that are voided, and what is inside them.
 func (b *blaming) drop(paths []string) {
 	for _, path := range paths {
-		inside := func(other string) bool { return other == path || strings.HasPrefix(other, path+"/") }
+		inside := func(other string) bool { return isOrIn(other, path) }
 		maps.DeleteFunc(b.visits, func(visit string, _ touches) bool { return inside(visit) })
 		maps.DeleteFunc(b.frames, func(visit string, _ *blamedFrame) bool { return visit != "" && inside(visit) })
 	}

@@ -196,7 +196,7 @@ func (t *chronicle) hold(id, path string) {
 
 // release forgets that a visit, and what is inside it, waits before it begins.
 func (t *chronicle) release(path string) {
-	maps.DeleteFunc(t.held, func(_, held string) bool { return held == path || strings.HasPrefix(held, path+"/") })
+	maps.DeleteFunc(t.held, func(_, held string) bool { return isOrIn(held, path) })
 }
 
 // answered ends a visit that was not to begin.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/state"
@@ -89,7 +88,7 @@ func (o *EditOptions) check(write func(any)) error {
 	}
 	for i, path := range o.Void {
 		for k, other := range o.Void {
-			if i != k && (path == other || strings.HasPrefix(path, other+"/")) {
+			if i != k && isOrIn(path, other) {
 				return &OptionError{"Void", fmt.Sprintf("names %q, which %q holds already", path, other)}
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -102,7 +101,7 @@ func (h *hindsight) voided(p *Past, told *chronicle) bool {
 		case v.Turn != p.Turn:
 			return false
 		case v.Renames <= told.renames:
-			return p.Path == v.Path || strings.HasPrefix(p.Path, v.Path+"/")
+			return isOrIn(p.Path, v.Path)
 		}
 		was, is := h.renames[:told.renames], h.renames[:v.Renames]
 		for path := p.Path; path != ""; path = frameOf(path) { // what is inside it may have been forgotten

@@ -23,8 +23,11 @@ func newChunk(n int) *chunk {
 		return &c.chunk
 	}
 	room := 16
-	for room < n {
+	for room+room/2 < n {
 		room *= 2
+	}
+	if room < n {
+		room += room / 2
 	}
 	return &chunk{el: make([]*box, min(room, chunkSize))}
 }

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"time"
 )
 
@@ -104,31 +106,51 @@ func (x *scribe) answers() error {
 	})
 }
 
-// reads checks what was kept, as a log is checked that is read, and walks through it to what its entries say. It
-// returns how many there are.
-func (x *scribe) reads() int {
-	entries := 0
+// reads checks what was kept, as a log is checked that is read, and makes of it what has to be known to go on: the state, and
+// how many entries there are of each node.
+func (x *scribe) reads() (state int, entries map[string]int, err error) {
+	entries = map[string]int{}
 	for _, data := range x.kept {
 		_, _ = crc32.Checksum(data, castagnoli), sha256.Sum256(data)
-		entries += telling(data[sha256.Size:], "Kind")
+		for what, value := range told(data[sha256.Size:]) {
+			switch {
+			case string(what) == "Path":
+				path, _ := cutString(value[1:])
+				entries[string(path)]++
+			case string(what) == "Count":
+				n, err := strconv.Atoi(string(value[1:bytes.IndexByte(value, '}')]))
+				if err != nil {
+					return 0, nil, err
+				}
+				state += n
+			}
+		}
 	}
-	return entries
+	return state, entries, nil
 }
 
-// telling walks from string to string of JSON that has no escapes, and returns how many are this.
-func telling(data []byte, this string) (n int) {
-	for {
-		from := bytes.IndexByte(data, '"')
-		if from < 0 {
-			return n
+// told yields the strings of JSON that has no escapes, and what follows each.
+func told(data []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(what, behind []byte) bool) {
+		for {
+			what, behind := cutString(data)
+			if behind == nil || !yield(what, behind) {
+				return
+			}
+			data = behind
 		}
-		data = data[from+1:]
-		end := bytes.IndexByte(data, '"')
-		if string(data[:end]) == this {
-			n++
-		}
-		data = data[end+1:]
 	}
+}
+
+// cutString returns the first string of JSON that has no escapes, and what follows it: nil if there is none.
+func cutString(data []byte) (what, behind []byte) {
+	from := bytes.IndexByte(data, '"')
+	if from < 0 {
+		return nil, nil
+	}
+	data = data[from+1:]
+	end := bytes.IndexByte(data, '"')
+	return data[:end], data[end+1:]
 }
 
 // questions has so many nodes done before each question, and counts from the node on that asks it.
@@ -165,8 +187,9 @@ func coldAnswers(nodes int) stage {
 		}
 		return func() error {
 			for i := range all {
-				if n := all[i].reads(); n != 2*nodes {
-					return fmt.Errorf("%d nodes have %d entries", nodes, n)
+				state, entries, err := all[i].reads()
+				if err != nil || state != 2*nodes || entries["node-9"] != 2*nodes {
+					return fmt.Errorf("of %d nodes came %d and %v: %w", nodes, state, entries, err)
 				}
 				if err := all[i].answers(); err != nil {
 					return err
@@ -191,7 +214,7 @@ func resumeFloor(s session) ([]row, error) {
 			shown(fmt.Sprintf("floor/resume-%d", n), warm[n], "µs", "for resume-%d, from the node on that asks, behind as many others: a call beside its caller that ends, and another one, "+
 				"three functions with a draft and a context each, and five small appends of JSON in a log in memory, with digests and checksums", n),
 			shown(fmt.Sprintf("floor/resume-cold-%d", n), all[1].times(1e-3), "µs", "for resume-cold-%d: the same from the answer on, "+
-				"behind %d appends that were made long before, whose digests and checksums are checked, and their JSON is walked through once", n, min(n, 150)))
+				"behind %d appends that were made long before, whose digests and checksums are checked, and of whose JSON a number is added up and a node is found in a map for each entry", n, min(n, 150)))
 	}
 	return append(rows, shown("floor/resume-flat", warm[1_000].over(warm[10]), "ratio", "for resume/flat: floor/resume-1000 to floor/resume-10")), nil
 }
@@ -276,15 +299,24 @@ func durableFloor(s session) ([]row, error) {
 	}
 	var rows []row
 	for _, runs := range []int{10, 100, 1_000} {
-		all, err := s.stages(s.long,
+		contenders := []stage{
 			freshBare(s, size, false, func(b *bare, n int) error { return b.crowd(runs, n*s.length) }),
-			freshBare(s, size, true, func(b *bare, n int) error { return b.groups(runs)(n * s.length) }))
+			freshBare(s, size, true, func(b *bare, n int) error { return b.groups(runs)(n * s.length) }),
+		}
+		if runs == 100 {
+			contenders = append(contenders, freshBare(s, size, true, func(b *bare, n int) error { return b.alone(runs)(n) }))
+		}
+		all, err := s.stages(s.long, contenders...)
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, shown(fmt.Sprintf("floor/durable-%d-to-bare", runs), all[1].over(all[0]), "ratio",
 			"for durable: %d goroutines, each of which writes its superstep as JSON with a digest and a checksum, and bare transactions for all of them: %.0f a second",
 			runs, float64(runs*s.length)*1e9/all[0].median()))
+		if runs == 100 {
+			rows = append(rows, shown("floor/durable-100-to-alone", all[2].times(float64(s.length)).over(all[0]), "ratio",
+				"for durable-100/to-bare-alone: the same, to bare transactions of their own"))
+		}
 	}
 	return rows, nil
 }

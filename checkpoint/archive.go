@@ -22,7 +22,7 @@ type Archiver interface {
 	// Restore makes the run of the lease, which must not exist, out of what another store
 	// has of it. All of it happens or nothing: until Restore returns
 	// nil there is no such run, and then it is durable; the lease ends with it. The
-	// envelopes are valid until the next one is taken.
+	// envelopes are valid until the next one is taken, and whoever yields them may call the store meanwhile.
 	// ErrExists if the run exists, ErrFenced and ErrCommitUnknown as for Append, ErrCorrupt
 	// if the envelopes do not form a log, or one that can't go on, or the bases are not those that it refers to; an
 	// error among the envelopes is returned as it is. Where several things are wrong the lease comes first, then

@@ -121,6 +121,13 @@ func TestAdviceEmptyAddress(t *testing.T) {
 	if err != nil || tagged.Frame != "loop/1" || tagged.Cursor.Seq != at.Cursor.Seq {
 		t.Errorf("the tag is at %s of %q, %v, want %s", tagged.Cursor, tagged.Frame, err, at.Cursor)
 	}
+	of, err := dispatcher.StateOf[Tale](t.Context(), d, run, "tag:now")
+	if err != nil || of.Frame != "loop/1" || of.Cursor.Seq != at.Cursor.Seq {
+		t.Errorf("StateOf of the tag is at %s of %q, %v, want %s", of.Cursor, of.Frame, err, at.Cursor)
+	}
+	if is := blameText(t, d, run, "", "Said"); len(is) != 1 || !strings.Contains(is[0], "begin") || strings.Contains(is[0], "loop") {
+		t.Errorf("Blame of what At shows is %q, want begin, and nothing of what the loop has not said yet", is)
+	}
 	_, err = d.At(t.Context(), run, "tag:none")
 	if !errors.Is(err, checkpoint.ErrCursor) {
 		t.Errorf("no tag is %v", err)

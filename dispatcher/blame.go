@@ -107,6 +107,9 @@ func (c *core) blame(ctx context.Context, id, address string, cells []string) ([
 	if err != nil {
 		return nil, err
 	}
+	if address == "" {
+		point.Path = "" // as At reads it: the frame in which it is may be of another type, and nobody has named it
+	}
 	b, m, err := c.blaming(ctx, id, point.Seq)
 	if err != nil {
 		return nil, c.refuse(id, err)

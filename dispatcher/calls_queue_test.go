@@ -266,6 +266,26 @@ func TestCallsTurnBehindOneThatRests(t *testing.T) {
 	}
 }
 
+// If the context is done before a turn that was to come first has begun, Turn says that its own input was not taken: it is
+// that of a turn that has begun which is taken and rests.
+func TestCallsTurnUnderADoneContext(t *testing.T) {
+	for _, queued := range []bool{false, true} {
+		d := process(t, callsTalk(t, nil), new(memory.Store), dispatcher.Options{})
+		res, err := d.Run(t.Context(), run, hear("one"))
+		completes(t, res, err)
+		if queued {
+			enqueue(t, d, "queued")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		res, err = d.Turn(ctx, run, hear("mine"))
+		taken := slices.Contains(heardIn(res.State), "mine") || res.Turn == 2
+		if refused := errors.Is(err, dispatcher.ErrNotCompleted); refused != queued || taken == queued || !errors.Is(err, context.Canceled) {
+			t.Errorf("behind others %t: the run is %s in turn %d, and Turn returned %v", queued, res.Status, res.Turn, err)
+		}
+	}
+}
+
 // A run that is told to stop begins no further turn: what waits goes on waiting.
 func TestCallsNoTurnAfterACancel(t *testing.T) {
 	store := new(memory.Store)

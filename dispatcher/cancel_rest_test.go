@@ -288,3 +288,33 @@ func TestCancelThatIsLeftAtRest(t *testing.T) {
 		nothingIsPosted(t, store)
 	})
 }
+
+// A cancel without a cause has none, of a live run as of one at rest.
+func TestCancelWithoutACause(t *testing.T) {
+	quiet(t)
+	for _, live := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var store memory.Store
+			b := dag.New[Tale]("tale")
+			dag.Step(b, "a", func(ctx context.Context, _ *Tale) error {
+				if live {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				_, err := dag.Ask[int](ctx, "q", "?")
+				return err
+			})
+			d := process(t, frozen(t, b), &store, dispatcher.Options{})
+			var all sync.WaitGroup
+			all.Go(func() { _, _ = d.Run(t.Context(), run, nil) })
+			synctest.Wait()
+			if err := d.Cancel(t.Context(), run, nil, dispatcher.Author("Ada")); err != nil {
+				t.Fatal(err)
+			}
+			all.Wait()
+			if told, _ := cancelsTold(t, d); !slices.Equal(told, []string{"Ada: "}) {
+				t.Errorf("live %t: events tell %q", live, told)
+			}
+		})
+	}
+}

@@ -333,6 +333,60 @@ func TestMigrationOfTheState(t *testing.T) {
 	}
 }
 
+// The past before a migration is read by whoever has the migration, as it makes it: by an address, beside another
+// checkpoint, and with the events.
+func TestMigrationReadsThePast(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	migrateWords(t, &store)
+	next := migrateNumbers(t)
+	d := process(t, next, &store, migrating(dispatcher.Migration{Name: "numbers", State: migrateToNumbers}))
+	past := func(when string) {
+		t.Helper()
+		at, err := d.At(t.Context(), run, "1")
+		if err != nil || at.State.Word.Get() != 5 {
+			t.Fatalf("%s: At is %v, %v", when, at.State, err)
+		}
+		of, err := dispatcher.StateOf[TaleInNumbers](t.Context(), d, run, "1")
+		if err != nil || of.State.Word.Get() != 5 {
+			t.Errorf("%s: StateOf is %v, %v", when, of.State, err)
+		}
+		diff, err := d.Diff(t.Context(), run, "1", "2")
+		if err != nil || len(diff.Cells) != 2 {
+			t.Errorf("%s: Diff is %v, %v, want Said and Lines", when, diff, err)
+		}
+		told := 0
+		for e, err := range d.Events(t.Context(), run, dispatcher.Listen{States: true}) {
+			if err != nil {
+				t.Errorf("%s: Events: %v", when, err)
+			} else if strings.Contains(string(e.State), `"Word":5`) {
+				told++
+			}
+		}
+		if told == 0 {
+			t.Errorf("%s: no event tells of the state", when)
+		}
+	}
+	past("before")
+	res, err := d.Resume(t.Context(), run)
+	completes(t, res, err)
+	past("behind")
+
+	o := migrating(dispatcher.Migration{Name: "none"})
+	for address, read := range map[string]func(d *dispatcher.Dispatcher[TaleInNumbers]) error{
+		"At": func(d *dispatcher.Dispatcher[TaleInNumbers]) error { _, err := d.At(t.Context(), run, "1"); return err },
+		"StateOf": func(d *dispatcher.Dispatcher[TaleInNumbers]) error {
+			_, err := dispatcher.StateOf[TaleInNumbers](t.Context(), d, run, "1")
+			return err
+		},
+	} {
+		var changed *dispatcher.GraphChangedError
+		if err := read(process(t, next, &store, o)); !errors.As(err, &changed) || changed.Migration != "none" {
+			t.Errorf("%s with a migration that does not fit returns %v, want it to be named", address, err)
+		}
+	}
+}
+
 // A migration that fails, or makes no state of what it is given, changes nothing.
 func TestMigrationOfTheStateFails(t *testing.T) {
 	quiet(t)

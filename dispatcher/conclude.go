@@ -45,7 +45,9 @@ func (r *run) conclude(rested bool) (*report, error) {
 	var err error
 	if rep.Status != checkpoint.StatusCompleted {
 		err = r.rested(rep)
-		r.tellLeft(err) // it was drained, if nothing has told that it rests
+		if r.told || rep.Status == checkpoint.StatusRunning || rep.Status == checkpoint.StatusPending {
+			r.tellLeft(err) // it was drained, or nothing has told that it rests
+		}
 	}
 	rep.Abandoned = r.names
 	return rep, err

@@ -86,16 +86,23 @@ func (c *core) viewOf(m *machine, f *frame, point Checkpoint) (state.Image, erro
 	if m.plan == c.plan {
 		return view, nil
 	}
-	schema := schemaAt(c.plan, point.Path)
-	if schema == nil {
-		return view, c.changed(point.Run, m.plan.Digest, []string{fmt.Sprintf("frame %q is not in the graph", point.Path)})
+	reasons := []string{fmt.Sprintf("frame %q is not in the graph", point.Path)}
+	if schema := schemaAt(c.plan, point.Path); schema != nil {
+		next, unfit, err := refit(view, schema)
+		switch {
+		case err != nil:
+			return view, &checkpoint.CorruptError{Run: point.Run, Seq: point.Seq, Reason: err.Error()}
+		case unfit == nil:
+			return next, nil
+		}
+		reasons = unfit
 	}
-	next, reasons, err := refit(view, schema)
-	switch {
-	case err != nil:
-		return view, &checkpoint.CorruptError{Run: point.Run, Seq: point.Seq, Reason: err.Error()}
-	case reasons != nil:
-		return view, c.changed(point.Run, m.plan.Digest, reasons)
+	changed := c.changed(point.Run, m.plan.Digest, reasons)
+	if how := c.migration(m.plan); how != nil {
+		if f, _ := c.carriedFrame(m, point.Path); f != nil {
+			return f.view.Draft(), nil // as At reads it
+		}
+		changed.Migration = how.Name
 	}
-	return next, nil
+	return view, changed
 }

@@ -113,7 +113,8 @@ func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...Run
 // becomes part of it, if the state's Check agrees; nil writes nothing. Visits, attempts, interrupts and keys
 // are those of the turn. Input that was posted by Enqueue goes first: if one of its turns
 // comes to rest otherwise the error is that [*Rest] and ErrNotCompleted, and this input was
-// not taken.
+// not taken; nor was it if ctx is done before all of them have begun, which is ErrNotCompleted and the
+// cause of ctx.
 //
 // ErrNotCompleted if the run rests, ErrBusy if it is live, ErrNotFound if there is none, unless
 // [OrStart] has Turn begin it. A turn that rests is resumed as any run: so is one that was begun

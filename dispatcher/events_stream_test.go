@@ -405,3 +405,45 @@ func TestObserverBesideReaders(t *testing.T) {
 		t.Errorf("the reader was told %q, the observer %q", told, observed)
 	}
 }
+
+// Who reads a stream is told once how the run rests, and never that a run at rest is running.
+func TestStreamTellsOnceHowARunRests(t *testing.T) {
+	quiet(t)
+	for as, body := range map[checkpoint.Status]func(cancel context.CancelFunc) part{
+		checkpoint.StatusInterrupted: func(context.CancelFunc) part {
+			return func(ctx context.Context, _ *Tale) error { _, err := dag.Ask[int](ctx, "q", "?"); return err }
+		},
+		checkpoint.StatusFailed: func(context.CancelFunc) part {
+			return func(context.Context, *Tale) error { return errWeather }
+		},
+		checkpoint.StatusCancelled: func(cancel context.CancelFunc) part {
+			return func(ctx context.Context, _ *Tale) error { cancel(); return ctx.Err() }
+		},
+	} {
+		for _, store := range []checkpoint.Store{nil, new(memory.Store)} {
+			if store == nil && as == checkpoint.StatusInterrupted {
+				continue // who asks needs a log
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			b := dag.New[Tale]("tale")
+			dag.Step(b, "a", body(cancel))
+			observed := 0
+			o := dispatcher.Options{Observe: func(e dispatcher.Event) {
+				if e.Kind == dispatcher.RunRested {
+					observed++
+				}
+			}}
+			events, _, _ := eventsStreamed(t, process(t, frozen(t, b), store, o).Stream(ctx, run, nil, dispatcher.Listen{}))
+			cancel()
+			var told []checkpoint.Status
+			for _, e := range events {
+				if e.Kind == dispatcher.RunRested {
+					told = append(told, e.Status)
+				}
+			}
+			if !slices.Equal(told, []checkpoint.Status{as}) || observed != 1 {
+				t.Errorf("of a run that is %s a reader is told %v, and the observer of %d rests", as, told, observed)
+			}
+		}
+	}
+}

@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"reflect"
@@ -83,10 +82,10 @@ func (c *core) at(ctx context.Context, id, address string) (*report, error) {
 	if err == nil && point.Path != "" {
 		err = c.nested(m, rep, point)
 	}
-	var changed *GraphChangedError
-	if errors.As(err, &changed) {
-		if s := c.carriedState(m, point.Path); s != nil { // as State reads it
-			rep.state, err = s, nil
+	if err != nil {
+		var carried any
+		if carried, err = c.carriedState(m, point.Path, err); err == nil {
+			rep.state = carried
 			if point.Path != "" {
 				rep.Superstep, rep.Frame = point.Superstep, point.Path
 			}

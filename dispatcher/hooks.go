@@ -124,6 +124,7 @@ func (r *run) endLate(s Start) {
 	_ = protect(func() {
 		_ = hook(ctx, End{
 			Run: s.Run, Graph: s.Graph, Turn: s.Turn, Correlation: s.Correlation, Labels: s.Labels,
+			Status: checkpoint.StatusRunning, Cursor: checkpoint.Cursor{Run: r.id}, Abandoned: []string{doingOnStart},
 			Err: r.c.refuse(r.id, fmt.Errorf("%w: %s", ErrStuck, doingOnStart)),
 		})
 	})

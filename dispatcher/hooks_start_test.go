@@ -396,7 +396,7 @@ func TestOnStartHangs(t *testing.T) {
 			if failing {
 				l.expect(t)
 			} else {
-				l.expect(t, "start tale turn 1: opened", "end tale: ")
+				l.expect(t, "start tale turn 1: opened", "end tale: running without Hooks.OnStart") // as the call has returned
 			}
 			if _, err := d.State(t.Context(), run); !errors.Is(err, dispatcher.ErrNotFound) {
 				t.Errorf("a run was left behind: %v", err)

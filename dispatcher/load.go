@@ -135,9 +135,7 @@ func (c *core) read(ctx context.Context, id string, upTo uint64) (*report, error
 	}
 	rep, err := c.report(m, id, seq)
 	if err != nil {
-		if next := c.carried(m); next != nil { // as the call that goes on will have it
-			rep.state, err = next.root.view.Draft().Value(), nil
-		}
+		rep.state, err = c.carriedState(m, "", err)
 	}
 	return rep, c.refuse(id, err)
 }

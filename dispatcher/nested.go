@@ -73,7 +73,8 @@ func (r *report) only(f *frame) {
 
 // frameFor replays a run to where a frame is to be read, and says which frame that is.
 func (c *core) frameFor(ctx context.Context, id, address string) (*machine, Checkpoint, error) {
-	if strings.Contains(address, "@") || isIteration(address) {
+	tag := strings.HasPrefix(address, tagAddress) && schemaAt(c.plan, address) == nil // a frame may be called so
+	if tag || strings.Contains(address, "@") || isIteration(address) {
 		point, err := c.locate(ctx, id, address)
 		if err != nil {
 			return nil, point, err

@@ -132,19 +132,32 @@ func (c *core) carried(m *machine) *machine {
 	return next
 }
 
-// carriedState is the state of a frame as a migration makes it, nil if none does or the frame
-// has a state of another type than the run.
-func (c *core) carriedState(m *machine, path string) any {
+// carriedState is the state of a frame that can't be read for err, as a migration makes it: as the call that goes on
+// would have it. It is err if there is no migration, if that does not fit, or if the frame has a state of another type than
+// the run.
+func (c *core) carriedState(m *machine, path string, err error) (any, error) {
+	var changed *GraphChangedError
+	how := c.migration(m.plan)
+	if how == nil || !errors.As(err, &changed) && !errors.Is(err, checkpoint.ErrCorrupt) {
+		return nil, err
+	}
+	if f, root := c.carriedFrame(m, path); f != nil && sameType(f.view, root.view) {
+		return f.view.Draft().Value(), nil
+	}
+	if changed != nil {
+		changed.Migration = how.Name
+	}
+	return nil, err
+}
+
+// carriedFrame is a frame as a migration makes it, and that of the run; nil if none does.
+func (c *core) carriedFrame(m *machine, path string) (f, root *frame) {
 	next := c.carried(m)
 	if next == nil {
-		return nil
+		return nil, nil
 	}
 	names := change{names: c.migration(m.plan).Nodes}
-	f := next.frameAt(names.renamed(path))
-	if f == nil || !sameType(f.view, next.root.view) {
-		return nil
-	}
-	return f.view.Draft().Value()
+	return next.frameAt(names.renamed(path)), next.root
 }
 
 // typed is a copy of a state of the machine in the types of the dispatcher's own graph. If

@@ -125,6 +125,9 @@ func (rd *reader) telling(ctx context.Context, e *checkpoint.Entry) (t *telling,
 	}
 	if rd.m != nil && ofTheRun(e.Kind, e.Path, e.Outcome) {
 		t.state, err = rd.c.typed(rd.m, rd.m.root.view, rd.run, e.Seq)
+		if err != nil {
+			t.state, err = rd.c.carriedState(rd.m, "", err)
+		}
 	}
 	return t, err
 }

@@ -35,7 +35,9 @@ func (r *run) rest() {
 		case r.parent.Err() == context.DeadlineExceeded:
 			x.Kind = checkpoint.TimedOut
 		}
-		resting.Cause = clip(fmt.Sprint(cause))
+		if byPost == nil || byPost.error != context.Canceled { // else Cancel was given none
+			resting.Cause = clip(fmt.Sprint(cause))
+		}
 		told = cause
 	case len(r.parked) > 0:
 		p := r.parked[0]

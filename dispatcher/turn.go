@@ -84,7 +84,7 @@ func (r *run) nextTurn(h *tenure) (begun, owner bool) {
 	case r.fresh == nil:
 		return false, true
 	case err == nil && len(posted) > 0:
-		err = r.cause()
+		err = &notTaken{r.cause()}
 	}
 	if err != nil {
 		r.early = early{r.m.report(r.id, r.journal.head.Seq), r.c.refuse(r.id, err)}
@@ -94,12 +94,12 @@ func (r *run) nextTurn(h *tenure) (begun, owner bool) {
 }
 
 // notTaken is the error of a Turn whose input was not taken, since a turn that was to come
-// before it has come to rest.
-type notTaken struct{ rest error }
+// before it has come to rest, or was not begun.
+type notTaken struct{ why error }
 
-func (e *notTaken) Error() string { return plain(ErrNotCompleted) + ": " + plain(e.rest) }
+func (e *notTaken) Error() string { return plain(ErrNotCompleted) + ": " + plain(e.why) }
 
-func (e *notTaken) Unwrap() []error { return []error{ErrNotCompleted, e.rest} }
+func (e *notTaken) Unwrap() []error { return []error{ErrNotCompleted, e.why} }
 
 // postedInputs reads which inputs wait, oldest first. If the run is to be cancelled none of
 // them does.

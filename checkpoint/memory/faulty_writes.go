@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"bytes"
 	"context"
+	"iter"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -62,11 +64,40 @@ func (f *Faulty) Trim(
 func (f *Faulty) Restore(
 	ctx context.Context, l checkpoint.Lease, a checkpoint.Archive,
 ) (info checkpoint.Info, err error) {
+	if _, err := f.Store.vacant(ctx, l); err == nil { // else Restore says why, before any of the archive is read
+		f.Store.mu.Unlock()
+		a.Envelopes = taken(ctx, a.Envelopes) // whoever yields them may write: Import keeps graphs meanwhile
+	}
 	err = f.write(ctx, "Restore", l.Run, func() (err error) {
 		info, err = f.Store.Restore(ctx, l, a)
 		return err
 	})
 	return unless(err, info), err
+}
+
+// taken is what envelopes yield, read already.
+func taken(ctx context.Context, envelopes iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
+	var all [][]byte
+	var failed error
+	for data, err := range envelopes {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if failed = err; failed != nil {
+			break
+		}
+		all = append(all, bytes.Clone(data))
+	}
+	return func(yield func([]byte, error) bool) {
+		for _, data := range all {
+			if !yield(data, nil) {
+				return
+			}
+		}
+		if failed != nil {
+			yield(nil, failed)
+		}
+	}
 }
 
 // unless returns v, or nothing if there is an error: who does not know whether he has written does

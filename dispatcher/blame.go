@@ -103,16 +103,20 @@ func (c *core) blame(ctx context.Context, id, address string, cells []string) ([
 	if err := c.exists(ctx, id); err != nil {
 		return nil, err
 	}
-	point, err := c.locate(ctx, id, address)
+	var point Checkpoint
+	var b *blaming
+	var m *machine
+	err := c.steadily(ctx, id, func(*checkpoint.Info) (err error) {
+		if point, err = c.locate(ctx, id, address); err == nil {
+			b, m, err = c.blaming(ctx, id, point.Seq)
+		}
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return nil, c.refuse(id, err)
 	}
 	if address == "" {
 		point.Path = "" // as At reads it: the frame in which it is may be of another type, and nobody has named it
-	}
-	b, m, err := c.blaming(ctx, id, point.Seq)
-	if err != nil {
-		return nil, c.refuse(id, err)
 	}
 	f := m.frameAt(point.Path)
 	if f == nil {

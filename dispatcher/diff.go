@@ -65,16 +65,13 @@ func (c *core) viewAt(ctx context.Context, id, address string, want reflect.Type
 
 // positioned replays a run up to an address, "" for the head.
 func (c *core) positioned(ctx context.Context, id, address string) (Checkpoint, *machine, error) {
-	var point Checkpoint
-	var err error
 	if address != "" {
-		if point, err = c.locate(ctx, id, address); err != nil {
-			return point, nil, err
-		}
-	}
-	m, head, err := c.load(ctx, id, point.Seq)
-	if err != nil || address != "" {
+		point, m, _, err := c.loadAt(ctx, id, address)
 		return point, m, err
+	}
+	m, head, err := c.load(ctx, id, 0)
+	if err != nil {
+		return Checkpoint{}, nil, err
 	}
 	rep := m.report(id, head.Seq)
 	return Checkpoint{Run: id, Seq: head.Seq, Turn: rep.Turn, Superstep: rep.Superstep}, m, nil

@@ -146,11 +146,12 @@ func (c *core) fork(ctx context.Context, id, address string, w forkWish, options
 		return nil, c.refuse(id, err)
 	}
 	w.by = by
-	point, err := c.locate(ctx, id, address)
-	if err != nil {
-		return nil, err
-	}
-	f, entries, err := c.forked(ctx, id, point.Seq, &w)
+	var f checkpoint.Fork
+	var entries []checkpoint.Entry
+	err = c.steadily(ctx, id, func(*checkpoint.Info) error {
+		f, entries, err = c.forked(ctx, id, address, &w)
+		return err
+	})
 	if err != nil {
 		return nil, c.refuse(id, err)
 	}
@@ -166,13 +167,14 @@ func (c *core) fork(ctx context.Context, id, address string, w forkWish, options
 	return ids, nil
 }
 
-// forked makes what forks of a run at an entry have in common, and what their logs begin with,
+// forked makes what forks of a run at an address have in common, and what their logs begin with,
 // having looked whether a replay can read it.
-func (c *core) forked(ctx context.Context, id string, at uint64, w *forkWish) (f checkpoint.Fork, _ []checkpoint.Entry, err error) {
-	m, head, err := c.load(ctx, id, at)
+func (c *core) forked(ctx context.Context, id, address string, w *forkWish) (f checkpoint.Fork, _ []checkpoint.Entry, err error) {
+	point, m, head, err := c.loadAt(ctx, id, address)
 	if err != nil {
 		return f, nil, err
 	}
+	at := point.Seq
 	s, err := c.shelve(ctx, id, m, w.how, at, head.Seq)
 	if err != nil {
 		return f, nil, err

@@ -18,21 +18,35 @@ func (c *core) history(ctx context.Context, id string, frames []string) iter.Seq
 			yield(Checkpoint{}, err)
 			return
 		}
-		h, err := c.hindsight(ctx, id)
+		some := make([]bool, len(frames))
+		told, of := uint64(0), checkpoint.Info{}
+		err := c.steadily(ctx, id, func(info *checkpoint.Info) error {
+			if told > 0 && !info.Created.Equal(of.Created) {
+				return another()
+			}
+			of = *info
+			h, err := c.hindsight(ctx, id)
+			if err != nil {
+				return err
+			}
+			r := reading{c: c, of: h, after: told}
+			for p, err := range r.past(ctx) {
+				if err != nil {
+					return err
+				}
+				told = p.Seq
+				if p.Cause == CauseSuperstep && selected(p.Path, frames, some) && !yield(p.Checkpoint, nil) {
+					return errLeft
+				}
+			}
+			return nil
+		})
+		if err == errLeft {
+			return
+		}
 		if err != nil {
 			yield(Checkpoint{}, c.refuse(id, err))
 			return
-		}
-		some := make([]bool, len(frames))
-		r := reading{c: c, of: h}
-		for p, err := range r.past(ctx) {
-			if err != nil {
-				yield(Checkpoint{}, c.refuse(id, err))
-				return
-			}
-			if p.Cause == CauseSuperstep && selected(p.Path, frames, some) && !yield(p.Checkpoint, nil) {
-				return
-			}
 		}
 		for i, f := range frames {
 			if !some[i] && !couldHold(c.plan, f) {
@@ -67,16 +81,15 @@ func isIterationOf(path, visit string) bool {
 
 // at is At.
 func (c *core) at(ctx context.Context, id, address string) (*report, error) {
-	point, err := c.locate(ctx, id, address)
-	if err != nil {
+	if err := c.exists(ctx, id); err != nil {
 		return nil, err
+	}
+	point, m, _, err := c.loadAt(ctx, id, address)
+	if err != nil {
+		return nil, c.refuse(id, err)
 	}
 	if address == "" {
 		point.Path = "" // the frame in which it is may be of another type, and nobody has named it
-	}
-	m, _, err := c.load(ctx, id, point.Seq)
-	if err != nil {
-		return nil, c.refuse(id, err)
 	}
 	rep, err := c.report(m, id, point.Seq)
 	if err == nil && point.Path != "" {

@@ -11,16 +11,17 @@ import (
 
 // load replays a run up to an entry (0 means its head) into a machine, under the graph that
 // the run had then.
-func (c *core) load(ctx context.Context, id string, upTo uint64) (*machine, checkpoint.Head, error) {
-	info, err := c.store.Stat(ctx, id)
+func (c *core) load(ctx context.Context, id string, upTo uint64) (m *machine, head checkpoint.Head, err error) {
+	err = c.steadily(ctx, id, func(info *checkpoint.Info) error {
+		if m, _, err = c.loadFrom(ctx, info, upTo, nil); err == nil {
+			head, err = info.Head, c.remains(ctx, info)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, checkpoint.Head{}, err
 	}
-	m, _, err := c.loadFrom(ctx, &info, upTo, nil)
-	if err != nil {
-		return nil, checkpoint.Head{}, err
-	}
-	return m, info.Head, nil
+	return m, head, nil
 }
 
 // loadFrom is load for who wants to see the entries that are read, and may not keep them: those behind

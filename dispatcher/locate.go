@@ -22,7 +22,11 @@ func (c *core) locate(ctx context.Context, id, address string) (Checkpoint, erro
 	if err := c.exists(ctx, id); err != nil {
 		return Checkpoint{}, err
 	}
-	point, err := c.located(ctx, id, address)
+	var point Checkpoint
+	err := c.steadily(ctx, id, func(*checkpoint.Info) (err error) {
+		point, err = c.located(ctx, id, address)
+		return err
+	})
 	return point, c.refuse(id, err)
 }
 

@@ -30,7 +30,12 @@ func (c *core) stateOf(ctx context.Context, id, address string, want reflect.Typ
 	if err := c.exists(ctx, id); err != nil {
 		return nil, err
 	}
-	m, point, err := c.frameFor(ctx, id, address)
+	var m *machine
+	var point Checkpoint
+	err := c.steadily(ctx, id, func(*checkpoint.Info) (err error) {
+		m, point, err = c.frameFor(ctx, id, address)
+		return err
+	})
 	if err != nil {
 		return nil, c.refuse(id, err)
 	}
@@ -75,11 +80,7 @@ func (r *report) only(f *frame) {
 func (c *core) frameFor(ctx context.Context, id, address string) (*machine, Checkpoint, error) {
 	tag := strings.HasPrefix(address, tagAddress) && schemaAt(c.plan, address) == nil // a frame may be called so
 	if tag || strings.Contains(address, "@") || isIteration(address) {
-		point, err := c.locate(ctx, id, address)
-		if err != nil {
-			return nil, point, err
-		}
-		m, _, err := c.load(ctx, id, point.Seq)
+		point, m, _, err := c.loadAt(ctx, id, address)
 		return m, point, err
 	}
 	m, head, err := c.load(ctx, id, 0)

@@ -104,26 +104,37 @@ func (e OpenEffect) String() string {
 }
 
 // open is Open.
-func (c *core) open(ctx context.Context, id string) (*Opened, error) {
+func (c *core) open(ctx context.Context, id string) (o *Opened, err error) {
 	if err := c.exists(ctx, id); err != nil {
 		return nil, err
 	}
-	info, err := c.store.Stat(ctx, id)
+	err = c.steadily(ctx, id, func(info *checkpoint.Info) error {
+		if o, err = c.opened(ctx, info); err == nil {
+			err = c.remains(ctx, info)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, c.refuse(id, err)
 	}
+	return o, nil
+}
+
+// opened is what Open tells of a run that is known.
+func (c *core) opened(ctx context.Context, info *checkpoint.Info) (*Opened, error) {
+	id := info.Run
 	given := &inputs{run: id, by: map[string]json.RawMessage{}}
-	m, from, err := c.loadFrom(ctx, &info, 0, given.hear)
+	m, from, err := c.loadFrom(ctx, info, 0, given.hear)
 	if err != nil {
-		return nil, c.refuse(id, err)
+		return nil, err
 	}
 	o := &Opened{
 		Run: id, Status: m.status, Owner: info.Owner, Turn: m.turn, Effects: m.openEffects(id),
 		Cursor:     checkpoint.Cursor{Run: id, Seq: info.Head.Seq, Visits: m.cursor()},
 		Interrupts: interruptsOf(m.pendings()),
 	}
-	if err := c.fillInputs(ctx, &info, given, from, o.Effects); err != nil {
-		return nil, c.refuse(id, err)
+	if err := c.fillInputs(ctx, info, given, from, o.Effects); err != nil {
+		return nil, err
 	}
 	for i := range o.Effects {
 		o.Effects[i].Advice = o.Effects[i].advice(m, o.Owner != "")

@@ -45,7 +45,11 @@ func (c *core) historyOf(ctx context.Context, id string, f *HistoryFilter) ([]Pa
 	if err := c.exists(ctx, id); err != nil {
 		return nil, err
 	}
-	page, err := c.page(ctx, id, f)
+	var page []Past
+	err := c.steadily(ctx, id, func(*checkpoint.Info) (err error) {
+		page, err = c.page(ctx, id, f)
+		return err
+	})
 	return page, c.refuse(id, err)
 }
 

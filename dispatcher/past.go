@@ -46,19 +46,21 @@ type hindsight struct {
 }
 
 // hindsight reads what the head of a run tells of its past, unless that is known.
-func (c *core) hindsight(ctx context.Context, id string) (*hindsight, error) {
-	info, err := c.store.Stat(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if h := c.marks.known(&info); h != nil {
-		return h, nil
-	}
-	m, _, err := c.load(ctx, id, info.Head.Seq)
-	if err != nil {
-		return nil, err
-	}
-	return &hindsight{info, m.plan, m.tags, m.led(info.Head.Seq), m.voids, m.renames}, nil
+func (c *core) hindsight(ctx context.Context, id string) (h *hindsight, err error) {
+	err = c.steadily(ctx, id, func(info *checkpoint.Info) error {
+		if h = c.marks.known(info); h != nil {
+			return nil
+		}
+		m, _, err := c.loadFrom(ctx, info, 0, nil)
+		if err == nil {
+			err = c.remains(ctx, info)
+		}
+		if err == nil {
+			h = &hindsight{*info, m.plan, m.tags, m.led(info.Head.Seq), m.voids, m.renames}
+		}
+		return err
+	})
+	return h, err
 }
 
 // A span is a part of a log.

@@ -105,6 +105,10 @@ func (rd *reader) begin(ctx context.Context) error {
 	}
 	if rd.seq > 0 {
 		rd.m, _, err = rd.c.load(ctx, rd.run, rd.seq)
+		if rd.listen.Since == Now && errors.Is(err, checkpoint.ErrTrimmed) { // the run has gone on: now is later
+			rd.created = time.Time{}
+			return rd.begin(ctx)
+		}
 		return err
 	}
 	rd.m = newMachine(rd.c.plan)
@@ -160,7 +164,7 @@ func (rd *reader) head(ctx context.Context) (uint64, error) {
 		rd.about.labels, rd.about.correlation = info.Labels, info.Correlation
 		rd.about.turn = info.Turn // at the head; begin finds that of where the reader begins
 	case !rd.created.Equal(info.Created) || info.Head.Seq < rd.seq:
-		return 0, fmt.Errorf("%w: it was deleted, and another begun", checkpoint.ErrNotFound)
+		return 0, another()
 	}
 	return info.Head.Seq, nil
 }

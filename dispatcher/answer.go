@@ -108,11 +108,8 @@ func (g *giving) try() (settled bool, err error) {
 func (g *giving) counts(a *postedAnswers, post checkpoint.Post, seen uint64) (bool, error) {
 	rest := a.Replies
 	for e, err := range g.c.store.Read(g.ctx, g.run, seen+1, 0) {
-		if errors.Is(err, checkpoint.ErrTrimmed) { // what became of it is gone already
-			err = fmt.Errorf("%w: %w", checkpoint.ErrCommitUnknown, err)
-		}
 		if err != nil {
-			return false, g.c.refuse(g.run, err)
+			return false, g.c.refuse(g.run, unknownIfTrimmed(err))
 		}
 		if e.Post != post.ID {
 			continue
@@ -125,6 +122,15 @@ func (g *giving) counts(a *postedAnswers, post checkpoint.Post, seen uint64) (bo
 		}
 	}
 	return true, nil
+}
+
+// unknownIfTrimmed makes ErrCommitUnknown of an error of who reads what became of something that was said:
+// whoever has the run has taken it, gone on and trimmed the entries that tell.
+func unknownIfTrimmed(err error) error {
+	if errors.Is(err, checkpoint.ErrTrimmed) {
+		return fmt.Errorf("%w: %w", checkpoint.ErrCommitUnknown, err)
+	}
+	return err
 }
 
 // counted reports whether an entry is what a reply of a has come to.

@@ -181,7 +181,7 @@ func (c *core) settleDoubt(ctx context.Context, id string, s *postedResolution, 
 func (c *core) settled(ctx context.Context, id string, s *postedResolution, seen uint64) error {
 	for e, err := range c.store.Read(ctx, id, seen+1, 0) {
 		if err != nil {
-			return err
+			return unknownIfTrimmed(err)
 		}
 		var end checkpoint.EndedEffect
 		if e.Kind != checkpoint.EffectEnded || e.Path != s.Path || e.ID != s.Key {

@@ -28,6 +28,7 @@ type reader struct {
 	early   bool            // the run may not be there yet
 	limit   time.Duration   // of a store call; zero means none but the context's
 	m       *machine        // Listen.States: the run at seq
+	page    []*telling      // read up to seq, and not told yet
 	notices []*telling      // taken, and not told yet
 	tell    func(*telling) bool
 }

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -17,8 +18,13 @@ func (rd *reader) round(ctx context.Context) error {
 		return err
 	}
 	rd.take()
-	for rd.seq < head {
-		page, err := rd.page(ctx, head)
+	for rd.seq < head || len(rd.page) > 0 {
+		err := rd.turnPage(ctx, head)
+		if gone := rd.still(ctx, err); gone != nil {
+			return gone
+		}
+		page := rd.page
+		rd.page = nil
 		for _, t := range page {
 			if !rd.tellNotices(t.Seq-1) || !rd.tell(t) {
 				return errLeft
@@ -72,30 +78,47 @@ func (rd *reader) tellNotices(seq uint64) bool {
 	return true
 }
 
-// page reads entries up to number head, and makes events of them: beside an error of those
-// before it.
-func (rd *reader) page(ctx context.Context, head uint64) (page []*telling, err error) {
+// turnPage reads entries up to number head, and makes events of them: beside an error of those
+// before it. A page that nobody has been told of comes first.
+func (rd *reader) turnPage(ctx context.Context, head uint64) error {
+	if len(rd.page) > 0 {
+		return nil
+	}
 	ctx, stop := rd.limited(ctx)
 	defer stop()
 	read, bytes := 0, 0
 	for e, err := range rd.c.store.Read(ctx, rd.run, rd.seq+1, head) {
 		if err != nil {
-			return page, err
+			return err
 		}
 		t, err := rd.telling(ctx, &e)
 		if err != nil {
-			return page, err
+			return err
 		}
 		rd.seq = e.Seq
 		if t != nil {
-			page = append(page, t)
+			rd.page = append(rd.page, t)
 		}
 		bytes += sizeOf(&e)
 		if read++; read == pageEntries || bytes > pageBytes {
 			break
 		}
 	}
-	return page, nil
+	if read == 0 { // the log that was looked at went farther
+		return another()
+	}
+	return nil
+}
+
+// still looks, behind a page, whether it is of the run that the reader began with: the run may have been deleted and
+// begun anew since the head was looked at. To learn that takes a fraction of what it takes to read one entry. Another run of the
+// same millisecond whose log is as long can't be told apart. err is how the page has ended: it counts unless the run is gone.
+func (rd *reader) still(ctx context.Context, err error) error {
+	_, gone := rd.head(ctx)
+	if gone != nil && err != nil && !errors.Is(gone, checkpoint.ErrNotFound) {
+		return err
+	}
+	return gone
 }
 
 // telling is what the reader is told of an entry, nil if it does not want it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -91,7 +92,7 @@ func (m Milestone) Address() string { return fmt.Sprintf("%s@%d", m.Run, m.Seq) 
 
 // Name names what has happened in a run so far, and returns what it found since this Namer last
 // read the run, oldest first. Each name is durable when Name returns. An error leaves those that were
-// given before it; the next Name goes on there. The run may be live.
+// given before it; the next Name goes on there. The run may be live, and be trimmed: what is gone is not named.
 func (n *Namer) Name(ctx context.Context, run string) ([]Milestone, error) {
 	return n.read(ctx, run, false)
 }
@@ -130,7 +131,11 @@ func (n *Namer) read(ctx context.Context, run string, tail bool) (all []Mileston
 			return all, err
 		}
 		for _, m := range found {
-			if m, err = n.tag(ctx, r, m); err != nil {
+			m, err = n.tag(ctx, r, m)
+			if err != nil && n.isGone(ctx, m, err) {
+				continue
+			}
+			if err != nil {
 				return all, err // the reading is dropped: the next one finds it again
 			}
 			if !tail {
@@ -152,6 +157,16 @@ func (n *Namer) tag(ctx context.Context, r *reading, m Milestone) (Milestone, er
 		err = n.of.Tag(ctx, m.Run, m.Address(), m.Tag)
 	}
 	return m, err
+}
+
+// isGone reports whether a checkpoint could not be named since the run was trimmed meanwhile, so that nothing is left that
+// could have the name.
+func (n *Namer) isGone(ctx context.Context, m Milestone, err error) bool {
+	if !errors.Is(err, checkpoint.ErrCursor) && !errors.Is(err, checkpoint.ErrTrimmed) {
+		return false
+	}
+	info, err := n.of.Store().Stat(ctx, m.Run)
+	return err == nil && m.Seq < info.First && !slices.ContainsFunc(info.Pins, func(p checkpoint.Pin) bool { return p.Seq == m.Seq })
 }
 
 // mark remembers which entry is the last one, be it a name that was given meanwhile. What can't be read is

@@ -60,17 +60,31 @@ func From(ctx context.Context, d Runs, run string, o Options) (*Record, error) {
 	case missing(d) || missing(d.Store()):
 		return nil, &ArgumentError{"From", "dispatcher", "is nil or has no store, so there is no log to read: give one with a store"}
 	}
-	opened, info, err := still(ctx, d, run)
-	if err != nil {
-		return nil, err
-	}
-	l, err := read(ctx, d.Store(), info, opened.Cursor.Seq)
+	opened, info, l, err := readStill(ctx, d, run)
 	if err != nil {
 		return nil, err
 	}
 	t := telling{log: l, opened: opened, info: info, o: o, said: map[[2]string]int{}}
 	r := t.record()
 	return r, r.Seal()
+}
+
+// readStill opens a run and reads its log up to there; again if it was trimmed, or deleted and begun anew, before it was read.
+func readStill(ctx context.Context, d Runs, run string) (*dispatcher.Opened, checkpoint.Info, *log, error) {
+	for {
+		opened, info, err := still(ctx, d, run)
+		if err != nil {
+			return nil, info, nil, err
+		}
+		l, err := read(ctx, d.Store(), info, opened.Cursor.Seq)
+		if !errors.Is(err, checkpoint.ErrTrimmed) && !errors.Is(err, checkpoint.ErrNotFound) {
+			return opened, info, l, err
+		}
+		now, gone := d.Store().Stat(ctx, run)
+		if gone != nil || now.First == info.First && now.Created.Equal(info.Created) {
+			return nil, info, nil, cmp.Or(gone, err)
+		}
+	}
 }
 
 // still opens a run and learns the head at which it was opened. If the run is so busy that it

@@ -48,11 +48,18 @@ func (c *core) rewind(ctx context.Context, id, address string, o RewindOptions, 
 	if err != nil {
 		return c.refuse(id, err)
 	}
-	point, err := c.locate(ctx, id, address)
-	if err != nil {
-		return err
-	}
-	return c.refuse(id, c.amend(ctx, id, func(now *machine, head checkpoint.Head) ([]checkpoint.Entry, error) {
+	return c.refuse(id, c.steadily(ctx, id, func(*checkpoint.Info) error {
+		point, err := c.locate(ctx, id, address)
+		if err != nil {
+			return err
+		}
+		return c.rewindTo(ctx, id, point, checkpoint.Rewinding{Author: by, Reason: o.Reason})
+	}))
+}
+
+// rewindTo makes a run that nobody is at work on go back to a checkpoint.
+func (c *core) rewindTo(ctx context.Context, id string, point Checkpoint, w checkpoint.Rewinding) error {
+	return c.amend(ctx, id, func(now *machine, head checkpoint.Head) ([]checkpoint.Entry, error) {
 		m, _, err := c.load(ctx, id, point.Seq)
 		if err != nil {
 			return nil, err
@@ -67,11 +74,10 @@ func (c *core) rewind(ctx context.Context, id, address string, o RewindOptions, 
 		if err := c.carries(id, m); err != nil {
 			return nil, err
 		}
-		return []checkpoint.Entry{{Kind: checkpoint.Rewound, Data: encode(checkpoint.Rewinding{
-			To: point.Seq, Turn: m.turn, Left: now.turn, Graph: m.plan.Name, Digest: m.plan.Digest,
-			Author: by, Reason: o.Reason, Machine: m.encode(),
-		})}}, nil
-	}))
+		w.To, w.Turn, w.Left = point.Seq, m.turn, now.turn
+		w.Graph, w.Digest, w.Machine = m.plan.Name, m.plan.Digest, m.encode()
+		return []checkpoint.Entry{{Kind: checkpoint.Rewound, Data: encode(w)}}, nil
+	})
 }
 
 func checkReason(reason string) error {

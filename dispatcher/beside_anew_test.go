@@ -31,7 +31,7 @@ func besideAnew(t *testing.T, later time.Duration, nodes int, f func(t *testing.
 				if err := s.Delete(t.Context(), run); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(later) // of the clock by which runs are created
+				lasts(later) // of the clock by which runs are created
 				named(process(t, graph(nodes), s, dispatcher.Options{}), "new")
 			})
 			f(t, process(t, graph(8), s, dispatcher.Options{}), n)

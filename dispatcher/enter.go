@@ -46,14 +46,28 @@ func (r *run) input(x *fact, written state.Image) (err error) {
 		return err
 	}
 	schema := written.Schema()
-	if !schema.CallsUser() {
+	var folds state.Delta
+	if schema.CallsUser() {
+		m, err := state.Merge(schema.New(), state.Image{}, []state.Write{{Delta: x.delta}})
+		if folds = m.State; !folds.IsZero() {
+			x.more().outer = folds
+		}
+		if err = errors.Join(err, written.Check()); err != nil {
+			return err
+		}
+	}
+	limit := r.c.opts.Limits.StateBytes
+	if x.delta.Size()+folds.Size() <= limit { // what is written is never longer in the state
 		return nil
 	}
-	m, err := state.Merge(schema.New(), state.Image{}, []state.Write{{Delta: x.delta}})
-	if !m.State.IsZero() {
-		x.more().outer = m.State
+	begins := schema.New()
+	if err := errors.Join(begins.Apply(x.delta), begins.Apply(folds)); err != nil {
+		return err
 	}
-	return errors.Join(err, written.Check())
+	if begins.Size() > limit {
+		return &LimitError{"state bytes", limit, "the input"}
+	}
+	return nil
 }
 
 // end says what comes of a frame that has nothing left to run.

@@ -73,6 +73,29 @@ func TestLimitOfValueBytesInTheInput(t *testing.T) {
 	w.expect(t)
 }
 
+// An input that outgrows the state begins nothing: no run, and no frame.
+func TestLimitOfStateBytesInTheInput(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	o := dispatcher.Options{Limits: dispatcher.Limits{StateBytes: 300}}
+	writes := func(_, s *Tale) { s.Word.Set(strings.Repeat("x", 300)) }
+	g := line(t, &w, nil)
+	_, err := process(t, g, &store, o).Run(t.Context(), run, func(s *Tale) { writes(nil, s) })
+	reached(t, err, "state bytes", 300, "the input")
+	if _, err := store.Stat(t.Context(), run); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("a run was left behind: %v", err)
+	}
+	w.expect(t)
+
+	b := dag.New[Tale]("around")
+	inner := dag.Embed(b, "inner", g, writes, func(*Tale, *Tale) {})
+	dag.Step(b, "instead", w.sees(nil), inner.Failed())
+	res, err := process(t, frozen(t, b), &store, o).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	w.expect(t, "instead")
+}
+
 // What outgrows the state is the whole superstep: all of it is taken back and runs again.
 func TestLimitOfStateBytes(t *testing.T) {
 	quiet(t)
@@ -146,6 +169,20 @@ func TestLimitOfStateBytesInside(t *testing.T) {
 	res, err = process(t, g, &store, dispatcher.Options{}).Resume(t.Context(), run)
 	completes(t, res, err)
 	w.expect(t, append([]string(nil), nested[5:]...)...)
+}
+
+// At the limit no visit begins; the supersteps that have begun end.
+func TestLimitOfSuperstepsSideBySide(t *testing.T) {
+	quiet(t)
+	body := dag.New[Tale]("body")
+	dag.Step(body, "turn", nothing[Tale])
+	b := dag.New[Tale]("beside")
+	one := frozen(t, body)
+	items := dag.EachGraph(b, "items", func(*Tale) []int { return make([]int, 50) }, one, func(*Tale, int, *Tale) {}, func(*Tale, int, *Tale) {})
+	dag.Step(b, "last", nothing[Tale], items)
+	res, err := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{Limits: dispatcher.Limits{Supersteps: 3}}).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "last")
+	reached(t, err, "supersteps", 3, "")
 }
 
 // The number of supersteps is that of all frames, also while a node is at work beside them.

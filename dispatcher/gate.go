@@ -204,7 +204,7 @@ func (x *round) run(v *visit) *userError {
 		failed = v.body()
 	} else {
 		x.done.Instead = x.own.by
-		failed = v.substitute(x.own.body)
+		failed = v.substitute(x.own.by, x.own.body)
 	}
 	if n := v.t.node; failed == nil && n.Kind == dag.KindRoute && !slices.Contains(n.Outcomes, v.outcome()) {
 		failed = undeclared(n, v.outcome()) // no result that After could look at
@@ -219,9 +219,7 @@ func (x *round) run(v *visit) *userError {
 		case keeps:
 		case replaces:
 			x.done.Replaced = append(x.done.Replaced, g.Name)
-			if failed = v.substitute(change.body); failed != nil {
-				failed.err = fmt.Errorf("interceptor %q: %w", g.Name, failed.err)
-			}
+			failed = v.substitute(g.Name, change.body)
 		default:
 			failed = &userError{kind: dag.FailedDenied, err: denial(g.Name, "it gave no change")}
 		}
@@ -229,8 +227,16 @@ func (x *round) run(v *visit) *userError {
 	return failed
 }
 
-// substitute runs f on the visit's draft.
-func (v *visit) substitute(f Substitute) *userError {
+// substitute runs an interceptor's f on the visit's draft. Its failure says whose it is.
+func (v *visit) substitute(by string, f Substitute) *userError {
+	failed := v.substituted(f)
+	if failed != nil {
+		failed.err = fmt.Errorf("interceptor %q: %w", by, failed.err)
+	}
+	return failed
+}
+
+func (v *visit) substituted(f Substitute) *userError {
 	outcomes, err := f(v, v.draft.Value())
 	if err != nil {
 		return returnedError(err)
@@ -242,6 +248,9 @@ func (v *visit) substitute(f Substitute) *userError {
 	case dag.KindRoute:
 		if len(outcomes) != 1 {
 			return &userError{kind: dag.FailedOutcome, err: fmt.Errorf("a route has one outcome, and not %q", outcomes)}
+		}
+		if !slices.Contains(v.t.node.Outcomes, outcomes[0]) {
+			return undeclared(v.t.node, outcomes[0])
 		}
 		v.choose(outcomes[0])
 	default:

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -45,6 +47,46 @@ func TestGatesVisitApprovalLasts(t *testing.T) {
 	res, err = process(t, g, &store, gatesTell).Resume(t.Context(), run)
 	completes(t, res, err)
 	w.expect(t, "tell#4", "tell#5")
+}
+
+// A visit that waits for its next attempt when its process ends is asked about before that, if it has a gate by then or an
+// interceptor asks: the run waits, can be read, and goes on with what is said.
+func TestGatesVisitBetweenTwoAttempts(t *testing.T) {
+	for name, o := range map[string]dispatcher.Options{
+		"gate": gatesTell, "interceptor": hookBefore([]string{"tell"}, always(dispatcher.Ask("again?"))),
+	} {
+		for _, v := range []dispatcher.Verdict{dispatcher.Approve, dispatcher.Reject} {
+			t.Run(fmt.Sprint(name, "/", v), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var w witness
+					var store memory.Store
+					b := dag.New[Tale]("one")
+					dag.Step(b, "tell", w.sees(func(ctx context.Context, _ *Tale) error {
+						if dag.Attempt(ctx) == 1 {
+							return errWeather
+						}
+						return nil
+					})).With(dag.Policy{Attempts: 3, Backoff: dag.Constant(time.Hour)})
+					g := frozen(t, b)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					res, err := process(t, g, &store, dispatcher.Options{}).Run(ctx, run, nil)
+					rests(t, res, err, checkpoint.StatusTimedOut, "tell")
+					lasts(time.Hour)
+					i := gatesStops(t, g, &store, o, "before tell#")
+					gatesDecide(t, g, &store, o, i, v)
+					res, err = process(t, g, &store, o).Run(t.Context(), run, nil)
+					if v == dispatcher.Approve {
+						completes(t, res, err)
+						w.expect(t, "tell", "tell#2")
+						return
+					}
+					rests(t, res, err, checkpoint.StatusFailed, "tell")
+					w.expect(t, "tell")
+				})
+			})
+		}
+	}
 }
 
 // A visit that was cut off goes on under its approval: it had not ended.

@@ -189,6 +189,10 @@ func TestSubstitutesThatFail(t *testing.T) {
 				if !errors.As(err, &n) || n.Kind != c.kind || n.Attempt != attempts {
 					t.Errorf("the error is %v (%+v), want kind %s after %d attempts", err, n, c.kind, attempts)
 				}
+				blast := c.kind == dag.FailedPanic || c.kind == dag.FailedGoexit // its stack tells
+				if !blast && !strings.Contains(fmt.Sprint(err), `interceptor "first"`) {
+					t.Errorf("the error does not say whose the failure is: %v", err)
+				}
 				says(t, res.State)
 			})
 		}
@@ -202,6 +206,17 @@ func TestSubstitutesThatFail(t *testing.T) {
 		return dispatcher.Replace(saying("left", "left"))
 	})
 	res, err := process(t, frozen(t, b), new(memory.Store), rescues).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "choose")
+	w.took()
+	b = dag.New[Tale]("replaced")
+	dag.End(b, dag.Route(b, "choose", w.routes(func(*Tale) way { return left }), []way{left, right}))
+	second := hookAfter(nil,
+		func(dispatcher.Call, []string) dispatcher.Change { return dispatcher.Replace(saying("up", "up")) },
+		func(dispatcher.Call, []string) dispatcher.Change {
+			t.Error("the second is asked about an outcome that is not declared")
+			return dispatcher.Keep()
+		})
+	res, err = process(t, frozen(t, b), new(memory.Store), second).Run(t.Context(), run, nil)
 	rests(t, res, err, checkpoint.StatusFailed, "choose")
 	w.took()
 	o := hookBefore([]string{"b"}, always(dispatcher.Instead(saying("left", "left"))))

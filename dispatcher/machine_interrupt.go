@@ -32,7 +32,7 @@ func (m *machine) interrupt(x *fact) error {
 	t := x.t
 	p.id, p.t, p.kind, p.key = x.ID, t, p.ask.Kind, p.ask.Key
 	switch {
-	case p.kind == kindBefore && (t.phase == ready || t.phase == held && p.ask.By != ""):
+	case p.kind == kindBefore && (t.phase == ready || t.phase == delayed || t.phase == held && p.ask.By != ""):
 		t.phase = held
 		t.rare().asks = append(t.odd.asks, p)
 	case p.kind == kindAfter && t.phase == finished:

@@ -74,7 +74,8 @@ type Options struct {
 // Limits bound what a run may use. A run that reaches one fails with a [*LimitError]. How deep
 // values may be nested is fixed: see state.MaxDepth.
 type Limits struct {
-	// Supersteps a run may end, of all its frames. Zero means 1,000,000.
+	// Supersteps is how many a run may have ended, of all its frames, when a further visit begins. What has begun
+	// ends: of frames side by side the superstep in which each is, and those around them. Zero means 1,000,000.
 	Supersteps int
 	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB. Rewind, and going on with a graph that
 	// has changed, put the states of all open frames into one entry: where together they are larger than the store

@@ -3,6 +3,7 @@ package continuation_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 // A part of an All that has expired is asked of somebody else, or again, when the others have ended, and not
@@ -105,6 +107,129 @@ func TestAWaitThatExpiresBesideAQuestion(t *testing.T) {
 		p.answers(run, "no")
 		if out, err := p.rt.Trigger(t.Context(), reply2("word", "word")); err != nil || out.Status != continuation.StatusResolved {
 			t.Errorf("asked again: %+v, %v", out, err)
+		}
+	})
+}
+
+// A visit that fails since something that it waits for ended without a trigger stays failed, whatever triggers it has
+// had: there is nothing to try again, until somebody resumes the run, which asks anew.
+func TestATriggerBesideAWaitThatEndedIsNotTriedAgain(t *testing.T) {
+	word, other := continuation.Wait{Key: "word"}, continuation.Wait{Key: "other", Within: time.Hour}
+	both := func(ctx context.Context) (continuation.Reply[string], error) {
+		return continuation.Await[string](ctx, "both", continuation.All(word, other))
+	}
+	coat := func(ctx context.Context) (continuation.Reply[string], error) { // which each attempt asks anew
+		r, err := continuation.Await[string](ctx, "word", word)
+		_, asked := dag.Ask[string](ctx, fmt.Sprint("coat", dag.Attempt(ctx)), "coat?", dag.Within(time.Hour))
+		return r, errors.Join(err, asked)
+	}
+	for name, c := range map[string]struct {
+		await      func(context.Context) (continuation.Reply[string], error)
+		bad        bool // the first attempt fails behind its triggers
+		skip, loop bool
+	}{
+		"a part has expired":                       {await: both},
+		"a part was skipped":                       {await: both, skip: true},
+		"in a loop":                                {await: both, loop: true},
+		"a question has expired":                   {await: coat},
+		"a question was skipped":                   {await: coat, skip: true},
+		"a question has expired behind a failure":  {await: coat, bad: true},
+		"a question was skipped behind a failure":  {await: coat, bad: true, skip: true},
+		"in a loop, a question, behind a failure":  {await: coat, bad: true, loop: true},
+		"a timer has expired, since it was missed": {await: missed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := dag.New[Talk]("beside")
+				dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+					r, err := c.await(ctx)
+					if err == nil && r.Payload == "bad" {
+						return errWeather
+					}
+					s.Said.Append(r.Payload)
+					return err
+				}).With(dag.Policy{Attempts: 5})
+				g := frozen(t, b)
+				if c.loop {
+					outer := dag.New[Talk]("outer")
+					dag.Loop(outer, "loop", g, func(*Talk) bool { return true }, 3)
+					g = frozen(t, outer)
+				}
+				p := talk(t, g)
+				triggers := func(id, text string) {
+					t.Helper()
+					tr := reply(id, text)
+					tr.Key = "word"
+					if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+						t.Fatal(err)
+					}
+				}
+				failures := 0
+				if c.bad {
+					triggers("t0", "bad")
+					p.answers(run, "no")
+					failures = 1
+				}
+				triggers("t1", "good")
+				if c.skip {
+					o, err := p.d.Open(t.Context(), run)
+					if err != nil || len(o.Interrupts) != 1 {
+						t.Fatalf("%+v, %v; want one interrupt", o, err)
+					}
+					if err := p.d.Skip(t.Context(), run, o.Interrupts[0].ID); err != nil {
+						t.Fatal(err)
+					}
+				}
+				lasts(3 * time.Hour)
+				if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dag.ErrExpired) && !errors.Is(err, dag.ErrSkipped) {
+					t.Fatalf("the run ends with %v", err)
+				}
+				p.unchanged(run, func() {
+					for range 2 {
+						swept, err := p.rt.Sweep(t.Context())
+						recovered, also := p.rt.Recover(t.Context())
+						if err = errors.Join(err, also); err != nil || len(swept)+len(recovered) > 0 {
+							t.Errorf("swept %q, recovered %q, %v", swept, recovered, err)
+						}
+					}
+				})
+				all, err := p.rt.List(t.Context(), continuation.Filter{Run: run})
+				if err != nil || !all[0].Status.Terminal() || all[0].Failures != failures {
+					t.Errorf("the wait with its trigger is %+v, %v; want it to have ended, with %d failures", all, err, failures)
+				}
+			})
+		})
+	}
+}
+
+// missed is an All of which a timer is missed that expires then.
+func missed(ctx context.Context) (continuation.Reply[string], error) {
+	timer := continuation.Wait{Kind: continuation.KindTimer, After: time.Hour, Within: time.Minute, OnExpire: continuation.Expire()}
+	return continuation.Await[string](ctx, "both", continuation.All(continuation.Wait{Key: "word", Within: 4 * time.Hour}, timer))
+}
+
+// A run that somebody resumes then asks anew, and goes on.
+func TestAnAllOfWhichAPartEndedIsResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, continuation.All(continuation.Wait{Key: "word", Within: 9 * time.Hour}, continuation.Wait{Key: "other"}), dag.Policy{}, says))
+		pull := func(id, key string) {
+			t.Helper()
+			if _, err := p.rt.Trigger(t.Context(), reply2(id, key)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pull("t1", "word")
+		lasts(time.Hour)
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.d.Resume(t.Context(), run); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatalf("resumed: %v", err)
+		}
+		pull("t2", "word")
+		pull("t3", "other")
+		if said := p.said(run); !slices.Equal(said, []string{"x"}) {
+			t.Errorf("said %q", said)
 		}
 	})
 }

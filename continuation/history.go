@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -56,6 +57,7 @@ type wait struct {
 	spent    bool // an attempt failed behind the trigger: the wait is to be asked again
 	stumbles int  // attempts since that failed, or were left, before they came to ask it
 	fell     bool // its visit has failed for good
+	beside   bool // it fell since something else ended without a trigger that the visit waited for
 	heeded   bool // the run was cancelled behind its denial
 }
 
@@ -228,7 +230,7 @@ func (w *wait) close(reason Reason, why, by string) {
 }
 
 // reopen has the wait go on that had ended with its visit.
-func (w *wait) reopen() { w.closed, w.why, w.by, w.fell = "", "", "", false }
+func (w *wait) reopen() { w.closed, w.why, w.by, w.fell, w.beside = "", "", "", false, false }
 
 // resumed counts who goes on behind a trigger, and forgets how the run rested.
 func (h *history) resumed() {
@@ -264,7 +266,7 @@ func (h *history) failed(e *checkpoint.Entry) error {
 	if err := json.Unmarshal(e.Data, &f); err != nil {
 		return err
 	}
-	newest := h.newest(e.Path)
+	newest, beside := h.newest(e.Path), untriggered(&f)
 	for _, w := range h.open {
 		switch {
 		case w.path == e.Path && w.taken():
@@ -272,7 +274,7 @@ func (h *history) failed(e *checkpoint.Entry) error {
 				w.resumes = 1 // the run was live when its trigger came
 			}
 			w.working = false
-			if w == newest && w.last().answer.How == checkpoint.AnswerGiven {
+			if w == newest && !beside {
 				if w.spent { // it was to ask for another one, and has not
 					w.stumbles++
 				} else {
@@ -281,7 +283,7 @@ func (h *history) failed(e *checkpoint.Entry) error {
 				w.spent = true
 			}
 			if f.Final {
-				w.fell = true
+				w.fell, w.beside = true, beside
 				w.close(w.fate(&f), f.Message, "")
 			}
 		case w.path == e.Path && f.Final:
@@ -289,6 +291,28 @@ func (h *history) failed(e *checkpoint.Entry) error {
 		}
 	}
 	return nil
+}
+
+// untriggered reports whether a visit has failed for good since something that it waited for ended without a trigger.
+// Nothing went wrong behind the triggers that it has, and they are no reason to try it again.
+func untriggered(f *checkpoint.FailedAttempt) bool {
+	switch dag.FailureKind(f.Kind) {
+	case dag.FailedExpired:
+		return f.Final
+	case dag.FailedSkipped: // so is a bound that is used up
+		return f.Final && usedUp(f) == ""
+	}
+	return false
+}
+
+// usedUp is the bound of a wait for which a visit has failed, "" if it has failed for anything else.
+func usedUp(f *checkpoint.FailedAttempt) Reason {
+	for _, r := range []Reason{MaxHops, MaxAttempts} {
+		if strings.Contains(f.Message, "ended: "+string(r)) {
+			return r
+		}
+	}
+	return ""
 }
 
 // newest is the wait of a visit whose trigger came last.
@@ -304,10 +328,8 @@ func (h *history) newest(path string) (newest *wait) {
 
 // fate is why a wait ended whose visit has failed for good.
 func (w *wait) fate(f *checkpoint.FailedAttempt) Reason {
-	for _, r := range []Reason{MaxHops, MaxAttempts} {
-		if strings.Contains(f.Message, "ended: "+string(r)) {
-			return r
-		}
+	if r := usedUp(f); r != "" {
+		return r
 	}
 	if w.failures >= w.last().q.MaxFailures {
 		return MaxAttempts
@@ -391,7 +413,7 @@ func (w *wait) stands() (status Status, reason Reason, why, by string) {
 // retriable reports whether its visit has failed with the run and may be tried again.
 func (w *wait) retriable() bool {
 	return w.h.end != nil && w.h.end.kind == checkpoint.Failed &&
-		w.failures > 0 && w.vain() < w.last().q.MaxFailures
+		!w.beside && w.failures > 0 && w.vain() < w.last().q.MaxFailures
 }
 
 // reason reads why the run has come to its end.

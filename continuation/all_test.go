@@ -204,8 +204,8 @@ func TestATriggerBesideAWaitThatEndedIsNotTriedAgain(t *testing.T) {
 
 // missed is an All of which a timer is missed that expires then.
 func missed(ctx context.Context) (continuation.Reply[string], error) {
-	timer := continuation.Wait{Kind: continuation.KindTimer, After: time.Hour, Within: time.Minute, OnExpire: continuation.Expire()}
-	return continuation.Await[string](ctx, "both", continuation.All(continuation.Wait{Key: "word", Within: 4 * time.Hour}, timer))
+	word := continuation.Wait{Key: "word", Within: 4 * time.Hour}
+	return continuation.Await[string](ctx, "both", continuation.All(word, late(continuation.Expire())))
 }
 
 // A run that somebody resumes then asks anew, and goes on.

@@ -26,7 +26,8 @@
 //	            at work on the run: View.Trigger tells, and Recover goes on with that trigger
 //	claimed     Answered, and the run is at work
 //	resolved    Done of its visit, or the visit has asked something else
-//	expired     Answered by its instant, with nothing further to ask
+//	expired     Answered by its instant, with nothing further to ask; or by a wake that was missed, if the
+//	            timer says Expire
 //	cancelled   Cancelled; or Answered with a denial that cancels; or skipped
 //	superseded  Cancelled by Supersede; or a turn has begun, or the run was rewound, meanwhile
 //	failed      AttemptFailed for good; Failed, TimedOut; or Cancelled for any other reason

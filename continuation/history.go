@@ -284,7 +284,7 @@ func (h *history) failed(e *checkpoint.Entry) error {
 			}
 			if f.Final {
 				w.fell, w.beside = true, beside
-				w.close(w.fate(&f), f.Message, "")
+				w.close(h.fate(w, &f), f.Message, "")
 			}
 		case w.path == e.Path && f.Final:
 			w.fell = true
@@ -327,14 +327,30 @@ func (h *history) newest(path string) (newest *wait) {
 }
 
 // fate is why a wait ended whose visit has failed for good.
-func (w *wait) fate(f *checkpoint.FailedAttempt) Reason {
+func (h *history) fate(w *wait, f *checkpoint.FailedAttempt) Reason {
 	if r := usedUp(f); r != "" {
 		return r
+	}
+	if dag.FailureKind(f.Kind) == dag.FailedExpired && w.last().missed() && !h.expired(w.path) {
+		return Expired
 	}
 	if w.failures >= w.last().q.MaxFailures {
 		return MaxAttempts
 	}
 	return RunFailed
+}
+
+// expired reports whether a wait of a visit that asks has expired by itself.
+func (h *history) expired(path string) bool {
+	return slices.ContainsFunc(h.open, func(w *wait) bool {
+		return w.path == path && w.closed == Expired && w.last().answer.How == checkpoint.AnswerExpired
+	})
+}
+
+// missed reports whether a timer has ended the ask so late that it would have expired.
+func (a *ask) missed() bool {
+	t := a.letter.Trigger.Missed
+	return a.ended && !t.IsZero() && !a.answer.At.Before(t)
 }
 
 func inside(path, frame string) bool { return strings.HasPrefix(path, frame+"/") }

@@ -95,11 +95,15 @@ func (e *AuthorityError) Error() string {
 
 // An AttemptsError says that the wait was resumed as often as it may be. Nothing has changed.
 type AttemptsError struct {
-	Wait, Run string
+	Wait, Run string // Wait is "" if a trim has dropped what the run has waited for
 	Max       int
 }
 
 func (e *AttemptsError) Error() string {
+	if e.Wait == "" {
+		return fmt.Sprintf("continuation: run %q, of which a trim has dropped what it waited for, was resumed in vain %d times: look at the run, then Stop it, or go on with the dispatcher's Resume",
+			e.Run, e.Max)
+	}
 	return fmt.Sprintf("continuation: wait %s of run %q was resumed in vain %d times: look at the run, then Stop it, or go on with the dispatcher's Resume",
 		e.Wait, e.Run, e.Max)
 }

@@ -28,6 +28,8 @@ type history struct {
 	waits []*wait // in the order in which they were first asked
 	open  []*wait // of them: those of this turn, and of this side of the last rewind
 	end   *end    // how the run rests, if that is an end; nil if it goes on
+	lost  bool    // this turn, or this side of the last rewind, began before the log does: it may have waited for anything
+	vain  int     // how often somebody has gone on with the run since a visit or a superstep of it ended
 	// notes are those about the delivery of the last end.
 	notes []deliveryNote
 }
@@ -93,6 +95,12 @@ func (w *wait) again() bool {
 
 // read takes one entry.
 func (h *history) read(e *checkpoint.Entry) error {
+	switch e.Kind {
+	case checkpoint.Done, checkpoint.Superstep:
+		h.vain = 0
+	case checkpoint.Resumed:
+		h.vain++
+	}
 	switch e.Kind {
 	case checkpoint.Interrupted:
 		return h.interrupted(e)
@@ -386,7 +394,7 @@ func (h *history) leave(e *checkpoint.Entry) {
 	for _, w := range h.open {
 		w.leave(e)
 	}
-	h.open, h.end, h.notes = nil, nil, nil
+	h.open, h.end, h.notes, h.lost = nil, nil, nil, false
 }
 
 // leave ends a wait of which nothing comes behind an entry, unless it has ended.

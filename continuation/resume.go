@@ -126,9 +126,15 @@ func (r *Runtime) wants(h *history) bool {
 	return h.between()
 }
 
-// between reports whether the process died between two visits, behind a wait that has ended.
+// between reports whether the process died between two visits, behind a wait that has ended; or behind one that the log
+// may have lost.
 func (h *history) between() bool {
-	return h.end == nil && h.info.Status == checkpoint.StatusRunning && h.info.Owner == "" && len(h.open) > 0 && !h.exhausted()
+	return h.abandoned() && (len(h.open) > 0 || h.lost && h.vain < DefaultFailures) && !h.exhausted()
+}
+
+// abandoned reports whether whoever was at work on the run has left it there.
+func (h *history) abandoned() bool {
+	return h.end == nil && h.info.Status == checkpoint.StatusRunning && h.info.Owner == ""
 }
 
 // exhausted reports whether a wait keeps the run from being gone on with.

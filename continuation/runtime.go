@@ -177,7 +177,7 @@ func (r *Runtime) read(ctx context.Context, info checkpoint.Info) (*history, err
 		}
 		return known.beside(info), nil
 	}
-	h := &history{run: info.Run, info: info}
+	h := &history{run: info.Run, info: info, lost: info.First > 1}
 	for e, err := range r.store.Read(ctx, info.Run, max(info.First, 1), info.Head.Seq) {
 		if errors.Is(err, checkpoint.ErrTrimmed) { // since info was read, which says where the log begins
 			if info, err = r.store.Stat(ctx, info.Run); err == nil {

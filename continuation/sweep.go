@@ -53,6 +53,9 @@ func (r *Runtime) ripe(ctx context.Context, h *history) (reach, error) {
 // the node gets that trigger. A run that was resumed in vain as often as its wait may be is left,
 // with an [*AttemptsError]. It returns the ids of the runs, and the errors joined, as
 // [Runtime.Sweep] does.
+//
+// Where a trim may have dropped what a run has waited for in this turn the log does not tell whether it has its
+// trigger: Recover goes on with what has died or drained, and leaves it when DefaultFailures resumes were in vain.
 func (r *Runtime) Recover(ctx context.Context) ([]string, error) {
 	return r.each(ctx, r.left)
 }
@@ -66,6 +69,9 @@ func (r *Runtime) left(ctx context.Context, h *history) (reach, error) {
 		if status, _, _, _ := w.stands(); !status.Terminal() && w.taken() && w.vain() >= w.last().q.MaxFailures {
 			return notAtAll, &AttemptsError{w.id, h.run, w.last().q.MaxFailures}
 		}
+	}
+	if h.abandoned() && h.lost && len(h.open) == 0 && h.vain >= DefaultFailures {
+		return notAtAll, &AttemptsError{"", h.run, DefaultFailures}
 	}
 	if h.denied() != nil || !r.due(h) && r.wants(h) {
 		return ifPosted, nil

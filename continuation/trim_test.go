@@ -2,6 +2,7 @@ package continuation_test
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -165,4 +166,171 @@ func TestWaitBesideATrim(t *testing.T) {
 			find(t, rt, id)
 		})
 	}
+}
+
+// drained is a process whose run has its trigger, and was drained behind it: beside a loop, of which a superstep has
+// ended since. What stands behind the wait is work, once it is set.
+func drained(t *testing.T, work *func(context.Context) error) *process {
+	t.Helper()
+	ended := make(chan struct{})
+	turn := dag.New[Talk]("turn")
+	dag.Step(turn, "gate", func(ctx context.Context, _ *Talk) error {
+		_, err := dag.Ask[string](ctx, "gate", "open?")
+		return err
+	})
+	b := dag.New[Talk]("beside")
+	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		r, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "k"})
+		if err == nil {
+			err = (*work)(ctx)
+		}
+		if err == nil {
+			s.Said.Append(r.Payload)
+		}
+		return err
+	})
+	dag.Loop(b, "loop", frozen(t, turn), func(*Talk) bool { return true }, 3)
+	p := under(t, dispatcher.Options{Observe: func(e dispatcher.Event) {
+		if e.Kind == dispatcher.SuperstepEnded && e.Path == "loop/1" {
+			close(ended)
+		}
+	}}, frozen(t, b), freshStore(), continuation.Options{})
+	p.waits(run)
+	tr := reply2("t", "k")
+	tr.LeaveIt = true
+	if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, drain := context.WithCancelCause(t.Context())
+	*work = func(ctx context.Context) error {
+		<-ended
+		return leaves(drain)(ctx)
+	}
+	o, err := p.d.Open(ctx, run)
+	if err != nil || len(o.Interrupts) != 1 {
+		t.Fatalf("%+v, %v; want one interrupt", o, err)
+	}
+	if err := p.d.Answer(ctx, run, o.Interrupts[0].ID, "yes"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.d.Run(ctx, run, nil); !errors.Is(err, dispatcher.ErrDrain) {
+		t.Fatalf("drained: %v", err)
+	}
+	return p
+}
+
+// leaves is work of which nothing comes, since its process drains.
+func leaves(drain context.CancelCauseFunc) func(context.Context) error {
+	return func(ctx context.Context) error {
+		drain(dispatcher.ErrDrain)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+}
+
+// forgets has the log lose that the run has its trigger.
+func (p *process) forgets() {
+	p.t.Helper()
+	if err := p.d.Trim(p.t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
+		p.t.Fatal(err)
+	}
+	if slices.Contains(p.kinds(run), checkpoint.Answered) {
+		p.t.Fatalf("the log has not lost what it was to lose: %v", p.kinds(run))
+	}
+}
+
+// A run that was drained behind its trigger is recovered, though its log was trimmed since, and tells of no wait.
+func TestRecoverBehindATrim(t *testing.T) {
+	for _, trims := range []bool{false, true} {
+		var work func(context.Context) error
+		p := drained(t, &work)
+		if trims {
+			p.forgets()
+		}
+		work = func(context.Context) error { return nil }
+		if runs, err := p.rt.Sweep(t.Context()); err != nil || len(runs) > 0 {
+			t.Errorf("trimmed %v: swept %q, %v", trims, runs, err)
+		}
+		runs, err := p.rt.Recover(t.Context())
+		if said := p.said(run); err != nil || !slices.Equal(runs, []string{run}) || !slices.Equal(said, []string{"x"}) {
+			t.Errorf("trimmed %v: recovered %q, %v; said %q", trims, runs, err, said)
+		}
+	}
+}
+
+// Nobody recovers it more often than a wait may be resumed in vain: who dies or drains each time leaves it.
+func TestRecoverBehindATrimIsBounded(t *testing.T) {
+	var work func(context.Context) error
+	p := drained(t, &work)
+	p.forgets()
+	recoveries := 0
+	var spent *continuation.AttemptsError
+	for ; recoveries < 10; recoveries++ {
+		ctx, drain := context.WithCancelCause(t.Context())
+		work = leaves(drain)
+		if _, err := p.rt.Recover(ctx); errors.As(err, &spent) {
+			break
+		}
+	}
+	if spent == nil || spent.Run != run || recoveries != continuation.DefaultFailures {
+		t.Fatalf("recovered %d times, %v", recoveries, spent)
+	}
+	p.unchanged(run, func() { _, _ = p.rt.Recover(t.Context()) })
+	work = func(context.Context) error { return nil }
+	if _, err := p.d.Resume(t.Context(), run); err != nil {
+		t.Errorf("resumed: %v", err)
+	}
+}
+
+// One that was rewound rests until somebody goes on with it, and one whose process drained in a turn that has not waited
+// is none of the Runtime's: a trim of their logs makes no difference.
+func TestRecoverLeavesWhatHasNotWaitedBehindATrim(t *testing.T) {
+	t.Run("rewound", func(t *testing.T) {
+		var work func(context.Context) error
+		p := drained(t, &work)
+		if err := p.d.Rewind(t.Context(), run, "", dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		p.forgets()
+		p.isLeft()
+	})
+	t.Run("in another turn", func(t *testing.T) {
+		ctx, drain := context.WithCancelCause(t.Context())
+		again := false
+		b := dag.New[Talk]("talk")
+		first := dag.Step(b, "first", func(ctx context.Context, s *Talk) error { return nil })
+		dag.Step(b, "work", func(ctx context.Context, s *Talk) error {
+			if again {
+				return leaves(drain)(ctx)
+			}
+			_, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "k"})
+			return err
+		}, first)
+		p := talk(t, frozen(t, b))
+		if _, err := p.rt.Trigger(t.Context(), reply2("t", "k")); err != nil {
+			t.Fatal(err)
+		}
+		again = true
+		if _, err := p.d.Turn(ctx, run, nil); !errors.Is(err, dispatcher.ErrDrain) {
+			t.Fatalf("drained: %v", err)
+		}
+		p.isLeft()
+		if err := p.d.Trim(t.Context(), run, dispatcher.Retention{Last: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(p.kinds(run), checkpoint.TurnBegun) || slices.Contains(p.kinds(run), checkpoint.Answered) {
+			t.Fatal(p.kinds(run))
+		}
+		p.isLeft()
+	})
+}
+
+// isLeft checks that nobody goes on with the run by himself.
+func (p *process) isLeft() {
+	p.t.Helper()
+	p.unchanged(run, func() {
+		if runs, err := p.rt.Recover(p.t.Context()); err != nil || len(runs) > 0 {
+			p.t.Errorf("recovered %q, %v", runs, err)
+		}
+	})
 }

@@ -29,6 +29,7 @@ type base struct {
 	making   turn
 	users    int // calls that change who refers to it
 	inFlight int
+	writing  int // of these, those that write the base itself
 	doubts   int
 }
 
@@ -38,10 +39,17 @@ type ref struct {
 	base  *base
 	by    int
 	makes bool // the request writes the base, which is not there before
+	heals bool // the request writes the base over one that can't be read
 	large bool // in these pieces:
 	in    attempt
 	done  int // by how much the count was changed
+
+	wasLarge bool // what the base was that is healed
+	was      attempt
 }
+
+// writes reports whether the request writes the base.
+func (r *ref) writes() bool { return r.makes || r.heals }
 
 // errBaseMoved: a base has come or gone since the request was made. The call makes it anew.
 var errBaseMoved = errors.New("badgerstore: a base has come or gone")
@@ -154,20 +162,29 @@ func (s *Store) Base(ctx context.Context, id, digest string) ([]byte, error) {
 	if !slices.Contains(f.info.Bases(), digest) {
 		return nil, fmt.Errorf("%w: base %.80q of run %q", checkpoint.ErrNotFound, digest, id)
 	}
+	data, err := v.base(digest)
+	if err != nil {
+		return nil, checkpoint.Corrupt(id, 0, err)
+	}
+	return data, nil
+}
+
+// base returns a base that is counted, having checked that it is the one.
+func (v *view) base(digest string) ([]byte, error) {
 	key := nameKey(baseKey, digest)
 	value, err := get(v.txn, key)
 	if err != nil {
 		return nil, err
 	}
 	if value == nil {
-		return nil, checkpoint.Corrupt(id, 0, checkpoint.Damage("base "+digest+" is missing"))
+		return nil, checkpoint.Damage("base " + digest + " is missing")
 	}
 	_, data, err := v.blob("", key, value, 0)
 	if err == nil && checkpoint.BaseDigest(data) != digest {
 		err = checkpoint.Damage("it is another one")
 	}
 	if err != nil {
-		return nil, checkpoint.Corrupt(id, 0, fmt.Errorf("base %s: %w", digest, err))
+		return nil, fmt.Errorf("base %s: %w", digest, err)
 	}
 	return data, nil
 }
@@ -182,21 +199,21 @@ type hold struct {
 }
 
 // refer adds to q that n more runs refer to the base, having written its pieces if it is not
-// kept yet. Only one call at a time writes a base.
+// kept yet, or can't be read: those that stand on it are healed with that. Only one call at a time
+// writes a base.
 func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte, n int) error {
 	b, err := h.s.pinBase(ctx, digest)
 	if err != nil {
 		return err
 	}
 	h.bases = append(h.bases, b)
-	kept := func() bool {
-		h.s.mu.Lock()
-		defer h.s.mu.Unlock()
-		return b.count > 0
-	}
-	if kept() {
+	kept, err := h.s.kept(b)
+	if kept && err == nil {
 		q.refs = append(q.refs, ref{hold: h, base: b, by: n})
 		return nil
+	}
+	if kept && (data == nil || !errors.Is(err, checkpoint.ErrCorrupt) && !errors.Is(err, checkpoint.ErrKey)) {
+		return fmt.Errorf("checkpoint: %w", err)
 	}
 	if data == nil {
 		return checkpoint.Damage("base " + digest + " is missing")
@@ -209,11 +226,11 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 		return err
 	}
 	h.making = append(h.making, b)
-	if kept() {
+	if kept, err = h.s.kept(b); kept && err == nil {
 		q.refs = append(q.refs, ref{hold: h, base: b, by: n})
 		return nil
 	}
-	change := ref{hold: h, base: b, by: n, makes: true}
+	change := ref{hold: h, base: b, by: n, makes: !kept, heals: kept}
 	key := nameKey(baseKey, digest)
 	x, err := h.s.pack(place{key: key}, data)
 	if err != nil {
@@ -236,6 +253,22 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 	}
 	q.refs = append(q.refs, change)
 	return nil
+}
+
+// kept reports whether a base is kept, and with an error that it can't be read: a run that came to
+// stand on it would be lost with it. What is being written is sound.
+func (s *Store) kept(b *base) (bool, error) {
+	s.mu.Lock()
+	if b.count == 0 || b.writing > 0 {
+		defer s.mu.Unlock()
+		return b.count > 0, nil
+	}
+	s.calls++
+	v := s.viewLocked()
+	s.mu.Unlock()
+	defer v.close()
+	_, err := v.base(b.digest)
+	return true, err
 }
 
 // drop adds to q that a run does not refer to the bases any more.
@@ -291,30 +324,48 @@ func (q *request) counts() error {
 		if b.count += uint64(r.done); b.count > 0 {
 			key := nameKey(countKey, b.digest)
 			q.set(key, frame(key, binary.BigEndian.AppendUint64(nil, b.count)))
-			if r.makes {
+			if r.heals {
+				r.wasLarge, r.was = b.large, b.pieces
+				q.abandon(r)
+			}
+			if r.writes() {
 				b.large, b.pieces = r.large, r.in
+				b.writing++
 			}
 			continue
 		}
 		q.delete(nameKey(countKey, b.digest))
 		q.delete(nameKey(baseKey, b.digest))
-		if b.large {
-			mark := piecesKeyOf(b.digest, b.pieces)
-			q.set(mark, frame(mark))
-			r.hold.gone = append(r.hold.gone, mark)
-		}
+		q.abandon(r)
 	}
 	return nil
 }
 
-// counted ends what counts began. The store's mutex is held.
+// abandon adds to q the mark of the pieces that the base has so far.
+func (q *request) abandon(r *ref) {
+	if b := r.base; b.large {
+		mark := piecesKeyOf(b.digest, b.pieces)
+		q.set(mark, frame(mark))
+		r.hold.gone = append(r.hold.gone, mark)
+	}
+}
+
+// counted ends what counts began, of the last request first. The store's mutex is held.
 func (s *Store) counted(q *request, durable bool) {
-	for _, r := range q.refs {
-		r.base.inFlight--
-		if !durable {
-			r.base.count -= uint64(r.done)
+	for i := range q.refs {
+		r := &q.refs[i]
+		b := r.base
+		b.inFlight--
+		if r.writes() {
+			b.writing--
 		}
-		s.forget(r.base)
+		if !durable {
+			b.count -= uint64(r.done)
+			if r.heals {
+				b.large, b.pieces = r.wasLarge, r.was
+			}
+		}
+		s.forget(b)
 	}
 }
 

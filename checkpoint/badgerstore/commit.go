@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -206,7 +207,6 @@ func (s *Store) settle(g *group, durable bool) {
 	defer s.mu.Unlock()
 	for _, q := range g.requests {
 		q.settle()
-		s.counted(q, durable)
 		for i := range q.forks {
 			q.forks[i].run.inFlight--
 			if durable {
@@ -226,6 +226,9 @@ func (s *Store) settle(g *group, durable bool) {
 		case q.rule == atHead:
 			q.run.tail = q.run.info.Head
 		}
+	}
+	for _, q := range slices.Backward(g.requests) {
+		s.counted(q, durable)
 	}
 	if durable {
 		s.durable = s.ts

@@ -25,7 +25,9 @@
 // Opening checks the tables, that no transaction is missing, and that the newest one is at
 // least as new as the witness says, a small file written after every synced commit. Reading
 // checks every envelope and the chain they form. Whatever is damaged or missing is
-// ErrCorrupt. To find out that a whole directory was replaced by an older copy of itself,
+// ErrCorrupt. A Fork, Trim or Import that comes to share a base that can't be read, because it is damaged
+// or sealed with a key that is not there, writes it anew, and so heals the runs that stood on it before; to that end it
+// reads the base. To find out that a whole directory was replaced by an older copy of itself,
 // keep the witness elsewhere (Options.Witness).
 // Not found out is who removes the newest appends of a run, back to the last change of its
 // status, with transactions of his own: that takes Badger and intent, not an accident. Who so puts

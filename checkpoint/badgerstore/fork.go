@@ -15,8 +15,8 @@ const forkOwner = "a fork"
 // forkTogether is how many bytes of logs a Fork writes in the transaction that makes the runs.
 const forkTogether = 256 << 10
 
-// baseBeside is more bytes than there are in the three keys about a base: its own, without the
-// machine but with what sealing adds, its count's and its mark's.
+// baseBeside is more bytes than there are in the four keys about a base: its own, without the
+// machine but with what sealing adds, its count's, its mark's and that of one that it heals.
 const baseBeside = 768
 
 // A forked is a run that comes to be with a request.
@@ -92,7 +92,7 @@ func (s *Store) holdsForks(q *request, f checkpoint.Fork) error {
 	bytes, keys := q.bytes, q.keys()
 	for _, base := range f.Bases() {
 		bytes += baseBeside + min(len(base), baseInline) // packed it is in one piece, or smaller
-		keys += 3
+		keys += 4
 	}
 	if bytes <= s.maxBytes && keys <= s.maxKeys {
 		return nil

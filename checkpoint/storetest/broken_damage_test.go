@@ -51,6 +51,23 @@ func (s noBaseThere) Base(ctx context.Context, run, digest string) ([]byte, erro
 	return base, err
 }
 
+// sharesDamaged has a fork stand on a base that it can't read.
+type sharesDamaged struct{ sound }
+
+func (s sharesDamaged) Fork(ctx context.Context, f checkpoint.Fork) error {
+	all, err := s.Faulty.List(ctx, checkpoint.Filter{})
+	if err == nil {
+		err = s.Faulty.Fork(ctx, f)
+	}
+	for _, info := range all {
+		digest := checkpoint.BaseDigest(f.Base)
+		if _, hurt := s.Faulty.Base(ctx, info.Run, digest); errors.Is(hurt, checkpoint.ErrCorrupt) && info.Base == digest {
+			s.Spoil(f.Runs[0].Run, checkpoint.PartBase)
+		}
+	}
+	return err
+}
+
 // startsOver takes a run of which it knows nothing any more for one that never was.
 type startsOver struct{ sound }
 

@@ -107,6 +107,32 @@ func damagedBaseIsFound(t *trial, s checkpoint.Store) {
 	}
 }
 
+// A run that comes to share a base that can't be read is refused, or has the base all the same: what is
+// acknowledged can be read.
+func damagedBaseIsNotShared(t *trial, s checkpoint.Store) {
+	for n, kind := range []DamageKind{Flipped, Lost, Foreign} {
+		base, run := small(n+1), fmt.Sprint(kind)
+		fork(t, s, base, run)
+		d := Damage{Kind: kind, At: Place{Part: checkpoint.PartBase, Run: run, ID: checkpoint.BaseDigest(base)}}
+		if kind == Foreign {
+			fork(t, s, small(0), "bystander")
+			d.From = Place{Part: checkpoint.PartBase, Run: "bystander", ID: checkpoint.BaseDigest(small(0))}
+		}
+		if s = t.corrupt(s, d); s == nil {
+			return
+		}
+		heir := "heir of " + run
+		err := s.Fork(t.Context(), forkOf(base, heir))
+		if err != nil {
+			asStored(t, d, nil, nil, err)
+			_, err = s.Stat(t.Context(), heir)
+			wantErr(t, err, checkpoint.ErrNotFound, "%v: Stat of a fork that was refused", d)
+			continue
+		}
+		wantBase(t, s, heir, base)
+	}
+}
+
 // What is known of a run beside its log is ErrCorrupt if it is not what it was: if a bit of it is
 // another, if it is gone, which is not ErrNotFound, or if it is that of another run. Nobody begins the
 // run anew, and a listing goes on behind it.

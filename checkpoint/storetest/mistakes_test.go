@@ -82,6 +82,8 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return dropsDamaged{s} })},
 	{"a damaged base is none", []string{"corruption/DamagedBaseIsFound"},
 		over(func(s sound) checkpoint.Store { return noBaseThere{s} })},
+	{"a damaged base is shared", []string{"corruption/DamagedBaseIsNotShared"},
+		over(func(s sound) checkpoint.Store { return sharesDamaged{s} })},
 	{"a run that can't be read is not there", []string{"corruption/DamagedInfoIsFound"},
 		over(func(s sound) checkpoint.Store { return startsOver{s} })},
 	{"a run that can't be read is begun anew", []string{"corruption/DamagedInfoIsFound"},

@@ -163,6 +163,7 @@ var groups = []group{
 		{"DamagedSnapshotIsFound", damagedSnapshotIsFound},
 		{"DamagedMessageIsFound", damagedMessageIsFound},
 		{"DamagedBaseIsFound", damagedBaseIsFound},
+		{"DamagedBaseIsNotShared", damagedBaseIsNotShared},
 		{"DamagedInfoIsFound", damagedInfoIsFound},
 		{"OlderInfoIsFound", olderInfoIsFound},
 	}},

@@ -153,20 +153,40 @@ func (s Span) link(at Head, data []byte) (Head, error) {
 
 // Corrupt returns the error of a run in whose stored data err was found, at the entry of
 // sequence number seq, or 0 if it was not in the log: a [CorruptError], or, for what this
-// program or these keys can't read, an error that wraps ErrVersion, ErrKey or ErrPlaintext. Any
-// other error is returned as it is.
+// program or these keys can't read, an error that wraps ErrVersion, ErrKey or ErrPlaintext and
+// behind which [Runs] goes on. Any other error, and what says so of the run already, is returned as it is.
 func Corrupt(run string, seq uint64, err error) error {
 	var known *CorruptError
+	var before *unreadError
 	switch {
-	case errors.As(err, &known):
+	case errors.As(err, &known), errors.As(err, &before) && before.run == run:
 		return err
 	case errors.Is(err, ErrCorrupt):
 		return &CorruptError{Run: run, Seq: seq, Reason: err.Error()}
 	case errors.Is(err, ErrVersion), errors.Is(err, ErrKey), errors.Is(err, ErrPlaintext):
-		return fmt.Errorf("checkpoint: run %q, entry %d: %w", run, seq, err)
+		return &unreadError{run, seq, err}
 	}
 	return err
 }
+
+// An unreadError is the error of a run that may be sound, and that this program or these keys can't read.
+type unreadError struct {
+	run string // "" if it can't be told which
+	seq uint64 // 0 if it is not about the log
+	err error
+}
+
+func (e *unreadError) Error() string {
+	if e.run == "" {
+		return fmt.Sprintf("checkpoint: what is stored can't be read: %v", e.err)
+	}
+	if e.seq == 0 {
+		return fmt.Sprintf("checkpoint: run %q: %v", e.run, e.err)
+	}
+	return fmt.Sprintf("checkpoint: run %q, entry %d: %v", e.run, e.seq, e.err)
+}
+
+func (e *unreadError) Unwrap() error { return e.err }
 
 // A damage is an error that says what is wrong with stored data; it wraps ErrCorrupt.
 type damage string

@@ -7,7 +7,8 @@ import (
 )
 
 // Runs yields the runs that f selects, newest first and each once, in pages of f.Limit. A run that is too damaged
-// to be told of comes with its [*CorruptError], and of its Info the id alone is known: not even whether f would
+// to be told of comes with its [*CorruptError], one that this program or these keys can't read with the error that
+// [Corrupt] makes of ErrVersion, ErrKey or ErrPlaintext, and of its Info the id alone is known: not even whether f would
 // select it. The loop goes on behind it. Any other error comes with an Info that has no id, and ends the loop.
 //
 // Runs that begin or are deleted meanwhile are among them or not; all others are.
@@ -29,12 +30,12 @@ func Runs(ctx context.Context, s Store, f Filter) iter.Seq2[Info, error] {
 					return
 				}
 			}
-			damaged, on := l.behind(&f, err)
+			untold, on := l.behind(&f, err)
 			switch {
 			case !on:
 				yield(Info{}, err)
 				return
-			case damaged != "" && l.first(damaged) && !yield(Info{Run: damaged}, err):
+			case untold != "" && l.first(untold) && !yield(Info{Run: untold}, err):
 				return
 			case err == nil && len(page) < f.Page():
 				return
@@ -47,7 +48,7 @@ func Runs(ctx context.Context, s Store, f Filter) iter.Seq2[Info, error] {
 type listing struct {
 	from  string          // behind which it began
 	seen  map[string]int  // the runs that were passed, and again when they were
-	hurt  map[string]bool // the damaged ones since it began, or began again
+	hurt  map[string]bool // those that can't be told of since it began, or began again
 	again int             // how often it began again
 	vain  int             // how often since it came to a run for the first time
 }
@@ -80,22 +81,35 @@ func (l *listing) begin() {
 	clear(l.hurt)
 }
 
-// behind has f go on behind what a page ended with, and reports whether there is a way: behind a damaged
-// run, which it returns, or, because the run behind which it was to go on was deleted, from the beginning.
+// behind has f go on behind what a page ended with, and reports whether there is a way: behind a run that
+// can't be told of, which it returns, or, because the run behind which it was to go on was deleted, from the beginning.
 // Neither is tried for ever.
-func (l *listing) behind(f *Filter, err error) (damaged string, on bool) {
-	var known *CorruptError
+func (l *listing) behind(f *Filter, err error) (untold string, on bool) {
+	untold = about(err)
 	switch {
 	case err == nil:
 		return "", true
-	case errors.As(err, &known) && known.Run != "" && !l.hurt[known.Run]:
-		l.hurt[known.Run] = true
-		f.After = known.Run
-		return known.Run, true
+	case untold != "" && !l.hurt[untold]:
+		l.hurt[untold] = true
+		f.After = untold
+		return untold, true
 	case errors.Is(err, ErrNotFound) && f.After != l.from && l.vain < mostVain:
 		l.begin()
 		f.After = l.from
 		return "", true
 	}
 	return "", false
+}
+
+// about returns the run that an error says can't be told of, "" if it names none.
+func about(err error) string {
+	var known *CorruptError
+	var sealed *unreadError
+	switch {
+	case errors.As(err, &known):
+		return known.Run
+	case errors.As(err, &sealed):
+		return sealed.run
+	}
+	return ""
 }

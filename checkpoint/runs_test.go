@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -192,6 +194,47 @@ func TestRunsWhileARunIsMadeAnew(t *testing.T) {
 	runs, err := listed(t, moves, checkpoint.Filter{Limit: 1})
 	if want := numbered(9, 8, 7, 6, 5, 4, 3, 2, 1, 0); err != nil || !done || !slices.Equal(runs, want) {
 		t.Errorf("%q, %v, want %q", runs, err, want)
+	}
+}
+
+// A run that this program or these keys can't read comes with its id and its error, which names it once, and hides no other.
+func TestRunsBesideOnesThatCannotBeRead(t *testing.T) {
+	for _, reason := range []error{checkpoint.ErrKey, checkpoint.ErrVersion, checkpoint.ErrPlaintext} {
+		var s memory.Store
+		ten(t, &s)
+		sealed := map[string]bool{"run 9": true, "run 6": true, "run 5": true, "run 0": true}
+		beside := lister{&s, func(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+			page, err := s.List(ctx, f)
+			for i, info := range page {
+				if sealed[info.Run] {
+					deep := checkpoint.Corrupt(info.Run, 3, fmt.Errorf("read: %w", reason))
+					return page[:i], checkpoint.Corrupt(info.Run, 0, fmt.Errorf("listed: %w", deep))
+				}
+			}
+			return page, err
+		}}
+		for _, limit := range []int{0, 1, 2} {
+			var runs []string
+			for info, err := range checkpoint.Runs(t.Context(), beside, checkpoint.Filter{Limit: limit}) {
+				switch {
+				case err == nil:
+					runs = append(runs, info.Run)
+				case !errors.Is(err, reason) || strings.Count(err.Error(), strconv.Quote(info.Run)) != 1:
+					t.Errorf("of %q comes %v", info.Run, err)
+				default:
+					runs = append(runs, "["+info.Run+"]")
+				}
+			}
+			if want := []string{"[run 9]", "run 8", "run 7", "[run 6]", "[run 5]", "run 4", "run 3", "run 2", "run 1", "[run 0]"}; !slices.Equal(runs, want) {
+				t.Errorf("in pages of %d: %q, want %q", limit, runs, want)
+			}
+		}
+		nobody := lister{&s, func(context.Context, checkpoint.Filter) ([]checkpoint.Info, error) {
+			return nil, checkpoint.Corrupt("", 0, reason)
+		}}
+		if runs, err := listed(t, nobody, checkpoint.Filter{}); !errors.Is(err, reason) || len(runs) > 0 {
+			t.Errorf("of a run that nobody can name: %q, %v", runs, err)
+		}
 	}
 }
 

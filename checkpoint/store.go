@@ -136,7 +136,8 @@ type Store interface {
 	// store from the newest to the oldest, and one that [Import] has brought where it came. Where one
 	// came while another was still being written, by a Restore, a Fork or a large first Append, either may be the
 	// later one: who looks for what is new may find it behind a run that he knows. A run that is too
-	// damaged to be told of ends its page: with a *CorruptError that names it, beside the runs before it. A
+	// damaged to be told of ends its page: with a *CorruptError that names it, beside the runs before it. So does
+	// one that this program or these keys can't read, with the error of [Corrupt]. A
 	// listing after that one goes on behind it, as [Runs] does. ErrNotFound if f.After names no run, ErrRunID if it
 	// can name none.
 	List(ctx context.Context, f Filter) ([]Info, error)

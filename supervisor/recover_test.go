@@ -98,10 +98,10 @@ func TestRecoverFindsEveryRunThatWasLeft(t *testing.T) {
 }
 
 // damaged is a store in which the logs of some runs are damaged: reading them fails, and so
-// does listing them, if the listing says so.
+// does listing them, if the listing says so. The keys of sealed ones are missing.
 type damaged struct {
 	checkpoint.Store
-	reads, lists []string
+	reads, lists, sealed []string
 }
 
 func (s damaged) Snapshot(ctx context.Context, run string, upTo uint64) (checkpoint.Snapshot, error) {
@@ -117,6 +117,9 @@ func (s damaged) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.In
 		if slices.Contains(s.lists, info.Run) {
 			return page[:i], &checkpoint.CorruptError{Run: info.Run, Reason: "a test"}
 		}
+		if slices.Contains(s.sealed, info.Run) {
+			return page[:i], checkpoint.Corrupt(info.Run, 2, checkpoint.ErrKey)
+		}
 	}
 	return page, err
 }
@@ -126,13 +129,13 @@ func (s damaged) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.In
 func TestRecoverReportsWhatItCannot(t *testing.T) {
 	quiet(t)
 	var store memory.Store
-	left(t, "line", 3, &store, "a-0", "changed", "damaged", "a-1", "unlisted", "a-2", "live")
+	left(t, "line", 3, &store, "a-0", "changed", "damaged", "a-1", "unlisted", "a-2", "sealed", "live")
 	left(t, "unknown", 3, &store, "unknown")
 	left(t, "renamed", 4, &store, "shorter")
 	if _, err := store.Acquire(t.Context(), "live", "another process"); err != nil {
 		t.Fatal(err)
 	}
-	hurt := damaged{&store, []string{"damaged"}, []string{"unlisted"}}
+	hurt := damaged{&store, []string{"damaged"}, []string{"unlisted"}, []string{"sealed"}}
 	d := process(t, line(t, "line", 3, nil), hurt, dispatcher.Options{})
 	for range 2 {
 		s := supervise(t, hurt, supervisor.Options{}, d)
@@ -141,7 +144,7 @@ func TestRecoverReportsWhatItCannot(t *testing.T) {
 			t.Errorf("Recover = %+v, %v", r, err)
 		}
 		got := failed(r)
-		if len(got) != 4 || !errors.Is(got["damaged"], checkpoint.ErrCorrupt) || !errors.Is(got["unlisted"], checkpoint.ErrCorrupt) ||
+		if len(got) != 5 || !errors.Is(got["damaged"], checkpoint.ErrCorrupt) || !errors.Is(got["sealed"], checkpoint.ErrKey) || !errors.Is(got["unlisted"], checkpoint.ErrCorrupt) ||
 			!errors.Is(got["unknown"], supervisor.ErrUnknownGraph) || !errors.Is(got["shorter"], supervisor.ErrUnknownGraph) {
 			t.Errorf("Recover could not: %v", got)
 		}
@@ -151,7 +154,7 @@ func TestRecoverReportsWhatItCannot(t *testing.T) {
 		process(t, line(t, "unknown", 3, nil), &store, dispatcher.Options{}),
 		process(t, line(t, "renamed", 4, nil), &store, dispatcher.Options{}))
 	r, err := whole.Recover(t.Context())
-	if err != nil || !slices.Equal(r.Rested, []string{"damaged", "shorter", "unknown", "unlisted"}) || len(r.Failed) > 0 {
+	if err != nil || !slices.Equal(r.Rested, []string{"damaged", "sealed", "shorter", "unknown", "unlisted"}) || len(r.Failed) > 0 {
 		t.Errorf("Recover = %+v, %v", r, err)
 	}
 }

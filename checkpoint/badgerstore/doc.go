@@ -54,7 +54,8 @@
 // is changed. To encrypt what is in a plain store, export its runs and import them into a new one.
 // To change the key, give a new one to write with and the old one to read with. The old one is
 // needed as long as there is anything that was sealed with it, forks' bases included; what it is
-// missing for is ErrKey, which names it. [Store.Verify] with the new key alone tells whether there is.
+// missing for is ErrKey, which names it; a listing, and [Store.Verify], go on behind it. Verify with the new key alone
+// tells what there is.
 // To be rid of a key that others may know, and keep the runs, export them and import them into a new
 // store that has the new key alone, and remove the old directory.
 //

@@ -39,8 +39,8 @@ func (s *Store) Stat(ctx context.Context, id string) (checkpoint.Info, error) {
 	return f.info.Own(), nil
 }
 
-// List implements [checkpoint.Store]. If a run is damaged it returns, with the error, the
-// runs before it; a listing after the damaged one goes on behind it. Of a run whose row and
+// List implements [checkpoint.Store]. If a run is damaged, or sealed with a key that was not given, it returns,
+// with the error, the runs before it; a listing after that one goes on behind it. Of a run whose row and
 // number are both damaged nobody knows the id: the error names none, and nothing leads
 // behind it. ErrNotFound if there is no run Filter.After.
 func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
@@ -123,6 +123,7 @@ func (v *view) blame(ctx context.Context, num uint64, said string, err error) er
 	}
 	if id == "" {
 		reason = fmt.Sprintf("run number %d, to which no id leads: %s", num, reason)
+		err = fmt.Errorf("run number %d, to which no id leads: %w", num, err)
 	}
 	if errors.Is(err, checkpoint.ErrCorrupt) {
 		return &checkpoint.CorruptError{Run: id, Seq: seq, Reason: reason}

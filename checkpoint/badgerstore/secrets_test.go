@@ -428,6 +428,47 @@ func TestKeyIsRetired(t *testing.T) {
 	}
 }
 
+// A run whose key is not given hides no other from a listing, and keeps Verify from none: both name it, and say which key
+// it needs. A run that was begun with that key and has gone on with a newer one is told of.
+func TestRunsBesideOneWhoseKeyIsMissing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one, two, three := keyOf(t, "k1", 1), keyOf(t, "k2", 2), keyOf(t, "k3", 3)
+	for i, o := range []badgerstore.Options{sealedBy(t, one), sealedBy(t, two, one), sealedBy(t, three, two, one)} {
+		s := openWith(t, dir, o)
+		if err := forkstoreGrow(t.Context(), s, fmt.Sprint("run ", i+1), 2); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+	}
+	s := openWith(t, dir, sealedBy(t, three, one))
+	told := func(run string, err error) string {
+		if err == nil {
+			return run
+		}
+		if !errors.Is(err, checkpoint.ErrKey) || !strings.Contains(err.Error(), `"k2"`) || strings.Count(err.Error(), fmt.Sprintf("%q", run)) != 1 {
+			t.Errorf("of %q: %v, want ErrKey that names the run once, and its key", run, err)
+		}
+		return "[" + run + "]"
+	}
+	for _, limit := range []int{0, 1, 2} {
+		var got []string
+		for info, err := range checkpoint.Runs(t.Context(), s, checkpoint.Filter{Limit: limit}) {
+			got = append(got, told(info.Run, err))
+		}
+		if got := strings.Join(got, " "); got != "run 3 [run 2] run 1" {
+			t.Errorf("in pages of %d: %s", limit, got)
+		}
+	}
+	var found, done []string
+	for f, err := range s.Verify(t.Context(), func(p badgerstore.Progress) { done = append(done, p.Run) }) {
+		found = append(found, told(f.Run, err))
+	}
+	if got := strings.Join(append(found, done...), " "); got != "[run 2] run 1 run 2 run 3" {
+		t.Errorf("Verify finds and passes %s", got)
+	}
+}
+
 // verifyAll returns the error that Verify of the store ends with, and fails the test for findings.
 func verifyAll(t *testing.T, s *badgerstore.Store) error {
 	t.Helper()

@@ -20,8 +20,10 @@ type Progress struct {
 // checkpoint.Verify does. It changes nothing, takes no lease and keeps nobody waiting. progress is told of
 // every run, by the goroutine of the loop; it may be nil.
 //
-// The error that a loop may end with is not about what is stored: ErrClosed, ctx's, or a version
-// that this program does not know. Verify holds the ids of all runs in memory.
+// A run that this program or these keys can't read comes with its error, which wraps ErrVersion, ErrKey or
+// ErrPlaintext, and of its Finding the id alone is known: the loop goes on behind it. Any other error comes with the
+// zero Finding, ends the loop, and is not about what one run has stored: ErrClosed, ctx's, or a version
+// that this program does not know of what tells which runs there are. Verify holds the ids of all runs in memory.
 func (s *Store) Verify(ctx context.Context, progress func(Progress)) iter.Seq2[checkpoint.Finding, error] {
 	return func(yield func(checkpoint.Finding, error) bool) {
 		if ctx == nil {
@@ -38,6 +40,10 @@ func (s *Store) Verify(ctx context.Context, progress func(Progress)) iter.Seq2[c
 				if errors.Is(err, checkpoint.ErrNotFound) || errors.Is(err, checkpoint.ErrTrimmed) {
 					break // it was deleted or trimmed meanwhile
 				}
+				if unread(err) {
+					ok = yield(checkpoint.Finding{Run: run}, err)
+					break
+				}
 				if ok = yield(f, err) && err == nil; !ok {
 					return
 				}
@@ -47,4 +53,9 @@ func (s *Store) Verify(ctx context.Context, progress func(Progress)) iter.Seq2[c
 			}
 		}
 	}
+}
+
+// unread reports whether an error says that this program, or its keys, can't read what may be sound.
+func unread(err error) bool {
+	return errors.Is(err, checkpoint.ErrVersion) || errors.Is(err, checkpoint.ErrKey) || errors.Is(err, checkpoint.ErrPlaintext)
 }

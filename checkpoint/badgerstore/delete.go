@@ -18,7 +18,8 @@ const deleteOwner = "a deletion"
 const deleteMost = 1000
 
 // Delete implements [checkpoint.Store]. The run is gone in one transaction. Its keys are
-// removed after that; what Delete can't finish, the next Open does.
+// removed after that; what Delete can't finish, the next Open does. A run that can't be read, because it is
+// damaged or its key is not given, is not deleted: Delete returns ErrCorrupt or ErrKey.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	r, err := s.pin(ctx, id)
 	if err != nil {

@@ -350,6 +350,9 @@ func TestKeysAreRotated(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), "old", "owner"); !errors.Is(err, checkpoint.ErrKey) {
 		t.Errorf("Acquire = %v, want ErrKey", err)
 	}
+	if err := s.Delete(t.Context(), "old"); !errors.Is(err, checkpoint.ErrKey) {
+		t.Errorf("Delete = %v, want ErrKey", err)
+	}
 	if err := verifyAll(t, s); !errors.Is(err, checkpoint.ErrKey) {
 		t.Errorf("Verify = %v, want ErrKey", err)
 	}

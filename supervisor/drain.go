@@ -14,7 +14,7 @@ import (
 type Drain struct {
 	Finished []string // came to rest: completed, interrupted, failed, cancelled or timed out
 	Left     []string // were left in the store as they stood: Recover goes on with them
-	Stuck    []string // are at work still, or have left a node or a store call that does not return
+	Stuck    []string // are at work still, or have left a node or a store call that had not returned then
 	Waiting  []string // were never begun; if they are not in the store, nobody knows of them
 }
 
@@ -43,7 +43,9 @@ func (e *ending) note(t *ticket) {
 // with the cause dispatcher.ErrDrain. Then Drain waits until the deadline, or for
 // Options.Grace, and reports what became of all. It returns as soon as nobody is at work.
 //
-// The error wraps ErrStuck if a run is still at work. What was left Drain again waits for.
+// The error wraps ErrStuck if a run is still at work, or has left a node or a store call that had not returned. Those
+// at work Drain again waits for. Of what a dispatcher has abandoned nobody hears whether it returns: such a run stays
+// among Stuck, and Drain again does not wait for it.
 func (s *Supervisor) Drain(ctx context.Context) (Drain, error) {
 	if err := present(ctx, s); err != nil {
 		return Drain{}, err

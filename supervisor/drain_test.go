@@ -162,7 +162,7 @@ func TestDrainReturnsInTime(t *testing.T) {
 	}
 }
 
-// A node that its dispatcher has abandoned keeps its run stuck.
+// A node that its dispatcher has abandoned keeps its run stuck, also when it has come back: Drain again does not wait.
 func TestDrainNamesAbandonedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -178,7 +178,18 @@ func TestDrainNamesAbandonedNodes(t *testing.T) {
 			t.Errorf("Drain = %v", err)
 		}
 		reports(t, report, supervisor.Drain{Stuck: []string{"run"}})
-		close(end)
+		for _, back := range []bool{false, true} {
+			if back {
+				close(end)
+				synctest.Wait()
+			}
+			began := time.Now()
+			report, err = s.Drain(t.Context())
+			if took := time.Since(began); !errors.Is(err, supervisor.ErrStuck) || took > 0 {
+				t.Errorf("Drain again = %v after %v", err, took)
+			}
+			reports(t, report, supervisor.Drain{Stuck: []string{"run"}})
+		}
 	})
 }
 

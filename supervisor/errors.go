@@ -17,7 +17,7 @@ var (
 	ErrOtherStore = errors.New("supervisor: the dispatcher has another store: make both with the same one")
 	// ErrWithdrawn: the run was withdrawn before it had its turn. See [Task.Withdraw].
 	ErrWithdrawn = errors.New("supervisor: withdrawn")
-	// ErrStuck: a Drain has ended, and runs are still at work.
+	// ErrStuck: a Drain has ended, and runs are still at work, or have left nodes that had not returned.
 	ErrStuck = errors.New("supervisor: runs did not end in time")
 )
 

@@ -184,10 +184,10 @@ func read[A any](name string, w *Wait, e envelope[A], info dag.AnswerInfo) (Repl
 	}
 	r.Missed = !t.Missed.IsZero() && !info.At.Before(t.Missed)
 	r.Default = info.How == dag.AnswerDefault && t.Kind != KindTimer
-	switch timer := w.timer(); {
+	switch {
 	case r.Denied && !t.Feeds:
 		return Reply[A]{}, &Ended{name, ApprovalDenied, t.Reason}
-	case r.Missed && timer != nil && timer.OnExpire.how == expires:
+	case r.Missed && w.timer() != nil && w.OnExpire.how == expires:
 		return Reply[A]{}, &Ended{name, Expired, "the timer was missed"}
 	}
 	return r, nil

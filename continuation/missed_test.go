@@ -33,6 +33,7 @@ func TestAMissedTimerHasExpired(t *testing.T) {
 	}{
 		"alone":                    {late(continuation.Expire()), says, continuation.StatusExpired, continuation.Expired, continuation.SuppressedExpired},
 		"among others":             {continuation.Any(late(continuation.Expire()), word), says, continuation.StatusExpired, continuation.Expired, continuation.SuppressedExpired},
+		"among others, not first":  {continuation.Any(continuation.Wait{Key: "k", OnExpire: continuation.Expire()}, late(continuation.OnExpire{})), says, continuation.StatusExpired, continuation.Expired, continuation.SuppressedExpired},
 		"beside others":            {continuation.All(late(continuation.Expire()), word), says, continuation.StatusExpired, continuation.Expired, continuation.SuppressedExpired},
 		"it fires":                 {late(continuation.OnExpire{}), timed, continuation.StatusResolved, continuation.Completed, continuation.DeliveryPending},
 		"it fires, and that fails": {late(continuation.OnExpire{}), fails, continuation.StatusFailed, continuation.RunFailed, continuation.DeliveryPending},

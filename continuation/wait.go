@@ -122,7 +122,8 @@ func Again(n int) OnExpire { return OnExpire{how: repeats, further: n} }
 // exactly one of them counts. Of a timer among them the wake ends it, unless something else does
 // before; without one it expires when the last of them does. A part that says neither Within nor
 // Until can be ended as long as the wait goes on. What its parts say of OnDeny holds for
-// each; OnExpire, failures and hops are those of the first.
+// each; OnExpire, failures and hops are those of the first: Expire there has a timer that is missed, wherever it stands,
+// expire, and anything else has it fire, marked as missed.
 func Any(waits ...Wait) Wait { return joined(waits, false) }
 
 // All is a wait for triggers of every one of the waits, in any order. Each has a reply of its own. The

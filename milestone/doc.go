@@ -23,7 +23,8 @@
 // and one that is there is left as it is. What has the form of a secret is not told in a tag.
 //
 // What a visit does is named with the superstep that it counts in, of the innermost frame that has
-// one; what was voided, or left behind by a rewind before that superstep ended, is not named. A run
+// one; what was voided, or left behind by a rewind before that superstep ended, is not named, nor is an
+// effect that ended behind the checkpoint to which a rewind went and is kept, since it began before. A run
 // that goes back to before a void, into a superstep that had ended, or to what an earlier rewind had left
 // behind has what had come about there, and the superstep that ends then is named for it.
 // Behind a Dispatcher.Trim naming begins where the log does, and takes what it finds there as given.

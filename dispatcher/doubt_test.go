@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -366,4 +367,40 @@ func TestDoubtOfWhatIsKnown(t *testing.T) {
 			t.Errorf("%s: a manual resume is refused: %v", test.name, err)
 		}
 	}
+}
+
+// Each doubt is resolved by itself, also where the clock shows one instant for them: behind a resolution that it did not
+// happen, and behind a rewind.
+func TestDoubtsOfOneInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		side := doubtSide{fails: 3}
+		var store memory.Store
+		d := process(t, effectNode(t, side.pay(), dag.Policy{}), &store, dispatcher.Options{})
+		inDoubt := func() {
+			t.Helper()
+			res, err := d.Resume(t.Context(), run)
+			rests(t, res, err, checkpoint.StatusFailed, "pay")
+		}
+		resolved := func(r dispatcher.Resolution) {
+			t.Helper()
+			if err := d.Resolve(t.Context(), run, "pay", "charge", r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "pay")
+		resolved(dispatcher.NotHappened("no such charge"))
+		inDoubt()
+		resolved(dispatcher.NotHappened("no such charge"))
+		if err := d.Rewind(t.Context(), run, "0", dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		inDoubt()
+		resolved(dispatcher.Happened("receipt by hand"))
+		res, err = d.Resume(t.Context(), run)
+		completes(t, res, err)
+		if side.calls != 3 || res.State.Word.Get() != "receipt by hand" {
+			t.Errorf("after %d calls of the other side the receipt is %q", side.calls, res.State.Word.Get())
+		}
+	})
 }

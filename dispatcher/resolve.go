@@ -88,6 +88,15 @@ type postedResolution struct {
 	Begun time.Time `json:"begun"`
 	By    string    `json:"by,omitempty"`
 	checkpoint.Resolution
+	// Attempt and Generation tell doubts apart that began at one instant, as a clock may have it. Before there were these
+	// Attempt was 0.
+	Attempt    int `json:"attempt,omitempty"`
+	Generation int `json:"generation,omitempty"`
+}
+
+// is reports whether the effect is the one of which somebody has said what happened.
+func (s *postedResolution) is(e *effect) bool {
+	return e.begun.Equal(s.Begun) && (s.Attempt == 0 || s.Attempt == e.attempt && s.Generation == e.generation)
 }
 
 // resolve is Resolve. If the visit waits for it, it is an answer. If the visit has ended, it is
@@ -127,8 +136,9 @@ func (c *core) resolve(ctx context.Context, id, path, key string, said Resolutio
 		}
 		return err
 	}
+	e := m.effects[path][key]
 	s := postedResolution{
-		Turn: m.turn, Path: path, Key: key, Begun: m.effects[path][key].begun, By: by, Resolution: what,
+		Turn: m.turn, Path: path, Key: key, Begun: e.begun, By: by, Resolution: what, Attempt: e.attempt, Generation: e.generation,
 	}
 	ended := t != nil && (t.phase == failing || t.phase == lapsed || t.phase == finished)
 	err = c.settleDoubt(ctx, id, &s, head.Seq, ended)
@@ -200,7 +210,11 @@ func (c *core) settled(ctx context.Context, id string, s *postedResolution, seen
 
 // post is the message that says it. There is one of each doubt.
 func (s *postedResolution) post() checkpoint.Post {
-	name := sha256.Sum256(encode([]any{s.Turn, s.Path, s.Key, s.Begun}))
+	doubt := []any{s.Turn, s.Path, s.Key, s.Begun}
+	if s.Attempt > 1 || s.Generation > 0 {
+		doubt = append(doubt, s.Attempt, s.Generation)
+	}
+	name := sha256.Sum256(encode(doubt))
 	return checkpoint.Post{ID: "resolution:" + hex.EncodeToString(name[:]), Kind: postResolution, Data: encode(s)}
 }
 
@@ -230,7 +244,7 @@ func (m *machine) resolvedBy(p checkpoint.Post) (checkpoint.Entry, bool) {
 	if json.Unmarshal(p.Data, &s) != nil || s.Turn != m.turn || m.resolvable(s.Path, s.Key) != "" {
 		return checkpoint.Entry{}, false
 	}
-	if e := m.effects[s.Path][s.Key]; !e.begun.Equal(s.Begun) || acceptsResolution(e.want, s.Resolution) != nil {
+	if e := m.effects[s.Path][s.Key]; !s.is(e) || acceptsResolution(e.want, s.Resolution) != nil {
 		return checkpoint.Entry{}, false
 	}
 	return m.resolution(s.Path, s.Key, s.By, p.ID, s.Resolution), true

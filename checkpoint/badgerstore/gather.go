@@ -8,12 +8,13 @@ import (
 // A group is gathered by looking at the queue, never by a timer. Runs that were just told
 // that they are durable come back within microseconds, so after a commit that acknowledged
 // n appends the committer expects n more, and those that came meanwhile. It waits for them
-// as long as a quarter of the last write took, not with most of the group there, and not
+// as long as a quarter of the last write took, and longer while they are coming, but not
 // at all for a run alone. Beyond waitMost it writes what there is: then the processor is what
 // limits, and one half of the runs works while the other half is being written.
 const (
 	groupMost = 400 // requests in a group: beyond, the next are better sealed meanwhile
 	waitMost  = 256 // appends that are worth waiting for
+	idleMost  = 3   // turns of the others in which none of them appends, before they are taken not to be coming
 	trimEvery = 64  // groups between two SetDiscardTs
 
 	// bulkMost is how many bytes of bulk a group has before no more are added: several small snapshots, or
@@ -77,8 +78,14 @@ func (s *Store) gather(g *group) bool {
 // then until no more are coming.
 func (s *Store) wait(taken, expected int) {
 	until := s.lastEnd.Add(s.lastTook / 4)
-	for taken+len(s.queue) < expected && time.Now().Before(until) {
+	for idle := 0; taken+len(s.queue) < expected && (idle <= idleMost || time.Now().Before(until)); {
+		n := len(s.queue)
 		runtime.Gosched()
+		if idle++; len(s.queue) != n {
+			idle = 0
+		} else if idle > 1 {
+			yieldThread()
+		}
 	}
 	for n := -1; n != len(s.queue) && taken+len(s.queue) < waitMost; {
 		n = len(s.queue)

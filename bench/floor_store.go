@@ -111,7 +111,7 @@ func (x *scribe) answers() error {
 func (x *scribe) reads() (state int, entries map[string]int, err error) {
 	entries = map[string]int{}
 	for _, data := range x.kept {
-		_, _ = crc32.Checksum(data, castagnoli), sha256.Sum256(data)
+		_ = crc32.Checksum(data, castagnoli)
 		for what, value := range told(data[sha256.Size:]) {
 			switch {
 			case string(what) == "Path":
@@ -214,7 +214,7 @@ func resumeFloor(s session) ([]row, error) {
 			shown(fmt.Sprintf("floor/resume-%d", n), warm[n], "µs", "for resume-%d, from the node on that asks, behind as many others: a call beside its caller that ends, and another one, "+
 				"three functions with a draft and a context each, and five small appends of JSON in a log in memory, with digests and checksums", n),
 			shown(fmt.Sprintf("floor/resume-cold-%d", n), all[1].times(1e-3), "µs", "for resume-cold-%d: the same from the answer on, "+
-				"behind %d appends that were made long before, whose digests and checksums are checked, and of whose JSON a number is added up and a node is found in a map for each entry", n, min(n, 150)))
+				"behind %d appends that were made long before, whose checksums are checked, and of whose JSON a number is added up and a node is found in a map for each entry", n, min(n, 150)))
 	}
 	return append(rows, shown("floor/resume-flat", warm[1_000].over(warm[10]), "ratio", "for resume/flat: floor/resume-1000 to floor/resume-10")), nil
 }

@@ -13,14 +13,23 @@ const (
 	batchBytes = 64 << 10
 )
 
-// ahead has the loop of lent run in a goroutine of its own, ahead of who takes what it yields: so a long log is
-// read and checked on one processor while it is applied on another one.
+// A sheet is what was read of an envelope: its entries, and why there are no more, if that is for damage.
+type sheet struct {
+	entries []Entry
+	err     error
+}
+
+// reading appends to room the entries in data, whose memory they share, up to one that can't be read.
+type reading func(room []Entry, data []byte) ([]Entry, error)
+
+// ahead has the loop of lent run in a goroutine of its own, ahead of who takes what is read of it: so a long log is
+// read, checked and parsed on one processor while it is applied on another one.
 //
-// It yields what lent yields, in order, up to the first error. What it yields is valid until the next one, as
+// It yields what read makes of what lent yields, in order, up to the first error of lent. What it yields is valid until the next one, as
 // it has to be in lent. Values are copied, but those above 64 KiB: while the caller has one of them,
 // lent waits. Once the loop is over lent has returned. A panic in lent is one of the caller, and so is a Goexit.
-func ahead(lent iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
+func ahead(lent iter.Seq2[[]byte, error], read reading) iter.Seq2[sheet, error] {
+	return func(yield func(sheet, error) bool) {
 		r := &reader{
 			free:  make(chan *batch, batches),
 			full:  make(chan *batch, batches+1),
@@ -30,7 +39,7 @@ func ahead(lent iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
 		for range batches {
 			r.free <- new(batch)
 		}
-		go r.read(lent) // pass waits for it
+		go r.read(lent, read) // pass waits for it
 		r.pass(yield)
 		switch {
 		case r.ended:
@@ -42,12 +51,21 @@ func ahead(lent iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
 	}
 }
 
-// A batch has values, one behind the other, and what has ended the loop behind them.
+// A batch has values, one behind the other, what was read of them, and what has ended the loop behind them.
 type batch struct {
-	bytes []byte
-	ends  []int
-	err   error
-	lent  bool // bytes belong to the loop, which waits
+	bytes   []byte
+	entries []Entry // where those of the sheets are
+	sheets  []sheet
+	err     error
+	lent    bool // what the sheet shares its memory with belongs to the loop, which waits
+}
+
+// put reads data, whose memory is the batch's or lent.
+func (b *batch) put(read reading, data []byte) {
+	from := len(b.entries)
+	var err error
+	b.entries, err = read(b.entries, data)
+	b.sheets = append(b.sheets, sheet{b.entries[from:len(b.entries):len(b.entries)], err})
 }
 
 type reader struct {
@@ -62,19 +80,19 @@ type reader struct {
 }
 
 // read is the goroutine.
-func (r *reader) read(lent iter.Seq2[[]byte, error]) {
+func (r *reader) read(lent iter.Seq2[[]byte, error], read reading) {
 	defer close(r.full)
 	defer func() {
 		if !r.ended {
 			r.panicked = recover()
 		}
 	}()
-	r.fill(lent)
+	r.fill(lent, read)
 	r.ended = true
 }
 
 // fill makes batches of what lent yields, until the caller wants no more.
-func (r *reader) fill(lent iter.Seq2[[]byte, error]) {
+func (r *reader) fill(lent iter.Seq2[[]byte, error], read reading) {
 	b := <-r.free
 	for value, err := range lent {
 		switch {
@@ -84,7 +102,9 @@ func (r *reader) fill(lent iter.Seq2[[]byte, error]) {
 			return
 		case len(value) > batchBytes:
 			r.full <- b
-			r.full <- &batch{bytes: value, ends: []int{len(value)}, lent: true}
+			large := &batch{lent: true}
+			large.put(read, value)
+			r.full <- large
 			select {
 			case <-r.taken:
 				b = r.next()
@@ -92,9 +112,10 @@ func (r *reader) fill(lent iter.Seq2[[]byte, error]) {
 				return
 			}
 		default:
+			from := len(b.bytes)
 			b.bytes = append(b.bytes, value...)
-			b.ends = append(b.ends, len(b.bytes))
-			if len(b.ends) == batchItems || len(b.bytes) >= batchBytes {
+			b.put(read, b.bytes[from:])
+			if len(b.sheets) == batchItems || len(b.bytes) >= batchBytes {
 				r.full <- b
 				b = r.next()
 			}
@@ -110,7 +131,8 @@ func (r *reader) fill(lent iter.Seq2[[]byte, error]) {
 func (r *reader) next() *batch {
 	select {
 	case b := <-r.free:
-		b.bytes, b.ends = b.bytes[:0], b.ends[:0]
+		clear(b.entries)
+		b.bytes, b.entries, b.sheets = b.bytes[:0], b.entries[:0], b.sheets[:0]
 		return b
 	case <-r.stop:
 		return nil
@@ -118,23 +140,21 @@ func (r *reader) next() *batch {
 }
 
 // pass yields what is in batches, until yield wants no more, and waits for the goroutine.
-func (r *reader) pass(yield func([]byte, error) bool) {
+func (r *reader) pass(yield func(sheet, error) bool) {
 	defer func() {
 		close(r.stop)
 		for range r.full {
 		}
 	}()
 	for b := range r.full {
-		start := 0
-		for _, end := range b.ends {
-			if !yield(b.bytes[start:end:end], nil) {
+		for _, x := range b.sheets {
+			if !yield(x, nil) {
 				return
 			}
-			start = end
 		}
 		switch {
 		case b.err != nil:
-			yield(nil, b.err)
+			yield(sheet{}, b.err)
 			return
 		case b.lent:
 			r.taken <- struct{}{}

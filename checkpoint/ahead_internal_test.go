@@ -30,6 +30,9 @@ func lending(sizes []int, err error, yielded *atomic.Int64, returned *atomic.Boo
 	}
 }
 
+// kept has the value itself as the data of an entry.
+func kept(room []Entry, value []byte) ([]Entry, error) { return append(room, Entry{Data: value}), nil }
+
 func content(i, size int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8)}, size)[:size] }
 
 // sizes are those of many values, some of which are as large as a batch or larger.
@@ -51,11 +54,11 @@ func TestAheadInOrder(t *testing.T) {
 		var returned atomic.Bool
 		all, at := sizes(), 0
 		var last error
-		for value, err := range ahead(lending(all, err, &yielded, &returned)) {
+		for x, err := range ahead(lending(all, err, &yielded, &returned), kept) {
 			if last = err; err != nil {
 				continue
 			}
-			if !bytes.Equal(value, content(at, all[at])) {
+			if len(x.entries) != 1 || !bytes.Equal(x.entries[0].Data, content(at, all[at])) {
 				t.Fatalf("value %d is another one", at)
 			}
 			at++
@@ -81,7 +84,7 @@ func TestAheadReturnsFirst(t *testing.T) {
 				defer func() { left <- returned.Load() }()
 				defer func() { _ = recover() }()
 				n := 0
-				for range ahead(lending(sizes(), nil, &yielded, &returned)) {
+				for range ahead(lending(sizes(), nil, &yielded, &returned), kept) {
 					if n++; n < at {
 						continue
 					}
@@ -111,7 +114,7 @@ func TestAheadIsBounded(t *testing.T) {
 		var yielded atomic.Int64
 		var returned atomic.Bool
 		at := 0
-		for range ahead(lending(all, nil, &yielded, &returned)) {
+		for range ahead(lending(all, nil, &yielded, &returned), kept) {
 			at++
 			for range 20 {
 				runtime.Gosched() // so that it is as far ahead as it gets
@@ -138,7 +141,7 @@ func TestAheadPanicAndGoexit(t *testing.T) {
 					yield([]byte("a"), nil)
 				}
 				end()
-			}) {
+			}, kept) {
 				passed++
 			}
 			t.Errorf("%s: the loop went on behind it", name)

@@ -126,7 +126,7 @@ func (i Info) sealed(data []byte) (Info, *Trimming, error) {
 	return i, trimming, nil
 }
 
-// follow unseals the envelope that has to follow i.Head.
+// follow unseals the envelope that has to follow i.Head, and checks its digest.
 func (i Info) follow(data []byte) (Envelope, error) {
 	e, err := Unseal(data)
 	switch {
@@ -141,5 +141,5 @@ func (i Info) follow(data []byte) (Envelope, error) {
 	case e.Epoch < max(i.Epoch, 1) || e.Epoch > math.MaxInt64:
 		return Envelope{}, damage(fmt.Sprintf("epoch %d follows epoch %d", e.Epoch, i.Epoch))
 	}
-	return e, nil
+	return e, e.hashed()
 }

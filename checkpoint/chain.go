@@ -32,7 +32,8 @@ func (s Span) Between(from, to uint64) Span {
 // Entries yields the entries of the span out of appends, which loops over the stored envelopes in order, from the one
 // that holds an entry. It is the checking half of [Store.Read]: an
 // envelope that is damaged, of another place, or not there ends the loop with an error
-// that names the run and the entry; a span that begins before First is a [TrimmedError]. Once ctx is done no entry follows, but
+// that names the run and the entry; a span that begins before First is a [TrimmedError]. That the digest of an envelope
+// is its own it checks for [Verify] alone. Once ctx is done no entry follows, but
 // its error. Each envelope has to be valid until the next one.
 //
 // Of a long span, when a few hundred entries were taken, a goroutine of its own goes on with another loop over appends, up to
@@ -50,9 +51,9 @@ func (s Span) Entries(ctx context.Context, appends func(seq uint64) iter.Seq2[[]
 		if s.To-s.From >= longSpan {
 			alone = s.From + aloneEntries
 		}
-		l := linked{span: s}
-		if s.pass(ctx, l.upTo(alone, appends(s.From)), yield) && l.at.Seq < s.To {
-			s.pass(ctx, ahead(l.upTo(s.To, appends(l.at.Seq+1))), yield)
+		l := linked{span: s, hashed: ctx.Value(hashing{}) != nil}
+		if s.pass(ctx, here(l.upTo(alone, appends(s.From)), s.read), yield) && l.at.Seq < s.To {
+			s.pass(ctx, ahead(l.upTo(s.To, appends(l.at.Seq+1)), s.read), yield)
 		}
 	}
 }
@@ -64,25 +65,47 @@ const (
 	aloneEntries = 300
 )
 
-// pass yields the entries of the span in envelopes that are checked, and reports whether more may follow.
-func (s Span) pass(ctx context.Context, envelopes iter.Seq2[[]byte, error], yield func(Entry, error) bool) bool {
-	for data, err := range envelopes {
+// read appends to room the entries of an envelope that is checked, and fails at one that can't be read.
+func (s Span) read(room []Entry, data []byte) ([]Entry, error) {
+	e := opened(data)
+	for left := e.unread(); ; {
+		n, at := len(room), left.next
+		room = append(room, Entry{})
+		if more, err := left.take(&room[n]); err != nil {
+			return room[:n], Corrupt(s.Run, max(at, s.From), err)
+		} else if !more {
+			return room[:n], nil
+		}
+	}
+}
+
+// here is [ahead] without a goroutine.
+func here(lent iter.Seq2[[]byte, error], read reading) iter.Seq2[sheet, error] {
+	return func(yield func(sheet, error) bool) {
+		var room []Entry
+		for data, err := range lent {
+			if err != nil {
+				yield(sheet{}, err)
+				return
+			}
+			clear(room)
+			room, err = read(room[:0], data)
+			if !yield(sheet{room, err}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// pass yields the entries of the span that stand on sheets, and reports whether more may follow.
+func (s Span) pass(ctx context.Context, sheets iter.Seq2[sheet, error], yield func(Entry, error) bool) bool {
+	for x, err := range sheets {
 		if err != nil {
 			yield(Entry{}, err)
 			return false
 		}
-		e := opened(data)
-		for left := e.unread(); ; {
-			var entry Entry
-			at := max(left.next, s.From)
-			more, err := left.take(&entry)
-			if err != nil {
-				yield(Entry{}, Corrupt(s.Run, at, err))
-				return false
-			}
-			if !more {
-				break
-			}
+		for i := range x.entries {
+			entry := &x.entries[i]
 			if entry.Seq < s.From {
 				continue
 			}
@@ -93,9 +116,13 @@ func (s Span) pass(ctx context.Context, envelopes iter.Seq2[[]byte, error], yiel
 				yield(Entry{}, err)
 				return false
 			}
-			if !yield(entry, nil) {
+			if !yield(*entry, nil) {
 				return false
 			}
+		}
+		if x.err != nil {
+			yield(Entry{}, x.err)
+			return false
 		}
 	}
 	return true
@@ -103,16 +130,21 @@ func (s Span) pass(ctx context.Context, envelopes iter.Seq2[[]byte, error], yiel
 
 // linked are the envelopes of a span up to a position.
 type linked struct {
-	span Span
-	at   Head // the end of the last one that was yielded
+	span   Span
+	hashed bool // their digests are computed
+	at     Head // the end of the last one that was yielded
 }
+
+// hashing is the key under which the context of a [Store.Read] says that digests are to be computed: a store hands it on
+// to [Span.Entries].
+type hashing struct{}
 
 // upTo yields those of appends that follow, up to the one that holds the entry last.
 func (l *linked) upTo(last uint64, appends iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for data, err := range appends {
 			if err == nil {
-				l.at, err = l.span.link(l.at, data)
+				l.at, err = l.link(data)
 			}
 			if err != nil {
 				yield(nil, l.corrupt(err))
@@ -131,13 +163,14 @@ func (l *linked) corrupt(err error) error {
 	return Corrupt(l.span.Run, max(l.at.Seq+1, l.span.From), err)
 }
 
-// link checks the envelope that has to follow the position at, or, if at is zero, has to
+// link checks the envelope that has to follow the last one, or, if there is none, has to
 // hold the first entry of the span, and returns the position at its end.
-func (s Span) link(at Head, data []byte) (Head, error) {
+func (l *linked) link(data []byte) (Head, error) {
 	e, err := Unseal(data)
 	if err != nil {
-		return at, err
+		return l.at, err
 	}
+	at, s := l.at, l.span
 	switch {
 	case at.Seq > 0 && e.First != at.Seq+1, at.Seq == 0 && (e.First > s.From || e.Last() < s.From):
 		return at, damage(fmt.Sprintf("entry %d stands in its place", e.First))
@@ -147,6 +180,11 @@ func (s Span) link(at Head, data []byte) (Head, error) {
 	head := e.Head()
 	if head.Seq == s.Head.Seq && head.Digest != s.Head.Digest {
 		return at, &CorruptError{Run: s.Run, Seq: e.First, Reason: "the digest is not the head's"}
+	}
+	if l.hashed {
+		if err := e.hashed(); err != nil {
+			return at, err
+		}
 	}
 	return head, nil
 }

@@ -15,8 +15,10 @@
 // When [Store.Append] returns nil, the entries are durable, in the sense that the
 // store's documentation gives to the word. All entries of an append become visible, or
 // none does. A damaged, missing or foreign entry is [ErrCorrupt], never an older state
-// and never [ErrNotFound]. The format is version 1, which later versions of this package will
-// read; a version that is not known is refused and left untouched.
+// and never [ErrNotFound]: whoever reads checks checksums, numbers, and that each append repeats the
+// digest of the one before it. What somebody has changed who made all of these fit, [Verify] finds, which computes the
+// digests, and so do [Export] and [Import]. The format is version 2; of it and of version 1 later versions of this package will
+// read what was written. A version that is not known is refused and left untouched.
 //
 // # Runs that begin at a machine
 //

@@ -16,7 +16,7 @@ import (
 // An envelope is what a store keeps of one append. All numbers are big-endian:
 //
 //	 0  magic "pawl"
-//	 4  version of the format, 1
+//	 4  version of the format, 2
 //	 5  codec of the payload, 1: a JSON object and a newline per entry
 //	 6  flags, none yet
 //	 8  length of the payload, 4 bytes
@@ -25,17 +25,26 @@ import (
 //	24  when the append was made, milliseconds since 1970, 8 bytes
 //	32  epoch of the lease, 8 bytes
 //	40  digest of the append before it, 32 bytes
-//	72  CRC-32C of all the above and the payload, 4 bytes
-//	76  payload
+//	72  payload
+//	    digest: SHA-256 of all the above, 32 bytes
+//	    CRC-32C of all the above, 4 bytes
 //
-// The checksum finds accidents in a fraction of a microsecond; the digest, a SHA-256 of
-// the whole envelope that the next envelope repeats, finds what was replaced on purpose.
+// The checksum finds accidents in a fraction of a microsecond, and who reads compares the digest with the one
+// that the next envelope repeats: so what was put in another's place is found without hashing anything (ADR 0054). Whether
+// a digest is that of its envelope, which only who has made the checksum fit can have changed, is for Verify,
+// Export, Import and Restore to find.
+//
+// In version 1, which is read and not written any more, the checksum stands before the payload, at 72, and is of all
+// but itself; the digest is that of the whole envelope and stands nowhere but in the next one.
 const (
 	magic        = "pawl"
 	formatV1     = 1
+	formatV2     = 2
 	codecJSON    = 1
-	sumAt        = 72
-	envelopeHead = 76
+	headLen      = 72
+	sumLen       = 4
+	trailerLen   = len(Digest{}) + sumLen
+	envelopeMost = headLen + trailerLen // what an envelope has beside its payload, in either version
 )
 
 // maxPayload keeps lengths far from what 32 bits can hold.
@@ -51,7 +60,7 @@ type Envelope struct {
 	Epoch    uint64    // of the lease it was made under
 	Previous Digest    // of the append before it, zero for the first
 
-	data []byte
+	data []byte // all of it
 }
 
 // Seal appends to dst the envelope of entries that follow the position after, and returns
@@ -68,7 +77,7 @@ func Seal(
 		return dst, Head{}, fmt.Errorf("%w: no numbers are left behind entry %d", ErrTooLarge, after.Seq)
 	}
 	start := len(dst)
-	dst = beginSeal(slices.Grow(dst, sizeOf(entries)), after, at, epoch, len(entries))
+	dst = beginSeal(slices.Grow(dst, sizeOf(entries)), formatV2, after, at, epoch, len(entries))
 	for i := range entries {
 		var err error
 		if dst, err = appendEntry(dst, &entries[i]); err != nil {
@@ -76,61 +85,83 @@ func Seal(
 		}
 		dst = append(dst, '\n')
 	}
-	e := dst[start:]
-	if len(e)-envelopeHead > maxPayload {
+	if len(dst)-start-headLen > maxPayload {
 		return dst[:start], Head{}, ErrTooLarge
 	}
-	endSeal(e)
-	return dst, Head{Seq: after.Seq + uint64(len(entries)), Digest: sha256.Sum256(e)}, nil
+	dst, digest := endSeal(dst, start)
+	return dst, Head{Seq: after.Seq + uint64(len(entries)), Digest: digest}, nil
 }
 
-// beginSeal appends the head of an envelope, without its length and its checksum.
-func beginSeal(dst []byte, after Head, at time.Time, epoch uint64, count int) []byte {
+// beginSeal appends the head of an envelope, without its length.
+func beginSeal(dst []byte, version byte, after Head, at time.Time, epoch uint64, count int) []byte {
 	dst = append(dst, magic...)
-	dst = append(dst, formatV1, codecJSON, 0, 0, 0, 0, 0, 0)
+	dst = append(dst, version, codecJSON, 0, 0, 0, 0, 0, 0)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(count))
 	dst = binary.BigEndian.AppendUint64(dst, after.Seq+1)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(at.UnixMilli()))
 	dst = binary.BigEndian.AppendUint64(dst, epoch)
-	dst = append(dst, after.Digest[:]...)
-	return append(dst, 0, 0, 0, 0)
+	return append(dst, after.Digest[:]...)
 }
 
-// endSeal sets the length and the checksum of an envelope that has its payload.
-func endSeal(e []byte) {
-	binary.BigEndian.PutUint32(e[8:], uint32(len(e)-envelopeHead))
-	binary.BigEndian.PutUint32(e[sumAt:], envelopeSum(e))
+// endSeal ends the envelope that begins at start, and has its payload.
+func endSeal(dst []byte, start int) ([]byte, Digest) {
+	binary.BigEndian.PutUint32(dst[start+8:], uint32(len(dst)-start-headLen))
+	digest := Digest(sha256.Sum256(dst[start:]))
+	dst = append(dst, digest[:]...)
+	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli)), digest
 }
 
-// sealTexts is [Seal] for entries that are encoded. Whether they can be read is for Unseal to
-// say, and whoever loops over them.
-func sealTexts(dst []byte, after Head, at time.Time, epoch uint64, texts [][]byte) []byte {
+// sealTexts is [Seal] for entries that are encoded, in the version that they were sealed in. Whether they can be read is
+// for Unseal to say, and whoever loops over them.
+func sealTexts(dst []byte, version byte, after Head, at time.Time, epoch uint64, texts [][]byte) []byte {
 	start := len(dst)
-	dst = beginSeal(dst, after, at, epoch, len(texts))
+	dst = beginSeal(dst, version, after, at, epoch, len(texts))
+	if version == formatV1 {
+		dst = append(dst, make([]byte, sumLen)...)
+	}
 	for _, text := range texts {
 		dst = append(append(dst, text...), '\n')
 	}
-	endSeal(dst[start:])
+	if version == formatV1 {
+		endSealV1(dst[start:])
+		return dst
+	}
+	dst, _ = endSeal(dst, start)
 	return dst
 }
 
+func endSealV1(e []byte) {
+	binary.BigEndian.PutUint32(e[8:], uint32(len(e)-headLen-sumLen))
+	binary.BigEndian.PutUint32(e[headLen:], sumV1(e))
+}
+
+// sumV1 is the checksum of an envelope of version 1.
+func sumV1(e []byte) uint32 {
+	return crc32.Update(crc32.Checksum(e[:headLen], castagnoli), castagnoli, e[headLen+sumLen:])
+}
+
 // Unseal reads an envelope that fills data, checking everything but its entries, which
-// [Envelope.Entries] reads. The error is ErrVersion for a version that is not known,
+// [Envelope.Entries] reads, and its digest, for which see [Envelope.Head]. The error is ErrVersion for a version that is not known,
 // whatever else data holds, and otherwise wraps ErrCorrupt and says what is wrong.
 func Unseal(data []byte) (Envelope, error) {
 	if len(data) < len(magic)+1 || string(data[:len(magic)]) != magic {
 		return Envelope{}, damage("this is no envelope")
 	}
-	if v := data[4]; v != formatV1 {
+	beside := envelopeMost
+	switch v := data[4]; v {
+	case formatV2:
+	case formatV1:
+		beside = headLen + sumLen
+	default:
 		return Envelope{}, fmt.Errorf("%w: envelope of version %d", ErrVersion, v)
 	}
-	if len(data) < envelopeHead {
+	if len(data) < beside {
 		return Envelope{}, damage("the envelope is cut off")
 	}
-	if want := uint64(binary.BigEndian.Uint32(data[8:])); uint64(len(data)-envelopeHead) != want {
+	if want := uint64(binary.BigEndian.Uint32(data[8:])); uint64(len(data)-beside) != want {
 		return Envelope{}, damage("the envelope is not as long as it says")
 	}
-	if binary.BigEndian.Uint32(data[sumAt:]) != envelopeSum(data) {
+	if !summed(data) {
 		return Envelope{}, damage("the checksum differs")
 	}
 	if data[5] != codecJSON || data[6] != 0 || data[7] != 0 {
@@ -163,8 +194,30 @@ func opened(data []byte) Envelope {
 // Last returns the sequence number of the last entry.
 func (e Envelope) Last() uint64 { return e.First + uint64(e.Count) - 1 }
 
-// Head returns the position at the end of the envelope. It computes the digest anew.
-func (e Envelope) Head() Head { return Head{Seq: e.Last(), Digest: sha256.Sum256(e.data)} }
+// Head returns the position at the end of the envelope. The digest is what the envelope says it is, which the checksum
+// covers, or in version 1, which doesn't say, computed.
+func (e Envelope) Head() Head {
+	if e.data[4] == formatV1 {
+		return Head{Seq: e.Last(), Digest: sha256.Sum256(e.data)}
+	}
+	return Head{Seq: e.Last(), Digest: Digest(e.data[len(e.data)-trailerLen:])}
+}
+
+// hashed returns an error unless the digest that the envelope says it has is its own.
+func (e Envelope) hashed() error {
+	if e.data[4] != formatV1 && sha256.Sum256(e.data[:len(e.data)-trailerLen]) != e.Head().Digest {
+		return damage("its digest is not that of what stands in it")
+	}
+	return nil
+}
+
+// payload are the entries as they are stored.
+func (e Envelope) payload() []byte {
+	if e.data[4] == formatV1 {
+		return e.data[headLen+sumLen:]
+	}
+	return e.data[headLen : len(e.data)-trailerLen]
+}
 
 // Entries yields the entries in order. What they hold shares the envelope's memory, but
 // for their strings. An entry that can't be read ends the loop with an error that wraps
@@ -189,7 +242,7 @@ type unread struct {
 }
 
 func (e *Envelope) unread() unread {
-	return unread{b: e.data[envelopeHead:], next: e.First, end: e.First + uint64(e.Count), at: e.At}
+	return unread{b: e.payload(), next: e.First, end: e.First + uint64(e.Count), at: e.At}
 }
 
 // take reads the next entry into the zero entry e, if there is one. It leaves e zero if there is none,
@@ -212,7 +265,7 @@ func (u *unread) take(e *Entry) (more bool, err error) {
 
 // sizeOf estimates the envelope of entries, so that it is allocated once.
 func sizeOf(entries []Entry) int {
-	size := envelopeHead
+	size := envelopeMost
 	for i := range entries {
 		e := &entries[i]
 		size += len(e.Path) + len(e.Outcome) + len(e.ID) + len(e.Post) +
@@ -221,6 +274,11 @@ func sizeOf(entries []Entry) int {
 	return size
 }
 
-func envelopeSum(e []byte) uint32 {
-	return crc32.Update(crc32.Checksum(e[:sumAt], castagnoli), castagnoli, e[envelopeHead:])
+// summed reports whether the checksum of an envelope, which has all its bytes, is right.
+func summed(e []byte) bool {
+	if e[4] == formatV1 {
+		return binary.BigEndian.Uint32(e[headLen:]) == sumV1(e)
+	}
+	sum := len(e) - sumLen
+	return binary.BigEndian.Uint32(e[sum:]) == crc32.Checksum(e[:sum], castagnoli)
 }

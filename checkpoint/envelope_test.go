@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -62,7 +64,7 @@ func TestSealUnseal(t *testing.T) {
 	after := checkpoint.Head{Seq: 41, Digest: sha256.Sum256([]byte("before"))}
 	want := someEntries()
 	data, head := sealed(t, after, want...)
-	if head.Seq != 44 || head.Digest != sha256.Sum256(data) {
+	if head.Seq != 44 || head.Digest != sha256.Sum256(data[:len(data)-36]) {
 		t.Errorf("Seal ends at %+v", head)
 	}
 	e, err := checkpoint.Unseal(data)
@@ -111,7 +113,7 @@ func TestSealAppends(t *testing.T) {
 func TestPayloadIsJSON(t *testing.T) {
 	want := someEntries()
 	data, _ := sealed(t, checkpoint.Head{}, want...)
-	for i, line := range bytes.Split(bytes.TrimSuffix(data[76:], []byte("\n")), []byte("\n")) {
+	for i, line := range bytes.Split(bytes.TrimSuffix(data[72:len(data)-36], []byte("\n")), []byte("\n")) {
 		var got checkpoint.Entry
 		if err := json.Unmarshal(line, &got); err != nil {
 			t.Fatalf("line %d, %s: %v", i, line, err)
@@ -133,30 +135,71 @@ func TestPayloadIsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, _ = sealed(t, checkpoint.Head{}, plain)
-	if got := string(data[76:]); got != string(text)+"\n" {
+	if got := string(data[72 : len(data)-36]); got != string(text)+"\n" {
 		t.Errorf("the payload is %s, want %s", got, text)
 	}
 }
 
-// The bytes of version 1: if this fails the format has changed.
-func TestFormatV1(t *testing.T) {
+// The bytes of version 2: if this fails the format has changed.
+func TestFormatV2(t *testing.T) {
 	data, head := sealed(t, checkpoint.Head{}, checkpoint.Entry{Kind: checkpoint.Done, Path: "a"})
-	const want = "7061776c" + "01" + "01" + "0000" + "0000001b" + "00000001" +
-		"0000000000000001" + "%016x" + "0000000000000007"
-	got := hex.EncodeToString(data)
-	if !strings.HasPrefix(got, fmt.Sprintf(want, noon.UnixMilli())+strings.Repeat("00", 32)) ||
-		string(data[76:]) != `{"kind":"done","path":"a"}`+"\n" {
-		t.Errorf("the envelope is %s", got)
+	const (
+		begin  = "7061776c" + "02" + "01" + "0000" + "0000001b" + "00000001" + "0000000000000001" + "%016x" + "0000000000000007"
+		digest = "a4a9bebdf8c1c30cbf8ea260cc5a14c30ca712b612495dff8d0bbaa68f3bf83a"
+	)
+	want := fmt.Sprintf(begin, noon.UnixMilli()) + strings.Repeat("00", 32) +
+		hex.EncodeToString([]byte(`{"kind":"done","path":"a"}`+"\n")) + digest + "e668f36d"
+	if got := hex.EncodeToString(data); got != want {
+		t.Errorf("the envelope is %s, want %s", got, want)
 	}
-	const digest = "620896aec8bc1ab95df20dd14127cc71aaf904b06d35b1db494c119fa30676d0"
 	if got := hex.EncodeToString(head.Digest[:]); got != digest {
 		t.Errorf("the digest is %s, want %s", got, digest)
+	}
+}
+
+// envelopeV1 is someEntries behind entry 5, as programs have sealed it that wrote version 1.
+func envelopeV1(t testing.TB) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "envelope-v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Envelopes of version 1 are read, for ever: they have the same entries, and the digests that they had.
+func TestFormatV1IsRead(t *testing.T) {
+	e, err := checkpoint.Unseal(envelopeV1(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const digest = "477cde463961448431c3b6204c398fe65163e9e1781859de63ab87b0c5320224"
+	if head := e.Head(); hex.EncodeToString(head.Digest[:]) != digest || head.Seq != 8 {
+		t.Errorf("the head is %d, %x", head.Seq, head.Digest)
+	}
+	if e.First != 6 || e.Count != 3 || e.Epoch != 7 || !e.At.Equal(noon) || e.Previous != (checkpoint.Digest{1, 2, 3}) {
+		t.Errorf("Unseal = %+v", e)
+	}
+	got, err := entriesOf(e)
+	want := someEntries()
+	for i := range want {
+		want[i].Seq, want[i].At = uint64(6+i), noon.UTC()
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("entries\n%+v, %v\nwant\n%+v", got, err, want)
 	}
 }
 
 // Every flipped bit, and every other length, is found.
 func TestEveryBitCounts(t *testing.T) {
 	data, _ := sealed(t, checkpoint.Head{Seq: 5}, someEntries()...)
+	for _, data := range [][]byte{data, envelopeV1(t)} {
+		everyBitCounts(t, data)
+	}
+}
+
+func everyBitCounts(t *testing.T, data []byte) {
+	t.Helper()
 	for i := range len(data) * 8 {
 		flipped := bytes.Clone(data)
 		flipped[i/8] ^= 1 << (i % 8)
@@ -164,7 +207,8 @@ func TestEveryBitCounts(t *testing.T) {
 		if !errors.Is(err, checkpoint.ErrCorrupt) && !errors.Is(err, checkpoint.ErrVersion) {
 			t.Fatalf("bit %d of byte %d flipped: %v", i%8, i/8, err)
 		}
-		if isVersion := i/8 == 4; errors.Is(err, checkpoint.ErrVersion) != isVersion {
+		known := flipped[4] == 1 || flipped[4] == 2 // the other one, of which this is no envelope
+		if isVersion := i/8 == 4 && !known; errors.Is(err, checkpoint.ErrVersion) != isVersion {
 			t.Fatalf("bit %d of byte %d flipped: %v", i%8, i/8, err)
 		}
 	}
@@ -180,7 +224,7 @@ func TestEveryBitCounts(t *testing.T) {
 
 // Of a version that is not known nothing else is judged.
 func TestUnknownVersion(t *testing.T) {
-	data := []byte("pawl\x02 whatever the next version is like")
+	data := []byte("pawl\x03 whatever the next version is like")
 	if _, err := checkpoint.Unseal(data); !errors.Is(err, checkpoint.ErrVersion) {
 		t.Errorf("Unseal = %v, want ErrVersion", err)
 	}
@@ -285,8 +329,9 @@ func TestEntriesAreReadAsTheyAreWritten(t *testing.T) {
 func FuzzUnseal(f *testing.F) {
 	data, _ := sealed(f, checkpoint.Head{}, someEntries()...)
 	f.Add(data)
-	f.Add(data[:76])
-	f.Add([]byte("pawl\x01"))
+	f.Add(data[:72])
+	f.Add([]byte("pawl\x02"))
+	f.Add(envelopeV1(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		e, err := checkpoint.Unseal(data)
 		if err != nil {
@@ -304,7 +349,7 @@ func FuzzUnseal(f *testing.F) {
 // FuzzPayload reads payloads behind a header that is right.
 func FuzzPayload(f *testing.F) {
 	data, _ := sealed(f, checkpoint.Head{}, someEntries()...)
-	f.Add(data[76:], uint8(3))
+	f.Add(data[72:len(data)-36], uint8(3))
 	f.Add([]byte(`{"kind":"done","delta":{"a":["]"]},"data":"\\"}`+"\n"), uint8(1))
 	f.Add([]byte(`{"kind":"done","path":"\u00e9"}`+"\n"), uint8(1))
 	f.Fuzz(func(t *testing.T, payload []byte, count uint8) {

@@ -205,6 +205,9 @@ func (x *exporter) envelope(ctx context.Context, data []byte, drained map[string
 	}
 	head := x.log.Info().Head
 	body := appendLine{First: e.First, At: at, Epoch: e.Epoch, Digest: hex.EncodeToString(head.Digest[:])}
+	if v := data[4]; v != formatV1 {
+		body.Envelope = v
+	}
 	if x.end.Appends == 0 && e.First > 1 {
 		body.Previous = hex.EncodeToString(e.Previous[:])
 	}

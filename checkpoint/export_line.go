@@ -22,7 +22,7 @@ import (
 //	  "labels":{"tenant":"abbey"},"status":"completed","entries":17,"head":"…","sum":"…"}
 //	{"base":"…","json":{…},"sum":"…"}
 //	{"graph":"sha256:…","json":{…},"sum":"…"}
-//	{"first":1,"at":"2026-11-21T09:30:00.000Z","epoch":1,"digest":"…","entries":[{…},{…}],"sum":"…"}
+//	{"first":1,"at":"2026-11-21T09:30:00.000Z","epoch":1,"envelope":2,"digest":"…","entries":[{…},{…}],"sum":"…"}
 //	{"post":"…","kind":"answer","at":"…","json":{…},"sum":"…"}
 //	{"end":"run","appends":9,"entries":17,"graphs":1,"posts":1,"head":"…","sum":"…"}
 //
@@ -70,10 +70,12 @@ type graphLine struct {
 }
 
 type appendLine struct {
-	First  uint64 `json:"first"`
-	At     string `json:"at"`
-	Epoch  uint64 `json:"epoch"`
-	Digest string `json:"digest"`
+	First uint64 `json:"first"`
+	At    string `json:"at"`
+	Epoch uint64 `json:"epoch"`
+	// Envelope is the version of the envelope, if it is not 1.
+	Envelope byte   `json:"envelope,omitempty"`
+	Digest   string `json:"digest"`
 	// Previous is the digest of the append before this one, if it is the first of a log that
 	// was trimmed.
 	Previous string            `json:"previous,omitempty"`
@@ -164,7 +166,7 @@ func appendTexts(line []byte, texts [][]byte) []byte {
 // texts returns the entries of an envelope as they are stored.
 func (e Envelope) texts() ([][]byte, error) {
 	texts := make([][]byte, 0, e.Count)
-	rest := e.data[envelopeHead:]
+	rest := e.payload()
 	for range e.Count {
 		var entry Entry
 		next, err := parseEntry(rest, &entry)

@@ -275,7 +275,15 @@ func (m *importer) takeAppend(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.sealed = sealTexts(m.sealed[:0], after, at, a.Epoch, texts)
+	version := byte(formatV1)
+	switch a.Envelope {
+	case 0:
+	case formatV2:
+		version = formatV2
+	default:
+		return nil, fmt.Errorf("%w: envelope of version %d", ErrVersion, a.Envelope)
+	}
+	m.sealed = sealTexts(m.sealed[:0], version, after, at, a.Epoch, texts)
 	if err := m.log.Add(m.sealed); err != nil {
 		return nil, err
 	}

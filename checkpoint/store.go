@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A Digest is the SHA-256 of an append's envelope, which contains the digest of the
-// append before it.
+// A Digest is the SHA-256 of an append, which contains the digest of the append before it.
 type Digest [32]byte
 
 // A Head is a position in a run's log: the sequence number of the last entry and the
@@ -123,8 +122,8 @@ type Store interface {
 	// Read yields the entries from sequence number from to sequence number to, both
 	// included, in order; a from of 0 means the oldest that is there, a to of 0, or beyond the
 	// head, means the head when the loop begins. ErrTrimmed (a *TrimmedError that says where the
-	// log begins) if from lies before that. It checks what it reads: numbers without gaps, checksums, and the chain of
-	// digests within the range. The range may begin and end inside an append. Entries are
+	// log begins) if from lies before that. It checks what it reads: numbers without gaps, checksums, and that each append
+	// repeats the digest of the one before it within the range; [Verify] computes the digests too. The range may begin and end inside an append. Entries are
 	// only lent: their memory is valid until the next one is yielded or the loop ends. A long log may be read ahead in a
 	// goroutine of the store's own, which has ended when the loop has.
 	Read(ctx context.Context, run string, from, to uint64) iter.Seq2[Entry, error]

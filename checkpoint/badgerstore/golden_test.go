@@ -25,47 +25,71 @@ import (
 // the stores that are out there.
 var makeGolden = flag.Bool("golden", false, "make the stores that are not yet in testdata")
 
-const goldenDir = "testdata/v1"
+// Where stores and exports are whose envelopes are of one version. What they go on with is of the newest.
+const (
+	goldenV1 = "testdata/v1"
+	goldenV2 = "testdata/v2"
+)
 
-// Stores and exports of format 1 are read, for ever, and go on: plain, compressed, in pieces and
+// Stores and exports of every format are read, for ever, and go on: plain, compressed, in pieces and
 // encrypted.
-func TestGoldenV1(t *testing.T) {
+func TestGolden(t *testing.T) {
 	t.Parallel()
-	for name, o := range goldenOptions(t) {
-		t.Run(name, func(t *testing.T) {
-			s := openGolden(t, name+".tar.gz", o, func(dir string) { makeGoldenStore(t, dir, name, o) })
-			for _, run := range goldenRuns {
-				want, err := os.ReadFile(filepath.Join(goldenDir, name+"-"+run+".jsonl"))
-				if err != nil {
+	for _, from := range []string{goldenV1, goldenV2} {
+		for name, o := range goldenOptions(t) {
+			t.Run(filepath.Base(from)+" "+name, func(t *testing.T) {
+				name := filepath.Join(from, name)
+				s := openGolden(t, name+".tar.gz", o, func(dir string) { makeGoldenStore(t, dir, name, o) })
+				for _, run := range goldenRuns {
+					exportsAs(t, s, run, name+"-"+run+".jsonl")
+				}
+				snap, err := s.Snapshot(t.Context(), "run", 0)
+				if err != nil || string(snap.Data) != goldenText {
+					t.Errorf("Snapshot = %.40q, %v", snap.Data, err)
+				}
+				if graph, err := s.Graph(t.Context(), "digest"); err != nil || string(graph) != `{"nodes":[]}` {
+					t.Errorf("Graph = %s, %v", graph, err)
+				}
+				if err := forkstoreGrow(t.Context(), s, "run", 2); err != nil {
+					t.Errorf("the run does not go on: %v", err)
+				}
+				for f, err := range s.Verify(t.Context(), nil) {
+					t.Errorf("Verify: %+v, %v", f, err)
+				}
+				var file bytes.Buffer // of both versions, where it was of the first
+				if err := checkpoint.Export(t.Context(), s, "run", &file); err != nil {
 					t.Fatal(err)
 				}
-				var got bytes.Buffer
-				if err := checkpoint.Export(t.Context(), s, run, &got); err != nil || !bytes.Equal(got.Bytes(), want) {
-					t.Errorf("the export of %s is another one: %v", run, err)
-				}
-				into := openWith(t, t.TempDir(), small)
-				info, err := checkpoint.Import(t.Context(), into, bytes.NewReader(want), checkpoint.ImportOptions{})
-				if err != nil {
-					t.Fatalf("Import of %s: %v", run, err)
-				}
-				if stored, err := s.Stat(t.Context(), run); err != nil || stored.Head != info.Head {
-					t.Errorf("%s: the head is %v, of the import %v, %v", run, stored.Head, info.Head, err)
-				}
-			}
-			snap, err := s.Snapshot(t.Context(), "run", 0)
-			if err != nil || string(snap.Data) != goldenText {
-				t.Errorf("Snapshot = %.40q, %v", snap.Data, err)
-			}
-			if graph, err := s.Graph(t.Context(), "digest"); err != nil || string(graph) != `{"nodes":[]}` {
-				t.Errorf("Graph = %s, %v", graph, err)
-			}
-			if err := forkstoreGrow(t.Context(), s, "run", 2); err != nil {
-				t.Errorf("the run does not go on: %v", err)
-			}
-			for f, err := range s.Verify(t.Context(), nil) {
-				t.Errorf("Verify: %+v, %v", f, err)
-			}
-		})
+				imports(t, s, "run", file.Bytes())
+			})
+		}
+	}
+}
+
+// exportsAs fails unless the run is exported as that file, and the file is imported as the run.
+func exportsAs(t *testing.T, s *badgerstore.Store, run, file string) {
+	t.Helper()
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if err := checkpoint.Export(t.Context(), s, run, &got); err != nil || !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("the export of %s is another one: %v", run, err)
+	}
+	imports(t, s, run, want)
+}
+
+// imports fails unless the file is imported as the run.
+func imports(t *testing.T, s *badgerstore.Store, run string, file []byte) {
+	t.Helper()
+	into := openWith(t, t.TempDir(), small)
+	info, err := checkpoint.Import(t.Context(), into, bytes.NewReader(file), checkpoint.ImportOptions{})
+	if err != nil {
+		t.Fatalf("Import of %s: %v", run, err)
+	}
+	if stored, err := s.Stat(t.Context(), run); err != nil || stored.Head != info.Head {
+		t.Errorf("%s: the head is %v, of the import %v, %v", run, stored.Head, info.Head, err)
 	}
 }
 
@@ -86,7 +110,7 @@ func TestGoldenPiecesV1(t *testing.T) {
 // readGoldenPieces reads the store of that name, which has pieces of one kind alone.
 func readGoldenPieces(t *testing.T, name, kind string, o badgerstore.Options, delta, snapshot string) {
 	t.Helper()
-	s := openGolden(t, name+".tar.zst", o, func(dir string) { makeGoldenPieces(t, dir, o, delta, snapshot) })
+	s := openGolden(t, filepath.Join(goldenV1, name+".tar.zst"), o, func(dir string) { makeGoldenPieces(t, dir, o, delta, snapshot) })
 	pieces := make(map[string]int)
 	for key := range valuesOf(t, s) {
 		if key[0] == 'c' {
@@ -122,9 +146,8 @@ func goldenOptions(t *testing.T) map[string]badgerstore.Options {
 }
 
 // openGolden opens a copy of the store in that file, which is made first if it is not there and is to be.
-func openGolden(t *testing.T, file string, o badgerstore.Options, fill func(dir string)) *badgerstore.Store {
+func openGolden(t *testing.T, path string, o badgerstore.Options, fill func(dir string)) *badgerstore.Store {
 	t.Helper()
-	path := filepath.Join(goldenDir, file)
 	if _, err := os.Stat(path); *makeGolden && errors.Is(err, fs.ErrNotExist) {
 		dir := filepath.Join(t.TempDir(), "made")
 		fill(dir)
@@ -168,11 +191,11 @@ func makeGoldenStore(t *testing.T, dir, name string, o badgerstore.Options) {
 	check(s.Fork(ctx, forkstoreShelved(large, []byte(`"shelf"`), 2000, "fork")))
 	check(forkstoreGrow(ctx, s, "trimmed", 4))
 	check(forkstoreTrim(ctx, s, "trimmed", 4, []byte(`"base"`)))
-	check(os.MkdirAll(goldenDir, 0o755))
+	check(os.MkdirAll(filepath.Dir(name), 0o755))
 	for _, run := range goldenRuns {
 		var file bytes.Buffer
 		check(checkpoint.Export(ctx, s, run, &file))
-		check(os.WriteFile(filepath.Join(goldenDir, name+"-"+run+".jsonl"), file.Bytes(), 0o644))
+		check(os.WriteFile(name+"-"+run+".jsonl", file.Bytes(), 0o644))
 	}
 	check(s.Close())
 }

@@ -604,7 +604,7 @@ func TestSealingIsTheCallersAffair(t *testing.T) {
 	}
 }
 
-// Appends of up to 1 KiB are kept as their envelopes are; what is longer is compressed if that
+// Appends whose entries take up to 1 KiB are kept as their envelopes are; what is longer is compressed if that
 // makes it smaller.
 func TestCompression(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,100 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+)
+
+// forge changes a word in an append, and makes its checksum fit, and its digest too if that is asked for.
+func forge(data []byte, digest bool) []byte {
+	data = bytes.Replace(data, []byte(`"delta":1`), []byte(`"delta":7`), 1)
+	if trailer := len(data) - 36; digest {
+		sum := sha256.Sum256(data[:trailer])
+		copy(data[trailer:], sum[:])
+	}
+	end := len(data) - 4
+	binary.BigEndian.PutUint32(data[end:], crc32.Checksum(data[:end], crc32.MakeTable(crc32.Castagnoli)))
+	return data
+}
+
+// P9. What somebody has changed who made the checksum fit is found by whoever computes digests: Verify, of a store that
+// is an Archiver and of one that is not, Export and Import. Who reads finds it where the digest was made to fit too,
+// since the next append repeats the one that was.
+func TestForgedAppendIsFound(t *testing.T) {
+	for _, c := range []struct {
+		digest bool
+		seq    uint64 // of the entry at which it is found
+	}{{false, 3}, {true, 5}} {
+		s := new(memory.Faulty)
+		forkstoreGrow(t, s, "run", 4)
+		envelope, err := s.Sealed("run", 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(forge(bytes.Clone(envelope), c.digest), envelope) {
+			t.Fatal("nothing is forged")
+		}
+		if err := s.Damage("run", 3, forge(envelope, c.digest)); err != nil {
+			t.Fatal(err)
+		}
+		plain := struct{ checkpoint.Store }{s}
+		for name, s := range map[string]checkpoint.Store{"an Archiver": s, "a plain store": plain} {
+			found, err := forkstoreFindings(t, s, "run")
+			if want := fmt.Sprintf("[log %d]", c.seq); fmt.Sprint(found) != want || err != nil {
+				t.Errorf("digest %t: of %s Verify finds %v, %v, want %s", c.digest, name, found, err, want)
+			}
+		}
+		var damage *checkpoint.CorruptError
+		if err := checkpoint.Export(t.Context(), s, "run", io.Discard); !errors.As(err, &damage) || damage.Seq != c.seq {
+			t.Errorf("digest %t: Export = %v", c.digest, err)
+		}
+		err = nil
+		for _, e := range s.Read(t.Context(), "run", 1, 0) {
+			err = e
+		}
+		if !c.digest && err != nil || c.digest && (!errors.As(err, &damage) || damage.Seq != c.seq) {
+			t.Errorf("digest %t: Read ends with %v", c.digest, err)
+		}
+	}
+}
+
+// An export whose appends are of version 1 makes the run that it was made of, with its digests, and is exported to the
+// same bytes; what the run goes on with is of the newest version, and both are in its next export.
+func TestImportOfVersionOne(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join("testdata", "export-v1.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]checkpoint.Store{"memory": new(memory.Store), "badger": superBadger(t)} {
+		superImport(t, s, file)
+		if again := superExport(t, s, "inquiry 42"); !bytes.Equal(again, file) {
+			t.Errorf("%s: exported again it is\n%s", name, again)
+		}
+		forkstoreGrow(t, s, "inquiry 42", 2)
+		if found, err := forkstoreFindings(t, s, "inquiry 42"); len(found) > 0 || err != nil {
+			t.Errorf("%s: Verify finds %v, %v", name, found, err)
+		}
+		both := superExport(t, s, "inquiry 42")
+		if n := bytes.Count(both, []byte(`"envelope":2`)); n != 2 {
+			t.Errorf("%s: %d appends are of version 2, want 2", name, n)
+		}
+		if want, _ := s.Stat(t.Context(), "inquiry 42"); superImport(t, new(memory.Store), both).Head != want.Head {
+			t.Errorf("%s: the run has another head", name)
+		}
+	}
+	unknown := bytes.Replace(file, []byte(`"epoch":1,`), []byte(`"epoch":1,"envelope":3,`), 1)
+	if _, err := checkpoint.Import(t.Context(), new(memory.Store), bytes.NewReader(superResum(unknown)), checkpoint.ImportOptions{}); !errors.Is(err, checkpoint.ErrVersion) {
+		t.Errorf("an append of version 3: %v", err)
+	}
+}

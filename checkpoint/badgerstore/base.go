@@ -146,7 +146,7 @@ func (v *view) piecesOf(key []byte) (a attempt, large bool, err error) {
 		return a, false, err
 	}
 	payload, err := unframe(key, value)
-	if err != nil || len(payload) != 1+chunkedEndLen || payload[0]&chunked == 0 {
+	if err != nil || len(payload) != 1+chunkedEndLen || payload[0]&(chunked|cut) == 0 {
 		return a, false, err
 	}
 	return decodeAttempt(payload[13:]), true, nil

@@ -11,7 +11,7 @@ import (
 )
 
 // A blob is data that is kept packed, see parcel, and may be too large for one key: a frame of
-// some bytes about it, how it is packed, and then either the packed data, or, if it is chunked,
+// some bytes about it, how it is packed, and then either the packed data, or, if it is cut,
 // its length, its CRC-32C and an attempt. Then the packed data is in chunks, under keys made of
 // the blob's and the attempt. It is sealed as a whole: a chunk alone says nothing, and can't
 // stand in another's place.
@@ -22,8 +22,12 @@ import (
 // whose key is written counts. Chunks without a key, of the other or of a process that died,
 // are removed with the run; those of a first append that fails go with it, or when the store is next opened.
 const (
-	inlineMost = 512 << 10
-	chunkSize  = 256 << 10
+	inlineMost   = 512 << 10
+	chunkSize    = 64 << 10
+	oldChunkSize = 256 << 10
+
+	// chunksAtOnce are in a piece that no append of another run shares its transaction with.
+	chunksAtOnce = 4
 )
 
 const (
@@ -73,14 +77,21 @@ func (s *Store) newAttempt() attempt {
 	return attempt{opened: s.opened, number: s.attempts.Add(1)}
 }
 
-// putChunks writes the chunks of data, each with what prepare adds to its request.
+// putChunks writes the chunks of data, in pieces, each with what prepare adds to its request. Beside appends of
+// others a piece is one chunk, of which few are written: see [Store.owes].
 func (s *Store) putChunks(
 	ctx context.Context, key []byte, a attempt, data []byte, prepare func(part *request),
 ) error {
-	for i := 0; i*chunkSize < len(data); i++ {
+	for i := 0; i*chunkSize < len(data); {
 		part := newRequest()
 		prepare(part)
-		part.set(chunkOf(key, a, i), data[i*chunkSize:min((i+1)*chunkSize, len(data))])
+		end := i + 1
+		if !s.crowded.Load() {
+			end = i + chunksAtOnce
+		}
+		for ; i < end && i*chunkSize < len(data); i++ {
+			part.set(chunkOf(key, a, i), data[i*chunkSize:min((i+1)*chunkSize, len(data))])
+		}
 		if err := s.submitPiece(ctx, part); err != nil {
 			return err
 		}
@@ -90,7 +101,7 @@ func (s *Store) putChunks(
 
 // chunkedEnd is what a blob has in place of data that is in chunks.
 func (x parcel) chunkedEnd(a attempt) []byte {
-	end := binary.BigEndian.AppendUint64([]byte{chunked | x.how}, uint64(len(x.data)))
+	end := binary.BigEndian.AppendUint64([]byte{cut | x.how}, uint64(len(x.data)))
 	end = binary.BigEndian.AppendUint32(end, crc32.Checksum(x.data, castagnoli))
 	return a.append(end)
 }
@@ -106,22 +117,26 @@ func (v *view) blob(run string, key, value []byte, aboutLen int) (about, data []
 		return nil, nil, checkpoint.Damage("a blob can't be read")
 	}
 	about, how, rest := payload[:aboutLen], payload[aboutLen], payload[aboutLen+1:]
-	if how&chunked != 0 {
-		if len(rest) != chunkedEndLen {
+	if how&(chunked|cut) != 0 {
+		if len(rest) != chunkedEndLen || how&chunked != 0 && how&cut != 0 {
 			return nil, nil, checkpoint.Damage("a blob can't be read")
 		}
-		rest, err = v.chunks(key, decodeAttempt(rest[12:]),
+		each := chunkSize
+		if how&chunked != 0 {
+			each = oldChunkSize
+		}
+		rest, err = v.chunks(key, decodeAttempt(rest[12:]), each,
 			binary.BigEndian.Uint64(rest), binary.BigEndian.Uint32(rest[8:]))
 		if err != nil {
 			return nil, nil, err
 		}
 	}
-	data, err = v.s.unpack(place{run, key, about}, rest, how&^chunked)
+	data, err = v.s.unpack(place{run, key, about}, rest, how&^(chunked|cut))
 	return about, data, err
 }
 
-// chunks joins the chunks of a value of that length and checksum.
-func (v *view) chunks(key []byte, a attempt, size uint64, sum uint32) ([]byte, error) {
+// chunks joins the chunks, each of which has so many bytes but the last one, of a value of that length and checksum.
+func (v *view) chunks(key []byte, a attempt, each int, size uint64, sum uint32) ([]byte, error) {
 	if size > MaxSnapshot+sealingMost {
 		return nil, checkpoint.Damage("the length of a blob is impossible")
 	}
@@ -131,7 +146,7 @@ func (v *view) chunks(key []byte, a attempt, size uint64, sum uint32) ([]byte, e
 		if err != nil {
 			return nil, err
 		}
-		if want := min(chunkSize, int(size)-len(data)); len(part) != want {
+		if want := min(each, int(size)-len(data)); len(part) != want {
 			return nil, checkpoint.Damage(fmt.Sprintf("chunk %d of a blob is missing or cut off", i))
 		}
 		data = append(grow(data, len(part), int(size)), part...)

@@ -151,6 +151,9 @@ func (s *Store) Remembered() int {
 // Queued returns how many requests wait for the committer.
 func (s *Store) Queued() int { return len(s.queue) }
 
+// ChunksAtOnce are in a piece of a large value that nobody appends beside.
+const ChunksAtOnce = chunksAtOnce
+
 // QueuedBulk returns how many pieces of bulk wait for it.
 func (s *Store) QueuedBulk() int { return len(s.bulk) }
 

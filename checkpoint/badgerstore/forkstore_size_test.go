@@ -56,7 +56,7 @@ func TestForkstoreThousandForks(t *testing.T) {
 	}
 	all := forkstoreStored(s)
 	t.Logf("the base and a fork: %d bytes; each further fork: %d bytes", one-empty, (all-one)/999)
-	if one-empty > len(base)+8<<10 || (all-one)/999 > 1<<10 {
+	if one-empty > len(base)+16<<10 || (all-one)/999 > 1<<10 {
 		t.Errorf("the base and a fork take %d bytes, each further fork %d", one-empty, (all-one)/999)
 	}
 	forkstoreAudit(t, s)

@@ -20,6 +20,14 @@ const (
 	// bulkMost is how many bytes of bulk a group has before no more are added: several small snapshots, or
 	// one piece of a large value.
 	bulkMost = 64 << 10
+
+	// besideAppend is how many bytes of bulk may be written for each append beside it, over a while: see [Store.owes]. With
+	// 4 KiB the slowest hundredth of appends by a run takes two to three times as long beside another one that
+	// writes 8 MiB without a pause, with 5 KiB three to four times, with all that there is thirty times.
+	besideAppend = 4 << 10
+
+	// quietMost groups without appends are the sign that nobody appends beside bulk.
+	quietMost = 4
 )
 
 // A group is what the committer writes in one transaction.
@@ -63,7 +71,9 @@ func (s *Store) gather(g *group) bool {
 	if g.left != nil {
 		g.add(g.left)
 		g.left = nil
-		s.drainBulk(g) // also while every group is as large as can be
+		if !s.owes() {
+			s.drainBulk(g) // also while every group is as large as can be
+		}
 	} else if !s.first(g) {
 		return false
 	}
@@ -71,7 +81,26 @@ func (s *Store) gather(g *group) bool {
 		s.wait(g.appends, expected) // also with bulk alone: in a crowd it is not worth a sync of its own
 	}
 	s.drain(g)
+	s.settleDebt(g)
 	return true
+}
+
+// owes reports whether bulk has to let appends go first. Bulk fills Badger's memory, and when tables are
+// written and merged an append waits for the device: whoever appends beside a large value waits for it in as many of
+// his appends as there are such moments. So bulk is worth besideAppend bytes for each append that shares its groups, and
+// what goes beyond waits, as long as there are appends. Where many runs append it is worth a piece in each group.
+func (s *Store) owes() bool { return s.debt > 0 }
+
+// settleDebt counts what of g is bulk. Where nobody appends, bulk owes nothing.
+func (s *Store) settleDebt(g *group) {
+	if g.appends == 0 {
+		s.debt = 0
+		s.quiet++
+	} else {
+		s.debt = max(0, s.debt+g.bulk-g.appends*besideAppend)
+		s.quiet = 0
+	}
+	s.crowded.Store(s.quiet < quietMost)
 }
 
 // wait waits for the appends that are expected to be there, of which some are taken, and
@@ -96,17 +125,30 @@ func (s *Store) wait(taken, expected int) {
 // first blocks until there is a request for g. It receives from one channel only, which is
 // a good part of what an append costs: who sends to another one pokes it with a nil.
 func (s *Store) first(g *group) bool {
-	s.drainBulk(g) // a poke may have found the queue full
+	s.beginWithBulk(g) // a poke may have found the queue full
 	for len(g.requests) == 0 {
 		q, ok := <-s.queue
 		if !ok {
 			return false
 		}
 		if q == nil || !s.take(g, q) { // who sent bulk may have found the queue full of requests that are dropped
-			s.drainBulk(g)
+			s.beginWithBulk(g)
 		}
 	}
 	return true
+}
+
+// beginWithBulk begins g with bulk, unless that has to let appends go first, and some come.
+func (s *Store) beginWithBulk(g *group) {
+	if s.owes() {
+		if len(s.bulk) > 0 {
+			s.wait(0, max(1, min(s.lastAppends+s.lastWaiting, waitMost)))
+		}
+		if len(s.queue) > 0 {
+			return
+		}
+	}
+	s.drainBulk(g)
 }
 
 // drain adds what waits, and of bulk at most so much that no append waits long for it.
@@ -124,7 +166,9 @@ func (s *Store) drain(g *group) {
 		}
 		break
 	}
-	s.drainBulk(g)
+	if !s.owes() || g.appends == 0 {
+		s.drainBulk(g)
+	}
 }
 
 // drainBulk adds pieces of large values and what else is bulk, as much as may be in a group.

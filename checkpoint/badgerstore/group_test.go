@@ -108,3 +108,61 @@ func TestAppendsThatAreExpectedAreWaitedFor(t *testing.T) {
 		t.Errorf("%d appends are in the group, want 2", n)
 	}
 }
+
+// beside returns how many of the first groups, each of which has so many appends, had a piece of bulk, of which there
+// always is one.
+func beside(groups, appends int) (pieces int) {
+	s := gathering(0, 0)
+	s.maxBytes, s.maxKeys = 1<<20, 1_000
+	s.queue = make(chan *request, appends+1)
+	var g group
+	for range groups {
+		if len(s.bulk) == 0 {
+			piece := newRequest()
+			piece.bulk, piece.bytes = true, chunkSize
+			s.bulk <- piece
+		}
+		for range appends {
+			s.queue <- sized(1)
+		}
+		gathered(s, &g)
+		s.lastAppends = g.appends
+		if g.bulk > 0 {
+			pieces++
+		}
+	}
+	return pieces
+}
+
+// Beside appends bulk goes on, by as much as they are worth: one piece for sixteen appends, in one group in sixteen if each
+// has one append, and in every group if it has as many. Where nobody appends every group has a piece.
+func TestBulkBesideAppends(t *testing.T) {
+	t.Parallel()
+	for appends, want := range map[int]int{0: 160, 1: 10, 2: 20, 8: 80, 16: 160, 40: 160} {
+		if got := beside(160, appends); got != want {
+			t.Errorf("beside %d appends %d of 160 groups have a piece of bulk, want %d", appends, got, want)
+		}
+	}
+}
+
+// Bulk that has to let appends go first does not wait for those that don't come, nor for what is no append.
+func TestBulkDoesNotWaitForNobody(t *testing.T) {
+	t.Parallel()
+	for name, queued := range map[string]*request{"nothing": newRequest(), "a poke": nil, "a request that was dropped": newRequest()} {
+		s := gathering(0, 0)
+		s.debt, s.lastAppends = 1<<20, 1
+		piece := newRequest()
+		piece.bulk = true
+		s.bulk <- piece
+		if queued != nil {
+			queued.state.Store(dropped)
+		}
+		if name != "nothing" {
+			s.queue <- queued
+		}
+		var g group
+		if got := gathered(s, &g); len(got) != 1 || got[0] != piece || s.owes() {
+			t.Errorf("behind %s a group of %d, and owes %d; want the piece", name, len(got), s.debt)
+		}
+	}
+}

@@ -10,9 +10,10 @@ import (
 
 // How the data of a blob is kept. It is squeezed before it is sealed, and in chunks last.
 const (
-	chunked byte = 1 << iota
+	chunked byte = 1 << iota // as earlier builds did, in chunks of 256 KiB
 	squeezed
 	sealed
+	cut // in chunks of chunkSize
 )
 
 // A place is where data stands, and what it is sealed for: it can't be read as another run's, as
@@ -53,7 +54,7 @@ func (p place) String() string {
 type parcel struct {
 	place
 	data []byte
-	how  byte // never chunked
+	how  byte // neither chunked nor cut
 }
 
 // pack makes the parcel of data. It may share its memory. The work is done here, in the caller's

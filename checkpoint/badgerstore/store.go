@@ -50,6 +50,7 @@ type Store struct {
 	loops    atomic.Int32  // over Read
 	opened   uint64        // the newest transaction when the store was opened
 	attempts atomic.Uint32 // at writing large values
+	crowded  atomic.Bool   // there are appends in the groups that are written
 
 	// Owned by the committer.
 	ts          uint64 // of the last transaction; transactions are numbered without gaps
@@ -61,6 +62,8 @@ type Store struct {
 	lastWaiting int // in the queue when it was durable
 	lastEnd     time.Time
 	lastTook    time.Duration
+	debt        int // bytes of bulk that were written beside fewer appends than they are worth
+	quiet       int // the last groups that had no appends
 
 	mu         sync.Mutex
 	failed     error          // why the store stopped

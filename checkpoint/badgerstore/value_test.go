@@ -106,7 +106,7 @@ func TestPiecesEndWithTheLease(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
 	l := acquire(t, s, 1)[0]
-	commits, pieces := 0, 0
+	commits, chunks := 0, 0
 	s.CommitWith(func(next func() error) error {
 		if commits++; commits == 1 {
 			if err := s.Release(context.Background(), l); err != nil {
@@ -120,15 +120,15 @@ func TestPiecesEndWithTheLease(t *testing.T) {
 				written++
 			}
 		}
-		pieces = max(pieces, written)
+		chunks = max(chunks, written)
 		return err
 	})
 	large := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: []byte(`"` + noise(2<<20) + `"`)}}
 	if _, err := s.Append(t.Context(), l, checkpoint.Head{}, large); !errors.Is(err, checkpoint.ErrFenced) {
 		t.Errorf("Append = %v, want ErrFenced", err)
 	}
-	if pieces != 1 {
-		t.Errorf("%d pieces were written, want the one before the lease was lost", pieces)
+	if chunks != badgerstore.ChunksAtOnce {
+		t.Errorf("%d chunks were written, want the %d of the piece before the lease was lost", chunks, badgerstore.ChunksAtOnce)
 	}
 	if keys := keysOf(s); len(keys) > 0 {
 		t.Errorf("%d keys are left, %q the first", len(keys), keys[0])

@@ -30,7 +30,7 @@ fuzz: # every fuzz target in turn
 		(cd "$$dir" && go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x .) || exit 1; \
 	done
 
-random: # ten times as many random graphs, from other seeds, and random calls of two stores, and random merges of records
+random: # twenty-five times as many random graphs, from other seeds, and random calls of two stores, and random merges of records
 	PAWL_RANDOM=10000 go test -count=1 -timeout 60m -run Random ./dispatcher ./checkpoint/badgerstore ./record
 
 mutants: # planted bugs, each of which a test has to find

@@ -3,7 +3,7 @@
 package dispatcher_test
 
 // randomCount is how many random graphs the properties are tested with.
-const randomCount = 1000
+const randomCount = 400
 
 // longCount is how many runs are long enough to need snapshots.
 const longCount = 25

@@ -15,7 +15,7 @@ func floors(s session) ([]row, error) {
 		measure func(session) ([]row, error)
 	}{
 		{"run", runFloor}, {"superstep", superstepFloor}, {"resume", resumeFloor}, {"badger", badgerFloor}, {"items", itemsFloor}, {"list", listFloor},
-		{"durable", durableFloor}, {"tail", tailFloor},
+		{"durable", durableFloor},
 	} {
 		if !s.wants("floor/" + f.name) {
 			continue
@@ -195,38 +195,4 @@ func badgerFloor(s session) ([]row, error) {
 			size.bytes, all[0].median()*1e-3))
 	}
 	return rows, nil
-}
-
-// tailFloor is the row of tail with bare Badger.
-func tailFloor(s session) ([]row, error) {
-	idle, beside, err := besideIdle(s, func(alone bool) (float64, error) { return bareTail(s, alone) })
-	if err != nil {
-		return nil, err
-	}
-	return []row{shown("floor/tail-to-idle", beside.over(idle), "ratio",
-		"for tail: synced bare transactions of 1 KB beside others of 64 KiB each without a pause: the slowest hundredth begins at %.3g µs, and at %.3g µs alone",
-		beside.median()*1e-3, idle.median()*1e-3)}, nil
-}
-
-// bareTail commits 1 KB at a time for a window and returns the 99th percentile. If it is not alone another goroutine
-// writes what pieces of large values are written in.
-func bareTail(s session, alone bool) (p99 float64, err error) {
-	b, err := openBare(s, 1_000, true)
-	if err != nil {
-		return 0, err
-	}
-	defer b.discard()
-	pieces := &bare{db: b.db, value: []byte(noise(2, 64<<10))}
-	var stop atomic.Bool
-	ended := make(chan error, 1)
-	go func() { // waited for below, ends with stop
-		var err error
-		for !alone && err == nil && !stop.Load() {
-			err = pieces.commitAs('p', b.ts.Add(1), 1)
-		}
-		ended <- err
-	}()
-	took, err := timesOf(s, func() error { return b.commit(1) })
-	stop.Store(true)
-	return took.quantile(0.99), firstError([]error{err, <-ended})
 }

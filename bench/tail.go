@@ -25,9 +25,16 @@ func tails(s session) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []row{atMost("tail/append-beside-large-to-idle", beside.over(idle), "ratio", 3,
+	rows := []row{atMost("tail/append-beside-large-to-idle", beside.over(idle), "ratio", 3,
 		"the slowest hundredth of synced appends of 1 KB begins at %.3g µs beside states of %d KiB, of which %d were written, and at %.3g µs alone",
-		beside.median()*1e-3, len(large)>>10, states, idle.median()*1e-3)}, nil
+		beside.median()*1e-3, len(large)>>10, states, idle.median()*1e-3)}
+	idle, beside, err = besideIdle(s, func(alone bool) (float64, error) { return bareTail(s, alone) })
+	if err != nil {
+		return nil, err
+	}
+	return append(rows, shown("tail/bare-beside-large-to-idle", beside.over(idle), "ratio",
+		"the same of a bare Badger to which nobody says when: transactions of 1 KB beside others of %d KiB without a pause begin at %.3g µs, and at %.3g µs alone",
+		barePiece>>10, beside.median()*1e-3, idle.median()*1e-3)), nil
 }
 
 // besideIdle measures, in turns, alone and while somebody else writes.
@@ -117,4 +124,30 @@ func timesOf(s session, do func() error) (took series, err error) {
 		took = append(took, float64(time.Since(began)))
 	}
 	return took, nil
+}
+
+// barePiece is what a large value may be cut into.
+const barePiece = 64 << 10
+
+// bareTail commits 1 KB at a time for a window and returns the 99th percentile. If it is not alone another goroutine
+// writes what pieces of large values are written in.
+func bareTail(s session, alone bool) (p99 float64, err error) {
+	b, err := openBare(s, 1_000, true)
+	if err != nil {
+		return 0, err
+	}
+	defer b.discard()
+	pieces := &bare{db: b.db, value: []byte(noise(2, barePiece))}
+	var stop atomic.Bool
+	ended := make(chan error, 1)
+	go func() { // waited for below, ends with stop
+		var err error
+		for !alone && err == nil && !stop.Load() {
+			err = pieces.commitAs('p', b.ts.Add(1), 1)
+		}
+		ended <- err
+	}()
+	took, err := timesOf(s, func() error { return b.commit(1) })
+	stop.Store(true)
+	return took.quantile(0.99), firstError([]error{err, <-ended})
 }

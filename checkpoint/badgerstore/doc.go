@@ -20,16 +20,20 @@
 // everything after it ErrClosed with the cause. What the disk then holds is decided by
 // opening it again. The same happens when the database can't write a table.
 //
+// Large values are written in pieces, which let the appends of other runs go first: 4 KiB for each of these, over a
+// while. So a large state takes longer beside a run that appends without a pause, and that one hardly notices.
+//
 // # Damage
 //
 // Opening checks the tables, that no transaction is missing, and that the newest one is at
 // least as new as the witness says, a small file written after every synced commit. Reading
-// checks every envelope and the chain they form. Whatever is damaged or missing is
+// checks the checksum of every envelope and that each follows the one before it. Whatever is damaged or missing is
 // ErrCorrupt. A Fork, Trim or Import that comes to share a base that can't be read, because it is damaged
 // or sealed with a key that is not there, writes it anew, and so heals the runs that stood on it before; to that end it
 // reads the base. To find out that a whole directory was replaced by an older copy of itself,
 // keep the witness elsewhere (Options.Witness).
-// Not found out is who removes the newest appends of a run, back to the last change of its
+// Found out by [Store.Verify], and by checkpoint.Export, and not by reading, is who changes an append in a store without a cipher and makes its checksum
+// fit: these compute digests. Not found out is who removes the newest appends of a run, back to the last change of its
 // status, with transactions of his own: that takes Badger and intent, not an accident. Who so puts
 // back what a store said of a run earlier, its status and graph, is found out when the run is next
 // looked at if its last append says otherwise, and by [Store.Verify] in any case.

@@ -13,19 +13,19 @@ const (
 	batchBytes = 64 << 10
 )
 
-// A sheet is what was read of an envelope: its entries, and why there are no more, if that is for damage.
+// A sheet is an envelope: the first of its entries, which were read already, and what is left of it.
 type sheet struct {
 	entries []Entry
-	err     error
+	left    unread
 }
 
-// reading appends to room the entries in data, whose memory they share, up to one that can't be read.
-type reading func(room []Entry, data []byte) ([]Entry, error)
+// reading appends to room the first entries in data, whose memory they share, and returns what is left.
+type reading func(room []Entry, data []byte) ([]Entry, unread)
 
 // ahead has the loop of lent run in a goroutine of its own, ahead of who takes what is read of it: so a long log is
 // read, checked and parsed on one processor while it is applied on another one.
 //
-// It yields what read makes of what lent yields, in order, up to the first error of lent. What it yields is valid until the next one, as
+// It yields what read makes of what lent yields, in order, up to the first error. What it yields is valid until the next one, as
 // it has to be in lent. Values are copied, but those above 64 KiB: while the caller has one of them,
 // lent waits. Once the loop is over lent has returned. A panic in lent is one of the caller, and so is a Goexit.
 func ahead(lent iter.Seq2[[]byte, error], read reading) iter.Seq2[sheet, error] {
@@ -63,9 +63,9 @@ type batch struct {
 // put reads data, whose memory is the batch's or lent.
 func (b *batch) put(read reading, data []byte) {
 	from := len(b.entries)
-	var err error
-	b.entries, err = read(b.entries, data)
-	b.sheets = append(b.sheets, sheet{b.entries[from:len(b.entries):len(b.entries)], err})
+	entries, left := read(b.entries, data)
+	b.entries = entries
+	b.sheets = append(b.sheets, sheet{entries[from:len(entries):len(entries)], left})
 }
 
 type reader struct {

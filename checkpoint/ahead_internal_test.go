@@ -31,7 +31,9 @@ func lending(sizes []int, err error, yielded *atomic.Int64, returned *atomic.Boo
 }
 
 // kept has the value itself as the data of an entry.
-func kept(room []Entry, value []byte) ([]Entry, error) { return append(room, Entry{Data: value}), nil }
+func kept(room []Entry, value []byte) ([]Entry, unread) {
+	return append(room, Entry{Data: value}), unread{}
+}
 
 func content(i, size int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8)}, size)[:size] }
 

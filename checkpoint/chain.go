@@ -33,7 +33,7 @@ func (s Span) Between(from, to uint64) Span {
 // that holds an entry. It is the checking half of [Store.Read]: an
 // envelope that is damaged, of another place, or not there ends the loop with an error
 // that names the run and the entry; a span that begins before First is a [TrimmedError]. That the digest of an envelope
-// is its own it checks for [Verify] alone. Once ctx is done no entry follows, but
+// is its own it checks if ctx says so, see [WithDigests]. Once ctx is done no entry follows, but
 // its error. Each envelope has to be valid until the next one.
 //
 // Of a long span, when a few hundred entries were taken, a goroutine of its own goes on with another loop over appends, up to
@@ -52,8 +52,8 @@ func (s Span) Entries(ctx context.Context, appends func(seq uint64) iter.Seq2[[]
 			alone = s.From + aloneEntries
 		}
 		l := linked{span: s, hashed: ctx.Value(hashing{}) != nil}
-		if s.pass(ctx, here(l.upTo(alone, appends(s.From)), s.read), yield) && l.at.Seq < s.To {
-			s.pass(ctx, ahead(l.upTo(s.To, appends(l.at.Seq+1)), s.read), yield)
+		if s.pass(ctx, here(l.upTo(alone, appends(s.From))), yield) && l.at.Seq < s.To {
+			s.pass(ctx, ahead(l.upTo(s.To, appends(l.at.Seq+1)), readFew), yield)
 		}
 	}
 }
@@ -65,32 +65,35 @@ const (
 	aloneEntries = 300
 )
 
-// read appends to room the entries of an envelope that is checked, and fails at one that can't be read.
-func (s Span) read(room []Entry, data []byte) ([]Entry, error) {
+// readAhead is how many entries of an envelope are read before somebody takes one of them: as many as most have. An Each
+// may have thousands in one.
+const readAhead = 32
+
+// readFew appends to room the first entries of an envelope that is checked. One that can't be read is left.
+func readFew(room []Entry, data []byte) ([]Entry, unread) {
 	e := opened(data)
-	for left := e.unread(); ; {
-		n, at := len(room), left.next
+	left := e.unread()
+	for range readAhead {
+		behind, n := left, len(room)
 		room = append(room, Entry{})
-		if more, err := left.take(&room[n]); err != nil {
-			return room[:n], Corrupt(s.Run, max(at, s.From), err)
-		} else if !more {
-			return room[:n], nil
+		if more, err := behind.take(&room[n]); !more || err != nil {
+			return room[:n], left
 		}
+		left = behind
 	}
+	return room, left
 }
 
-// here is [ahead] without a goroutine.
-func here(lent iter.Seq2[[]byte, error], read reading) iter.Seq2[sheet, error] {
+// here yields envelopes of which nothing is read yet.
+func here(lent iter.Seq2[[]byte, error]) iter.Seq2[sheet, error] {
 	return func(yield func(sheet, error) bool) {
-		var room []Entry
 		for data, err := range lent {
 			if err != nil {
 				yield(sheet{}, err)
 				return
 			}
-			clear(room)
-			room, err = read(room[:0], data)
-			if !yield(sheet{room, err}, nil) {
+			e := opened(data)
+			if !yield(sheet{left: e.unread()}, nil) {
 				return
 			}
 		}
@@ -105,27 +108,42 @@ func (s Span) pass(ctx context.Context, sheets iter.Seq2[sheet, error], yield fu
 			return false
 		}
 		for i := range x.entries {
-			entry := &x.entries[i]
-			if entry.Seq < s.From {
-				continue
-			}
-			if entry.Seq > s.To {
-				return false
-			}
-			if err := ctx.Err(); err != nil {
-				yield(Entry{}, err)
-				return false
-			}
-			if !yield(*entry, nil) {
+			if !s.hand(ctx, &x.entries[i], yield) {
 				return false
 			}
 		}
-		if x.err != nil {
-			yield(Entry{}, x.err)
-			return false
+		for {
+			var entry Entry
+			at := max(x.left.next, s.From)
+			more, err := x.left.take(&entry)
+			if err != nil {
+				yield(Entry{}, Corrupt(s.Run, at, err))
+				return false
+			}
+			if !more {
+				break
+			}
+			if !s.hand(ctx, &entry, yield) {
+				return false
+			}
 		}
 	}
 	return true
+}
+
+// hand yields an entry, if it is in the span, and reports whether more may follow.
+func (s Span) hand(ctx context.Context, e *Entry, yield func(Entry, error) bool) bool {
+	if e.Seq < s.From {
+		return true
+	}
+	if e.Seq > s.To {
+		return false
+	}
+	if err := ctx.Err(); err != nil {
+		yield(Entry{}, err)
+		return false
+	}
+	return yield(*e, nil)
 }
 
 // linked are the envelopes of a span up to a position.
@@ -135,9 +153,12 @@ type linked struct {
 	at     Head // the end of the last one that was yielded
 }
 
-// hashing is the key under which the context of a [Store.Read] says that digests are to be computed: a store hands it on
-// to [Span.Entries].
+// hashing is the key under which a context says that digests are to be computed.
 type hashing struct{}
+
+// WithDigests returns a context with which [Store.Read] computes the digests of what it reads: so what somebody has changed
+// who made the checksum fit is found. A store does that by handing its context on to [Span.Entries].
+func WithDigests(ctx context.Context) context.Context { return context.WithValue(ctx, hashing{}, true) }
 
 // upTo yields those of appends that follow, up to the one that holds the entry last.
 func (l *linked) upTo(last uint64, appends iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {

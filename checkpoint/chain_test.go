@@ -83,6 +83,40 @@ func TestSpanFindsDamage(t *testing.T) {
 	}
 }
 
+// An entry that can't be read, in an append whose sums are right, ends the loop behind those before it, wherever it stands among
+// them: also if most of its append was read ahead, or is read by who takes it.
+func TestSpanEndsAtAnEntryThatCantBeRead(t *testing.T) {
+	for _, appends := range []int{1, 700} {
+		log, heads := logOf(t, "a", appends)
+		before := heads[appends-1]
+		for _, good := range []int{0, 1, 31, 32, 33, 100} {
+			payload := strings.Repeat(`{"kind":"done","path":"a"}`+"\n", good) + `{"kind":"done","path":}` + "\n"
+			bad, head := checkpoint.ForgeBehind(before, []byte(payload), good+1)
+			s := checkpoint.Span{Run: "run", From: 1, To: head.Seq, Head: head}
+			got, err := steps(t, s, lent(append(slices.Clip(log), bad)))
+			var damage *checkpoint.CorruptError
+			if want := int(before.Seq) + good; len(got) != want || !errors.As(err, &damage) || damage.Seq != uint64(want+1) {
+				t.Errorf("%d appends and %d entries before it: %d, %v, want entry %d", appends, good, len(got), err, want+1)
+			}
+		}
+	}
+}
+
+// Who takes one entry of an append of many does not pay for the others.
+func TestOneEntryOfALargeAppend(t *testing.T) {
+	const count = 100_000
+	data, head := checkpoint.ForgeBehind(checkpoint.Head{}, []byte(strings.Repeat(`{"kind":"done"}`+"\n", count)), count)
+	s := checkpoint.Span{Run: "run", From: 1, To: 1, Head: head}
+	took := testing.AllocsPerRun(3, func() {
+		if got, err := steps(t, s, lent([][]byte{data})); len(got) != 1 || err != nil {
+			t.Errorf("%d entries, %v", len(got), err)
+		}
+	})
+	if took > 50 {
+		t.Errorf("an entry is read in %g pieces of memory", took)
+	}
+}
+
 func findsDamage(t *testing.T, appends int) {
 	log, heads := logOf(t, "a", appends)
 	other, _ := logOf(t, "b", appends)

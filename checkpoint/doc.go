@@ -17,7 +17,7 @@
 // none does. A damaged, missing or foreign entry is [ErrCorrupt], never an older state
 // and never [ErrNotFound]: whoever reads checks checksums, numbers, and that each append repeats the
 // digest of the one before it. What somebody has changed who made all of these fit, [Verify] finds, which computes the
-// digests, and so do [Export] and [Import]. The format is version 2; of it and of version 1 later versions of this package will
+// digests, and so do [Export], [Import], and whoever reads [WithDigests]. The format is version 2; of it and of version 1 later versions of this package will
 // read what was written. A version that is not known is refused and left untouched.
 //
 // # Runs that begin at a machine

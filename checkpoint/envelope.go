@@ -197,7 +197,7 @@ func (e Envelope) Last() uint64 { return e.First + uint64(e.Count) - 1 }
 // Head returns the position at the end of the envelope. The digest is what the envelope says it is, which the checksum
 // covers, or in version 1, which doesn't say, computed.
 func (e Envelope) Head() Head {
-	if e.data[4] == formatV1 {
+	if len(e.data) == 0 || e.data[4] == formatV1 {
 		return Head{Seq: e.Last(), Digest: sha256.Sum256(e.data)}
 	}
 	return Head{Seq: e.Last(), Digest: Digest(e.data[len(e.data)-trailerLen:])}

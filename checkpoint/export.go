@@ -38,9 +38,10 @@ func Export(ctx context.Context, s Store, run string, w io.Writer) error {
 	}
 	x := exporter{s: s, log: NewLog(run), w: bufio.NewWriter(w), sum: newLineSum(), graphs: map[string]bool{}}
 	header := headerOf(info)
-	envelopes := reseal(s.Read(ctx, run, 1, info.Head.Seq))
+	envelopes := reseal(s.Read(WithDigests(ctx), run, 1, info.Head.Seq))
 	if a, ok := s.(Archiver); ok {
 		envelopes = a.Envelopes(ctx, run)
+		header.Format = formatOf(envelopes)
 		header.Head = hex.EncodeToString(info.Head.Digest[:])
 	} else if info.First > 1 {
 		return fmt.Errorf("%w: exporting run %q, which was trimmed: its appends can't be sealed anew",
@@ -68,6 +69,17 @@ func headerOf(i Info) headerLine {
 		h.Oldest = i.First
 	}
 	return h
+}
+
+// formatOf returns the format of an export of these envelopes. Runs that were begun in version 2, as most, have all of
+// theirs in it. What is wrong with one is for who exports it to say.
+func formatOf(envelopes iter.Seq2[[]byte, error]) int {
+	for data, err := range envelopes {
+		if err != nil || len(data) < len(magic)+1 || data[len(magic)] != formatV1 {
+			return exportFormat
+		}
+	}
+	return exportFormatV1
 }
 
 // all writes the bases and the log, and compares what it tells with the header.
@@ -206,7 +218,7 @@ func (x *exporter) envelope(ctx context.Context, data []byte, drained map[string
 	head := x.log.Info().Head
 	body := appendLine{First: e.First, At: at, Epoch: e.Epoch, Digest: hex.EncodeToString(head.Digest[:])}
 	if v := data[4]; v != formatV1 {
-		body.Envelope = v
+		body.Envelope = int(v)
 	}
 	if x.end.Appends == 0 && e.First > 1 {
 		body.Previous = hex.EncodeToString(e.Previous[:])

@@ -18,7 +18,7 @@ import (
 // stand the bases that the log refers to, the appends in order, before an append the graphs that
 // it is the first to name, and behind the last one the messages that nobody has drained:
 //
-//	{"pawl":"run","format":1,"run":"inquiry-42","graph":"archivist","digest":"sha256:…",
+//	{"pawl":"run","format":2,"run":"inquiry-42","graph":"archivist","digest":"sha256:…",
 //	  "labels":{"tenant":"abbey"},"status":"completed","entries":17,"head":"…","sum":"…"}
 //	{"base":"…","json":{…},"sum":"…"}
 //	{"graph":"sha256:…","json":{…},"sum":"…"}
@@ -33,10 +33,12 @@ import (
 // What is no JSON of one line stands as base64 instead: "text" in place of "json", and
 // "texts" in place of "entries", one for each entry.
 const (
-	exportName   = "run"
-	exportFormat = 1
-	exportTime   = "2006-01-02T15:04:05.000Z"       // of an append
-	exportNano   = "2006-01-02T15:04:05.999999999Z" // of a post
+	exportName = "run"
+	// Of format 1 are exports whose envelopes are all of version 1.
+	exportFormatV1 = 1
+	exportFormat   = 2
+	exportTime     = "2006-01-02T15:04:05.000Z"       // of an append
+	exportNano     = "2006-01-02T15:04:05.999999999Z" // of a post
 )
 
 type headerLine struct {
@@ -74,7 +76,7 @@ type appendLine struct {
 	At    string `json:"at"`
 	Epoch uint64 `json:"epoch"`
 	// Envelope is the version of the envelope, if it is not 1.
-	Envelope byte   `json:"envelope,omitempty"`
+	Envelope int    `json:"envelope,omitempty"`
 	Digest   string `json:"digest"`
 	// Previous is the digest of the append before this one, if it is the first of a log that
 	// was trimmed.

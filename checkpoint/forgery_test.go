@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -28,8 +29,8 @@ func forge(data []byte, digest bool) []byte {
 	return data
 }
 
-// P9. What somebody has changed who made the checksum fit is found by whoever computes digests: Verify, of a store that
-// is an Archiver and of one that is not, Export and Import. Who reads finds it where the digest was made to fit too,
+// P9. What somebody has changed who made the checksum fit is found by whoever computes digests: Verify and Export, of a
+// store that is an Archiver and of one that is not, and Restore. Who reads finds it where the digest was made to fit too,
 // since the next append repeats the one that was.
 func TestForgedAppendIsFound(t *testing.T) {
 	for _, c := range []struct {
@@ -54,10 +55,19 @@ func TestForgedAppendIsFound(t *testing.T) {
 			if want := fmt.Sprintf("[log %d]", c.seq); fmt.Sprint(found) != want || err != nil {
 				t.Errorf("digest %t: of %s Verify finds %v, %v, want %s", c.digest, name, found, err, want)
 			}
+			var damage *checkpoint.CorruptError
+			if err := checkpoint.Export(t.Context(), s, "run", io.Discard); !errors.As(err, &damage) || damage.Seq != c.seq {
+				t.Errorf("digest %t: Export of %s = %v", c.digest, name, err)
+			}
 		}
 		var damage *checkpoint.CorruptError
-		if err := checkpoint.Export(t.Context(), s, "run", io.Discard); !errors.As(err, &damage) || damage.Seq != c.seq {
-			t.Errorf("digest %t: Export = %v", c.digest, err)
+		to := new(memory.Store)
+		l, err := to.Acquire(t.Context(), "run", "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := to.Restore(t.Context(), l, checkpoint.Archive{Envelopes: s.Envelopes(t.Context(), "run")}); !errors.As(err, &damage) || damage.Seq != c.seq {
+			t.Errorf("digest %t: Restore = %v", c.digest, err)
 		}
 		err = nil
 		for _, e := range s.Read(t.Context(), "run", 1, 0) {
@@ -67,6 +77,40 @@ func TestForgedAppendIsFound(t *testing.T) {
 			t.Errorf("digest %t: Read ends with %v", c.digest, err)
 		}
 	}
+}
+
+// A forged append hides nothing behind it: neither another one, nor a gap.
+func TestVerifyFindsWhatIsBehindAForgery(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(all [][]byte) [][]byte
+		want   string
+	}{
+		"three forged": {func(all [][]byte) [][]byte {
+			for i := 1; i < 4; i++ {
+				all[i] = forgeAny(all[i])
+			}
+			return all
+		}, "[log 3 log 5 log 7]"},
+		"one before a gap": {func(all [][]byte) [][]byte {
+			all[1] = forgeAny(all[1])
+			return slices.Delete(all, 2, 3)
+		}, "[log 3 log 5]"},
+	} {
+		s := new(memory.Store)
+		forkstoreGrow(t, s, "run", 5)
+		found, err := forkstoreFindings(t, forkstoreDamaged{Store: s, envelopes: c.change}, "run")
+		if fmt.Sprint(found) != c.want || err != nil {
+			t.Errorf("%s: Verify finds %v, %v, want %s", name, found, err, c.want)
+		}
+	}
+}
+
+// forgeAny changes a letter of what an append says, and makes its checksum fit.
+func forgeAny(data []byte) []byte {
+	data[bytes.Index(data, []byte(`"path":"a"`))+8] = 'b'
+	end := len(data) - 4
+	binary.BigEndian.PutUint32(data[end:], crc32.Checksum(data[:end], crc32.MakeTable(crc32.Castagnoli)))
+	return data
 }
 
 // An export whose appends are of version 1 makes the run that it was made of, with its digests, and is exported to the
@@ -93,8 +137,10 @@ func TestImportOfVersionOne(t *testing.T) {
 			t.Errorf("%s: the run has another head", name)
 		}
 	}
-	unknown := bytes.Replace(file, []byte(`"epoch":1,`), []byte(`"epoch":1,"envelope":3,`), 1)
-	if _, err := checkpoint.Import(t.Context(), new(memory.Store), bytes.NewReader(superResum(unknown)), checkpoint.ImportOptions{}); !errors.Is(err, checkpoint.ErrVersion) {
-		t.Errorf("an append of version 3: %v", err)
+	for version, want := range map[string]error{"1": nil, "3": checkpoint.ErrVersion, "300": checkpoint.ErrVersion, "-1": checkpoint.ErrVersion} {
+		said := superResum(bytes.Replace(file, []byte(`"epoch":1,`), []byte(`"epoch":1,"envelope":`+version+`,`), 1))
+		if _, err := checkpoint.Import(t.Context(), new(memory.Store), bytes.NewReader(said), checkpoint.ImportOptions{}); !errors.Is(err, want) {
+			t.Errorf("an append of version %s: %v", version, err)
+		}
 	}
 }

@@ -164,7 +164,7 @@ func checkFormat(body []byte) error {
 	if err := json.Unmarshal(append(slices.Clone(body), '}'), &h); err != nil || h.Format == nil {
 		return damage("the header can't be read")
 	}
-	if *h.Format != exportFormat {
+	if *h.Format != exportFormat && *h.Format != exportFormatV1 {
 		return fmt.Errorf("%w: export of format %d", ErrVersion, *h.Format)
 	}
 	return nil
@@ -277,7 +277,7 @@ func (m *importer) takeAppend(body []byte) ([]byte, error) {
 	}
 	version := byte(formatV1)
 	switch a.Envelope {
-	case 0:
+	case 0, formatV1:
 	case formatV2:
 		version = formatV2
 	default:

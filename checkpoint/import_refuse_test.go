@@ -67,7 +67,7 @@ func TestImportRefusesWhatWasChanged(t *testing.T) {
 	superRefused(t, s, append(bytes.Clone(file), "more"...), len(lines)+1, checkpoint.ErrCorrupt, "with more behind it")
 	superRefused(t, s, nil, 1, checkpoint.ErrCorrupt, "nothing")
 	superRefused(t, s, []byte("{}\n"), 1, checkpoint.ErrCorrupt, "an object")
-	superRefused(t, s, []byte(`{"pawl":"run","format":2,"of":"things to come","sum":"x"}`+"\n"), 1, checkpoint.ErrVersion, "a format to come")
+	superRefused(t, s, []byte(`{"pawl":"run","format":3,"of":"things to come","sum":"x"}`+"\n"), 1, checkpoint.ErrVersion, "a format to come")
 	superImport(t, s, file)
 }
 

@@ -44,7 +44,8 @@ const (
 // Verify reads all that the store has of a run, and yields what is wrong with it: nothing if it is
 // whole. It changes nothing and takes no lease; of a run that is live it verifies the log as it
 // stands when the loop begins, and if it is trimmed or deleted meanwhile the loop ends with ErrTrimmed or
-// ErrNotFound. Of the log of a store that is no [Archiver] it finds the first damage only. A graph that the store does not have is no damage: a run can be read without.
+// ErrNotFound. Of the log of a store that is no [Archiver] it finds the first damage only, and what is wrong with a digest only if that
+// hands the context of its Read to [Span.Entries]. A graph that the store does not have is no damage: a run can be read without.
 //
 // The error that a loop may end with is not about what is stored: ErrNotFound, ErrClosed, ctx's, a
 // version that this program does not know, or [*ArgumentError].
@@ -135,7 +136,7 @@ func (v *verifier) look(part Part, err error) bool {
 func (v *verifier) log(ctx context.Context) bool {
 	a, ok := v.s.(Archiver)
 	if !ok {
-		for e, err := range v.s.Read(context.WithValue(ctx, hashing{}, true), v.run, 0, v.info.Head.Seq) {
+		for e, err := range v.s.Read(WithDigests(ctx), v.run, 0, v.info.Head.Seq) {
 			if err != nil {
 				return v.look(PartLog, err)
 			}
@@ -198,7 +199,9 @@ func (v *verifier) add(g *Log, data []byte) error {
 // else wherever the next one begins.
 func (v *verifier) behind(data []byte) *Log {
 	g := NewLog(v.run)
-	_ = g.Add(data) // if it can't be read nothing is known
+	g.unhashed = true // where it ends it says, if its checksum is right
+	_ = g.Add(data)   // if it can't be read nothing is known
+	g.unhashed = false
 	return g
 }
 

@@ -170,7 +170,7 @@ func (c *core) fork(ctx context.Context, id, address string, w forkWish, options
 // forked makes what forks of a run at an address have in common, and what their logs begin with,
 // having looked whether a replay can read it.
 func (c *core) forked(ctx context.Context, id, address string, w *forkWish) (f checkpoint.Fork, _ []checkpoint.Entry, err error) {
-	point, m, head, err := c.loadAt(ctx, id, address)
+	point, m, head, err := c.loadAt(checkpoint.WithDigests(ctx), id, address)
 	if err != nil {
 		return f, nil, err
 	}

@@ -99,6 +99,12 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 	if err != nil || cut <= max(info.First, 1) {
 		return t, nil, err
 	}
+	// Nobody can verify afterwards what is dropped.
+	for _, err := range c.store.Read(checkpoint.WithDigests(ctx), info.Run, 0, cut) {
+		if err != nil {
+			return t, nil, err
+		}
+	}
 	m, _, err := c.load(ctx, info.Run, cut-1)
 	if err != nil {
 		return t, nil, err

@@ -146,6 +146,9 @@ func (v *view) piecesOf(key []byte) (a attempt, large bool, err error) {
 		return a, false, err
 	}
 	payload, err := unframe(key, value)
+	if err == nil && len(payload) > 0 && payload[0]&^ways != 0 {
+		err = fmt.Errorf("%w: a value is packed in the way %#x", checkpoint.ErrVersion, payload[0])
+	}
 	if err != nil || len(payload) != 1+chunkedEndLen || payload[0]&(chunked|cut) == 0 {
 		return a, false, err
 	}

@@ -26,7 +26,7 @@ const (
 	chunkSize    = 64 << 10
 	oldChunkSize = 256 << 10
 
-	// chunksAtOnce are in a piece that no append of another run shares its transaction with.
+	// chunksAtOnce are in a piece at most.
 	chunksAtOnce = 4
 )
 
@@ -77,7 +77,7 @@ func (s *Store) newAttempt() attempt {
 	return attempt{opened: s.opened, number: s.attempts.Add(1)}
 }
 
-// putChunks writes the chunks of data, in pieces, each with what prepare adds to its request. Beside appends of
+// putChunks writes the chunks of data, in pieces, each with what prepare adds to its request. Beside requests of
 // others a piece is one chunk, of which few are written: see [Store.owes].
 func (s *Store) putChunks(
 	ctx context.Context, key []byte, a attempt, data []byte, prepare func(part *request),
@@ -85,11 +85,7 @@ func (s *Store) putChunks(
 	for i := 0; i*chunkSize < len(data); {
 		part := newRequest()
 		prepare(part)
-		end := i + 1
-		if !s.crowded.Load() {
-			end = i + chunksAtOnce
-		}
-		for ; i < end && i*chunkSize < len(data); i++ {
+		for end := i + int(s.pieceChunks.Load()); i < end && i*chunkSize < len(data); i++ {
 			part.set(chunkOf(key, a, i), data[i*chunkSize:min((i+1)*chunkSize, len(data))])
 		}
 		if err := s.submitPiece(ctx, part); err != nil {

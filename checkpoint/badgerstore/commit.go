@@ -41,6 +41,7 @@ func (s *Store) commitLoop(g *group) {
 // commit makes the requests of g durable, or refuses them, and tells their callers.
 func (s *Store) commit(g *group) {
 	s.admit(g)
+	s.settleDebt(g)
 	if len(g.requests) == 0 {
 		s.refuse(g, nil)
 		return
@@ -75,6 +76,9 @@ func (s *Store) commit(g *group) {
 	g.answer(err)
 	s.refuse(g, err)
 	s.lastEnd, s.lastTook = start.Add(took), took
+	if g.bulk > 0 {
+		s.bulkAt = s.lastEnd
+	}
 	s.observe(checkpoint.Group{
 		Appends: g.appends, Bytes: g.bytes - perKey*g.keys, Duration: took, Err: err,
 	})
@@ -119,6 +123,7 @@ func (s *Store) admit(g *group) {
 			if q.rule == atHead {
 				g.appends--
 			}
+			g.weigh(q, -1)
 			g.refused = append(g.refused, refusal{q, err})
 			continue
 		}

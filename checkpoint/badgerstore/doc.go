@@ -66,7 +66,7 @@
 //
 // # Compression
 //
-// What is longer than 1 KiB is compressed with zstd, where that saves an eighth. Digests, limits
+// What is longer than 1 KiB, and an eighth more for what stands beside it, is compressed with zstd, where that saves an eighth. Digests, limits
 // and exports are those of what is plain.
 //
 // # Limits

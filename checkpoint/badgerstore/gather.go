@@ -21,12 +21,15 @@ const (
 	// one piece of a large value.
 	bulkMost = 64 << 10
 
-	// besideAppend is how many bytes of bulk may be written for each append beside it, over a while: see [Store.owes]. With
+	// besideRequest is how many bytes of bulk a request that is none is worth at least: see [Store.owes]. With
 	// 4 KiB the slowest hundredth of appends by a run takes two to three times as long beside another one that
 	// writes 8 MiB without a pause, with 5 KiB three to four times, with all that there is thirty times.
-	besideAppend = 4 << 10
+	besideRequest = 4 << 10
 
-	// quietMost groups without appends are the sign that nobody appends beside bulk.
+	// bulkWithin is how long bulk waits for requests at most, so that it goes on where each takes long.
+	bulkWithin = 20 * time.Millisecond
+
+	// quietMost groups without debt are the sign that nobody is beside bulk.
 	quietMost = 4
 )
 
@@ -39,6 +42,7 @@ type group struct {
 	keys     int
 	left     *request // taken but too large for this group
 	bulk     int      // bytes of bulk
+	worth    int      // bytes of bulk that the other requests are worth
 }
 
 func (g *group) reset() {
@@ -60,9 +64,16 @@ func (g *group) add(q *request) {
 	if q.rule == atHead {
 		g.appends++
 	}
+	g.weigh(q, 1)
+}
+
+// weigh counts q as bulk, or what it is worth, or with a sign of -1 no more.
+func (g *group) weigh(q *request, sign int) {
 	if q.bulk {
-		g.bulk += q.bytes
+		g.bulk += sign * q.bytes
+		return
 	}
+	g.worth += sign * max(besideRequest, q.bytes)
 }
 
 // gather fills g with requests. It returns false when the store closes; nobody waits for a
@@ -81,26 +92,32 @@ func (s *Store) gather(g *group) bool {
 		s.wait(g.appends, expected) // also with bulk alone: in a crowd it is not worth a sync of its own
 	}
 	s.drain(g)
-	s.settleDebt(g)
 	return true
 }
 
-// owes reports whether bulk has to let appends go first. Bulk fills Badger's memory, and when tables are
+// owes reports whether bulk has to let other requests go first. Bulk fills Badger's memory, and when tables are
 // written and merged an append waits for the device: whoever appends beside a large value waits for it in as many of
-// his appends as there are such moments. So bulk is worth besideAppend bytes for each append that shares its groups, and
-// what goes beyond waits, as long as there are appends. Where many runs append it is worth a piece in each group.
-func (s *Store) owes() bool { return s.debt > 0 }
+// his appends as there are such moments. So a request is worth besideRequest bytes of bulk that shares its groups, or as many
+// as it has itself, and what bulk there is beyond waits as long as others come, and no longer than bulkWithin.
+func (s *Store) owes() bool {
+	return s.debt >= besideRequest && s.lastEnd.Sub(s.bulkAt) < bulkWithin
+}
 
-// settleDebt counts what of g is bulk. Where nobody appends, bulk owes nothing.
+// settleDebt counts what of g is bulk, and says how much of a large value may be in one piece: as much as what is beside
+// it is worth, and all that may be if for a while nothing was. Where nobody is beside bulk it owes nothing.
 func (s *Store) settleDebt(g *group) {
-	if g.appends == 0 {
+	s.debt = max(0, s.debt+g.bulk-g.worth)
+	if g.worth == 0 {
 		s.debt = 0
-		s.quiet++
-	} else {
-		s.debt = max(0, s.debt+g.bulk-g.appends*besideAppend)
+	}
+	if s.quiet++; s.debt > 0 {
 		s.quiet = 0
 	}
-	s.crowded.Store(s.quiet < quietMost)
+	chunks := chunksAtOnce
+	if s.quiet < quietMost {
+		chunks = max(1, min(g.worth/chunkSize, chunksAtOnce))
+	}
+	s.pieceChunks.Store(int32(chunks))
 }
 
 // wait waits for the appends that are expected to be there, of which some are taken, and
@@ -166,7 +183,7 @@ func (s *Store) drain(g *group) {
 		}
 		break
 	}
-	if !s.owes() || g.appends == 0 {
+	if !s.owes() || g.worth == 0 {
 		s.drainBulk(g)
 	}
 }

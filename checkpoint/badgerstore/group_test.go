@@ -109,39 +109,119 @@ func TestAppendsThatAreExpectedAreWaitedFor(t *testing.T) {
 	}
 }
 
-// beside returns how many of the first groups, each of which has so many appends, had a piece of bulk, of which there
-// always is one.
-func beside(groups, appends int) (pieces int) {
+// beside returns how many chunks were written in so many groups, each of which has so many appends of that size and takes that
+// long, while somebody always has a large value to write.
+func beside(groups, appends, size int, took time.Duration) (chunks int) {
 	s := gathering(0, 0)
-	s.maxBytes, s.maxKeys = 1<<20, 1_000
+	s.maxBytes, s.maxKeys = 16<<20, 1_000
 	s.queue = make(chan *request, appends+1)
+	s.pieceChunks.Store(chunksAtOnce)
+	s.quiet = quietMost
+	s.lastEnd = time.Now().Add(-time.Hour)
 	var g group
 	for range groups {
 		if len(s.bulk) == 0 {
 			piece := newRequest()
-			piece.bulk, piece.bytes = true, chunkSize
+			piece.bulk = true
+			for i := range int(s.pieceChunks.Load()) {
+				piece.set(chunkOf(seqKey(snapshotKey, 1, 1), attempt{}, i), make([]byte, chunkSize))
+			}
 			s.bulk <- piece
 		}
 		for range appends {
-			s.queue <- sized(1)
+			s.queue <- sized(size)
 		}
-		gathered(s, &g)
-		s.lastAppends = g.appends
+		s.gatherNow(&g)
+		s.settleDebt(&g)
+		s.lastAppends, s.lastEnd = g.appends, s.lastEnd.Add(took)
 		if g.bulk > 0 {
-			pieces++
+			chunks += g.bulk / chunkSize
+			s.bulkAt = s.lastEnd
 		}
 	}
-	return pieces
+	return chunks
 }
 
-// Beside appends bulk goes on, by as much as they are worth: one piece for sixteen appends, in one group in sixteen if each
-// has one append, and in every group if it has as many. Where nobody appends every group has a piece.
+// gatherNow is the committer's next group.
+func (s *Store) gatherNow(g *group) {
+	g.reset()
+	s.gather(g)
+}
+
+// Beside other requests bulk goes on, by as much as they are worth: a chunk for sixteen appends, and as much as it had before
+// where a crowd appends. Large appends are worth about what they have themselves; where each group takes long there is a piece
+// every 20 ms; where nobody appends every group has a large one.
 func TestBulkBesideAppends(t *testing.T) {
 	t.Parallel()
-	for appends, want := range map[int]int{0: 160, 1: 10, 2: 20, 8: 80, 16: 160, 40: 160} {
-		if got := beside(160, appends); got != want {
-			t.Errorf("beside %d appends %d of 160 groups have a piece of bulk, want %d", appends, got, want)
+	const groups = 160
+	for name, c := range map[string]struct {
+		appends, size int
+		took          time.Duration
+		least, most   int // chunks
+	}{
+		"nobody":        {0, 0, time.Millisecond, 640, 640},
+		"one":           {1, 1_000, 100 * time.Microsecond, 9, 13}, // the first piece is a large one
+		"two":           {2, 1_000, 100 * time.Microsecond, 19, 23},
+		"eight":         {8, 1_000, 100 * time.Microsecond, 79, 83},
+		"sixteen":       {16, 1_000, 100 * time.Microsecond, 157, 163},
+		"a crowd":       {80, 1_000, 100 * time.Microsecond, 637, 640},
+		"a large one":   {1, 100 << 10, 100 * time.Microsecond, 160, 250},
+		"a slow device": {1, 1_000, 5 * time.Millisecond, 32, 40},
+	} {
+		if chunks := beside(groups, c.appends, c.size, c.took); chunks < c.least || chunks > c.most {
+			t.Errorf("beside %s %d groups have %d chunks, want %d to %d", name, groups, chunks, c.least, c.most)
 		}
+	}
+}
+
+// A group that is not as it was gathered, since the rules of some of its requests don't hold, counts as what is left of it.
+func TestRefusedRequestsAreNotCounted(t *testing.T) {
+	t.Parallel()
+	var g group
+	append1, piece := sized(1_000), newRequest()
+	piece.bulk, piece.bytes = true, chunkSize
+	g.add(append1)
+	g.add(piece)
+	g.weigh(append1, -1)
+	g.weigh(piece, -1)
+	if g.bulk != 0 || g.worth != 0 {
+		t.Errorf("a group of nothing has %d bytes of bulk and is worth %d", g.bulk, g.worth)
+	}
+}
+
+// Bulk that has to let others go first waits for an append that is expected.
+func TestBulkWaitsForAppends(t *testing.T) {
+	t.Parallel()
+	s := gathering(0, 0)
+	s.debt, s.lastAppends, s.lastEnd, s.lastTook = 1<<20, 1, time.Now(), time.Hour
+	s.bulkAt = s.lastEnd
+	piece := newRequest()
+	piece.bulk = true
+	s.bulk <- piece
+	var g group
+	done := make(chan []*request)
+	go func() { done <- gathered(s, &g) }() // received below
+	for range 100 {
+		runtime.Gosched()
+	}
+	appended := sized(1)
+	s.queue <- appended
+	if got := <-done; len(got) != 1 || got[0] != appended || len(s.bulk) != 1 {
+		t.Errorf("a group of %d, and %d pieces wait; want the append, and the piece behind it", len(got), len(s.bulk))
+	}
+}
+
+// A request that did not fit into the last group goes before bulk that has to wait.
+func TestBulkWaitsForWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	s := gathering(0, 0)
+	s.debt = 1 << 20
+	piece := newRequest()
+	piece.bulk = true
+	s.bulk <- piece
+	g := group{left: sized(1)}
+	if got := gathered(s, &g); len(got) != 1 || len(s.bulk) != 1 {
+		t.Errorf("a group of %d, and %d pieces wait; want the append alone", len(got), len(s.bulk))
 	}
 }
 
@@ -150,7 +230,8 @@ func TestBulkDoesNotWaitForNobody(t *testing.T) {
 	t.Parallel()
 	for name, queued := range map[string]*request{"nothing": newRequest(), "a poke": nil, "a request that was dropped": newRequest()} {
 		s := gathering(0, 0)
-		s.debt, s.lastAppends = 1<<20, 1
+		s.debt, s.lastAppends, s.lastEnd = 1<<20, 1, time.Now().Add(-time.Hour)
+		s.bulkAt = s.lastEnd
 		piece := newRequest()
 		piece.bulk = true
 		s.bulk <- piece
@@ -161,7 +242,8 @@ func TestBulkDoesNotWaitForNobody(t *testing.T) {
 			s.queue <- queued
 		}
 		var g group
-		if got := gathered(s, &g); len(got) != 1 || got[0] != piece || s.owes() {
+		got := gathered(s, &g)
+		if s.settleDebt(&g); len(got) != 1 || got[0] != piece || s.owes() {
 			t.Errorf("behind %s a group of %d, and owes %d; want the piece", name, len(got), s.debt)
 		}
 	}

@@ -14,6 +14,8 @@ const (
 	squeezed
 	sealed
 	cut // in chunks of chunkSize
+
+	ways = chunked | squeezed | sealed | cut // that there are
 )
 
 // A place is where data stands, and what it is sealed for: it can't be read as another run's, as

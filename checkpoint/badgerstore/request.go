@@ -132,11 +132,14 @@ func (s *Store) send(ctx context.Context, to chan *request, q *request) error {
 			checkpoint.ErrTooLarge, q.bytes, q.keys())
 	}
 	if q.bytes > uncounted {
-		weight := min(int64(q.bytes), s.options.Waiting)
-		if err := s.waiting.Acquire(ctx, weight); err != nil {
+		room, weight := s.waiting, min(int64(q.bytes), s.options.Waiting/2)
+		if q.bulk {
+			room = s.bulky
+		}
+		if err := room.Acquire(ctx, weight); err != nil {
 			return ctx.Err()
 		}
-		defer s.waiting.Release(weight)
+		defer room.Release(weight)
 	}
 	select {
 	case to <- q:

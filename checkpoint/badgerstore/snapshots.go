@@ -9,7 +9,7 @@ import (
 )
 
 // PutSnapshot implements [checkpoint.Store]. It returns once the snapshot is durable. Its
-// pieces travel with the appends of others, few of them beside each: see [Store.owes]. So it takes its time but none of
+// pieces travel with the appends of others, few of them beside each, so it takes its time but little of
 // theirs. The newest two snapshots are kept. ErrConflict if the run never stood at s.Head.
 func (s *Store) PutSnapshot(
 	ctx context.Context, l checkpoint.Lease, snap checkpoint.Snapshot,

@@ -17,7 +17,7 @@ import (
 // Pieces bound what a reader allocates by what it has read: whatever the lengths say, it is never
 // more than a piece ahead of what frames have really held.
 const (
-	squeezeAbove = 1<<10 + 128 // data that is no longer is left as it is: entries of 1 KiB in their envelope
+	squeezeAbove = 1<<10 + 128 // data that is no longer is left as it is: 1 KiB of entries, in their envelope, among others
 	pieceSize    = 1 << 20
 )
 

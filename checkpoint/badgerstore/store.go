@@ -39,9 +39,10 @@ type Store struct {
 	maxKeys  int
 	idleMost int // runs kept in memory that nobody uses
 
-	waiting  *semaphore.Weighted // bytes of requests
+	waiting  *semaphore.Weighted // bytes of requests in queue
 	queue    chan *request       // appends, posts and all that is small; nil means bulk
 	bulk     chan *request       // pieces of large values, and removals
+	bulky    *semaphore.Weighted // bytes of requests in bulk, which may wait for others: these don't wait for them
 	quitted  chan struct{}       // closed when it has ended
 	vacant   chan struct{}       // closed when the last call of a closing store has ended
 	closeOne sync.Once
@@ -50,7 +51,8 @@ type Store struct {
 	loops    atomic.Int32  // over Read
 	opened   uint64        // the newest transaction when the store was opened
 	attempts atomic.Uint32 // at writing large values
-	crowded  atomic.Bool   // there are appends in the groups that are written
+	// pieceChunks is how many chunks of a large value go into a piece of it.
+	pieceChunks atomic.Int32
 
 	// Owned by the committer.
 	ts          uint64 // of the last transaction; transactions are numbered without gaps
@@ -62,8 +64,9 @@ type Store struct {
 	lastWaiting int // in the queue when it was durable
 	lastEnd     time.Time
 	lastTook    time.Duration
-	debt        int // bytes of bulk that were written beside fewer appends than they are worth
-	quiet       int // the last groups that had no appends
+	debt        int       // bytes of bulk that were written beside requests that are worth less
+	quiet       int       // the last groups without debt
+	bulkAt      time.Time // when the last group ended that had bulk
 
 	mu         sync.Mutex
 	failed     error          // why the store stopped
@@ -88,19 +91,22 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 		maxBytes: int(db.MaxBatchSize() * 9 / 10),
 		maxKeys:  int(db.MaxBatchCount() * 9 / 10),
 		idleMost: 1024,
-		waiting:  semaphore.NewWeighted(o.Waiting),
+		waiting:  semaphore.NewWeighted(o.Waiting / 2),
+		bulky:    semaphore.NewWeighted(o.Waiting / 2),
 		queue:    make(chan *request, 4096),
 		bulk:     make(chan *request, 64),
 		quitted:  make(chan struct{}),
 		vacant:   make(chan struct{}),
 		opened:   ts,
 		ts:       ts,
+		quiet:    quietMost,
 		durable:  ts,
 		readers:  make(map[uint64]int),
 		runs:     make(map[string]*run),
 		bases:    make(map[string]*base),
 	}
 	s.commitAt = s.commitSynced
+	s.pieceChunks.Store(chunksAtOnce)
 	return s
 }
 

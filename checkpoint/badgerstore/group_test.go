@@ -177,15 +177,16 @@ func TestBulkBesideAppends(t *testing.T) {
 // A group that is not as it was gathered, since the rules of some of its requests don't hold, counts as what is left of it.
 func TestRefusedRequestsAreNotCounted(t *testing.T) {
 	t.Parallel()
-	var g group
+	s := gathering(0, 0)
 	append1, piece := sized(1_000), newRequest()
 	piece.bulk, piece.bytes = true, chunkSize
-	g.add(append1)
-	g.add(piece)
-	g.weigh(append1, -1)
-	g.weigh(piece, -1)
-	if g.bulk != 0 || g.worth != 0 {
-		t.Errorf("a group of nothing has %d bytes of bulk and is worth %d", g.bulk, g.worth)
+	var g group
+	for _, q := range []*request{append1, piece} {
+		q.rule, q.run = alive, new(run) // which does not exist
+		g.add(q)
+	}
+	if s.admit(&g); len(g.refused) != 2 || g.bulk != 0 || g.worth != 0 {
+		t.Errorf("%d requests are refused, and the group has %d bytes of bulk and is worth %d", len(g.refused), g.bulk, g.worth)
 	}
 }
 

@@ -3,9 +3,11 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"iter"
 	"maps"
 	"slices"
@@ -191,6 +193,11 @@ func restoreIsAllOrNothing(t *trial, s checkpoint.Store) {
 	flipped := slices.Clone(envelopes)
 	flipped[1] = bytes.Clone(flipped[1])
 	flipped[1][200] ^= 1
+	forged := slices.Clone(envelopes)
+	forged[1] = bytes.Clone(forged[1])
+	forged[1][100] ^= 1 // in its entries
+	end := len(forged[1]) - crc32.Size
+	binary.BigEndian.PutUint32(forged[1][end:], crc32.Checksum(forged[1][:end], crc32.MakeTable(crc32.Castagnoli)))
 	l := owned(t, s, "run")
 	for _, c := range []struct {
 		name      string
@@ -203,6 +210,7 @@ func restoreIsAllOrNothing(t *trial, s checkpoint.Store) {
 		{"a log without its second append", lent(slices.Delete(slices.Clone(envelopes), 1, 2)), nil, checkpoint.ErrCorrupt},
 		{"appends in another order", lent(swapped), nil, checkpoint.ErrCorrupt},
 		{"a changed byte", lent(flipped), nil, checkpoint.ErrCorrupt},
+		{"a changed byte, with a checksum that fits", lent(forged), nil, checkpoint.ErrCorrupt},
 		{"a doubled append", lent(append(slices.Clone(envelopes), envelopes[4])), nil, checkpoint.ErrCorrupt},
 		{"a reader that fails at once", failing(0), nil, broken},
 		{"a reader that fails late", failing(4), nil, broken},

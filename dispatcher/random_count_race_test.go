@@ -4,7 +4,7 @@ package dispatcher_test
 
 // randomCount is how many random graphs the properties are tested with: the race detector
 // makes everything ten times slower.
-const randomCount = 30
+const randomCount = 60
 
 // longCount is how many runs are long enough to need snapshots.
 const longCount = 3

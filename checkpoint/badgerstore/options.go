@@ -49,7 +49,7 @@ type Options struct {
 	FreeSpace int64
 
 	// Waiting is how many bytes of appends may wait for the disk before further ones wait
-	// for room. Zero means 32 MiB.
+	// for room: half of it is for pieces of large values, half for all else. Zero means 32 MiB.
 	Waiting int64
 
 	// CloseWithin is how long Close may take. Zero means 30 seconds.
@@ -149,3 +149,6 @@ func (o Options) forBadger(dir string, sync bool) badger.Options {
 		WithNumGoroutines(2).
 		WithLogger(nil)
 }
+
+// halfWaiting is the room of large values, and that of all else.
+func (o *Options) halfWaiting() int64 { return max(1, o.Waiting/2) }

@@ -132,7 +132,7 @@ func (s *Store) send(ctx context.Context, to chan *request, q *request) error {
 			checkpoint.ErrTooLarge, q.bytes, q.keys())
 	}
 	if q.bytes > uncounted {
-		room, weight := s.waiting, min(int64(q.bytes), s.options.Waiting/2)
+		room, weight := s.waiting, min(int64(q.bytes), s.options.halfWaiting())
 		if q.bulk {
 			room = s.bulky
 		}

@@ -10,7 +10,8 @@ import (
 
 // A guarded is what guard has found out.
 type guarded struct {
-	newest uint64 // version in a table
+	newest uint64   // version in a table
+	logged []uint64 // transactions in logs of what is in memory
 	loose  []looseTable
 }
 

@@ -1,8 +1,11 @@
 package badgerstore
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -177,4 +180,31 @@ func NumberOf(t testing.TB, s *Store, run string) uint64 {
 	}
 	v.close()
 	return num
+}
+
+// SplitLog moves the later half of the transactions of a log of what was in memory to a log of their own, as if that had
+// been begun then, and returns how many bytes of the first one are in use.
+func SplitLog(t *testing.T, path, second string) int64 {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &memReader{r: bufio.NewReader(bytes.NewReader(b[memLogHeader:])), size: int64(len(b))}
+	at, ends := memLogHeader, []int(nil)
+	for {
+		flags, err := r.next()
+		if err != nil {
+			break
+		}
+		if at += len(r.head) + len(r.body) + 4; flags&endsOne != 0 {
+			ends = append(ends, at)
+		}
+	}
+	half, end := ends[len(ends)/2], ends[len(ends)-1]
+	rest := append(b[:memLogHeader:memLogHeader], b[half:end]...)
+	if err := errors.Join(os.WriteFile(second, rest, 0o600), os.WriteFile(path, b[:half], 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return int64(half)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// Nothing that happens to a file makes the store hold something else, or ends the process.
+// Nothing that happens to a file makes the store hold something else, or ends the process. A store that is not
+// opened is left as it is: when the file is as it was, all is there.
 // PAWL_FLIPS says how many bits to flip, and a fifth of it how many files to cut; the ordinary test
 // does little.
 func TestEveryFileIsChecked(t *testing.T) {
@@ -38,40 +39,40 @@ func TestEveryFileIsChecked(t *testing.T) {
 	s.Close()
 	for name, dir := range map[string]string{"closed": dir, "killed": killed} {
 		t.Run(name, func(t *testing.T) {
+			of := image{dir, want}
 			files := filesOf(t, dir)
 			found := 0
 			for i := range flips {
 				file := files[i%len(files)]
-				at := flipOne(t, filepath.Join(dir, file), random)
+				at := anyBit(t, filepath.Join(dir, file), random)
 				if at < 0 {
 					continue
 				}
-				if checkFiles(t, dir, want) != nil {
+				if of.damaged(t, func(dir string) error { return flip(filepath.Join(dir, file), at) }, file) != nil {
 					found++
 				}
 				if t.Failed() {
 					t.Fatalf("seed %d: bit %d of %s was flipped", seed, at, file)
 				}
-				restore(t, filepath.Join(dir, file), at)
 			}
 			t.Logf("%d of %d flipped bits were found, in %d files", found, flips, len(files))
 			for range flips / 5 {
 				file, part := files[random.IntN(len(files))], random.Float64()
-				if checkCut(t, dir, file, part, want); t.Failed() {
+				if of.cut(t, file, part); t.Failed() {
 					t.Fatalf("seed %d: %s was cut to %v of it", seed, file, part)
 				}
 			}
 			for _, file := range files {
 				for _, part := range parts {
-					if checkCut(t, dir, file, part, want); t.Failed() {
+					if of.cut(t, file, part); t.Failed() {
 						t.Fatalf("%s was cut to %v of it", file, part)
 					}
 				}
-				if checkZeroed(t, dir, file, want); t.Failed() {
+				if of.zeroed(t, file); t.Failed() {
 					t.Fatalf("%s was overwritten with zeros", file)
 				}
 				other := files[random.IntN(len(files))]
-				if checkSwapped(t, dir, file, other, want); t.Failed() {
+				if of.swapped(t, file, other); t.Failed() {
 					t.Fatalf("seed %d: %s and %s have changed places", seed, file, other)
 				}
 			}
@@ -79,16 +80,27 @@ func TestEveryFileIsChecked(t *testing.T) {
 	}
 }
 
-// checkFiles opens a copy of dir, which either fails as it should or holds what it should.
-func checkFiles(t *testing.T, dir string, want *library) error {
+// An image is the directory of a store that nobody has open, and what it holds.
+type image struct {
+	dir  string
+	want *library
+}
+
+// damaged opens a copy of which some files have been damaged, which either fails as it should, and
+// doesn't when these files are as they were, or holds what it should.
+func (of image) damaged(t *testing.T, damage func(dir string) error, files ...string) error {
 	t.Helper()
-	dir = copyDir(t, dir)
+	dir := copyDir(t, of.dir)
 	defer os.RemoveAll(dir)
+	if err := damage(dir); err != nil {
+		t.Fatal(err)
+	}
 	s, err := badgerstore.Open(t.Context(), dir, small)
 	if err != nil {
-		if !damaged(err) {
+		if _, missing := os.Stat(filepath.Join(dir, "pawl.json")); !damaged(err) && missing == nil {
 			t.Errorf("Open = %v", err)
 		}
+		of.mended(t, dir, files)
 		return err
 	}
 	defer s.Close()
@@ -99,69 +111,79 @@ func checkFiles(t *testing.T, dir string, want *library) error {
 		}
 		return err
 	}
-	sameLibrary(t, got, want)
+	sameLibrary(t, got, of.want)
 	return nil
 }
 
-// checkCut is checkFiles with a file of which only a part is left, and of 1 but a byte; or
-// that is missing, if the part is negative.
-func checkCut(t *testing.T, dir, file string, part float64, want *library) {
+// mended opens a store that was not opened, now that the files that were damaged are as they were.
+func (of image) mended(t *testing.T, dir string, files []string) {
 	t.Helper()
-	dir = copyDir(t, dir)
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, file)
-	if part < 0 {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
+	if err := copyFiles(of.dir, dir, files); err != nil {
+		t.Fatal(err)
+	}
+	s, err := badgerstore.Open(t.Context(), dir, small)
+	if err != nil {
+		t.Errorf("the damage is gone, and Open = %v", err)
+		return
+	}
+	defer s.Close()
+	got, err := contents(t, s)
+	if err != nil {
+		t.Errorf("the damage is gone, and reading = %v", err)
+		return
+	}
+	sameLibrary(t, got, of.want)
+}
+
+// cut is damaged with a file of which only a part is left, and of 1 but a byte; or that is missing, if the
+// part is negative.
+func (of image) cut(t *testing.T, file string, part float64) {
+	t.Helper()
+	missing, emptied := part < 0, false
+	err := of.damaged(t, func(dir string) error {
+		path := filepath.Join(dir, file)
+		if missing {
+			return os.Remove(path)
 		}
-		if file == "pawl.json" {
-			if _, err := badgerstore.Open(t.Context(), dir, small); err == nil {
-				t.Error("a directory without a name was opened")
-			}
-			return
-		}
-	} else {
 		info, err := os.Stat(path)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		size := max(0, min(int64(part*float64(info.Size())), info.Size()-1))
-		if err := os.Truncate(path, size); err != nil {
-			t.Fatal(err)
-		}
-		if file == "witness" && size == 0 {
-			return // that is how to have the store taken as it is
-		}
+		emptied = size == 0
+		return os.Truncate(path, size)
+	}, file)
+	switch {
+	case file == "pawl.json" && missing && err == nil:
+		t.Error("a directory without a name was opened")
+	case file == "witness" && emptied && err != nil:
+		t.Errorf("an empty witness has the store taken as it is, but Open = %v", err)
 	}
-	_ = checkFiles(t, dir, want)
 }
 
-// checkZeroed is checkFiles with a file that is as long as it was and holds nothing.
-func checkZeroed(t *testing.T, dir, file string, want *library) {
+// zeroed is damaged with a file that is as long as it was and holds nothing.
+func (of image) zeroed(t *testing.T, file string) {
 	t.Helper()
-	dir = copyDir(t, dir)
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, file)
-	info, err := os.Stat(path)
-	if err == nil {
-		err = errors.Join(os.Truncate(path, 0), os.Truncate(path, info.Size()))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = checkFiles(t, dir, want)
+	_ = of.damaged(t, func(dir string) error {
+		path := filepath.Join(dir, file)
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(os.Truncate(path, 0), os.Truncate(path, info.Size()))
+	}, file)
 }
 
-// checkSwapped is checkFiles with two files that have changed places.
-func checkSwapped(t *testing.T, dir, file, other string, want *library) {
+// swapped is damaged with two files that have changed places.
+func (of image) swapped(t *testing.T, file, other string) {
 	t.Helper()
-	dir = copyDir(t, dir)
-	defer os.RemoveAll(dir)
-	a, b := filepath.Join(dir, file), filepath.Join(dir, other)
-	if err := errors.Join(os.Rename(a, a+".kept"), os.Rename(b, a), os.Rename(a+".kept", b)); file != other && err != nil {
-		t.Fatal(err)
+	if file == other {
+		return
 	}
-	_ = checkFiles(t, dir, want)
+	_ = of.damaged(t, func(dir string) error {
+		a, b := filepath.Join(dir, file), filepath.Join(dir, other)
+		return errors.Join(os.Rename(a, a+".kept"), os.Rename(b, a), os.Rename(a+".kept", b))
+	}, file, other)
 }
 
 func filesOf(t testing.TB, dir string) []string {
@@ -184,8 +206,8 @@ func filesOf(t testing.TB, dir string) []string {
 	return files
 }
 
-// flipOne flips a bit of a file, and returns which, or -1 if there is none.
-func flipOne(t *testing.T, path string, random *mathrand.Rand) int64 {
+// anyBit returns the number of a bit of a file, or -1 if there is none.
+func anyBit(t *testing.T, path string, random *mathrand.Rand) int64 {
 	t.Helper()
 	b, _, err := head(path)
 	if err != nil {
@@ -195,27 +217,23 @@ func flipOne(t *testing.T, path string, random *mathrand.Rand) int64 {
 	if end == 0 {
 		return -1
 	}
-	at := random.Int64N(int64(end) * 8)
-	restore(t, path, at)
-	return at
+	return random.Int64N(int64(end) * 8)
 }
 
-// restore flips a bit of a file.
-func restore(t *testing.T, path string, at int64) {
-	t.Helper()
+// flip flips a bit of a file.
+func flip(path string, at int64) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer f.Close()
 	var b [1]byte
 	if _, err := f.ReadAt(b[:], at/8); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	b[0] ^= 1 << (at % 8)
-	if _, err := f.WriteAt(b[:], at/8); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.WriteAt(b[:], at/8)
+	return err
 }
 
 // copyDir copies a directory as it is at one moment, holes in files included.

@@ -45,7 +45,13 @@ func guard(ctx context.Context, dir string, synced bool) (g guarded, err error) 
 			if err != nil {
 				return g, err
 			}
-			logs = logs || used && filepath.Ext(path) == ".mem"
+			if !used || filepath.Ext(path) != memLogExt {
+				continue
+			}
+			logs = true
+			if err := g.readLog(path); err != nil {
+				return g, err
+			}
 		}
 	}
 	if err := g.tables(ctx, dir, tables, logs); err != nil {

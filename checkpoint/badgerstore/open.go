@@ -139,7 +139,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		return nil, err
 	}
 	a := &alarm{dir: filepath.Join(dir, databaseDir), home: at}
-	db, g, err := openDatabase(ctx, o, a, synced)
+	db, g, err := openDatabase(ctx, o, a, id, synced)
 	undo = append(undo, g.putBack)
 	if err != nil {
 		return nil, err
@@ -197,12 +197,15 @@ const forkLimit = time.Second
 // leaves of ones that were being made or removed; Badger fails on them, and sometimes leaves
 // one when it fails, so it gets a second chance.
 func openDatabase(
-	ctx context.Context, o Options, a *alarm, synced bool,
+	ctx context.Context, o Options, a *alarm, id string, synced bool,
 ) (*badger.DB, guarded, error) {
 	began, dir := time.Now(), a.dir
 	for try := 1; ; try++ {
 		g, err := guard(ctx, dir, synced)
 		if err != nil {
+			return nil, g, err
+		}
+		if err := g.isWhole(o.Witness, id); err != nil {
 			return nil, g, err
 		}
 		if err := makeDiscard(dir); err != nil {
@@ -301,8 +304,7 @@ func (v *view) noGaps(ctx context.Context, tabled uint64) error {
 	}
 	for ts := tabled + 1; ts <= v.ts; ts++ {
 		if !seen[ts] {
-			return fmt.Errorf("%w: transaction %d is missing; the newest is %d",
-				checkpoint.ErrCorrupt, ts, v.ts)
+			return missing(ts, v.ts)
 		}
 	}
 	return ctx.Err()

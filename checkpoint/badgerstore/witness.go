@@ -57,19 +57,31 @@ func checkWitness(path, dir string) error {
 	return nil
 }
 
-// openWitness opens the witness of a store whose newest transaction is ts, checks it, and
-// makes it say so if the store is synced. There must be one if known is true.
-func openWitness(
-	path, id string, ts uint64, known, synced bool,
-) (_ *witness, err error) {
-	flags := os.O_RDWR
-	if !known {
-		flags |= os.O_CREATE
-	}
-	file, err := os.OpenFile(path, flags, 0o600)
-	if errors.Is(err, os.ErrNotExist) {
+// readWitness reads the witness of a store whose newest transaction is ts, and checks it. There must be one if
+// known is true. Nothing in it, or none, says nothing.
+func readWitness(path, id string, ts uint64, known bool) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist) && known:
 		return nil, &witnessError{"the witness " + path + " is missing", asItIs}
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("checkpoint: reading the witness: %w", err)
+	case len(b) == 0:
+		return nil, nil
 	}
+	return b, testify(b, path, id, ts)
+}
+
+// openWitness opens the witness of a store whose newest transaction is ts, checks it as readWitness does, and makes it
+// say so if the store is synced.
+func openWitness(path, id string, ts uint64, known, synced bool) (_ *witness, err error) {
+	b, err := readWitness(path, id, ts, known)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: opening the witness: %w", err)
 	}
@@ -78,15 +90,6 @@ func openWitness(
 			_ = file.Close()
 		}
 	}()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint: reading the witness: %w", err)
-	}
-	if len(b) > 0 {
-		if err := testify(b, path, id, ts); err != nil {
-			return nil, err
-		}
-	}
 	w := &witness{file: file}
 	if len(b) > 0 && !synced {
 		copy(w.b[:], b)

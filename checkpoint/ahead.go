@@ -17,6 +17,7 @@ const (
 type sheet struct {
 	entries []Entry
 	left    unread
+	kept    []byte // all of it, if its memory is its own and is not used again
 }
 
 // reading appends to room the first entries in data, whose memory they share, and returns what is left.
@@ -28,9 +29,11 @@ type reading func(room []Entry, data []byte) ([]Entry, unread)
 // It yields what read makes of what lent yields, in order, up to the first error. What it yields is valid until the next one, as
 // it has to be in lent. Values are copied, but those above 64 KiB: while the caller has one of them,
 // lent waits. Once the loop is over lent has returned. A panic in lent is one of the caller, and so is a Goexit.
-func ahead(lent iter.Seq2[[]byte, error], read reading) iter.Seq2[sheet, error] {
+// With keep, those that are worth it have memory of their own.
+func ahead(lent iter.Seq2[[]byte, error], read reading, keep bool) iter.Seq2[sheet, error] {
 	return func(yield func(sheet, error) bool) {
 		r := &reader{
+			keep:  keep,
 			free:  make(chan *batch, batches),
 			full:  make(chan *batch, batches+1),
 			taken: make(chan struct{}, 1),
@@ -54,21 +57,37 @@ func ahead(lent iter.Seq2[[]byte, error], read reading) iter.Seq2[sheet, error] 
 // A batch has values, one behind the other, what was read of them, and what has ended the loop behind them.
 type batch struct {
 	bytes   []byte
+	size    int     // of all values
 	entries []Entry // where those of the sheets are
 	sheets  []sheet
 	err     error
 	lent    bool // what the sheet shares its memory with belongs to the loop, which waits
 }
 
-// put reads data, whose memory is the batch's or lent.
-func (b *batch) put(read reading, data []byte) {
+// add reads a copy of value. With keep it has memory of its own, if it is worth that.
+func (b *batch) add(read reading, value []byte, keep bool) {
+	b.size += len(value)
+	if keep && len(value) >= worthKeeping {
+		own := make([]byte, len(value))
+		copy(own, value)
+		b.put(read, own, own)
+		return
+	}
+	from := len(b.bytes)
+	b.bytes = append(b.bytes, value...)
+	b.put(read, b.bytes[from:], nil)
+}
+
+// put reads data, whose memory is the batch's, lent, or kept.
+func (b *batch) put(read reading, data, kept []byte) {
 	from := len(b.entries)
 	entries, left := read(b.entries, data)
 	b.entries = entries
-	b.sheets = append(b.sheets, sheet{entries[from:len(entries):len(entries)], left})
+	b.sheets = append(b.sheets, sheet{entries[from:len(entries):len(entries)], left, kept})
 }
 
 type reader struct {
+	keep  bool
 	free  chan *batch   // has room for all of them
 	full  chan *batch   // has room for all of them, and for one that is lent; closed behind the last one
 	taken chan struct{} // the one that was lent is not used any more
@@ -103,7 +122,7 @@ func (r *reader) fill(lent iter.Seq2[[]byte, error], read reading) {
 		case len(value) > batchBytes:
 			r.full <- b
 			large := &batch{lent: true}
-			large.put(read, value)
+			large.put(read, value, nil)
 			r.full <- large
 			select {
 			case <-r.taken:
@@ -112,10 +131,8 @@ func (r *reader) fill(lent iter.Seq2[[]byte, error], read reading) {
 				return
 			}
 		default:
-			from := len(b.bytes)
-			b.bytes = append(b.bytes, value...)
-			b.put(read, b.bytes[from:])
-			if len(b.sheets) == batchItems || len(b.bytes) >= batchBytes {
+			b.add(read, value, r.keep)
+			if len(b.sheets) == batchItems || b.size >= batchBytes {
 				r.full <- b
 				b = r.next()
 			}
@@ -132,7 +149,8 @@ func (r *reader) next() *batch {
 	select {
 	case b := <-r.free:
 		clear(b.entries)
-		b.bytes, b.entries, b.sheets = b.bytes[:0], b.entries[:0], b.sheets[:0]
+		clear(b.sheets)
+		b.bytes, b.size, b.entries, b.sheets = b.bytes[:0], 0, b.entries[:0], b.sheets[:0]
 		return b
 	case <-r.stop:
 		return nil

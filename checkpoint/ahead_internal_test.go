@@ -52,21 +52,32 @@ func sizes() []int {
 
 func TestAheadInOrder(t *testing.T) {
 	for _, err := range []error{nil, errEnd} {
-		var yielded atomic.Int64
-		var returned atomic.Bool
-		all, at := sizes(), 0
-		var last error
-		for x, err := range ahead(lending(all, err, &yielded, &returned), kept) {
-			if last = err; err != nil {
-				continue
+		for _, keep := range []bool{false, true} {
+			var yielded atomic.Int64
+			var returned atomic.Bool
+			all, at := sizes(), 0
+			own := make(map[int][]byte)
+			var last error
+			for x, err := range ahead(lending(all, err, &yielded, &returned), kept, keep) {
+				if last = err; err != nil {
+					continue
+				}
+				if len(x.entries) != 1 || !bytes.Equal(x.entries[0].Data, content(at, all[at])) {
+					t.Fatalf("value %d is another one", at)
+				}
+				if x.kept != nil {
+					own[at] = x.entries[0].Data
+				}
+				at++
 			}
-			if len(x.entries) != 1 || !bytes.Equal(x.entries[0].Data, content(at, all[at])) {
-				t.Fatalf("value %d is another one", at)
+			if at != len(all) || !errors.Is(last, err) || !returned.Load() {
+				t.Errorf("%d values and error %v, the loop returned: %v; want %d and %v", at, last, returned.Load(), len(all), err)
 			}
-			at++
-		}
-		if at != len(all) || !errors.Is(last, err) || !returned.Load() {
-			t.Errorf("%d values and error %v, the loop returned: %v; want %d and %v", at, last, returned.Load(), len(all), err)
+			for i, size := range all {
+				if value, is := own[i]; is != (keep && size >= 512 && size <= 64<<10) || is && !bytes.Equal(value, content(i, size)) {
+					t.Fatalf("value %d of %d bytes: kept: %v, and now it begins %.8x", i, size, is, value)
+				}
+			}
 		}
 	}
 }
@@ -86,7 +97,7 @@ func TestAheadReturnsFirst(t *testing.T) {
 				defer func() { left <- returned.Load() }()
 				defer func() { _ = recover() }()
 				n := 0
-				for range ahead(lending(sizes(), nil, &yielded, &returned), kept) {
+				for range ahead(lending(sizes(), nil, &yielded, &returned), kept, false) {
 					if n++; n < at {
 						continue
 					}
@@ -107,6 +118,7 @@ func TestAheadIsBounded(t *testing.T) {
 	for name, c := range map[string]struct{ size, most int }{
 		"small":  {1, 8*32 + 1},
 		"middle": {40 << 10, 8*2 + 1},
+		"kept":   {40<<10 + 1, 8*2 + 1},
 		"large":  {65 << 10, 1},
 	} {
 		all := make([]int, 600)
@@ -116,7 +128,7 @@ func TestAheadIsBounded(t *testing.T) {
 		var yielded atomic.Int64
 		var returned atomic.Bool
 		at := 0
-		for range ahead(lending(all, nil, &yielded, &returned), kept) {
+		for range ahead(lending(all, nil, &yielded, &returned), kept, name == "kept") {
 			at++
 			for range 20 {
 				runtime.Gosched() // so that it is as far ahead as it gets
@@ -143,7 +155,7 @@ func TestAheadPanicAndGoexit(t *testing.T) {
 					yield([]byte("a"), nil)
 				}
 				end()
-			}, kept) {
+			}, kept, false) {
 				passed++
 			}
 			t.Errorf("%s: the loop went on behind it", name)

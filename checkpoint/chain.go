@@ -37,7 +37,7 @@ func (s Span) Between(from, to uint64) Span {
 // its error. Each envelope has to be valid until the next one.
 //
 // Of a long span, when a few hundred entries were taken, a goroutine of its own goes on with another loop over appends, up to
-// 256 envelopes ahead; it has ended when the loop over the entries has.
+// 256 envelopes ahead; it has ended when the loop over the entries has. See [Keeping] for memory of its own.
 func (s Span) Entries(ctx context.Context, appends func(seq uint64) iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if s.From < s.First {
@@ -52,8 +52,9 @@ func (s Span) Entries(ctx context.Context, appends func(seq uint64) iter.Seq2[[]
 			alone = s.From + aloneEntries
 		}
 		l := linked{span: s, hashed: ctx.Value(hashing{}) != nil}
-		if s.pass(ctx, here(l.upTo(alone, appends(s.From))), yield) && l.at.Seq < s.To {
-			s.pass(ctx, ahead(l.upTo(s.To, appends(l.at.Seq+1)), readFew), yield)
+		k, _ := ctx.Value(keeping{}).(*Keeping)
+		if s.pass(ctx, here(l.upTo(alone, appends(s.From))), k, yield) && l.at.Seq < s.To {
+			s.pass(ctx, ahead(l.upTo(s.To, appends(l.at.Seq+1)), readFew, k != nil), k, yield)
 		}
 	}
 }
@@ -74,12 +75,11 @@ func readFew(room []Entry, data []byte) ([]Entry, unread) {
 	e := opened(data)
 	left := e.unread()
 	for range readAhead {
-		behind, n := left, len(room)
+		n := len(room)
 		room = append(room, Entry{})
-		if more, err := behind.take(&room[n]); !more || err != nil {
+		if more, err := left.take(&room[n]); !more || err != nil {
 			return room[:n], left
 		}
-		left = behind
 	}
 	return room, left
 }
@@ -101,13 +101,14 @@ func here(lent iter.Seq2[[]byte, error]) iter.Seq2[sheet, error] {
 }
 
 // pass yields the entries of the span that stand on sheets, and reports whether more may follow.
-func (s Span) pass(ctx context.Context, sheets iter.Seq2[sheet, error], yield func(Entry, error) bool) bool {
+func (s Span) pass(ctx context.Context, sheets iter.Seq2[sheet, error], k *Keeping, yield func(Entry, error) bool) bool {
 	for x, err := range sheets {
 		if err != nil {
 			yield(Entry{}, err)
 			return false
 		}
 		for i := range x.entries {
+			k.on(&x.entries[i], x.kept)
 			if !s.hand(ctx, &x.entries[i], yield) {
 				return false
 			}
@@ -123,6 +124,7 @@ func (s Span) pass(ctx context.Context, sheets iter.Seq2[sheet, error], yield fu
 			if !more {
 				break
 			}
+			k.on(&entry, x.kept)
 			if !s.hand(ctx, &entry, yield) {
 				return false
 			}

@@ -183,12 +183,23 @@ func unquote(text []byte, s *string) bool {
 	return true
 }
 
+// fewDigits are more than the numbers of most entries have, and fit an int.
+const fewDigits = 9
+
 func (p *parser) int(member string, n *int) {
 	if !p.member(member) {
 		return
 	}
-	digits := 0
-	for digits < len(p.b) && (p.b[digits] == '-' || p.b[digits]-'0' <= 9) {
+	v, digits := 0, 0
+	for digits < fewDigits && digits < len(p.b) && p.b[digits]-'0' <= 9 {
+		v = 10*v + int(p.b[digits]-'0')
+		digits++
+	}
+	if digits > 0 && digits < fewDigits { // as nearly all are
+		*n, p.b = v, p.b[digits:]
+		return
+	}
+	for digits = 0; digits < len(p.b) && (p.b[digits] == '-' || p.b[digits]-'0' <= 9); {
 		digits++
 	}
 	v, err := strconv.Atoi(string(p.b[:digits]))
@@ -214,6 +225,14 @@ func (p *parser) raw(member string, raw *json.RawMessage) {
 // stringEnd returns the index behind the closing quote of a JSON string whose opening
 // quote is before b, or -1.
 func stringEnd(b []byte) int {
+	for i, c := range b[:min(len(b), 16)] { // most are names
+		if c == '"' {
+			return i + 1
+		}
+		if c == '\\' {
+			break
+		}
+	}
 	for i := 0; ; {
 		q := bytes.IndexByte(b[i:], '"')
 		if q < 0 {

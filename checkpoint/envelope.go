@@ -246,7 +246,7 @@ func (e *Envelope) unread() unread {
 }
 
 // take reads the next entry into the zero entry e, if there is one. It leaves e zero if there is none,
-// or one that can't be read.
+// or one that can't be read, which it doesn't take.
 func (u *unread) take(e *Entry) (more bool, err error) {
 	if u.next == u.end {
 		if len(bytes.TrimSpace(u.b)) > 0 {
@@ -254,11 +254,12 @@ func (u *unread) take(e *Entry) (more bool, err error) {
 		}
 		return false, nil
 	}
-	if u.b, err = parseEntry(u.b, e); err != nil {
+	left, err := parseEntry(u.b, e)
+	if err != nil {
 		*e = Entry{}
 		return false, err
 	}
-	e.Seq, e.At = u.next, u.at
+	e.Seq, e.At, u.b = u.next, u.at, left
 	u.next++
 	return true, nil
 }

@@ -124,8 +124,8 @@ type Store interface {
 	// head, means the head when the loop begins. ErrTrimmed (a *TrimmedError that says where the
 	// log begins) if from lies before that. It checks what it reads: numbers without gaps, checksums, and that each append
 	// repeats the digest of the one before it within the range; under [WithDigests] the digests too. The range may begin and end inside an append. Entries are
-	// only lent: their memory is valid until the next one is yielded or the loop ends. A long log may be read ahead in a
-	// goroutine of the store's own, which has ended when the loop has.
+	// only lent: their memory is valid until the next one is yielded or the loop ends, but for what a [Keeping] has. A long log
+	// may be read ahead in a goroutine of the store's own, which has ended when the loop has.
 	Read(ctx context.Context, run string, from, to uint64) iter.Seq2[Entry, error]
 
 	// Stat returns what is known of a run without reading its log.

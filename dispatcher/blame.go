@@ -210,7 +210,7 @@ func (c *core) blameEntry(ctx context.Context, b *blaming, m *machine, e *checkp
 		err = &checkpoint.CorruptError{Run: b.run, Seq: e.Seq, Reason: err.Error()}
 	}
 	if err == nil {
-		err = c.replay(ctx, m, b.run, e, nil)
+		err = c.replay(ctx, m, b.run, e, nil, false)
 	}
 	switch {
 	case err != nil:

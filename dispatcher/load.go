@@ -43,7 +43,8 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 		return m, from, err
 	}
 	var room extra
-	for e, err := range c.store.Read(ctx, id, from+1, upTo) {
+	var keeping checkpoint.Keeping
+	for e, err := range c.store.Read(keeping.With(ctx), id, from+1, upTo) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -58,7 +59,7 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 				return nil, 0, err
 			}
 		}
-		if err := c.replay(ctx, m, id, &e, &room); err != nil {
+		if err := c.replay(ctx, m, id, &e, &room, keeping.Has(e.Delta)); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -70,10 +71,13 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 }
 
 // replay applies an entry of the log to a machine. What most entries don't have is put into room, if that
-// is given.
-func (c *core) replay(ctx context.Context, m *machine, id string, e *checkpoint.Entry, room *extra) error {
+// is given. The delta is kept as it is if it may be.
+func (c *core) replay(ctx context.Context, m *machine, id string, e *checkpoint.Entry, room *extra, mayKeep bool) error {
 	x := saidIn(e, nil, room)
 	x.live = false
+	if mayKeep {
+		x.more().keep = true
+	}
 	if x.Kind == checkpoint.Rewound {
 		x.more().seq = e.Seq
 	}

@@ -178,7 +178,11 @@ func (m *machine) resolve(x *fact) (err error) {
 		}
 		schema = x.t.frame.plan.Schema
 	}
-	if err == nil && len(x.Delta) > 0 {
+	switch {
+	case err != nil || len(x.Delta) == 0:
+	case x.keep:
+		x.delta, err = schema.ParseDeltaIn(x.Delta)
+	default:
 		x.delta, err = schema.ParseDelta(x.Delta)
 	}
 	if err == nil && len(x.Outer) > 0 {

@@ -207,12 +207,13 @@ func careful(x uint64) uint64 {
 // skipClean returns the first place from i on of a byte that a JSON string can't hold as it is, or
 // that is not ASCII; the end of b if there is none.
 func skipClean(b []byte, i int) int {
-	for i+16 <= len(b) {
-		w := b[i : i+16]
-		if careful(binary.LittleEndian.Uint64(w))|careful(binary.LittleEndian.Uint64(w[8:])) != 0 {
+	for i+32 <= len(b) {
+		w := b[i : i+32]
+		if careful(binary.LittleEndian.Uint64(w))|careful(binary.LittleEndian.Uint64(w[8:]))|
+			careful(binary.LittleEndian.Uint64(w[16:]))|careful(binary.LittleEndian.Uint64(w[24:])) != 0 {
 			break
 		}
-		i += 16
+		i += 32
 	}
 	for ; i+8 <= len(b); i += 8 {
 		if marks := careful(binary.LittleEndian.Uint64(b[i:])); marks != 0 {

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -34,7 +33,9 @@ func newReader(s *Schema, b []byte) reader {
 // Sums doesn't.
 func (r *reader) own() {
 	if !r.owned {
-		r.b, r.owned = bytes.Clone(r.b), true
+		b := make([]byte, len(r.b)) // not bytes.Clone, which clears the room that it leaves
+		copy(b, r.b)
+		r.b, r.owned = b, true
 	}
 }
 
@@ -126,8 +127,8 @@ func (r *reader) number(c *cell) uint64 {
 	return n
 }
 
-func (r *reader) vector() vector {
-	var v vector
+func (r *reader) vector(room *chunk) vector {
+	v := vector{last: room}
 	var few [4]*box
 	batch := few[:0]
 	for r.open('['); r.more(']'); {
@@ -138,6 +139,9 @@ func (r *reader) vector() vector {
 	}
 	if r.err == nil {
 		v.push(batch...)
+	}
+	if v.n == 0 {
+		return vector{}
 	}
 	return v
 }
@@ -208,7 +212,7 @@ func (r *reader) cell(img Image, c *cell) {
 	case coreFold:
 		foldAt(img.p, c.off).cur = r.box()
 	case coreList:
-		v := r.vector()
+		v := r.vector(nil)
 		listAt(img.p, c.off).cur = &v
 	case coreKeyed:
 		keyedAt(img.p, c.off).load(r.tree(r.members(c.set)), c.set)

@@ -17,6 +17,19 @@ var (
 // not look into values. The error is a [*ParseError].
 func (s *Schema) ParseDelta(json []byte) (Delta, error) {
 	r := newReader(s, json)
+	return r.delta()
+}
+
+// ParseDeltaIn is ParseDelta of JSON that nobody writes to any more: the delta, and what it is applied to, share its
+// memory. For dispatchers.
+func (s *Schema) ParseDeltaIn(json []byte) (Delta, error) {
+	r := newReader(s, json)
+	r.owned = true
+	return r.delta()
+}
+
+func (r *reader) delta() (Delta, error) {
+	s := r.s
 	d := Delta{s: s}
 	for r.open('{'); r.more('}'); {
 		k := r.cellKey()
@@ -152,18 +165,24 @@ const (
 )
 
 func (r *reader) listWrites() *listWrites {
-	w := &listWrites{}
+	x := &struct {
+		listWrites
+		last chunk
+		room [1]*box
+	}{}
+	w := &x.listWrites
+	x.last.el = x.room[:]
 	var seen [4]bool
 	for r.open('{'); r.more('}'); {
 		switch r.once([]string{labelReplace, labelTruncate, labelAt, labelAppend}, &seen) {
 		case labelReplace:
-			w.replaced, w.tail = true, r.vector()
+			w.replaced, w.tail = true, r.vector(&x.last)
 		case labelTruncate:
 			w.cut, w.keep = true, r.index(string(r.raw()))
 		case labelAt:
 			r.listAt(w)
 		case labelAppend:
-			w.tail = r.vector()
+			w.tail = r.vector(&x.last)
 		}
 	}
 	if w.replaced && (seen[1] || seen[2] || seen[3]) {

@@ -16,7 +16,9 @@ type keeping struct{}
 
 // With returns a context with which [Store.Read] may give large envelopes memory of their own, which nobody writes to, and
 // tells k so. A store does that by handing its context on to [Span.Entries].
-func (k *Keeping) With(ctx context.Context) context.Context { return context.WithValue(ctx, keeping{}, k) }
+func (k *Keeping) With(ctx context.Context) context.Context {
+	return context.WithValue(ctx, keeping{}, k)
+}
 
 // Has reports whether delta, the Delta of the entry that was yielded last, may be kept and shared for as long as one likes,
 // if nobody writes to it. It keeps its envelope, of which it is half at least.

@@ -21,11 +21,7 @@ func (s *Store) Envelopes(ctx context.Context, id string) iter.Seq2[[]byte, erro
 		}
 		defer v.close()
 		for data, err := range v.appends(ctx, f, f.info.First) {
-			if err != nil {
-				yield(nil, checkpoint.Corrupt(id, 0, err))
-				return
-			}
-			if !yield(data, nil) {
+			if !yield(data, err) || err != nil {
 				return
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -253,6 +254,43 @@ func TestAlteredSecretsAreFound(t *testing.T) {
 		if !errors.Is(err, checkpoint.ErrCorrupt) && !(named && (errors.Is(err, checkpoint.ErrKey) || errors.Is(err, checkpoint.ErrVersion))) {
 			t.Errorf("byte %d altered, with its checksum: %v, want ErrCorrupt", i, err)
 		}
+	}
+}
+
+// Who reads a log, verifies or exports it is told at which entry it can't be opened any more.
+func TestAlteredSecretsAreNamed(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, t.TempDir(), sealedBy(t, keyOf(t, "k1", 1)))
+	stock(t, s, 1<<12)
+	key := badgerstore.LogKey(2, 6) // of run 1, which has appends of two behind its first
+	value := valuesOf(t, s)[string(key)]
+	last := len(value) - 20
+	if err := s.Put(t.Context(), key, badgerstore.Reframe(t, key, key, value, func(payload []byte) { payload[last] ^= 0x10 })); err != nil {
+		t.Fatal(err)
+	}
+	named := func(what string, err error) {
+		t.Helper()
+		var damage *checkpoint.CorruptError
+		if !errors.As(err, &damage) || damage.Run != "run 1" || damage.Seq != 6 {
+			t.Errorf("%s: %v, want a CorruptError of run 1, entry 6", what, err)
+		}
+	}
+	for _, from := range []uint64{1, 6} {
+		var last error
+		for _, err := range s.Read(t.Context(), "run 1", from, 0) {
+			last = err
+		}
+		named("Read", last)
+	}
+	named("Export", checkpoint.Export(t.Context(), s, "run 1", io.Discard))
+	n := 0
+	for f, err := range checkpoint.Verify(t.Context(), s, "run 1") {
+		if n++; err != nil || f.Part != checkpoint.PartLog || f.Seq != 6 {
+			t.Errorf("Verify found %v, %v, want entry 6 of the log", f, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("Verify found %d things, want one", n)
 	}
 }
 

@@ -136,7 +136,11 @@ func (v *view) appends(ctx context.Context, f found, seq uint64) iter.Seq2[[]byt
 		defer it.Close()
 		more := true
 		each := func(value []byte) error {
-			data, err := v.wholeAppend(f.info.Run, it.Item().Key(), value)
+			key := it.Item().Key()
+			data, err := v.wholeAppend(f.info.Run, key, value)
+			if err != nil {
+				err = checkpoint.Corrupt(f.info.Run, seqOf(key), err)
+			}
 			more = yield(data, err) && err == nil
 			return nil
 		}

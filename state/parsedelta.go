@@ -174,7 +174,7 @@ func (r *reader) listWrites() *listWrites {
 	x.last.el = x.room[:]
 	var seen [4]bool
 	for r.open('{'); r.more('}'); {
-		switch r.once([]string{labelReplace, labelTruncate, labelAt, labelAppend}, &seen) {
+		switch r.once([]string{labelAppend, labelReplace, labelTruncate, labelAt}, &seen) {
 		case labelReplace:
 			w.replaced, w.tail = true, r.vector(&x.last)
 		case labelTruncate:
@@ -185,7 +185,7 @@ func (r *reader) listWrites() *listWrites {
 			w.tail = r.vector(&x.last)
 		}
 	}
-	if w.replaced && (seen[1] || seen[2] || seen[3]) {
+	if w.replaced && (seen[0] || seen[2] || seen[3]) {
 		r.fail(errApart)
 	}
 	if w.cut && !w.fits(w.keep) {

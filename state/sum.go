@@ -57,6 +57,9 @@ func (k num) size(bits uint64) int {
 }
 
 func (k num) parse(raw []byte) (uint64, error) {
+	if k != numFloat && len(raw) == 1 && raw[0]-'0' <= 9 { // as most of what is added
+		return uint64(raw[0] - '0'), nil
+	}
 	switch k {
 	case numFloat:
 		f, err := strconv.ParseFloat(text(raw), 64)

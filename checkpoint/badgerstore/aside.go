@@ -12,6 +12,7 @@ import (
 type guarded struct {
 	newest uint64   // version in a table
 	logged []uint64 // transactions in logs of what is in memory
+	sums   inventory
 	loose  []looseTable
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"testing"
@@ -207,4 +208,31 @@ func SplitLog(t *testing.T, path, second string) int64 {
 		t.Fatal(err)
 	}
 	return int64(half)
+}
+
+// WithTable is an inventory that has one table more.
+func WithTable(inventory []byte, number uint64) []byte {
+	b := append([]byte(nil), inventory[:len(inventory)-4]...)
+	b = append(binary.BigEndian.AppendUint64(b, number), make([]byte, 32)...)
+	return ReSum(append(b, 0, 0, 0, 0))
+}
+
+// ReSum makes the checksum at the end of b fit.
+func ReSum(b []byte) []byte {
+	b = append([]byte(nil), b[:len(b)-4]...)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// TablesIn returns how many tables the inventory of the store in dir has.
+func TablesIn(t *testing.T, dir string) int {
+	t.Helper()
+	id, err := readName(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := readInventory(dir, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(v)
 }

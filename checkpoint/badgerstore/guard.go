@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ func guard(ctx context.Context, dir string, synced bool) (g guarded, err error) 
 	if err != nil {
 		return g, fmt.Errorf("checkpoint: reading the database's directory: %w", err)
 	}
+	g.sums = make(inventory)
 	tables := make(map[uint64]string)
 	logs := false // of transactions that are not yet in a table
 	for _, f := range files {
@@ -128,7 +130,7 @@ func (g *guarded) tables(
 		if !ok {
 			return fmt.Errorf("%w: table %d is missing", checkpoint.ErrCorrupt, id)
 		}
-		version, err := checkTable(path)
+		version, sum, err := checkTable(path)
 		if err != nil && ofSystem(err) != 0 {
 			return fmt.Errorf("checkpoint: reading a table: %w", err)
 		}
@@ -136,13 +138,14 @@ func (g *guarded) tables(
 			return fmt.Errorf("%w: table %s: %w", checkpoint.ErrCorrupt, path, err)
 		}
 		g.newest = max(g.newest, version)
+		g.sums[id] = sum
 		delete(tables, id)
 	}
 	for _, path := range tables {
 		g.loose = append(g.loose, looseTable{path: path})
 	}
 	for _, t := range g.loose {
-		version, err := checkTable(t.now())
+		version, _, err := checkTable(t.now())
 		if err != nil && ofSystem(err) != 0 {
 			return fmt.Errorf("checkpoint: reading a table: %w", err)
 		}
@@ -182,42 +185,45 @@ func readManifest(dir string, expected bool) (map[uint64]badger.TableManifest, e
 const leastIndex = 32
 
 // checkTable checks the checksums of a table's index and blocks, and returns the newest
-// version in it. A table is blocks, the index, and then, each with its length behind it, the
+// version in it, and a digest of the checksums. A table is blocks, the index, and then, each with its length behind it, the
 // index's length and checksum; a block ends in its own checksum and that one's length.
-func checkTable(path string) (newest uint64, err error) {
+func checkTable(path string) (newest uint64, digest tableSum, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return 0, err
+		return 0, digest, err
 	}
 	rest, sum, ok := cutSized(b)
 	if !ok || len(rest) < 4 {
-		return 0, errors.New("it is cut off")
+		return 0, digest, errors.New("it is cut off")
 	}
 	data, index, ok := cutSized(rest)
 	if !ok || len(index) < leastIndex {
-		return 0, errors.New("its index is cut off")
+		return 0, digest, errors.New("its index is cut off")
 	}
 	if err := checkSum(index, sum); err != nil {
-		return 0, fmt.Errorf("its index: %w", err)
+		return 0, digest, fmt.Errorf("its index: %w", err)
 	}
 	t := fb.GetRootAsTableIndex(index, 0)
 	if t.OffsetsLength() == 0 {
-		return 0, errors.New("it has no blocks")
+		return 0, digest, errors.New("it has no blocks")
 	}
+	sums := sha256.New()
 	for i := range t.OffsetsLength() {
 		var at fb.BlockOffset
 		if !t.Offsets(&at, i) || uint64(at.Offset())+uint64(at.Len()) > uint64(len(data)) {
-			return 0, fmt.Errorf("block %d is cut off", i)
+			return 0, digest, fmt.Errorf("block %d is cut off", i)
 		}
 		block, sum, ok := cutSized(data[at.Offset() : at.Offset()+at.Len()])
 		if !ok {
-			return 0, fmt.Errorf("block %d is damaged", i)
+			return 0, digest, fmt.Errorf("block %d is damaged", i)
 		}
 		if err := checkSum(block, sum); err != nil {
-			return 0, fmt.Errorf("block %d: %w", i, err)
+			return 0, digest, fmt.Errorf("block %d: %w", i, err)
 		}
+		sums.Write(sum)
 	}
-	return t.MaxVersion(), nil
+	sums.Write(index)
+	return t.MaxVersion(), tableSum(sums.Sum(nil)), nil
 }
 
 // cutSized cuts off the end of b what stands before its length in 4 bytes.

@@ -138,8 +138,21 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	if err != nil {
 		return nil, err
 	}
+	had, err := readInventory(dir, id)
+	if err != nil {
+		return nil, err
+	}
 	a := &alarm{dir: filepath.Join(dir, databaseDir), home: at}
-	db, g, err := openDatabase(ctx, o, a, id, synced)
+	db, g, err := openDatabase(ctx, o, a, synced, func(g *guarded) error {
+		still, err := g.compare(had, dir)
+		if err == nil {
+			err = g.isWhole(o.Witness, id)
+		}
+		if err == nil {
+			err = still.replace(had, dir, id)
+		}
+		return err
+	})
 	undo = append(undo, g.putBack)
 	if err != nil {
 		return nil, err
@@ -170,6 +183,10 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	if err := g.dropLoose(); err != nil {
 		return nil, err
 	}
+	if err := g.sums.replace(had, dir, id); err != nil {
+		return nil, err
+	}
+	s.tables = g.sums
 	if err := s.sealAgain(); err != nil {
 		return nil, err
 	}
@@ -197,7 +214,7 @@ const forkLimit = time.Second
 // leaves of ones that were being made or removed; Badger fails on them, and sometimes leaves
 // one when it fails, so it gets a second chance.
 func openDatabase(
-	ctx context.Context, o Options, a *alarm, id string, synced bool,
+	ctx context.Context, o Options, a *alarm, synced bool, check func(*guarded) error,
 ) (*badger.DB, guarded, error) {
 	began, dir := time.Now(), a.dir
 	for try := 1; ; try++ {
@@ -205,7 +222,7 @@ func openDatabase(
 		if err != nil {
 			return nil, g, err
 		}
-		if err := g.isWhole(o.Witness, id); err != nil {
+		if err := check(&g); err != nil {
 			return nil, g, err
 		}
 		if err := makeDiscard(dir); err != nil {

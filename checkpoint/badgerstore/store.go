@@ -31,6 +31,7 @@ type Store struct {
 	alarm    *alarm
 	lock     *os.File
 	home     *home
+	tables   inventory // when it was opened
 	synced   bool
 	witness  *witness
 	board    watch.Board // of posts
@@ -204,6 +205,7 @@ func (s *Store) close() error {
 	err := errors.Join(s.db.Close(), s.alarm.err(), s.closeLog())
 	if err == nil && s.failed == nil {
 		err = s.witness.set(s.ts)
+		s.takeStock()
 	}
 	if err = errors.Join(err, s.witness.close(), unlockDir(s.lock)); err != nil {
 		return fmt.Errorf("checkpoint: closing the store: %w", err)

@@ -1,0 +1,155 @@
+package badgerstore_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+)
+
+// closedStore is a closed store with a few tables, and what it holds.
+func closedStore(t *testing.T) image {
+	t.Helper()
+	dir := t.TempDir()
+	s := open(t, dir)
+	stock(t, s, 9<<20)
+	want, err := contents(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	return image{dir, want}
+}
+
+func tablesOf(t *testing.T, dir string) []string {
+	t.Helper()
+	tables, err := filepath.Glob(filepath.Join(dir, "db", "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("%q, %v, want tables", tables, err)
+	}
+	for i := range tables {
+		tables[i] = filepath.Join("db", filepath.Base(tables[i]))
+	}
+	return tables
+}
+
+func copyFile(from, to string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o600)
+}
+
+// A table that is as sound as the one in whose place it stands, of this store or of another one that made the same runs, is found
+// when the store is opened, and the store is whole when the right one is back.
+func TestTablesOfOthersAreFound(t *testing.T) {
+	t.Parallel()
+	of, other := closedStore(t), closedStore(t)
+	tables, theirs := tablesOf(t, of.dir), tablesOf(t, other.dir)
+	refused := func(from, at string) {
+		t.Helper()
+		err := of.damaged(t, func(dir string) error { return copyFile(from, filepath.Join(dir, at)) }, at)
+		if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), filepath.Base(at)) {
+			t.Errorf("%s is %s: Open = %v, want ErrCorrupt and its name", at, from, err)
+		}
+	}
+	for i, at := range tables {
+		if len(tables) > 1 {
+			refused(filepath.Join(of.dir, tables[(i+1)%len(tables)]), at)
+		}
+		refused(filepath.Join(other.dir, theirs[min(i, len(theirs)-1)]), at)
+	}
+	t.Logf("%d tables", len(tables))
+}
+
+// So it is in the directory of a process that was killed, for tables that were there when that opened the store.
+func TestTablesOfOthersAreFoundBehindACrash(t *testing.T) {
+	t.Parallel()
+	of := closedStore(t)
+	tables := tablesOf(t, of.dir)
+	if err := os.Remove(filepath.Join(of.dir, "tables")); err != nil { // as in a store of a version before
+		t.Fatal(err)
+	}
+	s := open(t, of.dir)
+	killed := image{copyDir(t, of.dir), of.want}
+	s.Close()
+	other := closedStore(t)
+	err := killed.damaged(t, func(dir string) error {
+		return copyFile(filepath.Join(other.dir, tablesOf(t, other.dir)[0]), filepath.Join(dir, tables[0]))
+	}, tables[0])
+	if !errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Errorf("Open = %v, want ErrCorrupt", err)
+	}
+}
+
+// The inventory forgets tables that are gone, before their numbers can be used again; what it can't say it does not say: one that is
+// missing, empty, damaged or of another store hinders nobody.
+func TestInventoriesHinderNobody(t *testing.T) {
+	t.Parallel()
+	of := closedStore(t)
+	inventory := filepath.Join(of.dir, "tables")
+	was, err := os.ReadFile(inventory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const header, entry = 42, 40
+	if n := len(tablesOf(t, of.dir)); len(was) != header+n*entry+4 {
+		t.Fatalf("the inventory of %d tables has %d bytes", n, len(was))
+	}
+	stale := badgerstore.WithTable(was, 999)
+	for name, b := range map[string][]byte{
+		"empty": {}, "cut": was[:len(was)-1], "short": was[:10], "flipped": append(append([]byte{}, was[:50]...), append([]byte{was[50] ^ 1}, was[51:]...)...),
+		"of another store": badgerstore.ReSum(bytes.Replace(was, was[6:10], []byte("else"), 1)), "stale": stale,
+	} {
+		dir := copyDir(t, of.dir)
+		if err := os.WriteFile(filepath.Join(dir, "tables"), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := badgerstore.Open(t.Context(), dir, small)
+		if err != nil {
+			t.Errorf("%s: Open = %v", name, err)
+			continue
+		}
+		now, err := os.ReadFile(filepath.Join(dir, "tables"))
+		if err != nil || !bytes.Equal(now, was) {
+			t.Errorf("%s: while the store is open the inventory has %d bytes, %v, want the %d of the tables that there are", name, len(now), err, len(was))
+		}
+		s.Close()
+	}
+}
+
+// What is merged and made anew while a store is open is in the inventory when it is closed, and opens.
+func TestInventoryFollowsMerges(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range 4 {
+		s := open(t, dir)
+		l, err := s.Acquire(t.Context(), fmt.Sprint("run ", i), "owner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var head checkpoint.Head
+		for j := range 12 {
+			e := checkpoint.Entry{Kind: checkpoint.Done, Step: j, Path: "a", Delta: fmt.Appendf(nil, "%q", noise(700<<10))}
+			if j == 0 {
+				e = checkpoint.Entry{Kind: checkpoint.Opened, Data: []byte(`{"graph":"g","digest":"d"}`)}
+			}
+			if head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{e}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n, want := badgerstore.TablesIn(t, dir), len(tablesOf(t, dir)); n != want {
+			t.Fatalf("the inventory has %d tables, and there are %d", n, want)
+		}
+	}
+}

@@ -12,6 +12,8 @@ import (
 type guarded struct {
 	newest uint64   // version in a table
 	logged []uint64 // transactions in logs of what is in memory
+	ends   []end    // of these logs
+	empty  []string // files of no bytes, see openDatabase
 	sums   inventory
 	loose  []looseTable
 }

@@ -7,8 +7,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
@@ -183,31 +185,75 @@ func NumberOf(t testing.TB, s *Store, run string) uint64 {
 	return num
 }
 
-// SplitLog moves the later half of the transactions of a log of what was in memory to a log of their own, as if that had
-// been begun then, and returns how many bytes of the first one are in use.
-func SplitLog(t *testing.T, path, second string) int64 {
+// EndsOf returns where in a log of what was in memory its transactions end.
+func EndsOf(t *testing.T, path string) (ends []int64) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &memReader{r: bufio.NewReader(bytes.NewReader(b[memLogHeader:])), size: int64(len(b))}
-	at, ends := memLogHeader, []int(nil)
+	r := &memReader{r: bufio.NewReader(bytes.NewReader(b[memLogHeader:])), left: int64(len(b) - memLogHeader)}
 	for {
 		flags, err := r.next()
 		if err != nil {
-			break
+			return ends
 		}
-		if at += len(r.head) + len(r.body) + 4; flags&endsOne != 0 {
-			ends = append(ends, at)
+		if flags&endsOne != 0 {
+			ends = append(ends, int64(len(b))-r.left)
 		}
+	}
+}
+
+// SplitLog moves the later half of the transactions of a log of what was in memory to a log of their own, as if that had
+// been begun then, and returns how many bytes of the first one are in use.
+func SplitLog(t *testing.T, path, second string) int64 {
+	t.Helper()
+	ends := EndsOf(t, path)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
 	half, end := ends[len(ends)/2], ends[len(ends)-1]
 	rest := append(b[:memLogHeader:memLogHeader], b[half:end]...)
 	if err := errors.Join(os.WriteFile(second, rest, 0o600), os.WriteFile(path, b[:half], 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	return int64(half)
+	return half
+}
+
+// ReadBoth returns the transactions that guard finds in a log, and those that Badger does, in order and each once. The error is
+// that of one of them that refuses the log.
+func ReadBoth(t *testing.T, log []byte) (mine, theirs []uint64, err error) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "00001"+memLogExt)
+	if err := os.WriteFile(path, log, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var g guarded
+	if len(log) > 0 {
+		if err := g.readLog(t.Context(), path); err != nil {
+			return nil, nil, err
+		}
+	}
+	db, err := tryBadger(Options{MemTableSize: 4 << 20}.withDefaults(dir).forBadger(dir, false))
+	if err != nil {
+		t.Errorf("Badger: %v, of a log that is not refused", err)
+		return nil, nil, err
+	}
+	defer func() { _ = db.Close() }()
+	txn := db.NewTransactionAt(math.MaxUint64, false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{AllVersions: true})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		theirs = append(theirs, it.Item().Version())
+	}
+	for _, all := range []*[]uint64{&g.logged, &theirs} {
+		slices.Sort(*all)
+		*all = slices.Compact(*all)
+	}
+	return g.logged, theirs, nil
 }
 
 // WithTable is an inventory that has one table more.

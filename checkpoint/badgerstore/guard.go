@@ -43,7 +43,7 @@ func guard(ctx context.Context, dir string, synced bool) (g guarded, err error) 
 				tables[id] = path
 			}
 		case ".mem", ".vlog":
-			used, err := guardLog(path, synced)
+			used, err := g.log(path, synced)
 			if err != nil {
 				return g, err
 			}
@@ -51,7 +51,7 @@ func guard(ctx context.Context, dir string, synced bool) (g guarded, err error) 
 				continue
 			}
 			logs = true
-			if err := g.readLog(path); err != nil {
+			if err := g.readLog(ctx, path); err != nil {
 				return g, err
 			}
 		}
@@ -62,13 +62,13 @@ func guard(ctx context.Context, dir string, synced bool) (g guarded, err error) 
 	return g, g.setAside()
 }
 
-// guardLog removes a file of no bytes, see openDatabase, and makes another one durable if
-// the store is to be synced: one that was not may have left it in memory.
-func guardLog(path string, synced bool) (used bool, err error) {
+// log notes a file of no bytes, and makes another one durable if the store is to be synced: one that was not may have
+// left it in memory.
+func (g *guarded) log(path string, synced bool) (used bool, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.Size() == 0:
-		err = os.Remove(path)
+		g.empty = append(g.empty, path)
 	case err == nil && synced:
 		used, err = true, syncFile(path)
 	case err == nil:
@@ -78,6 +78,16 @@ func guardLog(path string, synced bool) (used bool, err error) {
 		return false, fmt.Errorf("checkpoint: preparing %s: %w", path, err)
 	}
 	return used, nil
+}
+
+// removeEmpty removes the files of no bytes, see openDatabase.
+func (g *guarded) removeEmpty() error {
+	for _, path := range g.empty {
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("checkpoint: preparing the database: %w", err)
+		}
+	}
+	return nil
 }
 
 // makeDiscard makes a file of Badger's, of statistics that it has no use for here, as Badger does: but if
@@ -144,12 +154,16 @@ func (g *guarded) tables(
 	for _, path := range tables {
 		g.loose = append(g.loose, looseTable{path: path})
 	}
+	newest := g.newest
+	for _, ts := range g.logged {
+		newest = max(newest, ts)
+	}
 	for _, t := range g.loose {
 		version, _, err := checkTable(t.now())
 		if err != nil && ofSystem(err) != 0 {
 			return fmt.Errorf("checkpoint: reading a table: %w", err)
 		}
-		if err == nil && version > g.newest && !logs {
+		if err == nil && version > newest {
 			return fmt.Errorf("%w: the manifest does not name the newest table, %s",
 				checkpoint.ErrCorrupt, t.now())
 		}

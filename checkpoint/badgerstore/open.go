@@ -225,6 +225,9 @@ func openDatabase(
 		if err := check(&g); err != nil {
 			return nil, g, err
 		}
+		if err := g.removeEmpty(); err != nil {
+			return nil, g, err
+		}
 		if err := makeDiscard(dir); err != nil {
 			return nil, g, err
 		}
@@ -307,8 +310,8 @@ func (s *Store) recognize(ctx context.Context, tabled uint64) error {
 	return err
 }
 
-// noGaps checks that the transactions that were not yet in tables are all there. The log that
-// Badger keeps of them ends at the first record that it can't read, without a word.
+// noGaps checks that the transactions that were not yet in tables are all there: what isWhole has seen in the logs
+// must be what Badger has taken from them.
 func (v *view) noGaps(ctx context.Context, tabled uint64) error {
 	if v.ts == tabled {
 		return nil

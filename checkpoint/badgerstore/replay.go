@@ -2,6 +2,8 @@ package badgerstore
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -30,7 +32,7 @@ const (
 // A memReader reads the records of a log of what is in memory.
 type memReader struct {
 	r     *bufio.Reader
-	size  int64 // of the file
+	left  int64 // bytes that are not read yet
 	head  []byte
 	body  []byte // key and value of the last record
 	keyed int    // length of the key
@@ -39,59 +41,123 @@ type memReader struct {
 // errRecord: there is no record, or none that is whole.
 var errRecord = errors.New("no record")
 
+// An end is where the transactions end that a log has.
+type end struct {
+	path string
+	at   int64
+}
+
 // readLog adds the transactions that Badger will find in the log at path. It goes as far as Badger does, to the first
 // record that is damaged, or of which a crash has written a part. There Badger cuts the file, and what is behind is lost:
-// whether there must be more has to be known before.
-func (g *guarded) readLog(path string) error {
+// whether there must be more has to be known before. What Badger fails at is refused.
+func (g *guarded) readLog(ctx context.Context, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("checkpoint: reading a log of the database: %w", err)
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
-	if err == nil {
-		r := &memReader{r: bufio.NewReaderSize(f, 1<<16), size: info.Size()}
-		g.logged, err = r.transactions(g.logged)
-	}
-	if err != nil && ofSystem(err) != 0 {
+	if err != nil {
 		return fmt.Errorf("checkpoint: reading a log of the database: %w", err)
 	}
-	return nil
+	r := &memReader{r: bufio.NewReaderSize(f, 1<<16), left: info.Size()}
+	at, err := g.transactions(ctx, r)
+	if err == errRecord || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		g.ends, err = append(g.ends, end{path, at}), nil
+	}
+	var damage *recordError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &damage):
+		return fmt.Errorf("%w: %s can't be read from byte %d on: %w", checkpoint.ErrCorrupt, path, at, err)
+	}
+	return fmt.Errorf("checkpoint: reading a log of the database: %w", err)
 }
 
-// transactions appends the numbers of those that are whole. The error says why there are no more.
-func (r *memReader) transactions(to []uint64) ([]uint64, error) {
-	if _, err := r.r.Discard(memLogHeader); err != nil {
-		return to, err
+// behind returns how many bytes there are behind the end up to the last one that is not 0. A log is made larger than what
+// is written to it.
+func (e end) behind() (used int64, err error) {
+	f, err := os.Open(e.path)
+	if err != nil {
+		return 0, fmt.Errorf("checkpoint: reading a log of the database: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	b := make([]byte, 1<<16)
+	for at := e.at; ; {
+		n, err := f.ReadAt(b, at)
+		if last := len(bytes.TrimRight(b[:n], "\x00")); last > 0 {
+			used = at + int64(last) - e.at
+		}
+		if at += int64(n); errors.Is(err, io.EOF) {
+			return used, nil
+		}
+		if err != nil {
+			return used, fmt.Errorf("checkpoint: reading a log of the database: %w", err)
+		}
+	}
+}
+
+// A recordError says what Badger can't read, and fails at.
+type recordError struct{ reason string }
+
+func (e *recordError) Error() string { return e.reason }
+
+// transactions adds the numbers of those that are whole, and returns where the last one ends. The error says why there are no
+// more.
+func (g *guarded) transactions(ctx context.Context, r *memReader) (end int64, err error) {
+	size := r.left
+	key := make([]byte, memLogHeader)
+	if err := r.fill(key); err != nil {
+		return size - r.left, err
+	}
+	end = size - r.left
+	if binary.BigEndian.Uint64(key) != 0 {
+		return 0, &recordError{"it is said to be encrypted, which no log of a store is"}
 	}
 	for current := uint64(0); ; {
 		flags, err := r.next()
 		if err != nil {
-			return to, err
+			return end, err
 		}
 		switch key, value := r.body[:r.keyed], r.body[r.keyed:]; {
 		case flags&ofTransaction != 0:
 			ts := y.ParseTs(key)
 			if current != 0 && ts != current {
-				return to, errRecord
+				return end, errRecord
 			}
 			current = ts
 		case flags&endsOne != 0:
 			ts, err := strconv.ParseUint(string(value), 10, 64)
 			if err != nil || ts != current {
-				return to, errRecord
+				return end, errRecord
 			}
-			to, current = append(to, ts), 0
+			g.logged, current, end = append(g.logged, ts), 0, size-r.left
+			if err := ctx.Err(); err != nil {
+				return end, err
+			}
 		case current != 0:
-			return to, errRecord
+			return end, errRecord
+		default:
+			end = size - r.left
 		}
 	}
+}
+
+// fill reads as many bytes as b has.
+func (r *memReader) fill(b []byte) error {
+	n, err := io.ReadFull(r.r, b)
+	r.left -= int64(n)
+	return err
 }
 
 // ReadByte reads a byte of a header.
 func (r *memReader) ReadByte() (byte, error) {
 	b, err := r.r.ReadByte()
-	r.head = append(r.head, b)
+	if err == nil {
+		r.left--
+		r.head = append(r.head, b)
+	}
 	return b, err
 }
 
@@ -106,21 +172,30 @@ func (r *memReader) next() (flags byte, err error) {
 	}
 	var numbers [3]uint64
 	for i := range numbers {
-		if numbers[i], err = binary.ReadUvarint(r); err != nil {
+		numbers[i], err = binary.ReadUvarint(r)
+		if err != nil && len(r.head) >= binary.MaxVarintLen64 && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return 0, &recordError{"a length in it is no number"}
+		}
+		if err != nil {
 			return 0, err
 		}
 	}
-	key, value := numbers[0], numbers[1]
-	if key > longestKey || value > uint64(r.size) {
+	key, value := uint32(numbers[0]), uint32(numbers[1]) // as Badger takes them
+	switch {
+	case key > longestKey:
+		return 0, errRecord
+	case key+value < key:
+		return 0, &recordError{"the lengths of a key and a value in it are none"}
+	case int64(key)+int64(value) > r.left:
 		return 0, errRecord
 	}
-	size := int(key + value)
+	size := int(key) + int(value)
 	r.body, r.keyed = slices.Grow(r.body[:0], size)[:size], int(key)
-	if _, err := io.ReadFull(r.r, r.body); err != nil {
+	if err := r.fill(r.body); err != nil {
 		return 0, err
 	}
 	var sum [4]byte
-	if _, err := io.ReadFull(r.r, sum[:]); err != nil {
+	if err := r.fill(sum[:]); err != nil {
 		return 0, err
 	}
 	if binary.BigEndian.Uint32(sum[:]) != crc32.Update(crc32.Checksum(r.head, castagnoli), castagnoli, r.body) {
@@ -129,20 +204,48 @@ func (r *memReader) next() (flags byte, err error) {
 	return flags, nil
 }
 
+// mostToMake is more than the first transaction of a store has in a log: a name, and a sealed word.
+const mostToMake = 4 << 10
+
 // isWhole checks that no transaction is missing that is known of, before Badger cuts the logs where it ends to understand
-// them: a store that can't be opened is left as it is.
+// them. So a store in which something is missing is left as it is.
 func (g *guarded) isWhole(witness, id string) error {
-	newest, err := g.ends()
-	if err != nil {
-		return err
+	newest, err := g.newestWhole()
+	known := newest > 1
+	if err == nil && !known { // what is written behind the ends tells whether the store is new
+		for _, e := range g.ends {
+			behind, err := e.behind()
+			switch {
+			case err != nil:
+				return err
+			case newest == 0 && behind > mostToMake: // not what a crash has left of making the store
+				return g.explain(fmt.Errorf("%w: the first transaction is missing", checkpoint.ErrCorrupt))
+			}
+			known = known || newest == 1 && behind > 0
+		}
 	}
-	_, err = readWitness(witness, id, newest, newest > 1)
-	return err
+	if err == nil {
+		_, err = readWitness(witness, id, newest, known)
+	}
+	return g.explain(err)
 }
 
-// ends returns the number of the newest transaction in tables and logs. All that are newer than those in tables must
+// explain adds to the error of something that is missing where a log can't be read any more.
+func (g *guarded) explain(missing error) error {
+	if !errors.Is(missing, checkpoint.ErrCorrupt) {
+		return missing
+	}
+	for _, e := range g.ends {
+		if behind, err := e.behind(); err == nil && behind > 0 {
+			return fmt.Errorf("%w (%s can't be read from byte %d on, and has %d more)", missing, e.path, e.at, behind)
+		}
+	}
+	return missing
+}
+
+// newestWhole returns the number of the newest transaction in tables and logs. All that are newer than those in tables must
 // be in logs.
-func (g *guarded) ends() (newest uint64, err error) {
+func (g *guarded) newestWhole() (newest uint64, err error) {
 	slices.Sort(g.logged)
 	newest = g.newest
 	for _, ts := range g.logged {

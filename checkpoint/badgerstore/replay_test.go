@@ -3,8 +3,10 @@ package badgerstore_test
 import (
 	"bytes"
 	"errors"
+	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,12 +51,15 @@ func TestARefusedOpenCutsNoLog(t *testing.T) {
 		}
 	}
 	witness := filepath.Join(dir, "witness")
-	if err := errors.Join(flip(logs[0], used/2), os.Rename(witness, witness+".kept")); err != nil {
-		t.Fatal(err)
-	}
-	refused("a flipped bit and no witness")
-	if err := errors.Join(flip(logs[0], used/2), os.Rename(witness+".kept", witness)); err != nil {
-		t.Fatal(err)
+	second := 8 * badgerstore.EndsOf(t, logs[0])[0]
+	for _, at := range []int64{21 * 8, second + 16, used / 2} {
+		if err := errors.Join(flip(logs[0], at), os.Rename(witness, witness+".kept")); err != nil {
+			t.Fatal(err)
+		}
+		refused("a flipped bit and no witness")
+		if err := errors.Join(flip(logs[0], at), os.Rename(witness+".kept", witness)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s := open(t, dir)
 	got, err := contents(t, s)
@@ -88,4 +93,122 @@ func TestARefusedOpenCutsNoFirstLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameLibrary(t, got, want)
+}
+
+// A store that would be empty, with a log that can't be read from its first record on, is not made anew, also where the
+// witness says nothing.
+func TestALogOfNothingIsNoNewStore(t *testing.T) {
+	t.Parallel()
+	dir, want := interrupted(t)
+	of := image{dir, want}
+	err := of.damaged(t, func(dir string) error {
+		return errors.Join(flip(filepath.Join(dir, "db", "00001.mem"), 21*8), os.Truncate(filepath.Join(dir, "witness"), 0))
+	}, "db/00001.mem", "witness")
+	if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "00001.mem can't be read from byte 20 on") {
+		t.Errorf("Open = %v, want ErrCorrupt and where the log ends", err)
+	}
+}
+
+// A manifest that does not name the newest table has that found also where a log is there and holds no transaction: what a
+// process that was killed at once has left.
+func TestANewestTableIsNotLoose(t *testing.T) {
+	t.Parallel()
+	closed := closedStore(t)
+	s := open(t, closed.dir)
+	of := image{copyDir(t, closed.dir), closed.want}
+	s.Close()
+	for _, witness := range []string{"as it is", "empty"} {
+		err := of.damaged(t, func(dir string) error {
+			manifest := filepath.Join(dir, "db", "MANIFEST")
+			info, err := os.Stat(manifest)
+			if err == nil && witness == "empty" {
+				err = os.Truncate(filepath.Join(dir, "witness"), 0)
+			}
+			return errors.Join(err, os.Truncate(manifest, min(info.Size()-1, 20)))
+		}, "db/MANIFEST", "witness")
+		if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "does not name the newest table") {
+			t.Errorf("witness %s: Open = %v, want ErrCorrupt that names the table", witness, err)
+		}
+	}
+}
+
+// What Badger fails at, also behind all that is sound, is refused before, and an error of the system is not taken for
+// the end of a log.
+func TestLogsThatBadgerCantRead(t *testing.T) {
+	t.Parallel()
+	dir, want := interrupted(t)
+	of := image{dir, want}
+	const log = "db/00001.mem"
+	ends := badgerstore.EndsOf(t, filepath.Join(dir, log))
+	last := ends[len(ends)-1]
+	for name, c := range map[string]struct {
+		at   int64
+		b    []byte
+		says string
+	}{
+		"a length that is no number": {last, append([]byte{0x40, 0}, bytes.Repeat([]byte{0xff}, 12)...), "no number"},
+		"lengths that wrap":          {last, []byte{0x40, 0, 8, 0xff, 0xff, 0xff, 0xff, 0xf, 0, 1, 2, 3}, "are none"},
+		"an encrypted log":           {7, []byte{1}, "encrypted"},
+	} {
+		err := of.damaged(t, func(dir string) error {
+			f, err := os.OpenFile(filepath.Join(dir, log), os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteAt(c.b, c.at)
+			return errors.Join(err, f.Close())
+		}, log)
+		if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "panic") {
+			t.Errorf("%s: Open = %v, want ErrCorrupt: %q", name, err, c.says)
+		}
+	}
+	copied := copyDir(t, dir)
+	if err := errors.Join(os.Remove(filepath.Join(copied, log)), os.Mkdir(filepath.Join(copied, log), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := badgerstore.Open(t.Context(), copied, small); err == nil || errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Errorf("a directory in the place of a log: Open = %v, want the error of the system", err)
+	}
+}
+
+// What is read of a log before Badger has it is what Badger then finds, whatever has happened to it.
+func TestLogsAreReadAsBadgerDoes(t *testing.T) {
+	t.Parallel()
+	dir, _ := interrupted(t)
+	b, err := os.ReadFile(filepath.Join(dir, "db", "00001.mem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = b[:len(bytes.TrimRight(b, "\x00"))+64]
+	seed := mathrand.Uint64()
+	random := mathrand.New(mathrand.NewPCG(seed, 0))
+	differ := 0
+	for range 40 {
+		log := slices.Clone(b)
+		at := random.IntN(len(log))
+		if random.IntN(2) == 0 {
+			at = random.IntN(600)
+		}
+		rest := log[at:min(at+1+random.IntN(40), len(log))]
+		switch random.IntN(5) {
+		case 0:
+			log[at] ^= 1 << random.IntN(8)
+		case 1:
+			log = log[:at]
+		case 2:
+			clear(rest)
+		case 3: // some transactions again
+			log = append(log, log[min(at, 20):]...)
+		case 4: // a transaction inside another one
+			log = slices.Insert(log, at, b[20:20+random.IntN(300)]...)
+		}
+		mine, theirs, err := badgerstore.ReadBoth(t, log)
+		if err == nil && !slices.Equal(mine, theirs) {
+			t.Errorf("seed %d: transactions %v are read, Badger finds %v", seed, mine, theirs)
+		}
+		if len(mine) < 3 || err != nil {
+			differ++
+		}
+	}
+	t.Logf("%d of 40 logs were read to an early end", differ)
 }

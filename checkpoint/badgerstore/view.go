@@ -139,7 +139,7 @@ func (v *view) appends(ctx context.Context, f found, seq uint64) iter.Seq2[[]byt
 			key := it.Item().Key()
 			data, err := v.wholeAppend(f.info.Run, key, value)
 			if err != nil {
-				err = checkpoint.Corrupt(f.info.Run, seqOf(key), err)
+				err = checkpoint.Corrupt(f.info.Run, max(seqOf(key), seq), err)
 			}
 			more = yield(data, err) && err == nil
 			return nil

@@ -183,7 +183,7 @@ func unquote(text []byte, s *string) bool {
 	return true
 }
 
-// fewDigits are more than the numbers of most entries have, and fit an int.
+// fewDigits is more than the numbers of most entries have, of so many digits that they fit an int.
 const fewDigits = 9
 
 func (p *parser) int(member string, n *int) {

@@ -15,7 +15,8 @@ const worthKeeping = 512
 type keeping struct{}
 
 // With returns a context with which [Store.Read] may give large envelopes memory of their own, which nobody writes to, and
-// tells k so. A store does that by handing its context on to [Span.Entries].
+// tells k so. A store does that by handing its context on to [Span.Entries]; one that loops over that in another goroutine than it
+// yields in must not, since k is told of an entry where it is read.
 func (k *Keeping) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, keeping{}, k)
 }

@@ -74,12 +74,29 @@ func (a *alarm) awaitRoom() {
 // of a compaction at a time.
 const filesAtOnce = 12
 
+// probe begins the names of files that room makes for a moment, and leaves if the process is killed then.
+const probe = "probe-"
+
+// removeProbes removes what a killed process has left of room.
+func removeProbes(dir string) error {
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		if err == nil && strings.HasPrefix(f.Name(), probe) {
+			err = os.Remove(filepath.Join(dir, f.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: removing what a killed process has left: %w", err)
+	}
+	return nil
+}
+
 func (a *alarm) room() error {
 	if err := a.home.check(); err != nil {
 		return err
 	}
 	for range filesAtOnce {
-		f, err := os.CreateTemp(filepath.Dir(a.dir), "probe-*")
+		f, err := os.CreateTemp(filepath.Dir(a.dir), probe+"*")
 		if err != nil {
 			return fmt.Errorf("no table can be made for a compaction: %w", typed(err))
 		}

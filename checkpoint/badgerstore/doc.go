@@ -25,8 +25,12 @@
 //
 // # Damage
 //
-// Opening checks the tables, that no transaction is missing, and that the newest one is at
-// least as new as the witness says, a small file written after every synced commit. Reading
+// Opening checks the tables, that each is the one that was there when the store was last opened or closed, by an
+// inventory in the file tables, that no transaction is missing, and that the newest one is at
+// least as new as the witness says, a small file written after every synced commit. If that is not so nothing is
+// changed, and what was damaged can be put back. (What is refused for another reason, as for a key that is not there, may have had the database open,
+// which then holds the same in other files.) Of a table that was made since by a process that was killed it is not known
+// which it was, until the next Open. Reading
 // checks the checksum of every envelope and that each follows the one before it. Whatever is damaged or missing is
 // ErrCorrupt. A Fork, Trim or Import that comes to share a base that can't be read, because it is damaged
 // or sealed with a key that is not there, writes it anew, and so heals the runs that stood on it before; to that end it

@@ -11,9 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/y"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -254,6 +256,24 @@ func ReadBoth(t *testing.T, log []byte) (mine, theirs []uint64, err error) {
 		*all = slices.Compact(*all)
 	}
 	return g.logged, theirs, nil
+}
+
+// Record is a record of a transaction in a log of what is in memory, EndRecord the one that ends it, PlainRecord one outside
+// of all.
+func Record(ts uint64) []byte {
+	return record(ofTransaction, y.KeyWithTs([]byte("k"), ts), []byte("value"))
+}
+func EndRecord(ts uint64) []byte {
+	return record(endsOne, y.KeyWithTs([]byte("!badger!txn"), ts), strconv.AppendUint(nil, ts, 10))
+}
+func PlainRecord(ts uint64) []byte { return record(0, y.KeyWithTs([]byte("p"), ts), nil) }
+
+func record(flags byte, key, value []byte) []byte {
+	b := []byte{flags, 0}
+	b = binary.AppendUvarint(b, uint64(len(key)))
+	b = append(binary.AppendUvarint(b, uint64(len(value))), 0)
+	b = append(append(b, key...), value...)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
 // WithTable is an inventory that has one table more.

@@ -48,7 +48,7 @@ func TestEveryFileIsChecked(t *testing.T) {
 				if at < 0 {
 					continue
 				}
-				if of.damaged(t, func(dir string) error { return flip(filepath.Join(dir, file), at) }, file) != nil {
+				if of.withDamage(t, func(dir string) error { return flip(filepath.Join(dir, file), at) }, file) != nil {
 					found++
 				}
 				if t.Failed() {
@@ -86,9 +86,9 @@ type image struct {
 	want *library
 }
 
-// damaged opens a copy of which some files have been damaged, which either fails as it should, and
+// withDamage opens a copy of which some files have been damaged, which either fails as it should, and
 // doesn't when these files are as they were, or holds what it should.
-func (of image) damaged(t *testing.T, damage func(dir string) error, files ...string) error {
+func (of image) withDamage(t *testing.T, damage func(dir string) error, files ...string) error {
 	t.Helper()
 	dir := copyDir(t, of.dir)
 	defer os.RemoveAll(dir)
@@ -135,12 +135,12 @@ func (of image) mended(t *testing.T, dir string, files []string) {
 	sameLibrary(t, got, of.want)
 }
 
-// cut is damaged with a file of which only a part is left, and of 1 but a byte; or that is missing, if the
+// cut is withDamage with a file of which only a part is left, and of 1 but a byte; or that is missing, if the
 // part is negative.
 func (of image) cut(t *testing.T, file string, part float64) {
 	t.Helper()
 	missing, emptied := part < 0, false
-	err := of.damaged(t, func(dir string) error {
+	err := of.withDamage(t, func(dir string) error {
 		path := filepath.Join(dir, file)
 		if missing {
 			return os.Remove(path)
@@ -161,10 +161,10 @@ func (of image) cut(t *testing.T, file string, part float64) {
 	}
 }
 
-// zeroed is damaged with a file that is as long as it was and holds nothing.
+// zeroed is withDamage with a file that is as long as it was and holds nothing.
 func (of image) zeroed(t *testing.T, file string) {
 	t.Helper()
-	_ = of.damaged(t, func(dir string) error {
+	_ = of.withDamage(t, func(dir string) error {
 		path := filepath.Join(dir, file)
 		info, err := os.Stat(path)
 		if err != nil {
@@ -174,13 +174,13 @@ func (of image) zeroed(t *testing.T, file string) {
 	}, file)
 }
 
-// swapped is damaged with two files that have changed places.
+// swapped is withDamage with two files that have changed places.
 func (of image) swapped(t *testing.T, file, other string) {
 	t.Helper()
 	if file == other {
 		return
 	}
-	_ = of.damaged(t, func(dir string) error {
+	_ = of.withDamage(t, func(dir string) error {
 		a, b := filepath.Join(dir, file), filepath.Join(dir, other)
 		return errors.Join(os.Rename(a, a+".kept"), os.Rename(b, a), os.Rename(a+".kept", b))
 	}, file, other)

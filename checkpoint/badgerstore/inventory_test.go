@@ -55,7 +55,7 @@ func TestTablesOfOthersAreFound(t *testing.T) {
 	tables, theirs := tablesOf(t, of.dir), tablesOf(t, other.dir)
 	refused := func(from, at string) {
 		t.Helper()
-		err := of.damaged(t, func(dir string) error { return copyFile(from, filepath.Join(dir, at)) }, at)
+		err := of.withDamage(t, func(dir string) error { return copyFile(from, filepath.Join(dir, at)) }, at)
 		if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), filepath.Base(at)) {
 			t.Errorf("%s is %s: Open = %v, want ErrCorrupt and its name", at, from, err)
 		}
@@ -81,7 +81,7 @@ func TestTablesOfOthersAreFoundBehindACrash(t *testing.T) {
 	killed := image{copyDir(t, of.dir), of.want}
 	s.Close()
 	other := closedStore(t)
-	err := killed.damaged(t, func(dir string) error {
+	err := killed.withDamage(t, func(dir string) error {
 		return copyFile(filepath.Join(other.dir, tablesOf(t, other.dir)[0]), filepath.Join(dir, tables[0]))
 	}, tables[0])
 	if !errors.Is(err, checkpoint.ErrCorrupt) {
@@ -122,6 +122,27 @@ func TestInventoriesHinderNobody(t *testing.T) {
 			t.Errorf("%s: while the store is open the inventory has %d bytes, %v, want the %d of the tables that there are", name, len(now), err, len(was))
 		}
 		s.Close()
+	}
+}
+
+// That it forgets is durable before Badger may use a number again.
+func TestInventoryForgetsBeforeTheDatabaseOpens(t *testing.T) {
+	t.Parallel()
+	of := closedStore(t)
+	inventory := filepath.Join(of.dir, "tables")
+	was, err := os.ReadFile(inventory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := filepath.Join(of.dir, "db", "KEYREGISTRY")
+	if err := errors.Join(os.WriteFile(inventory, badgerstore.WithTable(was, 999), 0o600), os.WriteFile(registry, []byte("no registry of any kind is this"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := badgerstore.Open(t.Context(), of.dir, small); err == nil {
+		t.Fatal("a damaged registry is opened by Badger")
+	}
+	if now, err := os.ReadFile(inventory); err != nil || !bytes.Equal(now, was) {
+		t.Errorf("the inventory has %d bytes, %v, want %d", len(now), err, len(was))
 	}
 }
 

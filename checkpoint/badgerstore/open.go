@@ -187,6 +187,12 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		return nil, err
 	}
 	s.tables = g.sums
+	if err := removeProbes(dir); err != nil {
+		return nil, err
+	}
+	if err := a.room(); err != nil { // better now than when the first tables are merged
+		return nil, fmt.Errorf("checkpoint: opening the store: %w", err)
+	}
 	if err := s.sealAgain(); err != nil {
 		return nil, err
 	}

@@ -276,3 +276,17 @@ func TestOpenEndsDeletions(t *testing.T) {
 		return txn.Set([]byte("x"), nil)
 	})
 }
+
+// What a process that was killed while it looked for room has left is removed.
+func TestOpenRemovesProbes(t *testing.T) {
+	t.Parallel()
+	of := closedStore(t)
+	probe := filepath.Join(of.dir, "probe-123")
+	if err := os.WriteFile(probe, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer open(t, of.dir).Close()
+	if left, err := filepath.Glob(filepath.Join(of.dir, "probe-*")); len(left) > 0 || err != nil {
+		t.Errorf("there are still %q, %v", left, err)
+	}
+}

@@ -101,7 +101,7 @@ func TestALogOfNothingIsNoNewStore(t *testing.T) {
 	t.Parallel()
 	dir, want := interrupted(t)
 	of := image{dir, want}
-	err := of.damaged(t, func(dir string) error {
+	err := of.withDamage(t, func(dir string) error {
 		return errors.Join(flip(filepath.Join(dir, "db", "00001.mem"), 21*8), os.Truncate(filepath.Join(dir, "witness"), 0))
 	}, "db/00001.mem", "witness")
 	if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "00001.mem can't be read from byte 20 on") {
@@ -118,7 +118,7 @@ func TestANewestTableIsNotLoose(t *testing.T) {
 	of := image{copyDir(t, closed.dir), closed.want}
 	s.Close()
 	for _, witness := range []string{"as it is", "empty"} {
-		err := of.damaged(t, func(dir string) error {
+		err := of.withDamage(t, func(dir string) error {
 			manifest := filepath.Join(dir, "db", "MANIFEST")
 			info, err := os.Stat(manifest)
 			if err == nil && witness == "empty" {
@@ -150,7 +150,7 @@ func TestLogsThatBadgerCantRead(t *testing.T) {
 		"lengths that wrap":          {last, []byte{0x40, 0, 8, 0xff, 0xff, 0xff, 0xff, 0xf, 0, 1, 2, 3}, "are none"},
 		"an encrypted log":           {7, []byte{1}, "encrypted"},
 	} {
-		err := of.damaged(t, func(dir string) error {
+		err := of.withDamage(t, func(dir string) error {
 			f, err := os.OpenFile(filepath.Join(dir, log), os.O_RDWR, 0)
 			if err != nil {
 				return err
@@ -182,6 +182,24 @@ func TestLogsAreReadAsBadgerDoes(t *testing.T) {
 	b = b[:len(bytes.TrimRight(b, "\x00"))+64]
 	seed := mathrand.Uint64()
 	random := mathrand.New(mathrand.NewPCG(seed, 0))
+	for name, c := range map[string]struct {
+		records [][]byte
+		want    []uint64
+	}{
+		"whole":                         {[][]byte{badgerstore.Record(1), badgerstore.EndRecord(1), badgerstore.Record(2), badgerstore.EndRecord(2)}, []uint64{1, 2}},
+		"no end":                        {[][]byte{badgerstore.Record(1), badgerstore.EndRecord(1), badgerstore.Record(2)}, []uint64{1}},
+		"an entry of another one":       {[][]byte{badgerstore.Record(1), badgerstore.Record(2), badgerstore.EndRecord(2)}, nil},
+		"the end of another one":        {[][]byte{badgerstore.Record(1), badgerstore.EndRecord(2), badgerstore.Record(3), badgerstore.EndRecord(3)}, nil},
+		"one without a transaction":     {[][]byte{badgerstore.Record(1), badgerstore.PlainRecord(1), badgerstore.EndRecord(1)}, nil},
+		"not in order":                  {[][]byte{badgerstore.Record(3), badgerstore.EndRecord(3), badgerstore.Record(2), badgerstore.EndRecord(2)}, []uint64{2, 3}},
+		"a key that is longer than any": {[][]byte{badgerstore.Record(1), badgerstore.EndRecord(1), {0x40, 0, 0xff, 0xff, 0x7f, 1, 0}}, []uint64{1}},
+	} {
+		log := append(make([]byte, 20), bytes.Join(c.records, nil)...)
+		mine, theirs, err := badgerstore.ReadBoth(t, append(log, make([]byte, 64)...))
+		if err != nil || !slices.Equal(mine, c.want) || !slices.Equal(theirs, c.want) {
+			t.Errorf("%s: transactions %v are read, Badger finds %v, %v, want %v", name, mine, theirs, err, c.want)
+		}
+	}
 	differ := 0
 	for range 40 {
 		log := slices.Clone(b)

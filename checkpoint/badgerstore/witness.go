@@ -119,9 +119,9 @@ func (e *witnessError) Unwrap() error { return checkpoint.ErrCorrupt }
 
 // What to do about a witness.
 const (
-	asItIs  = "an empty file in its place makes the store be taken as it is"
-	newest  = "put the newest copy of the store in its place, or: " + asItIs
-	ownFile = "give each store a file of its own in Options.Witness"
+	asItIs  = "put the witness back, or: an empty file in its place makes the store be taken as it is"
+	newest  = "bring back what is missing, or the newest copy of the store; who makes the witness an empty file gives up transactions %d to %d"
+	ownFile = "put the right " + nameFile + " or witness back; where Options.Witness says where it is, give each store a file of its own"
 )
 
 // testify checks that a store is not older than the witness b at that path says.
@@ -136,10 +136,13 @@ func testify(b []byte, path, id string, ts uint64) error {
 		return &witnessError{"the checksum of the witness " + path + " differs", asItIs}
 	}
 	if string(b[6:42]) != id {
-		return &witnessError{fmt.Sprintf("the witness %s is of store %.36q, not %s", path, b[6:42], id), ownFile}
+		return &witnessError{fmt.Sprintf("the witness %s is of store %.36q, and the directory says that it is store %q", path, b[6:42], id), ownFile}
 	}
 	if seen := binary.BigEndian.Uint64(b[42:]); seen > ts {
-		return &witnessError{fmt.Sprintf("the store ends at transaction %d, but has been at %d, says the witness %s", ts, seen, path), newest}
+		return &witnessError{
+			fmt.Sprintf("the store ends at transaction %d, but has been at %d, says the witness %s", ts, seen, path),
+			fmt.Sprintf(newest, ts+1, seen),
+		}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -84,6 +85,28 @@ func TestSealUnseal(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("entries\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+// Numbers of any length come back.
+func TestNumbersComeBack(t *testing.T) {
+	var want []checkpoint.Entry
+	for _, n := range []int{1, 9, 10, 12_345_678, 123_456_789, 1_234_567_890, math.MaxInt32, math.MaxInt, -1, -1_234_567_890, math.MinInt} {
+		want = append(want, checkpoint.Entry{Kind: checkpoint.Done, Path: "a", Step: n, Attempt: -n})
+	}
+	data, _ := sealed(t, checkpoint.Head{}, want...)
+	e, err := checkpoint.Unseal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := entriesOf(e)
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("%d entries, %v, want %d", len(got), err, len(want))
+	}
+	for i := range want {
+		if got[i].Step != want[i].Step || got[i].Attempt != want[i].Attempt {
+			t.Errorf("step %d, attempt %d, want %d, %d", got[i].Step, got[i].Attempt, want[i].Step, want[i].Attempt)
+		}
 	}
 }
 

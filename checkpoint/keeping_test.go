@@ -79,3 +79,48 @@ func TestKeepingKeepsDeltas(t *testing.T) {
 		t.Error("nobody keeps something")
 	}
 }
+
+// Of an append with more entries than are read ahead the others are told of, too.
+func TestKeepingIsToldOfEveryEntry(t *testing.T) {
+	var log [][]byte
+	var head checkpoint.Head
+	for range 200 {
+		entries := make([]checkpoint.Entry, 40)
+		for i := range entries {
+			entries[i] = checkpoint.Entry{Kind: checkpoint.Done, Path: "a", Delta: []byte(`{"a":1}`)}
+		}
+		entries[31].Delta = fmt.Appendf(nil, `"%s"`, strings.Repeat("d", 20_000)) // the last that is
+		var data []byte
+		data, head = sealed(t, head, entries...)
+		log = append(log, data)
+	}
+	appends := func(seq uint64) iter.Seq2[[]byte, error] {
+		return func(yield func([]byte, error) bool) {
+			for _, data := range log[(seq-1)/40:] {
+				if !yield(data, nil) {
+					return
+				}
+			}
+		}
+	}
+	var k checkpoint.Keeping
+	var large []byte
+	kept := 0
+	s := checkpoint.Span{Run: "run", From: 1, To: head.Seq, Head: head}
+	for e, err := range s.Entries(k.With(t.Context()), appends) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := len(e.Delta) > 1_000; is {
+			large = e.Delta
+			if k.Has(large) {
+				kept++
+			}
+		} else if k.Has(large) || k.Has(e.Delta) {
+			t.Fatalf("entry %d has another delta", e.Seq)
+		}
+	}
+	if kept < 150 {
+		t.Errorf("%d deltas of 200 may be kept", kept)
+	}
+}

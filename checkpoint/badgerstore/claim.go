@@ -156,14 +156,21 @@ func writeName(dir string, n name) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, nameFile)
-	if err := writeSynced(path+".new", append(text, '\n')); err != nil {
+	if err := replaceFile(filepath.Join(dir, nameFile), append(text, '\n')); err != nil {
 		return fmt.Errorf("checkpoint: naming the store: %w", err)
+	}
+	return nil
+}
+
+// replaceFile makes text what the file at path has, durably and in one step.
+func replaceFile(path string, text []byte) error {
+	if err := writeSynced(path+".new", text); err != nil {
+		return err
 	}
 	if err := os.Rename(path+".new", path); err != nil {
-		return fmt.Errorf("checkpoint: naming the store: %w", err)
+		return err
 	}
-	return syncDir(dir)
+	return syncDir(filepath.Dir(path))
 }
 
 func writeSynced(path string, text []byte) error {

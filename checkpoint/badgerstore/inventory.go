@@ -80,15 +80,7 @@ func (v inventory) write(dir, id string) error {
 		b = append(binary.BigEndian.AppendUint64(b, number), sum[:]...)
 	}
 	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	path := filepath.Join(dir, inventoryFile)
-	err := writeSynced(path+".new", b)
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err == nil {
-		err = syncDir(dir)
-	}
-	if err != nil {
+	if err := replaceFile(filepath.Join(dir, inventoryFile), b); err != nil {
 		return fmt.Errorf("checkpoint: writing the inventory of tables: %w", err)
 	}
 	return nil

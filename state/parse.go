@@ -127,6 +127,7 @@ func (r *reader) number(c *cell) uint64 {
 	return n
 }
 
+// vector takes an array. Its first elements are put into room, if that is given and not yet used.
 func (r *reader) vector(room *chunk) vector {
 	v := vector{last: room}
 	var few [4]*box

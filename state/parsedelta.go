@@ -165,7 +165,7 @@ const (
 )
 
 func (r *reader) listWrites() *listWrites {
-	x := &struct {
+	x := &struct { // what most deltas do, an append of one element, is one allocation
 		listWrites
 		last chunk
 		room [1]*box

@@ -77,11 +77,16 @@ const filesAtOnce = 12
 // probe begins the names of files that room makes for a moment, and leaves if the process is killed then.
 const probe = "probe-"
 
-// removeProbes removes what a killed process has left of room.
+// removeProbes removes what a killed process has left of room: files of no bytes whose names go on with digits alone.
 func removeProbes(dir string) error {
 	files, err := os.ReadDir(dir)
 	for _, f := range files {
-		if err == nil && strings.HasPrefix(f.Name(), probe) {
+		digits, ok := strings.CutPrefix(f.Name(), probe)
+		if err != nil || !ok || digits == "" || strings.Trim(digits, "0123456789") != "" {
+			continue
+		}
+		var info os.FileInfo
+		if info, err = f.Info(); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 			err = os.Remove(filepath.Join(dir, f.Name()))
 		}
 	}

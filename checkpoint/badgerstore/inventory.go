@@ -45,6 +45,7 @@ const (
 	inventoryEntry  = 8 + sha256.Size
 )
 
+// readInventory returns the inventory of the store in dir, nil if there is none that says something.
 func readInventory(dir, id string) (inventory, error) {
 	b, err := os.ReadFile(filepath.Join(dir, inventoryFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -119,7 +120,7 @@ const mostRead = 256 << 20
 func (s *Store) takeStock() {
 	db := filepath.Join(s.home.dir, databaseDir)
 	named, err := readManifest(db, false)
-	if err != nil {
+	if err != nil || s.home.check() != nil { // what is in its place now is not the store's
 		return
 	}
 	now, read := make(inventory), int64(0)

@@ -47,6 +47,15 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, b, 0o600)
 }
 
+func inventoryOf(t *testing.T, dir string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "tables"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 // A table that is as sound as the one in whose place it stands, of this store or of another one that made the same runs, is found
 // when the store is opened, and the store is whole when the right one is back.
 func TestTablesOfOthersAreFound(t *testing.T) {
@@ -94,11 +103,7 @@ func TestTablesOfOthersAreFoundBehindACrash(t *testing.T) {
 func TestInventoriesHinderNobody(t *testing.T) {
 	t.Parallel()
 	of := closedStore(t)
-	inventory := filepath.Join(of.dir, "tables")
-	was, err := os.ReadFile(inventory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	was := inventoryOf(t, of.dir)
 	const header, entry = 42, 40
 	if n := len(tablesOf(t, of.dir)); len(was) != header+n*entry+4 {
 		t.Fatalf("the inventory of %d tables has %d bytes", n, len(was))
@@ -117,9 +122,8 @@ func TestInventoriesHinderNobody(t *testing.T) {
 			t.Errorf("%s: Open = %v", name, err)
 			continue
 		}
-		now, err := os.ReadFile(filepath.Join(dir, "tables"))
-		if err != nil || !bytes.Equal(now, was) {
-			t.Errorf("%s: while the store is open the inventory has %d bytes, %v, want the %d of the tables that there are", name, len(now), err, len(was))
+		if now := inventoryOf(t, dir); !bytes.Equal(now, was) {
+			t.Errorf("%s: while the store is open the inventory has %d bytes, want the %d of the tables that there are", name, len(now), len(was))
 		}
 		s.Close()
 	}
@@ -129,20 +133,16 @@ func TestInventoriesHinderNobody(t *testing.T) {
 func TestInventoryForgetsBeforeTheDatabaseOpens(t *testing.T) {
 	t.Parallel()
 	of := closedStore(t)
-	inventory := filepath.Join(of.dir, "tables")
-	was, err := os.ReadFile(inventory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	was := inventoryOf(t, of.dir)
 	registry := filepath.Join(of.dir, "db", "KEYREGISTRY")
-	if err := errors.Join(os.WriteFile(inventory, badgerstore.WithTable(was, 999), 0o600), os.WriteFile(registry, []byte("no registry of any kind is this"), 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(of.dir, "tables"), badgerstore.WithTable(was, 999), 0o600), os.WriteFile(registry, []byte("no registry of any kind is this"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := badgerstore.Open(t.Context(), of.dir, small); err == nil {
 		t.Fatal("a damaged registry is opened by Badger")
 	}
-	if now, err := os.ReadFile(inventory); err != nil || !bytes.Equal(now, was) {
-		t.Errorf("the inventory has %d bytes, %v, want %d", len(now), err, len(was))
+	if now := inventoryOf(t, of.dir); !bytes.Equal(now, was) {
+		t.Errorf("the inventory has %d bytes, want %d", len(now), len(was))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -277,16 +278,21 @@ func TestOpenEndsDeletions(t *testing.T) {
 	})
 }
 
-// What a process that was killed while it looked for room has left is removed.
+// What a process that was killed while it looked for room has left is removed, and nothing that only has such a name.
 func TestOpenRemovesProbes(t *testing.T) {
 	t.Parallel()
 	of := closedStore(t)
-	probe := filepath.Join(of.dir, "probe-123")
-	if err := os.WriteFile(probe, nil, 0o600); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"probe-123": "", "probe-124": "a page", "probe-of-mine": "", "probe-": ""} {
+		if err := os.WriteFile(filepath.Join(of.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	defer open(t, of.dir).Close()
-	if left, err := filepath.Glob(filepath.Join(of.dir, "probe-*")); len(left) > 0 || err != nil {
-		t.Errorf("there are still %q, %v", left, err)
+	left, err := filepath.Glob(filepath.Join(of.dir, "probe-*"))
+	for i := range left {
+		left[i] = filepath.Base(left[i])
+	}
+	if want := []string{"probe-", "probe-124", "probe-of-mine"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("there are still %q, %v, want %q", left, err, want)
 	}
 }

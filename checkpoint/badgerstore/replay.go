@@ -33,6 +33,7 @@ const (
 type memReader struct {
 	r     *bufio.Reader
 	left  int64 // bytes that are not read yet
+	err   error // of reading a byte of a header
 	head  []byte
 	body  []byte // key and value of the last record
 	keyed int    // length of the key
@@ -153,12 +154,12 @@ func (r *memReader) fill(b []byte) error {
 
 // ReadByte reads a byte of a header.
 func (r *memReader) ReadByte() (byte, error) {
-	b, err := r.r.ReadByte()
-	if err == nil {
+	var b byte
+	if b, r.err = r.r.ReadByte(); r.err == nil {
 		r.left--
 		r.head = append(r.head, b)
 	}
-	return b, err
+	return b, r.err
 }
 
 // next reads a record and returns its flags.
@@ -172,11 +173,10 @@ func (r *memReader) next() (flags byte, err error) {
 	}
 	var numbers [3]uint64
 	for i := range numbers {
-		numbers[i], err = binary.ReadUvarint(r)
-		if err != nil && len(r.head) >= binary.MaxVarintLen64 && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		switch numbers[i], err = binary.ReadUvarint(r); {
+		case err != nil && r.err == nil:
 			return 0, &recordError{"a length in it is no number"}
-		}
-		if err != nil {
+		case err != nil:
 			return 0, err
 		}
 	}

@@ -73,26 +73,15 @@ func TestARefusedOpenCutsNoLog(t *testing.T) {
 func TestARefusedOpenCutsNoFirstLog(t *testing.T) {
 	t.Parallel()
 	dir, want := interrupted(t)
-	logs, _ := filepath.Glob(filepath.Join(dir, "db", "*.mem"))
-	at := 4 * badgerstore.SplitLog(t, logs[0], filepath.Join(dir, "db", "00002.mem"))
-	if err := os.WriteFile(filepath.Join(dir, "witness"), nil, 0o600); err != nil { // says nothing
+	log := filepath.Join("db", "00001.mem")
+	used := badgerstore.SplitLog(t, filepath.Join(dir, log), filepath.Join(dir, "db", "00002.mem"))
+	if err := os.Truncate(filepath.Join(dir, "witness"), 0); err != nil { // says nothing
 		t.Fatal(err)
 	}
-	if err := flip(logs[0], at); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "is missing") {
+	err := image{dir, want}.withDamage(t, func(dir string) error { return flip(filepath.Join(dir, log), 4*used) }, log)
+	if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "is missing") {
 		t.Fatalf("Open = %v, want ErrCorrupt and what is missing", err)
 	}
-	if err := flip(logs[0], at); err != nil {
-		t.Fatal(err)
-	}
-	s := open(t, dir)
-	got, err := contents(t, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameLibrary(t, got, want)
 }
 
 // A store that would be empty, with a log that can't be read from its first record on, is not made anew, also where the

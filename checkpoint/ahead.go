@@ -20,11 +20,19 @@ type sheet struct {
 	kept    []byte // all of it, if its memory is its own and is not used again
 }
 
-// reading appends to room the first entries in data, whose memory they share, and returns what is left.
-type reading func(room []Entry, data []byte) ([]Entry, unread)
+// reading appends to room the first entries in data, at most so many, whose memory they share, and returns what is left.
+type reading func(room []Entry, data []byte, most int) ([]Entry, unread)
+
+// readAhead is how many entries of an envelope are read before somebody takes one of them: as many as most have. An Each
+// may have thousands in one.
+const readAhead = 32
+
+// behind is how many batches wait for a caller who has enough to do. One who may soon have to wait reads the entries itself:
+// so both are done at the same time, whatever it does with them.
+const behind = 2
 
 // ahead has the loop of lent run in a goroutine of its own, ahead of who takes what is read of it: so a long log is
-// read, checked and parsed on one processor while it is applied on another one.
+// read and checked on one processor while it is applied on another one, and parsed on that which has less to do.
 //
 // It yields what read makes of what lent yields, in order, up to the first error. What it yields is valid until the next one, as
 // it has to be in lent. Values are copied, but those above 64 KiB: while the caller has one of them,
@@ -64,24 +72,24 @@ type batch struct {
 	lent    bool // what the sheet shares its memory with belongs to the loop, which waits
 }
 
-// add reads a copy of value. With keep it has memory of its own, if it is worth that.
-func (b *batch) add(read reading, value []byte, keep bool) {
+// add reads at most so many entries in a copy of value. With keep it has memory of its own, if it is worth that.
+func (b *batch) add(read reading, value []byte, keep bool, most int) {
 	b.size += len(value)
 	if keep && len(value) >= worthKeeping {
 		own := make([]byte, len(value))
 		copy(own, value)
-		b.put(read, own, own)
+		b.put(read, own, own, most)
 		return
 	}
 	from := len(b.bytes)
 	b.bytes = append(b.bytes, value...)
-	b.put(read, b.bytes[from:], nil)
+	b.put(read, b.bytes[from:], nil, most)
 }
 
 // put reads data, whose memory is the batch's, lent, or kept.
-func (b *batch) put(read reading, data, kept []byte) {
+func (b *batch) put(read reading, data, kept []byte, most int) {
 	from := len(b.entries)
-	entries, left := read(b.entries, data)
+	entries, left := read(b.entries, data, most)
 	b.entries = entries
 	b.sheets = append(b.sheets, sheet{entries[from:len(entries):len(entries)], left, kept})
 }
@@ -122,7 +130,7 @@ func (r *reader) fill(lent iter.Seq2[[]byte, error], read reading) {
 		case len(value) > batchBytes:
 			r.full <- b
 			large := &batch{lent: true}
-			large.put(read, value, nil)
+			large.put(read, value, nil, r.entries())
 			r.full <- large
 			select {
 			case <-r.taken:
@@ -131,7 +139,7 @@ func (r *reader) fill(lent iter.Seq2[[]byte, error], read reading) {
 				return
 			}
 		default:
-			b.add(read, value, r.keep)
+			b.add(read, value, r.keep, r.entries())
 			if len(b.sheets) == batchItems || b.size >= batchBytes {
 				r.full <- b
 				b = r.next()
@@ -142,6 +150,14 @@ func (r *reader) fill(lent iter.Seq2[[]byte, error], read reading) {
 		}
 	}
 	r.full <- b
+}
+
+// entries is how many of an envelope are read here.
+func (r *reader) entries() int {
+	if len(r.full) < behind {
+		return 0
+	}
+	return readAhead
 }
 
 // next is an empty batch, or nil if the caller wants no more.

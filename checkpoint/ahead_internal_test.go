@@ -3,10 +3,12 @@ package checkpoint
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"iter"
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 var errEnd = errors.New("the end")
@@ -31,7 +33,7 @@ func lending(sizes []int, err error, yielded *atomic.Int64, returned *atomic.Boo
 }
 
 // kept has the value itself as the data of an entry.
-func kept(room []Entry, value []byte) ([]Entry, unread) {
+func kept(room []Entry, value []byte, _ int) ([]Entry, unread) {
 	return append(room, Entry{Data: value}), unread{}
 }
 
@@ -110,6 +112,69 @@ func TestAheadReturnsFirst(t *testing.T) {
 			if !<-left {
 				t.Errorf("%s at value %d: the loop had not returned", name, at)
 			}
+		}
+	}
+}
+
+// Who has values waiting gets them read; who may have to wait reads them. Both get the same.
+func TestAheadReadsForWhoIsBehind(t *testing.T) {
+	var yielded atomic.Int64
+	var returned atomic.Bool
+	var most []int // entries that are read of each value
+	read := func(room []Entry, value []byte, n int) ([]Entry, unread) {
+		most = append(most, n)
+		return kept(room, value, n)
+	}
+	const far = batches * batchItems // as far ahead as it gets
+	all := make([]int, 2*far)
+	waited := false
+	for range ahead(lending(all, nil, &yielded, &returned), read, false) {
+		for !waited && yielded.Load() < far {
+			runtime.Gosched()
+		}
+		waited = true
+	}
+	for i, n := range most[:far] { // most is the loop's until it has returned
+		switch batch := i / batchItems; {
+		case batch < behind && n != 0:
+			t.Fatalf("of value %d, which nothing waits before, %d entries are read", i, n)
+		case batch > behind && n != readAhead: // the caller has one batch at most
+			t.Fatalf("of value %d, before which %d batches wait, %d entries are read", i, batch-1, n)
+		}
+	}
+}
+
+// However many entries of an envelope are read ahead, the caller gets all of them.
+func TestReadFewLeavesTheRest(t *testing.T) {
+	var entries []Entry
+	for i := range 40 {
+		entries = append(entries, Entry{Kind: Done, Path: fmt.Sprint("node-", i)})
+	}
+	data, _, err := Seal(nil, Head{}, time.Now(), 1, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, most := range []int{0, 1, readAhead, 40, 50} {
+		all, left := readFew(nil, data, most)
+		if len(all) != min(most, 40) {
+			t.Errorf("%d entries are read, at most %d should be", len(all), most)
+		}
+		for more := true; more; {
+			var e Entry
+			if more, err = left.take(&e); err != nil {
+				t.Fatal(err)
+			}
+			if more {
+				all = append(all, e)
+			}
+		}
+		for i, e := range all {
+			if e.Seq != uint64(i+1) || e.Path != entries[i].Path {
+				t.Fatalf("at most %d read ahead: entry %d is %d of %q", most, i+1, e.Seq, e.Path)
+			}
+		}
+		if len(all) != 40 {
+			t.Errorf("at most %d read ahead: %d entries in all", most, len(all))
 		}
 	}
 }

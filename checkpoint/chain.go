@@ -66,15 +66,11 @@ const (
 	aloneEntries = 300
 )
 
-// readAhead is how many entries of an envelope are read before somebody takes one of them: as many as most have. An Each
-// may have thousands in one.
-const readAhead = 32
-
-// readFew appends to room the first entries of an envelope that is checked. One that can't be read is left.
-func readFew(room []Entry, data []byte) ([]Entry, unread) {
+// readFew is the reading of an envelope that is checked. An entry that can't be read is left.
+func readFew(room []Entry, data []byte, most int) ([]Entry, unread) {
 	e := opened(data)
 	left := e.unread()
-	for range readAhead {
+	for range most {
 		n := len(room)
 		room = append(room, Entry{})
 		if more, err := left.take(&room[n]); !more || err != nil {

@@ -14,7 +14,8 @@
 // its status, cursor, cause and pending interrupts; errors.Is finds [ErrInterrupted],
 // context.Canceled (cancelled) and context.DeadlineExceeded (a deadline of the caller
 // passed), errors.As the [*NodeError] of a node that failed. Refusals and errors of the
-// store are themselves. The [Result] beside the error is never nil.
+// store are themselves. The [Result] beside the error is never nil; it says where it doesn't know
+// where the run stands.
 //
 // # Who may call
 //

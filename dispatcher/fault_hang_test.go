@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -265,4 +266,26 @@ func TestHangingSnapshot(t *testing.T) {
 		completes(t, res, err)
 		w.expect(t, "a", "b", "c", "d", "e", "f", "g", "h")
 	})
+}
+
+// Beside an error of the store a Result doesn't say where the run stands; State does.
+func TestResultBesideAnErrorOfTheStore(t *testing.T) {
+	for n := 2; n <= 4; n++ {
+		var w witness
+		var inner memory.Store
+		g := line(t, &w, nil)
+		store := &tampered{Store: &inner, before: fails("Append", n, checkpoint.ErrFull)}
+		res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		if !errors.Is(err, checkpoint.ErrFull) {
+			t.Fatalf("append %d fails: the call returned %v", n, err)
+		}
+		bare := dispatcher.Result[Tale]{Run: run, Status: checkpoint.StatusRunning, State: res.State, Cursor: checkpoint.Cursor{Run: run}}
+		if !reflect.DeepEqual(*res, bare) || res.State.Said.Len() != 0 {
+			t.Errorf("append %d fails: the result is %+v, want the run and its status", n, res)
+		}
+		before := len(w.took()) - 1 // nobody waited for the last one
+		if res, err = process(t, g, &inner, dispatcher.Options{}).State(t.Context(), run); err != nil || res.Superstep != before {
+			t.Errorf("append %d fails: the run stands behind superstep %d, %v, want %d", n, res.Superstep, err, before)
+		}
+	}
 }

@@ -13,6 +13,10 @@ import (
 )
 
 // A Result tells where a run stands when a call returns.
+//
+// Where the call was at work on the run and can't know that, it has Run, the status Running and
+// Abandoned, an empty state, and nothing else: beside [ErrStuck], and beside an error of the store while it
+// ran. [Dispatcher.State] reads what is durable.
 type Result[S any] struct {
 	Run string
 	// Status is "" if the call was refused before the run was read.

@@ -146,6 +146,9 @@ func (x *reply) counted(e *checkpoint.Entry, a *postedAnswers) bool {
 // drain makes what was posted to a run that nobody is at work on entries of it: answers, tags,
 // notes and cancels, in as many appends as that takes. It reports whether mine is an answer that counts. The run stands there; the zero standing says
 // that nobody has looked.
+//
+// If all that waits has a number that was drained already, as when two answer at once and one is late, it waits on for who
+// goes on with the run: whoever is refused moves no cursor.
 func (c *core) drain(ctx context.Context, id string, mine *posted, there standing) (counted bool, err error) {
 	err = c.amendingFrom(ctx, id, there, func(a *amendment) error {
 		posts, err := c.store.Posts(ctx, id)
@@ -160,7 +163,11 @@ func (c *core) drain(ctx context.Context, id string, mine *posted, there standin
 				q.line = append(q.line, a.m.drained(p))
 			}
 		}
-		return a.drain(ctx, append(q.line, a.m.cancelledBy(posts)...))
+		lines := append(q.line, a.m.cancelledBy(posts)...)
+		if !slices.ContainsFunc(lines, func(e checkpoint.Entry) bool { return !a.m.seen[e.Post] }) {
+			return nil
+		}
+		return a.drain(ctx, lines)
 	})
 	return counted, err
 }

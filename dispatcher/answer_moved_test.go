@@ -98,3 +98,49 @@ func (s *postingStore) Post(ctx context.Context, run string, p checkpoint.Post) 
 	}
 	return err
 }
+
+// Two answer at once, and one of them is late: it posts under a number that was drained by then. Whoever is
+// refused has changed nothing: the cursor of the other one is good, and what was posted late never counts.
+func TestAnswerThatIsLateMovesNoCursor(t *testing.T) {
+	for said, want := range map[string]error{"that": dispatcher.ErrNotAwaited, "this": nil} { // what is said twice is one answer
+		var w witness
+		var inner memory.Store
+		free := make(chan struct{})
+		close(free)
+		g := asking(t, &w, free)
+		first := process(t, g, &inner, dispatcher.Options{})
+		res, err := first.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+		id := res.Interrupts[0].ID
+
+		var cursor checkpoint.Cursor
+		slow := &tampered{Store: &inner, before: func(ctx context.Context, c call) error {
+			if c.method != "Post" || c.n > 1 {
+				return nil
+			}
+			if err := first.Answer(ctx, run, id, "this"); err != nil {
+				t.Error(err)
+			}
+			res, err := first.State(ctx, run)
+			cursor = res.Cursor
+			return err
+		}}
+		if err := process(t, g, slow, dispatcher.Options{}).Answer(t.Context(), run, id, said); !errors.Is(err, want) {
+			t.Errorf("%q behind %q: Answer = %v, want %v", said, "this", err, want)
+		}
+		if info, err := inner.Stat(t.Context(), run); err != nil || info.Head.Seq != cursor.Seq {
+			t.Errorf("%q: the head is %d, %v, want %d as before", said, info.Head.Seq, err, cursor.Seq)
+		}
+		if err := first.Answer(t.Context(), run, id, "then"); !errors.Is(err, dispatcher.ErrNotAwaited) {
+			t.Errorf("%q: another answer = %v, want ErrNotAwaited", said, err)
+		}
+		res, err = first.Resume(t.Context(), run, dispatcher.From(cursor))
+		completes(t, res, err)
+		if got := res.State.Word.Get(); got != "this" {
+			t.Errorf("the node got %q, want this", got)
+		}
+		if posts, err := inner.Posts(t.Context(), run); err != nil || len(posts) > 0 {
+			t.Errorf("%q: behind the end of the run %v wait, %v", said, posts, err)
+		}
+	}
+}

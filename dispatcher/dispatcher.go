@@ -81,13 +81,13 @@ func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 // the next call. So it is with Start, Resume, Continue and Turn.
 func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeRun, erase(input), options)
-	return handed[S](r, err), err
+	return handed[S](run, r, err), err
 }
 
 // Start begins a run that must not exist yet; ErrExists if it does.
 func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeStart, erase(input), options)
-	return handed[S](r, err), err
+	return handed[S](run, r, err), err
 }
 
 // Resume goes on with a run that exists and is not completed, and ends its interrupts
@@ -97,7 +97,7 @@ func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), o
 // a dag.Fail returns the same failure. Of a ctx that is done see [Dispatcher.Run].
 func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeResume, nil, options)
-	return handed[S](r, err), err
+	return handed[S](run, r, err), err
 }
 
 // Continue is Run for a run that exists: ErrNotFound if there is none. It needs no S, so that
@@ -105,7 +105,7 @@ func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOp
 // Result has no state. Of a ctx that is done see [Dispatcher.Run].
 func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...RunOption) (*Result[struct{}], error) {
 	r, err := d.inside().run(ctx, run, modeContinue, nil, options)
-	return handed[struct{}](r, err), err
+	return handed[struct{}](run, r, err), err
 }
 
 // Turn gives a completed run new input, and runs its graph again from its roots, over the
@@ -121,7 +121,7 @@ func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...Run
 // under a ctx that was done, which has taken the input.
 func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeTurn, erase(input), options)
-	return handed[S](r, err), err
+	return handed[S](run, r, err), err
 }
 
 // Enqueue leaves input for a turn of a run, whatever its status, and returns when it is
@@ -218,7 +218,7 @@ func (d *Dispatcher[S]) Resolve(ctx context.Context, run, visit, key string, r R
 // goroutine, and ends with ctx if the store heeds it: [Options.Grace] is not for it.
 func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], error) {
 	r, err := d.inside().read(ctx, run, 0)
-	return typed[S](r), err
+	return typed[S](run, r), err
 }
 
 // At reads a run as it stood at a checkpoint: "run@seq" or "path@superstep" as
@@ -229,7 +229,7 @@ func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], erro
 // frame, two. As State, it calls the store on the caller's goroutine.
 func (d *Dispatcher[S]) At(ctx context.Context, run, address string) (*Result[S], error) {
 	r, err := d.inside().at(ctx, run, address)
-	return typed[S](r), err
+	return typed[S](run, r), err
 }
 
 // History lists the checkpoints of a run, oldest first: the end of every superstep of

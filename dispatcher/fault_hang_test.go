@@ -289,3 +289,22 @@ func TestResultBesideAnErrorOfTheStore(t *testing.T) {
 		}
 	}
 }
+
+// The Result of a call that was refused says of which run, and knows nothing else of it.
+func TestResultOfARefusedCall(t *testing.T) {
+	var w witness
+	var store memory.Store
+	d := process(t, line(t, &w, nil), &store, dispatcher.Options{})
+	for name, call := range map[string]func() (*dispatcher.Result[Tale], error){
+		"Resume": func() (*dispatcher.Result[Tale], error) { return d.Resume(t.Context(), run) },
+		"Turn":   func() (*dispatcher.Result[Tale], error) { return d.Turn(t.Context(), run, nil) },
+		"State":  func() (*dispatcher.Result[Tale], error) { return d.State(t.Context(), run) },
+		"At":     func() (*dispatcher.Result[Tale], error) { return d.At(t.Context(), run, "1") },
+	} {
+		res, err := call()
+		bare := dispatcher.Result[Tale]{Run: run, State: new(Tale), Cursor: checkpoint.Cursor{Run: run}}
+		if !errors.Is(err, dispatcher.ErrNotFound) || !reflect.DeepEqual(*res, bare) {
+			t.Errorf("%s of a run that is not there returned %+v, %v", name, res, err)
+		}
+	}
+}

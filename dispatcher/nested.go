@@ -23,7 +23,7 @@ import (
 // not the type of the frame's state, checkpoint.ErrCursor if there is no such frame.
 func StateOf[T, S any](ctx context.Context, d *Dispatcher[S], run, address string) (*Result[T], error) {
 	r, err := d.inside().stateOf(ctx, run, address, reflect.TypeFor[*T]())
-	return typed[T](r), err
+	return typed[T](run, r), err
 }
 
 func (c *core) stateOf(ctx context.Context, id, address string, want reflect.Type) (*report, error) {

@@ -18,7 +18,7 @@ import (
 // Abandoned, an empty state, and nothing else: beside [ErrStuck], and beside an error of the store while it
 // ran. [Dispatcher.State] reads what is durable.
 type Result[S any] struct {
-	Run string
+	Run string // the id that the call was given
 	// Status is "" if the call was refused before the run was read.
 	Status checkpoint.Status
 	// State is the state at the end of the last superstep of the run's own frame. It is
@@ -108,8 +108,8 @@ type report struct {
 var reports = sync.Pool{New: func() any { return new(report) }}
 
 // handed is typed for what a call returns, of which the report is nobody's any more if the call has not failed.
-func handed[S any](r *report, err error) *Result[S] {
-	out := typed[S](r)
+func handed[S any](run string, r *report, err error) *Result[S] {
+	out := typed[S](run, r)
 	if r != nil && err == nil {
 		*r = report{}
 		reports.Put(r)
@@ -117,10 +117,11 @@ func handed[S any](r *report, err error) *Result[S] {
 	return out
 }
 
-func typed[S any](r *report) *Result[S] {
-	out := &Result[S]{}
+// typed is what a call for a run returns, of which there is no report if it was refused.
+func typed[S any](run string, r *report) *Result[S] {
+	out := &Result[S]{Run: run, Cursor: checkpoint.Cursor{Run: run}}
 	if r != nil {
-		out.Run, out.Status, out.Cursor, out.Superstep = r.Run, r.Status, r.Cursor, r.Superstep
+		out.Status, out.Cursor, out.Superstep = r.Status, r.Cursor, r.Superstep
 		out.Interrupts, out.Finished, out.Failures, out.Abandoned = r.Interrupts, r.Finished, r.Failures, r.Abandoned
 		out.Turn, out.Frame = r.Turn, r.Frame
 		out.Settings, out.Labels, out.Correlation = r.Settings, r.Labels, r.Correlation

@@ -102,7 +102,7 @@ func (d *Dispatcher[S]) items(ctx context.Context, run string, how mode, input f
 			return yield(item, nil)
 		})
 		if !left {
-			yield(Item[S]{Result: typed[S](rep)}, err)
+			yield(Item[S]{Result: typed[S](run, rep)}, err)
 		}
 	}
 }

@@ -201,7 +201,7 @@ func TestLogsAreReadAsBadgerDoes(t *testing.T) {
 		case 0:
 			log[at] ^= 1 << random.IntN(8)
 		case 1:
-			log = log[:at]
+			log = log[:max(at, 1)] // an empty one is removed before Badger sees it: see TestOpenWithEmptyFiles
 		case 2:
 			clear(rest)
 		case 3: // some transactions again

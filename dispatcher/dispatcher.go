@@ -180,10 +180,12 @@ func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error, opt
 // then gives the same value to the same id, as the same author for the same reason, makes it the
 // same answer, and not a second one, as long as it waits to be drained into the log. Whoever
 // drives the run does that soon, and of a run that nobody drives a call of Answer itself, before
-// it returns.
+// it returns. ErrCommitUnknown, besides what a store means by it, if somebody else took what was posted, went on and
+// trimmed the log of that before Answer looked, as [Options.Retention] does behind a call: this answer counts
+// or another one does.
 //
-// Of several answers to one interrupt exactly one counts. Once it is in the log every further
-// one is refused, the same one too. An [*AnswerError] says why an answer was refused, and of an
+// Of several answers to one interrupt exactly one counts; calls that give the same at once are one. Once it is in the log every
+// further one is refused, the same one too. An [*AnswerError] says why an answer was refused, and of an
 // interrupt that was answered by whom and when; then nothing has changed. [Author] says who gives
 // it, [Because] why. As State, Answer calls the store on the caller's goroutine.
 func (d *Dispatcher[S]) Answer(ctx context.Context, run, interrupt string, value any, options ...RunOption) error {

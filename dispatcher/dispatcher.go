@@ -68,7 +68,8 @@ func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher
 	return &Dispatcher[S]{c}, nil
 }
 
-// NewRunID returns a fresh run id, a UUIDv7: ids sort by the time they were made.
+// NewRunID returns a fresh run id, a UUIDv7: ids sort by the time they were made. Keep it before you begin the run: it is
+// how the run is found behind a crash.
 func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // Run brings the run to its end, or as far as it can go. It starts the run if there is

@@ -233,3 +233,22 @@ func TestAnAllOfWhichAPartEndedIsResumed(t *testing.T) {
 		}
 	})
 }
+
+// While another part of its All is open, a part that has its trigger is nothing to go on with.
+func TestRecoverLeavesHalfAnAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, continuation.All(continuation.Wait{Key: "word"}, continuation.Wait{Key: "other"}), dag.Policy{}, says))
+		if _, err := p.rt.Trigger(t.Context(), reply2("t1", "word")); err != nil {
+			t.Fatal(err)
+		}
+		if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
+			t.Errorf("one trigger is missing: Recover goes on with %q, %v", runs, err)
+		}
+		if _, err := p.rt.Trigger(t.Context(), reply2("t2", "other")); err != nil {
+			t.Fatal(err)
+		}
+		if said := p.said(run); !slices.Equal(said, []string{"x"}) {
+			t.Errorf("said %q", said)
+		}
+	})
+}

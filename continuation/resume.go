@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -117,13 +118,19 @@ func (r *Runtime) wants(h *history) bool {
 			continue
 		}
 		switch a := w.last(); {
-		case a.ended && w.vain() < a.q.MaxFailures, w.again():
-			return true
 		case w.pends() && r.overdue(a):
+			return true
+		case h.held(w):
+		case a.ended && w.vain() < a.q.MaxFailures, w.again():
 			return true
 		}
 	}
 	return h.between()
+}
+
+// held reports whether the visit of a wait does not run again yet, since something else that it waits for is open: see [All].
+func (h *history) held(w *wait) bool {
+	return slices.ContainsFunc(h.open, func(x *wait) bool { return x.path == w.path && x.pends() })
 }
 
 // between reports whether the process died between two visits, behind a wait that has ended; or behind one that the log

@@ -147,8 +147,8 @@ func (x *reply) counted(e *checkpoint.Entry, a *postedAnswers) bool {
 // notes and cancels, in as many appends as that takes. It reports whether mine is an answer that counts. The run stands there; the zero standing says
 // that nobody has looked.
 //
-// If all that waits has a number that was drained already, as when two answer at once and one is late, it waits on for who
-// goes on with the run: whoever is refused moves no cursor.
+// Messages whose ids were drained before, as when two answer at once and one is late, are no reason for an append. They wait
+// for that of who goes on with the run: whoever is refused moves no cursor.
 func (c *core) drain(ctx context.Context, id string, mine *posted, there standing) (counted bool, err error) {
 	err = c.amendingFrom(ctx, id, there, func(a *amendment) error {
 		posts, err := c.store.Posts(ctx, id)

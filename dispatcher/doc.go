@@ -14,7 +14,7 @@
 // its status, cursor, cause and pending interrupts; errors.Is finds [ErrInterrupted],
 // context.Canceled (cancelled) and context.DeadlineExceeded (a deadline of the caller
 // passed), errors.As the [*NodeError] of a node that failed. Refusals and errors of the
-// store are themselves. The [Result] beside the error is never nil; it says where it doesn't know
+// store are themselves. The [Result] beside the error is never nil, and its doc says when it can't tell
 // where the run stands.
 //
 // # Who may call

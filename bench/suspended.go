@@ -71,6 +71,8 @@ type crowd struct {
 	g    *dag.Graph[Work]
 	runs int
 	next int // run to look at
+	// listed is the first half of the runs, in the order of a listing: behind each of a hundred or more is a page of 50.
+	listed []string
 }
 
 func (c *crowd) discard() {
@@ -103,6 +105,9 @@ func waiting(s session, g *dag.Graph[Work], runs int) (*crowd, error) {
 	if err := firstError(errs); err != nil {
 		return nil, err
 	}
+	if c.listed, err = listed(b.store, runs/2); err != nil {
+		return nil, err
+	}
 	copied, err := copyStore(s, b)
 	if err != nil {
 		return nil, err
@@ -113,6 +118,28 @@ func waiting(s session, g *dag.Graph[Work], runs int) (*crowd, error) {
 	}
 	c.bed, err = reopenBed(b.dir, true)
 	return c, err
+}
+
+// listed returns the ids of the first n runs of a listing: they were begun by many at once, in no order of their names.
+func listed(store checkpoint.Store, n int) ([]string, error) {
+	var ids []string
+	for len(ids) < n {
+		f := checkpoint.Filter{Limit: min(n-len(ids), 1_000)}
+		if len(ids) > 0 {
+			f.After = ids[len(ids)-1]
+		}
+		page, err := store.List(context.Background(), f)
+		if err != nil {
+			return nil, err
+		}
+		if len(page) == 0 {
+			return nil, fmt.Errorf("%d runs listed of %d", len(ids), n)
+		}
+		for _, info := range page {
+			ids = append(ids, info.Run)
+		}
+	}
+	return ids, nil
 }
 
 func (c *crowd) name(i int) string { return "run-" + strconv.Itoa(i) }
@@ -143,10 +170,13 @@ func (c *crowd) load(times int) error {
 func (c *crowd) page(times int) error {
 	for range times {
 		c.next++
-		after := c.name(c.next * 37 % (c.runs / 2)) // so that the page is full
-		f := checkpoint.Filter{Status: []checkpoint.Status{checkpoint.StatusInterrupted}, After: after, Limit: 50}
-		if _, err := c.bed.store.List(context.Background(), f); err != nil {
+		f := checkpoint.Filter{Status: []checkpoint.Status{checkpoint.StatusInterrupted}, Limit: 50, After: c.listed[c.next*37%len(c.listed)]}
+		page, err := c.bed.store.List(context.Background(), f)
+		if err != nil {
 			return err
+		}
+		if len(page) < f.Limit {
+			return fmt.Errorf("a page of %d runs", len(page))
 		}
 	}
 	return nil

@@ -7,6 +7,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
+// nodeTarget is how long a further node may take, in microseconds.
+const nodeTarget = 0.25
+
 // chains measures linear chains without a store against goroutines that hand over to each
 // other by a channel. What a further node costs is the difference to a chain of one node,
 // so that the beginning and the end of a run don't count; chain-10/run is a whole run.
@@ -27,7 +30,7 @@ func chains(s session) ([]row, error) {
 		rows = append(rows,
 			atMost(name+"/node-to-handover", ours.over(theirs), "ratio", 0.7,
 				"a further node %.0f ns, a goroutine and channel hand-over %.0f ns", ours.median(), theirs.median()),
-			atMost(name+"/node", ours.times(1e-3), "µs", 0.25, "a further node, no store"))
+			atMost(name+"/node", ours.times(1e-3), "µs", nodeTarget, "a further node, no store"))
 		if n == 10 {
 			rows = append(rows, atMost(name+"/run", all[0].times(1e-3), "µs", 3.5,
 				"a whole run, no store; %.3g µs with hand-overs", all[2].median()*1e-3))

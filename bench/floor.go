@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"hash/crc32"
 	"sync/atomic"
+	"time"
 )
 
 // floors measures what other rows can't be without, written by hand with nothing above it, and as those rows are
@@ -91,8 +93,8 @@ func apart(do func(ctx context.Context) error) contender {
 	}
 }
 
-// inTurn does what n nodes do, one after the other.
-func inTurn(n int) contender {
+// inTurn does what n nodes do, one after the other, each of which turns so often besides.
+func inTurn(n, turns int) contender {
 	return apart(func(ctx context.Context) error {
 		var p plain
 		var b slab
@@ -101,14 +103,46 @@ func inTurn(n int) contender {
 			if err := f.tryout(); err != nil {
 				return err
 			}
-			p.Count = f.draft.Count
+			p.Count = f.draft.Count + turned(turns)
 		}
 		return nil
 	})
 }
 
+// turned keeps a processor busy for that many turns, of about a nanosecond, and returns 0.
+func turned(turns int) int {
+	x := uint64(turns)
+	for range turns {
+		x = x*6364136223846793005 + 1442695040888963407 // waits for the one before
+	}
+	return int(x >> 63 >> 1)
+}
+
+// turnsOf returns how often it has to be turned for so many nanoseconds.
+func turnsOf(nanoseconds float64) (int, error) {
+	const many = 1_000
+	n, err := calibrate(20*time.Millisecond, contender(func(times int) error {
+		for range times {
+			if turned(many) != 0 {
+				return errors.New("turned")
+			}
+		}
+		return nil
+	}).ready)
+	return int(nanoseconds * float64(n) * many / 20e6), err
+}
+
 func runFloor(s session) ([]row, error) {
-	all, err := s.contest(inTurn(10), inTurn(1), inTurn(1_000))
+	all, err := s.contest(inTurn(10, 0), inTurn(1, 0), inTurn(1_000, 0))
+	if err != nil {
+		return nil, err
+	}
+	node := all[2].per(all[1], 999)
+	turns, err := turnsOf(max(0, nodeTarget*1e3-node.median()))
+	if err != nil {
+		return nil, err
+	}
+	slow, err := s.contest(inTurn(10, turns), inTurn(1, turns), inTurn(1_000, turns), handOvers(10), handOvers(1))
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +150,11 @@ func runFloor(s session) ([]row, error) {
 		shown("floor/run-10", all[0].times(1e-3), "µs", "for chain-10/run: ten functions, each with a draft and a context of its own, "+
 			"in a goroutine beside a caller who can give it up"),
 		shown("floor/run-1", all[1].times(1e-3), "µs", "for chain-10/run: the same with one"),
-		shown("floor/run-node", all[2].per(all[1], 999).times(1e-3), "µs", "for chain/node: a further one of a thousand"),
+		shown("floor/run-node", node.times(1e-3), "µs", "for chain/node: a further one of a thousand"),
+		shown("floor/run-10-of-target", slow[0].times(1e-3), "µs", "for chain-10/run: floor/run-10 of functions that take as long as a node may: "+
+			"a further one of a thousand %.0f ns", slow[2].per(slow[1], 999).median()),
+		shown("floor/run-10-of-target-to-handover", slow[0].per(slow[1], 9).over(slow[3].per(slow[4], 9)), "ratio",
+			"for chain-10/node-to-handover: a further one of the ten, %.0f ns", slow[0].per(slow[1], 9).median()),
 	}, nil
 }
 

@@ -156,17 +156,23 @@ func (r *run) snapshot() {
 	runtime.Gosched() // else a store in memory may come to it when the next one is due, or the call has ended
 }
 
+// alwaysRead is how much a replay may read however small the state is.
+const alwaysRead = 64 << 10
+
 func (r *run) snapshotDue() bool {
 	j := &r.journal
 	if r.c.opts.eager {
 		return true
 	}
+	if j.since <= alwaysRead { // in most supersteps: the size of a state costs as much as its cells
+		return false
+	}
 	view := r.m.root.view.Size()
-	due := func(live int) bool { return j.since > 4*max(live, j.last)+64<<10 }
+	due := func(live int) bool { return j.since > 4*max(live, j.last)+alwaysRead }
 	if j.look > 0 && 4*(r.m.shed-j.shed) >= j.held {
 		j.look = 0
 	}
-	if j.since <= max(64<<10, j.look) || !due(view) {
+	if j.since <= j.look || !due(view) {
 		return false
 	}
 	held := r.m.root.unmerged()

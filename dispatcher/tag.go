@@ -2,6 +2,8 @@ package dispatcher
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,6 +61,13 @@ func checkTag(name string) error {
 	return nil
 }
 
+// tagPost is the id under which a run's name for a checkpoint is posted. The name itself is no part of it: it may say what
+// the run says, and a store that is encrypted keeps ids in the clear.
+func tagPost(run, name string) string {
+	sum := sha256.Sum256([]byte(run + "\x00" + name))
+	return "tag:" + hex.EncodeToString(sum[:16])
+}
+
 // tag is Tag. The name is posted first, under an id made of it, so that of two different
 // checkpoints that are given it at once the store refuses the second. Then whoever has the
 // lease, a live run or Tag itself, drains it into the log.
@@ -81,7 +90,7 @@ func (c *core) tag(ctx context.Context, id, address, name string, options []RunO
 		return err
 	}
 	post := checkpoint.Post{
-		ID: "tag:" + name, Kind: postTag,
+		ID: tagPost(id, name), Kind: postTag,
 		Data: encode(checkpoint.Tag{Name: name, Seq: point.Seq, Author: by}),
 	}
 	err = c.store.Post(ctx, id, post)

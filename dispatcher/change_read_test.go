@@ -59,6 +59,37 @@ func TestChangedGraphReadsCompletedRuns(t *testing.T) {
 	}
 }
 
+// A completed run is also read as a migration makes it, by whatever reads it, and is not changed by that.
+func TestMigrationReadsCompletedRuns(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	if _, err := process(t, wordsGraph(t), &store, dispatcher.Options{}).Run(t.Context(), run, nil); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := store.Stat(t.Context(), run)
+	carried := process(t, migrateNumbers(t), &store, migrating(dispatcher.Migration{Name: "numbers", State: migrateToNumbers}))
+	for name, read := range map[string]func() (*dispatcher.Result[TaleInNumbers], error){
+		"Run":   func() (*dispatcher.Result[TaleInNumbers], error) { return carried.Run(t.Context(), run, nil) },
+		"State": func() (*dispatcher.Result[TaleInNumbers], error) { return carried.State(t.Context(), run) },
+	} {
+		res, err := read()
+		if err != nil || res.Status != checkpoint.StatusCompleted || res.State.Word.Get() != len("seven") {
+			t.Errorf("with a migration %s is %s of %v, %v", name, res.Status, res.State, err)
+		}
+	}
+	if res, err := carried.Continue(t.Context(), run); err != nil || res.Status != checkpoint.StatusCompleted {
+		t.Errorf("with a migration Continue is %s, %v", res.Status, err)
+	}
+	unfit := process(t, migrateNumbers(t), &store, migrating(dispatcher.Migration{Name: "none"}))
+	var changed *dispatcher.GraphChangedError
+	if _, err := unfit.Run(t.Context(), run, nil); !errors.As(err, &changed) || changed.Migration != "none" {
+		t.Errorf("with a migration that does not fit Run returns %v, want it to be named", err)
+	}
+	if after, _ := store.Stat(t.Context(), run); after.Head != before.Head {
+		t.Error("a completed run was changed")
+	}
+}
+
 // A run whose graph the store does not have, or has damaged, is refused as that.
 func TestChangedGraphThatIsNotThere(t *testing.T) {
 	quiet(t)

@@ -27,8 +27,8 @@ type ForkOptions[S any] struct {
 	// Labels are those of the forks, as [Labels] takes them. Nil means those of the run, but for
 	// keys that begin with "pawl.own.", which say something of that one run alone.
 	Labels map[string]string
-	// Reason is kept in the logs of the forks. It has at most 1024 bytes. Empty means that
-	// nobody says why.
+	// Reason is kept in the logs of the forks, and is what listings tell of them, as [Author] is: a store that is encrypted has
+	// both in the clear. It has at most 1024 bytes. Empty means that nobody says why.
 	Reason string
 }
 

@@ -23,6 +23,12 @@ func (r *run) resumable(w *wishes) early {
 		return early{r.stands(was), r.c.refuse(r.id, fmt.Errorf("%w: it is %s: %s, or leave the input with Enqueue", ErrNotCompleted, was, m.unfinished()))}
 	case was == checkpoint.StatusCompleted && w.how != modeResume:
 		rep, unfit := r.c.report(m, r.id, r.journal.head.Seq)
+		if unfit != nil {
+			unfit = r.asking("migration", func() (err error) {
+				rep.state, err = r.c.carriedState(m, "", unfit)
+				return err
+			})
+		}
 		return early{rep, r.c.refuse(r.id, unfit)}
 	case was == checkpoint.StatusCompleted:
 		return early{r.stands(was), r.c.refuse(r.id, fmt.Errorf("%w: Turn gives it new input, Fork tries another way", ErrCompleted))}

@@ -54,7 +54,7 @@
 //	store, err := badgerstore.Open(ctx, "inquiries", badgerstore.Options{Cipher: keys})
 //
 // In the clear stay what [Store.List] tells (ids, graphs' names, labels, statuses, correlation ids,
-// origins, times, counts and digests), ids of messages and of keys, sizes, and graphs: put no
+// origins, with who forked and why, times, counts and digests), ids of messages and of keys, sizes, and graphs: put no
 // secrets there. Who can guess all of an append can compare its digest. An export is plain.
 //
 // A store is encrypted from the beginning or never: with a cipher a plain one is ErrPlaintext, and

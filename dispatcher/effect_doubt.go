@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -24,7 +25,7 @@ func declared(call *dag.EffectCall) checkpoint.DeclaredEffect {
 
 // effectID is the idempotency key of an effect: that under which it began.
 func effectID(run string, turn int, path, key string, e *effect) string {
-	return keyOf(run, turn, e.generation) + path + "#" + key
+	return keyOf(run, turn, e.generation) + cmp.Or(e.at, path) + "#" + key
 }
 
 // inDoubt says that nobody knows what came of an effect, and sees to it that what the effect

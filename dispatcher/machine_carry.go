@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -117,9 +118,22 @@ func (c *change) effects(z map[string]map[string]frozenEffect) map[string]map[st
 				c.against("effect %q of visit %s was begun and has not ended, and its node is renamed", key, path)
 			}
 		}
-		if there {
+		switch {
+		case there && to == path:
 			next[to] = z[path]
+		case there:
+			next[to] = begunAt(path, z[path])
 		}
+	}
+	return next
+}
+
+// begunAt are the effects of a visit that had that path until now: the other side knows them by it.
+func begunAt(path string, z map[string]frozenEffect) map[string]frozenEffect {
+	next := make(map[string]frozenEffect, len(z))
+	for key, e := range z {
+		e.At = cmp.Or(e.At, path)
+		next[key] = e
 	}
 	return next
 }

@@ -21,6 +21,8 @@ type effect struct {
 	// generation of the run in which it began: its key is of that one. It stays while nobody
 	// knows whether the effect happened, however often it begins again.
 	generation int
+	// at is the path that its visit had then, if a migration has renamed it since.
+	at string
 
 	// What follows is for people, and for resolutions. Attempts leave it out.
 	attempt  int
@@ -136,6 +138,7 @@ type frozenEffect struct {
 	// Approval is the id of the interrupt that approved of it when it was last begun.
 	Approval   string          `json:"approval,omitempty"`
 	Generation int             `json:"generation,omitempty"`
+	At         string          `json:"at,omitempty"`
 	Attempt    int             `json:"attempt,omitempty"`
 	Want       json.RawMessage `json:"want,omitempty"`
 	Input      json.RawMessage `json:"input,omitempty"`
@@ -147,14 +150,14 @@ type frozenEffect struct {
 
 func (e *effect) freeze() frozenEffect {
 	return frozenEffect{
-		e.digest, e.state, e.output, e.why, e.begun, e.approval, e.generation,
+		e.digest, e.state, e.output, e.why, e.begun, e.approval, e.generation, e.at,
 		e.attempt, e.want, e.input, e.took, e.resolved, e.by, e.DeclaredEffect,
 	}
 }
 
 func (z *frozenEffect) thaw() *effect {
 	return &effect{
-		z.Digest, z.State, z.Output, z.Why, z.Begun, z.Approval, z.Generation,
+		z.Digest, z.State, z.Output, z.Why, z.Begun, z.Approval, z.Generation, z.At,
 		z.Attempt, z.Want, z.Input, z.Took, z.Resolved, z.By, z.DeclaredEffect,
 	}
 }

@@ -209,6 +209,8 @@ type Interrupt struct {
 	Wait    time.Duration   `json:"wait,omitempty"` // nanoseconds
 	Asked   time.Time       `json:"asked,omitzero"`
 	Default json.RawMessage `json:"default,omitempty"`
+	// About is what an answer is for, if that is not the question: see dag.About.
+	About json.RawMessage `json:"about,omitempty"`
 	// By names the interceptor that asks before a visit, or is "gate" if gates want an
 	// approval: of the visit, or, of kind effect, of the effect of this key. It needs an answer:
 	// such an interrupt does not end with a resume.

@@ -156,7 +156,7 @@ func put[A any](ctx context.Context, name string, w Wait, at place) (Reply[A], e
 		if err != nil {
 			return Reply[A]{}, err
 		}
-		e, err := dag.Ask[envelope[A]](ctx, at.key(), q, options...)
+		e, err := dag.Ask[envelope[A]](ctx, at.key(), q, append(options, dag.About(q.about()))...)
 		info, _ := dag.Reply(ctx, at.key())
 		switch {
 		case errors.Is(err, dag.ErrExpired) && at.level < w.levels():

@@ -35,6 +35,23 @@ type alternative struct {
 	Feeds     bool          `json:"feeds,omitempty"` // a denial, to the node
 }
 
+// about is what a trigger is for: what was asked of people, and what may end the wait. In another program, or by another
+// clock, its bounds may be other ones.
+func (q *question) about() any {
+	type trigger struct {
+		Kind Kind   `json:"kind"`
+		Key  string `json:"key,omitempty"`
+	}
+	about := struct {
+		Ask json.RawMessage `json:"ask,omitempty"`
+		Of  []trigger       `json:"of"`
+	}{Ask: q.Ask}
+	for i := range q.Of {
+		about.Of = append(about.Of, trigger{q.Of[i].Kind, q.Of[i].Key})
+	}
+	return about
+}
+
 // question is what is asked at a level, in an attempt of the visit.
 func (w *Wait) question(name string, attempt, level int) (*question, error) {
 	q := &question{Version: version, Name: name, Attempt: attempt, Level: level, Levels: w.levels(), MaxFailures: w.failures()}

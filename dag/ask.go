@@ -22,6 +22,8 @@ type AskCall struct {
 	Until  time.Time
 	// Default is the answer then. None means that the question expires without one.
 	Default json.RawMessage
+	// About is what an answer is for. None means the Question.
+	About json.RawMessage
 }
 
 // Expires reports whether an answer may come too late.
@@ -30,15 +32,16 @@ func (c *AskCall) Expires() bool { return c.Within > 0 || !c.Until.IsZero() }
 // Repeats returns an [*ArgumentError] unless c asks what first does, whose key it has. Another
 // question under the key would be lost, or get the answer of the first one.
 func (c *AskCall) Repeats(first *AskCall) error {
-	if bytes.Equal(c.Question, first.Question) && c.Want.String() == first.Want.String() {
+	same := bytes.Equal(c.Question, first.Question) || len(c.About) > 0
+	if same && bytes.Equal(c.About, first.About) && c.Want.String() == first.Want.String() {
 		return nil
 	}
 	return &ArgumentError{"Ask", fmt.Sprintf("key %q", c.Key),
 		"is that of another question of this visit: give each question a key of its own"}
 }
 
-// An AskOption says how a question may end without a person. See [Within], [Until] and
-// [OrDefault]. The zero AskOption says nothing.
+// An AskOption says how a question may end without a person, or what its answer is for. See [Within], [Until],
+// [OrDefault] and [About]. The zero AskOption says nothing.
 type AskOption struct {
 	name string
 	set  func(*AskCall) error
@@ -66,6 +69,16 @@ func Until(t time.Time) AskOption {
 		}
 		c.Until = t.UTC().Round(0)
 		return nil
+	}}
+}
+
+// About says what an answer is for, instead of the words of the question: as long as a visit that runs again asks about the
+// same, the answer counts. It is for text that is another one each time, of a model, or with the time of day; x may be
+// anything that JSON can say, and nil means that the key says it all.
+func About(x any) AskOption {
+	return AskOption{"About", func(c *AskCall) (err error) {
+		c.About, err = inJSON(x)
+		return err
 	}}
 }
 
@@ -137,9 +150,12 @@ var (
 // that the node should return at once: whatever the node returns, the visit waits,
 // interrupted, what it wrote is dropped, and once the question is answered the node runs
 // again from its first line. Keys, which can't be empty, tell several questions of one visit
-// apart: asked again, the same question has the same answer, and another one under its key, or
+// apart: asked again, the same question has the same answer, and in one attempt another one under its key, or
 // for another A, is an [*ArgumentError]. question may be anything that JSON can say; an answer
 // that does not fit A is refused when it is given.
+//
+// An answer is for what was asked. If a visit that runs again asks something else under the key, or wants another A, as behind
+// an edit of the state or in another program, nobody has answered that, and it is asked; see [About].
 //
 // A question waits for ever, unless it is given [Within] or [Until]. Then Ask returns what
 // [OrDefault] says, or [ErrExpired]; and [ErrSkipped] if somebody has skipped the question.

@@ -38,18 +38,29 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 	if err := v.host.c.opts.Limits.allow(call.Default, "the default of question ", call.Key); err != nil {
 		return nil, err
 	}
+	if err := v.host.c.opts.Limits.allow(call.About, "what it is about, of question ", call.Key); err != nil {
+		return nil, err
+	}
 	ask := &question{AskCall: call}
 	first, err := v.first(ask)
 	if err != nil {
 		return nil, err
 	}
-	if answer, ok := v.answers[call.Key]; ok {
-		return answered(call.Key, *answer)
+	if a, ok := v.answers[call.Key]; ok && a.to(&call) {
+		return answered(call.Key, a.Answer)
 	}
 	if first {
 		v.put(ask)
 	}
 	return nil, errAsked
+}
+
+// to reports whether it was given to that question: the visit may run again with another state, or in another program, and
+// nobody has answered what it asks then.
+func (a *heard) to(call *dag.AskCall) bool {
+	want := encodeType(&call.Want)
+	return a.To == "" || a.To == subject(call.About, call.Question, want) ||
+		len(call.About) > 0 && a.To == subject(nil, call.Question, want) // it was asked before it said what it is about
 }
 
 // first reports whether the attempt asks a question for the first time. It refuses another one
@@ -134,7 +145,7 @@ func (r *run) asked(v *visit, last *question) {
 			continue
 		}
 		p := &pending{wanted: &q.Want, ask: checkpoint.Interrupt{
-			Kind: kindAsked, Key: q.Key, Question: q.Question, Want: encodeType(&q.Want), Default: q.Default,
+			Kind: kindAsked, Key: q.Key, Question: q.Question, Want: encodeType(&q.Want), Default: q.Default, About: q.About,
 		}}
 		if !q.Expires() { // else the machine's instant is what JSON makes of it
 			r.interrupted(v.t, &p.ask, p)

@@ -1,6 +1,8 @@
 package dispatcher
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -41,6 +43,9 @@ func (m *machine) interrupt(x *fact) error {
 		(t.phase == ready || t.phase == asking || t.phase == delayed):
 		t.phase = asking
 		t.rare().asks = append(t.odd.asks, p)
+		if p.kind == kindAsked && t.odd.answers[p.key] != nil { // that of another question under the key
+			t.odd.forget(func(key string, _ *heard) bool { return key == p.key })
+		}
 	default:
 		return fmt.Errorf("visit %q is %s and can't be interrupted (%s)", x.Path, t.phase, p.kind)
 	}
@@ -84,15 +89,34 @@ func (m *machine) answer(x *fact) error {
 	return nil
 }
 
+// A heard is an answer that a visit was given.
+type heard struct {
+	checkpoint.Answer
+	// To is the subject that it was given to; "" if an earlier version has kept it.
+	To string `json:"to,omitempty"`
+}
+
+// subject tells apart what questions are about, by themselves if they don't say, and what they want: a digest.
+func subject(about, question, want json.RawMessage) string {
+	if len(about) == 0 {
+		about = question
+	}
+	h := sha256.New()
+	h.Write(want)
+	h.Write([]byte{0})
+	h.Write(about)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
 // supply gives a visit an answer that it asked for. With the last one it may run again.
 func (m *machine) supply(p *pending, answer checkpoint.Answer) {
 	t := p.t
 	o := t.rare()
 	answers := maps.Clone(o.answers) // visits hold the one before
 	if answers == nil {
-		answers = map[string]*checkpoint.Answer{}
+		answers = map[string]*heard{}
 	}
-	answers[p.key] = &answer
+	answers[p.key] = &heard{answer, subject(p.ask.About, p.ask.Question, p.ask.Want)}
 	o.answers = answers
 	o.asks = slices.DeleteFunc(o.asks, func(q *pending) bool { return q == p })
 	if len(o.asks) == 0 {
@@ -247,12 +271,17 @@ func (t *task) unanswer() {
 	if t.inner != nil || kind != dag.FailedExpired && kind != dag.FailedSkipped {
 		return
 	}
-	answers := maps.Clone(t.odd.answers) // visits hold the one before
-	maps.DeleteFunc(answers, func(_ string, a *checkpoint.Answer) bool { return a.How == string(kind) })
+	t.odd.forget(func(_ string, a *heard) bool { return a.How == string(kind) })
+}
+
+// forget drops answers.
+func (o *odd) forget(which func(key string, a *heard) bool) {
+	answers := maps.Clone(o.answers) // visits hold the one before
+	maps.DeleteFunc(answers, which)
 	if len(answers) == 0 {
 		answers = nil
 	}
-	t.odd.answers = answers
+	o.answers = answers
 }
 
 // restart puts a visit that failed back to where it can go on: inside the frame it

@@ -85,13 +85,13 @@ type frozenTask struct {
 	Failure   *dag.Failure    `json:"failure,omitempty"`
 	Passed    bool            `json:"passed,omitempty"`
 	// Unfollowed is that of the failure.
-	Unfollowed bool                          `json:"unfollowed,omitempty"`
-	Grants     map[string]grant              `json:"grants,omitempty"`
-	Entered    bool                          `json:"entered,omitempty"`
-	Approved   approvals                     `json:"approved,omitempty"`
-	Asks       []frozenPending               `json:"asks,omitempty"`
-	Answers    map[string]*checkpoint.Answer `json:"answers,omitempty"`
-	Collected  []dag.Failure                 `json:"collected,omitempty"`
+	Unfollowed bool              `json:"unfollowed,omitempty"`
+	Grants     map[string]grant  `json:"grants,omitempty"`
+	Entered    bool              `json:"entered,omitempty"`
+	Approved   approvals         `json:"approved,omitempty"`
+	Asks       []frozenPending   `json:"asks,omitempty"`
+	Answers    map[string]*heard `json:"answers,omitempty"`
+	Collected  []dag.Failure     `json:"collected,omitempty"`
 }
 
 type frozenPending struct {

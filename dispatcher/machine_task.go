@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/state"
 )
@@ -73,14 +72,14 @@ type odd struct {
 	// unfollowed: failing, and its failure edge is not taken, though there may be one: see
 	// [checkpoint.FailedAttempt].
 	unfollowed bool
-	passed     bool                          // an interrupt before it was taken
-	approved   approvals                     // of what interceptors and gates asked before it
-	grants     map[string]grant              // by key: of effects that have not begun since
-	revoked    map[string]grant              // those that ended with a voiding; in no snapshot, see revoke
-	entered    bool                          // an effect in it was asked about, or is an item's: so it has begun
-	asks       []*pending                    // held, asking: what has not ended
-	answers    map[string]*checkpoint.Answer // by key; what is said in one never changes
-	collected  []dag.Failure                 // of an Each that is done: of its items
+	passed     bool              // an interrupt before it was taken
+	approved   approvals         // of what interceptors and gates asked before it
+	grants     map[string]grant  // by key: of effects that have not begun since
+	revoked    map[string]grant  // those that ended with a voiding; in no snapshot, see revoke
+	entered    bool              // an effect in it was asked about, or is an item's: so it has begun
+	asks       []*pending        // held, asking: what has not ended
+	answers    map[string]*heard // by key; what is said in one never changes
+	collected  []dag.Failure     // of an Each that is done: of its items
 }
 
 // none reports whether it says nothing. The rest of it means something only beside these.

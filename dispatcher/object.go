@@ -132,7 +132,7 @@ func encodeInterrupt(i *checkpoint.Interrupt) json.RawMessage {
 		return encode(i)
 	}
 	o := make(object, 0, objectSize+len(i.Question)).text("kind", i.Kind).text("key", i.Key)
-	o = o.raw("question", i.Question).raw("want", i.Want).raw("default", i.Default)
+	o = o.raw("question", i.Question).raw("want", i.Want).raw("default", i.Default).raw("about", i.About)
 	return o.text("by", i.By).text("reason", i.Reason).end()
 }
 

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/state"
 )
@@ -54,7 +53,7 @@ type footing struct {
 // begins, and not written to behind that: a goroutine that the node leaves behind reads nothing that
 // the owner writes.
 type given struct {
-	answers  map[string]*checkpoint.Answer
+	answers  map[string]*heard
 	failures []dag.Failure
 	settings json.RawMessage
 	reuse    *reuse    // of a fork: what its effects need not do; nil if they do everything

@@ -1,0 +1,65 @@
+package continuation_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// A trigger is for what was waited for. If the program that goes on with the run waits for something else by then it is asked
+// for that; with other bounds it still is what it was.
+func TestATriggerIsForItsWait(t *testing.T) {
+	said := func(_ context.Context, s *Talk, r continuation.Reply[string]) error {
+		s.Said.Append(r.Payload)
+		return nil
+	}
+	was := continuation.Wait{Kind: continuation.KindReply, Key: "pay-80", Question: "May I pay 80?", Within: time.Hour}
+	for name, test := range map[string]struct {
+		change func(w *continuation.Wait)
+		asks   bool
+	}{
+		"the same":         {func(*continuation.Wait) {}, false},
+		"another key":      {func(w *continuation.Wait) { w.Key = "pay-80000" }, true},
+		"another question": {func(w *continuation.Wait) { w.Question = "May I pay 80000?" }, true},
+		"other bounds":     {func(w *continuation.Wait) { w.Within, w.MaxFailures = time.Minute, 7 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := was
+			test.change(&now)
+			var store memory.Store
+			p := begin(t, waiting(t, was, dag.Policy{}, said), &store, continuation.Options{})
+			p.waits(run)
+			leaves := reply("t1", "yes")
+			leaves.LeaveIt = true
+			if _, err := p.rt.Trigger(t.Context(), leaves); err != nil {
+				t.Fatal(err)
+			}
+			p = begin(t, waiting(t, now, dag.Policy{}, said), &store, continuation.Options{})
+			if _, err := p.rt.Recover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !test.asks {
+				p.stands(run, continuation.StatusResolved, continuation.Completed)
+				if got := p.said(run); !slices.Equal(got, []string{"yes"}) {
+					t.Errorf("the state says %q", got)
+				}
+				return
+			}
+			all, err := p.rt.List(t.Context(), continuation.Filter{Run: run, Status: []continuation.Status{continuation.StatusPending}})
+			if err != nil || len(all) != 1 || len(p.said(run)) != 0 {
+				t.Fatalf("pending are %+v, %v, and said was %q", all, err, p.said(run))
+			}
+			if _, err := p.rt.Trigger(t.Context(), reply("t2", "no")); err != nil {
+				t.Fatal(err)
+			}
+			if got := p.said(run); !slices.Equal(got, []string{"no"}) {
+				t.Errorf("behind the second trigger the state says %q", got)
+			}
+		})
+	}
+}

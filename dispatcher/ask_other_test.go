@@ -1,0 +1,130 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// mayPay asks whether it may pay what the state says, in these words.
+func mayPay[A any](t *testing.T, words string, options func(s *Tale) []dag.AskOption) *dag.Graph[Tale] {
+	b := dag.New[Tale]("line")
+	sum := dag.Step(b, "sum", func(_ context.Context, s *Tale) error {
+		s.Word.Set("80")
+		return nil
+	})
+	dag.Step(b, "pay", func(ctx context.Context, s *Tale) error {
+		yes, err := dag.Ask[A](ctx, "ok", words+s.Word.Get(), options(s)...)
+		if err != nil {
+			return err
+		}
+		s.Said.Append(fmt.Sprint(s.Word.Get(), " ", yes))
+		return nil
+	}, sum)
+	return frozen(t, b)
+}
+
+func noOptions(*Tale) []dag.AskOption { return nil }
+
+// An answer is for what was asked. Where the visit asks something else by the time that it runs again nobody has
+// answered that: it is asked, and not done with the answer to another question.
+func TestAskAnswerIsForItsQuestion(t *testing.T) {
+	about := func(s *Tale) []dag.AskOption { return []dag.AskOption{dag.About(s.Word.Get())} }
+	anyway := func(*Tale) []dag.AskOption { return []dag.AskOption{dag.About(nil)} }
+	for _, test := range []struct {
+		name   string
+		first  *dag.Graph[Tale]
+		then   *dag.Graph[Tale]
+		before bool // the state is edited before the answer
+		behind bool // and behind it
+		asks   string
+	}{
+		{"the same", mayPay[bool](t, "pay ", noOptions), mayPay[bool](t, "pay ", noOptions), false, false, ""},
+		{"edited before", mayPay[bool](t, "pay ", noOptions), mayPay[bool](t, "pay ", noOptions), true, false, `"pay 80000"`},
+		{"edited behind", mayPay[bool](t, "pay ", noOptions), mayPay[bool](t, "pay ", noOptions), false, true, `"pay 80000"`},
+		{"in other words", mayPay[bool](t, "pay ", noOptions), mayPay[bool](t, "give away ", noOptions), false, false, `"give away 80"`},
+		{"of another type", mayPay[bool](t, "pay ", noOptions), mayPay[int](t, "pay ", noOptions), false, false, `"pay 80"`},
+		{"about the same, in other words", mayPay[bool](t, "pay ", about), mayPay[bool](t, "give away ", about), false, false, ""},
+		{"about the same, and edited", mayPay[bool](t, "pay ", about), mayPay[bool](t, "pay ", about), false, true, `"pay 80000"`},
+		{"about its key alone, and edited", mayPay[bool](t, "pay ", anyway), mayPay[bool](t, "give away ", anyway), false, true, ""},
+		{"asked before it said what it is about", mayPay[bool](t, "pay ", noOptions), mayPay[bool](t, "pay ", about), false, false, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			quiet(t)
+			var store memory.Store
+			d := process(t, test.first, &store, dispatcher.Options{})
+			res, err := d.Run(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusInterrupted, "pay")
+			edit := func(when bool) {
+				if !when {
+					return
+				}
+				if err := d.Edit(t.Context(), run, func(s *Tale) { s.Word.Set("80000") }, dispatcher.EditOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			edit(test.before)
+			if err := d.Answer(t.Context(), run, "", true); err != nil {
+				t.Fatal(err)
+			}
+			edit(test.behind)
+			d = process(t, test.then, &store, dispatcher.Options{})
+			res, err = d.Run(t.Context(), run, nil)
+			if test.asks == "" {
+				completes(t, res, err)
+				says(t, res.State, res.State.Word.Get()+" true")
+				return
+			}
+			rests(t, res, err, checkpoint.StatusInterrupted, "pay")
+			if got := string(res.Interrupts[0].Question); got != test.asks || res.State.Said.Len() != 0 {
+				t.Fatalf("it asks %s, want %s, and has said %v", got, test.asks, res.State.Said.Slice())
+			}
+			answer, said := any(false), res.State.Word.Get()+" false"
+			if test.name == "of another type" {
+				answer, said = 7, "80 7"
+			}
+			if err := d.Answer(t.Context(), run, "", answer); err != nil {
+				t.Fatal(err)
+			}
+			res, err = process(t, test.then, &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+			completes(t, res, err)
+			says(t, res.State, said)
+		})
+	}
+}
+
+// In one attempt a key has one question, by what it is about if it says so.
+func TestAskOtherQuestionInOneAttempt(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		first  []dag.AskOption
+		second []dag.AskOption
+		other  bool
+	}{
+		{"other words", nil, nil, true},
+		{"other words about the same", []dag.AskOption{dag.About(1)}, []dag.AskOption{dag.About(1)}, false},
+		{"about something else", []dag.AskOption{dag.About(1)}, []dag.AskOption{dag.About(2)}, true},
+		{"about something, and not", []dag.AskOption{dag.About(1)}, nil, true},
+	} {
+		var store memory.Store
+		b := dag.New[Tale]("line")
+		var second error
+		dag.Step(b, "asks", func(ctx context.Context, s *Tale) error {
+			_, err := dag.Ask[bool](ctx, "ok", "this?", test.first...)
+			_, second = dag.Ask[bool](ctx, "ok", "that?", test.second...)
+			return err
+		})
+		res, err := process(t, frozen(t, b), &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+		var misuse *dag.ArgumentError
+		if errors.As(second, &misuse) != test.other {
+			t.Errorf("%s: the second question returned %v", test.name, second)
+		}
+	}
+}

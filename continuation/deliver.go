@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
-	"github.com/pawlgo/pawl/dispatcher"
 )
 
 // A DeliveryStatus says what came of the follow-up of a run: of what somebody is to be told when it
@@ -52,9 +51,11 @@ func Owed(labels map[string]string) map[string]string {
 // A Deliverer brings follow-ups to whoever waits for them.
 type Deliverer interface {
 	// Deliver brings one, and returns Delivered or one of the Suppressed statuses. It may be called
-	// again with the same key after it has succeeded: if the process dies before that is durable.
-	// An error is a failed delivery, which is tried again as Options say, and so is a panic. Like
-	// any code that is called it may not leave by runtime.Goexit: that would end the caller too.
+	// again with the same key after it has succeeded: if the process dies before that is durable, or
+	// the store does not take it; and by somebody else at the same time. An error is a failed
+	// delivery, which is tried again as Options say, and so is a panic; but one that says that ctx has
+	// ended, when it has, is no try. Like any code that is called it may not leave by runtime.Goexit:
+	// that would end the caller too.
 	Deliver(ctx context.Context, d Delivery) (DeliveryStatus, error)
 }
 
@@ -99,7 +100,7 @@ func (h *history) delivery() deliveryNote {
 	if !h.ended() {
 		return d
 	}
-	d.Key = h.run + "@" + number(h.end.seq)
+	d.Key = h.key()
 	if n := len(h.notes); n > 0 {
 		return h.notes[n-1]
 	}
@@ -114,6 +115,9 @@ func (h *history) delivery() deliveryNote {
 	}
 	return d
 }
+
+// key is that of the follow-up of the end of the run.
+func (h *history) key() string { return h.run + "@" + number(h.end.seq) }
 
 // tries is how often the delivery has failed.
 func (h *history) tries() (n int) {
@@ -153,9 +157,11 @@ func (r *Runtime) owed(ctx context.Context) (histories, error) {
 
 // Deliver brings the follow-ups that are owed of runs that have ended, the oldest first, and
 // returns the ids of those runs. How a run ended is durable before the Deliverer hears of it. What
-// came of a delivery is a note in its log, written only if nobody has noted anything meanwhile: so
-// of two who deliver at once one outcome is kept, and one that was delivered stays so. Errors of
-// the Deliverer are kept in the log, for [Runtime.DeliveryOf], and are no errors of Deliver.
+// came of a delivery is a note in its log, which is written whatever else was added to that
+// meanwhile, and also if ctx has ended by then. Of two who deliver at once the first that has brought
+// or suppressed it is kept, and stays so; failures before that count, each as one. If the run has
+// gone on meanwhile the end that was told is past, and nothing is noted. Errors of the Deliverer are
+// kept in the log, for [Runtime.DeliveryOf], and are no errors of Deliver.
 //
 // It costs a listing of all runs that were begun with [Owed], also of those whose follow-up was
 // delivered long ago, until they are deleted, and reading those of them that have changed since.
@@ -196,19 +202,30 @@ func (r *Runtime) deliver(ctx context.Context) (done deliveries, err error) {
 			continue
 		}
 		done.runs = append(done.runs, h.run)
-		d := Delivery{Key: h.run + "@" + number(h.end.seq), End: h.ending(), Labels: maps.Clone(h.info.Labels), Tries: h.tries()}
-		n := deliveryNote{Key: d.Key}
-		if n.Status, err = r.try(ctx, d); err != nil {
-			n.Status, n.Reason, n.Final = DeliveryFailed, short(err.Error()), d.Tries+1 >= r.options.Deliveries
-			n.At = r.options.Now().UTC().Round(0)
-			done.failures = append(done.failures, &DeliveryError{h.run, d.Key, d.Tries + 1, n.Final, err})
-		}
-		errs = append(errs, r.note(ctx, h, n))
-		if err != nil && !n.Final {
-			done.retry(r.options.Now().Add(r.options.Redeliver))
-		}
+		errs = append(errs, r.tell(ctx, h, &done))
 	}
 	return done, errors.Join(errs...)
+}
+
+// tell has the follow-up of a run brought, and notes what came of it.
+func (r *Runtime) tell(ctx context.Context, h *history, done *deliveries) error {
+	d := Delivery{Key: h.key(), End: h.ending(), Labels: maps.Clone(h.info.Labels), Tries: h.tries()}
+	n := deliveryNote{Key: d.Key}
+	var failed error
+	if n.Status, failed = r.try(ctx, d); failed == nil {
+		_, err := r.note(ctx, h, &n)
+		return err
+	}
+	if ended(ctx, failed) {
+		return context.Cause(ctx) // it was kept from being brought, and has not failed
+	}
+	n.Status, n.Reason, n.At = DeliveryFailed, short(failed.Error()), r.options.Now().UTC().Round(0)
+	tries, err := r.note(ctx, h, &n)
+	done.failures = append(done.failures, &DeliveryError{h.run, d.Key, max(tries, d.Tries+1), n.Final, failed})
+	if !n.Final {
+		done.retry(r.options.Now().Add(r.options.Redeliver))
+	}
+	return err
 }
 
 // try has the Deliverer bring a follow-up.
@@ -228,33 +245,6 @@ func (r *Runtime) try(ctx context.Context, d Delivery) (status DeliveryStatus, e
 // short is as much of a text as a note keeps.
 func short(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
-}
-
-// note writes what came of a delivery, unless the run has changed since h was read.
-func (r *Runtime) note(ctx context.Context, h *history, n deliveryNote) error {
-	from := dispatcher.From(checkpoint.Cursor{Run: h.run, Seq: h.info.Head.Seq})
-	err := r.d.Note(ctx, h.run, deliveryName, n, from)
-	if errors.Is(err, dispatcher.ErrStaleCursor) || errors.Is(err, dispatcher.ErrBusy) {
-		return nil // whoever delivers next reads what has happened
-	}
-	return err
-}
-
-// suppress notes that a follow-up that is owed is not to be brought.
-func (r *Runtime) suppress(ctx context.Context, run string, status DeliveryStatus) error {
-	for {
-		h, err := r.history(ctx, run)
-		if err != nil {
-			return err
-		}
-		d := h.delivery()
-		if d.Status != DeliveryPending && d.Status != DeliveryFailed || !h.ended() || h.info.Owner != "" {
-			return nil
-		}
-		if err := r.note(ctx, h, deliveryNote{Status: status, Key: d.Key}); err != nil {
-			return err
-		}
-	}
 }
 
 // A FollowUp says what has come of the follow-up of a run.

@@ -157,7 +157,8 @@ func (r *Runtime) approve(ctx context.Context, h *history) error {
 // each instant of which a log speaks. It looks again after a trigger of this Runtime, after
 // [Runtime.Look], and, for what other processes ask, at the latest after Options.Recheck. It is the
 // caller's goroutine that does all that; nothing else outlives it. What goes wrong is tried again,
-// and told to failed, which may be nil: each delivery that fails as a [*DeliveryError].
+// and told to failed, which may be nil: each delivery that fails as a [*DeliveryError]. That is told
+// before Serve returns, and what came of a delivery is noted before.
 //
 // Each time it looks it lists the runs that wait, work or have failed twice, and does what
 // [Runtime.Deliver] does if there is a Deliverer.
@@ -170,17 +171,17 @@ func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {
 		_, brought := r.each(ctx, r.ripeOrLeft)
 		told, delivered := r.deliver(ctx)
 		next, err := r.next(ctx, began, told.again)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 		if failed == nil {
 			failed = func(error) {}
 		}
 		for _, err := range told.failures {
 			failed(err)
 		}
-		if err := errors.Join(brought, delivered, err); err != nil {
+		if err := unended(ctx, errors.Join(brought, delivered, err)); err != nil {
 			failed(err)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		timer := time.NewTimer(next)
 		select {
@@ -190,6 +191,29 @@ func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {
 		}
 		timer.Stop()
 	}
+}
+
+// unended is what an error that was joined tells beside the end of ctx.
+func unended(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var rest []error
+		for _, err := range many.Unwrap() {
+			rest = append(rest, unended(ctx, err))
+		}
+		return errors.Join(rest...)
+	}
+	if ended(ctx, err) {
+		return nil
+	}
+	return err
+}
+
+// ended reports whether an error says that ctx has ended, when it has.
+func ended(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
 // ripeOrLeft is a sweep and a recovery at once.

@@ -25,7 +25,7 @@ const (
 	Delivered            DeliveryStatus = "delivered"                    // it was brought
 	SuppressedReengaged  DeliveryStatus = "suppressed_session_reengaged" // the user is back, and needs none
 	SuppressedSuperseded DeliveryStatus = "suppressed_superseded"        // something newer has come instead
-	SuppressedExpired    DeliveryStatus = "suppressed_expired"           // what it would answer has expired
+	SuppressedExpired    DeliveryStatus = "suppressed_expired"           // what it would answer has expired: the run has failed for that
 	DeliveryFailed       DeliveryStatus = "delivery_failed"              // it was tried as often as it may be
 )
 
@@ -108,7 +108,7 @@ func (h *history) delivery() deliveryNote {
 	switch {
 	case reason == Superseded:
 		d.Status = SuppressedSuperseded
-	case h.end.kind == checkpoint.Failed && slices.ContainsFunc(h.open, func(w *wait) bool { return w.closed == Expired && w.fell }):
+	case h.end.late:
 		d.Status = SuppressedExpired
 	case h.end.kind == checkpoint.Cancelled:
 		d.Status = NotApplicable

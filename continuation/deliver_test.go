@@ -3,6 +3,7 @@ package continuation_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -344,34 +345,54 @@ func TestTriesAreThoseOfTheLastEnd(t *testing.T) {
 // The follow-up of a run that has failed since nobody answered is suppressed; one that has ended for
 // another reason, though a wait of it has expired, is told.
 func TestFollowUpsOfWhatHasExpired(t *testing.T) {
-	node := func(handles bool, fails error) func(context.Context, *Talk) error {
+	awaits := func(ctx context.Context, _ *Talk) error {
+		_, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+		return err
+	}
+	instead := func(comes error) func(context.Context, *Talk) error {
 		return func(ctx context.Context, s *Talk) error {
-			_, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
-			if handles && errors.Is(err, dag.ErrExpired) {
-				return fails
+			if err := awaits(ctx, s); !errors.Is(err, dag.ErrExpired) {
+				return err
 			}
-			return err
+			return comes
 		}
 	}
+	well := func(context.Context, *Talk) error { return nil }
+	fails := func(context.Context, *Talk) error { return errWeather }
 	for name, c := range map[string]struct {
-		node     func(context.Context, *Talk) error
-		then     error // of a node behind it
-		followed bool  // its failure
-		skip     bool
-		want     continuation.DeliveryStatus
+		node       func(context.Context, *Talk) error
+		then       func(context.Context, *Talk) error // a node behind it
+		instead    func(context.Context, *Talk) error // a node behind its failure
+		skip, loop bool
+		want       continuation.DeliveryStatus
 	}{
-		"it has expired":              {node: node(false, nil), want: continuation.SuppressedExpired},
-		"its failure is followed":     {node: node(false, nil), followed: true, want: continuation.Delivered},
-		"it was skipped":              {node: node(false, nil), skip: true, want: continuation.Delivered},
-		"handled, and failed further": {node: node(true, nil), then: errWeather, want: continuation.Delivered},
+		"it has expired":                            {node: awaits, want: continuation.SuppressedExpired},
+		"it has expired in a loop":                  {node: awaits, loop: true, want: continuation.SuppressedExpired},
+		"its failure is followed":                   {node: awaits, instead: well, want: continuation.Delivered},
+		"what follows its failure fails":            {node: awaits, instead: fails, want: continuation.Delivered},
+		"what follows the loop fails":               {node: awaits, instead: fails, loop: true, want: continuation.Delivered},
+		"what follows its failure has expired too":  {node: awaits, instead: awaits, want: continuation.SuppressedExpired},
+		"it was skipped":                            {node: awaits, skip: true, want: continuation.Delivered},
+		"handled, and failed further":               {node: instead(nil), then: fails, want: continuation.Delivered},
+		"handled, and failed for something else":    {node: instead(errWeather), want: continuation.Delivered},
+		"told in other words":                       {node: instead(fmt.Errorf("too late: %w", dag.ErrExpired)), want: continuation.SuppressedExpired},
+		"told in more words than anybody would say": {node: instead(fmt.Errorf("%s%w", strings.Repeat("so late ", 1<<17), dag.ErrExpired)), want: continuation.SuppressedExpired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := dag.New[Talk]("talk")
 				ask := dag.Step(b, "ask", c.node)
-				then := func(context.Context, *Talk) error { return c.then }
-				if dag.Step(b, "then", then, ask); c.followed {
-					dag.Step(b, "instead", then, ask.Failed())
+				failed := ask.Failed()
+				if c.then != nil {
+					dag.Step(b, "then", c.then, ask)
+				}
+				if c.loop {
+					inner := frozen(t, b)
+					b = dag.New[Talk]("outer")
+					failed = dag.Loop(b, "loop", inner, func(*Talk) bool { return true }, 3).Failed()
+				}
+				if c.instead != nil {
+					dag.Step(b, "instead", c.instead, failed)
 				}
 				p := begin(t, frozen(t, b), freshStore(), continuation.Options{Deliverer: &postman{}})
 				p.waits(run, dispatcher.Labels(continuation.Owed(nil)))
@@ -381,9 +402,11 @@ func TestFollowUpsOfWhatHasExpired(t *testing.T) {
 					}
 					_, _ = p.d.Run(t.Context(), run, nil)
 				}
-				lasts(time.Hour)
-				if _, err := p.rt.Sweep(t.Context()); err != nil {
-					t.Fatal(err)
+				for range 2 {
+					lasts(time.Hour)
+					if _, err := p.rt.Sweep(t.Context()); err != nil {
+						t.Fatal(err)
+					}
 				}
 				if _, err := p.rt.Deliver(t.Context()); err != nil {
 					t.Fatal(err)

@@ -40,6 +40,7 @@ type end struct {
 	seq     uint64
 	at      time.Time
 	resting checkpoint.Resting
+	late    bool // it has failed for the expiry of a wait
 }
 
 // A wait is what the log says of one wait: the asks of one name in one visit.
@@ -55,12 +56,13 @@ type wait struct {
 	resumes  int
 	failures int
 	lapses   int
-	working  bool // somebody went on behind the trigger, and has not come to an end that the log tells
-	spent    bool // an attempt failed behind the trigger: the wait is to be asked again
-	stumbles int  // attempts since that failed, or were left, before they came to ask it
-	fell     bool // its visit has failed for good
-	beside   bool // it fell since something else ended without a trigger that the visit waited for
-	heeded   bool // the run was cancelled behind its denial
+	working  bool   // somebody went on behind the trigger, and has not come to an end that the log tells
+	spent    bool   // an attempt failed behind the trigger: the wait is to be asked again
+	stumbles int    // attempts since that failed, or were left, before they came to ask it
+	fell     bool   // its visit has failed for good
+	late     string // the message of that, if it was an expiry
+	beside   bool   // it fell since something else ended without a trigger that the visit waited for
+	heeded   bool   // the run was cancelled behind its denial
 }
 
 // An ask is one interrupt of a wait.
@@ -139,7 +141,7 @@ func (h *history) read(e *checkpoint.Entry) error {
 				return err
 			}
 		}
-		h.notes = nil
+		h.notes, h.end.late = nil, h.failedLate()
 		for _, w := range h.open { // whoever was at work has come to an end: that is no lapse
 			w.working = false
 			w.heeded = w.heeded || e.Kind == checkpoint.Cancelled && w.closed == ApprovalDenied
@@ -238,7 +240,9 @@ func (w *wait) close(reason Reason, why, by string) {
 }
 
 // reopen has the wait go on that had ended with its visit.
-func (w *wait) reopen() { w.closed, w.why, w.by, w.fell, w.beside = "", "", "", false, false }
+func (w *wait) reopen() {
+	w.closed, w.why, w.by, w.fell, w.beside, w.late = "", "", "", false, false, ""
+}
 
 // resumed counts who goes on behind a trigger, and forgets how the run rested.
 func (h *history) resumed() {
@@ -296,6 +300,9 @@ func (h *history) failed(e *checkpoint.Entry) error {
 			}
 		case w.path == e.Path && f.Final:
 			w.fell = true
+		}
+		if w.path == e.Path && f.Final && dag.FailureKind(f.Kind) == dag.FailedExpired {
+			w.late = f.Message
 		}
 	}
 	return nil
@@ -438,6 +445,16 @@ func (w *wait) stands() (status Status, reason Reason, why, by string) {
 func (w *wait) retriable() bool {
 	return w.h.end != nil && w.h.end.kind == checkpoint.Failed &&
 		!w.beside && w.failures > 0 && w.vain() < w.last().q.MaxFailures
+}
+
+// failedLate reports whether the run has failed for the expiry of a wait. Its cause is one failure that nobody follows: the
+// path of the visit, and the message, of which a long one is clipped.
+func (h *history) failedLate() bool {
+	cause, clipped := strings.CutSuffix(h.end.resting.Cause, "…")
+	return h.end.kind == checkpoint.Failed && slices.ContainsFunc(h.open, func(w *wait) bool {
+		why := w.path + ": " + w.late
+		return w.late != "" && w.closed == Expired && (why == h.end.resting.Cause || clipped && strings.HasPrefix(why, cause))
+	})
 }
 
 // reason reads why the run has come to its end.

@@ -87,7 +87,24 @@ func (w *wait) taken() bool { return w.closed == "" && w.last().ended && !w.agai
 // vain is how often the visit was gone on with in vain: nobody does that by himself more often than the
 // wait's bound says, also if no attempt comes to ask it again. A trigger that somebody has for it is
 // refused for failures and lapses alone.
-func (w *wait) vain() int { return w.failures + w.lapses + w.stumbles }
+func (w *wait) vain() int {
+	n := w.failures + w.lapsed() + w.stumbles
+	if w.spent && w.left() {
+		n++
+	}
+	return n
+}
+
+// lapsed is how often whoever went on behind the trigger has left it there, with the last time.
+func (w *wait) lapsed() int {
+	if !w.spent && w.left() {
+		return w.lapses + 1
+	}
+	return w.lapses
+}
+
+// left reports whether who went on with the visit last has died or drained, and nobody has since.
+func (w *wait) left() bool { return w.working && w.h.abandoned() }
 
 // again reports whether the wait has expired and is to be asked at its next level.
 func (w *wait) again() bool {

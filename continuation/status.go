@@ -157,7 +157,7 @@ func (w *wait) view() View {
 	status, reason, why, by := w.stands()
 	v := View{
 		ID: w.id, Run: w.h.run, Labels: maps.Clone(w.h.info.Labels), Path: w.path, Name: w.name,
-		Status: status, Reason: reason, Why: why, By: by, Resumes: w.resumes, Failures: w.failures, Lapses: w.lapses,
+		Status: status, Reason: reason, Why: why, By: by, Resumes: w.resumes, Failures: w.failures, Lapses: w.lapsed(),
 		Delivery: w.h.followUp().Status,
 	}
 	a := w.last()

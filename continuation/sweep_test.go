@@ -3,6 +3,7 @@ package continuation_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -129,23 +130,44 @@ func TestCrashBehindAWait(t *testing.T) {
 	}
 }
 
-// A wait whose processes die again and again is not resumed for ever.
+// A wait whose processes die again and again is resumed as often as it may be, and not once more: the last death
+// counts though nobody has gone on behind it.
 func TestCrashesAreBounded(t *testing.T) {
-	store := &pawltest.Mortal{Store: &memory.Store{}}
-	g := waiting(t, continuation.Wait{Key: "k", MaxFailures: 2}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
-		store.Kill()
-		return nil
-	})
-	begin(t, g, store, continuation.Options{}).waits(run)
-	for range 3 {
-		p := begin(t, g, store, continuation.Options{})
-		_, _ = p.rt.Trigger(t.Context(), reply2("t1", "k"))
-		_, _ = p.rt.Recover(t.Context())
-		if err := store.Revive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	for _, most := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			store := &pawltest.Mortal{Store: &memory.Store{}}
+			deaths := 0
+			g := waiting(t, continuation.Wait{Key: "k", MaxFailures: most}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+				deaths++
+				store.Kill()
+				return nil
+			})
+			begin(t, g, store, continuation.Options{}).waits(run)
+			for n := range most + 2 {
+				p := begin(t, g, store, continuation.Options{})
+				if n > 0 {
+					if v := p.stands(run, continuation.StatusPending, ""); v.Lapses != min(n, most) || v.Resumes != min(n, most) {
+						t.Errorf("behind %d deaths there were %d resumes and %d lapses", deaths, v.Resumes, v.Lapses)
+					}
+				}
+				_, _ = p.rt.Trigger(t.Context(), reply2("t1", "k"))
+				_, _ = p.rt.Recover(t.Context())
+				if err := store.Revive(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if deaths != most {
+				t.Errorf("the node was gone on with %d times, and died each time; want %d", deaths, most)
+			}
+			begin(t, g, store, continuation.Options{}).isSpent()
+		})
 	}
-	p := begin(t, g, store, continuation.Options{})
+}
+
+// isSpent checks that the wait of the run, which has its trigger, is resumed no more.
+func (p *process) isSpent() {
+	t := p.t
+	t.Helper()
 	p.unchanged(run, func() {
 		var enough *continuation.AttemptsError
 		if _, err := p.rt.Recover(t.Context()); !errors.As(err, &enough) {

@@ -63,7 +63,8 @@ type Wait struct {
 	OnExpire OnExpire
 	// MaxFailures is how many attempts of the visit may fail behind a trigger of this wait before
 	// it fails for good: after each of the others it waits again. One that fails before it comes to
-	// ask again is none of them. Zero means DefaultFailures.
+	// ask again is none of them. A process that dies or drains behind the trigger uses up as much: a
+	// Runtime goes on with the run no more often than so. Zero means DefaultFailures.
 	MaxFailures int
 	// MaxHops is how many waits of this visit may have ended before this one: it bounds a
 	// dialogue. Zero means no bound.

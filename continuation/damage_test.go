@@ -140,11 +140,6 @@ func TestWaitsAreFoundBesideADamagedRun(t *testing.T) {
 	if out, err := p.rt.Trigger(t.Context(), tr); err != nil || out.Status != continuation.StatusResolved {
 		t.Errorf("a trigger for the wait of a: %+v, %v", out, err)
 	}
-	if ends, err := p.rt.Supersede(t.Context(), continuation.Owed(nil), "", ""); len(ends) > 0 {
-		t.Errorf("of a scope that can't be read whole %+v were stopped", ends)
-	} else {
-		namesDamage(t, err)
-	}
 }
 
 // told are the runs of whose ends a postman was told.

@@ -108,8 +108,11 @@ func (r *Runtime) cancel(ctx context.Context, run string, s Stopping) error {
 		options = append(options, dispatcher.Author(s.By))
 	}
 	err := r.d.Cancel(ctx, run, s.cause(), options...)
-	if errors.Is(err, dispatcher.ErrCompleted) {
+	switch {
+	case errors.Is(err, dispatcher.ErrCompleted):
 		return nil
+	case errors.Is(err, dispatcher.ErrNotFound): // it was there a moment before
+		return &NotFoundError{Run: run}
 	}
 	r.stir()
 	return err
@@ -139,7 +142,9 @@ func (h *history) ending() End {
 
 // Supersede stops every run whose labels hold the scope, but for the one of the id keep, with the
 // reason [Superseded], and returns how those ended that had not before. Follow-ups that are still
-// owed for runs of the scope are suppressed.
+// owed for runs of the scope are suppressed. A run that is deleted meanwhile is passed over. What
+// keeps one from being read, or stopped, is no reason to leave the others: the errors are joined, and
+// Supersede can be called again.
 func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, by string) ([]End, error) {
 	if err := r.made(); err != nil {
 		return nil, err
@@ -147,29 +152,39 @@ func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, 
 	if len(scope) == 0 {
 		return nil, &ArgumentError{"the scope", "is empty, which would be every run: name labels"}
 	}
-	all, err := r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Labels: maps.Clone(scope)})
-	if err != nil {
-		return nil, err
-	}
 	stopping := Stopping{Superseded, "", by}
 	if err := stopping.check(); err != nil {
 		return nil, err
 	}
+	all, err := r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Labels: maps.Clone(scope)})
+	errs := []error{err}
 	var ends []End
 	for _, h := range all {
-		switch {
-		case h.run == keep:
-		case h.ended():
-			if err := r.suppress(ctx, h.run, SuppressedSuperseded); err != nil {
-				return ends, err
-			}
-		default:
-			end, err := r.Stop(ctx, h.run, stopping)
-			if err != nil {
-				return ends, err
-			}
+		if ctx.Err() != nil {
+			errs = append(errs, context.Cause(ctx))
+			break
+		}
+		if h.run == keep {
+			continue
+		}
+		end, err := r.supersede(ctx, h, stopping)
+		if end.Run != "" {
 			ends = append(ends, end)
 		}
+		if err != nil && !gone(err) {
+			errs = append(errs, err)
+		}
 	}
-	return ends, nil
+	return ends, errors.Join(errs...)
+}
+
+// supersede stops a run, and returns how it has ended if it had not before. Of one that has ended otherwise the
+// follow-up is not to be brought.
+func (r *Runtime) supersede(ctx context.Context, h *history, s Stopping) (end End, err error) {
+	if !h.ended() {
+		if end, err = r.Stop(ctx, h.run, s); err != nil || end.Reason == Superseded {
+			return end, err
+		}
+	}
+	return end, r.suppress(ctx, h.run, SuppressedSuperseded)
 }

@@ -77,8 +77,8 @@ type Receipt struct {
 	Actor    Actor     `json:"actor"`
 	Decision Decision  `json:"decision,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
-	At       time.Time `json:"at"`  // when it was accepted
-	Seq      uint64    `json:"seq"` // of the entry of the log that says so
+	At       time.Time `json:"at"`  // when it was accepted; zero of a wake that a trim has dropped
+	Seq      uint64    `json:"seq"` // of the entry of the log that says so; zero as well
 }
 
 // A View is what the log says of a wait.

@@ -38,7 +38,8 @@ type Trigger struct {
 }
 
 // An Outcome is what came of a trigger that was accepted. The Receipt is the same whenever the
-// trigger is repeated.
+// trigger is repeated. Where the log was trimmed of the wait by then, as dispatcher.Options.Retention
+// does, its status is what the run tells: that has ended so, or has gone on behind it.
 type Outcome struct {
 	Receipt
 	Status    Status `json:"status"` // of the wait when Trigger returned
@@ -167,11 +168,12 @@ func (r *Runtime) accepted(ctx context.Context, w *wait, a *ask, t *Trigger, min
 	if err != nil {
 		return Outcome{}, errors.Join(err, went)
 	}
-	if now := (histories{h}).byID(w.id); now != nil {
+	receipt := w.receipt(a)
+	if now, _ := w.since(h); now != nil {
 		w = now
 	}
 	status, reason, _, _ := w.stands()
-	return Outcome{w.receipt(a), status, reason}, went
+	return Outcome{receipt, status, reason}, went
 }
 
 // rests returns when nobody is at work on a run, be it this Runtime or somebody else. If whoever was
@@ -312,7 +314,10 @@ func (r *Runtime) fire(ctx context.Context, w *wait, t *Trigger) (out Outcome, f
 	if err != nil {
 		return Outcome{}, false, err
 	}
-	now := histories{h}.byID(w.id)
+	now, dropped := w.since(h)
+	if dropped { // nothing asks for it any more
+		now = now.woken()
+	}
 	if now == nil || !now.last().ended {
 		return Outcome{}, false, nil
 	}

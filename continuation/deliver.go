@@ -20,7 +20,7 @@ type DeliveryStatus string
 
 // The statuses of deliveries.
 const (
-	NotApplicable        DeliveryStatus = "not_applicable"               // nothing is owed
+	NotApplicable        DeliveryStatus = "not_applicable"               // nothing is owed: it was begun without Owed, or has ended Cancelled
 	DeliveryPending      DeliveryStatus = "pending_delivery"             // it is owed, and was not tried or is to be tried again
 	Delivered            DeliveryStatus = "delivered"                    // it was brought
 	SuppressedReengaged  DeliveryStatus = "suppressed_session_reengaged" // the user is back, and needs none
@@ -36,9 +36,11 @@ const (
 )
 
 // Owed adds to the labels of a run that its follow-up is owed: give them to dispatcher.Labels when
-// it is begun. Of a run without it nothing is ever delivered, whatever Options say later. Forks, which
-// try something out, don't inherit that: to one whose end is to be told as well give Owed in the
-// Labels of dispatcher.ForkOptions.
+// it is begun. Of a run without it nothing is ever delivered, whatever Options say later; nor of one
+// that ends Cancelled, for whatever reason, also if its waits read as failed: who stopped it, or
+// denied, knows, and tells whoever is to be told. If it is brought back its next end is told. Forks,
+// which try something out, don't inherit that: to one whose end is to be told as well give Owed in
+// the Labels of dispatcher.ForkOptions.
 func Owed(labels map[string]string) map[string]string {
 	all := maps.Clone(labels)
 	if all == nil {
@@ -61,8 +63,11 @@ type Deliverer interface {
 
 // A Delivery is a follow-up to be brought.
 type Delivery struct {
-	Key    string // the same whenever it is tried: for the other side to know it by
-	End    End    // of the run. What to say is in its state: dispatcher.Dispatcher.State.
+	// Key is the same whenever the follow-up of this end is tried: for the other side to know it by. It
+	// is made of the run's id and the number of the entry with which it ended, so a run that was
+	// deleted and begun again under its id may come to the same. Who deletes runs gives each a new id.
+	Key    string
+	End    End // of the run. What to say is in its state: dispatcher.Dispatcher.State.
 	Labels map[string]string
 	Tries  int // failed ones before this
 }
@@ -155,8 +160,8 @@ func (r *Runtime) owed(ctx context.Context) (histories, error) {
 	return r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Labels: Owed(nil)})
 }
 
-// Deliver brings the follow-ups that are owed of runs that have ended, the oldest first, and
-// returns the ids of those runs. How a run ended is durable before the Deliverer hears of it. What
+// Deliver brings the follow-ups that are owed of runs that have completed, failed or timed out, the
+// oldest first, and returns the ids of those runs: of one that was cancelled none is owed. How a run ended is durable before the Deliverer hears of it. What
 // came of a delivery is a note in its log, which is written whatever else was added to that
 // meanwhile, and also if ctx has ended by then. Of two who deliver at once the first that has brought
 // or suppressed it is kept, and stays so; failures before that count, each as one. If the run has

@@ -277,6 +277,38 @@ func TestForksOweNothing(t *testing.T) {
 	}
 }
 
+// Who stops a run knows how it has ended: nothing is owed of it then, for whatever reason that was, though waits may read as failed.
+// Of one that is brought back the next end is told.
+func TestStoppedRunsOweNothing(t *testing.T) {
+	for reason, status := range map[continuation.Reason]continuation.Status{
+		continuation.CancelledByUser:    continuation.StatusCancelled,
+		continuation.CancelledByProduct: continuation.StatusCancelled,
+		continuation.RunTimedOut:        continuation.StatusFailed,
+		"quota_exceeded":                continuation.StatusFailed,
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			var man postman
+			p := begin(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), freshStore(), continuation.Options{Deliverer: &man})
+			p.waits(run, dispatcher.Labels(continuation.Owed(nil)))
+			if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: reason}); err != nil {
+				t.Fatal(err)
+			}
+			p.stands(run, status, reason)
+			if runs, err := p.rt.Deliver(t.Context()); err != nil || len(runs) > 0 {
+				t.Errorf("delivered %q, %v", runs, err)
+			}
+			p.follows(continuation.FollowUp{Status: continuation.NotApplicable})
+			if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+				t.Fatal(err)
+			}
+			if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+				t.Fatal(err)
+			}
+			p.delivers(continuation.Delivered)
+		})
+	}
+}
+
 // A clock that was set back does not keep a delivery from being tried again.
 func TestClockSetBackDelaysNoDelivery(t *testing.T) {
 	var jump atomic.Int64

@@ -30,7 +30,8 @@ func (s Status) Terminal() bool { return s != StatusPending && s != StatusClaime
 // A Reason says why a wait ended.
 type Reason string
 
-// The reasons. Any other is a reason for which somebody stopped the run, and reads as failed.
+// The reasons. Any other is a reason for which somebody stopped the run: its waits read as failed, though the
+// run is cancelled, and nobody is owed a follow-up.
 const (
 	Completed          Reason = "completed"
 	CancelledByUser    Reason = "cancelled_by_user"

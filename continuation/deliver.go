@@ -161,12 +161,13 @@ func (r *Runtime) owed(ctx context.Context) (histories, error) {
 }
 
 // Deliver brings the follow-ups that are owed of runs that have completed, failed or timed out, the
-// oldest first, and returns the ids of those runs: of one that was cancelled none is owed. How a run ended is durable before the Deliverer hears of it. What
-// came of a delivery is a note in its log, which is written whatever else was added to that
-// meanwhile, and also if ctx has ended by then. Of two who deliver at once the first that has brought
-// or suppressed it is kept, and stays so; failures before that count, each as one. If the run has
-// gone on meanwhile the end that was told is past, and nothing is noted. Errors of the Deliverer are
-// kept in the log, for [Runtime.DeliveryOf], and are no errors of Deliver.
+// oldest first, and returns the ids of those runs: of one that was cancelled none is owed. How a run
+// ended is durable before the Deliverer hears of it. What came of a delivery is a note in its log,
+// which is written whatever else was added to that meanwhile, and also if ctx has ended by then. Of
+// two who deliver at once the first that has brought or suppressed it is kept, and stays so; failures
+// before that count, each as one. If the run has gone on meanwhile the end that was told is past, and
+// nothing is noted. Errors of the Deliverer are kept in the log, for [Runtime.DeliveryOf], and are no
+// errors of Deliver.
 //
 // It costs a listing of all runs that were begun with [Owed], also of those whose follow-up was
 // delivered long ago, until they are deleted, and reading those of them that have changed since.

@@ -58,15 +58,26 @@ func (e *TerminalError) Error() string {
 // Is finds [ErrTerminal].
 func (e *TerminalError) Is(target error) bool { return target == ErrTerminal }
 
-// An ExpiredError says that a trigger came too late. The wait has expired, once, whoever was the
-// first to see it. errors.Is finds dag.ErrExpired.
+// An ExpiredError says that a trigger came too late: the wait has expired, once, whoever was the
+// first to see it; or its timer has woken; or the part of an [Any] that the trigger is for is over,
+// and the wait goes on for the others. errors.Is finds dag.ErrExpired.
 type ExpiredError struct {
 	Wait, Run string
-	Until     time.Time
+	Until     time.Time // from here on it was too late
+	// Kind and Key are those of that part, or of that timer. Kind is "" if the wait has expired as a whole.
+	Kind Kind
+	Key  string
 }
 
 func (e *ExpiredError) Error() string {
-	return fmt.Sprintf("continuation: wait %s of run %q has expired at %s", e.Wait, e.Run, e.Until.UTC().Format(time.RFC3339Nano))
+	what, at := fmt.Sprintf("wait %s of run %q", e.Wait, e.Run), e.Until.UTC().Format(time.RFC3339Nano)
+	switch e.Kind {
+	case "":
+		return fmt.Sprintf("continuation: %s has expired at %s", what, at)
+	case KindTimer:
+		return fmt.Sprintf("continuation: the trigger came too late: the timer of %s has woken at %s", what, at)
+	}
+	return fmt.Sprintf("continuation: the part of %s that waits for %s with the key %q has expired at %s, and the others go on", what, e.Kind, e.Key, at)
 }
 
 func (e *ExpiredError) Unwrap() error { return dag.ErrExpired }

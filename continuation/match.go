@@ -104,7 +104,7 @@ func (r *Runtime) admits(w *wait, t *Trigger) (*alternative, error) {
 		return nil, &TerminalError{w.id, w.h.run, status, reason}
 	}
 	if w.pends() && a.over(now) {
-		return nil, &ExpiredError{w.id, w.h.run, a.until}
+		return nil, &ExpiredError{Wait: w.id, Run: w.h.run, Until: a.until}
 	}
 	mismatch := func(reason string) error { return &MismatchError{w.id, w.h.run, reason} }
 	if !w.expects(t.Kind, "") {
@@ -145,7 +145,7 @@ func (w *wait) permits(of *alternative, t *Trigger, now time.Time) error {
 	}
 	switch {
 	case w.pends() && !until.IsZero() && !now.Before(until):
-		return &ExpiredError{w.id, w.h.run, until}
+		return &ExpiredError{w.id, w.h.run, until, of.Kind, w.key(*of)}
 	case of.Kind == KindTimer && w.pends():
 		return &MismatchError{w.id, w.h.run, "it wakes at " + a.until.UTC().Format(time.RFC3339Nano) + ", and not before"}
 	case of.Authority != Anybody && of.Authority != t.Actor.Authority:

@@ -241,7 +241,7 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 	case err == nil:
 		return true, nil
 	case errors.Is(err, dag.ErrExpired):
-		return false, r.expired(ctx, w, &ExpiredError{w.id, w.h.run, a.until})
+		return false, r.expired(ctx, w, &ExpiredError{Wait: w.id, Run: w.h.run, Until: a.until})
 	case errors.Is(err, dispatcher.ErrAnswerType), tooLarge(err):
 		return false, r.misfit(ctx, w, t.Payload, err)
 	case errors.Is(err, dispatcher.ErrNotAwaited):
@@ -285,6 +285,14 @@ func (r *Runtime) expired(ctx context.Context, w *wait, late *ExpiredError) erro
 	}
 	if now := (histories{h}).byID(w.id); now != nil && now.last().id != w.last().id && !now.last().ended {
 		return nil // it was asked again: of somebody else, or once more
+	}
+	now, dropped := w.since(h)
+	if now != nil && now.closed != Expired && (dropped || now.last().letter.Trigger.Kind == KindTimer) { // it was not missed, or fires then
+		for _, of := range w.last().q.Of {
+			if of.Kind == KindTimer {
+				late.Kind, late.Key = KindTimer, w.key(of)
+			}
+		}
 	}
 	return late
 }

@@ -487,10 +487,12 @@ func TestBoundsOfParts(t *testing.T) {
 			tr.Key = key
 			p.unchanged(run, func() {
 				var late *continuation.ExpiredError
-				if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &late) {
-					t.Errorf("%s: %v", key, err)
+				if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &late) || late.Kind != continuation.KindReply || late.Key != key ||
+					!strings.Contains(err.Error(), "the part of wait") {
+					t.Errorf("%s: %v; want that this part is over", key, err)
 				}
 			})
+			p.stands(run, continuation.StatusPending, "")
 		}
 		tr := reply("late", "x")
 		tr.Key = "late"
@@ -498,6 +500,48 @@ func TestBoundsOfParts(t *testing.T) {
 			t.Errorf("the part that goes on: %v", err)
 		}
 	})
+}
+
+// Who comes too late is told what was faster: a wait that has expired, or a timer that has woken.
+func TestWhatATriggerIsTooLateFor(t *testing.T) {
+	alarm := afterAnHour()
+	alarm.Key = "alarm"
+	expires := late(continuation.Expire())
+	for name, c := range map[string]struct {
+		wait   continuation.Wait
+		passes time.Duration
+		kind   continuation.Kind
+		says   string
+		status continuation.Status
+	}{
+		"a reply":                {continuation.Wait{}, time.Hour, "", "has expired at", continuation.StatusExpired},
+		"a timer":                {alarm, time.Hour, continuation.KindTimer, "has woken at", continuation.StatusResolved},
+		"a reply, or a timer":    {continuation.Any(continuation.Wait{Key: "word"}, alarm), time.Hour, continuation.KindTimer, "has woken at", continuation.StatusResolved},
+		"a timer that is missed": {expires, 9 * time.Hour, "", "has expired at", continuation.StatusExpired},
+	} {
+		for _, keep := range []dispatcher.Retention{{}, {Last: 1}} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := under(t, dispatcher.Options{Retention: keep}, waiting(t, c.wait, dag.Policy{}, timed), freshStore(), continuation.Options{})
+					p.waits(run)
+					lasts(c.passes)
+					var late *continuation.ExpiredError
+					_, err := p.rt.Trigger(t.Context(), reply("t", "hello"))
+					if !errors.As(err, &late) || late.Kind != c.kind || !strings.Contains(err.Error(), c.says) {
+						t.Fatalf("a trigger: %v; want that it %s", err, c.says)
+					}
+					if c.kind != "" && late.Key == "" {
+						t.Errorf("the key of the timer is not told: %+v", late)
+					}
+					if keep.Last == 0 {
+						if v := p.only(run); v.Status != c.status {
+							t.Errorf("the wait is %s", v.Status)
+						}
+					}
+				})
+			})
+		}
+	}
 }
 
 // A trigger returns when the run rests, also if somebody else goes on with it: its status is what is

@@ -15,6 +15,8 @@ type Answer struct {
 	At    time.Time       `json:"at"`           // when it was given, which is not later than the entry
 	// Reason is why, if somebody has said so.
 	Reason string `json:"reason,omitempty"`
+	// Message is the id under which it was given, if it has one: the run takes one answer under it.
+	Message string `json:"message,omitempty"`
 }
 
 // How an interrupt was answered.

@@ -32,7 +32,7 @@
 //	superseded  Cancelled by Supersede; or a turn has begun, or the run was rewound, meanwhile
 //	failed      AttemptFailed for good; Failed, TimedOut; or Cancelled for any other reason
 //
-// Of what lies before a trim the log tells only what still waits.
+// Of what lies before a trim the log tells only what still waits, and which triggers it took.
 //
 // A process that calls the dispatcher's Run, Turn or Resume does what a Runtime does: wakes and
 // expiries that are due end, and triggers that were accepted count. [Script] writes a Reply for a

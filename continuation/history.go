@@ -32,6 +32,7 @@ type history struct {
 	vain  int     // how often somebody has gone on with the run since a visit or a superstep of it ended
 	// notes are those about the delivery of the last end.
 	notes []deliveryNote
+	took  []string // of one that was trimmed: the messages under which it has ever taken triggers
 }
 
 // An end is an entry with which a run came to rest.

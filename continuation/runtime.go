@@ -199,6 +199,7 @@ func (r *Runtime) read(ctx context.Context, info checkpoint.Info) (*history, err
 			}
 		}
 		if err == nil {
+			h.took = o.Messages
 			err = h.behindTrim(o.Interrupts)
 		}
 		if err != nil {

@@ -70,7 +70,7 @@ type Expected struct {
 // A Receipt is what the log says of the trigger that was accepted for a wait: the same, whoever
 // reads it.
 type Receipt struct {
-	Wait     string    `json:"wait"`
+	Wait     string    `json:"wait"` // "" of one that a trim has dropped
 	Run      string    `json:"run"`
 	Trigger  string    `json:"trigger,omitempty"` // its id; "" if an instant had come
 	Kind     Kind      `json:"kind"`

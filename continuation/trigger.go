@@ -3,6 +3,8 @@ package continuation
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +20,9 @@ import (
 // A Trigger is what somebody says to end a wait. It names the wait by its id; or by its key, of
 // whatever run; or by its run alone, if exactly one wait of that takes its kind.
 type Trigger struct {
-	// ID tells triggers apart: one that is repeated, however late, has the outcome of the first.
+	// ID tells triggers apart: one that is repeated, however late, has the outcome of the first. Of one that lies before a
+	// trim a run tells that it took it, and that its wait has ended: the Receipt is then what the repeated one says, without
+	// Wait, At and Seq. A run that is deleted takes with it what it knew of triggers.
 	ID   string `json:"id"`
 	Wait string `json:"wait,omitempty"` // id of the wait, or of one of its interrupts
 	Run  string `json:"run,omitempty"`  // id
@@ -78,6 +82,9 @@ func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
 		}
 		if w, a := all.pulled(t.ID); w != nil {
 			return r.accepted(ctx, w, a, &t, mine)
+		}
+		if h := all.took(t.ID); h != nil {
+			return h.past(&t), nil
 		}
 		w, err := all.find(&t)
 		if err != nil {
@@ -144,6 +151,35 @@ func (hs histories) pulled(trigger string) (*wait, *ask) {
 		}
 	}
 	return nil, nil
+}
+
+// message is the id under which a run takes a trigger: it is kept when what the log says of the trigger is trimmed.
+func message(trigger string) string {
+	sum := sha256.Sum256([]byte(trigger))
+	return "trigger:" + hex.EncodeToString(sum[:16])
+}
+
+// took finds the run that has taken a trigger of which its log does not tell any more.
+func (hs histories) took(trigger string) *history {
+	id := message(trigger)
+	for _, h := range hs {
+		if _, ok := slices.BinarySearch(h.took, id); ok {
+			return h
+		}
+	}
+	return nil
+}
+
+// past is what is known of a trigger that a run took before its log was trimmed: its wait has ended.
+func (h *history) past(t *Trigger) Outcome {
+	out := Outcome{
+		Receipt{Run: h.run, Trigger: t.ID, Kind: t.Kind, Key: t.Key, Actor: t.Actor, Decision: t.Decision, Reason: t.Reason},
+		StatusResolved, Completed,
+	}
+	if t.Decision == Denied && h.ended() && h.end.kind == checkpoint.Cancelled {
+		out.Status, out.EndReason = StatusCancelled, ApprovalDenied
+	}
+	return out
 }
 
 // accepted goes on with the run of a trigger that was accepted, by this call or by another one, and
@@ -232,7 +268,7 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 	if !t.At.IsZero() {
 		l.Trigger.At = t.At.UTC().Round(0)
 	}
-	var options []dispatcher.RunOption
+	options := []dispatcher.RunOption{dispatcher.Message(message(t.ID))}
 	if t.Actor.ID != "" {
 		options = append(options, dispatcher.Author(t.Actor.ID))
 	}

@@ -207,7 +207,7 @@ func TestAdviceTexts(t *testing.T) {
 	advises(t, d.Tag(t.Context(), run, "1", "sk-proj-"+strings.Repeat("aB3", 16)), "tag holds what looks like a secret: it has")
 	_, err = d.Run(t.Context(), "new", nil, dispatcher.Labels(map[string]string{"api_key": "x"}))
 	advises(t, err, "labels hold what looks like a secret at .api_key: its")
-	advises(t, d.Answer(t.Context(), run, "", 1, dispatcher.OrStart()), "OrStart is for calls that run something: this one takes Author, and Because if it answers")
+	advises(t, d.Answer(t.Context(), run, "", 1, dispatcher.OrStart()), "OrStart is for calls that run something: this one takes Author, Because and Message")
 	breaks := func(*Tale) { panic("ouch") }
 	_, err = d.Run(t.Context(), "new", breaks)
 	advises(t, err, "input: panic: ouch")

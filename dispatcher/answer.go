@@ -19,6 +19,7 @@ type giving struct {
 	by    string
 	why   string
 	how   string
+	id    string  // of the message; "" if it has none
 	given []reply // by interrupt; of one that is skipped nothing
 }
 
@@ -40,11 +41,11 @@ func (c *core) give(ctx context.Context, id, how string, values map[string]any, 
 
 // take reads what the call was given.
 func (g *giving) take(values map[string]any, options []RunOption) error {
-	w, err := g.c.wish(modeAct, options)
+	w, err := g.c.wish(modeAnswer, options)
 	if err != nil {
 		return g.c.refuse(g.run, err)
 	}
-	g.by, g.why = w.by, w.because
+	g.by, g.why, g.id = w.by, w.because, w.message
 	for interrupt, value := range values {
 		x := reply{Interrupt: interrupt, How: g.how}
 		if g.how != checkpoint.AnswerSkipped {
@@ -74,7 +75,14 @@ func (g *giving) try() (settled bool, err error) {
 		return false, c.refuse(g.run, missing(err))
 	}
 	q, drained := m.queued(posts, nil), m.numbered()
-	a, err := g.replies(q)
+	if g.id != "" && m.seen[givenPrefix+g.id] {
+		c.keep(g.run, head, m, m.read)
+		return true, nil
+	}
+	a := q.under(g.id)
+	if a == nil {
+		a, err = g.replies(q)
+	}
 	if err != nil {
 		c.keep(g.run, head, m, m.read)
 		return false, err
@@ -140,7 +148,7 @@ func (x *reply) counted(e *checkpoint.Entry, a *postedAnswers) bool {
 	}
 	var is checkpoint.Answer
 	return e.Kind == checkpoint.Answered && json.Unmarshal(e.Data, &is) == nil &&
-		e.ID == x.Interrupt && is.How == x.How && is.By == a.By && is.Reason == a.Reason && string(is.Value) == string(x.Value)
+		e.ID == x.Interrupt && is.How == x.How && is.By == a.By && is.Reason == a.Reason && is.Message == a.Message && string(is.Value) == string(x.Value)
 }
 
 // drain makes what was posted to a run that nobody is at work on entries of it: answers, tags,
@@ -180,7 +188,7 @@ func elsewhere(err error) bool {
 
 // replies are what the call is to post, if all of it can count.
 func (g *giving) replies(q *queue) (*postedAnswers, error) {
-	a := &postedAnswers{By: g.by, Reason: g.why, Replies: slices.Clone(g.given)}
+	a := &postedAnswers{By: g.by, Reason: g.why, Message: g.id, Replies: slices.Clone(g.given)}
 	if x := &a.Replies[0]; x.Interrupt == "" { // then it is the only one
 		only, err := g.only(q)
 		if err != nil {
@@ -232,6 +240,9 @@ func (g *giving) check(q *queue, x reply) error {
 	}
 	if p.late(g.c.opts.Now()) {
 		return ended(g.run, x.Interrupt, checkpoint.Answer{How: checkpoint.AnswerExpired})
+	}
+	if p.kind == kindDoubt && g.id != "" {
+		return &AnswerError{g.run, x.Interrupt, "Message is not for a Resolution, which can be said again", ErrAnswerType}
 	}
 	if p.kind == kindDoubt && g.why != "" {
 		return &AnswerError{g.run, x.Interrupt, "Because is not for a Resolution: NotHappened has the reason", ErrAnswerType}

@@ -36,7 +36,11 @@ type postedAnswers struct {
 	Replies []reply `json:"replies"`
 	By      string  `json:"by,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
+	Message string  `json:"message,omitempty"`
 }
+
+// givenPrefix is what stands, among the ids of what was drained, before the ids under which answers were given.
+const givenPrefix = "given:"
 
 // The id of an answer has a number of so many digits at least.
 const (
@@ -53,7 +57,7 @@ func (a *postedAnswers) post(number uint64) checkpoint.Post {
 
 // says reports whether two posts are to end the same interrupts in the same way.
 func (a *postedAnswers) says(b *postedAnswers) bool {
-	return a.By == b.By && a.Reason == b.Reason && slices.EqualFunc(a.Replies, b.Replies, func(x, y reply) bool {
+	return a.By == b.By && a.Reason == b.Reason && a.Message == b.Message && slices.EqualFunc(a.Replies, b.Replies, func(x, y reply) bool {
 		return x.Interrupt == y.Interrupt && x.How == y.How && bytes.Equal(x.Value, y.Value)
 	})
 }
@@ -67,7 +71,7 @@ func (a *postedAnswers) drain(all []checkpoint.Entry, m *machine, p checkpoint.P
 		}
 		all = append(all, checkpoint.Entry{
 			Kind: checkpoint.Answered, ID: x.Interrupt, Post: p.ID,
-			Data: encodeAnswer(&checkpoint.Answer{Value: x.Value, How: x.How, By: a.By, At: p.At, Reason: a.Reason}),
+			Data: encodeAnswer(&checkpoint.Answer{Value: x.Value, How: x.How, By: a.By, At: p.At, Reason: a.Reason, Message: a.Message}),
 		})
 	}
 	return all
@@ -147,7 +151,7 @@ func (m *machine) queued(posts []checkpoint.Post, mine *posted) *queue {
 			continue
 		}
 		a, err := parseAnswers(p, mine)
-		if err != nil || m.seen[p.ID] || q.contradicts(a) {
+		if err != nil || m.seen[p.ID] || q.took(a.Message) || q.contradicts(a) {
 			q.line = append(q.line, noted(p.ID, p.Kind))
 			continue
 		}
@@ -171,6 +175,20 @@ func until(now time.Time, posts []checkpoint.Post) []checkpoint.Post {
 		}
 	}
 	return posts
+}
+
+// took reports whether the run has taken an answer under that id, or has one that waits to be drained.
+func (q *queue) took(message string) bool {
+	return message != "" && (q.m.seen[givenPrefix+message] || q.under(message) != nil)
+}
+
+// under is the answer under that id that waits to be drained, nil if there is none.
+func (q *queue) under(message string) *postedAnswers {
+	k := slices.IndexFunc(q.said, func(a *postedAnswers) bool { return message != "" && a.Message == message })
+	if k < 0 {
+		return nil
+	}
+	return q.said[k]
 }
 
 // ended is with what an interrupt ends, nil if it does not. What was approved before a rejection was

@@ -60,7 +60,8 @@ func TestAskAuthorRefused(t *testing.T) {
 			"no UTF-8":    {dispatcher.Author("\xff")},
 			"twice":       {dispatcher.Author("a"), dispatcher.Author("a")},
 			"Correlation": {dispatcher.Correlation("c")},
-			"Message":     {dispatcher.Message("m")},
+			"From":        {dispatcher.From(res.Cursor)},
+			"no message":  {dispatcher.Message("")},
 		} {
 			var o *dispatcher.OptionError
 			if err := d.Answer(t.Context(), run, id, "this", options...); !errors.As(err, &o) {

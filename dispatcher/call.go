@@ -21,6 +21,7 @@ const (
 	modeTurn
 	modeEnqueue
 	modeAct // changes a run and runs nothing
+	modeAnswer
 	modeNote
 	modes // how many there are
 )

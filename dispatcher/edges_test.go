@@ -84,7 +84,7 @@ func TestEdgesOptionOfAnotherCall(t *testing.T) {
 	var store memory.Store
 	d := process(t, line(t, &w, nil), &store, dispatcher.Options{})
 	_, err := d.Run(t.Context(), run, nil, dispatcher.Message("m"))
-	if err == nil || !strings.Contains(err.Error(), "Message is for Enqueue and Note alone") {
+	if err == nil || !strings.Contains(err.Error(), "Message is for Enqueue, Note and answers alone") {
 		t.Errorf("Run with a Message returns %v", err)
 	}
 	err = d.Enqueue(t.Context(), run, nil, dispatcher.Correlation("c"))

@@ -78,6 +78,14 @@ func newMachine(plan *dag.Plan) *machine {
 	return &machine{plan: plan}
 }
 
+// see remembers that something was drained.
+func (m *machine) see(id string) {
+	if m.seen == nil {
+		m.seen = map[string]bool{}
+	}
+	m.seen[id] = true
+}
+
 // apply is the only transition. Live runs and recovery both come through it. An error
 // means that the fact does not fit: the log is not this graph's, or damaged.
 func (m *machine) apply(x *fact) error {
@@ -87,10 +95,7 @@ func (m *machine) apply(x *fact) error {
 		}
 	}
 	if x.Post != "" {
-		if m.seen == nil {
-			m.seen = map[string]bool{}
-		}
-		m.seen[x.Post] = true
+		m.see(x.Post)
 	}
 	if x.t != nil && x.t.odd != nil && x.Kind != checkpoint.EffectBegun && x.Kind != checkpoint.EffectEnded {
 		x.t.odd.woken = false

@@ -69,6 +69,9 @@ func (m *machine) answer(x *fact) error {
 	if !a.Known() {
 		return fmt.Errorf("interrupt %q was answered in a way that is not known: %q", x.ID, a.How)
 	}
+	if a.Message != "" {
+		m.see(givenPrefix + a.Message)
+	}
 	if p.kind == kindDoubt {
 		return fmt.Errorf("interrupt %q ends with effect %q, and is not answered", x.ID, p.key)
 	}

@@ -62,7 +62,7 @@ const objectSize = 128
 
 func encodeAnswer(a *checkpoint.Answer) json.RawMessage {
 	o := make(object, 0, objectSize+len(a.Value)).raw("value", a.Value)
-	return o.text("how", a.How).text("by", a.By).at("at", a.At).text("reason", a.Reason).end()
+	return o.text("how", a.How).text("by", a.By).at("at", a.At).text("reason", a.Reason).text("message", a.Message).end()
 }
 
 // parseAnswer is json.Unmarshal, in a fraction of the time for what encodeAnswer makes of most answers.
@@ -83,6 +83,7 @@ func plainAnswer(data []byte) (a checkpoint.Answer, ok bool) {
 	a.By = string(m.text(`,"by":"`))
 	at := m.text(`,"at":"`)
 	a.Reason = string(m.text(`,"reason":"`))
+	a.Message = string(m.text(`,"message":"`))
 	ok = len(a.Value) > 0 && string(m) == "}" && a.At.UnmarshalText(at) == nil
 	return a, ok
 }
@@ -124,7 +125,7 @@ func (a *postedAnswers) encode() json.RawMessage {
 		one := make(object, 0, objectSize).text("interrupt", x.Interrupt).text("how", x.How).raw("value", x.Value)
 		o = append(o, one.end()...)
 	}
-	return append(o, ']').text("by", a.By).text("reason", a.Reason).end()
+	return append(o, ']').text("by", a.By).text("reason", a.Reason).text("message", a.Message).end()
 }
 
 func encodeInterrupt(i *checkpoint.Interrupt) json.RawMessage {

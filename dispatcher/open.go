@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -20,6 +21,8 @@ type Opened struct {
 	Turn       int    // counted from 1
 	Cursor     checkpoint.Cursor
 	Interrupts []Interrupt
+	// Messages are the ids under which answers were given (see [Message]), in their order as text.
+	Messages []string
 	// Effects are those of visits of the open superstep of the run's own frame, and of all
 	// inside it, in the order in which they began, and behind them those that have not.
 	Effects []OpenEffect
@@ -131,7 +134,7 @@ func (c *core) opened(ctx context.Context, info *checkpoint.Info) (*Opened, erro
 	o := &Opened{
 		Run: id, Status: m.status, Owner: info.Owner, Turn: m.turn, Effects: m.openEffects(id),
 		Cursor:     checkpoint.Cursor{Run: id, Seq: info.Head.Seq, Visits: m.cursor()},
-		Interrupts: interruptsOf(m.pendings()),
+		Interrupts: interruptsOf(m.pendings()), Messages: m.given(),
 	}
 	if err := c.fillInputs(ctx, info, given, from, o.Effects); err != nil {
 		return nil, err
@@ -140,6 +143,17 @@ func (c *core) opened(ctx context.Context, info *checkpoint.Info) (*Opened, erro
 		o.Effects[i].Advice = o.Effects[i].advice(m, o.Owner != "")
 	}
 	return o, nil
+}
+
+// given are the ids under which the run has taken answers.
+func (m *machine) given() (all []string) {
+	for id := range m.seen {
+		if message, ok := strings.CutPrefix(id, givenPrefix); ok {
+			all = append(all, message)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // inputs are what effects of the open superstep were given, by its digest.

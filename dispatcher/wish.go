@@ -122,7 +122,8 @@ func Correlation(id string) RunOption {
 // Message gives the input of Enqueue a name: of several inputs with one name the run gets
 // one, over all processes and however late. So who can't know whether an Enqueue has
 // succeeded repeats it. It has 1 to 200 bytes of UTF-8 without control characters. It is
-// for Enqueue, and for Note, whose notes are told apart by it in the same way.
+// for Enqueue, and for Note, whose notes are told apart by it in the same way; and for Answer, Answers and
+// Skip: one that is repeated changes nothing and returns nil, whatever the run waits for by then.
 func Message(id string) RunOption {
 	return RunOption{"Message", func(w *wishes) error {
 		if id == "" {
@@ -225,12 +226,16 @@ func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
 			if !slices.Contains([]string{"Author", "Message", "From"}, o.name) {
 				return nil, &OptionError{o.name, "is not for Note, which takes Author, Message and From"}
 			}
+		case how == modeAnswer:
+			if !slices.Contains([]string{"Author", "Because", "Message"}, o.name) {
+				return nil, &OptionError{o.name, "is for calls that run something: this one takes Author, Because and Message"}
+			}
 		case how == modeAct && o.name != "Author" && o.name != "Because":
 			return nil, &OptionError{o.name, "is for calls that run something: this one takes Author, and Because if it answers"}
 		case how != modeAct && (o.name == "Author" || o.name == "Because"):
 			return nil, &OptionError{o.name, "is for calls that change a run and run nothing"}
 		case how != modeEnqueue && o.name == "Message":
-			return nil, &OptionError{o.name, "is for Enqueue and Note alone: it names what is posted"}
+			return nil, &OptionError{o.name, "is for Enqueue, Note and answers alone: it names what is posted"}
 		}
 		if err := o.wish(w); err != nil {
 			return nil, err

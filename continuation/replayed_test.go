@@ -1,0 +1,57 @@
+package continuation_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A trigger that is repeated is one, also when the log that told of it is trimmed: it ends neither what the run waits for in its next
+// turn nor what another run waits for under the key.
+func TestATriggerIsOneBehindATrim(t *testing.T) {
+	for _, keep := range []dispatcher.Retention{{}, {Last: 1}} {
+		said := func(_ context.Context, s *Talk, r continuation.Reply[string]) error {
+			s.Said.Append(r.Payload)
+			return nil
+		}
+		g := waiting(t, continuation.Wait{Kind: continuation.KindReply, Key: "ann"}, dag.Policy{}, said)
+		var store memory.Store
+		p := under(t, dispatcher.Options{Paranoid: true, Retention: keep}, g, &store, continuation.Options{})
+		p.waits(run)
+		tr := reply("t1", "yes")
+		tr.Run, tr.Key = "", "ann"
+		first, err := p.rt.Trigger(t.Context(), tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.d.Turn(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatalf("the next turn does not wait: %v", err)
+		}
+		p.waits("other")
+		p = under(t, dispatcher.Options{Paranoid: true, Retention: keep}, g, &store, continuation.Options{})
+		p.unchanged(run, func() {
+			p.unchanged("other", func() {
+				again, err := p.rt.Trigger(t.Context(), tr)
+				if err != nil || again.Status != continuation.StatusResolved || again.Run != run || again.Trigger != "t1" {
+					t.Errorf("%+v: repeated it is %+v, %v", keep, again, err)
+				}
+				if keep.Last == 0 && again != first {
+					t.Errorf("repeated it is %+v, and was %+v", again, first)
+				}
+			})
+		})
+		next := reply("t2", "no")
+		if _, err := p.rt.Trigger(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.said(run); !slices.Equal(got, []string{"yes", "no"}) {
+			t.Errorf("the state says %q", got)
+		}
+	}
+}

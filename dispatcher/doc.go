@@ -66,7 +66,7 @@
 // [Options.Hooks] has OnStart and OnEnd, a pair round every call in which a run is at work,
 // and interceptors, which stand round visits of nodes that know nothing of them. Before a
 // visit an [Interceptor] rules [Continue], [Instead], [Ask] or [Deny]: the most restrictive
-// counts, an approval is durable and spent once, and what says nothing, breaks or can't be
+// counts, an approval is durable and of that question and visit, and what says nothing, breaks or can't be
 // followed fails the visit before its function has begun. After one it says [Keep] or
 // [Replace]. Whatever is not the node's own doing is in the log, with who it was.
 //

@@ -506,3 +506,43 @@ func TestInterceptorsThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// A visit that was voided begins anew: what was approved of it was approved for what it was to do then, and the interceptor that
+// asks the same question again is to have an answer.
+func TestApprovalOfAVoidedVisit(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	b := dag.New[Tale]("sums")
+	sum := dag.Step(b, "sum", func(_ context.Context, s *Tale) error {
+		s.Word.Set("80")
+		return nil
+	})
+	dag.Step(b, "pay", w.sees(nil), sum)
+	dag.Step(b, "asks", func(ctx context.Context, _ *Tale) error { // holds the superstep open
+		_, err := dag.Ask[string](ctx, "word", "which?")
+		return err
+	}, sum)
+	o := hookBefore([]string{"pay"}, func(dispatcher.Call) dispatcher.Ruling { return dispatcher.Ask("may it?") })
+	d := process(t, frozen(t, b), &store, o)
+	res, err := d.Run(t.Context(), run, nil)
+	for round := range 2 {
+		rests(t, res, err, checkpoint.StatusInterrupted, "pay", "asks")
+		w.expect(t)
+		k := slices.IndexFunc(res.Interrupts, func(i dispatcher.Interrupt) bool { return i.Path == "pay" })
+		if k < 0 {
+			t.Fatalf("round %d: nobody is asked about pay: %v", round, res.Interrupts)
+		}
+		if err := d.Answer(t.Context(), run, res.Interrupts[k].ID, dispatcher.Approve); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+		w.expect(t, "pay")
+		dearer := func(s *Tale) { s.Word.Set("80000") }
+		if err := d.Edit(t.Context(), run, dearer, dispatcher.EditOptions{Void: []string{"pay"}}); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Run(t.Context(), run, nil)
+	}
+}

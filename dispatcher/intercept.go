@@ -96,7 +96,7 @@ func Deny(reason string) Ruling {
 // which may be anything that JSON can say. [Approve] or [Reject] answers; a Resume alone
 // does not. An approval is of this question, by this interceptor, before this visit, and
 // is durable: when the interceptor asks the same again it counts as Continue, and another
-// question is another interrupt. Without a store nobody can be asked, and Ask denies.
+// question is another interrupt. A visit that is voided has none any more. Without a store nobody can be asked, and Ask denies.
 func Ask(question any) Ruling {
 	raw, err := marshalled(question)
 	if err != nil {

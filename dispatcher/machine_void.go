@@ -48,7 +48,7 @@ func (m *machine) takeBack(t *task) {
 	if t.odd != nil {
 		t.odd.failure, t.odd.budget, t.odd.collected = nil, t.odd.attempts, nil
 		t.odd.unfollowed = false
-		t.odd.lapse()
+		t.odd.approved = nil
 		m.revoke(t.odd)
 	}
 	m.drop(t)

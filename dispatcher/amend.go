@@ -70,6 +70,9 @@ func (c *core) amendingFrom(ctx context.Context, id string, there standing, f fu
 		}
 	}
 	a := &amendment{c: c, lease: lease, m: there.m, head: there.head, desk: newDesk()}
+	if !there.heeds { // else the run has told its observer how it rested, and that call is over
+		a.observed()
+	}
 	if err := f(a); err != nil || len(a.lines) == 0 {
 		return err
 	}
@@ -86,7 +89,8 @@ type amendment struct {
 	lease checkpoint.Lease
 	m     *machine // the run as it is when all that was said so far has been appended
 	head  checkpoint.Head
-	size  int // of what was said
+	size  int    // of what was said
+	told  *about // what the next event tells; nil if nobody is told
 	*desk
 }
 
@@ -104,10 +108,36 @@ func (a *amendment) append(ctx context.Context) error {
 	head, err := a.c.store.Append(ctx, a.lease, a.head, a.lines)
 	a.c.hub.grown(a.lease.Run)
 	if err == nil {
-		a.head = head
-		a.lines = a.lines[:0]
+		said, before := a.lines, a.head.Seq
+		a.head, a.lines = head, a.lines[:0]
+		a.tell(said, before)
 	}
 	return err
+}
+
+// observed has what is said from here on told to the observer.
+func (a *amendment) observed() {
+	if a.c.opts.Observe != nil {
+		a.told = &about{c: a.c, run: a.lease.Run, graph: a.m.plan.Name}
+		a.m.about(a.told)
+	}
+}
+
+// tell tells the observer of entries that are durable now, behind entry before. The lease is held still, so nobody
+// who goes on with the run has told of a later one. Of a cancel it tells nothing: RunRested is the end of a
+// call that was at work on the run, and none was.
+func (a *amendment) tell(said []checkpoint.Entry, before uint64) {
+	if a.told == nil {
+		return
+	}
+	for i := range said {
+		line := said[i] // which the event keeps
+		line.Seq = before + 1 + uint64(i)
+		a.told = a.told.after(&line)
+		if e := a.told.tell(&line); e.Kind != RunRested {
+			a.c.observe(e)
+		}
+	}
 }
 
 // drain says what drains posts, and appends it but for the last of what may share an append.

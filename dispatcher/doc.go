@@ -46,7 +46,8 @@
 // # Events
 //
 // [Dispatcher.Stream] runs a run and tells what becomes true meanwhile, [Dispatcher.Events]
-// reads what became true in a run that anybody runs, [Options.Observe] sees it from inside.
+// reads what became true in a run that anybody runs, [Options.Observe] sees from inside what this
+// dispatcher does.
 // Every entry of a run's log is one [Event] with its number, told when it is durable: a
 // reader that comes back with the number of the last one that it has seen goes on behind it,
 // without a gap or a repeat. What a node emits, and other live notices, are told once to who

@@ -136,10 +136,13 @@ func (r *run) drainBefore(m *machine, head checkpoint.Head, posts []checkpoint.P
 		return posts, head, nil
 	}
 	a := &amendment{c: r.c, lease: r.journal.lease, m: m, head: head, desk: newDesk()}
-	err := a.drain(r.stored, lines)
-	if err == nil {
-		err = a.append(r.stored)
-	}
+	a.observed()
+	err := r.asking("observer", func() error {
+		if err := a.drain(r.stored, lines); err != nil {
+			return err
+		}
+		return a.append(r.stored)
+	})
 	if err != nil {
 		return nil, head, err
 	}

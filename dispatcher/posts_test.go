@@ -242,6 +242,21 @@ func crowd(t *testing.T, n int) *dag.Graph[Tale] {
 	return frozen(t, b)
 }
 
+// postAnswers posts an answer to each question, as calls of Answer would that nobody drains.
+func postAnswers(t *testing.T, store checkpoint.Store, all []dispatcher.Interrupt) {
+	t.Helper()
+	for i, q := range all {
+		data, err := json.Marshal(map[string]any{"replies": []any{map[string]any{"interrupt": q.ID, "how": checkpoint.AnswerGiven, "value": "yes"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := checkpoint.Post{ID: fmt.Sprintf("answer:%012d", i+1), Kind: "answer", Data: data}
+		if err := store.Post(t.Context(), run, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Answers that were posted and never drained are all drained by the call that goes on, before it does, each as a whole.
 func TestManyAnswersLeft(t *testing.T) {
 	const items = 1300
@@ -250,16 +265,7 @@ func TestManyAnswersLeft(t *testing.T) {
 	d := process(t, crowd(t, items), store, dispatcher.Options{})
 	res, err := d.Run(t.Context(), run, nil)
 	rests(t, res, err, checkpoint.StatusInterrupted, res.Cursor.Visits...)
-	for i, q := range res.Interrupts {
-		data, err := json.Marshal(map[string]any{"replies": []any{map[string]any{"interrupt": q.ID, "how": checkpoint.AnswerGiven, "value": "yes"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := checkpoint.Post{ID: fmt.Sprintf("answer:%012d", i+1), Kind: "answer", Data: data}
-		if err := inner.Post(t.Context(), run, p); err != nil {
-			t.Fatal(err)
-		}
-	}
+	postAnswers(t, &inner, res.Interrupts)
 	res, err = d.Resume(t.Context(), run)
 	completes(t, res, err)
 	nothingIsPosted(t, &inner)

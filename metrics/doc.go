@@ -10,15 +10,15 @@
 // # Names
 //
 //	name                              type       labels                what
-//	pawl_runs_started_total           counter    graph                 runs that were opened
+//	pawl_runs_started_total           counter    graph                 runs that were opened by a call that ran them
 //	pawl_runs_resumed_total           counter    graph                 calls that went on with a run
-//	pawl_runs_rested_total            counter    graph, status         calls that ended, by what became of the run
+//	pawl_runs_rested_total            counter    graph, status         rests: calls and turns that ended, by what became of the run
 //	pawl_runs_in_flight               gauge      graph                 calls that have not ended
 //	pawl_superstep_duration_seconds   histogram  graph, node           supersteps of a frame; node holds the frame
 //	pawl_node_duration_seconds        histogram  graph, node           attempts of Steps and Routes
 //	pawl_attempts_total               counter    graph, node, outcome  the same: done, or how they failed
 //	pawl_interrupts_total             counter    graph, kind           visits that began to wait
-//	pawl_denials_total                counter    graph, node           visits that an interceptor denied
+//	pawl_denials_total                counter    graph, node           visits that were denied: by an interceptor, or as an effect was rejected
 //	pawl_effects_total                counter    graph, node, outcome  effects that ended
 //	pawl_emitted_total                counter    graph, node           values that nodes emitted, as far as they were kept
 //	pawl_notices_dropped_total        counter    graph                 emitted values that were not kept
@@ -54,6 +54,9 @@
 //
 // What the log holds is counted when it is durable, so a crash never leaves more counted
 // than happened. An attempt counts if it ended done or failed: one that asked, or whose run
-// was cancelled meanwhile, is no attempt. Cancelling a run at rest runs nothing and is not
-// counted.
+// was cancelled meanwhile, is no attempt. Effects that are resolved while their run rests count, and
+// so does a migration by an edit. Cancelling a run at rest runs nothing and is not counted.
+//
+// A call that goes on with turns which were enqueued counts a rest for each turn that it ends, beside one of turns_total for
+// each that it begins. A fork is opened and not run: the first call that runs it counts as one that went on with a run.
 package metrics

@@ -16,8 +16,11 @@ type Finding struct {
 	Reason string
 }
 
-// String tells the run, the part and the reason.
+// String tells the run, the part and the reason. The zero Finding, which comes with the error that a loop ends with, is none.
 func (f Finding) String() string {
+	if f == (Finding{}) {
+		return "no finding"
+	}
 	if f.Run == "" {
 		return fmt.Sprintf("%s: %s", f.Part, f.Reason)
 	}

@@ -37,7 +37,7 @@
 //	pawl_supervisor_wait_seconds      histogram  graph                 until a run had its turn
 //	pawl_supervisor_joined_total      counter    graph                 submissions of runs that were there already
 //	pawl_supervisor_refused_total     counter    graph, reason         submissions that were refused
-//	pawl_supervisor_recovered_total   counter    graph, outcome        runs that had been left
+//	pawl_supervisor_recovered_total   counter    graph, outcome        runs that had been left, and went on or could not
 //	pawl_supervisor_drains_total      counter    outcome               drains that ended
 //
 // Every label has few values. graph is the name of a graph; node is a node path, which has

@@ -23,7 +23,7 @@ func newSupervised() supervised {
 		waits:     histogram("supervisor_wait_seconds", "Until a run had its turn.", durations, "graph"),
 		joined:    counter("supervisor_joined_total", "Submissions of runs that were there already.", "graph"),
 		refused:   counter("supervisor_refused_total", "Submissions that were refused.", "graph", "reason"),
-		recovered: counter("supervisor_recovered_total", "Runs that had been left.", "graph", "outcome"),
+		recovered: counter("supervisor_recovered_total", "Runs that had been left, and went on or could not.", "graph", "outcome"),
 		drains:    counter("supervisor_drains_total", "Drains that ended.", "outcome"),
 	}
 }

@@ -20,10 +20,11 @@
 // # Whose a run is
 //
 // A run that was submitted belongs to the supervisor. The context of a submission gives the
-// run its values, and neither its end nor its deadline; that of a Wait ends the waiting. To
-// end a run at work, cancel it by its id (dispatcher.Dispatcher.Cancel), or drain. One that
-// waits in the queue is withdrawn by [Task.Withdraw], which leaves the store as it was. A
-// recovered run that was cancelled when its turn comes stays so.
+// run its values, and neither its end nor its deadline; with one that is done already nothing is
+// submitted. That of a Wait ends the waiting. To end a run at work, cancel it by its id
+// (dispatcher.Dispatcher.Cancel), or drain. One that waits in the queue is withdrawn by
+// [Task.Withdraw], which leaves the store as it was. A recovered run that was cancelled when its
+// turn comes stays so.
 //
 // # Ending and beginning
 //

@@ -54,6 +54,9 @@ type RunError struct {
 }
 
 func (e *RunError) Error() string {
+	if e.Graph == "" { // as of a run that is damaged
+		return fmt.Sprintf("supervisor: run %q: %s", e.Run, plain(e.Err))
+	}
 	return fmt.Sprintf("supervisor: run %q of graph %q: %s", e.Run, e.Graph, plain(e.Err))
 }
 

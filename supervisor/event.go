@@ -12,12 +12,12 @@ type EventKind uint8
 const (
 	Queued    EventKind = iota + 1 // a run waits for its turn, however shortly
 	Joined                         // a run was submitted that waits or is at work already
-	Refused                        // a run was not taken: Err is ErrQueueFull, ErrDraining or, if it is there and can't be joined, dispatcher.ErrBusy
+	Refused                        // a submission was not taken: Err is ErrQueueFull, ErrDraining or, if it is there and can't be joined, dispatcher.ErrBusy
 	Began                          // a run is at work: Waited
 	Ended                          // the work on a run is over: Duration, Err
 	Dropped                        // a run that waited will not begin: the supervisor drains, or, with Err, it was withdrawn
 	Drained                        // a Drain has ended: Duration, Err
-	Recovered                      // a run went on that had been left: of one that could not, Err says why
+	Recovered                      // a run went on that had been left, and rests; of one that could not go on Err says why
 )
 
 var eventNames = [...]string{
@@ -34,7 +34,8 @@ func (k EventKind) String() string {
 }
 
 // An Event is a thing that became true of a run in the supervisor; what becomes true inside
-// the run is told by its dispatcher.
+// the run is told by its dispatcher. What Recover brings back is Queued, Began, Ended and Recovered, each once
+// however many calls of Recover meet it: nobody has submitted it, so it is neither Joined nor Refused.
 type Event struct {
 	Kind     EventKind
 	Run      string // "" if Kind is Drained
@@ -49,7 +50,13 @@ type Event struct {
 func (e Event) String() string {
 	s := "supervisor: " + e.Kind.String()
 	if e.Run != "" {
-		s = fmt.Sprintf("%s: %s of %s for %s", e.Run, e.Kind, e.Graph, e.Key)
+		s = fmt.Sprintf("%s: %s", e.Run, e.Kind)
+		if e.Graph != "" { // else nobody knows it
+			s += " of " + e.Graph
+		}
+		if e.Key != "" {
+			s += " for " + e.Key
+		}
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()

@@ -13,7 +13,7 @@ import (
 
 // A Recovery is what became of the runs that had been left running. The ids are sorted.
 type Recovery struct {
-	Rested []string    // went on, and rest now: completed, interrupted, failed, cancelled or timed out
+	Rested []string    // rest now: completed, interrupted, failed, cancelled or timed out
 	Failed []*RunError // could not go on, and are there the next time
 	Left   []string    // are at work still, wait for their turn, were withdrawn, or were left again by a Drain
 	Busy   []string    // are live: this process or another one works on them
@@ -102,7 +102,7 @@ func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
 	}
 	for {
 		room := c.s.room()
-		t, err := c.s.resume(ctx, c.key(info), info, nil, checkpoint.Status.Resting)
+		t, err := c.s.resume(ctx, c.key(info), info, recovers, nil)
 		var refused *RunError
 		switch {
 		case err == nil:
@@ -139,14 +139,19 @@ func (c *recovery) await(ctx context.Context, t *ticket) bool {
 	switch err := t.out.err; {
 	case t.out.rested():
 		c.Rested = append(c.Rested, t.run)
-		c.s.tell(Event{Kind: Recovered, Run: t.run, Graph: t.graph, Key: t.key})
+		if !t.out.idle && !t.recovered.Swap(true) {
+			c.s.tell(Event{Kind: Recovered, Run: t.run, Graph: t.graph, Key: t.key})
+		}
 	case errors.Is(err, checkpoint.ErrNotFound): // it was deleted
 	case errors.Is(err, checkpoint.ErrBusy):
 		c.Busy = append(c.Busy, t.run)
 	case errors.As(err, &rest), errors.Is(err, ErrDraining), errors.Is(err, ErrWithdrawn):
 		c.Left = append(c.Left, t.run)
 	default:
-		c.fail(t.run, t.graph, t.key, err)
+		c.Failed = append(c.Failed, &RunError{Run: t.run, Graph: t.graph, Err: err})
+		if !t.recovered.Swap(true) {
+			c.s.tell(Event{Kind: Recovered, Run: t.run, Graph: t.graph, Key: t.key, Err: err})
+		}
 	}
 	return true
 }
@@ -156,6 +161,7 @@ func (c *recovery) key(info checkpoint.Info) string {
 	return cmp.Or(info.Labels[c.s.options.Label], info.Graph)
 }
 
+// fail reports a run that was not queued.
 func (c *recovery) fail(run, graph, key string, err error) {
 	c.Failed = append(c.Failed, &RunError{Run: run, Graph: graph, Err: err})
 	c.s.tell(Event{Kind: Recovered, Run: run, Graph: graph, Key: key, Err: err})

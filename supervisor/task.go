@@ -30,7 +30,8 @@ type Task[S any] struct {
 // it is there as a run of another graph, a [*RunError] wraps dispatcher.ErrBusy.
 // ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError]
 // that wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of
-// ctx, s and d is nil; then nothing has happened.
+// ctx, s and d is nil, an error that wraps ctx's cause if ctx is done already; then nothing has happened. A
+// ctx that ends later changes nothing.
 func Submit[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string, input func(*S),
 	options ...dispatcher.RunOption,
@@ -89,7 +90,7 @@ func enter[S any](
 // Continue goes on with a run that exists when it is its turn, whatever its graph is: after
 // its interrupt was answered, say. It is like [Submit], but the result has no state.
 // ErrUnknownGraph if no runner is of the run's graph, checkpoint.ErrNotFound if there is no
-// such run.
+// such run, an error of the store if that can't tell.
 func (s *Supervisor) Continue(
 	ctx context.Context, key, run string, options ...dispatcher.RunOption,
 ) (*Task[struct{}], error) {
@@ -99,33 +100,42 @@ func (s *Supervisor) Continue(
 	if err := checkpoint.CheckRunID(run); err != nil {
 		return nil, &passedOn{err}
 	}
+	if err := late(ctx, run); err != nil {
+		return nil, err
+	}
 	info, err := s.store.Stat(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.resume(ctx, key, info, options, func(checkpoint.Status) bool { return false })
+	t, err := s.resume(ctx, key, info, joins, options)
 	if err != nil {
 		return nil, err
 	}
 	return &Task[struct{}]{s: s, ticket: t}, nil
 }
 
-// resume has the runner of its graph go on with a run, unless its status is another one when
+// resume has the runner of its graph go on with a run; with one that is to be recovered unless it has come to rest when
 // it is its turn.
 func (s *Supervisor) resume(
-	ctx context.Context, key string, info checkpoint.Info, options []dispatcher.RunOption,
-	unless func(checkpoint.Status) bool,
+	ctx context.Context, key string, info checkpoint.Info, how joining, options []dispatcher.RunOption,
 ) (*ticket, error) {
 	r := s.runners[info.Graph]
 	if r == nil {
 		return nil, &RunError{Run: info.Run, Graph: info.Graph, Err: ErrUnknownGraph}
 	}
 	all := append(options[:len(options):len(options)], dispatcher.Drain(s.drain))
-	return s.submit(ctx, info.Run, info.Graph, key, joins, func(ctx context.Context) outcome {
-		if now, err := s.store.Stat(ctx, info.Run); err == nil && unless(now.Status) {
-			return outcome{status: now.Status}
+	return s.submit(ctx, info.Run, info.Graph, key, how, func(ctx context.Context) outcome {
+		idle := false
+		if how == recovers {
+			now, err := s.store.Stat(ctx, info.Run)
+			if err == nil && now.Status.Resting() {
+				return outcome{status: now.Status, idle: true}
+			}
+			idle = err == nil && now.Status == checkpoint.StatusCompleted // whose result is given to those who joined
 		}
-		return outcomeOf(r.Continue(ctx, info.Run, all...))
+		out := outcomeOf(r.Continue(ctx, info.Run, all...))
+		out.idle = idle
+		return out
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -20,6 +21,8 @@ type ticket struct {
 
 	done chan struct{} // closed when out is set
 	out  outcome
+
+	recovered atomic.Bool // Recovered was told of it
 }
 
 // An outcome is how the work on a run has ended.
@@ -28,6 +31,7 @@ type outcome struct {
 	plain     dispatcher.Result[struct{}] // result without its state
 	status    checkpoint.Status
 	abandoned bool // a node was, and has perhaps not returned
+	idle      bool // the run did not go on, since it was not left running any more when its turn came
 	err       error
 }
 
@@ -47,17 +51,19 @@ type joining uint8
 const (
 	joins joining = iota + 1
 	alone
+	recovers // joins, and nobody has submitted it
 )
 
-// submit queues a run, or joins one that is there. ctx gives call its values.
+// submit queues a run, or joins one that is there. ctx gives call its values. Of what Recover brings it tells neither
+// that it was joined nor that there was no room yet.
 func (s *Supervisor) submit(
 	ctx context.Context, run, graph, key string, how joining, call func(context.Context) outcome,
 ) (*ticket, error) {
 	if err := checkpoint.CheckRunID(run); err != nil {
 		return nil, &passedOn{err}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
+	if err := late(ctx, run); err != nil {
+		return nil, err
 	}
 	if key == "" {
 		key = graph
@@ -73,16 +79,25 @@ func (s *Supervisor) submit(
 			go s.work(first) // ends when nobody waits for a turn; Drain waits for it
 		}
 	}()
-	if joined != nil {
-		s.tell(Event{Kind: Joined, Run: run, Graph: graph, Key: key})
-		return joined, nil
+	e := Event{Kind: Queued, Run: run, Graph: graph, Key: key}
+	switch {
+	case joined != nil:
+		e.Kind, t = Joined, joined
+	case err != nil:
+		e.Kind, e.Err, t = Refused, err, nil
 	}
-	if err != nil {
-		s.tell(Event{Kind: Refused, Run: run, Graph: graph, Key: key, Err: err})
-		return nil, err
+	if e.Kind == Queued || how != recovers {
+		s.tell(e)
 	}
-	s.tell(Event{Kind: Queued, Run: run, Graph: graph, Key: key})
-	return t, nil
+	return t, err
+}
+
+// late returns an error if the context of a submission is done already.
+func late(ctx context.Context, run string) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("supervisor: run %q was not queued: %w", run, context.Cause(ctx))
 }
 
 // admit queues t, and returns who is to be begun. If the run is there already, joined is its

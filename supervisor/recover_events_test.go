@@ -1,0 +1,211 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/supervisor"
+)
+
+// A tally counts events by their kinds.
+type tally struct {
+	mu sync.Mutex
+	of map[supervisor.EventKind]int
+}
+
+func (c *tally) observe(e supervisor.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[supervisor.EventKind]int{}
+	}
+	c.of[e.Kind]++
+}
+
+// expect checks that each of runs runs was recovered once, and that nobody was told of a submission.
+func (c *tally) expect(t *testing.T, runs int) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of[supervisor.Recovered] != runs || c.of[supervisor.Joined]+c.of[supervisor.Refused] > 0 {
+		t.Errorf("of %d runs that were left the observer was told %v", runs, c.of)
+	}
+}
+
+// lefts leaves n runs of the line, all for the tenant a.
+func lefts(t *testing.T, store checkpoint.Store, n int) {
+	t.Helper()
+	var runs []string
+	for i := range n {
+		runs = append(runs, fmt.Sprintf("a-%02d", i))
+	}
+	left(t, "line", 2, store, runs...)
+}
+
+// Runs that are brought back wait for room in the queue. Nobody has submitted them, and none is refused.
+func TestRecoverIsNoSubmission(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	var told tally
+	lefts(t, &store, 60)
+	d := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{})
+	s := supervise(t, &store, supervisor.Options{Cap: 1, PerKey: 1, Label: "tenant", Observe: told.observe}, d)
+	if r, err := s.Recover(t.Context()); err != nil || len(r.Rested) != 60 {
+		t.Errorf("Recover = %+v, %v", r, err)
+	}
+	told.expect(t, 60)
+	if told.of[supervisor.Queued] != 60 {
+		t.Errorf("the observer was told %v", told.of)
+	}
+}
+
+// Of a run that two calls of Recover wait for both report, and the observer is told once; also if it can't go on.
+func TestRecoverTwiceAtOnce(t *testing.T) {
+	for name, lost := range map[string]error{"rests": nil, "can't go on": errLost} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var store memory.Store
+				var told tally
+				lefts(t, &store, 20)
+				hold := make(chan struct{})
+				o := dispatcher.Options{}
+				o.Hooks.OnStart = func(context.Context, dispatcher.Start) error { return lost }
+				d := process(t, line(t, "line", 2, nil), &store, o)
+				s := supervise(t, &store, supervisor.Options{Cap: 1, Observe: told.observe}, d)
+				gate := gated(t, s, d, hold)
+				recovered := make(chan supervisor.Recovery)
+				for range 2 {
+					go func() { // ends when the test receives from recovered
+						r, err := s.Recover(t.Context())
+						if err != nil {
+							t.Error(err)
+						}
+						recovered <- r
+					}()
+				}
+				synctest.Wait()
+				close(hold)
+				for range 2 {
+					if r := <-recovered; len(r.Rested)+len(r.Failed) != 20 || (lost == nil) != (len(r.Failed) == 0) {
+						t.Errorf("Recover = %+v", r)
+					}
+				}
+				<-gate.Done()
+				told.expect(t, 20)
+			})
+		})
+	}
+}
+
+// gated has the supervisor work on a run of its own until hold is closed.
+func gated(t *testing.T, s *supervisor.Supervisor, d *dispatcher.Dispatcher[parcel], hold chan struct{}) *supervisor.Task[parcel] {
+	t.Helper()
+	task, err := supervisor.Go(t.Context(), s, d, "", "gate",
+		func(context.Context, dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+			<-hold
+			return nil, errLost
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+// Of a run that another process has brought to its end meanwhile, or that a person has cancelled, nobody is told that it went on.
+func TestRecoverOfARunThatSomebodyElseHasBroughtBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		var told, toldOther tally
+		lefts(t, &store, 3)
+		hold := make(chan struct{})
+		d := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1, Observe: told.observe}, d)
+		gate := gated(t, s, d, hold)
+		recovered := make(chan supervisor.Recovery)
+		go func() { // ends when the test receives from recovered
+			r, err := s.Recover(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			recovered <- r
+		}()
+		synctest.Wait()
+		if err := d.Cancel(t.Context(), "a-00", errLost); err != nil {
+			t.Fatal(err)
+		}
+		other := supervise(t, &store, supervisor.Options{Observe: toldOther.observe}, d)
+		if r, err := other.Recover(t.Context()); err != nil || !slices.Equal(r.Rested, []string{"a-01", "a-02"}) {
+			t.Errorf("Recover of the other = %+v, %v", r, err)
+		}
+		close(hold)
+		if r := <-recovered; !slices.Equal(r.Rested, []string{"a-00", "a-01", "a-02"}) {
+			t.Errorf("Recover = %+v", r)
+		}
+		<-gate.Done()
+		told.expect(t, 0)
+		toldOther.expect(t, 2)
+	})
+}
+
+// Under a context that is done nothing is submitted, and the error says so of the run; one that ends later ends no run.
+func TestSubmitUnderAContextThatIsDone(t *testing.T) {
+	var store memory.Store
+	var told tally
+	started := make(chan struct{})
+	hold := make(chan struct{})
+	d := process(t, line(t, "line", 1, func(ctx context.Context, _ int) error {
+		close(started)
+		<-hold
+		return ctx.Err()
+	}), &store, dispatcher.Options{})
+	s := supervise(t, &store, supervisor.Options{Observe: told.observe}, d)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	task, err := supervisor.Submit(ctx, s, d, "", "before", func(p *parcel) { p.Name.Set("before") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-started
+	cancel(errLost)
+	for name, submits := range map[string]func() error{
+		"Submit":   func() error { _, err := supervisor.Submit(ctx, s, d, "", "behind", nil); return err },
+		"Continue": func() error { _, err := s.Continue(ctx, "", "behind"); return err },
+		"Go": func() error {
+			_, err := supervisor.Go(ctx, s, d, "", "behind", func(context.Context, dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+				return nil, errors.New("the call was made")
+			})
+			return err
+		},
+	} {
+		if err := submits(); !errors.Is(err, errLost) || err.Error() != `supervisor: run "behind" was not queued: the parcel is lost` {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	close(hold)
+	completes(t, task)
+	if told.of[supervisor.Queued] != 1 || told.of[supervisor.Refused] != 0 {
+		t.Errorf("the observer was told %v", told.of)
+	}
+}
+
+// Of a run of which nobody knows the graph, as one whose row is damaged, no text names one.
+func TestTextsWithoutAGraph(t *testing.T) {
+	for want, got := range map[string]string{
+		`supervisor: run "a": the parcel is lost`:                 (&supervisor.RunError{Run: "a", Err: errLost}).Error(),
+		`supervisor: run "a" of graph "line": the parcel is lost`: (&supervisor.RunError{Run: "a", Graph: "line", Err: errLost}).Error(),
+		`a: recovered: the parcel is lost`:                        supervisor.Event{Kind: supervisor.Recovered, Run: "a", Err: errLost}.String(),
+		`a: recovered of line for ann: the parcel is lost`:        supervisor.Event{Kind: supervisor.Recovered, Run: "a", Graph: "line", Key: "ann", Err: errLost}.String(),
+		`supervisor: drained`:                                     supervisor.Event{Kind: supervisor.Drained}.String(),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

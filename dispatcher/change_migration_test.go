@@ -278,6 +278,58 @@ func migrateToNumbers(path string, old json.RawMessage) (json.RawMessage, error)
 	return json.Marshal(cells)
 }
 
+// A call that only reads a run of the old graph asks the migration each time, and one that goes on asks once. A checkpoint from before it
+// is read as long as the migration is given.
+func TestMigrationIsAskedByWhoReads(t *testing.T) {
+	var store memory.Store
+	migrateWords(t, &store)
+	asked := 0
+	d := process(t, migrateNumbers(t), &store, migrating(dispatcher.Migration{
+		Name: "numbers", State: func(path string, old json.RawMessage) (json.RawMessage, error) {
+			asked++
+			return migrateToNumbers(path, old)
+		},
+	}))
+	for want := 1; want <= 3; want++ {
+		if res, err := d.State(t.Context(), run); err != nil || res.State.Word.Get() != 5 || asked != want {
+			t.Errorf("State %d: %d, %v, and the migration was asked %d times", want, res.State.Word.Get(), err, asked)
+		}
+	}
+	if _, err := d.Resume(t.Context(), run); err != nil || asked != 4 {
+		t.Errorf("Resume: %v, and the migration was asked %d times", err, asked)
+	}
+	if _, err := d.State(t.Context(), run); err != nil || asked != 4 {
+		t.Errorf("State of what goes on: %v, and the migration was asked %d times", err, asked)
+	}
+	if res, err := d.At(t.Context(), run, "1"); err != nil || res.State.Word.Get() != 5 || asked != 5 {
+		t.Errorf("At before it: %d, %v, and the migration was asked %d times", res.State.Word.Get(), err, asked)
+	}
+	var changed *dispatcher.GraphChangedError
+	if _, err := process(t, migrateNumbers(t), &store, dispatcher.Options{}).At(t.Context(), run, "1"); !errors.As(err, &changed) {
+		t.Errorf("At before it, without it: %v", err)
+	}
+}
+
+// Of a completed run it is in the log when a further turn begins, and not before.
+func TestMigrationOfACompletedRun(t *testing.T) {
+	var store memory.Store
+	if _, err := process(t, wordsGraph(t), &store, dispatcher.Options{}).Start(t.Context(), run, nil); err != nil {
+		t.Fatal(err)
+	}
+	d := process(t, migrateNumbers(t), &store, migrating(dispatcher.Migration{Name: "numbers", State: migrateToNumbers}))
+	unchanged(t, &store, run, func() {
+		if res, err := d.State(t.Context(), run); err != nil || res.State.Word.Get() != 5 {
+			t.Errorf("State: %d, %v", res.State.Word.Get(), err)
+		}
+	})
+	if _, err := d.Turn(t.Context(), run, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(kinds(readLog(t, &store), checkpoint.Migrated)); n != 1 {
+		t.Errorf("the log has %d migrations", n)
+	}
+}
+
 // A migration changes the state of a run once: what it made of it is in the log.
 func TestMigrationOfTheState(t *testing.T) {
 	quiet(t)
@@ -481,6 +533,9 @@ func TestMigrationsThatCantBe(t *testing.T) {
 	}{
 		{[]dispatcher.Migration{{}}, "Migrations[0] has no name"},
 		{[]dispatcher.Migration{{Name: "a"}, {Name: "b"}, {Name: "a"}}, `Migrations[2] has the name "a"`},
+		{[]dispatcher.Migration{{Name: "a\nb"}}, `Migrations[0] has the name "a\nb", which holds a control character`},
+		{[]dispatcher.Migration{{Name: "a\xff"}}, "is not UTF-8"},
+		{[]dispatcher.Migration{{Name: strings.Repeat("a", 100<<10)}}, `aaa", which has 102400 bytes, and may have 128`},
 		{[]dispatcher.Migration{{Name: "a", From: g.Digest()}}, "comes from the graph that it goes to"},
 		{[]dispatcher.Migration{{Name: "a", From: "abc"}}, "which is no digest of a graph"},
 		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"x": "nowhere"}}}, `graph spin has no node "nowhere"`},
@@ -503,6 +558,7 @@ func TestMigrationsThatCantBe(t *testing.T) {
 	}
 	var store memory.Store
 	if _, err := dispatcher.New(g, &store, migrating(
+		dispatcher.Migration{Name: strings.Repeat("a", 128)},
 		dispatcher.Migration{Name: "a", Nodes: map[string]string{"old": "loop", "old/x": "loop/draft", "gone": "", "gone/x": ""}},
 		dispatcher.Migration{Name: "b", Nodes: map[string]string{"end": "begin", "begin": "end"}},
 	)); err != nil {

@@ -82,6 +82,9 @@ func TestGoexitBeforeARunGoesOn(t *testing.T) {
 			if err := c.resume(); !errors.As(err, &fault) || !strings.HasPrefix(kind, fault.Kind) || len(fault.Stack) == 0 {
 				t.Errorf("%s: %v", kind, err)
 			}
+			if fault != nil && fault.Kind == "migration" && fault.Message != `migration "numbers": called runtime.Goexit` {
+				t.Errorf("%s: the text %q does not name the migration", kind, fault.Message)
+			}
 		})
 		armed = false
 		if err := c.resume(); err != nil {

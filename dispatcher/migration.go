@@ -18,12 +18,16 @@ import (
 
 // A Migration says how a run goes on whose past the dispatcher's graph does not have: where
 // its visits stand in the new graph, and what becomes of its state. It is asked for only if
-// the change would be refused, once, and what it decided is in the log from then on.
+// the change would be refused. What it decided is in the log once a call has gone on with the run
+// or edited it; of a completed run that is when a further turn begins. Until then every call asks anew, also one that only
+// reads the run's state and keeps nothing, and of checkpoints from before it in the log one does so ever after: State
+// should come to the same whenever it is asked.
 //
 // Whatever it says, the run then stands where a run of the new graph can stand: a visit that
 // is done or open has nothing before it that is not settled. All else is refused.
 type Migration struct {
-	// Name tells the migration from others, in the log and in errors.
+	// Name tells the migration from others, in the log and in errors. It has 1 to 128 bytes of UTF-8 without
+	// control characters.
 	Name string
 	// From is the digest of the graph that the run comes from. "" means any graph of the
 	// same name.
@@ -52,6 +56,8 @@ func checkMigrations(plan *dag.Plan, all []Migration) error {
 		switch {
 		case m.Name == "":
 			return &OptionError{option, "has no name"}
+		case badText(m.Name, maxKey) != "":
+			return &OptionError{option, fmt.Sprintf("has the name %.40q, which %s", m.Name, badText(m.Name, maxKey))}
 		case names[m.Name]:
 			return &OptionError{option, fmt.Sprintf("has the name %q, as one before it", m.Name)}
 		case m.From != "" && !isDigest(m.From):
@@ -115,6 +121,14 @@ func (c *core) migration(from *dag.Plan) *Migration {
 		}
 	}
 	return nil
+}
+
+// migrating begins the text of what went wrong while a run of that graph was brought to the dispatcher's graph.
+func (c *core) migrating(from *dag.Plan) string {
+	if m := c.migration(from); m != nil {
+		return fmt.Sprintf("migration %q: ", m.Name)
+	}
+	return ""
 }
 
 // adopt brings the run to the dispatcher's graph, or says why that can't be.

@@ -261,6 +261,9 @@ func (r *run) afterGoexit(h *tenure) {
 			return
 		}
 		e.Kind = cmp.Or(r.asks, "input")
+		if r.asks == "migration" {
+			e.Message = r.c.migrating(r.m.plan) + e.Message
+		}
 		r.setUp, r.early = nil, early{err: e}
 		return
 	}

@@ -113,6 +113,9 @@ func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
 			return nil
 		case !errors.Is(err, ErrQueueFull):
 			c.Left = append(c.Left, info.Run)
+			if ctx.Err() != nil && !errors.Is(err, ErrDraining) {
+				return context.Cause(ctx) // of Recover, and not of this run
+			}
 			return err
 		}
 		select {

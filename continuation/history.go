@@ -31,8 +31,9 @@ type history struct {
 	lost  bool    // this turn, or this side of the last rewind, began before the log does: it may have waited for anything
 	vain  int     // how often somebody has gone on with the run since a visit or a superstep of it ended
 	// notes are those about the delivery of the last end.
-	notes []deliveryNote
-	took  []string // of one that was trimmed: the messages under which it has ever taken triggers
+	notes  []deliveryNote
+	inputs []string // that were sent: the ids of their posts
+	took   []string // of one that was trimmed: the messages under which it has ever taken triggers
 }
 
 // An end is an entry with which a run came to rest.
@@ -145,6 +146,9 @@ func (h *history) read(e *checkpoint.Entry) error {
 		}
 		h.voided(edit.Voids)
 	case checkpoint.TurnBegun, checkpoint.Rewound:
+		if e.Post != "" {
+			h.inputs = append(h.inputs, strings.Clone(e.Post))
+		}
 		h.leave(e)
 	case checkpoint.Migrated:
 		var m checkpoint.Migration

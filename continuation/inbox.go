@@ -3,7 +3,9 @@ package continuation
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -20,7 +22,7 @@ const (
 // Send leaves input for a turn of a run, as dispatcher.Dispatcher.Enqueue does, and returns when it
 // is durable: of what is sent under one id the run gets one, however often. A run that waits, or is
 // at work, takes it when it has come to its end. A [*TerminalError] of a run that has ended
-// otherwise than well, which would never take it: nothing has changed then. Of Wake an error may
+// otherwise than well, which would never take it: nothing has changed then. What it was sent before, under this id, it has. Of Wake an error may
 // also be of going on; what was sent stays.
 //
 // S is the state of the Runtime's dispatcher.
@@ -37,10 +39,23 @@ func Send[S any](ctx context.Context, r *Runtime, run, id string, input func(*S)
 		return err
 	}
 	if end := h.ending(); h.ended() && end.Reason != Completed {
+		if sent, err := r.sent(ctx, h, id); sent || err != nil {
+			return err
+		}
 		return &TerminalError{"", run, end.Reason.Status(), end.Reason}
 	}
 	if err := d.Enqueue(ctx, run, input, dispatcher.Message(id)); err != nil || how == WaitForRun {
 		return err
 	}
 	return r.resume(ctx, run, ifPosted)
+}
+
+// sent reports whether input was sent to a run under an id, as far back as its log goes.
+func (r *Runtime) sent(ctx context.Context, h *history, id string) (bool, error) {
+	post := "turn:" + id
+	if slices.Contains(h.inputs, post) {
+		return true, nil
+	}
+	posts, err := r.store.Posts(ctx, h.run)
+	return slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return p.ID == post }), err
 }

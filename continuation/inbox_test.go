@@ -58,6 +58,11 @@ func TestSend(t *testing.T) {
 	if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser}); err != nil {
 		t.Fatal(err)
 	}
+	for _, sent := range []string{"m1", "m3"} { // taken, and left
+		if err := continuation.Send(t.Context(), p.rt, run, sent, say("again"), continuation.WaitForRun); err != nil {
+			t.Errorf("%s, which the run has, is sent again: %v", sent, err)
+		}
+	}
 	p.unchanged(run, func() {
 		var over *continuation.TerminalError
 		if err := continuation.Send(t.Context(), p.rt, run, "m4", say("fourth"), continuation.Wake); !errors.As(err, &over) {

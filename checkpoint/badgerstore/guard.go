@@ -109,6 +109,24 @@ func makeDiscard(dir string) (err error) {
 	return errors.Join(err, f.Close())
 }
 
+// canOpen returns an error unless the process may have as many more files open as Badger has when it opens DISCARD:
+// if it can't open that, or before it the directory, it ends the process. They are the logs of what is in memory, the
+// tables, and fewer than filesAtOnce others; an Open that is to succeed needs more than that behind it. Who opens files
+// meanwhile can still take them.
+func (g *guarded) canOpen(dir string) error {
+	logs, err := filepath.Glob(filepath.Join(dir, "*"+memLogExt))
+	for n := len(logs) + len(g.sums) + filesAtOnce; n > 0 && err == nil; n-- {
+		var f *os.File
+		if f, err = os.Open(dir); err == nil {
+			defer func() { _ = f.Close() }()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: opening the database: %w", err)
+	}
+	return nil
+}
+
 func syncFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -237,6 +237,9 @@ func openDatabase(
 		if err := makeDiscard(dir); err != nil {
 			return nil, g, err
 		}
+		if err := g.canOpen(dir); err != nil {
+			return nil, g, err
+		}
 		db, err := tryBadger(o.forBadger(dir, synced && !syncsMapped).WithLogger(a))
 		switch {
 		case err == nil:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,6 +86,50 @@ func TestOpenUnderALimitOfFileSizes(t *testing.T) {
 			opened(t, s, err)
 			if _, err := s.Stat(t.Context(), "run 1"); (err == nil) != (name != "a new store") {
 				t.Errorf("%s without the limit again: Stat = %v", name, err)
+			}
+		}
+	}
+}
+
+// With too few descriptors for the database Open is refused and the process lives, however many there are, and
+// whatever of the database it is that can't be opened.
+func TestOpenUnderALimitOfDescriptors(t *testing.T) {
+	if limited(t, syscall.RLIMIT_NOFILE, syscall.EMFILE) {
+		return
+	}
+	t.Parallel()
+	whole := t.TempDir()
+	s := open(t, whole)
+	stock(t, s, 1<<12)
+	killed := copyDir(t, whole)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tables := copyDir(t, whole) // between the directory, which must be read, and the last file
+	for n := range 3 {
+		s, err := badgerstore.Open(t.Context(), tables, small)
+		if err == nil {
+			err = errors.Join(s.PutGraph(t.Context(), fmt.Sprint("digest ", n), []byte(`{}`)), s.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, err := filepath.Glob(filepath.Join(tables, "db", "*.sst")); err != nil || len(all) != 4 {
+		t.Fatalf("there are the tables %q, %v, want 4", all, err)
+	}
+	for name, from := range map[string]string{"a closed store": whole, "one that was killed": killed, "one of several tables": tables} {
+		refused := 0
+		for limit := uint64(8); ; limit++ {
+			said := openLimited(t, copyDir(t, from), limit)
+			if said == "done" && limit >= 24 {
+				break
+			}
+			if said != fmt.Sprint(int(syscall.EMFILE)) {
+				t.Errorf("%s with %d descriptors: %s, want EMFILE", name, limit, said)
+			}
+			if refused++; refused > 60 {
+				t.Fatalf("%s is not opened with %d descriptors", name, limit)
 			}
 		}
 	}

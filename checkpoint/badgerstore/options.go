@@ -125,6 +125,8 @@ func (o Options) withDefaults(dir string) Options {
 //   - No value ever reaches the value log, where damage reads as emptiness.
 //   - No compression, so that a flipped bit is a wrong value, which our frames detect, and
 //     not a vanished block. Tables are checked by us before they are opened (guard.go).
+//   - No checksums of blocks when they are read: an iterator takes a block that does not verify for the end of its
+//     table, and says nothing. So of what changes under an open store keys are not checked, nor the headers of blocks.
 //   - No caches: the tables are mapped, and envelopes are read in order.
 //   - Up to five new tables wait to be merged, up to fifteen hold nobody up, and what they become has 8 MiB, or half of
 //     MemTableSize if that is less: a byte is written again less often, and fewer files are made. See ADR 0049.

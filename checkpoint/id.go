@@ -11,7 +11,8 @@ const maxID = 256
 
 // CheckRunID returns an error that wraps [ErrRunID] and quotes the id, unless id can name
 // a run: 1 to 256 bytes of UTF-8 without control characters. Blanks, quotes and slashes
-// are fine, and no two ids are ever taken for one another.
+// are fine, and no two ids are ever taken for one another. Ids that begin with pawl.record/ are those of the logs of a
+// record.Ledger, which a store keeps like others, and a dispatcher refuses.
 func CheckRunID(id string) error {
 	if reason := badID(id); reason != "" {
 		return fmt.Errorf("%w: %.64q %s: %s", ErrRunID, id, reason, goodID)

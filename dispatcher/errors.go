@@ -19,7 +19,8 @@ var (
 	ErrBusy = checkpoint.ErrBusy
 	// ErrNotFound: there is no such run.
 	ErrNotFound = checkpoint.ErrNotFound
-	// ErrRunID: the run id is empty, too long, not UTF-8, or holds control characters.
+	// ErrRunID: the run id is empty, too long, not UTF-8, or holds control characters; or it begins with pawl.record/, as
+	// the logs of a record.Ledger do.
 	ErrRunID = checkpoint.ErrRunID
 	// ErrCommitUnknown: whether the last step became durable can't be known. The next Run
 	// or Resume finds out.
@@ -293,9 +294,17 @@ func (e *passedOn) Error() string { return "dispatcher: " + plain(e.err) }
 
 func (e *passedOn) Unwrap() error { return e.err }
 
+// ofRecords begins the ids under which package record keeps the logs of a Ledger, in the store that has the logs of runs
+// too. A run of such an id would stand where a record belongs, and no dispatcher has the graph of a record.
+const ofRecords = "pawl.record/"
+
 // checkID refuses what can't be the id of a run.
 func checkID(id string) error {
-	if err := checkpoint.CheckRunID(id); err != nil {
+	err := checkpoint.CheckRunID(id)
+	if err == nil && strings.HasPrefix(id, ofRecords) {
+		err = fmt.Errorf("%w: %.64q begins with %s, as the logs of a record.Ledger do: give another one", ErrRunID, id, ofRecords)
+	}
+	if err != nil {
 		return &passedOn{err}
 	}
 	return nil

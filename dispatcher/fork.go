@@ -116,7 +116,7 @@ func (w *forkWish) ids() ([]string, error) {
 	}
 	named := make(map[string]bool, len(w.into))
 	for _, id := range w.into {
-		if err := checkpoint.CheckRunID(id); err != nil {
+		if err := checkID(id); err != nil {
 			return nil, &OptionError{"Into", fmt.Sprintf("names %.40q: %s", id, plain(err))}
 		}
 		if named[id] {

@@ -41,7 +41,8 @@ type LedgerOptions struct {
 }
 
 // NewLedger returns a ledger over a store, which may have the logs of runs as well: a ledger's are
-// completed runs of a graph named pawl.record, so nobody recovers or resumes them.
+// completed runs of a graph named pawl.record, so nobody recovers or resumes them. Their ids begin with pawl.record/, and
+// a Dispatcher refuses these.
 func NewLedger(store checkpoint.Store, o LedgerOptions) (*Ledger, error) {
 	o.Overridden = cmp.Or(o.Overridden, dag.Accepted)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/record"
 )
 
@@ -44,4 +45,51 @@ func TestLedgerThatNobodyMade(t *testing.T) {
 			}
 		}
 	}
+}
+
+// No run stands where the log of a record belongs: a dispatcher refuses its id, and changes nothing, whether the
+// record is there or not.
+func TestRunsStandInNoPlaceOfARecord(t *testing.T) {
+	ctx := t.Context()
+	b := newBook(t)
+	b.create(t, draft("there"))
+	d := inquire(t, b.store, []string{"a"}, func(context.Context, *Inquiry) error { return nil })
+	if _, err := d.Run(ctx, "run", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, record := range []string{"there", "not there"} {
+		id := "pawl.record/" + record
+		for name, call := range map[string]func() error{
+			"Run":     func() error { _, err := d.Run(ctx, id, nil); return err },
+			"Start":   func() error { _, err := d.Start(ctx, id, nil); return err },
+			"Turn":    func() error { _, err := d.Turn(ctx, id, nil); return err },
+			"Enqueue": func() error { return d.Enqueue(ctx, id, nil) },
+			"Note":    func() error { return d.Note(ctx, id, "a.b", 1) },
+			"Tag":     func() error { return d.Tag(ctx, id, "", "tag") },
+			"Trim":    func() error { return d.Trim(ctx, id, dispatcher.Retention{Last: 1}) },
+			"Cancel":  func() error { return d.Cancel(ctx, id, nil) },
+			"State":   func() error { _, err := d.State(ctx, id); return err },
+			"Open":    func() error { _, err := d.Open(ctx, id); return err },
+			"Fork":    func() error { _, err := d.Fork(ctx, id, "", dispatcher.ForkOptions[Inquiry]{}); return err },
+			"Stream": func() error {
+				for _, err := range d.Stream(ctx, id, nil, dispatcher.Listen{}) {
+					return err
+				}
+				return nil
+			},
+		} {
+			if err := call(); !errors.Is(err, dispatcher.ErrRunID) || !strings.Contains(err.Error(), "begins with pawl.record/") {
+				t.Errorf("%s of %q = %v, want ErrRunID, and why", name, id, err)
+			}
+		}
+		_, err := d.Fork(ctx, "run", "", dispatcher.ForkOptions[Inquiry]{Into: []string{id}})
+		var bad *dispatcher.OptionError
+		if !errors.As(err, &bad) || bad.Option != "Into" {
+			t.Errorf("Fork into %q = %v, want an OptionError of Into", id, err)
+		}
+	}
+	if v, err := b.Verify(ctx, "there"); err != nil || !v.Valid {
+		t.Errorf("Verify = %+v, %v", v, err)
+	}
+	b.create(t, draft("not there"))
 }

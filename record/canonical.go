@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -110,11 +111,15 @@ const noForm = "it has no canonical form (RFC 8785): a member is there twice, a 
 
 // unreadable says why data is no JSON of a record.
 func unreadable(data []byte) string {
+	switch err := json.NewDecoder(bytes.NewReader(data)).Decode(new(json.RawMessage)); {
+	case errors.Is(err, io.EOF):
+		return "it is empty"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "it is JSON that was cut off"
+	}
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch err := json.Unmarshal(data, new(Record)); {
-	case errors.As(err, &syntax) && syntax.Offset >= int64(len(data)):
-		return "it is JSON that was cut off"
 	case errors.As(err, &syntax):
 		return fmt.Sprintf("it is no JSON from byte %d on", syntax.Offset)
 	case errors.As(err, &kind):

@@ -234,15 +234,24 @@ func TestExportAndImport(t *testing.T) {
 
 	lines := strings.SplitAfter(file.String(), "\n")
 	empty := newBook(t)
-	for name, text := range map[string]string{
-		"nothing": "", "a line altered": strings.Replace(file.String(), "walk", "talk", 3), "a line lost": lines[0] + lines[2] + lines[3],
-		"a line more": file.String() + "{}\n", "cut off": lines[0] + lines[1], "half a line": file.String()[:file.Len()-9],
+	for name, c := range map[string]struct{ text, reason string }{
+		"nothing":           {"", "it is empty"},
+		"a blank line":      {lines[0] + "\n" + lines[1] + lines[2] + lines[3], "it is empty"},
+		"a blank one first": {"\n" + file.String(), "it is empty"},
+		"blanks at the end": {file.String() + " \n", "it is empty"},
+		"a letter more":     {file.String() + "x\n", "it is no JSON from byte 1 on"},
+		"a line altered":    {strings.Replace(file.String(), "walk", "talk", 3), "its content is not that of its contentHash"},
+		"a line lost":       {lines[0] + lines[2] + lines[3], "written behind other versions"},
+		"a line more":       {file.String() + "{}\n", ""},
+		"cut off":           {lines[0] + lines[1], ""},
+		"half a line":       {file.String()[:file.Len()-9], "it is JSON that was cut off"},
+		"a number alone":    {lines[0] + "1\n", "can't be a number"},
 	} {
 		if err := empty.unchanged(t, func() error {
-			_, err := empty.Import(t.Context(), strings.NewReader(text), root)
+			_, err := empty.Import(t.Context(), strings.NewReader(c.text), root)
 			return err
-		}); err == nil {
-			t.Errorf("%s: imported", name)
+		}); err == nil || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %v, want that %s", name, err, c.reason)
 		}
 	}
 }

@@ -119,8 +119,14 @@ func empty(dir string) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint: reading the store's directory: %w", err)
 	}
-	if exists(filepath.Join(dir, databaseDir, badger.ManifestFilename)) && exists(filepath.Join(dir, lockFile)) {
-		return fmt.Errorf("%w: %s holds the database of a store, and %s is missing", checkpoint.ErrCorrupt, dir, nameFile)
+	if exists(filepath.Join(dir, databaseDir, badger.ManifestFilename)) {
+		for _, ours := range []string{lockFile, witnessFile, inventoryFile} {
+			if exists(filepath.Join(dir, ours)) {
+				return fmt.Errorf("%w: %s holds the database of a store, and %s is missing", checkpoint.ErrCorrupt, dir, nameFile)
+			}
+		}
+		return refuseDir(fmt.Sprintf("%s holds a database in %q, and nothing beside it by which a store is known: name another one, or if this was a store restore it from a backup",
+			dir, databaseDir))
 	}
 	for _, e := range entries {
 		switch e.Name() {

@@ -25,7 +25,7 @@ const databaseDir = "db"
 // not encrypted and there is a Cipher. If a call of the system fails, as a sync does with
 // syscall.EIO, errors.Is finds its error. What holds anything else is refused with a
 // *checkpoint.ArgumentError and left as it is: a file, a directory of other files, a database of
-// Badger that no store has made.
+// Badger that no store has made, or of which nobody can tell since all that the store has beside it is missing.
 //
 // If ctx ends Open returns its error, at the latest a second later. What then still opens, since a
 // disk does not answer, is closed in the background, and the directory is locked until it is: another

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,59 @@ func TestDamageSaysWhatToDo(t *testing.T) {
 	opened(t, first, err)
 	if _, err := badgerstore.Open(t.Context(), whole, o); !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "give each store a file of its own") {
 		t.Errorf("Open with another store's witness = %v, want ErrCorrupt and what to do", err)
+	}
+}
+
+// A database of which a store has something beside it is that of a store, and what is missing is damage. If all is missing nobody
+// can tell: Open says both, and so it does of a witness that is kept elsewhere, whose store is not there.
+func TestWhatIsLeftOfAStore(t *testing.T) {
+	t.Parallel()
+	whole := t.TempDir()
+	s := open(t, whole)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []string{"LOCK", "witness", "tables", ""} {
+		dir := copyDir(t, whole)
+		for _, name := range []string{"pawl.json", "LOCK", "witness", "tables"} {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil && name != left && name != "LOCK" {
+				t.Fatal(err)
+			}
+		}
+		if left != "" {
+			if err := os.WriteFile(filepath.Join(dir, left), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := filesOf(t, dir)
+		_, err := badgerstore.Open(t.Context(), dir, small)
+		var argument *checkpoint.ArgumentError
+		if errors.Is(err, checkpoint.ErrCorrupt) == (left == "") || errors.As(err, &argument) != (left == "") || !strings.Contains(err.Error(), "from a backup") {
+			t.Errorf("Open with the database and %q = %v, want ErrCorrupt unless nothing tells that it is a store", left, err)
+		}
+		if after := filesOf(t, dir); !slices.Equal(before, after) {
+			t.Errorf("Open with the database and %q has left %q of %q", left, after, before)
+		}
+	}
+	o := small
+	o.Witness = filepath.Join(t.TempDir(), "witness")
+	dir := t.TempDir()
+	s, err := badgerstore.Open(t.Context(), dir, o)
+	if err == nil {
+		err = s.Close()
+	}
+	if err == nil {
+		err = os.RemoveAll(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = badgerstore.Open(t.Context(), dir, o)
+	if err == nil || !strings.Contains(err.Error(), dir+" holds no store: if it did, bring it back") {
+		t.Errorf("Open of a directory that was removed, with its witness = %v", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Open has made the directory: %v", err)
 	}
 }
 

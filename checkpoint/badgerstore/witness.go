@@ -52,7 +52,7 @@ func checkWitness(path, dir string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return refuse("is a directory: name a file")
 	} else if err == nil && info.Size() > 0 && !exists(filepath.Join(dir, nameFile)) && !exists(filepath.Join(dir, databaseDir)) {
-		return refuse("is the witness of another store, or no witness: give each store a file of its own")
+		return refuse("is the witness of a store, or no witness, and " + dir + " holds no store: if it did, bring it back, or name the directory where it is; else give each store a file of its own")
 	}
 	return nil
 }

@@ -40,7 +40,7 @@
 // All tables are checked whole when a store is opened. Of a byte that changes in one while the store is open, as on a failing disk
 // or by who writes into its files, is found out later what is in a value, when that is read: each has a checksum, of its key too.
 // Keys, and what leads the database from one to the next, are not checked again: a run can be missing, without its newest
-// appends, or not listed, so that Run begins it anew, and some changes make the database panic. The next Open finds it out, unless the
+// appends, or not listed, so that Run begins it anew; and some changes make the database panic, in the goroutine of who calls, or end the process. The next Open finds it out, unless the
 // table was merged with others before that. Open a store again if its disk is in doubt.
 //
 // Found out by [Store.Verify], and by checkpoint.Export, and not by reading, is who changes an append in a store without a cipher and makes its checksum

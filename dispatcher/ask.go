@@ -2,6 +2,8 @@ package dispatcher
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -53,6 +55,18 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 		v.put(ask)
 	}
 	return nil, errAsked
+}
+
+// subject tells apart what questions are about, by themselves if they don't say, and what they want: a digest.
+func subject(about, question, want json.RawMessage) string {
+	if len(about) == 0 {
+		about = question
+	}
+	h := sha256.New()
+	h.Write(want)
+	h.Write([]byte{0})
+	h.Write(about)
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // to reports whether it was given to that question: the visit may run again with another state, or in another program, and

@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -132,7 +131,9 @@ func (c *change) effects(z map[string]map[string]frozenEffect) map[string]map[st
 func begunAt(path string, z map[string]frozenEffect) map[string]frozenEffect {
 	next := make(map[string]frozenEffect, len(z))
 	for key, e := range z {
-		e.At = cmp.Or(e.At, path)
+		if e.At == "" {
+			e.At = path
+		}
 		next[key] = e
 	}
 	return next

@@ -1,8 +1,6 @@
 package dispatcher
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -97,18 +95,6 @@ type heard struct {
 	checkpoint.Answer
 	// To is the subject that it was given to; "" if an earlier version has kept it.
 	To string `json:"to,omitempty"`
-}
-
-// subject tells apart what questions are about, by themselves if they don't say, and what they want: a digest.
-func subject(about, question, want json.RawMessage) string {
-	if len(about) == 0 {
-		about = question
-	}
-	h := sha256.New()
-	h.Write(want)
-	h.Write([]byte{0})
-	h.Write(about)
-	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // supply gives a visit an answer that it asked for. With the last one it may run again.

@@ -59,12 +59,16 @@ func (e *CipherError) Error() string {
 	return fmt.Sprintf("checkpoint: %s of the Cipher %s", e.Call, e.Reason)
 }
 
-// A BusyError says who holds the lease. errors.Is finds [ErrBusy].
+// A BusyError says who holds the lease: who is at work on the run or, if [Amends] says so of the owner, who has it
+// for a moment. errors.Is finds [ErrBusy].
 type BusyError struct {
 	Run, Owner string
 }
 
 func (e *BusyError) Error() string {
+	if Amends(e.Owner) {
+		return fmt.Sprintf("checkpoint: run %q is busy: held by %s, who changes it and gives it back at once: try again", e.Run, e.Owner)
+	}
 	return fmt.Sprintf("checkpoint: run %q is busy: held by %s: wait until it rests, or cancel it", e.Run, e.Owner)
 }
 

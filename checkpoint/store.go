@@ -48,7 +48,7 @@ type Info struct {
 	Pins    []Pin     // checkpoints before First that can still be read
 	Origin  *Origin   // nil if the run is no fork
 	Epoch   uint64    // of the last lease
-	Owner   string    // who holds the lease now, "" if nobody
+	Owner   string    // who holds the lease now, "" if nobody; see [Amends]
 	Created time.Time // of the first append
 	Updated time.Time // of the last change of status
 }

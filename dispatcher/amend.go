@@ -55,7 +55,7 @@ func (c *core) amendingFrom(ctx context.Context, id string, there standing, f fu
 			return err // a lease could be had of a run that does not exist
 		}
 	}
-	lease, err := c.acquire(ctx, id)
+	lease, err := c.acquire(ctx, id, c.amender)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 			return early{err: w.missing(err)}
 		}
 	}
-	lease, err := c.acquire(ctx, r.id)
+	lease, err := c.acquire(ctx, r.id, c.owner)
 	if err != nil {
 		return early{err: err}
 	}
@@ -139,27 +139,47 @@ func (r *run) find(w *wishes, input func(any)) early {
 	return r.resumable(w)
 }
 
-// acquire takes the lease of a run. Of one at rest an Answer or a Cancel may have it for a
-// moment, which is waited for.
-func (c *core) acquire(ctx context.Context, id string) (checkpoint.Lease, error) {
-	for wait := time.Millisecond; ; wait *= 2 {
-		lease, err := c.store.Acquire(ctx, id, c.owner)
-		if !errors.Is(err, checkpoint.ErrBusy) || wait > 64*time.Millisecond {
-			return lease, err
-		}
-		info, serr := c.store.Stat(ctx, id)
-		if serr != nil || !info.Status.Resting() {
-			return lease, err
-		}
-		if _, ok := c.strays.Load(id); ok {
+// aMoment is how long a lease is waited for that somebody has for a moment.
+const aMoment = 127 * time.Millisecond
+
+// acquire takes the lease of a run as owner, and waits for it if it is somebody's for a moment.
+func (c *core) acquire(ctx context.Context, id, owner string) (checkpoint.Lease, error) {
+	waited := time.Duration(0)
+	for wait := time.Millisecond; ; wait = min(2*wait, 64*time.Millisecond) {
+		lease, err := c.store.Acquire(ctx, id, owner)
+		if err == nil || waited >= c.patience(ctx, id, owner, err) {
 			return lease, err
 		}
 		select {
 		case <-ctx.Done():
 			return lease, err
 		case <-time.After(wait):
+			waited += wait
 		}
 	}
+}
+
+// patience is how long a lease may be waited for that could not be had. An amendment ends soon, whatever
+// the status of the run is; but it may read a long log, or have a slow disk. Who posts what it can't append needs no more than a
+// moment, and who is to go on with the run would leave it where it is. Of a run at rest an owner may be about to give
+// the lease back.
+func (c *core) patience(ctx context.Context, id, owner string, err error) time.Duration {
+	if !errors.Is(err, checkpoint.ErrBusy) {
+		return 0
+	}
+	if held := (*checkpoint.BusyError)(nil); errors.As(err, &held) && checkpoint.Amends(held.Owner) {
+		if owner == c.owner {
+			return max(aMoment, c.opts.Grace/2) // and returns within Grace, even if its context is done
+		}
+		return aMoment
+	}
+	if _, ok := c.strays.Load(id); ok {
+		return 0
+	}
+	if info, err := c.store.Stat(ctx, id); err != nil || !info.Status.Resting() {
+		return 0
+	}
+	return aMoment
 }
 
 func (c *core) newRun(ctx context.Context, id string) *run {

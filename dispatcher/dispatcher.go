@@ -28,6 +28,7 @@ type core struct {
 	store   checkpoint.Store // nil: runs leave no log
 	opts    Options
 	owner   string
+	amender string                // the owner as who only amends a run
 	resumes checkpoint.Resumption // what most resumes say; never written to
 	resumed json.RawMessage       // Data of their entries; never written to
 	nests   bool                  // some node holds a frame
@@ -62,6 +63,7 @@ func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher
 	if err := c.configure(); err != nil {
 		return nil, err
 	}
+	c.amender = checkpoint.Amender(c.owner)
 	c.resumes = checkpoint.Resumption{Owner: c.owner}
 	c.resumed = encode(c.resumes)
 	c.nests = slices.ContainsFunc(c.plan.Nodes, func(n dag.PlanNode) bool { return holds(&n) })

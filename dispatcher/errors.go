@@ -15,7 +15,8 @@ import (
 var (
 	// ErrInterrupted: the run waits for an answer or a resume.
 	ErrInterrupted = errors.New("dispatcher: run is interrupted")
-	// ErrBusy: the run is live. A *checkpoint.BusyError names its owner.
+	// ErrBusy: the run is live. A *checkpoint.BusyError names its owner. Who only says something of a run, as Answer or Edit does,
+	// has it for a moment, which is waited for: up to half of Options.Grace by a call that is to go on with the run.
 	ErrBusy = checkpoint.ErrBusy
 	// ErrNotFound: there is no such run.
 	ErrNotFound = checkpoint.ErrNotFound

@@ -73,7 +73,7 @@ func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string
 	if err := c.stillRunning(id); err != nil {
 		return 0, err
 	}
-	lease, err := c.acquire(ctx, id)
+	lease, err := c.acquire(ctx, id, c.amender)
 	if err != nil {
 		return 0, err
 	}

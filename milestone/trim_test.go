@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -41,6 +42,7 @@ func TestNamesBesideATrim(t *testing.T) {
 					ctx, cancel := context.WithCancelCause(t.Context())
 					ended := make(chan error, 1)
 					go func() { ended <- names.Follow(ctx, "r") }()
+					time.Sleep(time.Second) // for the moment that a trim waits for the lease of who names
 					synctest.Wait()
 					cancel(over)
 					if err := <-ended; !errors.Is(err, over) {

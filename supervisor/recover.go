@@ -25,7 +25,9 @@ type Recovery struct {
 // returns when all of them rest.
 //
 // A run that can't go on is reported and left as it is: its graph has changed, no runner
-// knows it, or its log is damaged. So is one whose store fails. Runs that rest are not
+// knows it, or its log is damaged. So is one whose store fails. Who answers a run, or notes, tags or edits
+// something, has it for a moment, which is waited for; one who takes longer, as an Edit may, keeps it
+// from going on. Runs that rest, or that somebody has cancelled meanwhile, are not
 // touched. Recover may be called at any time and again.
 //
 // A node that ends its process, by os.Exit or for want of memory, does so again at each Recover, since an
@@ -89,7 +91,7 @@ func (c *recovery) all(ctx context.Context) error {
 
 // one queues a run, when there is room.
 func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
-	if info.Owner != "" {
+	if info.Owner != "" && !checkpoint.Amends(info.Owner) {
 		c.Busy = append(c.Busy, info.Run)
 		return nil
 	}
@@ -127,6 +129,27 @@ func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
 	}
 }
 
+// unlessRested goes on with a run unless it rests when it is its turn. Somebody may cancel it between the look at it and
+// the call, or when the call waits for the lease: so the call is for the run as it was seen, and else looks again.
+func (s *Supervisor) unlessRested(ctx context.Context, r Runner, run string, all []dispatcher.RunOption) outcome {
+	for {
+		now, err := s.store.Stat(ctx, run)
+		if err != nil {
+			return outcomeOf(r.Continue(ctx, run, all...)) // which says what is wrong
+		}
+		if now.Status.Resting() {
+			return outcome{status: now.Status, idle: true}
+		}
+		from := dispatcher.From(checkpoint.Cursor{Run: run, Seq: now.Head.Seq})
+		out := outcomeOf(r.Continue(ctx, run, append(all[:len(all):len(all)], from)...))
+		out.idle = now.Status == checkpoint.StatusCompleted // whose result is given to those who joined
+		var rest *dispatcher.Rest                           // of a run that went on, and whose node may have failed with anything
+		if !errors.Is(out.err, dispatcher.ErrStaleCursor) || errors.As(out.err, &rest) {
+			return out
+		}
+	}
+}
+
 // await waits for a run and sorts it. It returns false if ctx ended first.
 func (c *recovery) await(ctx context.Context, t *ticket) bool {
 	select {
@@ -146,7 +169,7 @@ func (c *recovery) await(ctx context.Context, t *ticket) bool {
 			c.s.tell(Event{Kind: Recovered, Run: t.run, Graph: t.graph, Key: t.key})
 		}
 	case errors.Is(err, checkpoint.ErrNotFound): // it was deleted
-	case errors.Is(err, checkpoint.ErrBusy):
+	case errors.Is(err, checkpoint.ErrBusy) && !amended(err):
 		c.Busy = append(c.Busy, t.run)
 	case errors.As(err, &rest), errors.Is(err, ErrDraining), errors.Is(err, ErrWithdrawn):
 		c.Left = append(c.Left, t.run)
@@ -157,6 +180,12 @@ func (c *recovery) await(ctx context.Context, t *ticket) bool {
 		}
 	}
 	return true
+}
+
+// amended reports whether a run is busy with an amendment that takes long, and nobody is at work on it.
+func amended(err error) bool {
+	var held *checkpoint.BusyError
+	return errors.As(err, &held) && checkpoint.Amends(held.Owner)
 }
 
 // key is whose turn a run is.

@@ -355,3 +355,107 @@ func TestJoiningARecoveryOfARunThatRests(t *testing.T) {
 	}
 	completes(t, first)
 }
+
+// appending is a store whose next append tells that it has begun, and ends a second later.
+type appending struct {
+	*memory.Store
+	began chan struct{} // closed then; nil: not the next
+}
+
+func (s *appending) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
+	if began := s.began; began != nil {
+		s.began = nil
+		close(began)
+		lasts(time.Second)
+	}
+	return s.Store.Append(ctx, l, after, entries)
+}
+
+// A run of which somebody says something at that moment is recovered all the same; one that is cancelled then stays so.
+func TestRecoverBesideAnAmendment(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, d *dispatcher.Dispatcher[parcel]) error{
+		"note":   func(ctx context.Context, d *dispatcher.Dispatcher[parcel]) error { return d.Note(ctx, "run", "a.b", 1) },
+		"tag":    func(ctx context.Context, d *dispatcher.Dispatcher[parcel]) error { return d.Tag(ctx, "run", "0", "n") },
+		"cancel": func(ctx context.Context, d *dispatcher.Dispatcher[parcel]) error { return d.Cancel(ctx, "run", nil) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &appending{Store: new(memory.Store)}
+			left(t, "line", 2, store, "run")
+			began := make(chan struct{})
+			store.began = began
+			by := process(t, line(t, "line", 2, nil), store, dispatcher.Options{})
+			said := make(chan error, 1)
+			go func() { said <- call(t.Context(), by) }() // waited for below
+			<-began
+			s := supervise(t, store, supervisor.Options{}, process(t, line(t, "line", 2, nil), store, dispatcher.Options{}))
+			r, err := s.Recover(t.Context())
+			if err != nil || !slices.Equal(r.Rested, []string{"run"}) || len(r.Busy)+len(r.Failed)+len(r.Left) > 0 {
+				t.Errorf("Recover beside a %s = %+v, %v", name, r, err)
+			}
+			if err := <-said; err != nil {
+				t.Errorf("the %s: %v", name, err)
+			}
+			want := checkpoint.StatusCompleted
+			if name == "cancel" {
+				want = checkpoint.StatusCancelled
+			}
+			if got := statuses(t, store)["run"]; got != want {
+				t.Errorf("beside a %s the run comes to be %s, want %s", name, got, want)
+			}
+		})
+	}
+}
+
+// A run that is cancelled behind the look at it, before its turn has the lease, is not recovered.
+func TestRecoverOfARunThatIsCancelledMeanwhile(t *testing.T) {
+	var store memory.Store
+	left(t, "line", 2, &store, "run")
+	g := line(t, "line", 2, nil)
+	by := process(t, g, &store, dispatcher.Options{})
+	cancels := runner{process(t, g, &store, dispatcher.Options{}), func() {
+		if err := by.Cancel(t.Context(), "run", nil); err != nil {
+			t.Error(err)
+		}
+	}}
+	r, err := supervise(t, &store, supervisor.Options{}, cancels).Recover(t.Context())
+	if err != nil || !slices.Equal(r.Rested, []string{"run"}) {
+		t.Errorf("Recover = %+v, %v", r, err)
+	}
+	if got := statuses(t, &store)["run"]; got != checkpoint.StatusCancelled {
+		t.Errorf("the run is %s", got)
+	}
+}
+
+// A runner has something happen before each Continue.
+type runner struct {
+	*dispatcher.Dispatcher[parcel]
+	before func()
+}
+
+func (r runner) Continue(ctx context.Context, run string, o ...dispatcher.RunOption) (*dispatcher.Result[struct{}], error) {
+	r.before()
+	return r.Dispatcher.Continue(ctx, run, o...)
+}
+
+// A run that somebody amends for longer than that is waited for is no live one: it could not go on, and is there the next time.
+func TestRecoverBesideAnAmendmentThatLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		left(t, "line", 2, &store, "run")
+		l, err := store.Acquire(t.Context(), "run", checkpoint.Amender("somebody"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := supervise(t, &store, supervisor.Options{}, process(t, line(t, "line", 2, nil), &store, dispatcher.Options{}))
+		r, err := s.Recover(t.Context())
+		if err != nil || len(r.Busy) > 0 || !errors.Is(failed(r)["run"], dispatcher.ErrBusy) {
+			t.Errorf("Recover = %+v, %v", r, err)
+		}
+		if err := store.Release(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := s.Recover(t.Context()); err != nil || !slices.Equal(r.Rested, []string{"run"}) {
+			t.Errorf("Recover = %+v, %v", r, err)
+		}
+	})
+}

@@ -114,8 +114,8 @@ func (s *Supervisor) Continue(
 	return &Task[struct{}]{s: s, ticket: t}, nil
 }
 
-// resume has the runner of its graph go on with a run; with one that is to be recovered unless it has come to rest when
-// it is its turn.
+// resume has the runner of its graph go on with a run when it is its turn; with one that is to be recovered unless it has
+// come to rest by then.
 func (s *Supervisor) resume(
 	ctx context.Context, key string, info checkpoint.Info, how joining, options []dispatcher.RunOption,
 ) (*ticket, error) {
@@ -125,17 +125,10 @@ func (s *Supervisor) resume(
 	}
 	all := append(options[:len(options):len(options)], dispatcher.Drain(s.drain))
 	return s.submit(ctx, info.Run, info.Graph, key, how, func(ctx context.Context) outcome {
-		idle := false
 		if how == recovers {
-			now, err := s.store.Stat(ctx, info.Run)
-			if err == nil && now.Status.Resting() {
-				return outcome{status: now.Status, idle: true}
-			}
-			idle = err == nil && now.Status == checkpoint.StatusCompleted // whose result is given to those who joined
+			return s.unlessRested(ctx, r, info.Run, all)
 		}
-		out := outcomeOf(r.Continue(ctx, info.Run, all...))
-		out.idle = idle
-		return out
+		return outcomeOf(r.Continue(ctx, info.Run, all...))
 	})
 }
 

@@ -52,7 +52,8 @@ var (
 	ErrNested = errors.New("dispatcher: state of another type")
 )
 
-// Is finds ErrInterrupted, context.Canceled and context.DeadlineExceeded by the status.
+// Is finds ErrInterrupted, context.Canceled and context.DeadlineExceeded by the status alone, whatever the cause holds, and
+// anything else in the cause.
 func (e *Rest) Is(target error) bool {
 	switch target {
 	case ErrInterrupted:
@@ -62,16 +63,16 @@ func (e *Rest) Is(target error) bool {
 	case context.DeadlineExceeded:
 		return e.Status == checkpoint.StatusTimedOut
 	}
-	return false
+	return errors.Is(e.Cause, target)
 }
 
-// Unwrap returns the cause, unless it is a context's error: those speak of the run's
-// status only.
-func (e *Rest) Unwrap() error {
-	if e.Cause == context.Canceled || e.Cause == context.DeadlineExceeded {
-		return nil
-	}
-	return e.Cause
+// As finds what the cause holds.
+func (e *Rest) As(target any) bool { return errors.As(e.Cause, target) }
+
+// ofContext reports whether target is a context's error. Those speak of a run's status only: one that somebody's code
+// returned is of something else.
+func ofContext(target error) bool {
+	return target == context.Canceled || target == context.DeadlineExceeded
 }
 
 // A NodeError tells how a visit failed for good.
@@ -112,7 +113,7 @@ func (e *NodeError) Error() string {
 // timed out, or dag.ErrInDoubt and an effect is in doubt, or dag.ErrExpired or dag.ErrSkipped
 // and a question ended so.
 func (e *NodeError) Is(target error) bool {
-	if target == context.Canceled || target == context.DeadlineExceeded {
+	if ofContext(target) {
 		return false
 	}
 	switch e.Kind { // after a restart it is all that is left of the error
@@ -137,7 +138,7 @@ func (e *NodeError) Is(target error) bool {
 }
 
 // As finds what Err holds.
-func (e *NodeError) As(target any) bool { return e.Err != nil && errors.As(e.Err, target) }
+func (e *NodeError) As(target any) bool { return errors.As(e.Err, target) }
 
 // A LimitError says which limit a run has reached.
 type LimitError struct {
@@ -172,6 +173,8 @@ var limitNames = map[string]string{
 // merge, of the state's Check, of a hook, of a migration. A conflict and a limit are a FaultError when the
 // run is read after a restart; in the call that met them they are a *state.ConflictError
 // and a [*LimitError].
+//
+// errors.Is and errors.As look into Err, but never find a context's error there, as of a [*NodeError].
 type FaultError struct {
 	Kind    string // conflict, limit, input, edit, revalidate, items, merge, check, hook, migration, observer, call
 	Message string
@@ -179,7 +182,11 @@ type FaultError struct {
 	Err     error  // what user code returned or panicked with; nil after a restart
 }
 
-func (e *FaultError) Unwrap() error { return e.Err }
+// Is reports whether Err is target.
+func (e *FaultError) Is(target error) bool { return !ofContext(target) && errors.Is(e.Err, target) }
+
+// As finds what Err holds.
+func (e *FaultError) As(target any) bool { return errors.As(e.Err, target) }
 
 func (e *FaultError) Error() string { return "dispatcher: " + e.Kind + ": " + e.Message }
 

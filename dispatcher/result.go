@@ -196,7 +196,7 @@ func (e *Rest) Error() string {
 			fmt.Fprintf(&b, " and %d more", more)
 		}
 	}
-	if e.Cause != nil && e.Unwrap() != nil {
+	if e.Cause != nil && !ofContext(e.Cause) { // else the status says it
 		fmt.Fprintf(&b, ": %s", plain(e.Cause))
 	}
 	return b.String()

@@ -66,6 +66,9 @@ func (v *visit) call() {
 		} else {
 			v.failed = &userError{kind: dag.FailedGoexit, err: errGoexit, stack: debug.Stack()}
 		}
+		if v.round != nil {
+			v.failed.err = v.round.at.blames(v.failed.err)
+		}
 		v.failed.again = earlier == nil && v.t.node.Policy.Retry == nil
 		if earlier != nil {
 			v.failed.err = fmt.Errorf("%w; Policy.Retry: %w", earlier.err, v.failed.err)

@@ -1,6 +1,8 @@
 package dispatcher
 
 import (
+	"fmt"
+
 	"github.com/google/uuid"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -49,6 +51,33 @@ func (r *run) ask(h *tenure, what string, f func()) (ok bool, err *userError) {
 	return h.back(inCall), err
 }
 
+// A whose says whose code is asked that is not the graph's own. The zero whose is nobody.
+type whose struct{ option, interceptor string }
+
+// blames says in an error whose code it is of.
+func (w whose) blames(err error) error {
+	switch {
+	case w.interceptor != "":
+		return fmt.Errorf("interceptor %q: %w", w.interceptor, err)
+	case w.option != "":
+		return fmt.Errorf("%s: %w", w.option, err)
+	}
+	return err
+}
+
+// askOption is ask for the function of an option, of which a failure says so.
+func (r *run) askOption(h *tenure, option, path string, f func()) (ok bool, err *userError) {
+	h.whose.option = option
+	if ok, err = r.ask(h, option+" for "+path, f); !ok {
+		return false, nil
+	}
+	if err != nil {
+		err.err = h.whose.blames(err.err)
+	}
+	h.whose = whose{}
+	return true, err
+}
+
 // vet asks whether a visit is interrupted before it begins, and whether it may.
 func (r *run) vet(h *tenure, t *task) (bool, *userError) {
 	if !t.begun() {
@@ -82,7 +111,7 @@ func (r *run) boundary(h *tenure, t *task, after bool) (stop, ok bool, err *user
 	if hook == nil {
 		return false, true, nil
 	}
-	ok, err = r.ask(h, "InterruptIf for "+b.Path, func() { stop = hook(b) })
+	ok, err = r.askOption(h, "InterruptIf", b.Path, func() { stop = hook(b) })
 	return stop, ok, err
 }
 

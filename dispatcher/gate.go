@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,7 +12,8 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// gate asks the interceptors whether a visit may begin. Once the context is done they are
+// gate asks the interceptors whether a visit may begin, all of them: one that panics fails the visit, unless
+// another one denies it. Once the context is done they are
 // not asked: the call that begins the visit does.
 func (r *run) gate(h *tenure, t *task) (bool, *userError) {
 	if r.halted() {
@@ -28,25 +30,32 @@ func (r *run) gate(h *tenure, t *task) (bool, *userError) {
 	}
 	approved := t.approved()
 	rulings := make([]Ruling, len(asked))
-	at := 0
-	ok, failed := r.ask(h, "Interceptor.Before for "+call.Path, func() {
-		for ; at < len(asked); at++ {
+	var broken *userError // the first that broke, which allows nothing
+	ok, _ := r.ask(h, "Interceptor.Before for "+call.Path, func() {
+		for i, g := range asked {
+			h.whose.interceptor = g.Name
 			c := call
-			c.State, c.Approved = drafts[at].Value(), approved.by(asked[at].Name)
-			rulings[at] = asked[at].Before(r.ctx, c)
+			c.State, c.Approved = drafts[i].Value(), approved.by(g.Name)
+			failed := protect(func() { rulings[i] = g.Before(r.ctx, c) })
+			if failed == nil {
+				rulings[i] = r.possible(t, rulings[i])
+				continue
+			}
+			failed.err = h.whose.blames(failed.err)
+			rulings[i], broken = Continue(), cmp.Or(broken, failed)
 		}
 	})
 	if !ok {
 		return false, nil
 	}
-	if failed != nil {
-		failed.err = fmt.Errorf("interceptor %q: %w", asked[at].Name, failed.err)
-		return true, failed
-	}
-	for i := range rulings {
-		rulings[i] = r.possible(t, rulings[i])
-	}
+	h.whose = whose{}
 	s := weigh(asked, rulings, approved)
+	if broken != nil {
+		if s.kind != denies {
+			return true, broken
+		}
+		s.reason += "; " + broken.tells() // which nothing else says
+	}
 	if s.kind != denies && r.c.gates.vetting() {
 		if ok, failed := r.gateVisit(h, t, &s); !ok || failed != nil {
 			return ok, failed
@@ -63,7 +72,7 @@ func (r *run) gateVisit(h *tenure, t *task, s *sentence) (ok bool, failed *userE
 	if r.c.gates.If == nil {
 		reason = r.c.gates.visit(a, t.isItem(), holds(t.node))
 	} else {
-		ok, failed = r.ask(h, "Gates.If for "+a.Path, func() {
+		ok, failed = r.askOption(h, "Gates.If", a.Path, func() {
 			reason = r.c.gates.visit(a, t.isItem(), holds(t.node))
 		})
 		if !ok || failed != nil {
@@ -179,6 +188,7 @@ type round struct {
 	call  Call // but for its state
 	own   substitute
 	after []*interceptor
+	at    whose // code runs, if not the node's
 	done  checkpoint.Substitution
 }
 
@@ -204,7 +214,7 @@ func (x *round) run(v *visit) *userError {
 		failed = v.body()
 	} else {
 		x.done.Instead = x.own.by
-		failed = v.substitute(x.own.by, x.own.body)
+		failed = x.substitute(v, x.own.by, x.own.body)
 	}
 	if n := v.t.node; failed == nil && n.Kind == dag.KindRoute && !slices.Contains(n.Outcomes, v.outcome()) {
 		failed = undeclared(n, v.outcome()) // no result that After could look at
@@ -215,11 +225,14 @@ func (x *round) run(v *visit) *userError {
 		}
 		c := x.call
 		c.State = v.draft.Value()
-		switch change := g.After(v, c, v.outcomes()); change.kind {
+		x.at.interceptor = g.Name
+		change := g.After(v, c, v.outcomes())
+		x.at = whose{}
+		switch change.kind {
 		case keeps:
 		case replaces:
 			x.done.Replaced = append(x.done.Replaced, g.Name)
-			failed = v.substitute(g.Name, change.body)
+			failed = x.substitute(v, g.Name, change.body)
 		default:
 			failed = &userError{kind: dag.FailedDenied, err: denial(g.Name, "it gave no change")}
 		}
@@ -228,11 +241,13 @@ func (x *round) run(v *visit) *userError {
 }
 
 // substitute runs an interceptor's f on the visit's draft. Its failure says whose it is.
-func (v *visit) substitute(by string, f Substitute) *userError {
+func (x *round) substitute(v *visit, by string, f Substitute) *userError {
+	x.at.interceptor = by
 	failed := v.substituted(f)
 	if failed != nil {
-		failed.err = fmt.Errorf("interceptor %q: %w", by, failed.err)
+		failed.err = x.at.blames(failed.err)
 	}
+	x.at = whose{}
 	return failed
 }
 

@@ -37,7 +37,7 @@ func (a *effectAttempt) approved() (approval string, err error) {
 	if v.host.c.gates == nil {
 		return "", nil
 	}
-	reason := v.host.c.gates.effect(action)
+	reason := v.host.effectGate(action)
 	if reason == "" {
 		return "", nil
 	}
@@ -48,6 +48,17 @@ func (a *effectAttempt) approved() (approval string, err error) {
 		Kind: kindEffect, Key: key, Question: asked, By: byGate, Reason: reason,
 	}})
 	return "", fmt.Errorf("it needs an approval: return this error: %w", dag.ErrAsked)
+}
+
+// effectGate says why an effect needs an approval, "" if it needs none. What Gates.If panics with goes through the
+// node, and says whose it is.
+func (h *host) effectGate(a Action) string {
+	defer func() {
+		if p := recover(); p != nil {
+			panic(whose{option: "Gates.If"}.blames(panicked(p).err))
+		}
+	}()
+	return h.c.gates.effect(a)
 }
 
 // of reports whether a grant is of the action that a question is about. An approval is of that and of nothing else. A

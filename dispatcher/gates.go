@@ -40,8 +40,8 @@ type Gates struct {
 	Names []string
 	// If is asked about what Preset and Names let through: of a visit in each call that begins
 	// it, as an interceptor is, of an effect in the node's goroutine each time that it would
-	// begin. It sees the whole [Action], with the input of an effect. An error means that it needs an approval. A panic fails the visit, and nothing
-	// has begun. Nil means no.
+	// begin. It sees the whole [Action], with the input of an effect. An error means that it needs an approval. A panic fails the visit, by an error
+	// that says whose it is, and nothing has begun. Nil means no.
 	If func(Action) (bool, error)
 }
 

@@ -26,12 +26,13 @@ type Interceptor struct {
 	// Continue. It is asked once about a visit in each call that begins it, not once for
 	// each attempt; and once more when what it asked was approved. Continue leaves no trace
 	// in the log, so the call that goes on with a visit that was cut off, or failed, asks
-	// again. A panic fails the visit. Nil means [Continue].
+	// again. A panic is no ruling and fails the visit, unless another one denies it; behind a
+	// runtime.Goexit, which does so too, nobody is asked any more. Nil means [Continue].
 	Before func(context.Context, Call) Ruling
 	// After is asked about a visit that runs a function, when that has returned no error
 	// and waits for no answer: in the same goroutine, within the time limit, as a part of
 	// the attempt. Each interceptor sees what those before it have made of the result. A
-	// panic fails the attempt. Nil means [Keep].
+	// panic fails the attempt, as one in a Substitute does, and its error names the interceptor. Nil means [Keep].
 	After func(ctx context.Context, c Call, outcomes []string) Change
 }
 

@@ -21,6 +21,7 @@ type tenure struct {
 	doing  string   // while away: what
 	visit  *visit   // the visit that runs on the owner's goroutine
 	decide decision // the decision for which user code runs on it
+	whose  whose    // code it is, if not the graph's own
 	goexit bool     // user code ended the goroutine; the next one has to say so
 	stack  []byte   // where it did
 }
@@ -267,7 +268,8 @@ func (r *run) afterGoexit(h *tenure) {
 		r.setUp, r.early = nil, early{err: e}
 		return
 	}
-	r.undecided(h.decide, &userError{kind: failedGoexit, err: errGoexit, stack: h.stack})
+	r.undecided(h.decide, &userError{kind: failedGoexit, err: h.whose.blames(errGoexit), stack: h.stack})
+	h.whose = whose{}
 }
 
 // askToResign tells the owner to give up on what runs. If it has no results yet, it looks before it

@@ -40,6 +40,22 @@ func TestNoStoreRefusals(t *testing.T) {
 	says(t, res.State, "a", "b", "c")
 }
 
+// Options that need a log are refused without a store, each by its name.
+func TestNoStoreOptions(t *testing.T) {
+	g := callsGraph(t, nothing[Tale])
+	for name, o := range map[string]dispatcher.Options{
+		"InterruptBefore": {InterruptAfter: []string{"only"}},
+		"Retention":       {Retention: dispatcher.Retention{Last: 1}},
+		"Lag":             {Lag: 1},
+		"Gates":           gated(dispatcher.Gates{Preset: dispatcher.GateWrites}),
+	} {
+		var option *dispatcher.OptionError
+		if _, err := dispatcher.New(g, nil, o); !errors.As(err, &option) || option.Option != name {
+			t.Errorf("New with %s returns %v", name, err)
+		}
+	}
+}
+
 // The rules of execution hold without a store.
 func TestNoStoreRuns(t *testing.T) {
 	for _, c := range []struct {

@@ -153,6 +153,9 @@ func (c *core) configure() error {
 	if c.store == nil && o.Retention != (Retention{}) {
 		return &OptionError{"Retention", "needs a store: without one there is no log to trim"}
 	}
+	if c.store == nil && o.Lag > 0 {
+		return &OptionError{"Lag", "needs a store: without one there is no disk to wait for"}
+	}
 	errs := []error{o.Retention.check("Retention"), checkMigrations(c.plan, o.Migrations)}
 	for _, name := range o.InterruptBefore {
 		errs = append(errs, c.before.add("InterruptBefore", c.plan, name))

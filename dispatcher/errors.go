@@ -33,7 +33,8 @@ var (
 	// ErrNotCompleted: the run is not completed, so no turn can begin. A [*Rest] inside it
 	// tells how an earlier input came to rest, if that is why.
 	ErrNotCompleted = errors.New("dispatcher: run is not completed")
-	// ErrStaleCursor: the cursor is no longer where the run stands.
+	// ErrStaleCursor: the cursor is no longer the head of the run: it has gone on, or was answered, edited, tagged, noted
+	// or trimmed.
 	ErrStaleCursor = errors.New("dispatcher: cursor is no longer the head of the run")
 	// ErrStillRunning: a node or a store call was abandoned by an earlier call of this Dispatcher and has not
 	// returned. The text names it, as Result.Abandoned did. To other Dispatchers the run is ErrBusy until then.

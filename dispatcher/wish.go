@@ -26,7 +26,8 @@ type RunOption struct {
 }
 
 // From lets Resume and Continue go on only from this cursor: [ErrStaleCursor] if it is no longer
-// where the run stands, checkpoint.ErrCursor if it is another run's or names nothing.
+// where the run stands, checkpoint.ErrCursor if it is another run's or names nothing. A Tag, a Note and a Trim leave
+// the run where it is, and are entries all the same: a cursor of before is stale behind them. State has the one that counts.
 // [Dispatcher.Note] takes it in the same sense. Other calls refuse it.
 func From(c checkpoint.Cursor) RunOption {
 	return RunOption{"From", func(w *wishes) error {

@@ -158,7 +158,8 @@ func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, o
 }
 
 // Cancel stops a run, from any code that has the store. A live one is told so, by a durable
-// message, and comes to rest as Cancelled; Cancel returns when the message is durable. One
+// message, and comes to rest as Cancelled; Cancel returns when the message is durable. The run hears of it a moment
+// later, and visits may begin until then: with [Options].Lag those of up to so many supersteps. One
 // at rest becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted
 // if the run is completed; one that is cancelled already stays as it is. A live run that completes
 // before it hears of it is completed: State tells. One that is just coming to rest otherwise becomes Cancelled

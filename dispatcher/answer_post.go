@@ -151,7 +151,7 @@ func (m *machine) queued(posts []checkpoint.Post, mine *posted) *queue {
 			continue
 		}
 		a, err := parseAnswers(p, mine)
-		if err != nil || m.seen[p.ID] || q.took(a.Message) || q.contradicts(a) {
+		if err != nil || m.seen[p.ID] || q.contradicts(a) {
 			q.line = append(q.line, noted(p.ID, p.Kind))
 			continue
 		}
@@ -175,11 +175,6 @@ func until(now time.Time, posts []checkpoint.Post) []checkpoint.Post {
 		}
 	}
 	return posts
-}
-
-// took reports whether the run has taken an answer under that id, or has one that waits to be drained.
-func (q *queue) took(message string) bool {
-	return message != "" && (q.m.seen[givenPrefix+message] || q.under(message) != nil)
 }
 
 // under is the answer under that id that waits to be drained, nil if there is none.

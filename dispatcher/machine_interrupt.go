@@ -41,9 +41,6 @@ func (m *machine) interrupt(x *fact) error {
 		(t.phase == ready || t.phase == asking || t.phase == delayed):
 		t.phase = asking
 		t.rare().asks = append(t.odd.asks, p)
-		if p.kind == kindAsked && t.odd.answers[p.key] != nil { // that of another question under the key
-			t.odd.forget(func(key string, _ *heard) bool { return key == p.key })
-		}
 	default:
 		return fmt.Errorf("visit %q is %s and can't be interrupted (%s)", x.Path, t.phase, p.kind)
 	}
@@ -260,17 +257,12 @@ func (t *task) unanswer() {
 	if t.inner != nil || kind != dag.FailedExpired && kind != dag.FailedSkipped {
 		return
 	}
-	t.odd.forget(func(_ string, a *heard) bool { return a.How == string(kind) })
-}
-
-// forget drops answers.
-func (o *odd) forget(which func(key string, a *heard) bool) {
-	answers := maps.Clone(o.answers) // visits hold the one before
-	maps.DeleteFunc(answers, which)
+	answers := maps.Clone(t.odd.answers) // visits hold the one before
+	maps.DeleteFunc(answers, func(_ string, a *heard) bool { return a.How == string(kind) })
 	if len(answers) == 0 {
 		answers = nil
 	}
-	o.answers = answers
+	t.odd.answers = answers
 }
 
 // restart puts a visit that failed back to where it can go on: inside the frame it

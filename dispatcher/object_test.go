@@ -86,3 +86,16 @@ func sameAnswer(t *testing.T, data []byte) {
 		t.Errorf("%s is read as %+v, %v, want %+v, %v", data, is, err, want, wantErr)
 	}
 }
+
+// An answer under another id is another one, though it says the same: its sender is not told that it was taken.
+func TestAnswerUnderAnotherMessageIsAnotherOne(t *testing.T) {
+	x := reply{Interrupt: "i", How: checkpoint.AnswerGiven, Value: json.RawMessage(`1`)}
+	a := &postedAnswers{Replies: []reply{x}, Message: "m"}
+	for message, want := range map[string]bool{"m": true, "n": false, "": false} {
+		b := &postedAnswers{Replies: []reply{x}, Message: message}
+		e := checkpoint.Entry{Kind: checkpoint.Answered, ID: "i", Data: encodeAnswer(&checkpoint.Answer{Value: x.Value, How: x.How, Message: message})}
+		if a.says(b) != want || x.counted(&e, a) != want {
+			t.Errorf("under %q it is the same: %t, and counts: %t; want %t", message, a.says(b), x.counted(&e, a), want)
+		}
+	}
+}

@@ -36,15 +36,6 @@ type history struct {
 	took   []string // of one that was trimmed: the messages under which it has ever taken triggers
 }
 
-// An end is an entry with which a run came to rest.
-type end struct {
-	kind    checkpoint.Kind
-	seq     uint64
-	at      time.Time
-	resting checkpoint.Resting
-	late    bool // it has failed for the expiry of a wait
-}
-
 // A wait is what the log says of one wait: the asks of one name in one visit.
 type wait struct {
 	h    *history
@@ -467,33 +458,6 @@ func (w *wait) stands() (status Status, reason Reason, why, by string) {
 func (w *wait) retriable() bool {
 	return w.h.end != nil && w.h.end.kind == checkpoint.Failed &&
 		!w.beside && w.failures > 0 && w.vain() < w.last().q.MaxFailures
-}
-
-// failedLate reports whether the run has failed for the expiry of a wait. Its cause is one failure that nobody follows: the
-// path of the visit, and the message, of which a long one is clipped.
-func (h *history) failedLate() bool {
-	cause, clipped := strings.CutSuffix(h.end.resting.Cause, "…")
-	return h.end.kind == checkpoint.Failed && slices.ContainsFunc(h.open, func(w *wait) bool {
-		why := w.path + ": " + w.late
-		return w.late != "" && w.closed == Expired && (why == h.end.resting.Cause || clipped && strings.HasPrefix(why, cause))
-	})
-}
-
-// reason reads why the run has come to its end.
-func (e *end) reason() (Reason, string) {
-	text := e.resting.Cause
-	switch e.kind {
-	case checkpoint.Completed:
-		return Completed, ""
-	case checkpoint.TimedOut:
-		return RunTimedOut, text
-	case checkpoint.Failed:
-		return RunFailed, text
-	}
-	if reason, why, ok := parseStop(text); ok {
-		return reason, why
-	}
-	return CancelledByProduct, text
 }
 
 // key is what correlates a trigger with an alternative.

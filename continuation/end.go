@@ -1,0 +1,45 @@
+package continuation
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// An end is an entry with which a run came to rest.
+type end struct {
+	kind    checkpoint.Kind
+	seq     uint64
+	at      time.Time
+	resting checkpoint.Resting
+	late    bool // it has failed for the expiry of a wait
+}
+
+// failedLate reports whether the run has failed for the expiry of a wait. Its cause is one failure that nobody follows: the
+// path of the visit, and the message, of which a long one is clipped.
+func (h *history) failedLate() bool {
+	cause, clipped := strings.CutSuffix(h.end.resting.Cause, "…")
+	return h.end.kind == checkpoint.Failed && slices.ContainsFunc(h.open, func(w *wait) bool {
+		why := w.path + ": " + w.late
+		return w.late != "" && w.closed == Expired && (why == h.end.resting.Cause || clipped && strings.HasPrefix(why, cause))
+	})
+}
+
+// reason reads why the run has come to its end.
+func (e *end) reason() (Reason, string) {
+	text := e.resting.Cause
+	switch e.kind {
+	case checkpoint.Completed:
+		return Completed, ""
+	case checkpoint.TimedOut:
+		return RunTimedOut, text
+	case checkpoint.Failed:
+		return RunFailed, text
+	}
+	if reason, why, ok := parseStop(text); ok {
+		return reason, why
+	}
+	return CancelledByProduct, text
+}

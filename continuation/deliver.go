@@ -163,7 +163,8 @@ func (r *Runtime) owed(ctx context.Context) (histories, error) {
 // Deliver brings the follow-ups that are owed of runs that have completed, failed or timed out, the
 // oldest first, and returns the ids of those runs: of one that was cancelled none is owed. How a run
 // ended is durable before the Deliverer hears of it. What came of a delivery is a note in its log,
-// which is written whatever else was added to that meanwhile, and also if ctx has ended by then. Of
+// which is written whatever else was added to that meanwhile, and also if ctx has ended by then; if somebody keeps the run, or
+// the store does not answer, for ten seconds, that is an error, and it is brought again. Of
 // two who deliver at once the first that has brought or suppressed it is kept, and stays so; failures
 // before that count, each as one. If the run has gone on meanwhile the end that was told is past, and
 // nothing is noted. Errors of the Deliverer are kept in the log, for [Runtime.DeliveryOf], and are no
@@ -227,6 +228,9 @@ func (r *Runtime) tell(ctx context.Context, h *history, done *deliveries) error 
 	}
 	n.Status, n.Reason, n.At = DeliveryFailed, short(failed.Error()), r.options.Now().UTC().Round(0)
 	tries, err := r.note(ctx, h, &n)
+	if err != nil { // the log has no such failure, whichever it would have been
+		n.Final = false
+	}
 	done.failures = append(done.failures, &DeliveryError{h.run, d.Key, max(tries, d.Tries+1), n.Final, failed})
 	if !n.Final {
 		done.retry(r.options.Now().Add(r.options.Redeliver))

@@ -114,8 +114,14 @@ func makeDiscard(dir string) (err error) {
 // tables, and fewer than filesAtOnce others; an Open that is to succeed needs more than that behind it. Who opens files
 // meanwhile can still take them.
 func (g *guarded) canOpen(dir string) error {
-	logs, err := filepath.Glob(filepath.Join(dir, "*"+memLogExt))
-	for n := len(logs) + len(g.sums) + filesAtOnce; n > 0 && err == nil; n-- {
+	files, err := os.ReadDir(dir)
+	n := len(g.sums) + filesAtOnce
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), memLogExt) {
+			n++
+		}
+	}
+	for ; n > 0 && err == nil; n-- {
 		var f *os.File
 		if f, err = os.Open(dir); err == nil {
 			defer func() { _ = f.Close() }()

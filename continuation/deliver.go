@@ -139,7 +139,7 @@ func (h *history) tries() (n int) {
 func (h *history) retryAt(r *Runtime) (at time.Time, again bool) {
 	d := h.delivery()
 	switch {
-	case !h.ended() || h.info.Owner != "" || r.options.Deliverer == nil:
+	case !h.ended() || owned(h.info) || r.options.Deliverer == nil:
 		return at, false
 	case d.Status == DeliveryFailed && !d.Final && r.options.Now().Before(d.At):
 		return at, true

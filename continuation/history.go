@@ -448,7 +448,7 @@ func (w *wait) stands() (status Status, reason Reason, why, by string) {
 		reason, why := e.reason()
 		return reason.Status(), reason, why, e.resting.By
 	}
-	if w.taken() && w.h.info.Owner != "" && w.h.info.Status == checkpoint.StatusRunning {
+	if w.taken() && owned(w.h.info) && w.h.info.Status == checkpoint.StatusRunning {
 		return StatusClaimed, "", "", ""
 	}
 	return StatusPending, "", "", ""

@@ -2,13 +2,16 @@ package continuation_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 // A trigger is for what was waited for. If the program that goes on with the run waits for something else by then it is asked
@@ -61,5 +64,47 @@ func TestATriggerIsForItsWait(t *testing.T) {
 				t.Errorf("behind the second trigger the state says %q", got)
 			}
 		})
+	}
+}
+
+// unsaid is a store whose runs were asked by a version in which questions did not say what they are about.
+type unsaid struct{ *memory.Store }
+
+func (s unsaid) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, all []checkpoint.Entry) (checkpoint.Head, error) {
+	all = slices.Clone(all)
+	for i := range all {
+		var asked checkpoint.Interrupt
+		if all[i].Kind != checkpoint.Interrupted || json.Unmarshal(all[i].Data, &asked) != nil {
+			continue
+		}
+		asked.About = nil
+		all[i].Data, _ = json.Marshal(asked)
+	}
+	return s.Store.Append(ctx, l, after, all)
+}
+
+// A trigger that was taken by an earlier version counts, though the bounds of its wait are other ones in this one.
+func TestATriggerOfAnEarlierVersionCounts(t *testing.T) {
+	w := continuation.Wait{Kind: continuation.KindReply, Key: "ann", MaxFailures: 2}
+	said := func(_ context.Context, s *Talk, r continuation.Reply[string]) error {
+		s.Said.Append(r.Payload)
+		return nil
+	}
+	store := unsaid{&memory.Store{}}
+	was := under(t, dispatcher.Options{}, waiting(t, w, dag.Policy{}, said), store, continuation.Options{})
+	was.waits(run)
+	tr := reply("t1", "yes")
+	tr.LeaveIt = true
+	was = under(t, dispatcher.Options{}, waiting(t, w, dag.Policy{}, said), store, continuation.Options{})
+	if _, err := was.rt.Trigger(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	w.MaxFailures = 7
+	p := begin(t, waiting(t, w, dag.Policy{}, said), store.Store, continuation.Options{})
+	if _, err := p.rt.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.said(run); !slices.Equal(got, []string{"yes"}) {
+		t.Errorf("the state says %q", got)
 	}
 }

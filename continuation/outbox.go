@@ -62,19 +62,35 @@ func (h *history) takes(n *deliveryNote, most int) (tries int, wanted bool) {
 	return tries, true
 }
 
-// suppress notes that a follow-up that is owed is not to be brought.
+// lettingGo is how long whoever has brought a run to its end may take to give the lease back.
+const lettingGo = 100 * time.Millisecond
+
+// suppress notes that a follow-up that is owed is not to be brought. Of a run that somebody goes on with again
+// nothing is noted; who only says something of it, or has just brought it to its end, is waited for.
 func (r *Runtime) suppress(ctx context.Context, run string, status DeliveryStatus) error {
-	for {
+	began := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		h, err := r.history(ctx, run)
 		if err != nil {
 			return err
 		}
 		d := h.delivery()
-		if d.Status != DeliveryPending && d.Status != DeliveryFailed || !h.ended() || h.info.Owner != "" {
+		if d.Status != DeliveryPending && d.Status != DeliveryFailed || !h.ended() {
 			return nil
 		}
-		err = r.write(ctx, h, deliveryNote{Status: status, Key: d.Key})
-		if err != nil && !busy(err) && !errors.Is(err, dispatcher.ErrStaleCursor) {
+		if owned(h.info) {
+			if time.Since(began) >= lettingGo {
+				return nil // somebody is at work on it: what was told is past when that has ended
+			}
+		} else {
+			switch err = r.write(ctx, h, deliveryNote{Status: status, Key: d.Key}); {
+			case errors.Is(err, dispatcher.ErrStaleCursor):
+				continue
+			case !busy(err) || time.Since(began) >= noting:
+				return err
+			}
+		}
+		if err := r.await(ctx, h.info, pause); err != nil {
 			return err
 		}
 	}
@@ -98,6 +114,14 @@ func gone(err error) bool {
 // outliving is a context that ends so long behind another one.
 func outliving(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	stop := context.AfterFunc(ctx, func() { // ends with inner at the latest
+		timer := time.NewTimer(by)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-inner.Done():
+		}
+	})
 	return inner, func() { stop(); cancel() }
 }

@@ -78,7 +78,7 @@ const writing = 5 * time.Millisecond
 // atWork reports whether somebody brings the run on, and does not just write an entry.
 func (r *Runtime) atWork(ctx context.Context, run string) bool {
 	info, err := r.store.Stat(ctx, run)
-	return err != nil || info.Owner != "" && info.Status == checkpoint.StatusRunning
+	return err != nil || owned(info) && info.Status == checkpoint.StatusRunning
 }
 
 // bring calls the dispatcher. What is overdue ends, whatever the dispatcher's clock says. When ctx
@@ -141,8 +141,12 @@ func (h *history) between() bool {
 
 // abandoned reports whether whoever was at work on the run has left it there.
 func (h *history) abandoned() bool {
-	return h.end == nil && h.info.Status == checkpoint.StatusRunning && h.info.Owner == ""
+	return h.end == nil && h.info.Status == checkpoint.StatusRunning && !owned(h.info)
 }
+
+// owned reports whether somebody is at work on a run. Who only says something of it has it for a moment, which calls
+// that go on with it wait for.
+func owned(info checkpoint.Info) bool { return info.Owner != "" && !checkpoint.Amends(info.Owner) }
 
 // exhausted reports whether a wait keeps the run from being gone on with.
 func (h *history) exhausted() bool {

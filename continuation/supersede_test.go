@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -142,4 +144,35 @@ func TestStopOfARunThatIsDeleted(t *testing.T) {
 	if missing := new(continuation.NotFoundError); !errors.As(err, &missing) || missing.Run != run {
 		t.Errorf("stopped: %v", err)
 	}
+}
+
+// Who notes or tags something has the lease of a run for a moment: what is superseded then is suppressed behind that.
+func TestSupersedeBesideAnAmendment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		p := finished(t, &store, continuation.Options{})
+		l, err := store.Acquire(t.Context(), run, checkpoint.Amender("somebody"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := p.rt.Supersede(context.Background(), continuation.Owed(nil), "", "me")
+			done <- err
+		}()
+		time.Sleep(5 * time.Second) // of virtual time: it waits for twice as long
+		synctest.Wait()
+		if len(done) > 0 {
+			t.Fatalf("Supersede returned %v while the follow-up was %s", <-done, p.only(run).Delivery)
+		}
+		if err := store.Release(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if v := p.only(run); v.Delivery != continuation.SuppressedSuperseded {
+			t.Errorf("the follow-up is %s", v.Delivery)
+		}
+	})
 }

@@ -42,7 +42,7 @@ func (r *Runtime) Sweep(ctx context.Context) ([]string, error) {
 
 // ripe says how far a sweep goes on with a run.
 func (r *Runtime) ripe(ctx context.Context, h *history) (reach, error) {
-	if err := r.approve(ctx, h); err != nil || !r.due(h) || h.info.Owner != "" {
+	if err := r.approve(ctx, h); err != nil || !r.due(h) || owned(h.info) {
 		return notAtAll, err
 	}
 	return ifWanted, nil
@@ -62,7 +62,7 @@ func (r *Runtime) Recover(ctx context.Context) ([]string, error) {
 
 // left says how far a recovery goes on with a run.
 func (r *Runtime) left(ctx context.Context, h *history) (reach, error) {
-	if h.info.Owner != "" {
+	if owned(h.info) {
 		return notAtAll, nil
 	}
 	for _, w := range h.open {

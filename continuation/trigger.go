@@ -337,7 +337,7 @@ func (r *Runtime) expired(ctx context.Context, w *wait, late *ExpiredError) erro
 // with: its visit runs again when all has ended that it waits for beside it.
 func (r *Runtime) early(ctx context.Context, w *wait) error {
 	h, err := r.history(ctx, w.h.run)
-	if err != nil || h.info.Owner != "" || h.info.Status != checkpoint.StatusInterrupted {
+	if err != nil || owned(h.info) || h.info.Status != checkpoint.StatusInterrupted {
 		return err
 	}
 	if now := (histories{h}).byID(w.id); now == nil || now.last().id != w.last().id || !now.again() {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -57,24 +58,28 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 	return nil, errAsked
 }
 
-// subject tells apart what questions are about, by themselves if they don't say, and what they want: a digest.
+// subject tells apart what questions want, and what they are about, by themselves if they don't say: two digests.
 func subject(about, question, want json.RawMessage) string {
 	if len(about) == 0 {
 		about = question
 	}
-	h := sha256.New()
-	h.Write(want)
-	h.Write([]byte{0})
-	h.Write(about)
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	return digestOf(want) + " " + digestOf(about)
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
 }
 
 // to reports whether it was given to that question: the visit may run again with another state, or in another program, and
-// nobody has answered what it asks then.
+// nobody has answered what it asks then. Of a question that did not say what it is about, and does, nobody knows whether it
+// is about the same: then what it wants decides, as it did before questions could say so.
 func (a *heard) to(call *dag.AskCall) bool {
 	want := encodeType(&call.Want)
-	return a.To == "" || a.To == subject(call.About, call.Question, want) ||
-		len(call.About) > 0 && a.To == subject(nil, call.Question, want) // it was asked before it said what it is about
+	if a.To == "" || a.To == subject(call.About, call.Question, want) {
+		return true
+	}
+	return len(call.About) > 0 && !a.About && strings.HasPrefix(a.To, digestOf(want)+" ")
 }
 
 // first reports whether the attempt asks a question for the first time. It refuses another one
@@ -124,18 +129,33 @@ func answered(key string, a checkpoint.Answer) (json.RawMessage, error) {
 // Reply implements [dag.Visit].
 func (v *visit) Reply(key string) (dag.AnswerInfo, bool) {
 	a := v.answers[key]
-	if a == nil {
+	if a == nil || v.asksElse(key, a) {
 		return dag.AnswerInfo{}, false
 	}
 	return dag.AnswerInfo{How: dag.How(a.How), By: a.By, At: a.At}, true
+}
+
+// asksElse reports whether the attempt has asked something under the key that a is no answer to.
+func (v *visit) asksElse(key string, a *heard) bool {
+	did := v.did.Load()
+	if did == nil {
+		return false
+	}
+	for q := did.heard.Load(); q != nil; q = q.heard {
+		if q.Key == key {
+			return !a.to(&q.AskCall)
+		}
+	}
+	return false
 }
 
 // Answers implements [dag.Replier].
 func (v *visit) Answers() []dag.Answered {
 	var all []dag.Answered
 	for key := range v.answers {
-		info, _ := v.Reply(key)
-		all = append(all, dag.Answered{Key: key, AnswerInfo: info})
+		if info, ok := v.Reply(key); ok {
+			all = append(all, dag.Answered{Key: key, AnswerInfo: info})
+		}
 	}
 	slices.SortFunc(all, func(a, b dag.Answered) int { // those of one message have one instant
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Key, b.Key))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -53,7 +54,9 @@ func TestAskAnswerIsForItsQuestion(t *testing.T) {
 		{"about the same, in other words", mayPay[bool](t, "pay ", about), mayPay[bool](t, "give away ", about), false, false, ""},
 		{"about the same, and edited", mayPay[bool](t, "pay ", about), mayPay[bool](t, "pay ", about), false, true, `"pay 80000"`},
 		{"about its key alone, and edited", mayPay[bool](t, "pay ", anyway), mayPay[bool](t, "give away ", anyway), false, true, ""},
-		{"asked before it said what it is about", mayPay[bool](t, "pay ", noOptions), mayPay[bool](t, "pay ", about), false, false, ""},
+		{"asked before it said what it is about", mayPay[bool](t, "pay ", noOptions), mayPay[bool](t, "give away ", about), false, false, ""},
+		{"of another type, before it said", mayPay[bool](t, "pay ", noOptions), mayPay[int](t, "pay ", about), false, false, `"pay 80"`},
+		{"about something, and then not", mayPay[bool](t, "pay ", about), mayPay[bool](t, "pay ", noOptions), false, false, `"pay 80"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			quiet(t)
@@ -86,7 +89,7 @@ func TestAskAnswerIsForItsQuestion(t *testing.T) {
 				t.Fatalf("it asks %s, want %s, and has said %v", got, test.asks, res.State.Said.Slice())
 			}
 			answer, said := any(false), res.State.Word.Get()+" false"
-			if test.name == "of another type" {
+			if strings.HasPrefix(test.name, "of another type") {
 				answer, said = 7, "80 7"
 			}
 			if err := d.Answer(t.Context(), run, "", answer); err != nil {
@@ -126,5 +129,34 @@ func TestAskOtherQuestionInOneAttempt(t *testing.T) {
 		if errors.As(second, &misuse) != test.other {
 			t.Errorf("%s: the second question returned %v", test.name, second)
 		}
+	}
+}
+
+// An attempt that asks something else is not told who answered what was asked before under the key.
+func TestReplyIsToWhatIsAsked(t *testing.T) {
+	words := "this?"
+	told, listed := true, 1
+	b := dag.New[Tale]("line")
+	dag.Step(b, "asks", func(ctx context.Context, s *Tale) error {
+		_, err := dag.Ask[bool](ctx, "ok", words)
+		_, told = dag.Reply(ctx, "ok")
+		listed = len(dag.Answers(ctx))
+		return err
+	})
+	var store memory.Store
+	d := process(t, frozen(t, b), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	for _, words = range []string{"that?", "that?"} {
+		rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+		if told || listed != 0 {
+			t.Errorf("an unanswered question has a reply: %t, %d listed", told, listed)
+		}
+		if err := d.Answer(t.Context(), run, "", true); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Run(t.Context(), run, nil)
+	}
+	if completes(t, res, err); !told || listed != 1 {
+		t.Errorf("the answered question has a reply: %t, %d listed", told, listed)
 	}
 }

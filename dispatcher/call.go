@@ -169,7 +169,7 @@ func (c *core) patience(ctx context.Context, id, owner string, err error) time.D
 	}
 	if held := (*checkpoint.BusyError)(nil); errors.As(err, &held) && checkpoint.Amends(held.Owner) {
 		if owner == c.owner {
-			return max(aMoment, c.opts.Grace/2) // and returns within Grace, even if its context is done
+			return min(max(aMoment, c.opts.Grace/2), c.opts.Grace) // and returns within Grace, even if its context is done
 		}
 		return aMoment
 	}

@@ -92,6 +92,8 @@ type heard struct {
 	checkpoint.Answer
 	// To is the subject that it was given to; "" if an earlier version has kept it.
 	To string `json:"to,omitempty"`
+	// About: the question has said what it is about.
+	About bool `json:"about,omitempty"`
 }
 
 // supply gives a visit an answer that it asked for. With the last one it may run again.
@@ -102,7 +104,7 @@ func (m *machine) supply(p *pending, answer checkpoint.Answer) {
 	if answers == nil {
 		answers = map[string]*heard{}
 	}
-	answers[p.key] = &heard{answer, subject(p.ask.About, p.ask.Question, p.ask.Want)}
+	answers[p.key] = &heard{answer, subject(p.ask.About, p.ask.Question, p.ask.Want), len(p.ask.About) > 0}
 	o.answers = answers
 	o.asks = slices.DeleteFunc(o.asks, func(q *pending) bool { return q == p })
 	if len(o.asks) == 0 {

@@ -82,22 +82,31 @@ func (c contender) ready(n int) (func() error, func(), error) {
 
 // stages is contest for stages, with windows of that length.
 func (s session) stages(window time.Duration, stages ...stage) ([]series, error) {
-	times := make([]int, len(stages))
-	for i, c := range stages {
-		n, err := calibrate(window, c)
-		if err != nil {
-			return nil, err
-		}
-		times[i] = n
-	}
-	return s.turns(times, stages...)
+	return s.filled(window, timed(stages)...)
 }
 
 // turns is stages for who knows how many times fill a window.
 func (s session) turns(times []int, stages ...stage) ([]series, error) {
+	return s.probes(times, timed(stages)...)
+}
+
+func timed(stages []stage) []probe {
 	probes := make([]probe, len(stages))
 	for i, c := range stages {
 		probes[i] = c.timed
+	}
+	return probes
+}
+
+// filled is stages for what times itself: a window is what counts.
+func (s session) filled(window time.Duration, probes ...probe) ([]series, error) {
+	times := make([]int, len(probes))
+	for i, p := range probes {
+		n, err := calibrate(window, p)
+		if err != nil {
+			return nil, err
+		}
+		times[i] = n
 	}
 	return s.probes(times, probes...)
 }
@@ -119,9 +128,9 @@ func (s session) probes(times []int, probes ...probe) ([]series, error) {
 }
 
 // calibrate returns how many times fill a window. What it runs also warms up.
-func calibrate(window time.Duration, c stage) (int, error) {
+func calibrate(window time.Duration, p probe) (int, error) {
 	for n := 1; ; n *= 2 {
-		took, err := c.timed(n)
+		took, err := p(n)
 		if err != nil {
 			return 0, err
 		}

@@ -57,7 +57,7 @@ func TestCalibrate(t *testing.T) {
 		one         time.Duration
 		least, most int
 	}{{20 * time.Millisecond, 1, 1}, {10 * time.Microsecond, 1, 800}} {
-		n, err := calibrate(8*time.Millisecond, busy(test.one))
+		n, err := calibrate(8*time.Millisecond, busy(test.one).timed)
 		if err != nil || n < test.least || n > test.most {
 			t.Errorf("calibrate(%v each) = %d, %v; want %d to %d", test.one, n, err, test.least, test.most)
 		}

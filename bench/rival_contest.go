@@ -4,15 +4,13 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 )
 
-// A stopwatch does a thing n times and tells how long what counts of it took.
-type stopwatch func(n int) (time.Duration, error)
-
 // watch counts everything.
-func watch(c contender) stopwatch {
+func watch(c contender) probe {
 	return func(n int) (time.Duration, error) {
 		began := time.Now()
 		err := c(n)
@@ -24,7 +22,33 @@ func watch(c contender) stopwatch {
 type entrant struct {
 	name string
 	note string // what is done, and what survives what
-	run  stopwatch
+	run  probe
+}
+
+// timed begins with a clean heap, as that of a stage, and says who failed.
+func (e entrant) timed(n int) (time.Duration, error) {
+	runtime.GC()
+	took, err := e.run(n)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", e.name, err)
+	}
+	return took, nil
+}
+
+// warm does it for so long. LangGraph.js is compiled while it runs: a node of its first runs takes three to ten times as
+// long as one of the hundredth run.
+func (e entrant) warm(long time.Duration) error {
+	n := 1
+	for end := time.Now().Add(long); time.Now().Before(end); {
+		began := time.Now()
+		if _, err := e.timed(n); err != nil {
+			return err
+		}
+		if time.Since(began) < long/8 {
+			n *= 2
+		}
+	}
+	return nil
 }
 
 // A comparison holds an entrant against those after it, which take turns as contest says.
@@ -37,10 +61,17 @@ type comparison struct {
 }
 
 // compare makes a row of each entrant. None has a target: what is shown is how many times
-// as long as the first one the others take.
+// as long as the first one the others take. All are warm before anything of them counts.
 func (s session) compare(window time.Duration, c comparison) ([]row, error) {
 	entrants := append([]entrant{c.first}, c.rest...)
-	all, err := s.alternate(window, entrants)
+	probes := make([]probe, len(entrants))
+	for i, e := range entrants {
+		if err := e.warm(2 * s.long); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+		probes[i] = e.timed
+	}
+	all, err := s.filled(window, probes...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
@@ -58,30 +89,6 @@ func (s session) compare(window time.Duration, c comparison) ([]row, error) {
 		rows[i] = shown("rivals/"+c.name+"/"+e.name, all[i].times(1e-3/c.per), "µs", "%s", note)
 	}
 	return rows, nil
-}
-
-// alternate is stages for stopwatches.
-func (s session) alternate(window time.Duration, entrants []entrant) ([]series, error) {
-	counted := make([]series, len(entrants))
-	stages := make([]stage, len(entrants))
-	times := make([]int, len(entrants))
-	for i, e := range entrants {
-		stages[i] = contender(func(n int) error {
-			took, err := e.run(n)
-			if err != nil {
-				return fmt.Errorf("%s: %w", e.name, err)
-			}
-			counted[i] = append(counted[i], float64(took)/float64(n))
-			return nil
-		}).ready
-		var err error
-		if times[i], err = calibrate(window, stages[i]); err != nil {
-			return nil, err
-		}
-		counted[i] = nil // what calibration took
-	}
-	_, err := s.turns(times, stages...)
-	return counted, err
 }
 
 // sizes leaves out of a quick session what takes some rivals seconds.

@@ -57,6 +57,23 @@ func einoWrite(ctx context.Context, p plain) (plain, error) {
 	return einoStep(ctx, p)
 }
 
+// A doubt is a question's clock: it runs from when a run first asks.
+type doubt struct {
+	asked time.Time // zero before
+	took  time.Duration
+}
+
+func (d *doubt) ask() {
+	if d.asked.IsZero() {
+		d.asked = time.Now()
+	}
+}
+
+func (d *doubt) settle() {
+	d.took += time.Since(d.asked)
+	d.asked = time.Time{}
+}
+
 // einoAsk is ask for Eino, which calls it again without its input: it has to be saved.
 func einoAsk(clock *doubt) einoBody {
 	return func(ctx context.Context, p plain) (plain, error) {
@@ -179,7 +196,7 @@ func (m einoMode) durable(n int, store *bare) (contender, error) {
 }
 
 // question runs a chain of n nodes, the last but one of which asks.
-func (m einoMode) question(n int) (stopwatch, error) {
+func (m einoMode) question(n int) (probe, error) {
 	var clock doubt
 	store := einoMap{}
 	g, err := m.line(n, einoStep, einoAsk(&clock), compose.WithCheckPointStore(store))

@@ -20,8 +20,8 @@ type langGraph struct {
 	ask     io.WriteCloser
 	answers *json.Decoder
 	there   struct {
-		Node, Version, SQLite string
-		Absent                map[string]string // savers, and why
+		Node, Version string
+		Absent        map[string]string // what keeps checkpoints, and why
 	}
 }
 
@@ -40,13 +40,24 @@ func openLangGraph(dir string) (*langGraph, []row) {
 	if err != nil {
 		return nil, []row{absent("rivals/langgraph", err.Error())}
 	}
-	var rows []row
-	for _, saver := range []string{"sqlite", "postgres"} {
-		if why, gone := l.there.Absent[saver]; gone {
-			rows = append(rows, absent("rivals/durable-step/langgraph-"+saver, why))
+	return l, l.absentSavers()
+}
+
+func (l *langGraph) absentSavers() (rows []row) {
+	for _, saver := range savers {
+		if why, gone := l.there.Absent[saver.kept]; gone {
+			rows = append(rows, absent("rivals/durable-step/langgraph-"+saver.name, why))
 		}
 	}
-	return l, rows
+	return rows
+}
+
+// The savers, what keeps their checkpoints, and what survives what.
+var savers = []struct{ name, kept, note string }{
+	{"memory", "memory", survivesNothing},
+	{"sqlite", "sqlite", "write-ahead log, synchronous = NORMAL as the saver leaves it; " + survivesProcess},
+	{"sqlite-full", "sqlite", "write-ahead log, synchronous = FULL; " + survivesPower},
+	{"postgres", "postgres", postgresNote},
 }
 
 func startLangGraph(dir string) (*langGraph, error) {
@@ -107,7 +118,7 @@ func (l *langGraph) call(request, answer any) error {
 	return json.Unmarshal(line, answer)
 }
 
-func (l *langGraph) stopwatch(r request) stopwatch {
+func (l *langGraph) probe(r request) probe {
 	return func(n int) (time.Duration, error) {
 		r.Times = n
 		var a struct{ Took time.Duration }
@@ -128,7 +139,7 @@ func (l *langGraph) entrants(r request, note string) []entrant {
 	if note != "" {
 		what += ", " + note
 	}
-	return []entrant{{"langgraph", what, l.stopwatch(r)}}
+	return []entrant{{"langgraph", what, l.probe(r)}}
 }
 
 // durable is one for each saver that is there. Durability "sync" waits for each checkpoint,
@@ -138,12 +149,7 @@ func (l *langGraph) durable(steps int) []entrant {
 		return nil
 	}
 	var es []entrant
-	for _, saver := range []struct{ name, kept, note string }{
-		{"memory", "memory", survivesNothing},
-		{"sqlite", "sqlite", "write-ahead log, synchronous = NORMAL as the saver leaves it; " + survivesProcess},
-		{"sqlite-full", "sqlite", "write-ahead log, synchronous = FULL; " + survivesPower},
-		{"postgres", "postgres", postgresNote},
-	} {
+	for _, saver := range savers {
 		if _, gone := l.there.Absent[saver.kept]; gone {
 			continue
 		}

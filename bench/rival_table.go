@@ -189,7 +189,7 @@ func (t *table) served(s session) []entrant {
 // A service is a rival at work on a server.
 type service struct {
 	note  string
-	run   stopwatch
+	run   probe
 	close func() error
 }
 
@@ -217,7 +217,7 @@ func (t *table) questions() error {
 			name:  fmt.Sprintf("question-%d", n),
 			each:  "from the question, asked by the last node but one, to the end of the run that its answer resumes",
 			per:   1,
-			first: entrant{"pawl", "memory store; " + survivesNothing, doubts(n)},
+			first: entrant{"pawl", "memory store; " + survivesNothing, asking(n)},
 			rest:  rest,
 		})
 		if err != nil {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 // Of a rival is told what it takes, and how many times as long as pawl that is; the rest of a
 // window doesn't count.
 func TestCompare(t *testing.T) {
-	takes := func(d time.Duration) stopwatch {
+	takes := func(d time.Duration) probe {
 		return func(n int) (time.Duration, error) { return time.Duration(n) * d, nil }
 	}
 	rows, err := session{rounds: 3}.compare(0, comparison{
@@ -97,5 +98,26 @@ func TestLangGraphAbsent(t *testing.T) {
 	}
 	if err := l.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Each saver whose checkpoints nothing keeps has a row, and does not take part.
+func TestSaversAbsent(t *testing.T) {
+	l := new(langGraph)
+	l.there.Absent = map[string]string{"sqlite": "no library", "postgres": "no database"}
+	var got []string
+	for _, r := range l.absentSavers() {
+		got = append(got, r.Name+": "+r.Note)
+	}
+	want := []string{
+		"rivals/durable-step/langgraph-sqlite: no library",
+		"rivals/durable-step/langgraph-sqlite-full: no library",
+		"rivals/durable-step/langgraph-postgres: no database",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("rows %q, want %q", got, want)
+	}
+	if es := l.durable(3); len(es) != 1 || es[0].name != "langgraph-memory" {
+		t.Errorf("entrants %v, want langgraph-memory alone", es)
 	}
 }

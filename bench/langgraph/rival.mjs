@@ -62,7 +62,6 @@ async function sqlite() {
   savers.sqlite = SqliteSaver.fromConnString(join(directory, "langgraph.db"));
   savers["sqlite-full"] = SqliteSaver.fromConnString(join(directory, "langgraph-full.db"));
   savers["sqlite-full"].db.pragma("synchronous = FULL");
-  return `SQLite ${savers.sqlite.db.prepare("SELECT sqlite_version() AS v").get().v}`;
 }
 
 let pool; // where there is a schema to drop in the end
@@ -79,7 +78,7 @@ async function postgresql() {
 
 async function absentIfNot(name, open) {
   try {
-    return await open();
+    await open();
   } catch (e) {
     absent[name] = String(e.message || e.code || e);
   }
@@ -188,9 +187,9 @@ const print = (value) => process.stdout.write(JSON.stringify(value) + "\n");
 const version = JSON.parse(
   readFileSync(new URL("node_modules/@langchain/langgraph/package.json", import.meta.url)),
 ).version;
-const library = await absentIfNot("sqlite", sqlite);
+await absentIfNot("sqlite", sqlite);
 await absentIfNot("postgres", postgresql);
-print({ node: process.version, version, sqlite: library, absent });
+print({ node: process.version, version, absent });
 
 for await (const line of createInterface({ input: process.stdin })) {
   try {

@@ -202,21 +202,24 @@ func coldAnswers(nodes int) stage {
 
 func resumeFloor(s session) ([]row, error) {
 	var rows []row
-	warm := map[int]series{}
 	for _, n := range []int{10, 100, 1_000} {
-		times := s.scale(20_000/n, 2)
+		times := questionsOf(s, n)
 		all, err := s.probes([]int{times, times}, questions(n), coldAnswers(min(n, 150)).timed)
 		if err != nil {
 			return nil, err
 		}
-		warm[n] = all[0].times(1e-3)
 		rows = append(rows,
-			shown(fmt.Sprintf("floor/resume-%d", n), warm[n], "µs", "for resume-%d, from the node on that asks, behind as many others: a call beside its caller that ends, and another one, "+
+			shown(fmt.Sprintf("floor/resume-%d", n), all[0].times(1e-3), "µs", "for resume-%d, from the node on that asks, behind as many others: a call beside its caller that ends, and another one, "+
 				"three functions with a draft and a context each, and five small appends of JSON in a log in memory, with digests and checksums", n),
 			shown(fmt.Sprintf("floor/resume-cold-%d", n), all[1].times(1e-3), "µs", "for resume-cold-%d: the same from the answer on, "+
 				"behind %d appends that were made long before, whose checksums are checked, and of whose JSON a number is added up and a node is found in a map for each entry", n, min(n, 150)))
 	}
-	return append(rows, shown("floor/resume-flat", warm[1_000].over(warm[10]), "ratio", "for resume/flat: floor/resume-1000 to floor/resume-10")), nil
+	flat, err := s.flatness(questions)
+	if err != nil {
+		return nil, err
+	}
+	return append(rows, shown("floor/resume-flat", flat[0].over(flat[1]), "ratio",
+		"for resume/flat: as floor/resume-1000, %.3g µs, to as floor/resume-10, %.3g µs", flat[0].median()*1e-3, flat[1].median()*1e-3)), nil
 }
 
 // A handover is what one of a crowd has written.

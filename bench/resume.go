@@ -20,33 +20,43 @@ import (
 // read its log first, as another process would: that counts from the answer.
 func resumes(s session) ([]row, error) {
 	var rows []row
-	warm := map[int]series{}
 	for _, n := range []int{10, 100, 1_000} {
-		if !s.wants(fmt.Sprintf("resume-%d", n)) && !s.wants("resume/flat") && !s.wants(fmt.Sprintf("resume-cold-%d/", n)) {
+		if !s.wants(fmt.Sprintf("resume-%d", n)) && !s.wants(fmt.Sprintf("resume-cold-%d/", n)) {
 			continue
 		}
 		store := new(memory.Store)
-		var behind float64
-		times := s.scale(20_000/n, 2)
+		var behind uint64
+		times := questionsOf(s, n)
 		all, err := s.probes([]int{times, times}, asking(n), answered(n, store, &behind).timed)
 		if err != nil {
 			return nil, err
 		}
-		warm[n] = all[0].times(1e-3)
-		cold := all[1].times(1e-3)
-		s.charts.resume.point("in the process that asked", float64(n), warm[n].median())
+		warm, cold := all[0].times(1e-3), all[1].times(1e-3)
+		s.charts.resume.point("in the process that asked", float64(n), warm.median())
 		s.charts.resume.point("in another one, from the log", float64(n), cold.median())
-		allowed := 5 + 0.2*behind
+		entries := float64(behind) / float64(times*s.rounds)
 		rows = append(rows,
-			atMost(fmt.Sprintf("resume-%d", n), warm[n], "µs", 10, "interrupt, answer and resume in a chain of %d", n),
-			atMost(fmt.Sprintf("resume-cold-%d", n), cold, "µs", allowed,
-				"answer and resume by a dispatcher that has never seen the run; 5 µs, and 0.2 µs for each of %.0f entries behind the snapshot", behind))
+			atMost(fmt.Sprintf("resume-%d", n), warm, "µs", 10, "interrupt, answer and resume in a chain of %d", n),
+			atMost(fmt.Sprintf("resume-cold-%d", n), cold, "µs", 5+0.2*entries,
+				"answer and resume by a dispatcher that has never seen the run; 5 µs, and 0.2 µs for each of %.0f entries behind the snapshot", entries))
 	}
-	if warm[10] != nil && warm[1_000] != nil {
-		rows = append(rows, atMost("resume/flat", warm[1_000].over(warm[10]), "ratio", 1.25,
-			"interrupt, answer and resume in a chain of 1 000 to one of 10"))
+	if !s.wants("resume/flat") {
+		return rows, nil
 	}
-	return rows, nil
+	flat, err := s.flatness(asking)
+	if err != nil {
+		return nil, err
+	}
+	return append(rows, atMost("resume/flat", flat[0].over(flat[1]), "ratio", 1.25,
+		"interrupt, answer and resume in a chain of 1 000, %.3g µs, to one of 10, %.3g µs", flat[0].median()*1e-3, flat[1].median()*1e-3)), nil
+}
+
+// questionsOf is how many questions behind n nodes are asked in a window.
+func questionsOf(s session, n int) int { return s.scale(20_000/n, 2) }
+
+// flatness lets questions behind 1 000 nodes and behind 10 take turns.
+func (s session) flatness(behind func(nodes int) probe) ([]series, error) {
+	return s.probes([]int{questionsOf(s, 1_000), questionsOf(s, 10)}, behind(1_000), behind(10))
 }
 
 // asking runs a chain of n nodes, the last but one of which asks, and answers it. It counts from the
@@ -86,9 +96,9 @@ func asking(n int) probe {
 	}
 }
 
-// answered goes on with runs that another dispatcher has brought to a question, where they have so
-// many entries behind their newest snapshots, on the average.
-func answered(n int, store *memory.Store, behind *float64) stage {
+// answered goes on with runs that another dispatcher has brought to a question, and adds up how many entries all of
+// them have behind their newest snapshots.
+func answered(n int, store *memory.Store, behind *uint64) stage {
 	ctx := context.Background()
 	return func(times int) (func() error, func(), error) {
 		asks := dispatch(questioning(n, ask), checkpoint.Store(store), dispatcher.Options{})
@@ -104,13 +114,12 @@ func answered(n int, store *memory.Store, behind *float64) stage {
 				return nil, nil, err
 			}
 		}
-		*behind = 0
-		for i := range ids { // snapshots are written in the background: not all runs have one at the same place
+		for i := range ids { // not all runs have one at the same place: none is begun while another one is written
 			n, err := behindSnapshot(store, "run-"+strconv.Itoa(i))
 			if err != nil {
 				return nil, nil, err
 			}
-			*behind += float64(n) / float64(times)
+			*behind += n
 		}
 		return func() error {
 			for i, id := range ids {

@@ -9,7 +9,8 @@ import (
 // durable measures how many supersteps of 1 KB a second become durable when so many runs
 // are at work, against a bare loop that fills one synced transaction with one entry of the
 // same bytes for each of them: the most that grouping can give where Badger syncs. Every window has a directory
-// of its own and is long enough for Badger to write tables.
+// of its own, and a second, in which ten runs and more write tables. One run, and transactions of their own, write
+// less than a table in it.
 func durable(s session) ([]row, error) {
 	var rows []row
 	for _, t := range []struct {
@@ -35,14 +36,7 @@ func durably(s session, runs int, target float64) ([]row, error) {
 		return nil, err
 	}
 	supersteps := runs * s.length
-	contenders := []stage{
-		freshRuns(s, g, runs),
-		freshBare(s, size, true, func(b *bare, n int) error { return b.groups(runs)(n * s.length) }),
-	}
-	if runs == 100 {
-		contenders = append(contenders, freshBare(s, size, true, func(b *bare, n int) error { return b.alone(runs)(n) }))
-	}
-	all, err := s.stages(s.long, contenders...)
+	all, err := besideBare(s, runs, size, fresh(s, true, func(b *bed) contender { return b.runs(g, runs) }))
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +55,16 @@ func durably(s session, runs int, target float64) ([]row, error) {
 	return rows, nil
 }
 
+// besideBare measures one that writes as many supersteps as so many runs, each time, beside bare Badger: with one entry
+// for each run in a transaction, and for a hundred runs also with transactions of their own, one superstep of each a time.
+func besideBare(s session, runs, size int, one stage) ([]series, error) {
+	stages := []stage{one, freshBare(s, size, true, func(b *bare, n int) error { return b.groups(runs)(n * s.length) })}
+	if runs == 100 {
+		stages = append(stages, freshBare(s, size, true, func(b *bare, n int) error { return b.alone(runs)(n) }))
+	}
+	return s.stages(s.long, stages...)
+}
+
 // sizeOf returns how many bytes most supersteps of g write, keys and values.
 func sizeOf(s session, g *dag.Graph[Work]) (int, error) {
 	b, err := openBed(s, true)
@@ -71,15 +75,15 @@ func sizeOf(s session, g *dag.Graph[Work]) (int, error) {
 	return b.measure(g)
 }
 
-// freshRuns begins so many runs of g at once, n times, in a new store.
-func freshRuns(s session, g *dag.Graph[Work], at int) stage {
+// fresh does it n times with a new store.
+func fresh(s session, synced bool, work func(b *bed) contender) stage {
 	return func(n int) (func() error, func(), error) {
-		b, err := openBed(s, true)
+		b, err := openBed(s, synced)
 		if err != nil {
 			return nil, nil, err
 		}
-		work := b.runs(g, at)
-		return func() error { return work(n) }, b.discard, nil
+		do := work(b)
+		return func() error { return do(n) }, b.discard, nil
 	}
 }
 

@@ -219,12 +219,9 @@ func badgerFloor(s session) ([]row, error) {
 		{"floor/badger-to-bare", 200, []excerpt{about("done", "{}"), about("superstep", "{}")}},
 		{"floor/badger-1KB-to-bare", 1_000, Page{Number: 1, Title: "a page of a thousand bytes", Text: text}},
 	} {
-		b, err := openBare(s, size.bytes, false)
-		if err != nil {
-			return nil, err
-		}
-		all, err := s.contest(b.handed(size.what), b.groups(1))
-		b.discard()
+		all, err := s.stages(s.unsyncedWindow(size.bytes),
+			freshBare(s, size.bytes, false, func(b *bare, n int) error { return b.handed(size.what)(n) }),
+			freshBare(s, size.bytes, false, func(b *bare, n int) error { return b.groups(1)(n) }))
 		if err != nil {
 			return nil, err
 		}

@@ -302,14 +302,8 @@ func durableFloor(s session) ([]row, error) {
 	}
 	var rows []row
 	for _, runs := range []int{10, 100, 1_000} {
-		contenders := []stage{
-			freshBare(s, size, false, func(b *bare, n int) error { return b.crowd(runs, n*s.length) }),
-			freshBare(s, size, true, func(b *bare, n int) error { return b.groups(runs)(n * s.length) }),
-		}
-		if runs == 100 {
-			contenders = append(contenders, freshBare(s, size, true, func(b *bare, n int) error { return b.alone(runs)(n) }))
-		}
-		all, err := s.stages(s.long, contenders...)
+		all, err := besideBare(s, runs, size,
+			freshBare(s, size, false, func(b *bare, n int) error { return b.crowd(runs, n*s.length) }))
 		if err != nil {
 			return nil, err
 		}

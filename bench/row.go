@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -14,26 +16,49 @@ type row struct {
 	Value  float64  `json:"value"`
 	Unit   string   `json:"unit"`
 	Target *float64 `json:"target"` // nil: it is for orientation
-	OK     bool     `json:"ok"`     // the value reaches the target, if there is one
+	OK     bool     `json:"ok"`     // the value is a figure and reaches the target, if there is one
 	Note   string   `json:"note"`
 }
 
 // atMost makes a row of a figure that should not be above target.
 func atMost(name string, s series, unit string, target float64, note string, args ...any) row {
-	v := s.median()
-	return row{name, v, unit, &target, v <= target, "at most; " + fmt.Sprintf(note, args...) + s.spread()}
+	r := shown(name, s, unit, "at most; "+note, args...)
+	return r.aimed(target, r.Value <= target)
 }
 
 // atLeast makes a row of a figure that should not be below target.
 func atLeast(name string, s series, unit string, target float64, note string, args ...any) row {
-	v := s.median()
-	return row{name, v, unit, &target, v >= target, "at least; " + fmt.Sprintf(note, args...) + s.spread()}
+	r := shown(name, s, unit, "at least; "+note, args...)
+	return r.aimed(target, r.Value >= target)
 }
 
-// shown makes a row of a figure that has no target.
+// shown makes a row of a figure that has no target. Nothing that is measured is less than nothing, and
+// what is no number JSON can't say.
 func shown(name string, s series, unit string, note string, args ...any) row {
-	return row{name, s.median(), unit, nil, true, fmt.Sprintf(note, args...) + s.spread()}
+	r := row{Name: name, Unit: unit, Note: fmt.Sprintf(note, args...) + s.spread()}
+	v := s.median()
+	if slices.ContainsFunc(s, math.IsNaN) { // a median passes over it
+		v = math.NaN()
+	}
+	if !finite(v) {
+		r.Note = fmt.Sprintf("no figure: %v; ", v) + r.Note
+		return r
+	}
+	r.Value, r.OK = v, v >= 0
+	return r
 }
+
+// aimed gives r its target. A figure of 0 means that nothing was measured, unless that is the target.
+func (r row) aimed(target float64, reached bool) row {
+	if !finite(target) {
+		r.OK, r.Note = false, fmt.Sprintf("no target: %v; ", target)+r.Note
+		return r
+	}
+	r.Target, r.OK = &target, r.OK && reached && (r.Value > 0 || target == 0)
+	return r
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func printJSON(w io.Writer, rows []row) error {
 	e := json.NewEncoder(w)
@@ -55,8 +80,10 @@ func printTable(w io.Writer, rows []row) error {
 // verdict returns the target and whether the row reaches it, as a person reads them.
 func (r row) verdict() (target, reached string) {
 	switch {
-	case r.Target == nil:
+	case r.Target == nil && r.OK:
 		return "", ""
+	case r.Target == nil:
+		return "", "NO"
 	case r.OK:
 		return fmt.Sprintf("%.3g", *r.Target), "yes"
 	}

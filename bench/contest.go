@@ -46,11 +46,39 @@ func newSession(quick bool, under string) (session, error) {
 	return s, err
 }
 
-// wants reports whether rows are wanted whose names begin with prefix.
+// wants reports whether rows are wanted whose names begin with prefix, or may be.
 func (s session) wants(prefix string) bool {
 	return s.only == nil || slices.ContainsFunc(s.only, func(word string) bool {
 		return strings.HasPrefix(prefix, word) || strings.HasPrefix(word, prefix)
 	})
+}
+
+// prints reports whether r was asked for: what is absent stands for all rows that it would have had.
+func (s session) prints(r row) bool {
+	if s.only == nil || r.Unit == unitAbsent {
+		return s.wants(r.Name)
+	}
+	return slices.ContainsFunc(s.only, func(word string) bool { return strings.HasPrefix(r.Name, word) })
+}
+
+// known returns an error if there is a word for which none of parts can have a row.
+func (s session) known(parts []part) error {
+	for _, word := range s.only {
+		if !slices.ContainsFunc(parts, func(p part) bool { return session{only: []string{word}}.wants(p.name) }) {
+			return fmt.Errorf("-only %s: no name of a row begins so; they begin with one of %s", word, names())
+		}
+	}
+	return nil
+}
+
+// found returns an error if there is a word that none of rows was printed for.
+func (s session) found(rows []row) error {
+	for _, word := range s.only {
+		if !slices.ContainsFunc(rows, session{only: []string{word}}.prints) {
+			return fmt.Errorf("-only %s: no name of a row begins so", word)
+		}
+	}
+	return nil
 }
 
 // scale returns how large a thing is in this session.

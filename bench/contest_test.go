@@ -162,3 +162,67 @@ func TestStagesAreFresh(t *testing.T) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
+
+// A row is printed if its name begins with a word, though more has to be measured for it. What is absent
+// stands for rows whose names are longer.
+func TestPrints(t *testing.T) {
+	for _, test := range []struct {
+		only string
+		row  row
+		want bool
+	}{
+		{"memory/superstep-1KB", row{Name: "memory/superstep"}, false},
+		{"memory/superstep-1KB", row{Name: "memory/superstep-1KB"}, true},
+		{"memory/superstep", row{Name: "memory/superstep-1KB"}, true},
+		{"fan,memory", row{Name: "memory/superstep"}, true},
+		{"twice/eino", absent("twice", "no go"), true},
+		{"twice/eino", absent("rivals", "no go"), false},
+	} {
+		s := session{only: strings.Split(test.only, ",")}
+		if got := s.prints(test.row); got != test.want {
+			t.Errorf("-only %q prints %s: %v", test.only, test.row.Name, got)
+		}
+	}
+	if !(session{}).prints(row{Name: "memory/superstep"}) {
+		t.Error("a row is not printed, though all are wanted")
+	}
+}
+
+// A word is wrong if no part can have a row for it, which is told before anything is measured, or none had.
+func TestWrongWords(t *testing.T) {
+	rows := []row{{Name: "chain-10/node"}, absent("twice", "no go")}
+	for _, test := range []struct {
+		only         string
+		known, found bool
+	}{
+		{"chain", true, true},
+		{"chain-10/node,twice/eino", true, true},
+		{"chain,chian", false, false},
+		{"chain-10/nodes", true, false},
+		{"chain,fan", true, false},
+	} {
+		s := session{only: strings.Split(test.only, ",")}
+		if err := s.known(parts); (err == nil) != test.known {
+			t.Errorf("-only %s: before measuring %v, want none: %v", test.only, err, test.known)
+		}
+		if err := s.found(rows); (err == nil) != test.found {
+			t.Errorf("-only %s: after measuring %v, want none: %v", test.only, err, test.found)
+		}
+	}
+}
+
+// What a part, and those before it, measured until it failed is not lost.
+func TestRowsBesideAnError(t *testing.T) {
+	broken := errors.New("broken")
+	rows, err := session{quick: true}.measure([]part{
+		{"a", func(session) ([]row, error) { return []row{{Name: "a/1"}}, nil }},
+		{"b", func(session) ([]row, error) { return []row{{Name: "b/1"}}, broken }},
+		{"c", func(session) ([]row, error) { return []row{{Name: "c/1"}}, nil }},
+	})
+	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "b: ") {
+		t.Errorf("measure = %v, want one of b", err)
+	}
+	if want := []row{{Name: "a/1"}, {Name: "b/1"}}; !slices.Equal(rows, want) {
+		t.Errorf("rows %+v, want %+v", rows, want)
+	}
+}

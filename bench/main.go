@@ -15,7 +15,8 @@ import (
 	"strings"
 )
 
-// A part is figures that are measured together. Its rows' names begin with its name.
+// A part is figures that are measured together. Its rows' names begin with its name. Beside an error are the
+// rows that were measured before it.
 type part struct {
 	name    string
 	measure func(session) ([]row, error)
@@ -64,13 +65,13 @@ func main() {
 		rows, err = profiled(*profile, func() ([]row, error) { return bench(*quick, *only, *plot, *dir) })
 	}
 	switch {
-	case err != nil:
-	case *page != "":
+	case rows == nil: // nothing was begun
+	case *page != "" && err == nil:
 		err = writePage(*page, rows)
 	case *asJSON:
-		err = printJSON(os.Stdout, rows)
+		err = errors.Join(err, printJSON(os.Stdout, rows))
 	default:
-		err = printTable(os.Stdout, rows)
+		err = errors.Join(err, printTable(os.Stdout, rows))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -103,6 +104,7 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
+// bench measures. Beside an error of a part are the rows of those before it.
 func bench(quick bool, only, plot, dir string) ([]row, error) {
 	s, err := newSession(quick, dir)
 	if err != nil {
@@ -113,29 +115,38 @@ func bench(quick bool, only, plot, dir string) ([]row, error) {
 	if only != "" {
 		s.only = strings.Split(only, ",")
 	}
+	if err := s.known(parts); err != nil {
+		return nil, err
+	}
+	rows, err := s.measure(parts)
+	if err == nil && plot != "" {
+		err = s.charts.draw(plot)
+	}
+	return rows, err
+}
+
+// measure measures what is wanted of parts.
+func (s session) measure(parts []part) ([]row, error) {
 	rows := []row{} // an array of JSON, even if it is empty
 	for _, p := range parts {
 		if !s.wants(p.name) {
 			continue
 		}
-		if !quick {
+		if !s.quick {
 			fmt.Fprintln(os.Stderr, "bench: measuring", p.name) // it takes minutes
 		}
 		some, err := p.measure(s)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
-		}
 		for _, r := range some {
 			if !strings.HasPrefix(r.Name, p.name) {
-				return nil, fmt.Errorf("the name of row %s should begin with %s", r.Name, p.name)
+				return rows, fmt.Errorf("the name of row %s should begin with %s", r.Name, p.name)
 			}
-			if s.wants(r.Name) {
+			if s.prints(r) {
 				rows = append(rows, r)
 			}
 		}
+		if err != nil {
+			return rows, fmt.Errorf("%s: %w", p.name, err)
+		}
 	}
-	if plot != "" {
-		return rows, s.charts.draw(plot)
-	}
-	return rows, nil
+	return rows, s.found(rows)
 }

@@ -90,7 +90,10 @@ func (r row) verdict() (target, reached string) {
 	return fmt.Sprintf("%.3g", *r.Target), "NO"
 }
 
-// absent is the row of a rival that could not be measured.
+// unitAbsent is the unit of rows that have no figure.
+const unitAbsent = "absent"
+
+// absent is the row of a rival that is not there to be measured.
 func absent(name, why string) row {
-	return row{Name: name, Unit: "absent", OK: true, Note: strings.ReplaceAll(why, "\n", "; ")}
+	return row{Name: name, Unit: unitAbsent, OK: true, Note: strings.ReplaceAll(why, "\n", "; ")}
 }

@@ -4,6 +4,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime/debug"
@@ -21,6 +23,9 @@ func rivals(s session) ([]row, error) { return s.withRivals("rivals") }
 // withRivals has a part measured by the program that has the rivals, which draws its charts itself.
 func (s session) withRivals(part string) ([]row, error) {
 	goTool, err := exec.LookPath("go")
+	if err == nil {
+		err = modules(goTool)
+	}
 	if err != nil {
 		return []row{absent(part, "it takes another program, go run -tags rivals: "+err.Error())}, nil
 	}
@@ -33,15 +38,36 @@ func (s session) withRivals(part string) ([]row, error) {
 	}
 	c := exec.Command(goTool, args...)
 	c.Stderr = os.Stderr
-	var rows []row
+	return rowsOf(c)
+}
+
+// rowsOf returns the rows that c prints, also if it fails then.
+func rowsOf(c *exec.Cmd) (rows []row, err error) {
 	out, err := c.Output()
-	if err == nil {
-		err = json.Unmarshal(out, &rows)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", strings.Join(c.Args, " "), err)
 	}
-	if err != nil { // no reason to lose what has been measured
-		return []row{absent(part, "go run -tags rivals: "+err.Error())}, nil
+	if err == nil || len(out) > 0 {
+		err = errors.Join(err, json.Unmarshal(out, &rows))
 	}
-	return rows, nil
+	return rows, err
+}
+
+// modules returns an error if a package of the program is not there, and can't be fetched. What is wrong with
+// ours is told when it is built.
+func modules(goTool string) error {
+	const missing = "{{with .Error}}{{if not $.Module}}{{.Err}}\n{{end}}{{end}}" // no module has it
+	c := exec.Command(goTool, "list", "-e", "-deps", "-tags", "rivals,"+tags(), "-f", missing, ".")
+	var said strings.Builder
+	c.Stderr = &said
+	out, err := c.Output()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(said.String()))
+	}
+	if first, _, _ := strings.Cut(string(out), "\n"); first != "" {
+		return errors.New(first)
+	}
+	return nil
 }
 
 // wanted is what is wanted of a part, for -only.

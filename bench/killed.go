@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -38,7 +37,7 @@ func killed(s session) ([]row, error) {
 	}
 	return []row{
 		atMost("killed/to-first-node", over, "ratio", 1,
-			"%.3g s from opening the store to the first node at work, to 1 s and the time to read the logs of %d runs, %.3g s",
+			"%.3g s from opening the store to the first node at work, to 1 s and the time to read what was in the logs of %d runs again, %.3g s",
 			first.median(), runs, reading.median()),
 		shown("killed/to-all-nodes", all, "s", "from opening the store until all of %d runs are at work", runs),
 	}, nil
@@ -139,46 +138,66 @@ func recovered(dir string, runs int) (r recovery, err error) {
 			close(last)
 		}
 	}), checkpoint.Store(b.store), dispatcher.Options{})
-	failed := make(chan error, runs)
+	var there []checkpoint.Info
+	failed := make(chan error, runs+1) // of each run, and of the listing
 	var flights sync.WaitGroup
 	flights.Go(func() { // ends with its runs, which end when ctx does
-		err := eachRunning(ctx, b.store, func(run string) {
+		err := eachRunning(ctx, b.store, func(info checkpoint.Info) {
+			there = append(there, info)
 			flights.Go(func() {
-				if _, err := d.Run(ctx, run, nil); ctx.Err() == nil {
+				if _, err := d.Run(ctx, info.Run, nil); ctx.Err() == nil {
 					failed <- fmt.Errorf("a recovered run ended: %w", err)
 				}
 			})
 		})
+		if err == nil && len(there) < runs {
+			err = fmt.Errorf("%d runs in flight are listed, of %d", len(there), runs)
+		}
 		if err != nil {
 			failed <- err
 		}
 	})
-	for _, step := range []struct {
-		reached <-chan struct{}
-		took    *float64
-	}{{first, &r.first}, {last, &r.all}} {
-		select {
-		case <-step.reached:
-			*step.took = time.Since(began).Seconds()
-		case err = <-failed:
-		}
+	if r.first, err = until(first, failed, began); err == nil {
+		r.all, err = until(last, failed, began)
 	}
 	cancel(dispatcher.ErrDrain)
 	flights.Wait()
-	if err != nil {
-		return r, err
+	if err == nil {
+		r.reading, err = readLogs(b.store, there)
 	}
-	began = time.Now()
-	err = eachRunning(context.Background(), b.store, func(run string) {
-		for _, e := range b.store.Read(context.Background(), run, 1, 0) {
-			err = errors.Join(err, e)
-		}
-	})
-	r.reading = time.Since(began).Seconds()
 	return r, err
 }
 
-func eachRunning(ctx context.Context, store *badgerstore.Store, do func(run string)) error {
+// until returns how many seconds after began it was reached, or the first error before that.
+func until(reached <-chan struct{}, failed <-chan error, began time.Time) (float64, error) {
+	select {
+	case <-reached:
+		return time.Since(began).Seconds(), nil
+	case err := <-failed:
+		return 0, err
+	}
+}
+
+// readLogs returns how many seconds it takes to read what was in the logs of runs when they were listed, which
+// is all of it that a recovery had to read.
+func readLogs(store checkpoint.Store, runs []checkpoint.Info) (float64, error) {
+	began := time.Now()
+	for _, info := range runs {
+		read := uint64(0)
+		for _, err := range store.Read(context.Background(), info.Run, 1, info.Head.Seq) {
+			if err != nil {
+				return 0, err
+			}
+			read++
+		}
+		if read != info.Head.Seq {
+			return 0, fmt.Errorf("%d entries of run %s were read, of %d", read, info.Run, info.Head.Seq)
+		}
+	}
+	return time.Since(began).Seconds(), nil
+}
+
+func eachRunning(ctx context.Context, store *badgerstore.Store, do func(checkpoint.Info)) error {
 	f := checkpoint.Filter{Status: []checkpoint.Status{checkpoint.StatusRunning}, Limit: 1_000}
 	for {
 		page, err := store.List(ctx, f)
@@ -186,7 +205,7 @@ func eachRunning(ctx context.Context, store *badgerstore.Store, do func(run stri
 			return err
 		}
 		for _, info := range page {
-			do(info.Run)
+			do(info)
 		}
 		f.After = page[len(page)-1].Run
 	}

@@ -80,29 +80,45 @@ func (b *bed) measure(g *dag.Graph[Work]) (int, error) {
 	return sizes[len(sizes)/2], nil
 }
 
-// runs begins so many runs of g at once, and waits for all.
+// runs begins so many runs of g, which is a chain, at once, and waits for all.
 func (b *bed) runs(g *dag.Graph[Work], at int) contender {
 	return b.runsWith(g, at, dispatcher.Options{})
 }
 
 func (b *bed) runsWith(g *dag.Graph[Work], at int, o dispatcher.Options) contender {
 	d := dispatch(g, checkpoint.Store(b.store), o)
+	nodes := len(g.Plan().Nodes)
 	return func(times int) error {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		errs := make([]error, at)
+		last := make([]*dispatcher.Result[Work], at)
 		for range times {
 			var all sync.WaitGroup
 			for i := range errs {
 				b.made++
 				run := "run-" + strconv.Itoa(b.made)
-				all.Go(func() { _, errs[i] = d.Start(ctx, run, nil) })
+				all.Go(func() { last[i], errs[i] = d.Start(ctx, run, nil) })
 			}
 			all.Wait()
 			if err := firstError(errs); err != nil {
 				return err
 			}
 		}
+		for i, r := range last {
+			errs[i] = ranAll(r, nodes)
+		}
+		return firstError(errs)
+	}
+}
+
+// ranAll checks the result of a chain of so many nodes, each of which is a step or a write.
+func ranAll(r *dispatcher.Result[Work], nodes int) error {
+	if r.Superstep != nodes {
+		return fmt.Errorf("run %s has ended %d supersteps of %d", r.Run, r.Superstep, nodes)
+	}
+	if r.State.Title.Get() == text {
 		return nil
 	}
+	return countsTo(r, nodes)
 }

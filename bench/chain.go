@@ -54,13 +54,24 @@ func starts(n int) contender {
 	return func(times int) error {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
+		var last *dispatcher.Result[Work]
 		for range times {
-			if _, err := d.Start(ctx, "chain", nil); err != nil {
+			r, err := d.Start(ctx, "chain", nil)
+			if err != nil {
 				return err
 			}
+			last = r
 		}
-		return nil
+		return countsTo(last, n)
 	}
+}
+
+// countsTo checks what a run has counted whose nodes are steps. Who measures checks the last run of a window.
+func countsTo(r *dispatcher.Result[Work], want int) error {
+	if n := r.State.Count.Get(); n != want {
+		return fmt.Errorf("a run should count to %d, not to %d", want, n)
+	}
+	return nil
 }
 
 // handOvers runs n bodies one after the other, each in a goroutine of its own that hands

@@ -26,12 +26,15 @@ func fanOuts() contender {
 	return func(times int) error {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
+		var last *dispatcher.Result[Work]
 		for range times {
-			if _, err := d.Start(ctx, "fan", nil); err != nil {
+			r, err := d.Start(ctx, "fan", nil)
+			if err != nil {
 				return err
 			}
+			last = r
 		}
-		return nil
+		return countsTo(last, width+2)
 	}
 }
 

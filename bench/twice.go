@@ -130,7 +130,7 @@ type tally struct {
 // survive has the work done once, through as many lives as it takes.
 func (t *tally) survive(w worker, life func() int) error {
 	t.works++
-	var known [visitsNeeded]bool
+	var known seen
 	for {
 		began, done, err := w.live(life())
 		if err != nil {
@@ -149,13 +149,21 @@ func (t *tally) survive(w worker, life func() int) error {
 			t.kills++
 			continue
 		}
-		for visit, is := range known {
-			if !is {
-				return fmt.Errorf("the work ended without visit %d", visit)
-			}
-		}
-		return nil
+		return known.all()
 	}
+}
+
+// A seen says of each visit whether it has begun.
+type seen [visitsNeeded]bool
+
+// all returns an error if there is one that has not.
+func (s *seen) all() error {
+	for visit, is := range s {
+		if !is {
+			return fmt.Errorf("the work ended without visit %d", visit)
+		}
+	}
+	return nil
 }
 
 // A life counts visits until it ends.
@@ -194,10 +202,14 @@ func (w *pawlWork) live(end int) ([]int, bool, error) {
 	ctx := context.Background()
 	l := life{end: end, die: w.store.Kill}
 	d := dispatch(workload(l.begin), checkpoint.Store(&w.store), dispatcher.Options{})
-	if _, err := d.Run(ctx, "work", nil); !errors.Is(err, pawltest.ErrDead) {
-		return l.began, true, err
+	r, err := d.Run(ctx, "work", nil)
+	if errors.Is(err, pawltest.ErrDead) {
+		return l.began, false, w.store.Revive(ctx)
 	}
-	return l.began, false, w.store.Revive(ctx)
+	if err == nil {
+		err = countsTo(r, visitsNeeded)
+	}
+	return l.began, true, err
 }
 
 // workload is the work. Each of its visits calls begin with its number.

@@ -15,7 +15,7 @@ import (
 // states of 8 MiB without a pause, against the same while nobody else writes. Every window has a
 // directory of its own.
 func tails(s session) ([]row, error) {
-	large := noise(2, s.scale(8<<20, 1<<20))
+	large := noise(2, s.scale(8<<20, 64<<10))
 	states := 0
 	idle, beside, err := besideIdle(s, func(alone bool) (float64, error) {
 		p99, n, err := tail(s, alone, large)
@@ -26,7 +26,7 @@ func tails(s session) ([]row, error) {
 		return nil, err
 	}
 	rows := []row{atMost("tail/append-beside-large-to-idle", beside.over(idle), "ratio", 3,
-		"the slowest hundredth of synced appends of 1 KB begins at %.3g µs beside states of %d KiB, of which %d were written, and at %.3g µs alone",
+		"the slowest hundredth of synced appends of 1 KB begins at %.3g µs beside states of %d KiB, of which %d were begun meanwhile, and at %.3g µs alone",
 		beside.median()*1e-3, len(large)>>10, states, idle.median()*1e-3)}
 	idle, beside, err = besideIdle(s, func(alone bool) (float64, error) { return bareTail(s, alone) })
 	if err != nil {
@@ -57,20 +57,15 @@ func besideIdle(s session, measure func(alone bool) (float64, error)) (idle, bes
 }
 
 // tail appends for a window and returns the 99th percentile, with how many large states another run
-// wrote meanwhile.
+// began to write meanwhile, which is an error if it is none.
 func tail(s session, alone bool, large string) (p99 float64, states int, err error) {
 	b, err := openBed(s, true)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer b.discard()
-	measure := func() error {
-		took, err := appendTimes(b.store, s)
-		p99 = took.quantile(0.99)
-		return err
-	}
 	if alone {
-		err := measure()
+		p99, err := slowest(appendTimes(b.store, s))
 		return p99, 0, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -95,12 +90,24 @@ func tail(s session, alone bool, large string) (p99 float64, states int, err err
 	}()
 	select {
 	case <-began:
-		err = measure()
+		before := written.Load()
+		p99, err = slowest(appendTimes(b.store, s))
+		if states = int(written.Load() - before); err == nil && states == 0 {
+			err = errors.New("no large state was written beside the appends")
+		}
 	case <-ended:
 	}
 	cancel()
 	<-ended
-	return p99, int(written.Load()), errors.Join(err, other)
+	return p99, states, errors.Join(err, other)
+}
+
+// slowest returns the 99th percentile.
+func slowest(took series, err error) (float64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return took.quantile(0.99), nil
 }
 
 // appendTimes appends to one run, as timesOf.
@@ -147,7 +154,7 @@ func bareTail(s session, alone bool) (p99 float64, err error) {
 		}
 		ended <- err
 	}()
-	took, err := timesOf(s, func() error { return b.commit(1) })
+	p99, err = slowest(timesOf(s, func() error { return b.commit(1) }))
 	stop.Store(true)
-	return took.quantile(0.99), firstError([]error{err, <-ended})
+	return p99, firstError([]error{err, <-ended})
 }

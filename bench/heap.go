@@ -94,7 +94,7 @@ func flyingHeap(s session, runs int) (float64, error) {
 		return 0, err
 	}
 	defer b.discard()
-	began := make(chan struct{})
+	began := make(chan struct{}, runs)
 	d := dispatch(flying(func() { began <- struct{}{} }), checkpoint.Store(b.store), dispatcher.Options{})
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -104,8 +104,8 @@ func flyingHeap(s session, runs int) (float64, error) {
 	for i := range runs {
 		all.Go(func() { // ends when ctx does
 			if _, err := d.Start(ctx, "run-"+strconv.Itoa(i), nil); ctx.Err() == nil {
-				errs[i] = err
-				cancel(err)
+				errs[i] = errors.Join(fmt.Errorf("run %d ended, which should be at work", i), err)
+				cancel(errs[i])
 			}
 		})
 	}

@@ -27,21 +27,18 @@ func reading(s session) ([]row, error) {
 		}
 	}
 	busy := &writer{store: b.store, run: "written"}
-	var idle, beside series
-	for range s.rounds {
-		one, err := medianRead(ctx, b.store, s)
-		if err != nil {
-			return nil, err
+	idle, beside, err := besideIdle(s, func(alone bool) (median float64, err error) {
+		if alone {
+			return medianRead(ctx, b.store, s)
 		}
-		var other float64
 		err = busy.during(ctx, func() (err error) {
-			other, err = medianRead(ctx, b.store, s)
+			median, err = medianRead(ctx, b.store, s)
 			return err
 		})
-		if err != nil {
-			return nil, err
-		}
-		idle, beside = append(idle, one), append(beside, other)
+		return median, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return []row{atMost("read-beside-commits/to-idle", beside.over(idle), "ratio", 5,
 		"the median of reading 32 appends: %.3g µs beside synced commits, %.3g µs alone", beside.median()*1e-3, idle.median()*1e-3)}, nil

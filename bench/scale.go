@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -39,9 +40,11 @@ func longRuns(s session) ([]row, error) {
 	const short = 100
 	supersteps := s.scale(1_000_000, 20_000)
 	var running, standing [2]series
-	for range s.rounds {
-		for i, runs := range []int{1, short} {
-			ran, stood, err := longRun(s, runs, supersteps/runs)
+	times := []int{1, short}
+	for round := range s.rounds {
+		for k := range times {
+			i := (k + round) % len(times)
+			ran, stood, err := longRun(s, times[i], supersteps/times[i])
 			if err != nil {
 				return nil, err
 			}
@@ -110,7 +113,8 @@ func manyItems(s session) ([]row, error) {
 		"an item of an Each of %d (%.3g µs) to one of an Each of %d, with a memory store", many, all[0].median()*1e-3, few)}, nil
 }
 
-// eachOf runs an Each of so many items, again and again, each time with a new memory store.
+// eachOf runs an Each of so many items, again and again, each time with a new memory store, which is made
+// before, with its dispatcher.
 func eachOf(items, times int) probe {
 	b := dag.New[Work]("each")
 	all := make([]int, items)
@@ -120,9 +124,12 @@ func eachOf(items, times int) probe {
 	})
 	g := build(b)
 	return func(int) (time.Duration, error) {
+		ready := make([]*dispatcher.Dispatcher[Work], times)
+		for i := range ready {
+			ready[i] = dispatch(g, checkpoint.Store(new(memory.Store)), dispatcher.Options{})
+		}
 		began := time.Now()
-		for range times {
-			d := dispatch(g, checkpoint.Store(new(memory.Store)), dispatcher.Options{})
+		for _, d := range ready {
 			if r, err := d.Start(context.Background(), "each", nil); err != nil || r.State.Count.Get() != items {
 				return 0, fmt.Errorf("an Each of %d items: %w", items, err)
 			}
@@ -138,7 +145,7 @@ type Chest struct {
 }
 
 // largeStates measures supersteps over a state near the limit of 256 MiB against those over a small one.
-// What the input takes is not measured.
+// What the input takes is not measured, nor what it takes to collect what that left behind.
 func largeStates(s session) ([]row, error) {
 	const file = 1 << 20
 	files := s.scale(240, 2)
@@ -151,25 +158,35 @@ func largeStates(s session) ([]row, error) {
 		files, all[0].median()*1e-3, all[1].median()*1e-3)}, nil
 }
 
-// overFiles runs a chain of a thousand nodes beside so many values of so many bytes, and tells how long it
-// took from the first node to the last.
+// overFiles runs a chain beside so many values of so many bytes, and tells how long n supersteps took: those
+// between a first node, which collects, and a last one.
 func overFiles(files, bytes int) probe {
-	return func(n int) (time.Duration, error) {
-		var first, last time.Time
-		g := chain(n, func(_ context.Context, c *Chest) error {
-			if c.Count.Get() == 0 {
-				first = time.Now()
+	return func(n int) (took time.Duration, err error) {
+		var began time.Time
+		node := 0
+		g := chain(n+2, func(_ context.Context, c *Chest) error {
+			switch node++; node {
+			case 1:
+				runtime.GC()
+				return nil
+			case 2:
+				began = time.Now()
+			case n + 2:
+				took = time.Since(began)
+				return nil
 			}
 			c.Count.Add(1)
-			last = time.Now()
 			return nil
 		})
 		d := dispatch(g, checkpoint.Store(new(memory.Store)), dispatcher.Options{Limits: dispatcher.Limits{VisitBytes: 256 << 20}})
-		_, err := d.Start(context.Background(), "large", func(c *Chest) {
+		r, err := d.Start(context.Background(), "large", func(c *Chest) {
 			for i := range files {
 				c.Files.Put(strconv.Itoa(i), strings.Repeat("x", bytes))
 			}
 		})
-		return last.Sub(first), err
+		if err == nil && r.State.Count.Get() != n {
+			err = fmt.Errorf("%d supersteps have counted to %d", n, r.State.Count.Get())
+		}
+		return took, err
 	}
 }

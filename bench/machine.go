@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 )
@@ -39,11 +40,25 @@ func field(path, name string) string {
 // fileSystem returns the type of the file system that dir is on.
 func fileSystem(dir string) string {
 	mounts, _ := os.ReadFile("/proc/mounts")
-	kind, at := "an unknown file system", ""
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return unknownFileSystem
+	}
+	return mounted(mounts, dir)
+}
+
+const unknownFileSystem = "an unknown file system"
+
+// mounted returns the type of the one of mounts, as /proc/mounts has them, that the absolute dir is on.
+func mounted(mounts []byte, dir string) string {
+	kind, at := unknownFileSystem, ""
 	for line := range bytes.Lines(mounts) {
 		f := strings.Fields(string(line))
-		if len(f) > 2 && strings.HasPrefix(dir, f[1]) && len(f[1]) >= len(at) {
-			at, kind = f[1], f[2]
+		if len(f) < 3 {
+			continue
+		}
+		if root := strings.TrimSuffix(f[1], "/") + "/"; strings.HasPrefix(dir+"/", root) && len(root) >= len(at) {
+			at, kind = root, f[2]
 		}
 	}
 	return kind

@@ -21,7 +21,7 @@ func chains(s session) ([]row, error) {
 		}
 		all, err := s.contest(starts(n), starts(1), handOvers(n), handOvers(1))
 		if err != nil {
-			return nil, err
+			return rows, err
 		}
 		ours, theirs := all[0].per(all[1], n-1), all[2].per(all[3], n-1)
 		s.charts.chain.point("pawl", float64(n), ours.median())
@@ -41,7 +41,7 @@ func chains(s session) ([]row, error) {
 	}
 	all, err := s.contest(starts(10_000), starts(100), starts(1))
 	if err != nil {
-		return nil, err
+		return rows, err
 	}
 	long, short := all[0].per(all[2], 9_999), all[1].per(all[2], 99)
 	return append(rows, atMost("chain/flat", long.over(short), "ratio", 1.25,

@@ -36,7 +36,7 @@ func heaps(s session) ([]row, error) {
 		for range s.rounds {
 			bytes, err := flyingHeap(s, runs)
 			if err != nil {
-				return nil, err
+				return rows, err
 			}
 			all = append(all, bytes/(1<<20))
 		}

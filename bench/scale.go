@@ -27,7 +27,7 @@ func scaling(s session) ([]row, error) {
 	}{{longRuns, long}, {manyItems, s}, {largeStates, long}} {
 		some, err := part.measure(part.s)
 		if err != nil {
-			return nil, err
+			return rows, err
 		}
 		rows = append(rows, some...)
 	}

@@ -30,7 +30,7 @@ func tails(s session) ([]row, error) {
 		beside.median()*1e-3, len(large)>>10, states, idle.median()*1e-3)}
 	idle, beside, err = besideIdle(s, func(alone bool) (float64, error) { return bareTail(s, alone) })
 	if err != nil {
-		return nil, err
+		return rows, err
 	}
 	return append(rows, shown("tail/bare-beside-large-to-idle", beside.over(idle), "ratio",
 		"the same of a bare Badger to which nobody says when: transactions of 1 KB beside others of %d KiB without a pause begin at %.3g µs, and at %.3g µs alone",

@@ -45,7 +45,7 @@ func twice(s session) ([]row, error) {
 	}
 	theirs, err := paidByRivals(s)
 	if err != nil {
-		return nil, err
+		return rows, err
 	}
 	rows = append(append(rows, theirs...), beginAgain(s))
 	real, err := killedForReal(s, s.scale(50, 2))

@@ -116,6 +116,21 @@ func TestRulings(t *testing.T) {
 	}
 }
 
+// Of several that put something in a node's place the first counts, and is named in the log.
+func TestFirstInstead(t *testing.T) {
+	var w witness
+	var store memory.Store
+	instead := func(word string) func(dispatcher.Call) dispatcher.Ruling { return always(dispatcher.Instead(saying(word))) }
+	o := hookBefore([]string{"b"}, always(dispatcher.Continue()), instead("this"), instead("that"))
+	res, err := process(t, line(t, &w, nil), &store, o).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	w.expect(t, "a", "c")
+	says(t, res.State, "a", "this", "c")
+	if by := substitution(t, &store, "b").Instead; by != "second" {
+		t.Errorf("the log says that %q ran something in place of b, want second", by)
+	}
+}
+
 func ranOrWas(t *testing.T, w *witness, res *dispatcher.Result[Tale], substituted bool) {
 	t.Helper()
 	if substituted {

@@ -120,7 +120,9 @@ func TestRulings(t *testing.T) {
 func TestFirstInstead(t *testing.T) {
 	var w witness
 	var store memory.Store
-	instead := func(word string) func(dispatcher.Call) dispatcher.Ruling { return always(dispatcher.Instead(saying(word))) }
+	instead := func(word string) func(dispatcher.Call) dispatcher.Ruling {
+		return always(dispatcher.Instead(saying(word)))
+	}
 	o := hookBefore([]string{"b"}, always(dispatcher.Continue()), instead("this"), instead("that"))
 	res, err := process(t, line(t, &w, nil), &store, o).Run(t.Context(), run, nil)
 	completes(t, res, err)

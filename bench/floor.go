@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"hash/crc32"
 	"math"
 	"sync/atomic"
 )
@@ -158,8 +157,6 @@ func ofTarget(s session, bare float64) ([]series, error) {
 		turns *= (target - bare) / max(took-bare, (target-bare)/2)
 	}
 }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sealing writes v into a log in memory.
 func sealing(v any) contender {

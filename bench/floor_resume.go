@@ -4,56 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"time"
 )
-
-// A diary is a log in memory: a chain of digests of what is written into it as JSON, with checksums.
-type diary struct {
-	log    []byte
-	digest [sha256.Size]byte
-}
-
-// append returns what v is in the log, which is valid until the next one.
-func (d *diary) append(v any) ([]byte, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return d.seal(data), nil
-}
-
-// seal is append of what is JSON.
-func (d *diary) seal(data []byte) []byte {
-	if len(d.log) > 64<<10 {
-		d.log = make([]byte, 0, 64<<10+len(data))
-	}
-	from := len(d.log)
-	d.log = append(append(d.log, d.digest[:]...), data...)
-	d.digest = sha256.Sum256(d.log[from:])
-	_ = crc32.Checksum(d.log[from:], castagnoli)
-	return d.log[from:]
-}
-
-// An excerpt is about what an entry of a log says.
-type excerpt struct {
-	Kind, Path string
-	Delta      map[string]int
-	Data       json.RawMessage
-}
-
-func about(kind, data string) excerpt {
-	return excerpt{Kind: kind, Path: "node-9", Delta: map[string]int{"Count": 1}, Data: json.RawMessage(data)}
-}
 
 // A scribe does by hand what a run does that asks and is answered, in a log in memory.
 type scribe struct {
@@ -220,100 +177,4 @@ func resumeFloor(s session) ([]row, error) {
 	}
 	return append(rows, shown("floor/resume-flat", flat[0].over(flat[1]), "ratio",
 		"for resume/flat: as floor/resume-1000, %.3g µs, to as floor/resume-10, %.3g µs", flat[0].median()*1e-3, flat[1].median()*1e-3)), nil
-}
-
-// A handover is what one of a crowd has written.
-type handover struct {
-	from  int
-	value []byte
-}
-
-// crowd has so many goroutines each write a superstep as JSON, with a digest and a checksum, and hand it over;
-// when it has those of all it commits them as one transaction, syncs Badger's log and tells them, each times.
-func (b *bare) crowd(goroutines, each int) error {
-	page := Page{Number: 1, Title: "a page of a thousand bytes"}
-	empty, err := json.Marshal(page)
-	if err != nil {
-		return err
-	}
-	page.Text = noise(1, max(len(b.value)-len(empty)-sha256.Size, 1))
-	queue := make(chan handover, goroutines)
-	told := make([]chan struct{}, goroutines)
-	for i := range told {
-		told[i] = make(chan struct{}, 1)
-		go func() { // ends when told is closed
-			var d diary
-			for ok := true; ok; _, ok = <-told[i] {
-				value, err := d.append(page)
-				if err != nil {
-					panic(err) // it was JSON above
-				}
-				queue <- handover{i, value}
-			}
-		}()
-	}
-	defer func() {
-		for _, c := range told {
-			close(c)
-		}
-	}()
-	values := make([][]byte, goroutines)
-	for n := range each {
-		for range goroutines {
-			h := <-queue
-			values[h.from] = h.value
-		}
-		if err := b.commitValues('l', b.ts.Add(1), values); err != nil {
-			return err
-		}
-		if err := b.syncLog(); err != nil {
-			return err
-		}
-		for _, c := range told {
-			if n < each-1 {
-				c <- struct{}{}
-			}
-		}
-	}
-	return nil
-}
-
-// syncLog syncs the newest file of Badger's log, as a store does.
-func (b *bare) syncLog() error {
-	for {
-		next, err := os.Open(filepath.Join(b.dir, fmt.Sprintf("%05d.mem", b.logs+1)))
-		switch {
-		case err == nil:
-			_ = b.log.Close()
-			b.log, b.logs = next, b.logs+1
-		case errors.Is(err, fs.ErrNotExist) && b.log != nil:
-			return syncData(b.log)
-		default:
-			return err
-		}
-	}
-}
-
-// durableFloor is the rows of durable with bare Badger and what runs can't be without.
-func durableFloor(s session) ([]row, error) {
-	size, err := sizeOf(s, chain(s.length, write))
-	if err != nil {
-		return nil, err
-	}
-	var rows []row
-	for _, runs := range []int{10, 100, 1_000} {
-		all, err := besideBare(s, runs, size,
-			freshBare(s, size, false, func(b *bare, n int) error { return b.crowd(runs, n*s.length) }))
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, shown(fmt.Sprintf("floor/durable-%d-to-bare", runs), all[1].over(all[0]), "ratio",
-			"for durable: %d goroutines, each of which writes its superstep as JSON with a digest and a checksum, and bare transactions for all of them: %.0f a second",
-			runs, float64(runs*s.length)*1e9/all[0].median()))
-		if runs == 100 {
-			rows = append(rows, shown("floor/durable-100-to-alone", all[2].times(float64(s.length)).over(all[0]), "ratio",
-				"for durable-100/to-bare-alone: the same, to bare transactions of their own"))
-		}
-	}
-	return rows, nil
 }

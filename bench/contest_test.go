@@ -211,18 +211,20 @@ func TestWrongWords(t *testing.T) {
 	}
 }
 
-// What a part, and those before it, measured until it failed is not lost.
+// What a part measured until it failed is not lost, nor what the parts around it do. All errors are told.
 func TestRowsBesideAnError(t *testing.T) {
-	broken := errors.New("broken")
+	broken, torn := errors.New("broken"), errors.New("torn")
 	rows, err := session{quick: true}.measure([]part{
 		{"a", func(session) ([]row, error) { return []row{{Name: "a/1"}}, nil }},
 		{"b", func(session) ([]row, error) { return []row{{Name: "b/1"}}, broken }},
 		{"c", func(session) ([]row, error) { return []row{{Name: "c/1"}}, nil }},
+		{"d", func(session) ([]row, error) { return []row{{Name: "e/1"}, {Name: "d/1"}}, nil }},
+		{"f", func(session) ([]row, error) { return nil, torn }},
 	})
-	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "b: ") {
-		t.Errorf("measure = %v, want one of b", err)
+	if want := "b: broken\nd: the name of row \"e/1\" should begin so\nf: torn"; !errors.Is(err, broken) || err.Error() != want {
+		t.Errorf("measure = %v, want %s", err, want)
 	}
-	if want := []row{{Name: "a/1"}, {Name: "b/1"}}; !slices.Equal(rows, want) {
+	if want := []row{{Name: "a/1"}, {Name: "b/1"}, {Name: "c/1"}, {Name: "d/1"}}; !slices.Equal(rows, want) {
 		t.Errorf("rows %+v, want %+v", rows, want)
 	}
 }

@@ -22,7 +22,7 @@ func durable(s session) ([]row, error) {
 		}
 		some, err := durably(s, t.runs, t.target)
 		if err != nil {
-			return nil, err
+			return rows, err
 		}
 		rows = append(rows, some...)
 	}

@@ -21,10 +21,10 @@ func floors(s session) ([]row, error) {
 			continue
 		}
 		some, err := f.measure(s)
-		if err != nil {
-			return nil, err
-		}
 		rows = append(rows, some...)
+		if err != nil {
+			return rows, err
+		}
 	}
 	return rows, nil
 }
@@ -220,7 +220,7 @@ func badgerFloor(s session) ([]row, error) {
 			freshBare(s, size.bytes, false, func(b *bare, n int) error { return b.handed(size.what)(n) }),
 			freshBare(s, size.bytes, false, func(b *bare, n int) error { return b.groups(1)(n) }))
 		if err != nil {
-			return nil, err
+			return rows, err
 		}
 		rows = append(rows, shown(size.name, all[0].over(all[1]), "ratio",
 			"for badger: a superstep as JSON with a digest and a checksum, and a bare transaction of %d bytes, not synced, by a goroutine that is told of "+

@@ -93,7 +93,7 @@ func durableFloor(s session) ([]row, error) {
 		all, err := besideBare(s, runs, size,
 			freshBare(s, size, false, func(b *bare, n int) error { return b.crowd(runs, n*s.length) }))
 		if err != nil {
-			return nil, err
+			return rows, err
 		}
 		rows = append(rows, shown(fmt.Sprintf("floor/durable-%d-to-bare", runs), all[1].over(all[0]), "ratio",
 			"for durable: %d goroutines, each of which writes its superstep as JSON with a digest and a checksum, and bare transactions for all of them: %.0f a second",

@@ -163,7 +163,7 @@ func resumeFloor(s session) ([]row, error) {
 		times := questionsOf(s, n)
 		all, err := s.probes([]int{times, times}, questions(n), coldAnswers(min(n, 150)).timed)
 		if err != nil {
-			return nil, err
+			return rows, err
 		}
 		rows = append(rows,
 			shown(fmt.Sprintf("floor/resume-%d", n), all[0].times(1e-3), "µs", "for resume-%d, from the node on that asks, behind as many others: a call beside its caller that ends, and another one, "+
@@ -173,7 +173,7 @@ func resumeFloor(s session) ([]row, error) {
 	}
 	flat, err := s.flatness(questions)
 	if err != nil {
-		return nil, err
+		return rows, err
 	}
 	return append(rows, shown("floor/resume-flat", flat[0].over(flat[1]), "ratio",
 		"for resume/flat: as floor/resume-1000, %.3g µs, to as floor/resume-10, %.3g µs", flat[0].median()*1e-3, flat[1].median()*1e-3)), nil

@@ -35,7 +35,7 @@ func lists(s session) ([]row, error) {
 		took, err := s.probes([]int{times, times, times}, appendsOfRun(long, note, appends, &bytes[0]),
 			appendsOfRun(short, note, appends, &bytes[1]), appendsOfRun(long, note[:10], appends, &bytes[2]))
 		if err != nil {
-			return nil, err
+			return rows, err
 		}
 		rows = append(rows, atMost(fmt.Sprintf("list/supersteps-%d", appends), took[0].over(took[1]), "ratio", 1.1,
 			"the first %d supersteps of a run that append 1 KB each, with a memory store: %s; %.3g µs to %.3g µs",

@@ -104,7 +104,7 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-// bench measures. Beside an error of a part are the rows of those before it.
+// bench measures. Beside the errors of parts are all rows that there are.
 func bench(quick bool, only, plot, dir string) ([]row, error) {
 	s, err := newSession(quick, dir)
 	if err != nil {
@@ -125,9 +125,10 @@ func bench(quick bool, only, plot, dir string) ([]row, error) {
 	return rows, err
 }
 
-// measure measures what is wanted of parts.
+// measure measures what is wanted of parts. One that fails keeps none of the others from being measured.
 func (s session) measure(parts []part) ([]row, error) {
 	rows := []row{} // an array of JSON, even if it is empty
+	var errs []error
 	for _, p := range parts {
 		if !s.wants(p.name) {
 			continue
@@ -136,17 +137,20 @@ func (s session) measure(parts []part) ([]row, error) {
 			fmt.Fprintln(os.Stderr, "bench: measuring", p.name) // it takes minutes
 		}
 		some, err := p.measure(s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", p.name, err))
+		}
 		for _, r := range some {
-			if !strings.HasPrefix(r.Name, p.name) {
-				return rows, fmt.Errorf("the name of row %s should begin with %s", r.Name, p.name)
-			}
-			if s.prints(r) {
+			switch {
+			case !strings.HasPrefix(r.Name, p.name):
+				errs = append(errs, fmt.Errorf("%s: the name of row %q should begin so", p.name, r.Name))
+			case s.prints(r):
 				rows = append(rows, r)
 			}
 		}
-		if err != nil {
-			return rows, fmt.Errorf("%s: %w", p.name, err)
-		}
 	}
-	return rows, s.found(rows)
+	if errs == nil { // who failed may have had the rows that are not found
+		return rows, s.found(rows)
+	}
+	return rows, errors.Join(errs...)
 }

@@ -29,7 +29,7 @@ func resumes(s session) ([]row, error) {
 		times := questionsOf(s, n)
 		all, err := s.probes([]int{times, times}, asking(n), answered(n, store, &behind).timed)
 		if err != nil {
-			return nil, err
+			return rows, err
 		}
 		warm, cold := all[0].times(1e-3), all[1].times(1e-3)
 		s.charts.resume.point("in the process that asked", float64(n), warm.median())
@@ -45,7 +45,7 @@ func resumes(s session) ([]row, error) {
 	}
 	flat, err := s.flatness(asking)
 	if err != nil {
-		return nil, err
+		return rows, err
 	}
 	return append(rows, atMost("resume/flat", flat[0].over(flat[1]), "ratio", 1.25,
 		"interrupt, answer and resume in a chain of 1 000, %.3g µs, to one of 10, %.3g µs", flat[0].median()*1e-3, flat[1].median()*1e-3)), nil

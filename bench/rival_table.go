@@ -29,7 +29,7 @@ func rivals(s session) (rows []row, err error) {
 			continue
 		}
 		if err := group.measure(); err != nil {
-			return nil, err
+			return t.rows, err
 		}
 	}
 	return t.rows, nil

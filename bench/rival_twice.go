@@ -14,47 +14,47 @@ import (
 
 // paidByRivals does the work of twice with Eino and with LangGraph.js.
 func paidByRivals(s session) ([]row, error) {
-	eino, err := paidByEino(s)
+	rows, err := paidByEino(s)
 	if err != nil {
-		return nil, err
+		return rows, err
 	}
-	js, err := paidByLangGraph(s)
-	return []row{eino, js}, err
+	more, err := paidByLangGraph(s)
+	return append(rows, more...), err
 }
 
-func paidByEino(s session) (row, error) {
+func paidByEino(s session) ([]row, error) {
 	p := payer{line: "Eino", kills: s.scale(200, 5), begin: func() worker {
 		return einoWork{einoModes[0], einoMap{}}
 	}}
-	return p.row(s, "twice/eino",
+	return p.rows(s, "twice/eino",
 		"Eino v0.7.36, interrupted after each stage and called again, so that it saves a checkpoint there: "+
 			"it does so at no other time, and without those would be the loop that begins again")
 }
 
 // paidByLangGraph kills less often: it takes longer.
-func paidByLangGraph(s session) (row, error) {
+func paidByLangGraph(s session) ([]row, error) {
 	const name = "twice/langgraph"
 	js, err := startLangGraph(s.dir)
 	if err != nil {
-		return absent(name, err.Error()), nil
+		return []row{absent(name, err.Error())}, nil
 	}
 	works := 0
 	p := payer{line: "LangGraph.js", kills: s.scale(40, 2), begin: func() worker {
 		works++
 		return langGraphWork{js, works}
 	}}
-	r, err := p.row(s, name, fmt.Sprintf(
+	rows, err := p.rows(s, name, fmt.Sprintf(
 		"LangGraph.js %s (node %s), durability sync, saver memory, which outlives the lives", js.there.Version, js.there.Node))
-	return r, errors.Join(err, js.close())
+	return rows, errors.Join(err, js.close())
 }
 
-// row measures p.
-func (p *payer) row(s session, name, note string) (row, error) {
+// rows measures p, for a row, or none beside an error.
+func (p *payer) rows(s session, name, note string) ([]row, error) {
 	if err := p.pay(s); err != nil {
-		return row{}, err
+		return nil, err
 	}
-	return shown(name, series{p.ratio}, "ratio",
-		"the same for %s; at most %d visits were executed again after one of %d kills", note, p.again, p.killed), nil
+	return []row{shown(name, series{p.ratio}, "ratio",
+		"the same for %s; at most %d visits were executed again after one of %d kills", note, p.again, p.killed)}, nil
 }
 
 // An einoWork is the work as Eino does it. What it has saved outlives the lives.

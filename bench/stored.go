@@ -34,7 +34,7 @@ func storing(s session) ([]row, error) {
 	for _, n := range lengths {
 		size, err := storedOf(s, n)
 		if err != nil {
-			return nil, err
+			return rows, err
 		}
 		payload, live := float64(n)*1024, float64(n)*1024
 		s.charts.stored.point("pawl", float64(n), size/1e6)
@@ -86,20 +86,21 @@ func collected(s session, g *dag.Graph[Shelf], runs int) (*bed, error) {
 	return b, nil
 }
 
+// read200 adds to rows those of reading.
 func read200(s session, rows []row) ([]row, error) {
 	g := chain(200, collect)
 	b, err := collected(s, g, 1)
 	if err != nil {
-		return nil, err
+		return rows, err
 	}
 	c, err := copyStore(s, b)
 	defer c.discard()
 	if err != nil {
-		return nil, err
+		return rows, err
 	}
 	all, err := s.turns([]int{1, 1, 1, 1}, c.opened(readAll), c.opened(stateOf(g)), c.scanned(copying), c.scanned(checkingEntries))
 	if err != nil {
-		return nil, err
+		return rows, err
 	}
 	return append(rows,
 		atMost("stored/cold-read-to-bare", all[0].over(all[2]), "ratio", 3,

@@ -44,10 +44,11 @@ func twice(s session) ([]row, error) {
 		shown("twice/executed-to-needed", series{ours.ratio}, "ratio", "8 kills in the time that the work takes: visits executed to %d needed", visitsNeeded),
 	}
 	theirs, err := paidByRivals(s)
+	rows = append(rows, theirs...)
 	if err != nil {
 		return rows, err
 	}
-	rows = append(append(rows, theirs...), beginAgain(s))
+	rows = append(rows, beginAgain(s))
 	real, err := killedForReal(s, s.scale(50, 2))
 	return append(rows, real...), err
 }

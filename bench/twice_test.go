@@ -76,9 +76,9 @@ func TestWorkersGoOn(t *testing.T) {
 func TestTwiceWithoutLangGraph(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	s := session{dir: t.TempDir(), charts: new(charts)}
-	r, err := paidByLangGraph(s)
-	if want := absent("twice/langgraph", "node is not there"); err != nil || r != want {
-		t.Errorf("paidByLangGraph = %+v, %v; want %+v", r, err, want)
+	rows, err := paidByLangGraph(s)
+	if want := []row{absent("twice/langgraph", "node is not there")}; err != nil || !slices.Equal(rows, want) {
+		t.Errorf("paidByLangGraph = %+v, %v; want %+v", rows, err, want)
 	}
 	if lines := s.charts.twice.lines; len(lines) != 0 {
 		t.Errorf("lines %v, want none", lines)

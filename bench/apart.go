@@ -74,11 +74,14 @@ func modules(goTool string) error {
 func (s session) wanted(part string) string {
 	var of []string
 	for _, word := range s.only {
-		if strings.HasPrefix(word, part) {
+		switch {
+		case strings.HasPrefix(part, word):
+			return part // all of it
+		case strings.HasPrefix(word, part):
 			of = append(of, word)
 		}
 	}
-	if of == nil {
+	if of == nil { // nothing was said
 		return part
 	}
 	return strings.Join(of, ",")

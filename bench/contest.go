@@ -75,7 +75,7 @@ func (s session) known(parts []part) error {
 func (s session) found(rows []row) error {
 	for _, word := range s.only {
 		if !slices.ContainsFunc(rows, session{only: []string{word}}.prints) {
-			return fmt.Errorf("-only %s: no name of a row begins so", word)
+			return fmt.Errorf("-only %s: no row was measured whose name begins so", word)
 		}
 	}
 	return nil

@@ -34,16 +34,10 @@ type request struct {
 	Times int    `json:"times"`
 }
 
-// openLangGraph starts the process, or returns rows that say what is absent and why.
-func openLangGraph(dir string) (*langGraph, []row) {
-	l, err := startLangGraph(dir)
-	if err != nil {
-		return nil, []row{absent("rivals/langgraph", err.Error())}
-	}
-	return l, l.absentSavers()
-}
-
 func (l *langGraph) absentSavers() (rows []row) {
+	if l == nil {
+		return nil
+	}
 	for _, saver := range savers {
 		if why, gone := l.there.Absent[saver.kept]; gone {
 			rows = append(rows, absent("rivals/durable-step/langgraph-"+saver.name, why))
@@ -60,6 +54,7 @@ var savers = []struct{ name, kept, note string }{
 	{"postgres", "postgres", postgresNote},
 }
 
+// startLangGraph starts the process, or returns an error that says what is absent.
 func startLangGraph(dir string) (*langGraph, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 func rivals(s session) (rows []row, err error) {
 	t := &table{session: s}
 	defer func() { err = errors.Join(err, t.close()) }()
-	t.js, t.rows = openLangGraph(s.dir)
+	t.js, t.gone = startLangGraph(s.dir)
+	t.rows = t.js.absentSavers()
 	t.opened = append(t.opened, t.js.close)
 	for _, group := range []struct {
 		name    string
@@ -39,6 +40,7 @@ func rivals(s session) (rows []row, err error) {
 type table struct {
 	session session
 	js      *langGraph // nil if it is absent
+	gone    error      // why it is
 	rows    []row
 	opened  []func() error
 }
@@ -51,9 +53,13 @@ func (t *table) close() error {
 	return errors.Join(errs...)
 }
 
+// add compares, if that is wanted. LangGraph.js, if it is absent, has a row in each comparison.
 func (t *table) add(window time.Duration, c comparison) error {
 	if !t.session.wants("rivals/" + c.name + "/") {
 		return nil
+	}
+	if t.gone != nil {
+		t.rows = append(t.rows, absent("rivals/"+c.name+"/langgraph", t.gone.Error()))
 	}
 	rows, err := t.session.compare(window, c)
 	t.rows = append(t.rows, rows...)

@@ -86,12 +86,27 @@ func try(t *testing.T, name string, c contender, err error) {
 	}
 }
 
-// Without what it needs LangGraph.js is absent by name, and nobody takes part for it.
+// Without what it needs LangGraph.js is absent by name, wherever it would have a row, and nobody takes part for it.
+// Who asks for that row is told why there is none.
 func TestLangGraphAbsent(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	l, rows := openLangGraph(t.TempDir())
-	if l != nil || len(rows) != 1 || rows[0] != absent("rivals/langgraph", "node is not there") {
-		t.Fatalf("openLangGraph = %v, %+v; want one row that says that node is not there", l, rows)
+	l, err := startLangGraph(t.TempDir())
+	if l != nil || err == nil {
+		t.Fatalf("startLangGraph = %v, %v; want that node is not there", l, err)
+	}
+	s := session{rounds: 1, only: []string{"rivals/chain-10/langgraph"}}
+	all := &table{session: s, gone: err, rows: l.absentSavers()}
+	pawl := entrant{"pawl", "", func(n int) (time.Duration, error) { return time.Duration(n), nil }}
+	for _, name := range []string{"chain-10", "fan-100"} {
+		if err := all.add(0, comparison{name: name, per: 1, first: pawl}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(all.rows) != 2 || all.rows[0] != absent("rivals/chain-10/langgraph", "node is not there") {
+		t.Errorf("rows %+v, want one that says that node is not there, and one of pawl", all.rows)
+	}
+	if err := s.found(all.rows); err != nil {
+		t.Error(err)
 	}
 	if es := append(l.entrants(request{Graph: "chain"}, ""), l.durable(3)...); len(es) != 0 {
 		t.Errorf("entrants %v, want none", es)

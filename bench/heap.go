@@ -57,7 +57,7 @@ func openQuiet(s session) (*bed, error) {
 	return b, err
 }
 
-// resting returns what so many runs take that wait, and how many goroutines there are more.
+// resting returns what so many runs take that wait, and how many goroutines there are more: one of before may have ended.
 func resting(s session, runs int) (bytes, goroutines float64, err error) {
 	b, err := openQuiet(s)
 	if err != nil {
@@ -82,7 +82,7 @@ func resting(s session, runs int) (bytes, goroutines float64, err error) {
 			return 0, 0, err
 		}
 	}
-	bytes, goroutines = live()-heap, float64(runtime.NumGoroutine()-count)
+	bytes, goroutines = live()-heap, float64(max(0, runtime.NumGoroutine()-count))
 	runtime.KeepAlive(d)
 	return bytes, goroutines, nil
 }

@@ -48,13 +48,13 @@ func shown(name string, s series, unit string, note string, args ...any) row {
 	return r
 }
 
-// aimed gives r its target. A figure of 0 means that nothing was measured, unless that is the target.
+// aimed gives r its target. A figure of 0 is one: who counts and may have had nothing to count says so himself.
 func (r row) aimed(target float64, reached bool) row {
 	if !finite(target) {
 		r.OK, r.Note = false, fmt.Sprintf("no target: %v; ", target)+r.Note
 		return r
 	}
-	r.Target, r.OK = &target, r.OK && reached && (r.Value > 0 || target == 0)
+	r.Target, r.OK = &target, r.OK && reached
 	return r
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is no number, or less than nothing, reaches no target, and 0 only one of 0. All of it can be printed.
+// What is no number, or less than nothing, reaches no target. All of it can be printed.
 func TestNoFigure(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	most := func(target float64, s ...float64) row { return atMost("r", s, "ratio", target, "") }
@@ -21,7 +21,7 @@ func TestNoFigure(t *testing.T) {
 		note  string
 	}{
 		{"at most, below 0", most(1, -0.5), false, -0.5, "at most"},
-		{"at most, 0", most(1, 0), false, 0, "at most"},
+		{"at most, 0", most(1, 0), true, 0, "at most"},
 		{"at most, 0 wanted", most(0, 0), true, 0, "at most"},
 		{"at most, below 0 wanted", most(0, -1), false, -1, "at most"},
 		{"at most, NaN", most(1, nan), false, 0, "no figure: NaN"},
@@ -31,6 +31,7 @@ func TestNoFigure(t *testing.T) {
 		{"at most, target NaN", most(nan, 1), false, 1, "no target: NaN"},
 		{"at least, +Inf", least(1, inf), false, 0, "no figure: "},
 		{"at least, NaN", least(1, nan), false, 0, "no figure: NaN"},
+		{"at least, 0", least(1, 0), false, 0, "at least"},
 		{"at least, above", least(1, 2), true, 2, "at least"},
 		{"shown, below 0", orient(-1), false, -1, ""},
 		{"shown, 0", orient(0), true, 0, ""},

@@ -40,7 +40,7 @@ func twice(s session) ([]row, error) {
 	}
 	rows := []row{
 		atMost("twice/again-after-one-kill", series{float64(ours.again)}, "visits", sideBySide,
-			"the most that was executed again after one of %d kills; up to %d visits were in flight", ours.killed, sideBySide),
+			"the most that was executed again after one of %d kills; up to %d visits were in flight", ours.killed, sideBySide).after(ours.killed),
 		shown("twice/executed-to-needed", series{ours.ratio}, "ratio", "8 kills in the time that the work takes: visits executed to %d needed", visitsNeeded),
 	}
 	theirs, err := paidByRivals(s)
@@ -51,6 +51,14 @@ func twice(s session) ([]row, error) {
 	rows = append(rows, beginAgain(s))
 	real, err := killedForReal(s, s.scale(50, 2))
 	return append(rows, real...), err
+}
+
+// after makes a row not ok if there were no kills: then it is easy to execute nothing again.
+func (r row) after(kills int) row {
+	if kills == 0 {
+		r.OK, r.Note = false, "no kill counted; "+r.Note
+	}
+	return r
 }
 
 // beginAgain is the row of a loop that begins again from the start, and its line in the chart.

@@ -39,6 +39,17 @@ func TestTally(t *testing.T) {
 	}
 }
 
+// To execute nothing again is the best, after a kill.
+func TestNothingAgain(t *testing.T) {
+	r := atMost("twice/again", series{0}, "visits", sideBySide, "again")
+	if got := r.after(3); !got.OK || got.Note != r.Note {
+		t.Errorf("after 3 kills %+v, want one that is ok", got)
+	}
+	if got := r.after(0); got.OK || got.Note != "no kill counted; at most; again" {
+		t.Errorf("after no kill %+v, want one that is not", got)
+	}
+}
+
 // Who leaves out work doesn't pay less.
 func TestTallyWantsAllOfTheWork(t *testing.T) {
 	w := script{visits(0, 12), visits(13, visitsNeeded)}

@@ -131,10 +131,11 @@ func recovered(dir string, runs int) (r recovery, err error) {
 	var at atomic.Int64
 	first, last := make(chan struct{}), make(chan struct{})
 	d := dispatch(flying(func() {
-		switch at.Add(1) {
-		case 1:
+		n := at.Add(1)
+		if n == 1 {
 			close(first)
-		case int64(runs):
+		}
+		if n == int64(runs) {
 			close(last)
 		}
 	}), checkpoint.Store(b.store), dispatcher.Options{})

@@ -15,11 +15,17 @@ import (
 // waiting for them.
 func TestRecoveredWantsAllRuns(t *testing.T) {
 	const runs = 3
-	dir := t.TempDir()
+	dir, one := t.TempDir(), t.TempDir()
 	inFlight(t, dir, runs)
-	r, err := recovered(dir, runs)
-	if err != nil || r.first <= 0 || r.all < r.first || r.reading <= 0 {
-		t.Errorf("recovered = %+v, %v; want three times", r, err)
+	inFlight(t, one, 1)
+	for _, test := range []struct {
+		dir  string
+		runs int
+	}{{dir, runs}, {one, 1}} {
+		r, err := recovered(test.dir, test.runs)
+		if err != nil || r.first <= 0 || r.all < r.first || r.reading <= 0 {
+			t.Errorf("recovered = %+v, %v; want three times, of %d runs", r, err, test.runs)
+		}
 	}
 	for _, test := range []struct {
 		dir  string
@@ -66,14 +72,22 @@ func inFlight(t *testing.T, dir string, runs int) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	began := make(chan struct{}, runs)
+	began, failed := make(chan struct{}, runs), make(chan error, runs)
 	d := dispatch(flying(func() { began <- struct{}{} }), checkpoint.Store(b.store), dispatcher.Options{})
 	var all sync.WaitGroup
 	for i := range runs {
-		all.Go(func() { _, _ = d.Start(ctx, "run-"+strconv.Itoa(i), nil) }) // it is left running
+		all.Go(func() { // ends when ctx does, and is left running
+			if _, err := d.Start(ctx, "run-"+strconv.Itoa(i), nil); ctx.Err() == nil {
+				failed <- err
+			}
+		})
 	}
 	for range runs {
-		<-began
+		select {
+		case <-began:
+		case err := <-failed:
+			t.Fatalf("a run that should be in flight ended: %v", err)
+		}
 	}
 	cancel(dispatcher.ErrDrain)
 	all.Wait()

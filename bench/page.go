@@ -14,8 +14,9 @@ const (
 	endResults   = "<!-- end of results -->\n"
 )
 
-// readRows returns the rows that an earlier -json has printed into files.
-func readRows(paths ...string) (rows []row, err error) {
+// readRows returns the rows that an earlier -json has printed into files. They are not nil if there are none.
+func readRows(paths ...string) ([]row, error) {
+	rows := []row{}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {

@@ -54,3 +54,14 @@ func TestPage(t *testing.T) {
 		t.Errorf("writePage = %v, want that the page has no place for results", err)
 	}
 }
+
+// A file without rows is no error, and not as if nothing had been begun.
+func TestReadRowsOfNone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.json")
+	if err := os.WriteFile(path, []byte("[]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if rows, err := readRows(path); err != nil || rows == nil || len(rows) > 0 {
+		t.Errorf("readRows = %#v, %v; want no rows", rows, err)
+	}
+}

@@ -20,6 +20,14 @@ type Work struct {
 	Count state.Sum[int]
 }
 
+func (w *Work) count() int { return w.Count.Get() }
+
+// A counting state knows how many nodes have changed it.
+type counting[S any] interface {
+	*S
+	count() int
+}
+
 // step is what every node does.
 func step(_ context.Context, w *Work) error {
 	w.Count.Add(1)
@@ -58,6 +66,8 @@ type Book struct {
 	Page  state.Value[Page]
 	Count state.Sum[int]
 }
+
+func (b *Book) count() int { return b.Count.Get() }
 
 // text is what nodes write that write 1 KB: so much that a store keeps an entry of it in a thousand
 // bytes, as it is. What is longer it tries to compress.

@@ -37,25 +37,28 @@ func inMemory(s session) ([]row, error) {
 	}, nil
 }
 
-// stored runs g with a memory store, which forgets each run when it has ended.
-func stored[S any](g *dag.Graph[S], input func(*S)) contender {
+// stored runs g, which is a chain, with a memory store, which forgets each run when it has ended.
+func stored[S any, C counting[S]](g *dag.Graph[S], input func(*S)) contender {
 	store := new(memory.Store)
 	d := dispatch(g, checkpoint.Store(store), dispatcher.Options{})
-	made := 0
+	made, nodes := 0, len(g.Plan().Nodes)
 	return func(times int) error {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
+		var last *dispatcher.Result[S]
 		for range times {
 			made++
 			run := "run-" + strconv.Itoa(made)
-			if _, err := d.Start(ctx, run, input); err != nil {
+			r, err := d.Start(ctx, run, input)
+			if err != nil {
 				return err
 			}
+			last = r
 			if err := store.Delete(ctx, run); err != nil {
 				return err
 			}
 		}
-		return nil
+		return countsTo[S, C](last, nodes)
 	}
 }
 

@@ -75,6 +75,7 @@ func asking(n int) probe {
 	return func(times int) (took time.Duration, err error) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
+		var last *dispatcher.Result[Work]
 		runtime.GC()
 		for range times {
 			made++
@@ -84,7 +85,7 @@ func asking(n int) probe {
 			if err != nil {
 				return 0, err
 			}
-			if err := answer(ctx, d, run, id); err != nil {
+			if last, err = answer(ctx, d, run, id); err != nil {
 				return 0, err
 			}
 			took += time.Since(began)
@@ -92,7 +93,7 @@ func asking(n int) probe {
 				return 0, err
 			}
 		}
-		return took, nil
+		return took, countsTo(last, n)
 	}
 }
 
@@ -122,12 +123,14 @@ func answered(n int, store *memory.Store, behind *uint64) stage {
 			*behind += n
 		}
 		return func() error {
+			var last *dispatcher.Result[Work]
 			for i, id := range ids {
-				if err := answer(ctx, answers, "run-"+strconv.Itoa(i), id); err != nil {
+				var err error
+				if last, err = answer(ctx, answers, "run-"+strconv.Itoa(i), id); err != nil {
 					return err
 				}
 			}
-			return nil
+			return countsTo(last, n)
 		}, nil, nil
 	}
 }
@@ -141,12 +144,11 @@ func question(ctx context.Context, d *dispatcher.Dispatcher[Work], run string) (
 	return r.Interrupts[0].ID, nil
 }
 
-func answer(ctx context.Context, d *dispatcher.Dispatcher[Work], run, id string) error {
+func answer(ctx context.Context, d *dispatcher.Dispatcher[Work], run, id string) (*dispatcher.Result[Work], error) {
 	if err := d.Answer(ctx, run, id, true); err != nil {
-		return err
+		return nil, err
 	}
-	_, err := d.Run(ctx, run, nil)
-	return err
+	return d.Run(ctx, run, nil)
 }
 
 // behindSnapshot returns how many entries of a run have to be read that its newest snapshot does not have.

@@ -154,9 +154,13 @@ func ofTarget(s session, bare float64) ([]series, error) {
 		if n == 0 || tries == 5 || math.Abs(took-target) <= 0.03*target {
 			return all, nil
 		}
-		turns *= (target - bare) / max(took-bare, (target-bare)/2)
+		turns = corrected(turns, target-bare, took-bare)
 	}
 }
+
+// corrected is how many turns take want, of which the last ones took so long. It doubles them at most: what took next to nothing
+// says nothing.
+func corrected(turns, want, took float64) float64 { return turns * want / max(took, want/2) }
 
 // sealing writes v into a log in memory.
 func sealing(v any) contender {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,5 +16,27 @@ func TestFloorsBesideAnError(t *testing.T) {
 	}
 	if len(rows) != 1 || rows[0].Name != "floor/superstep-1KB" {
 		t.Errorf("rows %+v, want floor/superstep-1KB alone", rows)
+	}
+}
+
+// How often a function turns comes to what is wanted, whatever a turn takes, and at most doubles at once.
+func TestCorrected(t *testing.T) {
+	for _, test := range []struct{ turns, want, took, corrected float64 }{
+		{100, 200, 200, 100},
+		{100, 200, 400, 50},
+		{100, 200, 150, 133.3},
+		{100, 200, 1, 200},
+		{100, 200, -30, 200},
+	} {
+		if got := corrected(test.turns, test.want, test.took); math.Abs(got-test.corrected) > 0.1 {
+			t.Errorf("corrected(%v, %v, %v) = %v, want %v", test.turns, test.want, test.took, got, test.corrected)
+		}
+	}
+	turns := 150.0
+	for range 4 { // in which a turn takes three nanoseconds
+		turns = corrected(turns, 150, 3*turns)
+	}
+	if math.Abs(turns-50) > 0.1 {
+		t.Errorf("%v turns, want 50", turns)
 	}
 }

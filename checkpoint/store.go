@@ -163,7 +163,9 @@ type Store interface {
 	Graph(ctx context.Context, digest string) ([]byte, error)
 
 	// Delete removes a run that nobody holds, with all that belongs to it, and the bases that
-	// no other run refers to. Runs that were forked from it stay. ErrBusy if the lease is held.
+	// no other run refers to. Runs that were forked from it stay. ErrBusy if the lease is held. A store
+	// need only be able to read how the run stands, as for Stat: else it returns the error of that. It need
+	// not look at the rest of the log, which may be damaged or sealed with a key that was not given.
 	Delete(ctx context.Context, run string) error
 
 	// Fork makes new runs that begin at one machine: all of them come to be, durably, or none

@@ -18,8 +18,12 @@ const deleteOwner = "a deletion"
 const deleteMost = 1000
 
 // Delete implements [checkpoint.Store]. The run is gone in one transaction. Its keys are
-// removed after that; what Delete can't finish, the next Open does. A run that can't be read, because it is
-// damaged or its key is not given, is not deleted: Delete returns ErrCorrupt or ErrKey.
+// removed after that; what Delete can't finish, the next Open does.
+//
+// Of the run it reads what [Store.Stat] does: the row, the newest append, and the one that the row was written with, which is
+// the last that changed its status, turn or graph or trimmed it; and the bases that it refers to, which it doesn't open. If one
+// of these is damaged, or its key is not given, the run stays, and Delete returns ErrCorrupt or ErrKey. The rest of the log it
+// doesn't look at: who can read how a run stands may delete it.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	r, err := s.pin(ctx, id)
 	if err != nil {

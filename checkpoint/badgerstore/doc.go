@@ -70,8 +70,10 @@
 // To change the key, give a new one to write with and the old one to read with. The old one is
 // needed as long as there is anything that was sealed with it, forks' bases included; what it is
 // missing for is ErrKey, which names it; a listing, and [Store.Verify], go on behind it. Verify with the new key alone
-// tells what there is. What only a lost key can open stays, with the bases that it refers to: Delete of such a run is
-// ErrKey. To be rid of it export the others and import them into a new store.
+// tells what there is. A run of which only a lost key opens how it stands (its newest append, and the last one that changed its
+// status, turn or graph or trimmed it) stays, with the bases that it refers to: Delete of it is ErrKey. To be rid of it export
+// the others and import them into a new store. One of which both are of a key that is given can be deleted, though what is
+// older in it is ErrKey.
 // To be rid of a key that others may know, and keep the runs, export them and import them into a new
 // store that has the new key alone, and remove the old directory.
 //

@@ -670,3 +670,60 @@ func TestCompression(t *testing.T) {
 		}
 	}
 }
+
+// Who can read how a run stands may delete it: its row, its newest append and the append that the row was written with have
+// to be readable. Whether the rest of its log is, behind a rotation of keys or damage, nobody asks.
+func TestDeleteReadsHowARunStands(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one, two := keyOf(t, "k1", 1), keyOf(t, "k2", 2)
+	s := openWith(t, dir, sealedBy(t, one))
+	heads := make(map[string]checkpoint.Head)
+	grow := func(run string, entries ...checkpoint.Entry) {
+		t.Helper()
+		l, err := s.Acquire(t.Context(), run, "owner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if heads[run], err = s.Append(t.Context(), l, heads[run], entries); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Release(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opening := checkpoint.Entry{Kind: checkpoint.Opened, Data: []byte(`{"graph":"g","digest":"d"}`)}
+	for _, run := range []string{"rests", "goes on", "hurt"} { // in the order of their numbers
+		grow(run, opening, checkpoint.Entry{Kind: checkpoint.Entered})
+	}
+	s.Close()
+	s = openWith(t, dir, sealedBy(t, two, one))
+	grow("rests", checkpoint.Entry{Kind: checkpoint.Waiting}) // which writes the row
+	grow("goes on", checkpoint.Entry{Kind: checkpoint.Done})  // which does not
+	grow("hurt", checkpoint.Entry{Kind: checkpoint.Waiting})
+	s.Close()
+
+	s = openWith(t, dir, sealedBy(t, two))
+	put(t, s, badgerstore.LogKey(3, 1), []byte("damage"))
+	read := func(run string) (err error) {
+		for _, err = range s.Read(t.Context(), run, 0, 0) {
+		}
+		return err
+	}
+	for run, c := range map[string]struct{ stat, read error }{
+		"rests": {nil, checkpoint.ErrKey}, "goes on": {checkpoint.ErrKey, checkpoint.ErrKey}, "hurt": {nil, checkpoint.ErrCorrupt},
+	} {
+		if err := read(run); !errors.Is(err, c.read) {
+			t.Errorf("Read of run %q = %v, want %v", run, err, c.read)
+		}
+		if _, err := s.Stat(t.Context(), run); !errors.Is(err, c.stat) {
+			t.Errorf("Stat of run %q = %v, want %v", run, err, c.stat)
+		}
+		if err := s.Delete(t.Context(), run); !errors.Is(err, c.stat) {
+			t.Errorf("Delete of run %q = %v, want %v", run, err, c.stat)
+		}
+		if _, err := s.Stat(t.Context(), run); c.stat == nil && !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("Stat of run %q, which was deleted, = %v", run, err)
+		}
+	}
+}

@@ -116,3 +116,51 @@ func TestFirstOpenOnADiskThatDoesNotAnswer(t *testing.T) {
 	}
 	openSoon(t, dir)
 }
+
+// A witness that is no regular file is refused before it is read, which might block or never end, and before anything is
+// made. So is one in the directory of a store that is there.
+func TestAWitnessThatIsNoFile(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	open := func(dir, witness string) {
+		t.Helper()
+		o := small
+		o.Witness = witness
+		s, err := badgerstore.Open(ctx, dir, o)
+		if err == nil {
+			_ = s.Close()
+		}
+		var refused *checkpoint.ArgumentError
+		if !errors.As(err, &refused) || refused.Argument != "option Witness" {
+			t.Fatalf("Open with the witness %s = %v, want an ArgumentError of the option Witness", witness, err)
+		}
+	}
+	pipe := filepath.Join(t.TempDir(), "witness")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, "/dev/null", "/dev/zero", "/dev/full"} {
+		if _, err := os.Stat(path); err != nil {
+			continue // not every system has it
+		}
+		dir := filepath.Join(t.TempDir(), "store")
+		open(dir, path)
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("Open with the witness %s has made its directory: %v", path, err)
+		}
+	}
+	dir := t.TempDir()
+	s, err := badgerstore.Open(ctx, dir, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	inside := filepath.Join(dir, "witness")
+	if err := errors.Join(os.Remove(inside), syscall.Mkfifo(inside, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	open(dir, "")
+}

@@ -63,7 +63,7 @@ type Options struct {
 	// Witness is the path of the file that says how far the store had come. Kept apart from
 	// the directory it reveals that the directory was replaced by an older copy of itself, or is gone.
 	// Zero means a file in the directory. An empty file makes the next Open accept the store
-	// as it is.
+	// as it is. What is there and no regular file, as a device or a pipe, is refused.
 	Witness string
 }
 

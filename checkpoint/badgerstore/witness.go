@@ -41,6 +41,13 @@ func checkWitness(path, dir string) error {
 	refuse := func(reason string) error {
 		return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option Witness", Reason: path + " " + reason}
 	}
+	found, missed := os.Stat(path)
+	if missed == nil && found.IsDir() {
+		return refuse("is a directory: name a file")
+	}
+	if missed == nil && !found.Mode().IsRegular() { // reading it need not end
+		return refuse("is a device, a pipe or a socket: name a file")
+	}
 	if filepath.Dir(path) == filepath.Clean(dir) {
 		return nil // which may not exist yet
 	}
@@ -49,9 +56,7 @@ func checkWitness(path, dir string) error {
 	} else if err != nil {
 		return fmt.Errorf("checkpoint: option Witness: %w", err)
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return refuse("is a directory: name a file")
-	} else if err == nil && info.Size() > 0 && !exists(filepath.Join(dir, nameFile)) && !exists(filepath.Join(dir, databaseDir)) {
+	if missed == nil && found.Size() > 0 && !exists(filepath.Join(dir, nameFile)) && !exists(filepath.Join(dir, databaseDir)) {
 		return refuse("is the witness of a store, or no witness, and " + dir + " holds no store: if it did, bring it back, or name the directory where it is; else give each store a file of its own")
 	}
 	return nil

@@ -55,13 +55,14 @@ const importOwner = "an import"
 // to be deleted before the file is imported again. In both the graphs of the run, which have
 // no id but their digest, may be left behind by an import that failed.
 //
-// A reader that is no [io.Seeker] is copied to a temporary file, for it is read twice.
+// A reader that is no [io.Seeker] is copied to a temporary file, for it is read twice. It is the caller's: when ctx ends
+// Import waits for a Read of it that is under way, so one that may block has to be ended beside.
 func Import(ctx context.Context, s Store, r io.Reader, o ImportOptions) (Info, error) {
 	if err := needs(ctx, "Import", s, "reader", r); err != nil {
 		return Info{}, err
 	}
 	if o.LineBytes < 0 {
-		return Info{}, errors.New("checkpoint: ImportOptions.LineBytes is negative")
+		return Info{}, &ArgumentError{"Import", "option LineBytes", "is negative: zero means 128 MiB"}
 	}
 	if o.LineBytes == 0 {
 		o.LineBytes = 128 << 20

@@ -101,3 +101,16 @@ func TestSealAtTheEndOfNumbers(t *testing.T) {
 		}
 	}
 }
+
+// A line of negative length is refused before anything is read, as what can't be an argument.
+func TestImportOfNegativeLines(t *testing.T) {
+	read := strings.NewReader("a line")
+	_, err := checkpoint.Import(t.Context(), new(memory.Store), read, checkpoint.ImportOptions{LineBytes: -1})
+	var refused *checkpoint.ArgumentError
+	if !errors.As(err, &refused) || refused.Call != "Import" || refused.Argument != "option LineBytes" {
+		t.Errorf("Import = %v, want an ArgumentError of the option LineBytes", err)
+	}
+	if read.Len() != len("a line") {
+		t.Error("the reader was read")
+	}
+}

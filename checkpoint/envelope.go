@@ -98,7 +98,7 @@ func beginSeal(dst []byte, version byte, after Head, at time.Time, epoch uint64,
 	dst = append(dst, version, codecJSON, 0, 0, 0, 0, 0, 0)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(count))
 	dst = binary.BigEndian.AppendUint64(dst, after.Seq+1)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(at.UnixMilli()))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(toMillisecond(at).UnixMilli()))
 	dst = binary.BigEndian.AppendUint64(dst, epoch)
 	return append(dst, after.Digest[:]...)
 }

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -142,8 +143,19 @@ func (f Filter) Matches(i Info) bool {
 	return f.Before.IsZero() || i.Created.Before(toMillisecond(f.Before))
 }
 
-// toMillisecond is an instant as logs keep it.
-func toMillisecond(at time.Time) time.Time { return time.UnixMilli(at.UnixMilli()).UTC() }
+// The first and the last instant that logs can keep.
+var earliest, latest = time.UnixMilli(math.MinInt64).UTC(), time.UnixMilli(math.MaxInt64).UTC()
+
+// toMillisecond is an instant as logs keep it: the nearest one that they can.
+func toMillisecond(at time.Time) time.Time {
+	switch {
+	case at.Before(earliest):
+		return earliest
+	case at.After(latest):
+		return latest
+	}
+	return time.UnixMilli(at.UnixMilli()).UTC()
+}
 
 // Page returns the number of runs in a page.
 func (f Filter) Page() int {

@@ -101,6 +101,9 @@ func TestFilterByInstants(t *testing.T) {
 		since   bool
 	}{
 		{at, true}, {at.Add(300 * time.Microsecond), true}, {at.Add(-time.Microsecond), true}, {at.Add(time.Millisecond), false},
+		// In milliseconds since 1970 these have no number.
+		{time.Unix(1<<60, 0), false}, {time.Unix(-1<<60, 0), true}, {time.UnixMilli(math.MaxInt64).Add(time.Second), false},
+		{time.UnixMilli(math.MinInt64).Add(-time.Second), true},
 	} {
 		since, before := checkpoint.Filter{Since: c.instant}.Matches(info), checkpoint.Filter{Before: c.instant}.Matches(info)
 		if since != c.since || before == c.since {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -228,6 +229,12 @@ func listFilters(t *trial, s checkpoint.Store) {
 		want = slices.DeleteFunc(want, func(run string) bool { return run == f.After })
 		if got := ids(t, s, f); !slices.Equal(got, want) {
 			t.Errorf("List(%+v) = %v, want %v", f, got, want)
+		}
+	}
+	for when, at := range map[string]time.Time{"far ahead": time.Unix(1<<60, 0), "long ago": time.Unix(-1<<60, 0)} {
+		since, before := ids(t, s, checkpoint.Filter{Since: at}), ids(t, s, checkpoint.Filter{Before: at})
+		if ahead := when == "far ahead"; ahead && len(since) > 0 || !ahead && len(before) > 0 || len(since)+len(before) != len(all) {
+			t.Errorf("List finds %d runs since an instant %s, and %d before it", len(since), when, len(before))
 		}
 	}
 }

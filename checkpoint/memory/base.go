@@ -160,6 +160,9 @@ func (r *run) from(first uint64) ([]envelope, checkpoint.Digest, error) {
 		return nil, r.info.Head.Digest, nil
 	}
 	kept := r.appends[holding(r.appends, first):]
+	if len(kept) == 0 {
+		return nil, checkpoint.Digest{}, checkpoint.Damage("the entry is missing")
+	}
 	e, err := checkpoint.Unseal(kept[0].data)
 	return kept, e.Previous, err
 }

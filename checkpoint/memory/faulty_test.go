@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -474,4 +475,56 @@ func TestFaultyRefusesWhatIsNoFault(t *testing.T) {
 			t.Errorf("after a write with the fault %d Graph = %v", fault, err)
 		}
 	}
+}
+
+// A run whose only append was removed is damaged, as one of several is: it is there, and what reads its log is ErrCorrupt.
+func TestFaultyDamageOfTheOnlyAppend(t *testing.T) {
+	s := new(memory.Faulty)
+	l := begin(t, s)
+	l.want(1)
+	if err := s.Damage("run", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	damagedAt := func(what string, err error) {
+		t.Helper()
+		var damaged *checkpoint.CorruptError
+		if !errors.As(err, &damaged) || damaged.Seq != 1 {
+			t.Errorf("%s = %v, want a CorruptError of entry 1", what, err)
+		}
+	}
+	look := func(s *memory.Faulty) {
+		t.Helper()
+		if info, err := s.Stat(t.Context(), "run"); err != nil || info.Head != l.head {
+			t.Errorf("Stat = %+v, %v, want the head that the run had", info, err)
+		}
+		if page, err := s.List(t.Context(), checkpoint.Filter{}); err != nil || len(page) != 1 {
+			t.Errorf("List = %v, %v, want the run", page, err)
+		}
+		_, err := entries(t, s)
+		damagedAt("Read", err)
+		damagedAt("Export", checkpoint.Export(t.Context(), s, "run", new(bytes.Buffer)))
+		var found []uint64
+		for f, err := range checkpoint.Verify(t.Context(), s, "run") {
+			if found = append(found, f.Seq); err != nil {
+				t.Errorf("Verify ends with %v", err)
+			}
+		}
+		if !slices.Equal(found, []uint64{1}) {
+			t.Errorf("Verify finds damage at entries %d, want 1", found)
+		}
+		if err := s.Damage("run", 1, nil); !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("Damage of what is gone = %v", err)
+		}
+	}
+	look(s)
+	err := s.PutSnapshot(t.Context(), l.lease, checkpoint.Snapshot{Head: l.head})
+	if !errors.Is(err, checkpoint.ErrConflict) {
+		t.Errorf("PutSnapshot = %v, want ErrConflict", err)
+	}
+	trimming, base := []byte(`{"first":1}`), []byte("{}")
+	_, err = s.Trim(t.Context(), l.lease, l.head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: trimming}, base)
+	if err == nil {
+		t.Error("Trim of what is gone has trimmed")
+	}
+	look(s.Crash(0))
 }

@@ -53,8 +53,10 @@ func (s *Store) boot(i *image) {
 			delete(s.runs, id)
 			continue
 		}
-		if e, err := checkpoint.Unseal(r.appends[len(r.appends)-1].data); err == nil {
-			r.info.Epoch = e.Epoch
+		for _, last := range r.appends[max(0, len(r.appends)-1):] {
+			if e, err := checkpoint.Unseal(last.data); err == nil {
+				r.info.Epoch = e.Epoch
+			}
 		}
 	}
 }
@@ -103,6 +105,9 @@ func (s *Store) appendOf(id string, seq uint64) (r *run, at int, err error) {
 		return nil, 0, err
 	}
 	at = holding(r.appends, seq)
+	if at == len(r.appends) {
+		return nil, 0, fmt.Errorf("%w: entry %d of run %q", checkpoint.ErrNotFound, seq, id)
+	}
 	if a := r.appends[at]; seq < a.first || seq > r.info.Head.Seq || a.endsBefore(seq) {
 		return nil, 0, fmt.Errorf("%w: entry %d of run %q", checkpoint.ErrNotFound, seq, id)
 	}

@@ -44,7 +44,7 @@ func (s *Store) span(
 	return span, r.appends[holding(r.appends, span.From):], nil
 }
 
-// holding returns the index of that one of appends that holds entry seq, or the last one.
+// holding returns the index of that one of appends that holds entry seq, or the last one; 0 if there is none.
 func holding(appends []envelope, seq uint64) int {
 	i, found := slices.BinarySearchFunc(appends, seq, func(e envelope, seq uint64) int {
 		return cmp.Compare(e.first, seq)
@@ -196,7 +196,11 @@ func (r *run) passed(at checkpoint.Head) bool {
 	if at.Seq < max(r.info.First, 1) || at.Seq > r.info.Head.Seq {
 		return false
 	}
-	e, err := checkpoint.Unseal(r.appends[holding(r.appends, at.Seq)].data)
+	kept := r.appends[holding(r.appends, at.Seq):]
+	if len(kept) == 0 {
+		return false
+	}
+	e, err := checkpoint.Unseal(kept[0].data)
 	return err == nil && e.Head() == at
 }
 

@@ -32,7 +32,7 @@ type Store struct {
 	bases  map[string]*base // by digest
 }
 
-// A run is one log and what belongs to it. One that was only acquired has no appends: it does not exist, and is
+// A run is one log and what belongs to it. One that was only acquired has no entries: it does not exist, and is
 // forgotten with its lease.
 type run struct {
 	number    uint64
@@ -50,7 +50,8 @@ type envelope struct {
 	data  []byte
 }
 
-func (r *run) exists() bool { return r != nil && len(r.appends) > 0 }
+// exists goes by what is known of the run: its appends may have been removed. See [Faulty.Damage].
+func (r *run) exists() bool { return r != nil && r.info.Head.Seq > 0 }
 
 // Close ends the store: every method returns ErrClosed from then on, and what the store
 // held is gone.

@@ -41,7 +41,7 @@ type Archive struct {
 // were added to g, all of them. It is for stores.
 func (a Archive) Complete(g *Log) error {
 	if err := g.Whole(); err != nil {
-		return Corrupt(g.info.Run, g.info.First, err)
+		return Corrupt(g.info.Run, max(g.info.First, 1), err)
 	}
 	if reason := g.info.endless(); reason != "" {
 		return Corrupt(g.info.Run, g.info.Head.Seq, damage(reason))

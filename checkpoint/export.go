@@ -96,12 +96,13 @@ func (x *exporter) all(
 			return nil, err
 		}
 	}
+	oldest := max(header.Oldest, 1)
 	drained, err := x.appends(ctx, envelopes, header.Entries)
-	if err == nil {
-		err = x.log.Whole()
-	}
 	if err != nil {
-		return nil, Corrupt(header.Run, x.log.Info().Head.Seq+1, err)
+		return nil, Corrupt(header.Run, x.log.untrusted(oldest), err)
+	}
+	if err := x.log.Whole(); err != nil { // it is about where the log begins
+		return nil, Corrupt(header.Run, oldest, err)
 	}
 	if what := header.differs(x.log.Info()); what != "" {
 		return nil, Corrupt(header.Run, 0, damage("the log has another "+what))

@@ -248,6 +248,33 @@ func TestExportRefusesALogThatEndsEarly(t *testing.T) {
 	}
 }
 
+// Of a log that begins too late the error names the oldest entry that the store has to have, whatever else is wrong.
+func TestExportNamesAMissingBeginning(t *testing.T) {
+	cut := func(a [][]byte) [][]byte { return a[1:] }
+	cutAndHurt := func(a [][]byte) [][]byte {
+		a[3][len(a[3])-3] ^= 1
+		return a[1:]
+	}
+	hurt := func(a [][]byte) [][]byte {
+		a[0][len(a[0])-3] ^= 1
+		return a
+	}
+	for _, c := range []struct {
+		run       string
+		envelopes func([][]byte) [][]byte
+		want      uint64
+	}{
+		{"whole", cut, 1}, {"whole", cutAndHurt, 1}, {"whole", hurt, 1}, {"trimmed", cut, 6}, {"trimmed", cutAndHurt, 6}, {"trimmed", hurt, 6},
+	} {
+		s := forkstoreDamaged{Store: forkstoreRuns(t), envelopes: c.envelopes}
+		err := checkpoint.Export(t.Context(), s, c.run, io.Discard)
+		var damaged *checkpoint.CorruptError
+		if !errors.As(err, &damaged) || damaged.Seq != c.want {
+			t.Errorf("Export of run %q = %v, want damage at entry %d", c.run, err, c.want)
+		}
+	}
+}
+
 // A graph that several entries name stands in the file once, as Import wants it.
 func TestExportHoldsAGraphOnce(t *testing.T) {
 	digest, graph := superGraph()

@@ -214,10 +214,11 @@ func TestForkstoreVerify(t *testing.T) {
 		"a byte of the last append": {"whole", forkstoreDamaged{envelopes: flip(4)}, "[log 9]"},
 		"bytes of two appends":      {"whole", forkstoreDamaged{envelopes: flip(1, 3)}, "[log 3 log 7]"},
 		"an append that is missing": {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return slices.Delete(a, 1, 2) }}, "[log 3]"},
-		"the first one missing":     {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[1:] }}, "[log 10]"},
+		"the first one missing":     {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[1:] }}, "[log 1]"},
+		"and a byte behind it":      {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return flip(3)(a)[1:] }}, "[log 1 log 7]"},
 		"the last one missing":      {"whole", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[:4] }}, "[log 9]"},
 		"no append":                 {"whole", forkstoreDamaged{envelopes: func([][]byte) [][]byte { return nil }}, "[log 1]"},
-		"a trimmed log cut further": {"trimmed", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[1:] }}, "[log 20]"},
+		"a trimmed log cut further": {"trimmed", forkstoreDamaged{envelopes: func(a [][]byte) [][]byte { return a[1:] }}, "[log 6]"},
 		"a base": {"fork", forkstoreDamaged{base: func(b []byte) ([]byte, error) {
 			if bytes.Equal(b, forkstoreShelf) {
 				return b, nil

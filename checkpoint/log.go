@@ -43,6 +43,15 @@ func (g *Log) Add(data []byte) error {
 	return nil
 }
 
+// untrusted is the first entry of the run that can't be trusted if what follows can't be added to the log. The oldest one
+// that is kept, which the store knows, is missing if the log begins behind it.
+func (g *Log) untrusted(oldest uint64) uint64 {
+	if g.info.Head.Seq == 0 || g.start.Seq >= oldest {
+		return oldest
+	}
+	return g.info.Head.Seq + 1
+}
+
 // Whole returns an error unless the log begins where it has to: at its first entry, or where the
 // newest trimming says. The error wraps ErrCorrupt.
 func (g *Log) Whole() error {

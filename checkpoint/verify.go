@@ -162,6 +162,11 @@ func (v *verifier) log(ctx context.Context) bool {
 				return false
 			}
 			g = v.behind(data)
+		} else if next == v.info.First && next != told && g.start.Seq >= next {
+			whole, told = false, next
+			if !v.found(PartLog, next, "the beginning of the log is missing") {
+				return false
+			}
 		}
 		if at := g.Info().Head; at.Seq > 0 {
 			next = at.Seq + 1
@@ -212,7 +217,7 @@ func (v *verifier) behind(data []byte) *Log {
 func (v *verifier) compare(g *Log) bool {
 	info := v.info
 	if err := g.Whole(); err != nil {
-		return v.found(PartLog, g.Info().Head.Seq, err.Error())
+		return v.found(PartLog, info.First, err.Error()) // it is about where the log begins
 	}
 	header := headerOf(g.Info())
 	if what := header.differs(info); what != "" {

@@ -155,7 +155,11 @@ func (h *history) read(e *checkpoint.Entry) error {
 			}
 		}
 		h.notes, h.end.late = nil, h.failedLate()
-		for _, w := range h.open { // whoever was at work has come to an end: that is no lapse
+		left := h.end.fromOutside(e)
+		for _, w := range h.open { // whoever was at work has come to an end, and that is no lapse; or was dead
+			if left {
+				w.lapse()
+			}
 			w.working = false
 			w.heeded = w.heeded || e.Kind == checkpoint.Cancelled && w.closed == ApprovalDenied
 		}
@@ -267,17 +271,22 @@ func (h *history) resumed() {
 		if !w.taken() || h.asks(w.path) {
 			continue
 		}
-		switch {
-		case w.spent && w.working:
-			w.stumbles++
-		case w.spent:
-		case w.working:
-			w.lapses++
-			fallthrough
-		default:
+		w.lapse()
+		if !w.spent {
 			w.resumes++
 		}
 		w.working = true
+	}
+}
+
+// lapse counts that whoever went on with the visit has left it there, if somebody did.
+func (w *wait) lapse() {
+	switch {
+	case !w.working:
+	case w.spent:
+		w.stumbles++
+	default:
+		w.lapses++
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
 )
 
 func freshStore() checkpoint.Store { return &memory.Store{} }
@@ -353,4 +354,51 @@ func TestSupersedeNeedsAScope(t *testing.T) {
 		})
 	}
 	p.stands(run, continuation.StatusPending, "")
+}
+
+// A stop of a run whose process has died does not end what that was at: it lapsed, before the run is brought back and behind
+// that.
+func TestAStopForgetsNoLapse(t *testing.T) {
+	for name, stop := range map[string]func(*process) error{
+		"Stop": func(p *process) error {
+			_, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser})
+			return err
+		},
+		"a Cancel with an author": func(p *process) error {
+			return p.d.Cancel(t.Context(), run, errWeather, dispatcher.Author("ann"))
+		},
+	} {
+		store := &pawltest.Mortal{Store: &memory.Store{}}
+		g := waiting(t, continuation.Wait{MaxFailures: 1}, dag.Policy{}, says)
+		p := begin(t, g, store, continuation.Options{})
+		p.waits(run)
+		left := reply("t", "hello")
+		left.LeaveIt = true
+		if _, err := p.rt.Trigger(t.Context(), left); err != nil {
+			t.Fatal(err)
+		}
+		store.DieBefore(2) // the first write says that the run goes on
+		if _, err := p.rt.Recover(t.Context()); !errors.Is(err, pawltest.ErrDead) {
+			t.Fatalf("recovered: %v", err)
+		}
+		if err := store.Revive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p = begin(t, g, store, continuation.Options{})
+		if v := p.only(run); v.Resumes != 1 || v.Lapses != 1 {
+			t.Fatalf("the wait of the dead process is %+v", v)
+		}
+		if err := stop(p); err != nil {
+			t.Fatal(err)
+		}
+		if v := p.only(run); v.Status != continuation.StatusCancelled || v.Resumes != 1 || v.Lapses != 1 {
+			t.Errorf("behind %s the wait is %+v, want one lapse", name, v)
+		}
+		if _, err := p.d.Run(t.Context(), run, nil); err != nil {
+			t.Fatal(err)
+		}
+		if v := p.stands(run, continuation.StatusResolved, continuation.Completed); v.Resumes != 2 || v.Lapses != 1 {
+			t.Errorf("brought back from %s the wait is %+v, want one lapse", name, v)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/state"
@@ -24,6 +25,9 @@ type AskCall struct {
 	Default json.RawMessage
 	// About is what an answer is for. None means the Question.
 	About json.RawMessage
+	// Fits says why JSON that Want accepts can't be decoded: it is for types with their own unmarshaller, of which Want
+	// knows no more. nil if there is none. It may panic as the unmarshaller does.
+	Fits func(raw json.RawMessage) error
 }
 
 // Expires reports whether an answer may come too late.
@@ -97,6 +101,9 @@ func OrDefault(answer any) AskOption {
 		if err == nil {
 			err = c.Want.Accepts(raw)
 		}
+		if err == nil && c.Fits != nil {
+			err = c.Fits(raw)
+		}
 		c.Default = raw
 		return err
 	}}
@@ -152,7 +159,8 @@ var (
 // again from its first line. Keys, which can't be empty, tell several questions of one visit
 // apart: asked again, the same question has the same answer, and in one attempt another one under its key, or
 // for another A, is an [*ArgumentError]. question may be anything that JSON can say; an answer
-// that does not fit A is refused when it is given.
+// that does not fit A is refused when it is given. Whoever gives it knows of an A with its own UnmarshalJSON or UnmarshalText
+// only in the process that has asked; elsewhere it is taken, and asked for again if A can't decode it.
 //
 // An answer is for what was asked. If a visit that runs again asks something else under the key, or wants another A, as behind
 // an edit of the state or in another program, nobody has answered that, and it is asked; see [About].
@@ -181,6 +189,9 @@ func Ask[A any](ctx context.Context, key string, question any, options ...AskOpt
 	if call.Want, err = state.TypeOf[A](); err != nil {
 		return answer, fmt.Errorf("dag: answer to %q: %w", key, err)
 	}
+	if own(&call.Want) {
+		call.Fits = func(raw json.RawMessage) error { return json.Unmarshal(raw, new(A)) }
+	}
 	if len(options) > 0 { // else the call is not allocated
 		if call, err = call.with(options); err != nil {
 			return answer, err
@@ -195,6 +206,12 @@ func Ask[A any](ctx context.Context, key string, question any, options ...AskOpt
 			"go back before the question with Rewind or Fork, and it is asked again", key, err)
 	}
 	return answer, nil
+}
+
+// own reports whether a type with its own unmarshaller is a part of t.
+func own(t *state.Type) bool {
+	return t != nil && (t.Kind == "own" || own(t.Elem) || own(t.Key) ||
+		slices.ContainsFunc(t.Fields, func(f state.Field) bool { return own(&f.Type) }))
 }
 
 // A How says how a question ended.

@@ -34,7 +34,9 @@ type Policy struct {
 type Errors uint8
 
 const (
-	// Stop: no further item begins, those that have begun finish, and the Each fails.
+	// Stop: no further item begins, those that have begun finish, and the Each fails. If that is followed, what the
+	// items before the first failed one wrote counts, and nothing of those behind it, whether they have finished or not: it
+	// does not depend on which was quicker. What these did outside is done, so whoever has to make up for it collects.
 	Stop Errors = iota
 	// Collect: all other items run, and the Each ends well. What follows it learns of the
 	// failures from [Failures].

@@ -247,7 +247,11 @@ func (g *giving) check(q *queue, x reply) error {
 	if p.kind == kindDoubt && g.why != "" {
 		return &AnswerError{g.run, x.Interrupt, "Because is not for a Resolution: NotHappened has the reason", ErrAnswerType}
 	}
-	if err := p.accepts(x); err != nil {
+	err := p.accepts(x)
+	if err == nil {
+		err = p.fits(x)
+	}
+	if err != nil {
 		return &AnswerError{g.run, x.Interrupt, plain(err), ErrAnswerType}
 	}
 	return nil

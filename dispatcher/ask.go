@@ -71,10 +71,13 @@ func digestOf(data []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// to reports whether it was given to that question: the visit may run again with another state, or in another program, and
-// nobody has answered what it asks then. Of a question that did not say what it is about, and does, nobody knows whether it
+// to reports whether it is an answer to that question: the visit may run again with another state, or in another program, and
+// nobody has answered what it asks then; or who gave it did not know what can be decoded. Of a question that did not say what it is about, and does, nobody knows whether it
 // is about the same: then what it wants decides, as it did before questions could say so.
 func (a *heard) to(call *dag.AskCall) bool {
+	if a.How == checkpoint.AnswerGiven && call.Fits != nil && call.Fits(a.Value) != nil {
+		return false
+	}
 	want := encodeType(&call.Want)
 	if a.To == "" || a.To == subject(call.About, call.Question, want) {
 		return true
@@ -178,7 +181,7 @@ func (r *run) asked(v *visit, last *question) {
 			r.interrupt(v.t, *q.effect)
 			continue
 		}
-		p := &pending{wanted: &q.Want, ask: checkpoint.Interrupt{
+		p := &pending{wanted: &q.Want, decodes: q.Fits, ask: checkpoint.Interrupt{
 			Kind: kindAsked, Key: q.Key, Question: q.Question, Want: encodeType(&q.Want), Default: q.Default, About: q.About,
 		}}
 		if !q.Expires() { // else the machine's instant is what JSON makes of it

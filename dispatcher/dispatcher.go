@@ -81,7 +81,8 @@ func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 //
 // Under a ctx that is done already the run is opened or taken up all the same, and rests as Cancelled, or
 // TimedOut, where it stood; also one that had Failed: what failed is in its log, and is run again by
-// the next call. So it is with Start, Resume, Continue and Turn.
+// the next call; but where all that is open waits for people nothing changes. So it is with Start, Resume, Continue and
+// Turn. A Resume ends its pauses also then.
 func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeRun, erase(input), options)
 	return handed[S](run, r, err), err

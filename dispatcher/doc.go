@@ -110,7 +110,7 @@
 // A run that another graph has made can always be cancelled and answered, and its events can be
 // read. Its state can be if every cell that holds something has the same type in this graph, or
 // if a [Migration] knows the way; of a checkpoint from before a migration that is in the log
-// that one has to be among [Options.Migrations] still. The run goes on if its past is the same
+// one has to be among [Options.Migrations] that leads from that graph to this one. The run goes on if its past is the same
 // in this graph: what has settled or is open, with the same edges before it, and every cell that
 // holds something. Else a [*GraphChangedError] says what stands in the way, and nothing has
 // changed; a [Migration] may know the way round.

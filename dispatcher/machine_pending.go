@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/state"
@@ -15,6 +16,8 @@ type pending struct {
 	key    string
 	ask    checkpoint.Interrupt
 	wanted *state.Type // of ask.Want; nil as long as nobody has asked
+
+	decodes func(json.RawMessage) error // see dag.AskCall.Fits; nil also if another process has asked
 }
 
 // The kinds of interrupts: see [InterruptKind].
@@ -36,6 +39,18 @@ func (p *pending) want() (state.Type, error) {
 		p.wanted = &t
 	}
 	return *p.wanted, nil
+}
+
+// fits says why an answer can't be decoded, as far as this process knows. What it has taken already counts: the visit asks
+// again.
+func (p *pending) fits(x reply) (err error) {
+	if p.decodes == nil || x.How != checkpoint.AnswerGiven {
+		return nil
+	}
+	if failed := protect(func() { err = p.decodes(x.Value) }); failed != nil {
+		return errors.New(failed.tells())
+	}
+	return err
 }
 
 // tells is want for callers, who may change what they get; it is the zero Type if nothing is wanted.

@@ -15,7 +15,7 @@ type EffectsOfFork uint8
 // all of them are to be live; and otherwise…
 const (
 	ReuseOrRefuse EffectsOfFork = iota // …it is refused: dag.ErrEffectRefused. Nothing happens outside
-	ReuseOrLive                        // …it is done, under the fork's own key, unless the origin may have done it: see Fork
+	ReuseOrLive                        // …it is done, under the fork's own key, also one that is in doubt there; of what a Trim has left out see Fork
 	Live                               // every effect is done, under the fork's own key
 )
 

@@ -5,14 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
+	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Accepts reports whether raw is the JSON of a value of this type, more strictly than
 // encoding/json decodes: kinds have to agree, integers to be integers in range, arrays to
 // have their length, and objects to have no unknown or repeated members. null is accepted
-// only where Go has nil. Types with their own marshaller accept any JSON.
+// only where Go has nil. Types with their own marshaller accept any JSON; [time.Time], [json.Number], and those
+// of math/big and net/netip, what they can decode.
 func (t Type) Accepts(raw []byte) error {
 	if !t.valid(0) {
 		return fmt.Errorf("state: %w: %s", errType, t)
@@ -89,7 +93,7 @@ func (a *acceptor) takeKind(t *Type) {
 	}
 	switch t.Kind {
 	case "own":
-		a.value()
+		a.takeOwn(t.Name)
 	case "pointer":
 		a.take(t.Elem)
 	case "list", "array":
@@ -100,6 +104,31 @@ func (a *acceptor) takeKind(t *Type) {
 		a.takeObject(t)
 	default:
 		a.takeScalar(t.Kind)
+	}
+}
+
+// known decode types with their own marshaller that are described by their names alone and known to every process.
+var known = map[string]func(raw []byte) error{
+	"time.Time":            decodes[time.Time],
+	"encoding/json.Number": decodes[json.Number],
+	"math/big.Int":         decodes[big.Int],
+	"math/big.Rat":         decodes[big.Rat],
+	"math/big.Float":       decodes[big.Float],
+	"net/netip.Addr":       decodes[netip.Addr],
+	"net/netip.AddrPort":   decodes[netip.AddrPort],
+	"net/netip.Prefix":     decodes[netip.Prefix],
+}
+
+func decodes[T any](raw []byte) error { return json.Unmarshal(raw, new(T)) }
+
+func (a *acceptor) takeOwn(name string) {
+	decode := known[name]
+	if decode == nil {
+		a.value()
+		return
+	}
+	if raw := a.raw(); a.err == nil {
+		a.check(decode(raw))
 	}
 }
 

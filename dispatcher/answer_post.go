@@ -291,4 +291,16 @@ func (p *pending) accepts(x reply) error {
 	return want.Accepts(x.Value)
 }
 
+// fits says why an answer can't be decoded, as far as this process knows. What it has taken already counts: the visit asks
+// again.
+func (p *pending) fits(x reply) (err error) {
+	if p.decodes == nil || x.How != checkpoint.AnswerGiven {
+		return nil
+	}
+	if failed := protect(func() { err = p.decodes(x.Value) }); failed != nil {
+		return errors.New(failed.tells())
+	}
+	return err
+}
+
 func conflict(err error) bool { return errors.Is(err, checkpoint.ErrConflict) }

@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"encoding/json"
-	"errors"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/state"
@@ -39,18 +38,6 @@ func (p *pending) want() (state.Type, error) {
 		p.wanted = &t
 	}
 	return *p.wanted, nil
-}
-
-// fits says why an answer can't be decoded, as far as this process knows. What it has taken already counts: the visit asks
-// again.
-func (p *pending) fits(x reply) (err error) {
-	if p.decodes == nil || x.How != checkpoint.AnswerGiven {
-		return nil
-	}
-	if failed := protect(func() { err = p.decodes(x.Value) }); failed != nil {
-		return errors.New(failed.tells())
-	}
-	return err
 }
 
 // tells is want for callers, who may change what they get; it is the zero Type if nothing is wanted.

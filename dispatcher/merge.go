@@ -145,7 +145,7 @@ func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
 	limit := r.c.opts.Limits.StateBytes
 	switch {
 	case err != nil:
-		r.park("merge", err, f.blamed(err))
+		r.park("merge", err, f.finishedHere())
 	case checkErr != nil:
 		r.park("check", checkErr, f.finishedHere())
 	case f.oversize(limit, m.State):
@@ -190,25 +190,6 @@ func (f *frame) name() string {
 		return fmt.Sprintf("superstep %d", f.step)
 	}
 	return fmt.Sprintf("superstep %s@%d", f.path, f.step)
-}
-
-// blamed lists the visits that are at fault for what could not be merged: those that wrote to the cell that says
-// so, or if none does all of the superstep.
-func (f *frame) blamed(err error) []string {
-	var of *state.ApplyError
-	if !errors.As(err, &of) {
-		return f.finishedHere()
-	}
-	var visits []string
-	for _, w := range f.writes(nil) {
-		if w.Delta.Writes(of.Cell) {
-			visits = append(visits, w.Visit)
-		}
-	}
-	if len(visits) == 0 {
-		return f.finishedHere()
-	}
-	return visits
 }
 
 // finishedHere lists the visits of the open superstep of f, and of it alone, that are done

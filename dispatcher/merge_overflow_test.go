@@ -85,32 +85,3 @@ func TestAnEditThatOverflowsWhatALoopHasAdded(t *testing.T) {
 	res, err = d.Resume(t.Context(), run)
 	completes(t, res, err)
 }
-
-// Of a sum that overflows those are at fault who added to it. What finished beside them is kept, in a Loop and an Each as well.
-func TestASumThatOverflowsBlamesWhoAddedToIt(t *testing.T) {
-	quiet(t)
-	var w witness
-	much := math.MaxInt - 1
-	adds := w.sees(func(_ context.Context, s *Tale) error { s.Count.Add(much); return nil })
-	b := dag.New[Tale]("tale")
-	dag.Step(b, "one", adds)
-	dag.Step(b, "two", adds)
-	dag.Step(b, "beside", w.sees(nil))
-	dag.Each(b, "each", func(*Tale) []int { return []int{1, 2} }, func(ctx context.Context, s *Tale, _ int) error {
-		return w.sees(nil)(ctx, s)
-	})
-	store := new(memory.Store)
-	d := process(t, frozen(t, b), store, dispatcher.Options{})
-	_, err := d.Run(t.Context(), run, nil)
-	if !errors.Is(err, state.ErrOverflow) {
-		t.Fatalf("it ends with %v", err)
-	}
-	w.expect(t, "one", "two", "beside", "each/1", "each/2")
-	much = 1
-	res, err := d.Resume(t.Context(), run)
-	completes(t, res, err)
-	w.expect(t, "one", "two")
-	if n := res.State.Count.Get(); n != 2 {
-		t.Errorf("the sum is %d", n)
-	}
-}

@@ -57,16 +57,6 @@ func (d Delta) Recorded() Delta {
 // IsZero reports whether nothing was written.
 func (d Delta) IsZero() bool { return d.n == 0 }
 
-// Writes reports whether something was written to a cell.
-func (d *Delta) Writes(cell string) bool {
-	for i := range d.n {
-		if d.s.cells[d.part(i).cell].Name == cell {
-			return true
-		}
-	}
-	return false
-}
-
 // Delta returns exactly what was written since the image was clean. The image is left as
 // it is. If a value that was written can't be stored, it returns an [*EncodeError].
 func (i Image) Delta() (d Delta, err error) {

@@ -137,6 +137,9 @@ func fit[A any](name string, w *Wait) error {
 		if err == nil {
 			err = want.Accepts(raw)
 		}
+		if err == nil {
+			err = json.Unmarshal(raw, new(A))
+		}
 		if err != nil {
 			return &ArgumentError{"wait " + name, "has a Default that can't be its reply: " + plain(err)}
 		}

@@ -26,7 +26,7 @@ type AskCall struct {
 	// About is what an answer is for. None means the Question.
 	About json.RawMessage
 	// Fits says why JSON that Want accepts can't be decoded: it is for types with their own unmarshaller, of which Want
-	// knows no more. nil if there is none. It may panic as the unmarshaller does.
+	// knows no more. nil if there is none. It is safe for concurrent use, and turns panics into errors.
 	Fits func(raw json.RawMessage) error
 }
 
@@ -159,8 +159,9 @@ var (
 // again from its first line. Keys, which can't be empty, tell several questions of one visit
 // apart: asked again, the same question has the same answer, and in one attempt another one under its key, or
 // for another A, is an [*ArgumentError]. question may be anything that JSON can say; an answer
-// that does not fit A is refused when it is given. Whoever gives it knows of an A with its own UnmarshalJSON or UnmarshalText
-// only in the process that has asked; elsewhere it is taken, and asked for again if A can't decode it.
+// that does not fit A is refused when it is given. Of types with their own UnmarshalJSON or UnmarshalText that is so for those that
+// [state.Type.Decodes] knows, and for others as long as the dispatcher that asked keeps the run as it rested. Else any JSON is
+// taken, and if A can't decode it, the question is asked again, and its time begins anew.
 //
 // An answer is for what was asked. If a visit that runs again asks something else under the key, or wants another A, as behind
 // an edit of the state or in another program, nobody has answered that, and it is asked; see [About].
@@ -190,7 +191,7 @@ func Ask[A any](ctx context.Context, key string, question any, options ...AskOpt
 		return answer, fmt.Errorf("dag: answer to %q: %w", key, err)
 	}
 	if own(&call.Want) {
-		call.Fits = func(raw json.RawMessage) error { return json.Unmarshal(raw, new(A)) }
+		call.Fits = decodes[A]
 	}
 	if len(options) > 0 { // else the call is not allocated
 		if call, err = call.with(options); err != nil {
@@ -206,6 +207,16 @@ func Ask[A any](ctx context.Context, key string, question any, options ...AskOpt
 			"go back before the question with Rewind or Fork, and it is asked again", key, err)
 	}
 	return answer, nil
+}
+
+// decodes says why raw can't be decoded.
+func decodes[A any](raw json.RawMessage) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return json.Unmarshal(raw, new(A))
 }
 
 // own reports whether a type with its own unmarshaller is a part of t.
@@ -253,7 +264,8 @@ type Replier interface {
 }
 
 // Reply tells how the visit's question of this key ended; ok is false if it has not, or was
-// never asked. It is the same in every attempt and process. Outside a run there are none.
+// never asked. It is the same in every attempt and process, but for an answer that can't be decoded: it is none once the
+// attempt has asked. Outside a run there are none.
 func Reply(ctx context.Context, key string) (info AnswerInfo, ok bool) {
 	if v := visitOf(ctx, "Reply"); v != nil {
 		return v.Reply(key)

@@ -293,14 +293,26 @@ func (p *pending) accepts(x reply) error {
 
 // fits says why an answer can't be decoded, as far as this process knows. What it has taken already counts: the visit asks
 // again.
-func (p *pending) fits(x reply) (err error) {
-	if p.decodes == nil || x.How != checkpoint.AnswerGiven {
+func (p *pending) fits(x reply) error {
+	switch {
+	case x.How != checkpoint.AnswerGiven:
 		return nil
+	case p.kind == kindDoubt:
+		s, err := parseResolution(x.Value)
+		if err != nil {
+			return err
+		}
+		return decodesResolution(p.ask.Want, s)
+	case p.kind != kindAsked:
+		return nil
+	case p.decodes != nil:
+		return p.decodes(x.Value)
 	}
-	if failed := protect(func() { err = p.decodes(x.Value) }); failed != nil {
-		return errors.New(failed.tells())
+	want, err := p.want()
+	if err != nil {
+		return err
 	}
-	return err
+	return want.Decodes(x.Value)
 }
 
 func conflict(err error) bool { return errors.Is(err, checkpoint.ErrConflict) }

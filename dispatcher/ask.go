@@ -197,6 +197,9 @@ func (r *run) asked(v *visit, last *question) {
 			i.Asked = now
 		}
 		id := r.interrupted(v.t, i, nil)
+		if p := r.m.waits[id]; p != nil {
+			p.decodes = q.Fits
+		}
 		r.expiresAfter(id, i.Wait, i.Until)
 	}
 }

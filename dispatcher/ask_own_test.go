@@ -54,6 +54,9 @@ func TestAskRefusesWhatCanNotBeDecoded(t *testing.T) {
 	t.Run("list of colors", func(t *testing.T) {
 		refusesAnswers[[]color](t, false, []any{[]string{"red", "green"}}, []string{"red"})
 	})
+	t.Run("color, within an hour", func(t *testing.T) {
+		refusesAnswers[color](t, false, []any{"green", "grey"}, "red", dag.Within(time.Hour))
+	})
 	for _, elsewhere := range []bool{false, true} {
 		t.Run(fmt.Sprintf("time, elsewhere=%t", elsewhere), func(t *testing.T) {
 			refusesAnswers[time.Time](t, elsewhere, []any{"tomorrow", 4, "", "2026-13-01T00:00:00Z"}, "2026-01-01T00:00:00Z")
@@ -61,15 +64,15 @@ func TestAskRefusesWhatCanNotBeDecoded(t *testing.T) {
 	}
 }
 
-func refusesAnswers[A any](t *testing.T, elsewhere bool, wrong []any, right any) {
+func refusesAnswers[A any](t *testing.T, elsewhere bool, wrong []any, right any, options ...dag.AskOption) {
 	quiet(t)
 	var w witness
 	var store memory.Store
-	d := process(t, whichOne[A](t, &w), &store, dispatcher.Options{})
+	d := process(t, whichOne[A](t, &w, options...), &store, dispatcher.Options{})
 	res, err := d.Run(t.Context(), run, nil)
 	rests(t, res, err, checkpoint.StatusInterrupted, "asks")
 	if elsewhere {
-		d = process(t, whichOne[A](t, &w), &store, dispatcher.Options{})
+		d = process(t, whichOne[A](t, &w, options...), &store, dispatcher.Options{})
 	}
 	for _, answer := range wrong {
 		if err := d.Answer(t.Context(), run, "", answer); !errors.Is(err, dispatcher.ErrAnswerType) {
@@ -92,9 +95,9 @@ func TestAskAgainForWhatCanNotBeDecoded(t *testing.T) {
 	g := whichOne[color](t, &w)
 	res, err := process(t, g, &store, dispatcher.Options{}).Run(t.Context(), run, nil)
 	rests(t, res, err, checkpoint.StatusInterrupted, "asks")
-	for range 2 {
+	for _, answer := range []string{"green", "grey"} {
 		d := process(t, g, &store, dispatcher.Options{})
-		if err := d.Answer(t.Context(), run, "", "green"); err != nil {
+		if err := d.Answer(t.Context(), run, "", answer); err != nil {
 			t.Fatal(err)
 		}
 		res, err = d.Run(t.Context(), run, nil)
@@ -122,4 +125,39 @@ func TestAskDefaultHasToBeDecoded(t *testing.T) {
 	if !errors.As(err, &bad) || !strings.Contains(err.Error(), `"green" is no color`) {
 		t.Errorf("Run() = %v, want an ArgumentError about the default", err)
 	}
+}
+
+// A message that an earlier version took, of a type that is looked at more closely now, was acknowledged: it is drained with all
+// that it says, and what can't be decoded is asked for again.
+func TestAskAgainForWhatAnEarlierVersionTook(t *testing.T) {
+	var store memory.Store
+	b := dag.New[Tale]("line")
+	says := func(ctx context.Context, s *Tale, key string) error {
+		word, err := dag.Ask[string](ctx, key, "what?")
+		s.Said.Append(word)
+		return err
+	}
+	dag.Step(b, "when", func(ctx context.Context, s *Tale) error {
+		_, err := dag.Ask[time.Time](ctx, "when", "when?")
+		return err
+	})
+	dag.Step(b, "what", func(ctx context.Context, s *Tale) error { return says(ctx, s, "what") })
+	d := process(t, frozen(t, b), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "when", "what")
+	var data []string
+	for _, i := range res.Interrupts {
+		data = append(data, fmt.Sprintf(`{"interrupt":%q,"how":%q,"value":"tomorrow"}`, i.ID, checkpoint.AnswerGiven))
+	}
+	post := checkpoint.Post{ID: "answer:000000000001", Kind: "answer", Data: []byte(`{"replies":[` + strings.Join(data, ",") + `]}`)}
+	if err := store.Post(t.Context(), run, post); err != nil {
+		t.Fatal(err)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "when")
+	if err := d.Answer(t.Context(), run, "", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
 }

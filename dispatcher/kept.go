@@ -14,7 +14,7 @@ import (
 // Runs that wait for answers are mostly gone on with by the dispatcher that has run them. It keeps their
 // machines, a bounded number of them, and reads no log then: only whether the head is still the one at
 // which the machine stands. A machine that is kept is as a replay of the log up to there would have made
-// it; nothing that is in no log is kept.
+// it; nothing that is in no log is kept, but what can decode an answer.
 
 // What a dispatcher keeps at most: machines, and bytes of their states and visits.
 const (

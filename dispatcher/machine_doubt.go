@@ -71,6 +71,18 @@ func acceptsResolution(want json.RawMessage, s checkpoint.Resolution) error {
 	return is.Accepts(s.Happened)
 }
 
+// decodesResolution looks more closely at what is said now.
+func decodesResolution(want json.RawMessage, s checkpoint.Resolution) error {
+	var is state.Type
+	if err := acceptsResolution(want, s); err != nil || len(s.Happened) == 0 {
+		return err
+	}
+	if err := json.Unmarshal(want, &is); err != nil {
+		return err
+	}
+	return is.Decodes(s.Happened)
+}
+
 // resolution is the entry that ends the doubt. post is the id of the one that it drains.
 func (m *machine) resolution(path, key, by, post string, s checkpoint.Resolution) checkpoint.Entry {
 	end := checkpoint.EndedEffect{Output: s.Happened, NotDone: s.NotHappened, Resolved: true, By: by}

@@ -277,7 +277,7 @@ func accepts(f *frame, schema *state.Schema, view json.RawMessage) (reasons []st
 	}
 	for _, info := range schema.Cells() {
 		if raw, ok := cells[info.Name]; ok {
-			if err := info.Type.Accepts(raw); err != nil {
+			if err := info.Type.Decodes(raw); err != nil {
 				reasons = append(reasons, fmt.Sprintf("the migrated state of frame %q: cell %s: %s", f.path, info.Name, plain(err)))
 			}
 		}

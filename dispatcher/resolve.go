@@ -231,7 +231,7 @@ func (m *machine) mayResolve(id, path, key string, what checkpoint.Resolution) e
 	if p := m.find(path).doubt(key); p != nil {
 		want = p.ask.Want
 	}
-	if err := acceptsResolution(want, what); err != nil {
+	if err := decodesResolution(want, what); err != nil {
 		return &ResolutionError{id, path, key, plain(err), ErrAnswerType}
 	}
 	return nil

@@ -61,6 +61,9 @@ func (s visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 	if err == nil {
 		err = call.Want.Accepts(raw)
 	}
+	if err == nil && call.Fits != nil {
+		err = call.Fits(raw)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("dagtest: answer to %q: %w", call.Key, err)
 	}

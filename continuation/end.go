@@ -1,6 +1,7 @@
 package continuation
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,26 @@ type end struct {
 	at      time.Time
 	resting checkpoint.Resting
 	late    bool // it has failed for the expiry of a wait
+}
+
+// rested takes in how the run has come to rest.
+func (h *history) rested(e *checkpoint.Entry) error {
+	h.end = &end{kind: e.Kind, seq: e.Seq, at: e.At}
+	if len(e.Data) > 0 {
+		if err := json.Unmarshal(e.Data, &h.end.resting); err != nil {
+			return err
+		}
+	}
+	h.notes, h.end.late = nil, h.failedLate()
+	left := h.end.fromOutside(e)
+	for _, w := range h.open { // whoever was at work has come to an end, and that is no lapse; or was dead
+		if left {
+			w.lapse()
+		}
+		w.working = false
+		w.heeded = w.heeded || e.Kind == checkpoint.Cancelled && w.closed == ApprovalDenied
+	}
+	return nil
 }
 
 // fromOutside reports whether e cancelled a run that nobody was at work on. Whoever is at work hears of a cancel by a post,

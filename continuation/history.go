@@ -148,21 +148,7 @@ func (h *history) read(e *checkpoint.Entry) error {
 		}
 		h.migrated(e, &m)
 	case checkpoint.Cancelled, checkpoint.TimedOut, checkpoint.Failed, checkpoint.Completed:
-		h.end = &end{kind: e.Kind, seq: e.Seq, at: e.At}
-		if len(e.Data) > 0 {
-			if err := json.Unmarshal(e.Data, &h.end.resting); err != nil {
-				return err
-			}
-		}
-		h.notes, h.end.late = nil, h.failedLate()
-		left := h.end.fromOutside(e)
-		for _, w := range h.open { // whoever was at work has come to an end, and that is no lapse; or was dead
-			if left {
-				w.lapse()
-			}
-			w.working = false
-			w.heeded = w.heeded || e.Kind == checkpoint.Cancelled && w.closed == ApprovalDenied
-		}
+		return h.rested(e)
 	case checkpoint.Noted:
 		return h.noted(e)
 	}

@@ -56,6 +56,15 @@ func (m *machine) resolvable(path, key string) string {
 // acceptsResolution says why a resolution can't be that of an effect whose output is of the
 // type want.
 func acceptsResolution(want json.RawMessage, s checkpoint.Resolution) error {
+	return checkResolution(want, s, state.Type.Accepts)
+}
+
+// decodesResolution looks more closely at what is said now.
+func decodesResolution(want json.RawMessage, s checkpoint.Resolution) error {
+	return checkResolution(want, s, state.Type.Decodes)
+}
+
+func checkResolution(want json.RawMessage, s checkpoint.Resolution, look func(state.Type, []byte) error) error {
 	switch {
 	case len(s.Happened) == 0 && s.NotHappened == "":
 		return fmt.Errorf("it says neither that the effect happened nor why it did not")
@@ -68,19 +77,7 @@ func acceptsResolution(want json.RawMessage, s checkpoint.Resolution) error {
 	if err := json.Unmarshal(want, &is); err != nil {
 		return err
 	}
-	return is.Accepts(s.Happened)
-}
-
-// decodesResolution looks more closely at what is said now.
-func decodesResolution(want json.RawMessage, s checkpoint.Resolution) error {
-	var is state.Type
-	if err := acceptsResolution(want, s); err != nil || len(s.Happened) == 0 {
-		return err
-	}
-	if err := json.Unmarshal(want, &is); err != nil {
-		return err
-	}
-	return is.Decodes(s.Happened)
+	return look(is, s.Happened)
 }
 
 // resolution is the entry that ends the doubt. post is the id of the one that it drains.

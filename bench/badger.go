@@ -44,13 +44,14 @@ func againstBare(s session, g *dag.Graph[Work]) (u unsynced, err error) {
 	if u.bytes, err = sizeOf(s, g); err != nil {
 		return u, err
 	}
-	all, err := s.stages(s.unsyncedWindow(u.bytes),
+	all, err := s.alike(s.unsyncedWindow(u.bytes), [2]stage{
 		fresh(s, false, func(b *bed) contender { return b.runs(g, 1) }),
-		freshBare(s, u.bytes, false, func(b *bare, n int) error { return b.groups(1)(n) }))
+		freshBare(s, u.bytes, false, func(b *bare, n int) error { return b.groups(1)(n * unsyncedLength) }),
+	})
 	if err != nil {
 		return u, err
 	}
-	u.ours, u.theirs = all[0].times(1.0/unsyncedLength), all[1]
+	u.ours, u.theirs = all[0].times(1.0/unsyncedLength), all[1].times(1.0/unsyncedLength)
 	return u, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -14,33 +13,38 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A bed is a store in a directory of its own, and what its groups had in them.
+// A bed is a store in a directory of its own.
 type bed struct {
 	dir   string
 	store *badgerstore.Store
 	made  int // runs
-
-	mu    sync.Mutex
-	bytes []int // of groups of one append; nil unless somebody measures
 }
 
 // openBed makes a store in a new directory.
 func openBed(s session, synced bool) (*bed, error) {
+	return openBedWith(s, synced, badgerstore.Options{})
+}
+
+func openBedWith(s session, synced bool, o badgerstore.Options) (*bed, error) {
 	dir, err := os.MkdirTemp(s.dir, "store-")
 	if err != nil {
 		return nil, err
 	}
-	return reopenBed(dir, synced)
+	return reopenBedWith(dir, synced, o)
 }
 
 // reopenBed opens the store that is in dir.
-func reopenBed(dir string, synced bool) (b *bed, err error) {
+func reopenBed(dir string, synced bool) (*bed, error) {
+	return reopenBedWith(dir, synced, badgerstore.Options{})
+}
+
+func reopenBedWith(dir string, synced bool, o badgerstore.Options) (b *bed, err error) {
 	open := badgerstore.OpenUnsynced
 	if synced {
 		open = badgerstore.Open
 	}
 	b = &bed{dir: dir}
-	b.store, err = open(context.Background(), dir, badgerstore.Options{Observe: b.observe})
+	b.store, err = open(context.Background(), dir, o)
 	return b, err
 }
 
@@ -50,34 +54,6 @@ func (b *bed) close() error { return b.store.Close() }
 func (b *bed) discard() {
 	_ = b.close()
 	_ = os.RemoveAll(b.dir)
-}
-
-func (b *bed) observe(g checkpoint.Group) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.bytes != nil && g.Appends == 1 {
-		b.bytes = append(b.bytes, g.Bytes)
-	}
-}
-
-// measure returns how many bytes most supersteps of g write, keys and values.
-func (b *bed) measure(g *dag.Graph[Work]) (int, error) {
-	b.mu.Lock()
-	b.bytes = make([]int, 0, 1_000)
-	b.mu.Unlock()
-	err := b.runs(g, 1)(1)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	sizes := b.bytes
-	b.bytes = nil
-	if err != nil {
-		return 0, err
-	}
-	if len(sizes) == 0 {
-		return 0, fmt.Errorf("the store told of no group")
-	}
-	slices.Sort(sizes)
-	return sizes[len(sizes)/2], nil
 }
 
 // runs begins so many runs of g, which is a chain, at once, and waits for all.

@@ -139,17 +139,43 @@ func (s session) filled(window time.Duration, probes ...probe) ([]series, error)
 	return s.probes(times, probes...)
 }
 
+// alike is stages for two that do a thing equally often, so that the quicker one fills a window, and for others beside them.
+// In each round the two do it another number of times, from half as often to half as often again. What Badger has to merge goes
+// up in steps with what was written: where they lie a ratio does not depend on.
+func (s session) alike(window time.Duration, two [2]stage, others ...stage) ([]series, error) {
+	probes := timed(append(two[:], others...))
+	times := make([]int, len(probes))
+	for i, p := range probes {
+		n, err := calibrate(window, p)
+		if err != nil {
+			return nil, err
+		}
+		times[i] = n
+	}
+	most := max(times[0], times[1])
+	return s.rounded(func(round int) []int {
+		n := max(1, most/2+most*round/max(1, s.rounds-1))
+		return append([]int{n, n}, times[2:]...)
+	}, probes...)
+}
+
 // probes is turns for what times itself.
 func (s session) probes(times []int, probes ...probe) ([]series, error) {
+	return s.rounded(func(int) []int { return times }, probes...)
+}
+
+// rounded is probes that do it as many times as a round has.
+func (s session) rounded(times func(round int) []int, probes ...probe) ([]series, error) {
 	all := make([]series, len(probes))
 	for round := range s.rounds {
 		for k := range probes {
 			i := (k + round) % len(probes)
-			took, err := probes[i](times[i])
+			n := times(round)[i]
+			took, err := probes[i](n)
 			if err != nil {
 				return nil, err
 			}
-			all[i] = append(all[i], float64(took)/float64(times[i]))
+			all[i] = append(all[i], float64(took)/float64(n))
 		}
 	}
 	return all, nil

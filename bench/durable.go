@@ -1,8 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"slices"
 
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 	"github.com/pawlgo/pawl/dag"
 )
 
@@ -58,21 +63,34 @@ func durably(s session, runs int, target float64) ([]row, error) {
 // besideBare measures one that writes as many supersteps as so many runs, each time, beside bare Badger: with one entry
 // for each run in a transaction, and for a hundred runs also with transactions of their own, one superstep of each a time.
 func besideBare(s session, runs, size int, one stage) ([]series, error) {
-	stages := []stage{one, freshBare(s, size, true, func(b *bare, n int) error { return b.groups(runs)(n * s.length) })}
-	if runs == 100 {
-		stages = append(stages, freshBare(s, size, true, func(b *bare, n int) error { return b.alone(runs)(n) }))
+	two := [2]stage{one, freshBare(s, size, true, func(b *bare, n int) error { return b.groups(runs)(n * s.length) })}
+	if runs != 100 {
+		return s.alike(s.long, two)
 	}
-	return s.stages(s.long, stages...)
+	return s.alike(s.long, two, freshBare(s, size, true, func(b *bare, n int) error { return b.alone(runs)(n) }))
 }
 
 // sizeOf returns how many bytes most supersteps of g write, keys and values.
 func sizeOf(s session, g *dag.Graph[Work]) (int, error) {
-	b, err := openBed(s, true)
+	var sizes []int
+	b, err := openBedWith(s, true, badgerstore.Options{Observe: func(g checkpoint.Group) {
+		if g.Appends == 1 {
+			sizes = append(sizes, g.Bytes)
+		}
+	}})
 	if err != nil {
 		return 0, err
 	}
-	defer b.discard()
-	return b.measure(g)
+	defer func() { _ = os.RemoveAll(b.dir) }()
+	err = b.runs(g, 1)(1)
+	if err := errors.Join(err, b.close()); err != nil { // the observer has ended
+		return 0, err
+	}
+	if len(sizes) == 0 {
+		return 0, errors.New("the store told of no group")
+	}
+	slices.Sort(sizes)
+	return sizes[len(sizes)/2], nil
 }
 
 // fresh does it n times with a new store.

@@ -184,25 +184,15 @@ func superstepFloor(s session) ([]row, error) {
 		"for memory/superstep-1KB: json.Marshal of the struct, SHA-256, CRC-32C and one copy")}, nil
 }
 
-// handed commits one entry at a time, as groups(1), in a goroutine to which it is handed over and which says when it is done. Before
-// each v is written as JSON, with a digest and a checksum.
-func (b *bare) handed(v any) contender {
+// sealed commits one entry at a time, as groups(1). Before each v is written as JSON, with a digest and a checksum.
+func (b *bare) sealed(v any) contender {
 	return func(times int) error {
-		queue := make(chan chan error)
-		defer close(queue)
-		go func() { // ends with the queue
-			for answer := range queue {
-				answer <- b.commit(1)
-			}
-		}()
-		answer := make(chan error, 1)
 		var d diary
 		for range times {
 			if _, err := d.append(v); err != nil {
 				return err
 			}
-			queue <- answer
-			if err := <-answer; err != nil {
+			if err := b.commit(1); err != nil {
 				return err
 			}
 		}
@@ -220,15 +210,16 @@ func badgerFloor(s session) ([]row, error) {
 		{"floor/badger-to-bare", 200, []excerpt{about("done", "{}"), about("superstep", "{}")}},
 		{"floor/badger-1KB-to-bare", 1_000, Page{Number: 1, Title: "a page of a thousand bytes", Text: text}},
 	} {
-		all, err := s.stages(s.unsyncedWindow(size.bytes),
-			freshBare(s, size.bytes, false, func(b *bare, n int) error { return b.handed(size.what)(n) }),
-			freshBare(s, size.bytes, false, func(b *bare, n int) error { return b.groups(1)(n) }))
+		all, err := s.alike(s.unsyncedWindow(size.bytes), [2]stage{
+			freshBare(s, size.bytes, false, func(b *bare, n int) error { return b.sealed(size.what)(n) }),
+			freshBare(s, size.bytes, false, func(b *bare, n int) error { return b.groups(1)(n) }),
+		})
 		if err != nil {
 			return rows, err
 		}
 		rows = append(rows, shown(size.name, all[0].over(all[1]), "ratio",
-			"for badger: a superstep as JSON with a digest and a checksum, and a bare transaction of %d bytes, not synced, by a goroutine that is told of "+
-				"it, %.3g µs, to the transaction alone",
+			"for badger: a superstep as JSON with a digest and a checksum, and a bare transaction of %d bytes, not synced, "+
+				"%.3g µs, to the transaction alone",
 			size.bytes, all[0].median()*1e-3))
 	}
 	return rows, nil

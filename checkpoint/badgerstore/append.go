@@ -140,7 +140,11 @@ func (s *Store) Append(
 			return checkpoint.Head{}, err
 		}
 	}
-	if err := s.submit(ctx, q); err != nil {
+	done, err := s.commitLone(q, now)
+	if !done {
+		err = s.submit(ctx, q)
+	}
+	if err != nil {
 		return checkpoint.Head{}, err
 	}
 	return head, nil

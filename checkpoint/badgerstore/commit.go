@@ -18,7 +18,7 @@ import (
 // A sync is per transaction, whoever commits it: so the committer makes one
 // transaction of all requests that wait. It does not encode, seal or hash: each caller has
 // done that. It compares heads and leases in memory, under the store's mutex, which nobody
-// holds during a write.
+// holds during a write. What is waited for by nobody but its caller may be committed by that: see commitLone.
 func (s *Store) commitLoop(g *group) {
 	closed := false
 	defer func() {
@@ -32,32 +32,41 @@ func (s *Store) commitLoop(g *group) {
 		go s.commitLoop(g) // Close waits for it, and ends it
 	}()
 	for s.gather(g) {
-		s.commit(g)
+		start := time.Now()
+		s.commit(g, start)
+		took := time.Since(start)
+		if g.written {
+			s.lastEnd, s.lastTook = start.Add(took), took
+			if g.bulk > 0 {
+				s.bulkAt = s.lastEnd
+			}
+		}
+		s.committing.Unlock() // before those that are told come back
+		s.answer(g)
+		if g.written {
+			s.observe(checkpoint.Group{Appends: g.appends, Bytes: g.bytes - perKey*g.keys, Duration: took, Err: g.err})
+		}
 		g.reset()
 	}
 	closed = true
 }
 
-// commit makes the requests of g durable, or refuses them, and tells their callers.
-func (s *Store) commit(g *group) {
+// commit makes the requests of g durable, or refuses them, and leaves in g what their callers are to be told. Whoever calls
+// it holds committing.
+func (s *Store) commit(g *group, now time.Time) {
 	s.admit(g)
 	s.settleDebt(g)
 	if len(g.requests) == 0 {
-		s.refuse(g, nil)
 		return
 	}
-	start := time.Now()
-	if err := s.space.check(start, g.bytes); err != nil {
-		if moved := (*movedError)(nil); errors.As(err, &moved) {
-			s.poison(err)
+	if g.err = s.space.check(now, g.bytes); g.err != nil {
+		if moved := (*movedError)(nil); errors.As(g.err, &moved) {
+			s.poison(g.err)
 		}
 		s.settle(g, false)
-		g.answer(err)
-		s.refuse(g, err)
 		return
 	}
 	unknown, err := s.write(g)
-	took := time.Since(start)
 	if err == nil && s.synced {
 		// Before anybody is told: the witness is never older than what was acknowledged.
 		unknown, err = true, s.witness.set(s.ts)
@@ -70,18 +79,19 @@ func (s *Store) commit(g *group) {
 	default:
 		err = fmt.Errorf("checkpoint: the store refused an append: %w", err)
 	}
+	g.err, g.written = err, true
 	s.settle(g, err == nil)
 	s.tell(g)
 	s.lastAppends, s.lastWaiting = g.appends, len(s.queue) // before those that are answered come back
-	g.answer(err)
-	s.refuse(g, err)
-	s.lastEnd, s.lastTook = start.Add(took), took
-	if g.bulk > 0 {
-		s.bulkAt = s.lastEnd
+	s.lastEnd = now
+}
+
+// answer tells the callers of g what became of their requests.
+func (s *Store) answer(g *group) {
+	for _, q := range g.requests {
+		q.done <- g.err
 	}
-	s.observe(checkpoint.Group{
-		Appends: g.appends, Bytes: g.bytes - perKey*g.keys, Duration: took, Err: err,
-	})
+	s.refuse(g)
 }
 
 // A refusal is a request whose rule does not hold, and why.
@@ -91,8 +101,8 @@ type refusal struct {
 }
 
 // refuse tells those whose requests were not admitted to g, once g is settled: until then nobody
-// can see what they lost against, and if err says that g was not written they did not lose.
-func (s *Store) refuse(g *group, err error) {
+// can see what they lost against, and if g was not written they did not lose.
+func (s *Store) refuse(g *group) {
 	if len(g.refused) == 0 {
 		return
 	}
@@ -104,8 +114,8 @@ func (s *Store) refuse(g *group, err error) {
 	s.wake()
 	s.mu.Unlock()
 	for _, r := range g.refused {
-		if err != nil && errors.Is(r.err, checkpoint.ErrConflict) {
-			r.err = err
+		if g.err != nil && errors.Is(r.err, checkpoint.ErrConflict) {
+			r.err = g.err
 		}
 		r.request.done <- r.err
 	}
@@ -249,12 +259,6 @@ func (s *Store) wake() {
 	if s.woken != nil {
 		close(s.woken)
 		s.woken = nil
-	}
-}
-
-func (g *group) answer(err error) {
-	for _, q := range g.requests {
-		q.done <- err
 	}
 }
 

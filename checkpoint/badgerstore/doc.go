@@ -15,7 +15,8 @@
 // and of the machine. In one opened by [OpenUnsynced] it survives that of the process only:
 // after a power cut such a store may be refused as damaged.
 //
-// One goroutine turns all appends that wait, of all runs, into one synced transaction. When
+// One goroutine turns all appends that wait, of all runs, into one synced transaction. (Where nothing is synced, and nobody
+// observes the store, who appends alone commits himself.) When
 // a commit fails the store stops: the appends of that commit return ErrCommitUnknown, and
 // everything after it ErrClosed with the cause. What the disk then holds is decided by
 // opening it again. The same happens when the database can't write a table.

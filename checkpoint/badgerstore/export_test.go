@@ -131,9 +131,15 @@ func (s *Store) Badger() *badger.DB { return s.db }
 // Syncs reports whether what is committed is synced, by the store or by Badger.
 func (s *Store) Syncs() bool { return s.log != nil || s.db.Opts().SyncWrites }
 
-// CommitWith makes the store commit by that function, which is given the one it had. It is
+// CommitWith makes the committer commit by that function, which is given the one it had, and nobody else commit. It is
 // called before anything is appended.
 func (s *Store) CommitWith(commit func(next func() error) error) {
+	s.apart = true
+	s.CommitAnywhereWith(commit)
+}
+
+// CommitAnywhereWith makes everybody who commits do it by that function, which is given the one there was.
+func (s *Store) CommitAnywhereWith(commit func(next func() error) error) {
 	next := s.commitAt
 	s.commitAt = func(txn *badger.Txn, ts uint64) error {
 		return commit(func() error { return next(txn, ts) })
@@ -158,6 +164,9 @@ func (s *Store) Remembered() int {
 
 // Queued returns how many requests wait for the committer.
 func (s *Store) Queued() int { return len(s.queue) }
+
+// Claimed reports whether the committer waits for another one to have committed.
+func (s *Store) Claimed() bool { return s.claimed.Load() }
 
 // ChunksAtOnce are in a piece of a large value that nobody appends beside.
 const ChunksAtOnce = chunksAtOnce

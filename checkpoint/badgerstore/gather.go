@@ -43,6 +43,9 @@ type group struct {
 	left     *request // taken but too large for this group
 	bulk     int      // bytes of bulk
 	worth    int      // bytes of bulk that the other requests are worth
+
+	written bool  // or found to be impossible to write
+	err     error // why the requests were not made durable
 }
 
 func (g *group) reset() {
@@ -76,10 +79,11 @@ func (g *group) weigh(q *request, sign int) {
 	g.worth += sign * max(besideRequest, q.bytes)
 }
 
-// gather fills g with requests. It returns false when the store closes; nobody waits for a
-// request then.
+// gather fills g with requests, and returns with committing held. It returns false, and without, when the store closes; nobody
+// waits for a request then.
 func (s *Store) gather(g *group) bool {
 	if g.left != nil {
+		s.claim()
 		g.add(g.left)
 		g.left = nil
 		if !s.owes() {
@@ -142,17 +146,34 @@ func (s *Store) wait(taken, expected int) {
 // first blocks until there is a request for g. It receives from one channel only, which is
 // a good part of what an append costs: who sends to another one pokes it with a nil.
 func (s *Store) first(g *group) bool {
-	s.beginWithBulk(g) // a poke may have found the queue full
-	for len(g.requests) == 0 {
+	for {
+		if len(s.bulk) > 0 { // a poke may have found the queue full
+			s.claim()
+			if s.beginWithBulk(g); len(g.requests) > 0 {
+				return true
+			}
+			s.committing.Unlock()
+		}
 		q, ok := <-s.queue
 		if !ok {
 			return false
 		}
-		if q == nil || !s.take(g, q) { // who sent bulk may have found the queue full of requests that are dropped
-			s.beginWithBulk(g)
+		if q == nil {
+			continue
 		}
+		s.claim()
+		if s.take(g, q) {
+			return true
+		}
+		s.committing.Unlock() // who sent bulk may have found the queue full of requests that are dropped
 	}
-	return true
+}
+
+// claim takes committing for the committer, before whoever has no need of it.
+func (s *Store) claim() {
+	s.claimed.Store(true)
+	s.committing.Lock()
+	s.claimed.Store(false)
 }
 
 // beginWithBulk begins g with bulk, unless that has to let appends go first, and some come.

@@ -49,6 +49,7 @@ func sized(bytes int) *request {
 func gathered(s *Store, g *group) []*request {
 	g.reset()
 	s.gather(g)
+	s.committing.Unlock()
 	return append([]*request(nil), g.requests...)
 }
 
@@ -146,6 +147,7 @@ func beside(groups, appends, size int, took time.Duration) (chunks int) {
 func (s *Store) gatherNow(g *group) {
 	g.reset()
 	s.gather(g)
+	s.committing.Unlock()
 }
 
 // Beside other requests bulk goes on, by as much as they are worth: a chunk for sixteen appends, and as much as it had before

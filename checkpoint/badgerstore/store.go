@@ -55,7 +55,12 @@ type Store struct {
 	// pieceChunks is how many chunks of a large value go into a piece of it.
 	pieceChunks atomic.Int32
 
-	// Owned by the committer.
+	committing sync.Mutex  // held by who commits: the committer, or the caller of a lone append
+	claimed    atomic.Bool // the committer has something to commit
+	apart      bool        // nobody but the committer commits
+
+	// Guarded by committing.
+	lone        group  // of one append, used again
 	ts          uint64 // of the last transaction; transactions are numbered without gaps
 	space       space
 	commitAt    func(*badger.Txn, uint64) error

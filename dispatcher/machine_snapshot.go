@@ -101,7 +101,15 @@ type frozenPending struct {
 }
 
 // encode returns the machine as JSON: the same bytes for the same machine.
-func (m *machine) encode() []byte { return encode(m.frozen()) }
+func (m *machine) encode() []byte {
+	z := m.frozen()
+	view := z.Root.View
+	if view == nil {
+		return encode(z)
+	}
+	z.Root.View = json.RawMessage("0")
+	return splice(encode(z), "view", view) // the first key of that name
+}
 
 // frozen is the machine as encode writes it. It shares the machine's memory.
 func (m *machine) frozen() *frozenMachine {

@@ -83,6 +83,27 @@ func TestThawRefuses(t *testing.T) {
 	}
 }
 
+// The state of a machine is put into what is encoded of the rest, and that makes the same bytes as encoding all of it.
+func TestASnapshotIsWhatEncodeWrites(t *testing.T) {
+	plan := thawGraph(t)
+	for _, view := range []string{"{}", `{"List":["<b> & \"view\":0 größer\u2028"],"Sum":1}`} {
+		z, err := parseMachine([]byte(`{"graph":"` + plan.Digest + `","status":"failed","fault":{"kind":"\"view\":0","message":"\"root\":{\"view\":0"},` +
+			`"root":{"step":2,"view":` + view + `,"open":[1],"done":[0,0],"tasks":[{"node":1,"phase":5,"inner":{"path":"loop/2","iteration":2,"step":1,"view":{"Sum":2},"outer":{"Sum":{"add":2}},"open":[0],"tasks":[{"node":0,"phase":1}]}}]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := newMachine(plan)
+		m.replaying = true
+		if err := m.thawAll(z); err != nil {
+			t.Fatal(err)
+		}
+		same(t, m.encode(), encode(m.frozen()))
+		if read, err := parseMachine(m.encode()); err != nil || string(read.Root.View) != view {
+			t.Errorf("the state %s is %s in the snapshot, %v", view, read.Root.View, err)
+		}
+	}
+}
+
 // Whatever is thawed freezes to what can be thawed again.
 func FuzzThaw(f *testing.F) {
 	plan := thawGraph(f)

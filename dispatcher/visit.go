@@ -303,6 +303,16 @@ func encode(v any) json.RawMessage {
 	return raw
 }
 
+// splice puts value, which is JSON and may be large, in the place of the 0 that stands under the first key of that name: it is copied
+// there, where to encode it with the rest would check each byte. In JSON no string has a quote that could be taken for the key's.
+func splice(raw []byte, key string, value []byte) []byte {
+	before, after, ok := bytes.Cut(raw, []byte(`"`+key+`":0`))
+	if !ok {
+		panic("dispatcher: there is no place for " + key)
+	}
+	return slices.Concat(before, []byte(`"`+key+`":`), value, after)
+}
+
 // asJSON is the JSON of v without escapes of HTML.
 func asJSON(v any) (json.RawMessage, error) {
 	raw, err := json.Marshal(v)

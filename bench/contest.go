@@ -140,7 +140,7 @@ func (s session) filled(window time.Duration, probes ...probe) ([]series, error)
 }
 
 // alike is stages for two that do a thing equally often, so that the quicker one fills a window, and for others beside them.
-// In each round the two do it another number of times, from half as often to half as often again. What Badger has to merge goes
+// In each round the two do it another number of times, from half as often to half as often again, unless once fills a window already. What Badger has to merge goes
 // up in steps with what was written: where they lie a ratio does not depend on.
 func (s session) alike(window time.Duration, two [2]stage, others ...stage) ([]series, error) {
 	probes := timed(append(two[:], others...))

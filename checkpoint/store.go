@@ -209,6 +209,15 @@ type Follower interface {
 	Follow(run string) (grown <-chan struct{}, stop func())
 }
 
+// An Attended context is of a call whose caller goes on without it if it does not return in time, as a dispatcher does with the appends of
+// a run behind its grace period. So a store need not return when such a context ends while it writes: what is left is a goroutine, until the
+// write has ended. One that wraps another store and hands on a context of its own makes that return as for any other.
+type Attended interface {
+	context.Context
+	// Attended does nothing.
+	Attended()
+}
+
 // A Group tells of one durable write of a store, which may hold the appends of many runs.
 type Group struct {
 	Appends  int           // joined in it

@@ -23,6 +23,9 @@ type lateContext struct {
 func (c *lateContext) Done() <-chan struct{} { return c.real().Done() }
 func (c *lateContext) Value(key any) any     { return c.real().Value(key) }
 
+// Attended says to a store that the call of a run gives up its appends itself: see [checkpoint.Attended].
+func (*lateContext) Attended() {}
+
 func (c *lateContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,7 +19,7 @@ type frozenMachine struct {
 	Steps  int               `json:"steps,omitempty"`
 	Fault  *frozenFault      `json:"fault,omitempty"`
 	Seen   []string          `json:"seen,omitempty"`
-	Root   *frozenFrame      `json:"root"`
+	Root   *frozenFrame      `json:"root"` // before it no JSON of others, and no other view: see encode
 
 	Labels      map[string]string     `json:"labels,omitempty"`
 	Correlation string                `json:"correlation,omitempty"`
@@ -52,7 +52,7 @@ type frozenFrame struct {
 	Iteration int             `json:"iteration,omitempty"`
 	Step      int             `json:"step,omitempty"`
 	Base      int             `json:"base,omitempty"`
-	View      json.RawMessage `json:"view,omitempty"`
+	View      json.RawMessage `json:"view,omitempty"`  // the same before this one
 	Outer     json.RawMessage `json:"outer,omitempty"` // a delta
 	Open      []int32         `json:"open,omitempty"`
 	Next      []int32         `json:"next,omitempty"`

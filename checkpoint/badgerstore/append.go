@@ -140,7 +140,7 @@ func (s *Store) Append(
 			return checkpoint.Head{}, err
 		}
 	}
-	done, err := s.commitLone(q, now)
+	done, err := s.commitLone(ctx, q, now)
 	if !done {
 		err = s.submit(ctx, q)
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// commitLoop is the committer, the one goroutine of a store. Close waits for it and ends it
+// commitLoop is the committer, the one goroutine that a store has of its own. Close waits for it and ends it
 // by closing the queue.
 //
 // A sync is per transaction, whoever commits it: so the committer makes one
 // transaction of all requests that wait. It does not encode, seal or hash: each caller has
 // done that. It compares heads and leases in memory, under the store's mutex, which nobody
-// holds during a write. What is waited for by nobody but its caller may be committed by that: see commitLone.
+// holds during a write. A lone append may be committed by its caller: see commitLone.
 func (s *Store) commitLoop(g *group) {
 	closed := false
 	defer func() {
@@ -32,19 +32,11 @@ func (s *Store) commitLoop(g *group) {
 		go s.commitLoop(g) // Close waits for it, and ends it
 	}()
 	for s.gather(g) {
-		start := time.Now()
-		s.commit(g, start)
-		took := time.Since(start)
-		if g.written {
-			s.lastEnd, s.lastTook = start.Add(took), took
-			if g.bulk > 0 {
-				s.bulkAt = s.lastEnd
-			}
-		}
+		s.commit(g, time.Now())
 		s.committing.Unlock() // before those that are told come back
 		s.answer(g)
 		if g.written {
-			s.observe(checkpoint.Group{Appends: g.appends, Bytes: g.bytes - perKey*g.keys, Duration: took, Err: g.err})
+			s.observe(checkpoint.Group{Appends: g.appends, Bytes: g.bytes - perKey*g.keys, Duration: g.took, Err: g.err})
 		}
 		g.reset()
 	}
@@ -67,6 +59,9 @@ func (s *Store) commit(g *group, now time.Time) {
 		return
 	}
 	unknown, err := s.write(g)
+	if g != &s.lone { // which nobody is told of or waits behind
+		g.took = time.Since(now)
+	}
 	if err == nil && s.synced {
 		// Before anybody is told: the witness is never older than what was acknowledged.
 		unknown, err = true, s.witness.set(s.ts)
@@ -83,7 +78,9 @@ func (s *Store) commit(g *group, now time.Time) {
 	s.settle(g, err == nil)
 	s.tell(g)
 	s.lastAppends, s.lastWaiting = g.appends, len(s.queue) // before those that are answered come back
-	s.lastEnd = now
+	if s.lastEnd, s.lastTook = now.Add(g.took), g.took; g.bulk > 0 {
+		s.bulkAt = s.lastEnd
+	}
 }
 
 // answer tells the callers of g what became of their requests.

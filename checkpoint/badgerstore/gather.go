@@ -44,8 +44,9 @@ type group struct {
 	bulk     int      // bytes of bulk
 	worth    int      // bytes of bulk that the other requests are worth
 
-	written bool  // or found to be impossible to write
-	err     error // why the requests were not made durable
+	written bool          // or found to be impossible to write
+	took    time.Duration // to be written; of a lone append it is not known
+	err     error         // why the requests were not made durable
 }
 
 func (g *group) reset() {

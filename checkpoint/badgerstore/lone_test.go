@@ -1,6 +1,7 @@
 package badgerstore_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"runtime/debug"
@@ -12,6 +13,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
+
+// patient is the context of a call that need not return before it is done.
+func patient(t *testing.T) context.Context { return context.WithoutCancel(t.Context()) }
 
 // byCaller counts the commits of s that were made on the goroutine of who appends, and those that were not.
 func byCaller(s *badgerstore.Store) (lone, grouped *atomic.Int64) {
@@ -48,7 +52,7 @@ func TestLoneAppendsAreCommittedByTheirCaller(t *testing.T) {
 		var head checkpoint.Head
 		var err error
 		for range appends {
-			if head, err = c.store.Append(t.Context(), l, head, oneEntry); err != nil {
+			if head, err = c.store.Append(patient(t), l, head, oneEntry); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -83,7 +87,7 @@ func TestAppendsBesideALoneOneAreGrouped(t *testing.T) {
 	var all sync.WaitGroup
 	for i, l := range leases {
 		all.Go(func() {
-			if _, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry); err != nil {
+			if _, err := s.Append(patient(t), l, checkpoint.Head{}, oneEntry); err != nil {
 				t.Error(err)
 			}
 		})
@@ -102,13 +106,13 @@ func TestAppendsBesideALoneOneAreGrouped(t *testing.T) {
 	}
 }
 
-// A lone append that is refused, or for which there is no room, leaves all as it was.
-func TestLoneAppendsThatFail(t *testing.T) {
+// A lone append for which there is no room leaves all as it was.
+func TestLoneAppendWithoutRoom(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
 	lone, _ := byCaller(s)
 	l := acquire(t, s, 1)[0]
-	head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+	head, err := s.Append(patient(t), l, checkpoint.Head{}, oneEntry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,20 +125,66 @@ func TestLoneAppendsThatFail(t *testing.T) {
 		return 1 << 40, nil
 	}
 	s.FreeWith(free)
-	if _, err := s.Append(t.Context(), l, head, oneEntry); !errors.Is(err, checkpoint.ErrFull) {
+	if _, err := s.Append(patient(t), l, head, oneEntry); !errors.Is(err, checkpoint.ErrFull) {
 		t.Errorf("an append without room = %v, want ErrFull", err)
 	}
 	s.FreeWith(free) // it is asked again
-	if _, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry); !errors.Is(err, checkpoint.ErrConflict) {
-		t.Errorf("an append to another head = %v, want ErrConflict", err)
-	}
-	if head, err = s.Append(t.Context(), l, head, oneEntry); err != nil {
+	if head, err = s.Append(patient(t), l, head, oneEntry); err != nil {
 		t.Fatal(err)
 	}
 	wantHead(t, s, head)
 	if lone.Load() != 2 {
 		t.Errorf("%d appends were committed by their caller, want 2", lone.Load())
 	}
+}
+
+// Of two that append to one head at once one is refused, whoever commits.
+func TestLoneAppendsToOneHead(t *testing.T) {
+	t.Parallel()
+	const heads, callers = 2_000, 2
+	s := openUnsynced(t, t.TempDir())
+	l := acquire(t, s, 1)[0]
+	var head checkpoint.Head
+	for range heads {
+		var all sync.WaitGroup
+		var next [callers]checkpoint.Head
+		var errs [callers]error
+		for i := range callers {
+			all.Go(func() { next[i], errs[i] = s.Append(patient(t), l, head, oneEntry) })
+		}
+		all.Wait()
+		winner := 0
+		if errs[0] != nil {
+			winner = 1
+		}
+		if err := errs[1-winner]; errs[winner] != nil || !errors.Is(err, checkpoint.ErrConflict) {
+			t.Fatalf("behind entry %d: %v and %v, want one nil and one ErrConflict", head.Seq, errs[winner], err)
+		}
+		head = next[winner]
+	}
+	wantHead(t, s, head)
+}
+
+// Who has a deadline does not commit himself: from a database that hangs he returns in time.
+func TestWhoHasADeadlineDoesNotCommitHimself(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	l := acquire(t, s, 1)[0]
+	began, goOn := make(chan struct{}), make(chan struct{})
+	s.CommitAnywhereWith(func(next func() error) error {
+		close(began)
+		<-goOn
+		return next()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error)
+	go func() { failed <- second(s.Append(ctx, l, checkpoint.Head{}, oneEntry)) }() // received below
+	<-began
+	cancel()
+	if err := <-failed; !errors.Is(err, checkpoint.ErrCommitUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("an append that was given up = %v, want ErrCommitUnknown and Canceled", err)
+	}
+	close(goOn)
 }
 
 // If the database fails or panics in a commit nobody knows what it has done: the store stops, whoever committed.
@@ -147,22 +197,15 @@ func TestLoneCommitThatFailsStopsTheStore(t *testing.T) {
 	} {
 		s := openUnsynced(t, t.TempDir())
 		l := acquire(t, s, 1)[0]
-		head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+		head, err := s.Append(patient(t), l, checkpoint.Head{}, oneEntry)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.CommitAnywhereWith(func(func() error) error { return fail() })
-		func() {
-			defer func() {
-				if p := recover(); (p != nil) != (name == "panics") {
-					t.Errorf("%s: recovered %v", name, p)
-				}
-			}()
-			if _, err := s.Append(t.Context(), l, head, oneEntry); !errors.Is(err, checkpoint.ErrCommitUnknown) || !errors.Is(err, broken) {
-				t.Errorf("%s: Append = %v, want ErrCommitUnknown and the cause", name, err)
-			}
-		}()
-		if _, err := s.Append(t.Context(), l, head, oneEntry); !errors.Is(err, checkpoint.ErrClosed) {
+		if _, err := s.Append(patient(t), l, head, oneEntry); !errors.Is(err, checkpoint.ErrCommitUnknown) || !strings.Contains(err.Error(), "broken disk") {
+			t.Errorf("%s: Append = %v, want ErrCommitUnknown and the cause", name, err)
+		}
+		if _, err := s.Append(patient(t), l, head, oneEntry); !errors.Is(err, checkpoint.ErrClosed) {
 			t.Errorf("%s: the next Append = %v, want ErrClosed", name, err)
 		}
 		if err := s.Close(); err != nil {

@@ -36,8 +36,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 
 // OpenUnsynced opens the store in dir like [Open], but what it then appends survives only
 // the death of the process, not of the machine. It is for tests, and for work that can be
-// done again. An append that no other one is beside does not look at its context while it is
-// written, into memory: some microseconds, or as long as the database has to write a table first.
+// done again.
 func OpenUnsynced(ctx context.Context, dir string, o Options) (*Store, error) {
 	return open(ctx, dir, o, false)
 }

@@ -22,7 +22,8 @@ const (
 // beside; [Large] is for a program whose work the store is.
 type Options struct {
 	// Observe is called by the store's own goroutine after every durable write; while it
-	// runs nothing else is written. Zero means nobody observes.
+	// runs nothing else is written. In a store that is not synced a run alone commits its appends itself, and
+	// sooner, if nobody observes. Zero means nobody observes.
 	Observe func(checkpoint.Group)
 
 	// MemTableSize is how many bytes are collected in memory before they become a table.

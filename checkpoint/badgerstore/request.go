@@ -21,7 +21,7 @@ const (
 	atHead             // the lease is the run's, and its head is after
 )
 
-// A request is one atomic write that waits for the committer. Who made it waits for done,
+// A request is one atomic write that waits for the committer, unless its caller is it (see commitLone). Who made it waits for done,
 // and may give up; see submit.
 type request struct {
 	rule  rule

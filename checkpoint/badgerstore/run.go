@@ -17,8 +17,8 @@ type run struct {
 	id   string          // never changes
 	info checkpoint.Info // as it is durable; Owner is "" if nobody holds the lease
 	num  uint64          // in its keys; 0 until its first append is made
-	// tail is the head that the run has once the write under way is done. Only the
-	// committer sets it.
+	// tail is the head that the run has once the write under way is done. Only who
+	// commits sets it.
 	tail checkpoint.Head
 	// durableEpoch is the epoch that will be found when the run is loaded again.
 	durableEpoch uint64

@@ -77,7 +77,7 @@ var errDead = errors.New("the process has died")
 func (f *factory) opened(t testing.TB, dir string) checkpoint.Store {
 	t.Helper()
 	p := &place{dir: dir, store: f.open(t, dir)}
-	p.store.CommitWith(func(next func() error) error {
+	p.store.CommitAnywhereWith(func(next func() error) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.dead {

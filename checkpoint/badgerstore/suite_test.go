@@ -1,6 +1,7 @@
 package badgerstore_test
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"math"
@@ -20,9 +21,9 @@ func TestStore(t *testing.T) {
 		s, err := badgerstore.OpenUnsynced(t.Context(), dir, sealedBy(t, keyOf(t, "k1", 1)))
 		return opened(t, s, err)
 	}
-	for name, open := range map[string]opener{"synced": open, "unsynced": openUnsynced, "sealed": openSealed} {
+	for name, open := range map[string]opener{"synced": open, "unsynced": openUnsynced, "sealed": openSealed, "lone": openUnsynced} {
 		t.Run(name, func(t *testing.T) {
-			f := &factory{open: open}
+			f := &factory{open: open, attended: name == "lone"}
 			var limits storetest.Limits
 			if name == "synced" { // the limit is that of what is to be packed, and 64 MiB take their time
 				limits.Append = badgerstore.MaxAppend
@@ -58,15 +59,28 @@ func TestStore(t *testing.T) {
 
 // A factory knows where its stores are.
 type factory struct {
-	open   opener
-	places sync.Map // of *place, by checkpoint.Store
+	open     opener
+	attended bool     // who appends alone commits
+	places   sync.Map // of *place, by checkpoint.Store
+}
+
+// An attendedStore says of each append that its caller goes on without it.
+type attendedStore struct{ *badgerstore.Store }
+
+type attendedContext struct{ context.Context }
+
+func (attendedContext) Attended() {}
+
+func (s *attendedStore) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
+	return s.Store.Append(attendedContext{ctx}, l, after, entries)
 }
 
 // A place is a store and its directory, and what becomes of them.
 type place struct {
 	dir   string
 	store *badgerstore.Store
-	room  atomic.Int64 // on the device
+	given checkpoint.Store // what the suite has of it
+	room  atomic.Int64     // on the device
 
 	mu   sync.Mutex // held while the store commits
 	dead bool
@@ -87,8 +101,11 @@ func (f *factory) opened(t testing.TB, dir string) checkpoint.Store {
 	})
 	p.room.Store(1 << 40)
 	p.store.FreeWith(func() (int64, error) { return p.room.Load(), nil })
-	f.places.Store(checkpoint.Store(p.store), p)
-	return p.store
+	if p.given = p.store; f.attended {
+		p.given = &attendedStore{p.store}
+	}
+	f.places.Store(p.given, p)
+	return p.given
 }
 
 func (f *factory) placeOf(s checkpoint.Store) *place {
@@ -158,7 +175,7 @@ func (f *factory) damaged(t testing.TB, p *place, d storetest.Damage) (checkpoin
 		t.Fatal(err)
 	}
 	if d.At.Part != checkpoint.PartInfo {
-		return p.store, nil // the rest is read whenever somebody asks
+		return p.given, nil // the rest is read whenever somebody asks
 	}
 	if err := p.store.Close(); err != nil {
 		t.Fatal(err)

@@ -69,25 +69,29 @@ func TestLoneAppendsAreCommittedByTheirCaller(t *testing.T) {
 	}
 }
 
-// While one commits himself others wait for the committer, which groups them, and is then the next.
+// While one commits himself others wait for the committer, which groups them. Behind a group the next append goes to it as well, since more
+// may be coming, and then who is alone commits himself again.
 func TestAppendsBesideALoneOneAreGrouped(t *testing.T) {
 	t.Parallel()
 	const runs = 20
 	s := openUnsynced(t, t.TempDir())
 	leases := acquire(t, s, runs)
 	began, goOn := make(chan struct{}), make(chan struct{})
-	var commits atomic.Int64
+	var first sync.Once
+	lone, grouped := byCaller(s)
 	s.CommitAnywhereWith(func(next func() error) error {
-		if commits.Add(1) == 1 {
+		first.Do(func() {
 			close(began)
 			<-goOn
-		}
+		})
 		return next()
 	})
 	var all sync.WaitGroup
+	heads := make([]checkpoint.Head, runs)
 	for i, l := range leases {
 		all.Go(func() {
-			if _, err := s.Append(patient(t), l, checkpoint.Head{}, oneEntry); err != nil {
+			var err error
+			if heads[i], err = s.Append(patient(t), l, checkpoint.Head{}, oneEntry); err != nil {
 				t.Error(err)
 			}
 		})
@@ -101,8 +105,17 @@ func TestAppendsBesideALoneOneAreGrouped(t *testing.T) {
 	forkstoreQueued(s, runs-2)
 	close(goOn)
 	all.Wait()
-	if n := commits.Load(); n != 2 {
-		t.Errorf("an append, and %d that came meanwhile, took %d commits, want 2", runs-1, n)
+	if lone.Load() != 1 || grouped.Load() != 1 {
+		t.Errorf("an append, and %d that came meanwhile, took %d commits of a caller and %d of the committer, want 1 and 1", runs-1, lone.Load(), grouped.Load())
+	}
+	for i := range 2 {
+		var err error
+		if heads[0], err = s.Append(patient(t), leases[0], heads[0], oneEntry); err != nil {
+			t.Fatal(err)
+		}
+		if lone.Load() != 1+int64(i) || grouped.Load() != 2 {
+			t.Errorf("append %d behind a group: %d commits of a caller and %d of the committer, want %d and 2", i+1, lone.Load(), grouped.Load(), 1+i)
+		}
 	}
 }
 
@@ -138,31 +151,39 @@ func TestLoneAppendWithoutRoom(t *testing.T) {
 	}
 }
 
-// Of two that append to one head at once one is refused, whoever commits.
-func TestLoneAppendsToOneHead(t *testing.T) {
+// A lone append whose head is another one by the time at which it is committed is refused.
+func TestLoneAppendToAHeadThatWasLeft(t *testing.T) {
 	t.Parallel()
-	const heads, callers = 2_000, 2
-	s := openUnsynced(t, t.TempDir())
+	o := sealedBy(t, keyOf(t, "k1", 1))
+	const word = "too late"
+	cipher := &waitingCipher{Cipher: o.Cipher, word: word, began: make(chan struct{}), goOn: make(chan struct{})}
+	o.Cipher = cipher
+	s, err := badgerstore.OpenUnsynced(t.Context(), t.TempDir(), o)
+	s = opened(t, s, err)
+	lone, grouped := byCaller(s)
 	l := acquire(t, s, 1)[0]
-	var head checkpoint.Head
-	for range heads {
-		var all sync.WaitGroup
-		var next [callers]checkpoint.Head
-		var errs [callers]error
-		for i := range callers {
-			all.Go(func() { next[i], errs[i] = s.Append(patient(t), l, head, oneEntry) })
-		}
-		all.Wait()
-		winner := 0
-		if errs[0] != nil {
-			winner = 1
-		}
-		if err := errs[1-winner]; errs[winner] != nil || !errors.Is(err, checkpoint.ErrConflict) {
-			t.Fatalf("behind entry %d: %v and %v, want one nil and one ErrConflict", head.Seq, errs[winner], err)
-		}
-		head = next[winner]
+	entry := oneEntry[0]
+	entry.Data = []byte(`"` + word + `"`)
+	refused := make(chan error)
+	go func() { // received below
+		refused <- second(s.Append(patient(t), l, checkpoint.Head{}, []checkpoint.Entry{entry}))
+	}()
+	<-cipher.began // it has found the head where it should be
+	head, err := s.Append(patient(t), l, checkpoint.Head{}, oneEntry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(cipher.goOn)
+	if err := <-refused; !errors.Is(err, checkpoint.ErrConflict) {
+		t.Errorf("an append to the head before = %v, want ErrConflict", err)
+	}
+	if head, err = s.Append(patient(t), l, head, oneEntry); err != nil {
+		t.Fatal(err)
 	}
 	wantHead(t, s, head)
+	if lone.Load() != 2 || grouped.Load() != 0 {
+		t.Errorf("%d appends were committed by their caller and %d were not, want 2 and none", lone.Load(), grouped.Load())
+	}
 }
 
 // Who has a deadline does not commit himself: from a database that hangs he returns in time.

@@ -128,13 +128,9 @@ func timed(stages []stage) []probe {
 
 // filled is stages for what times itself: a window is what counts.
 func (s session) filled(window time.Duration, probes ...probe) ([]series, error) {
-	times := make([]int, len(probes))
-	for i, p := range probes {
-		n, err := calibrate(window, p)
-		if err != nil {
-			return nil, err
-		}
-		times[i] = n
+	times, err := calibrated(window, probes)
+	if err != nil {
+		return nil, err
 	}
 	return s.probes(times, probes...)
 }
@@ -144,13 +140,9 @@ func (s session) filled(window time.Duration, probes ...probe) ([]series, error)
 // up in steps with what was written: where they lie a ratio does not depend on.
 func (s session) alike(window time.Duration, two [2]stage, others ...stage) ([]series, error) {
 	probes := timed(append(two[:], others...))
-	times := make([]int, len(probes))
-	for i, p := range probes {
-		n, err := calibrate(window, p)
-		if err != nil {
-			return nil, err
-		}
-		times[i] = n
+	times, err := calibrated(window, probes)
+	if err != nil {
+		return nil, err
 	}
 	most := max(times[0], times[1])
 	return s.rounded(func(round int) []int {
@@ -179,6 +171,19 @@ func (s session) rounded(times func(round int) []int, probes ...probe) ([]series
 		}
 	}
 	return all, nil
+}
+
+// calibrated is calibrate of each.
+func calibrated(window time.Duration, probes []probe) ([]int, error) {
+	times := make([]int, len(probes))
+	for i, p := range probes {
+		n, err := calibrate(window, p)
+		if err != nil {
+			return nil, err
+		}
+		times[i] = n
+	}
+	return times, nil
 }
 
 // calibrate returns how many times fill a window. What it runs also warms up.

@@ -47,6 +47,7 @@ func openBadger(dir string, synced bool) (*badger.DB, error) {
 		WithNumLevelZeroTables(5).
 		WithNumLevelZeroTablesStall(15).
 		WithBaseTableSize(8 << 20).
+		WithBaseLevelSize(128 << 20).
 		WithNumCompactors(2).
 		WithValueLogFileSize(16 << 20).
 		WithCompression(options.None).

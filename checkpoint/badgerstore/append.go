@@ -116,7 +116,7 @@ func (s *Store) Append(
 		return checkpoint.Head{}, err
 	}
 	q.rule, q.run, q.lease, q.after, q.num = atHead, r, l, after, num
-	key := appendSeqKey(q.key[:0], logKey, num, after.Seq+1)
+	key := appendSeqKey(q.key[:0], s.logKey, num, after.Seq+1)
 	if len(data) > MaxAppend {
 		return checkpoint.Head{}, fmt.Errorf("%w: run %q: %d bytes, the limit is %d",
 			checkpoint.ErrTooLarge, l.Run, len(data), MaxAppend)

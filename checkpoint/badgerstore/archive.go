@@ -119,7 +119,7 @@ func (x *restoration) appends(ctx context.Context, envelopes iter.Seq2[[]byte, e
 			return err
 		}
 		x.first = e.First
-		at := place{run: x.lease.Run, key: seqKey(logKey, x.num, x.first)}
+		at := place{run: x.lease.Run, key: seqKey(x.s.logKey, x.num, x.first)}
 		if err := x.parts.blob(ctx, at, data); err != nil {
 			return err
 		}

@@ -22,28 +22,50 @@ const (
 
 // A name is what nameFile holds.
 type name struct {
-	Format int    `json:"format"`
+	Format int    `json:"format"` // oldestFormat to newestFormat
 	Store  string `json:"store"`
 }
 
+// The formats that a store can have: how its keys are made, see keys.go. It keeps the one that it was made with.
+const (
+	oldestFormat = 1
+	newestFormat = 2
+)
+
+// logKey is what the key of an append begins with.
+func (n name) logKey() byte {
+	if n.Format == 1 {
+		return logKeyV1
+	}
+	return logKey
+}
+
+// inDatabase is how the database says whose it is: the store's id, and a byte for a format above 1.
+func (n name) inDatabase() []byte {
+	if n.Format == 1 {
+		return []byte(n.Store)
+	}
+	return append([]byte(n.Store), byte(n.Format))
+}
+
 // claim locks dir for this process, after making it a store if it is empty or does not
-// exist, and returns the lock and the store's id. It writes nothing into a directory that is
+// exist, and returns the lock and the store's name. It writes nothing into a directory that is
 // neither empty nor a store, or is a store of an unknown format.
-func claim(dir string) (_ *os.File, id string, err error) {
+func claim(dir string) (_ *os.File, n name, err error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, "", refuseDir(dir + " is a file: name a directory")
+		return nil, n, refuseDir(dir + " is a file: name a directory")
 	} else if link, e := os.Lstat(dir); errors.Is(err, os.ErrNotExist) && e == nil && link.Mode()&os.ModeSymlink != 0 {
-		return nil, "", refuseDir(dir + " is a link to what is not there: name a directory, or make that one")
+		return nil, n, refuseDir(dir + " is a link to what is not there: name a directory, or make that one")
 	}
 	if err := makeDir(dir); err != nil {
-		return nil, "", fmt.Errorf("checkpoint: making the store's directory: %w", err)
+		return nil, n, fmt.Errorf("checkpoint: making the store's directory: %w", err)
 	}
 	if _, err := readName(dir); err != nil {
-		return nil, "", err
+		return nil, n, err
 	}
 	lock, err := lockDir(dir)
 	if err != nil {
-		return nil, "", err
+		return nil, n, err
 	}
 	defer func() {
 		if err != nil {
@@ -51,14 +73,14 @@ func claim(dir string) (_ *os.File, id string, err error) {
 		}
 	}()
 	// Again: another process may have made the store before we had the lock.
-	if id, err = readName(dir); err != nil || id != "" {
-		return lock, id, err
+	if n, err = readName(dir); err != nil || n.Store != "" {
+		return lock, n, err
 	}
 	// Whoever made dir may have been killed before its name was durable. If somebody else made it, as
 	// the place where a device is mounted, it may be that nothing above it can be synced.
 	_ = syncDir(filepath.Dir(filepath.Clean(dir)))
-	id = newID()
-	return lock, id, writeName(dir, name{Format: formatV1, Store: id})
+	n = name{Format: newestFormat, Store: newID()}
+	return lock, n, writeName(dir, n)
 }
 
 // makeDir makes dir and the directories above it where they are missing, and their names durable: a store that
@@ -82,34 +104,33 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// readName returns the id of the store in dir, or "" if dir is empty.
-func readName(dir string) (string, error) {
+// readName returns the name of the store in dir, the zero one if dir is empty.
+func readName(dir string) (n name, err error) {
 	path := filepath.Join(dir, nameFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		refused := empty(dir)
 		if refused == nil {
-			return "", nil
+			return n, nil
 		}
 		if text, err = os.ReadFile(path); errors.Is(err, os.ErrNotExist) { // else somebody has made the store meanwhile
-			return "", refused
+			return n, refused
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("checkpoint: reading the store's name: %w", err)
+		return n, fmt.Errorf("checkpoint: reading the store's name: %w", err)
 	}
-	var n name
 	if err := json.Unmarshal(text, &n); err != nil {
-		return "", fmt.Errorf("%w: %s can't be read: %w", checkpoint.ErrCorrupt, path, err)
+		return n, fmt.Errorf("%w: %s can't be read: %w", checkpoint.ErrCorrupt, path, err)
 	}
-	if n.Format != formatV1 {
-		return "", fmt.Errorf("%w: %s is a store of format %d, and this program has format %d: use the program that made it",
-			checkpoint.ErrVersion, dir, n.Format, formatV1)
+	if n.Format < oldestFormat || n.Format > newestFormat {
+		return n, fmt.Errorf("%w: %s is a store of format %d, and this program has formats %d to %d: use the program that made it",
+			checkpoint.ErrVersion, dir, n.Format, oldestFormat, newestFormat)
 	}
 	if len(n.Store) != idSize {
-		return "", fmt.Errorf("%w: %s names no store", checkpoint.ErrCorrupt, path)
+		return n, fmt.Errorf("%w: %s names no store", checkpoint.ErrCorrupt, path)
 	}
-	return n.Store, nil
+	return n, nil
 }
 
 // empty returns an error if dir holds anything but what an interrupted claim leaves, and

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	mathrand "math/rand/v2"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -157,7 +159,7 @@ func TestEveryValueIsChecked(t *testing.T) {
 	values := valuesOf(t, s)
 	one := make(map[string]string) // a key of each kind
 	for key := range values {
-		if run4 := string(badgerstore.LogKey(4, 0)[1:9]); key[0] != 'l' || key[1:9] != run4 {
+		if run4 := string(badgerstore.LogKey(4, 0)[1:9]); key[:1] != logKind || key[1:9] != run4 {
 			one[key[:1]] = max(one[key[:1]], key)
 		}
 	}
@@ -182,7 +184,7 @@ func TestEveryValueIsChecked(t *testing.T) {
 	for seq := uint64(2); seq < 16; seq += 2 {
 		lost = append(lost, string(badgerstore.LogKey(2, seq)))
 	}
-	for _, key := range append(lost, string(badgerstore.LogKey(3, 1)), one["l"]) {
+	for _, key := range append(lost, string(badgerstore.LogKey(3, 1)), one[logKind]) {
 		if values[key] == nil {
 			t.Fatalf("there is no key %q", key)
 		}
@@ -254,6 +256,36 @@ func TestNameIsChecked(t *testing.T) {
 				t.Errorf("byte %d of the %s flipped: %v", at, name, err)
 			}
 		}
+	}
+}
+
+// So is its format, by which its keys are found.
+func TestFormatIsChecked(t *testing.T) {
+	t.Parallel()
+	for from, to := range map[string]string{`"format":2`: `"format":1`, `"format":1`: `"format":2`} {
+		dir := t.TempDir()
+		made := open
+		if from == `"format":1` {
+			made = openFormat1
+		}
+		s := made(t, dir)
+		stock(t, s, 1<<10)
+		s.Close()
+		path := filepath.Join(dir, "pawl.json")
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(text, []byte(from)) {
+			t.Fatalf("the name is %s, %v", text, err)
+		}
+		if err := os.WriteFile(path, bytes.Replace(text, []byte(from), []byte(to), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrCorrupt) {
+			t.Errorf("%s instead of %s: Open = %v, want ErrCorrupt", to, from, err)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		open(t, dir).Close() // nothing has changed
 	}
 }
 

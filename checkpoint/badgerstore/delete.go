@@ -89,8 +89,8 @@ func (s *Store) sweep(
 	ctx context.Context, num uint64, remove func(keys [][]byte) error,
 ) error {
 	for _, prefix := range [][]byte{
-		runKey(logKey, num), runKey(postKey, num), runKey(snapshotKey, num),
-		append([]byte{chunkKey}, runKey(logKey, num)...),
+		runKey(s.logKey, num), runKey(postKey, num), runKey(snapshotKey, num),
+		append([]byte{chunkKey}, runKey(s.logKey, num)...),
 		append([]byte{chunkKey}, runKey(postKey, num)...),
 		append([]byte{chunkKey}, runKey(snapshotKey, num)...),
 	} {

@@ -53,8 +53,11 @@ func LockFile(s *Store) *os.File { return s.lock }
 // VoidGhosts makes void what the manifest of the store in dir says of tables that are not there.
 func VoidGhosts(dir string) error { return voidGhosts(filepath.Join(dir, databaseDir)) }
 
-// LogKey returns the key of an append.
+// LogKey returns the key of an append, in a store of the newest format.
 func LogKey(run, seq uint64) []byte { return seqKey(logKey, run, seq) }
+
+// LogKeyIn is LogKey in s.
+func LogKeyIn(s *Store, run, seq uint64) []byte { return seqKey(s.logKey, run, seq) }
 
 // RowKey returns the key of a run's row.
 func RowKey(run uint64) []byte { return runKey(rowKey, run) }
@@ -117,7 +120,7 @@ func Sealed(t *testing.T, key, value []byte) bool {
 
 // Packing returns what packs an append as a store with these options does.
 func Packing(o Options) func(data []byte) error {
-	s := &Store{cipher: carefully(o.Cipher), id: newID()}
+	s := &Store{cipher: carefully(o.Cipher), name: name{Format: newestFormat, Store: newID()}}
 	at := place{run: "run", key: LogKey(1, 1)}
 	return func(data []byte) error {
 		_, err := s.pack(at, data)
@@ -301,11 +304,11 @@ func ReSum(b []byte) []byte {
 // TablesIn returns how many tables the inventory of the store in dir has.
 func TablesIn(t *testing.T, dir string) int {
 	t.Helper()
-	id, err := readName(dir)
+	n, err := readName(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := readInventory(dir, id)
+	v, err := readInventory(dir, n.Store)
 	if err != nil {
 		t.Fatal(err)
 	}

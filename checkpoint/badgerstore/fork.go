@@ -163,7 +163,7 @@ func (s *Store) sealFork(f *forked, entries []checkpoint.Entry) error {
 		return fmt.Errorf("%w: run %q: %d bytes, the limit is %d",
 			checkpoint.ErrTooLarge, f.run.id, len(data), MaxAppend)
 	}
-	if f.log, err = s.pack(place{run: f.run.id, key: seqKey(logKey, f.num, 1)}, data); err != nil {
+	if f.log, err = s.pack(place{run: f.run.id, key: seqKey(s.logKey, f.num, 1)}, data); err != nil {
 		return err
 	}
 	f.info, err = checkpoint.Info{Run: f.run.id, Epoch: f.lease.Epoch}.Appended(now, head, entries)

@@ -29,13 +29,14 @@ var makeGolden = flag.Bool("golden", false, "make the stores that are not yet in
 const (
 	goldenV1 = "testdata/v1"
 	goldenV2 = "testdata/v2"
+	goldenV3 = "testdata/v3" // envelopes as in goldenV2, keys of format 2
 )
 
 // Stores and exports of every format are read, for ever, and go on: plain, compressed, in pieces and
 // encrypted.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	for _, from := range []string{goldenV1, goldenV2} {
+	for _, from := range []string{goldenV1, goldenV2, goldenV3} {
 		for name, o := range goldenOptions(t) {
 			t.Run(filepath.Base(from)+" "+name, func(t *testing.T) {
 				name := filepath.Join(from, name)
@@ -98,12 +99,16 @@ func imports(t *testing.T, s *badgerstore.Store, run string, file []byte) {
 func TestGoldenPieces(t *testing.T) {
 	t.Parallel()
 	for name, o := range goldenOptions(t) {
-		for _, from := range []string{goldenV1, goldenV2} {
-			if from == goldenV2 && name == "sealed" {
+		for _, from := range []string{goldenV1, goldenV2, goldenV3} {
+			if from != goldenV1 && name == "sealed" {
 				continue
 			}
+			log := "cl"
+			if from == goldenV3 {
+				log = "c" + logKind
+			}
 			t.Run(filepath.Base(from)+" "+name+" append", func(t *testing.T) {
-				readGoldenPieces(t, filepath.Join(from, name+"-append"), "cl", o, goldenPieces(), goldenText)
+				readGoldenPieces(t, filepath.Join(from, name+"-append"), log, o, goldenPieces(), goldenText)
 			})
 			t.Run(filepath.Base(from)+" "+name+" snapshot", func(t *testing.T) {
 				readGoldenPieces(t, filepath.Join(from, name+"-snapshot"), "cs", o, goldenText, goldenPieces())

@@ -139,5 +139,5 @@ func (s *Store) takeStock() {
 		}
 		now[number] = sum
 	}
-	_ = now.replace(s.tables, s.home.dir, s.id)
+	_ = now.replace(s.tables, s.home.dir, s.name.Store)
 }

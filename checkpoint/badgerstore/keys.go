@@ -5,7 +5,7 @@ import "encoding/binary"
 // The keys. Numbers are big-endian; a run is its number in the order of creation, which is
 // never given twice.
 //
-//	l <run u64> <first entry u64>   an append: its envelope, or a blob of it
+//	a <run u64> <first entry u64>   an append: its envelope, or a blob of it
 //	r <run u64>                     a run: see row
 //	i <run id>                      its number
 //	p <run u64> <post id>           a message that has not been drained
@@ -21,10 +21,16 @@ import "encoding/binary"
 //	m seal                          of an encrypted store: see seal.go
 //	m next                          a number above that of every run there ever was
 //
+// Nearly all that is stored is appends, and most are of runs that were made lately: they stand at the end of their kind, and all
+// other kinds behind them. So a table that Badger makes of what is new reaches from there on, and is merged with none that
+// holds appends of earlier runs. In a store of format 1 the key of an append begins with l, in the midst of the others, and
+// everything is merged with everything.
+//
 // Invariant: every transaction sets a key, also one that deletes, so that the newest
 // version in the database is that of the last transaction. Opening depends on it.
 const (
-	logKey      = 'l'
+	logKey      = 'a' // see Store.logKey
+	logKeyV1    = 'l'
 	rowKey      = 'r'
 	idKey       = 'i'
 	postKey     = 'p'

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -117,7 +118,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	if err := checkWitness(o.Witness, dir); err != nil {
 		return nil, err
 	}
-	lock, id, err := claim(dir)
+	lock, n, err := claim(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 			_ = undo[i]()
 		}
 	}()
-	room := space{dir: dir, reserve: o.FreeSpace, free: freeSpace}
+	room := space{dir: dir, reserve: o.FreeSpace, rewritten: max(rewriteLeast, o.baseLevel()), free: freeSpace}
 	if err := room.check(time.Now(), 0); err != nil {
 		return nil, err
 	}
@@ -138,7 +139,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	if err != nil {
 		return nil, err
 	}
-	had, err := readInventory(dir, id)
+	had, err := readInventory(dir, n.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +147,10 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	db, g, err := openDatabase(ctx, o, a, synced, func(g *guarded) error {
 		still, err := g.compare(had, dir)
 		if err == nil {
-			err = g.isWhole(o.Witness, id)
+			err = g.isWhole(o.Witness, n.Store)
 		}
 		if err == nil {
-			err = still.replace(had, dir, id)
+			err = still.replace(had, dir, n.Store)
 		}
 		return err
 	})
@@ -166,7 +167,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		undo = append(undo, s.log.close)
 	}
 	room.db, room.home = db, at
-	s.id, s.lock, s.home, s.space, s.synced = id, lock, at, room, synced
+	s.name, s.logKey, s.lock, s.home, s.space, s.synced = n, n.logKey(), lock, at, room, synced
 	known := s.ts > 1
 	if s.ts == 0 {
 		err = s.create()
@@ -176,14 +177,14 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	if err != nil {
 		return nil, err
 	}
-	if s.witness, err = openWitness(o.Witness, id, s.ts, known, synced); err != nil {
+	if s.witness, err = openWitness(o.Witness, n.Store, s.ts, known, synced); err != nil {
 		return nil, err
 	}
 	undo = append(undo, s.witness.file.Close)
 	if err := g.dropLoose(); err != nil {
 		return nil, err
 	}
-	if err := g.sums.replace(had, dir, id); err != nil {
+	if err := g.sums.replace(had, dir, n.Store); err != nil {
 		return nil, err
 	}
 	s.tables = g.sums
@@ -277,7 +278,7 @@ func (s *Store) create() error {
 		if err := s.setSeal(txn); err != nil {
 			return err
 		}
-		return txn.Set(storeKey, frame(storeKey, []byte(s.id)))
+		return txn.Set(storeKey, frame(storeKey, s.name.inDatabase()))
 	})
 	if err == nil {
 		err = s.db.Sync()
@@ -305,9 +306,9 @@ func (s *Store) recognize(ctx context.Context, tabled uint64) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint: the store's name: %w", err)
 	}
-	if string(payload) != s.id {
-		return fmt.Errorf("%w: the database is that of store %.36q, not %s",
-			checkpoint.ErrCorrupt, payload, s.id)
+	if want := s.name.inDatabase(); !bytes.Equal(payload, want) {
+		return fmt.Errorf("%w: the database is that of store %.40q, not %q: of another one, or its format is another one",
+			checkpoint.ErrCorrupt, payload, want)
 	}
 	if err := v.checkSeal(); err != nil {
 		return err

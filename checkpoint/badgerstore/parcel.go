@@ -39,7 +39,7 @@ func unopened(p place, err error) error {
 // String says what stands in the place.
 func (p place) String() string {
 	switch kind, id := p.key[0], p.key[1:]; kind {
-	case logKey:
+	case logKey, logKeyV1:
 		return fmt.Sprintf("run %q, entry %d", p.run, seqOf(p.key))
 	case snapshotKey:
 		return fmt.Sprintf("run %q, the snapshot at entry %d", p.run, seqOf(p.key))
@@ -109,7 +109,8 @@ func (s *Store) cipherOf(p place) *careful {
 
 // limitOf is how long the data of a key of that kind can be.
 func limitOf(kind byte) int {
-	if kind == logKey || kind == graphKey || kind == postKey {
+	switch kind {
+	case logKey, logKeyV1, graphKey, postKey:
 		return MaxAppend
 	}
 	return MaxSnapshot
@@ -117,8 +118,8 @@ func limitOf(kind byte) int {
 
 // sealedFor is the place that a cipher is told.
 func (s *Store) sealedFor(p place, how byte) []byte {
-	b := make([]byte, 0, len(s.id)+len(p.run)+len(p.key)+len(p.about)+1+3*binary.MaxVarintLen64)
-	for _, part := range [][]byte{[]byte(s.id), []byte(p.run), p.key} {
+	b := make([]byte, 0, len(s.name.Store)+len(p.run)+len(p.key)+len(p.about)+1+3*binary.MaxVarintLen64)
+	for _, part := range [][]byte{[]byte(s.name.Store), []byte(p.run), p.key} {
 		b = append(binary.AppendUvarint(b, uint64(len(part))), part...)
 	}
 	return append(append(b, how), p.about...)
@@ -130,7 +131,7 @@ func (x parcel) bare() bool { return x.how == 0 && len(x.data) <= inlineMost }
 // value returns the value of a parcel that is not larger than inlineMost. That of a bare append
 // shares its memory.
 func (x parcel) value() []byte {
-	if x.bare() && x.key[0] == logKey {
+	if x.bare() && (x.key[0] == logKey || x.key[0] == logKeyV1) {
 		return x.data
 	}
 	return frame(x.key, x.about, []byte{x.how}, x.data)

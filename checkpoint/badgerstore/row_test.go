@@ -74,6 +74,17 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
+// Appends stand before all else: see keys.go.
+func TestAppendsStandBeforeAllElse(t *testing.T) {
+	for _, kind := range []byte{
+		rowKey, idKey, postKey, snapshotKey, graphKey, chunkKey, deletedKey, trimmedKey, baseKey, countKey, piecesKey, metaKey,
+	} {
+		if kind <= logKey {
+			t.Errorf("keys that begin with %q stand before those of appends", kind)
+		}
+	}
+}
+
 // Keys of a kind stand in the order of their numbers, and those of one run together.
 func TestKeysAreInOrder(t *testing.T) {
 	var last []byte

@@ -26,7 +26,8 @@ var (
 type Store struct {
 	options  Options
 	cipher   *careful // nil if the store is not encrypted
-	id       string   // never changes
+	name     name     // never changes
+	logKey   byte     // of name
 	db       *badger.DB
 	alarm    *alarm
 	lock     *os.File

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 	"github.com/pawlgo/pawl/checkpoint/storetest"
@@ -21,7 +23,9 @@ func TestStore(t *testing.T) {
 		s, err := badgerstore.OpenUnsynced(t.Context(), dir, sealedBy(t, keyOf(t, "k1", 1)))
 		return opened(t, s, err)
 	}
-	for name, open := range map[string]opener{"synced": open, "unsynced": openUnsynced, "sealed": openSealed, "lone": openUnsynced} {
+	for name, open := range map[string]opener{
+		"synced": open, "unsynced": openUnsynced, "sealed": openSealed, "lone": openUnsynced, "format 1": openFormat1,
+	} {
 		t.Run(name, func(t *testing.T) {
 			f := &factory{open: open, attended: name == "lone"}
 			var limits storetest.Limits
@@ -55,6 +59,22 @@ func TestStore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// logKind is what keys of appends begin with, in stores of the newest format.
+var logKind = string(badgerstore.LogKey(0, 0)[:1])
+
+// openFormat1 opens the store in dir, and makes one of format 1 if dir is empty.
+func openFormat1(t testing.TB, dir string) *badgerstore.Store {
+	t.Helper()
+	path := filepath.Join(dir, "pawl.json")
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		text := `{"format":1,"store":"` + uuid.NewString() + `"}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return openUnsynced(t, dir)
 }
 
 // A factory knows where its stores are.
@@ -192,7 +212,7 @@ func (p *place) key(t testing.TB, at storetest.Place) []byte {
 	num := badgerstore.NumberOf(t, p.store, at.Run)
 	switch at.Part {
 	case checkpoint.PartLog:
-		return badgerstore.LogKey(num, at.Seq)
+		return badgerstore.LogKeyIn(p.store, num, at.Seq)
 	case checkpoint.PartSnapshot:
 		return badgerstore.SnapshotKey(num, at.Seq)
 	case checkpoint.PartPosts:

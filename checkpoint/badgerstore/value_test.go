@@ -78,7 +78,7 @@ func TestValuesThatEndAnywhere(t *testing.T) {
 		}
 	}
 	const head = 14
-	for _, kind := range []string{"l", "r", "i", "s"} {
+	for _, kind := range []string{logKind, "r", "i", "s"} {
 		key := shortest[kind]
 		payload := values[key][head:]
 		for n := range payload {

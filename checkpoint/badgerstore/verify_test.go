@@ -75,7 +75,7 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 	for want, plant := range map[string]func(*testing.T, *badgerstore.Store){
 		"store: an append of run number 1099511627776":        put(badgerstore.LogKey(nobody, 1), []byte("x")),
 		"store: an append of run number 18446744073709551615": put(badgerstore.LogKey(^uint64(0), 1), []byte("x")),
-		`store: the key "l12" is of no run`:                   put([]byte("l12"), []byte("x")),
+		`store: the key "a12" is of no run`:                   put([]byte("a12"), []byte("x")),
 		`run "run 1": info: it has no row`: func(t *testing.T, s *badgerstore.Store) {
 			put(badgerstore.RowKey(badgerstore.NumberOf(t, s, "run 1")), nil)(t, s)
 		},

@@ -146,7 +146,7 @@ func (s session) alike(window time.Duration, two [2]stage, others ...stage) ([]s
 	}
 	most := max(times[0], times[1])
 	return s.rounded(func(round int) []int {
-		n := max(1, most/2+most*round/max(1, s.rounds-1))
+		n := max(1, most/2+most*(4*round%s.rounds)/max(1, s.rounds-1)) // not rising, as what drifts may
 		return append([]int{n, n}, times[2:]...)
 	}, probes...)
 }

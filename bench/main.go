@@ -31,6 +31,7 @@ var parts = []part{
 	{"resume", resumes},
 	{"badger", onBadger},
 	{"durable", durable},
+	{"sustained", sustained},
 	{"lag", lagging},
 	{"read", reading},
 	{"tail", tails},

@@ -128,7 +128,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 			_ = undo[i]()
 		}
 	}()
-	room := space{dir: dir, reserve: o.FreeSpace, rewritten: max(rewriteLeast, o.baseLevel()), free: freeSpace}
+	room := space{dir: dir, reserve: o.FreeSpace, rewritten: o.rewriteMost(), free: freeSpace}
 	if err := room.check(time.Now(), 0); err != nil {
 		return nil, err
 	}

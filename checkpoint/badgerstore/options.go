@@ -141,7 +141,7 @@ func (o Options) forBadger(dir string, sync bool) badger.Options {
 		WithValueThreshold(min(1<<20, o.MemTableSize*15/100)).
 		WithMemTableSize(o.MemTableSize).
 		WithNumMemtables(3).
-		WithNumLevelZeroTables(5).
+		WithNumLevelZeroTables(mergedAtOnce).
 		WithNumLevelZeroTablesStall(15).
 		WithBaseTableSize(min(8<<20, o.MemTableSize/2)).
 		WithBaseLevelSize(o.baseLevel()).
@@ -155,6 +155,9 @@ func (o Options) forBadger(dir string, sync bool) badger.Options {
 		WithNumGoroutines(2).
 		WithLogger(nil)
 }
+
+// mergedAtOnce is how many new tables wait to be merged.
+const mergedAtOnce = 5
 
 // baseLevel is how much may be in the level that new tables are merged into.
 func (o Options) baseLevel() int64 { return 8 * o.MemTableSize }

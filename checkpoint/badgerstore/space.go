@@ -34,9 +34,9 @@ const (
 	askAgain = 10 * time.Millisecond
 )
 
-// rewriteLeast is what a compaction may write of what lies below the newest tables, if there is so much: all of the level that
-// these are merged into, see Options.baseLevel, which is less for a MemTableSize below 16 MiB, or a part of the one behind it.
-const rewriteLeast = 128 << 20
+// rewriteMost is what a compaction may write of what lies below the newest tables, if there is so much: all of the level that
+// these are merged into, and what it has of the last merge. For a small MemTableSize it is a part of the level behind that one.
+func (o Options) rewriteMost() int64 { return max(128<<20, o.baseLevel()+mergedAtOnce*o.MemTableSize) }
 
 // check returns ErrFull if after a write of that many bytes too little would be free, and a *movedError
 // if it would be written elsewhere.

@@ -146,7 +146,11 @@ func (s session) alike(window time.Duration, two [2]stage, others ...stage) ([]s
 	}
 	most := max(times[0], times[1])
 	return s.rounded(func(round int) []int {
-		n := max(1, most/2+most*(4*round%s.rounds)/max(1, s.rounds-1)) // not rising, as what drifts may
+		step := round / 2
+		if round%2 > 0 { // small and large ones in turn: what drifts rises or falls
+			step = s.rounds - 1 - step
+		}
+		n := max(1, most/2+most*step/max(1, s.rounds-1))
 		return append([]int{n, n}, times[2:]...)
 	}, probes...)
 }

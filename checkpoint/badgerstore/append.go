@@ -116,7 +116,7 @@ func (s *Store) Append(
 		return checkpoint.Head{}, err
 	}
 	q.rule, q.run, q.lease, q.after, q.num = atHead, r, l, after, num
-	key := appendSeqKey(q.key[:0], s.logKey, num, after.Seq+1)
+	key := appendSeqKey(q.key[:0], logKey, num, after.Seq+1)
 	if len(data) > MaxAppend {
 		return checkpoint.Head{}, fmt.Errorf("%w: run %q: %d bytes, the limit is %d",
 			checkpoint.ErrTooLarge, l.Run, len(data), MaxAppend)
@@ -125,7 +125,7 @@ func (s *Store) Append(
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
-	if err := q.describe(before, num, entries); err != nil {
+	if err := s.describe(q, before, num, entries); err != nil {
 		return checkpoint.Head{}, err
 	}
 	if len(x.data) <= inlineMost && q.bytes+len(x.data)+besideData <= s.maxBytes {
@@ -205,8 +205,8 @@ func (s *Store) stillAt(l checkpoint.Lease, after checkpoint.Head) error {
 
 // describe adds to an append what changes beside the log: the run's row, its number under
 // its id, and the messages that entries drain.
-func (q *request) describe(
-	before checkpoint.Info, num uint64, entries []checkpoint.Entry,
+func (s *Store) describe(
+	q *request, before checkpoint.Info, num uint64, entries []checkpoint.Entry,
 ) error {
 	first := before.Head.Seq == 0
 	named := false
@@ -224,7 +224,7 @@ func (q *request) describe(
 		q.set(key, value)
 	}
 	if first {
-		key := nameKey(idKey, q.info.Run)
+		key := nameKey(s.idKey, q.info.Run)
 		q.set(key, frame(key, runKey(rowKey, num)[1:]))
 	}
 	for i := range entries {

@@ -119,7 +119,7 @@ func (x *restoration) appends(ctx context.Context, envelopes iter.Seq2[[]byte, e
 			return err
 		}
 		x.first = e.First
-		at := place{run: x.lease.Run, key: seqKey(x.s.logKey, x.num, x.first)}
+		at := place{run: x.lease.Run, key: seqKey(logKey, x.num, x.first)}
 		if err := x.parts.blob(ctx, at, data); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (x *restoration) tryEnd(ctx context.Context, bases [][]byte) (err error) {
 			checkpoint.ErrTooLarge, info.Run, len(value), inlineMost)
 	}
 	q.set(key, value)
-	name := nameKey(idKey, info.Run)
+	name := nameKey(x.s.idKey, info.Run)
 	q.set(name, frame(name, key[1:]))
 	q.delete(runKey(deletedKey, x.num))
 	err = x.s.submit(ctx, q)

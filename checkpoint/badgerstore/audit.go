@@ -53,7 +53,7 @@ func (a *auditor) damaged(run string, part checkpoint.Part, err error) bool {
 
 // each calls do for the keys of a kind, which may move the iterator on by a seek, until it returns false.
 func (a *auditor) each(kind byte, do func(it *badger.Iterator, key []byte) bool) bool {
-	ofRun := bytes.IndexByte([]byte{a.s.logKey, rowKey, postKey, snapshotKey, deletedKey, trimmedKey}, kind) >= 0
+	ofRun := bytes.IndexByte([]byte{logKey, rowKey, postKey, snapshotKey, deletedKey, trimmedKey}, kind) >= 0
 	return a.eachWith([]byte{kind}, func(it *badger.Iterator, key []byte) bool {
 		if ofRun && len(key) < len(runKey(kind, 0)) {
 			return a.found("", checkpoint.PartStore, fmt.Sprintf("the key %q is of no run", key))
@@ -91,7 +91,7 @@ func (a *auditor) eachWith(prefix []byte, do func(it *badger.Iterator, key []byt
 // kinds finds keys of a kind that there is not.
 func (a *auditor) kinds() bool {
 	known := []byte{
-		a.s.logKey, rowKey, idKey, postKey, snapshotKey, graphKey, chunkKey, deletedKey, trimmedKey, baseKey, countKey, piecesKey,
+		logKey, rowKey, a.s.idKey, postKey, snapshotKey, graphKey, chunkKey, deletedKey, trimmedKey, baseKey, countKey, piecesKey,
 	}
 	return a.eachWith(nil, func(it *badger.Iterator, key []byte) bool {
 		if bytes.IndexByte(known, key[0]) >= 0 {
@@ -105,7 +105,7 @@ func (a *auditor) kinds() bool {
 
 // ids reads the index of runs.
 func (a *auditor) ids() bool {
-	return a.each(idKey, func(_ *badger.Iterator, key []byte) bool {
+	return a.each(a.s.idKey, func(_ *badger.Iterator, key []byte) bool {
 		id := string(key[1:])
 		num, err := a.number(id)
 		if err != nil {
@@ -165,7 +165,7 @@ func (a *auditor) strays() bool {
 		prefix []byte
 		what   string
 	}{
-		{[]byte{a.s.logKey}, "an append"}, {[]byte{postKey}, "a post"}, {[]byte{snapshotKey}, "a snapshot"},
+		{[]byte{logKey}, "an append"}, {[]byte{postKey}, "a post"}, {[]byte{snapshotKey}, "a snapshot"},
 		{[]byte{trimmedKey}, "the mark of a trim"},
 		{[]byte{chunkKey, postKey}, "a piece of a post"}, {[]byte{chunkKey, snapshotKey}, "a piece of a snapshot"},
 	} {

@@ -32,12 +32,12 @@ const (
 	newestFormat = 2
 )
 
-// logKey is what the key of an append begins with.
-func (n name) logKey() byte {
+// idKey is what the key of an id begins with.
+func (n name) idKey() byte {
 	if n.Format == 1 {
-		return logKeyV1
+		return idKeyV1
 	}
-	return logKey
+	return idKey
 }
 
 // inDatabase is how the database says whose it is: the store's id, and a byte for a format above 1.

@@ -39,7 +39,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	}
 	q := numbering()
 	q.rule, q.run, q.lease, q.gone = held, r, l, true
-	q.delete(nameKey(idKey, id))
+	q.delete(nameKey(s.idKey, id))
 	q.delete(runKey(rowKey, num))
 	mark := runKey(deletedKey, num)
 	q.set(mark, frame(mark, []byte(id)))
@@ -89,8 +89,8 @@ func (s *Store) sweep(
 	ctx context.Context, num uint64, remove func(keys [][]byte) error,
 ) error {
 	for _, prefix := range [][]byte{
-		runKey(s.logKey, num), runKey(postKey, num), runKey(snapshotKey, num),
-		append([]byte{chunkKey}, runKey(s.logKey, num)...),
+		runKey(logKey, num), runKey(postKey, num), runKey(snapshotKey, num),
+		append([]byte{chunkKey}, runKey(logKey, num)...),
 		append([]byte{chunkKey}, runKey(postKey, num)...),
 		append([]byte{chunkKey}, runKey(snapshotKey, num)...),
 	} {

@@ -24,6 +24,13 @@
 // Large values are written in pieces, which let the appends of other runs go first: 4 KiB for each of these, over a
 // while. So a large state takes longer beside a run that appends without a pause, and that one hardly notices.
 //
+// # Formats
+//
+// pawl.json in the directory says which format a store has: that of the version that made it, 2 or, of earlier ones, 1. A store keeps its
+// format, and is read and written in it by every later version, so the earlier one may open it again. A version that does not know the
+// format says ErrVersion and changes nothing. Stores of format 2 are quicker when gigabytes are written at full speed; to bring runs of
+// another one into one, Export and Import them.
+//
 // # Damage
 //
 // Opening checks the tables, that each is the one that was there when the store was last opened or closed, by an

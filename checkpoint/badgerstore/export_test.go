@@ -53,11 +53,11 @@ func LockFile(s *Store) *os.File { return s.lock }
 // VoidGhosts makes void what the manifest of the store in dir says of tables that are not there.
 func VoidGhosts(dir string) error { return voidGhosts(filepath.Join(dir, databaseDir)) }
 
-// LogKey returns the key of an append, in a store of the newest format.
+// LogKey returns the key of an append.
 func LogKey(run, seq uint64) []byte { return seqKey(logKey, run, seq) }
 
-// LogKeyIn is LogKey in s.
-func LogKeyIn(s *Store, run, seq uint64) []byte { return seqKey(s.logKey, run, seq) }
+// IDKey returns the key of a run's id, in a store of the newest format.
+func IDKey(id string) []byte { return nameKey(idKey, id) }
 
 // RowKey returns the key of a run's row.
 func RowKey(run uint64) []byte { return runKey(rowKey, run) }

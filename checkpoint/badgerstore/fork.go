@@ -64,7 +64,7 @@ func (s *Store) tryFork(ctx context.Context, f checkpoint.Fork, digests []string
 	}
 	q := newRequest()
 	for i := range runs {
-		if err := runs[i].describe(q, size <= forkTogether); err != nil {
+		if err := runs[i].describe(s, q, size <= forkTogether); err != nil {
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func (s *Store) sealFork(f *forked, entries []checkpoint.Entry) error {
 		return fmt.Errorf("%w: run %q: %d bytes, the limit is %d",
 			checkpoint.ErrTooLarge, f.run.id, len(data), MaxAppend)
 	}
-	if f.log, err = s.pack(place{run: f.run.id, key: seqKey(s.logKey, f.num, 1)}, data); err != nil {
+	if f.log, err = s.pack(place{run: f.run.id, key: seqKey(logKey, f.num, 1)}, data); err != nil {
 		return err
 	}
 	f.info, err = checkpoint.Info{Run: f.run.id, Epoch: f.lease.Epoch}.Appended(now, head, entries)
@@ -172,7 +172,7 @@ func (s *Store) sealFork(f *forked, entries []checkpoint.Entry) error {
 
 // describe adds to q what makes the run exist, and its log, or, if that is written, that its
 // number is not that of a deleted run any more.
-func (f *forked) describe(q *request, log bool) error {
+func (f *forked) describe(s *Store, q *request, log bool) error {
 	key := runKey(rowKey, f.num)
 	w := row{info: f.info, first: 1}
 	value := w.encode(key)
@@ -181,7 +181,7 @@ func (f *forked) describe(q *request, log bool) error {
 			checkpoint.ErrTooLarge, f.run.id, len(value), inlineMost)
 	}
 	q.set(key, value)
-	name := nameKey(idKey, f.run.id)
+	name := nameKey(s.idKey, f.run.id)
 	q.set(name, frame(name, key[1:]))
 	if log {
 		q.set(f.log.key, f.log.value())

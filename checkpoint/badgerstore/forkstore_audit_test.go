@@ -35,7 +35,7 @@ func forkstoreAudit(t *testing.T, s *badgerstore.Store) {
 			attempts[key[1:]] = string(value[len(value)-12:])
 		case 'u', 't', 'd':
 			t.Errorf("the mark %q is left", key)
-		case logKind[0]:
+		case 'l':
 			run, seq := binary.BigEndian.Uint64([]byte(key[1:9])), binary.BigEndian.Uint64([]byte(key[9:17]))
 			if first, ok := firsts[run]; !ok {
 				t.Errorf("the append %q belongs to no run", key)

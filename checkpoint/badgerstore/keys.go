@@ -5,9 +5,9 @@ import "encoding/binary"
 // The keys. Numbers are big-endian; a run is its number in the order of creation, which is
 // never given twice.
 //
-//	a <run u64> <first entry u64>   an append: its envelope, or a blob of it
+//	l <run u64> <first entry u64>   an append: its envelope, or a blob of it
 //	r <run u64>                     a run: see row
-//	i <run id>                      its number
+//	x <run id>                      its number
 //	p <run u64> <post id>           a message that has not been drained
 //	s <run u64> <entry u64>         a snapshot: a blob
 //	g <digest>                      a graph: a blob
@@ -21,18 +21,18 @@ import "encoding/binary"
 //	m seal                          of an encrypted store: see seal.go
 //	m next                          a number above that of every run there ever was
 //
-// Nearly all that is stored is appends, and most are of runs that were made lately: they stand at the end of their kind, and all
-// other kinds behind them. So a table that Badger makes of what is new reaches from there on, and is merged with none that
-// holds appends of earlier runs. In a store of format 1 the key of an append begins with l, in the midst of the others, and
-// everything is merged with everything.
+// What every run has, but for its appends, stands behind these, and runs are numbered as they are made. So a table that Badger makes
+// of what is new reaches from the oldest run that was appended to up to the end, and is not merged with the appends of runs before
+// that. In a store of format 1 the key of an id begins with i, so it reaches over all appends that there are. Pieces do it too: they
+// stand first.
 //
 // Invariant: every transaction sets a key, also one that deletes, so that the newest
 // version in the database is that of the last transaction. Opening depends on it.
 const (
-	logKey      = 'a' // see Store.logKey
-	logKeyV1    = 'l'
+	logKey      = 'l'
 	rowKey      = 'r'
-	idKey       = 'i'
+	idKey       = 'x' // see Store.idKey
+	idKeyV1     = 'i'
 	postKey     = 'p'
 	snapshotKey = 's'
 	graphKey    = 'g'

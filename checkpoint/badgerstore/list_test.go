@@ -92,9 +92,9 @@ func TestListingGoesOnBehindDamage(t *testing.T) {
 			from, to := badgerstore.RowKey(3), badgerstore.RowKey(2)
 			return txn.Set(to, badgerstore.Reframe(t, from, to, valueOf(t, txn, from), nil))
 		}, "c [b] a"},
-		"its number": {flipped([]byte("ib")), "c b a"}, // of which a listing has no need, but to go on behind it
+		"its number": {flipped(badgerstore.IDKey("b")), "c b a"}, // of which a listing has no need, but to go on behind it
 		"the row, and its number": {func(txn *badger.Txn) error {
-			return errors.Join(flipped(badgerstore.RowKey(2))(txn), flipped([]byte("ib"))(txn))
+			return errors.Join(flipped(badgerstore.RowKey(2))(txn), flipped(badgerstore.IDKey("b"))(txn))
 		}, "c !"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,23 +12,28 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// What runs have written that were made earlier is not written again when that of newer ones is merged. In a store of format 1
-// it is.
+// What earlier runs have appended is not written again when what newer ones append is merged. In a store of format 1 it is, but for large values.
 func TestOlderRunsAreNotMergedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		open opener
-		kept bool
-	}{"newest format": {openUnsynced, true}, "format 1": {openFormat1, false}} {
+		open  opener
+		value int
+		kept  bool
+	}{
+		"newest format":       {openUnsynced, 100 << 10, true},
+		"in pieces":           {openUnsynced, 800 << 10, true},
+		"format 1":            {openFormat1, 100 << 10, false},
+		"format 1, in pieces": {openFormat1, 800 << 10, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := c.open(t, t.TempDir())
-			older := merged(t, s, "older") // all but its last tables: it ends in the midst of one, behind which all else stands
+			older := merged(t, s, "older", c.value) // all but its last tables: it ends in the midst of one, behind which all else stands
 			if len(older) < 6 {
 				t.Fatalf("there are %d tables of appends", len(older))
 			}
 			now := make(map[uint64]bool)
-			for _, id := range merged(t, s, "newer") {
+			for _, id := range merged(t, s, "newer", c.value) {
 				now[id] = true
 			}
 			kept := 0
@@ -44,12 +49,12 @@ func TestOlderRunsAreNotMergedAgain(t *testing.T) {
 	}
 }
 
-// merged writes 32 MB and more in runs one after the other, has all new tables merged, and returns those of appends alone, in their order.
-func merged(t *testing.T, s *badgerstore.Store, name string) (tables []uint64) {
+// merged writes 32 MB and more in runs one after the other, has all new tables merged, and returns those of appends or their pieces alone, in their order.
+func merged(t *testing.T, s *badgerstore.Store, name string, value int) (tables []uint64) {
 	t.Helper()
 	check := fatal(t)
-	data := fmt.Appendf(nil, "%q", noise(100<<10))
-	for i := 0; i < 80 || len(tablesBelow(s)) == 0; i++ { // as long as Badger has merged none there is nothing to flatten
+	data := fmt.Appendf(nil, "%q", noise(value))
+	for i := 0; i < 8<<20/value || len(tablesBelow(s)) == 0; i++ { // as long as Badger has merged none there is nothing to flatten
 		l, err := s.Acquire(t.Context(), fmt.Sprint(name, i), "owner")
 		check(err)
 		var head checkpoint.Head
@@ -61,9 +66,8 @@ func merged(t *testing.T, s *badgerstore.Store, name string) (tables []uint64) {
 		check(s.Release(t.Context(), l))
 	}
 	check(s.Badger().Flatten(1))
-	kind := badgerstore.LogKeyIn(s, 0, 0)[0]
 	for _, table := range tablesBelow(s) {
-		if table.Left[0] == kind && table.Right[0] == kind {
+		if kind := table.Left[0]; kind == table.Right[0] && (kind == 'l' || kind == 'c') {
 			tables = append(tables, table.ID)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 const databaseDir = "db"
 
 // Open opens the store in dir, or makes one if dir is empty or does not exist. ErrLocked if
-// another process has it open, ErrVersion if a pawl of another format made it, ErrCorrupt if
+// another process has it open, ErrVersion if its format is one that this version does not know, ErrCorrupt if
 // something in it is damaged or missing, ErrFull if the device has too little room, ErrKey if
 // it is encrypted and Options.Cipher is not given or does not have its key, ErrPlaintext if it is
 // not encrypted and there is a Cipher. If a call of the system fails, as a sync does with
@@ -128,7 +128,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 			_ = undo[i]()
 		}
 	}()
-	room := space{dir: dir, reserve: o.FreeSpace, rewritten: o.rewriteMost(), free: freeSpace}
+	room := space{dir: dir, reserve: o.FreeSpace, free: freeSpace}
 	if err := room.check(time.Now(), 0); err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		undo = append(undo, s.log.close)
 	}
 	room.db, room.home = db, at
-	s.name, s.logKey, s.lock, s.home, s.space, s.synced = n, n.logKey(), lock, at, room, synced
+	s.name, s.idKey, s.lock, s.home, s.space, s.synced = n, n.idKey(), lock, at, room, synced
 	known := s.ts > 1
 	if s.ts == 0 {
 		err = s.create()
@@ -306,9 +306,13 @@ func (s *Store) recognize(ctx context.Context, tabled uint64) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint: the store's name: %w", err)
 	}
-	if want := s.name.inDatabase(); !bytes.Equal(payload, want) {
-		return fmt.Errorf("%w: the database is that of store %.40q, not %q: of another one, or its format is another one",
-			checkpoint.ErrCorrupt, payload, want)
+	if !bytes.HasPrefix(payload, []byte(s.name.Store)) {
+		return fmt.Errorf("%w: the database is that of store %.36q, not %s",
+			checkpoint.ErrCorrupt, payload, s.name.Store)
+	}
+	if !bytes.Equal(payload, s.name.inDatabase()) {
+		return fmt.Errorf("%w: the database is not of format %d, as %s says: put back what that said when the store was made",
+			checkpoint.ErrCorrupt, s.name.Format, nameFile)
 	}
 	if err := v.checkSeal(); err != nil {
 		return err

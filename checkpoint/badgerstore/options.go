@@ -131,8 +131,8 @@ func (o Options) withDefaults(dir string) Options {
 //   - No caches: the tables are mapped, and envelopes are read in order.
 //   - Up to five new tables wait to be merged, up to fifteen hold nobody up, and what they become has 8 MiB, or half of
 //     MemTableSize if that is less: a byte is written again less often, and fewer files are made. See ADR 0049.
-//   - New tables are merged into a level of up to eight times MemTableSize, which is more than they are together: one of Badger's
-//     10 MiB is less than they are, and what is stored went through a level or two more. See ADR 0061.
+//   - New tables are merged into a level that may hold 128 MiB, or eight times MemTableSize if that is less: one of Badger's
+//     10 MiB is less than five of them, and what is stored went through a level or two more. See ADR 0061.
 func (o Options) forBadger(dir string, sync bool) badger.Options {
 	return badger.DefaultOptions(dir).
 		WithSyncWrites(sync).
@@ -141,10 +141,10 @@ func (o Options) forBadger(dir string, sync bool) badger.Options {
 		WithValueThreshold(min(1<<20, o.MemTableSize*15/100)).
 		WithMemTableSize(o.MemTableSize).
 		WithNumMemtables(3).
-		WithNumLevelZeroTables(mergedAtOnce).
+		WithNumLevelZeroTables(5).
 		WithNumLevelZeroTablesStall(15).
 		WithBaseTableSize(min(8<<20, o.MemTableSize/2)).
-		WithBaseLevelSize(o.baseLevel()).
+		WithBaseLevelSize(min(128<<20, 8*o.MemTableSize)).
 		WithNumCompactors(2).
 		WithValueLogFileSize(16 << 20).
 		WithCompression(options.None).
@@ -155,12 +155,6 @@ func (o Options) forBadger(dir string, sync bool) badger.Options {
 		WithNumGoroutines(2).
 		WithLogger(nil)
 }
-
-// mergedAtOnce is how many new tables wait to be merged.
-const mergedAtOnce = 5
-
-// baseLevel is how much may be in the level that new tables are merged into.
-func (o Options) baseLevel() int64 { return 8 * o.MemTableSize }
 
 // halfWaiting is the room of large values, and that of all else.
 func (o *Options) halfWaiting() int64 { return max(1, o.Waiting/2) }

@@ -39,7 +39,7 @@ func unopened(p place, err error) error {
 // String says what stands in the place.
 func (p place) String() string {
 	switch kind, id := p.key[0], p.key[1:]; kind {
-	case logKey, logKeyV1:
+	case logKey:
 		return fmt.Sprintf("run %q, entry %d", p.run, seqOf(p.key))
 	case snapshotKey:
 		return fmt.Sprintf("run %q, the snapshot at entry %d", p.run, seqOf(p.key))
@@ -109,8 +109,7 @@ func (s *Store) cipherOf(p place) *careful {
 
 // limitOf is how long the data of a key of that kind can be.
 func limitOf(kind byte) int {
-	switch kind {
-	case logKey, logKeyV1, graphKey, postKey:
+	if kind == logKey || kind == graphKey || kind == postKey {
 		return MaxAppend
 	}
 	return MaxSnapshot
@@ -131,7 +130,7 @@ func (x parcel) bare() bool { return x.how == 0 && len(x.data) <= inlineMost }
 // value returns the value of a parcel that is not larger than inlineMost. That of a bare append
 // shares its memory.
 func (x parcel) value() []byte {
-	if x.bare() && (x.key[0] == logKey || x.key[0] == logKeyV1) {
+	if x.bare() && x.key[0] == logKey {
 		return x.data
 	}
 	return frame(x.key, x.about, []byte{x.how}, x.data)

@@ -345,7 +345,7 @@ func TestSecretRunsStayUnderTheirIDs(t *testing.T) {
 	stock(t, s, 1<<16)
 	values := valuesOf(t, s)
 	// The number of run 1 becomes that of run 2, whose row says that it is run 1.
-	one, two := []byte("irun 1"), []byte("irun 2")
+	one, two := badgerstore.IDKey("run 1"), badgerstore.IDKey("run 2")
 	if err := s.Put(t.Context(), one, badgerstore.Reframe(t, two, one, values[string(two)], nil)); err != nil {
 		t.Fatal(err)
 	}

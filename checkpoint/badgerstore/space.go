@@ -21,8 +21,6 @@ type space struct {
 	db      *badger.DB                      // nil before it is open
 	home    *home                           // nil before it is open
 
-	rewritten int64 // at most by a compaction, of what lies below the newest tables
-
 	left    int64 // bytes that were free when it was last asked, less those written since
 	needed  int64 // bytes that have to stay free, as of then
 	written int
@@ -34,9 +32,9 @@ const (
 	askAgain = 10 * time.Millisecond
 )
 
-// rewriteMost is what a compaction may write of what lies below the newest tables, if there is so much: all of the level that
-// these are merged into, and what it has of the last merge. For a small MemTableSize it is a part of the level behind that one.
-func (o Options) rewriteMost() int64 { return max(128<<20, o.baseLevel()+mergedAtOnce*o.MemTableSize) }
+// rewriteMost is what a compaction may write of what lies below the newest tables: a level
+// of ten times Badger's base level, and a little more.
+const rewriteMost = 128 << 20
 
 // check returns ErrFull if after a write of that many bytes too little would be free, and a *movedError
 // if it would be written elsewhere.
@@ -127,7 +125,7 @@ func tableBytes(dir string) (sum int64) {
 // a compaction writes before it removes what it has read, all newest tables and some older.
 func (p *space) need() int64 {
 	if p.db == nil {
-		return p.reserve + min(tableBytes(p.dir), p.rewritten)
+		return p.reserve + min(tableBytes(p.dir), rewriteMost)
 	}
 	var newest, older int64
 	for _, level := range p.db.Levels() {
@@ -137,5 +135,5 @@ func (p *space) need() int64 {
 		}
 		older += level.Size
 	}
-	return p.reserve + newest + min(older, p.rewritten)
+	return p.reserve + newest + min(older, rewriteMost)
 }

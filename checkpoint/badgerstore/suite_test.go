@@ -61,9 +61,6 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// logKind is what keys of appends begin with, in stores of the newest format.
-var logKind = string(badgerstore.LogKey(0, 0)[:1])
-
 // openFormat1 opens the store in dir, and makes one of format 1 if dir is empty.
 func openFormat1(t testing.TB, dir string) *badgerstore.Store {
 	t.Helper()
@@ -212,7 +209,7 @@ func (p *place) key(t testing.TB, at storetest.Place) []byte {
 	num := badgerstore.NumberOf(t, p.store, at.Run)
 	switch at.Part {
 	case checkpoint.PartLog:
-		return badgerstore.LogKeyIn(p.store, num, at.Seq)
+		return badgerstore.LogKey(num, at.Seq)
 	case checkpoint.PartSnapshot:
 		return badgerstore.SnapshotKey(num, at.Seq)
 	case checkpoint.PartPosts:

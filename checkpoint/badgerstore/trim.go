@@ -100,7 +100,7 @@ func (x *trimmer) try(ctx context.Context, bases [][]byte) (_ checkpoint.Head, e
 		return checkpoint.Head{}, fmt.Errorf("%w: run %q: %d bytes of labels and pins, the limit is %d",
 			checkpoint.ErrTooLarge, x.lease.Run, len(data), inlineMost)
 	}
-	packed, err := x.s.pack(place{run: x.lease.Run, key: seqKey(x.s.logKey, x.num, x.before.Head.Seq+1)}, data)
+	packed, err := x.s.pack(place{run: x.lease.Run, key: seqKey(logKey, x.num, x.before.Head.Seq+1)}, data)
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
@@ -113,7 +113,7 @@ func (x *trimmer) try(ctx context.Context, bases [][]byte) (_ checkpoint.Head, e
 	}
 	q.set(packed.key, packed.value())
 	q.set(x.mark(), x.markValue())
-	if err := q.describe(x.before, x.num, entries); err != nil {
+	if err := x.s.describe(q, x.before, x.num, entries); err != nil {
 		return checkpoint.Head{}, err
 	}
 	if err := x.s.submit(ctx, q); err != nil {
@@ -176,7 +176,7 @@ func (s *Store) sweepTrimmed(
 	}
 	num := runOf(mark)
 	for kind, first := range map[byte]uint64{
-		s.logKey: binary.BigEndian.Uint64(payload), snapshotKey: binary.BigEndian.Uint64(payload[8:]),
+		logKey: binary.BigEndian.Uint64(payload), snapshotKey: binary.BigEndian.Uint64(payload[8:]),
 	} {
 		prefix, end := runKey(kind, num), seqKey(kind, num, first)
 		if err := s.sweepPrefix(ctx, prefix, end, remove); err != nil {

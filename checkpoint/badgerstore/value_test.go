@@ -17,7 +17,7 @@ import (
 func ofEachKind(values map[string][]byte) (kinds map[string][]string) {
 	kinds = make(map[string][]string)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if kind := key[:1]; strings.Contains("lripsbn", kind) && len(kinds[kind]) < 2 {
+		if kind := key[:1]; strings.Contains("lrxpsbn", kind) && len(kinds[kind]) < 2 {
 			kinds[kind] = append(kinds[kind], key)
 		}
 	}
@@ -78,7 +78,7 @@ func TestValuesThatEndAnywhere(t *testing.T) {
 		}
 	}
 	const head = 14
-	for _, kind := range []string{logKind, "r", "i", "s"} {
+	for _, kind := range []string{"l", "r", "x", "s"} {
 		key := shortest[kind]
 		payload := values[key][head:]
 		for n := range payload {

@@ -75,11 +75,11 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 	for want, plant := range map[string]func(*testing.T, *badgerstore.Store){
 		"store: an append of run number 1099511627776":        put(badgerstore.LogKey(nobody, 1), []byte("x")),
 		"store: an append of run number 18446744073709551615": put(badgerstore.LogKey(^uint64(0), 1), []byte("x")),
-		`store: the key "a12" is of no run`:                   put([]byte("a12"), []byte("x")),
+		`store: the key "l12" is of no run`:                   put([]byte("l12"), []byte("x")),
 		`run "run 1": info: it has no row`: func(t *testing.T, s *badgerstore.Store) {
 			put(badgerstore.RowKey(badgerstore.NumberOf(t, s, "run 1")), nil)(t, s)
 		},
-		`run "run 1": info: the index does not lead`:               func(t *testing.T, s *badgerstore.Store) { put([]byte("irun 1"), nil)(t, s) },
+		`run "run 1": info: the index does not lead`:               func(t *testing.T, s *badgerstore.Store) { put(badgerstore.IDKey("run 1"), nil)(t, s) },
 		`run "run 1": info: another run has its number, `:          func(t *testing.T, s *badgerstore.Store) { ghost(t, s, "run 1") },
 		"store: a post of run number 1099511627776":                put(of("p", nobody, "post"), []byte("x")),
 		"store: a snapshot of run number 1099511627776":            put(of("s", nobody, "12345678"), []byte("x")),
@@ -90,7 +90,7 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 		`store: the key "cb" is of no base`:                        put([]byte("cb"), []byte("x")),
 		`store: a piece of base "abcdefgh", which there is not`:    put([]byte("cbabcdefghijklmnopqrstuvw"), []byte("x")),
 		"store: base abcdefgh is kept, and not counted":            put([]byte("babcdefghijk"), []byte("x")),
-		`store: no store has a key like "x"`:                       put([]byte("x"), []byte("x")),
+		`store: no store has a key like "w"`:                       put([]byte("w"), []byte("x")),
 		`store: no store has a key like "mother"`:                  put([]byte("mother"), []byte("x")),
 		"store: run number 3 is there, and is to be removed":       put(badgerstore.DeletedKey(3), []byte("x")),
 		"is counted 7 times, and 2 runs refer to it":               func(t *testing.T, s *badgerstore.Store) { recount(t, s, 7) },
@@ -117,7 +117,7 @@ func of(kind string, run uint64, rest string) []byte {
 
 // ghost gives another id the number of a run.
 func ghost(t *testing.T, s *badgerstore.Store, run string) {
-	key := []byte("ighost")
+	key := badgerstore.IDKey("ghost")
 	num := badgerstore.NumberOf(t, s, run)
 	if err := s.Put(t.Context(), key, badgerstore.Frame(key, badgerstore.RowKey(num)[1:])); err != nil {
 		t.Fatal(err)

@@ -88,15 +88,15 @@ func (v *view) envelope(f found, seq uint64) (checkpoint.Envelope, error) {
 // none. A view has one such iterator because making one costs more than a page of seeks.
 func (v *view) seekBack(num, seq uint64) *badger.Iterator {
 	if v.back == nil {
-		v.back = v.iterator([]byte{v.s.logKey}, true)
+		v.back = v.iterator([]byte{logKey}, true)
 	}
 	if seq == 0 {
 		seq--
 	}
-	if key := seqKey(v.s.logKey, num, seq); !stepBack(v.back, key) {
+	if key := seqKey(logKey, num, seq); !stepBack(v.back, key) {
 		v.back.Seek(key)
 	}
-	if !v.back.ValidForPrefix(runKey(v.s.logKey, num)) {
+	if !v.back.ValidForPrefix(runKey(logKey, num)) {
 		return nil
 	}
 	return v.back
@@ -126,13 +126,13 @@ func stepBack(it *badger.Iterator, key []byte) bool {
 // the caller to check.
 func (v *view) appends(ctx context.Context, f found, seq uint64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		start := seqKey(v.s.logKey, f.num, seq)
+		start := seqKey(logKey, f.num, seq)
 		if seq > 1 {
 			if it := v.seekBack(f.num, seq); it != nil {
 				start = it.Item().KeyCopy(nil)
 			}
 		}
-		it := v.iterator(runKey(v.s.logKey, f.num), false)
+		it := v.iterator(runKey(logKey, f.num), false)
 		defer it.Close()
 		more := true
 		each := func(value []byte) error {

@@ -155,6 +155,9 @@ func (s *Store) FreeWith(free func() (int64, error)) {
 	s.space.written = askEvery
 }
 
+// Below returns how much has to be free for what a compaction writes of older tables.
+func (s *Store) Below() int64 { return s.space.below }
+
 // ForgetIdle makes the store forget runs at once that nobody uses.
 func (s *Store) ForgetIdle() { s.idleMost = 0 }
 

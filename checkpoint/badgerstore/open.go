@@ -128,7 +128,8 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 			_ = undo[i]()
 		}
 	}()
-	room := space{dir: dir, reserve: o.FreeSpace, free: freeSpace}
+	level, below := o.merges(n.Format)
+	room := space{dir: dir, reserve: o.FreeSpace, below: below, free: freeSpace}
 	if err := room.check(time.Now(), 0); err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		return nil, err
 	}
 	a := &alarm{dir: filepath.Join(dir, databaseDir), home: at}
-	db, g, err := openDatabase(ctx, o, a, synced, func(g *guarded) error {
+	db, g, err := openDatabase(ctx, o.forBadger(a.dir, synced && !syncsMapped).WithBaseLevelSize(level).WithLogger(a), a.dir, synced, func(g *guarded) error {
 		still, err := g.compare(had, dir)
 		if err == nil {
 			err = g.isWhole(o.Witness, n.Store)
@@ -221,9 +222,9 @@ const forkLimit = time.Second
 // leaves of ones that were being made or removed; Badger fails on them, and sometimes leaves
 // one when it fails, so it gets a second chance.
 func openDatabase(
-	ctx context.Context, o Options, a *alarm, synced bool, check func(*guarded) error,
+	ctx context.Context, o badger.Options, dir string, synced bool, check func(*guarded) error,
 ) (*badger.DB, guarded, error) {
-	began, dir := time.Now(), a.dir
+	began := time.Now()
 	for try := 1; ; try++ {
 		g, err := guard(ctx, dir, synced)
 		if err != nil {
@@ -241,7 +242,7 @@ func openDatabase(
 		if err := g.canOpen(dir); err != nil {
 			return nil, g, err
 		}
-		db, err := tryBadger(o.forBadger(dir, synced && !syncsMapped).WithLogger(a))
+		db, err := tryBadger(o)
 		switch {
 		case err == nil:
 			return db, g, nil

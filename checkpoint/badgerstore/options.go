@@ -131,8 +131,6 @@ func (o Options) withDefaults(dir string) Options {
 //   - No caches: the tables are mapped, and envelopes are read in order.
 //   - Up to five new tables wait to be merged, up to fifteen hold nobody up, and what they become has 8 MiB, or half of
 //     MemTableSize if that is less: a byte is written again less often, and fewer files are made. See ADR 0049.
-//   - New tables are merged into a level that may hold 128 MiB, or eight times MemTableSize if that is less: one of Badger's
-//     10 MiB is less than five of them, and what is stored went through a level or two more. See ADR 0061.
 func (o Options) forBadger(dir string, sync bool) badger.Options {
 	return badger.DefaultOptions(dir).
 		WithSyncWrites(sync).
@@ -141,10 +139,9 @@ func (o Options) forBadger(dir string, sync bool) badger.Options {
 		WithValueThreshold(min(1<<20, o.MemTableSize*15/100)).
 		WithMemTableSize(o.MemTableSize).
 		WithNumMemtables(3).
-		WithNumLevelZeroTables(5).
+		WithNumLevelZeroTables(mergedAtOnce).
 		WithNumLevelZeroTablesStall(15).
 		WithBaseTableSize(min(8<<20, o.MemTableSize/2)).
-		WithBaseLevelSize(min(128<<20, 8*o.MemTableSize)).
 		WithNumCompactors(2).
 		WithValueLogFileSize(16 << 20).
 		WithCompression(options.None).
@@ -154,6 +151,21 @@ func (o Options) forBadger(dir string, sync bool) badger.Options {
 		WithChecksumVerificationMode(options.NoVerification).
 		WithNumGoroutines(2).
 		WithLogger(nil)
+}
+
+// mergedAtOnce is how many new tables wait to be merged.
+const mergedAtOnce = 5
+
+// merges returns how much may be in the level that new tables are merged into, and how much a compaction may write of what lies below
+// them: that level, and what it has of the last merge. Badger's level of 10 MiB, which is less than five tables, has what is stored
+// go through a level or two more; that is for stores of format 1, where tables reach over so much that a compaction may write a level of a
+// hundred, and sometimes of several. See ADR 0061.
+func (o Options) merges(format int) (level, below int64) {
+	if format == 1 {
+		return 10 << 20, 128 << 20
+	}
+	level = min(128<<20, 8*o.MemTableSize)
+	return level, max(128<<20, level+mergedAtOnce*o.MemTableSize)
 }
 
 // halfWaiting is the room of large values, and that of all else.

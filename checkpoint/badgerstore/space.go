@@ -20,6 +20,7 @@ type space struct {
 	free    func(dir string) (int64, error) // nil where the system can't be asked
 	db      *badger.DB                      // nil before it is open
 	home    *home                           // nil before it is open
+	below   int64                           // see Options.merges
 
 	left    int64 // bytes that were free when it was last asked, less those written since
 	needed  int64 // bytes that have to stay free, as of then
@@ -31,10 +32,6 @@ const (
 	askEvery = 8 << 20
 	askAgain = 10 * time.Millisecond
 )
-
-// rewriteMost is what a compaction may write of what lies below the newest tables: a level
-// of ten times Badger's base level, and a little more.
-const rewriteMost = 128 << 20
 
 // check returns ErrFull if after a write of that many bytes too little would be free, and a *movedError
 // if it would be written elsewhere.
@@ -125,7 +122,7 @@ func tableBytes(dir string) (sum int64) {
 // a compaction writes before it removes what it has read, all newest tables and some older.
 func (p *space) need() int64 {
 	if p.db == nil {
-		return p.reserve + min(tableBytes(p.dir), rewriteMost)
+		return p.reserve + min(tableBytes(p.dir), p.below)
 	}
 	var newest, older int64
 	for _, level := range p.db.Levels() {
@@ -135,5 +132,5 @@ func (p *space) need() int64 {
 		}
 		older += level.Size
 	}
-	return p.reserve + newest + min(older, rewriteMost)
+	return p.reserve + newest + min(older, p.below)
 }

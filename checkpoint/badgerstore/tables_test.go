@@ -14,13 +14,13 @@ func TestTablesAreMergedLateAndStaySmall(t *testing.T) {
 	t.Parallel()
 	own := badger.DefaultOptions("")
 	for name, c := range map[string]struct {
-		o             badgerstore.Options
-		memory, table int64
+		o                           badgerstore.Options
+		memory, table, level, below int64
 	}{
-		"default":  {badgerstore.Options{}, 16 << 20, 8 << 20},
-		"smallest": {badgerstore.Options{MemTableSize: 1}, 4 << 20, 2 << 20},
-		"between":  {badgerstore.Options{MemTableSize: 10 << 20}, 10 << 20, 5 << 20},
-		"Large":    {badgerstore.Large(), 64 << 20, 8 << 20},
+		"default":  {badgerstore.Options{}, 16 << 20, 8 << 20, 128 << 20, 208 << 20},
+		"smallest": {badgerstore.Options{MemTableSize: 1}, 4 << 20, 2 << 20, 32 << 20, 128 << 20},
+		"between":  {badgerstore.Options{MemTableSize: 10 << 20}, 10 << 20, 5 << 20, 80 << 20, 130 << 20},
+		"Large":    {badgerstore.Large(), 64 << 20, 8 << 20, 128 << 20, 448 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,9 +39,21 @@ func TestTablesAreMergedLateAndStaySmall(t *testing.T) {
 				t.Errorf("Badger itself merges %d new tables and holds writes up at %d now: ADR 0049 says that the store does so too",
 					own.NumLevelZeroTables, own.NumLevelZeroTablesStall)
 			}
+			if below := s.Below(); is.BaseLevelSize != c.level || below != c.below {
+				t.Errorf("they are merged into a level of %d bytes, with room for %d, want %d and %d", is.BaseLevelSize, below, c.level, c.below)
+			}
 			if is.NumCompactors != 2 {
 				t.Errorf("%d compactors, want 2", is.NumCompactors)
 			}
 		})
+	}
+}
+
+// A store of format 1 is not merged in another way than it was, nor refused on a device that was enough for it.
+func TestFormat1IsMergedAsItWas(t *testing.T) {
+	t.Parallel()
+	s := openFormat1(t, t.TempDir())
+	if level, below := s.Badger().Opts().BaseLevelSize, s.Below(); level != 10<<20 || below != 128<<20 {
+		t.Errorf("they are merged into a level of %d bytes, with room for %d", level, below)
 	}
 }

@@ -45,7 +45,8 @@ type Options struct {
 	MemTableSize int64
 
 	// FreeSpace is how many bytes have to be free on the device before a write, beside those
-	// that compactions need. Zero means four times MemTableSize, which is what becomes of
+	// that compactions need: as many as the newest tables have, and as the others have up to 208 MiB, with [Large] up to 448,
+	// in a store of format 1 up to 128. Zero means four times MemTableSize, which is what becomes of
 	// memory when it is written to tables.
 	FreeSpace int64
 

@@ -12,7 +12,7 @@ import (
 func TestVerifyGoesRoundInNoCircle(t *testing.T) {
 	dir := t.TempDir()
 	s := openUnsynced(t, dir)
-	stock(t, s, 600)
+	stock(t, s, 510)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,6 @@ func TestVerifyGoesRoundInNoCircle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := 0
 	for _, run := range []uint64{1, 3} {
 		at := int64(bytes.Index(raw, of("p", run, "post")))
 		put := func(kind byte) {
@@ -39,13 +38,9 @@ func TestVerifyGoesRoundInNoCircle(t *testing.T) {
 			}
 		}
 		put('q')
-		all := verified(t, s)
-		if found += len(all); len(all) > 100 {
+		if all := verified(t, s); len(all) == 0 || len(all) > 100 {
 			t.Errorf("run number %d: found %d things", run, len(all))
 		}
 		put('p')
-	}
-	if found == 0 { // else no key was changed on which the order depends
-		t.Error("found nothing")
 	}
 }

@@ -12,10 +12,10 @@ import (
 // It is written by hand because every append of every run comes through it.
 func appendEntry(b []byte, e *Entry) ([]byte, error) {
 	if !e.Kind.known() {
-		return b, errors.New("unknown " + e.Kind.String())
+		return b, errors.New("is of the unknown " + e.Kind.String())
 	}
 	if len(e.Data) > 0 && !json.Valid(e.Data) {
-		return b, errors.New("the data of " + e.Kind.String() + " is not JSON")
+		return b, errors.New("has data of kind " + e.Kind.String() + " that is not JSON")
 	}
 	b = append(b, `{"kind":"`...)
 	b = append(b, kindNames[e.Kind]...)
@@ -28,7 +28,7 @@ func appendEntry(b []byte, e *Entry) ([]byte, error) {
 	b = appendString(b, `,"id":"`, e.ID, &ok)
 	b = appendString(b, `,"post":"`, e.Post, &ok)
 	if !ok {
-		return b, errors.New("a string of " + e.Kind.String() + " is not UTF-8")
+		return b, errors.New("is of kind " + e.Kind.String() + ", and holds a string that is not UTF-8")
 	}
 	b = appendRaw(b, `,"delta":`, e.Delta)
 	b = appendRaw(b, `,"outer":`, e.Outer)

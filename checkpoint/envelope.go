@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"iter"
@@ -64,14 +63,14 @@ type Envelope struct {
 }
 
 // Seal appends to dst the envelope of entries that follow the position after, and returns
-// it with the position at its end. Seal does not keep entries. It refuses an entry of an
-// unknown kind, a string that is not UTF-8 and Data that is not JSON; of Delta and Outer
+// it with the position at its end. Seal does not keep entries. With an *[ArgumentError] it refuses
+// none at all, an entry of an unknown kind, a string that is not UTF-8 and Data that is not JSON; of Delta and Outer
 // it trusts the caller, who has just encoded them. ErrTooLarge if there are no numbers left for the entries.
 func Seal(
 	dst []byte, after Head, at time.Time, epoch uint64, entries []Entry,
 ) ([]byte, Head, error) {
 	if len(entries) == 0 {
-		return dst, Head{}, errors.New("checkpoint: an append needs an entry")
+		return dst, Head{}, &ArgumentError{"Append", "list of entries", "is empty: give at least one"}
 	}
 	if after.Seq >= math.MaxUint64-uint64(len(entries)) { // Unseal would refuse it
 		return dst, Head{}, fmt.Errorf("%w: no numbers are left behind entry %d", ErrTooLarge, after.Seq)
@@ -81,7 +80,7 @@ func Seal(
 	for i := range entries {
 		var err error
 		if dst, err = appendEntry(dst, &entries[i]); err != nil {
-			return dst[:start], Head{}, fmt.Errorf("checkpoint: entry %d: %w", i, err)
+			return dst[:start], Head{}, &ArgumentError{"Append", fmt.Sprintf("entry %d", i), err.Error()}
 		}
 		dst = append(dst, '\n')
 	}

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
 
 // Append makes i what is known of the run once entries, appended at that time, end at head. It is for
 // [Store.Append], and returns an *[ArgumentError] for what that refuses: an append neither begins a fork
-// nor trims, and a log is opened once, by its first entry. It fails as [Info.Appended] does, too. After
+// nor trims, and a log is opened once, by its first entry; and for what is an error of [Info.Appended]. After
 // an error i is what it was. Entries are not kept.
 func (i *Info) Append(at time.Time, head Head, entries []Entry) error {
 	if !describe(entries) {
@@ -19,13 +20,14 @@ func (i *Info) Append(at time.Time, head Head, entries []Entry) error {
 		return err
 	}
 	after, err := i.Appended(at, head, entries)
-	if err == nil {
-		err = appendable(i, &after, entries)
+	if err != nil {
+		return &ArgumentError{"Append", "list of entries", "holds one that nobody could read: " + strings.TrimPrefix(err.Error(), "checkpoint: ")}
 	}
-	if err == nil {
-		*i = after
+	if err := appendable(i, &after, entries); err != nil {
+		return err
 	}
-	return err
+	*i = after
+	return nil
 }
 
 // describe reports whether the data of one of entries says what is known of the run.

@@ -97,7 +97,7 @@ type Snapshot struct {
 type Store interface {
 	// Acquire gives the lease of run to owner and raises its epoch. A run that does not
 	// exist may be acquired, to append its first entry. ErrBusy (a *BusyError naming the
-	// owner) if the lease is held. The raised epoch is durable at the latest with the
+	// owner) if the lease is held, an *ArgumentError if owner is "". The raised epoch is durable at the latest with the
 	// first append under the lease.
 	Acquire(ctx context.Context, run, owner string) (Lease, error)
 
@@ -115,8 +115,8 @@ type Store interface {
 	// ErrFull if there is no room; then nothing has changed. ErrCommitUnknown if it can't
 	// be known what happened: nobody may assume either. Where several things are wrong the lease
 	// comes first, then the head. Append ignores Seq and At of
-	// entries. What Fork and Trim write, and an opening behind the first entry, it refuses with an
-	// *ArgumentError: see [Info.Append].
+	// entries. With an *ArgumentError it refuses none, one that can't be kept (see [Seal]), what Fork and Trim write, and an
+	// opening behind the first entry: see [Info.Append].
 	Append(ctx context.Context, l Lease, after Head, entries []Entry) (Head, error)
 
 	// Read yields the entries from sequence number from to sequence number to, both

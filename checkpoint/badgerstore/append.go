@@ -13,7 +13,8 @@ import (
 // with the first append under it.
 func (s *Store) Acquire(ctx context.Context, id, owner string) (checkpoint.Lease, error) {
 	if owner == "" {
-		return checkpoint.Lease{}, fmt.Errorf("checkpoint: run %q: an owner needs a name", id)
+		return checkpoint.Lease{}, &checkpoint.ArgumentError{Call: "Acquire", Argument: "owner",
+			Reason: fmt.Sprintf("of run %q is empty: name who is to work on it", id)}
 	}
 	r, err := s.pin(ctx, id)
 	if err != nil {

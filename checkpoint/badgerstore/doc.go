@@ -29,7 +29,7 @@
 // The file pawl.json says which format a store has: 2, or 1 if an earlier version made it. A store keeps its format, which every later
 // version reads and writes. A version that does not know it says ErrVersion and changes nothing. In format 2 what is new is not merged with
 // what earlier runs have appended, which takes a third of the time off where gigabytes are written at full speed. To bring the runs
-// of an earlier store into such a one export and import them, the oldest first.
+// of a store of format 1 into one of format 2 export and import them, the oldest first.
 //
 // # Damage
 //

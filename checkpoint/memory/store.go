@@ -115,7 +115,8 @@ func (s *Store) heldAt(l checkpoint.Lease, after checkpoint.Head) (*run, error) 
 // Acquire implements [checkpoint.Store]. The lease has no end.
 func (s *Store) Acquire(ctx context.Context, id, owner string) (checkpoint.Lease, error) {
 	if owner == "" {
-		return checkpoint.Lease{}, fmt.Errorf("checkpoint: run %q: an owner needs a name", id)
+		return checkpoint.Lease{}, &checkpoint.ArgumentError{Call: "Acquire", Argument: "owner",
+			Reason: fmt.Sprintf("of run %q is empty: name who is to work on it", id)}
 	}
 	if err := s.begin(ctx, id); err != nil {
 		return checkpoint.Lease{}, err

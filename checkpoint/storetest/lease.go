@@ -8,10 +8,11 @@ import (
 )
 
 // A lease that is held is given to nobody else, and the error names who holds it, also if it
-// is the one who asks. Of many who ask at once one gets it.
+// is the one who asks; an owner without a name is an ArgumentError. Of many who ask at once one gets it.
 func leaseIsExclusive(t *trial, s checkpoint.Store) {
-	if _, err := s.Acquire(t.Context(), "run", ""); err == nil {
-		t.Error("Acquire by nobody = nil")
+	var argument *checkpoint.ArgumentError
+	if _, err := s.Acquire(t.Context(), "run", ""); !errors.As(err, &argument) {
+		t.Errorf("Acquire by nobody = %v, want an ArgumentError", err)
 	}
 	l, err := s.Acquire(t.Context(), "run", "first")
 	if err != nil {

@@ -162,9 +162,10 @@ func appendNeedsTheLease(t *trial, s checkpoint.Store) {
 
 // All entries of an append are kept or none. One that can't be kept is refused with all that
 // came with it: an unknown kind, a string that is not UTF-8, Data that is not JSON, an
-// opening that is none. An append of nothing is refused too.
+// opening that is none. An append of nothing is refused too. All of it is an ArgumentError.
 func appendIsAllOrNothing(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
+	var argument *checkpoint.ArgumentError
 	for name, bad := range map[string]checkpoint.Entry{
 		"no kind":         {},
 		"an unknown kind": {Kind: 200},
@@ -174,12 +175,12 @@ func appendIsAllOrNothing(t *trial, s checkpoint.Store) {
 		"a bad opening":   {Kind: checkpoint.Opened, Data: json.RawMessage(`[]`)},
 	} {
 		_, err := s.Append(t.Context(), l, head, []checkpoint.Entry{done(1), bad, done(2)})
-		if err == nil {
-			t.Fatalf("Append with %s = nil", name)
+		if !errors.As(err, &argument) {
+			t.Fatalf("Append with %s = %v, want an ArgumentError", name, err)
 		}
 	}
-	if _, err := s.Append(t.Context(), l, head, nil); err == nil {
-		t.Error("Append of nothing = nil")
+	if _, err := s.Append(t.Context(), l, head, nil); !errors.As(err, &argument) {
+		t.Errorf("Append of nothing = %v, want an ArgumentError", err)
 	}
 	if got := stat(t, s, "run").Head; got != head {
 		t.Fatalf("the head is %d, want %d", got.Seq, head.Seq)

@@ -133,7 +133,7 @@ func (s *Store) Append(
 		q.setRecord(key, x.value())
 	} else { // beside the many messages that it drains
 		if before.Head.Seq == 0 {
-			q.mark = runKey(deletedKey, num)
+			q.mark = runKey(s.kinds.deleted, num)
 			q.delete(q.mark)
 			defer func() { s.unmarkFirst(ctx, num, err) }()
 		}
@@ -225,7 +225,7 @@ func (s *Store) describe(
 		q.set(key, value)
 	}
 	if first {
-		key := nameKey(s.idKey, q.info.Run)
+		key := nameKey(s.kinds.id, q.info.Run)
 		q.set(key, frame(key, runKey(rowKey, num)[1:]))
 	}
 	for i := range entries {

@@ -87,7 +87,7 @@ func (s *Store) beginRestore(
 		return nil, alreadyThere(l.Run)
 	}
 	x.parts = packer{s: s, fresh: x.request}
-	mark := runKey(deletedKey, x.num)
+	mark := runKey(x.s.kinds.deleted, x.num)
 	if err := x.parts.set(ctx, mark, frame(mark, []byte(l.Run))); err != nil {
 		return nil, err
 	}
@@ -167,9 +167,9 @@ func (x *restoration) tryEnd(ctx context.Context, bases [][]byte) (err error) {
 			checkpoint.ErrTooLarge, info.Run, len(value), inlineMost)
 	}
 	q.set(key, value)
-	name := nameKey(x.s.idKey, info.Run)
+	name := nameKey(x.s.kinds.id, info.Run)
 	q.set(name, frame(name, key[1:]))
-	q.delete(runKey(deletedKey, x.num))
+	q.delete(runKey(x.s.kinds.deleted, x.num))
 	err = x.s.submit(ctx, q)
 	if errors.Is(err, checkpoint.ErrConflict) { // it came to be meanwhile
 		return alreadyThere(info.Run)

@@ -23,7 +23,7 @@ func keysOf(s *badgerstore.Store) (keys []string) {
 	it := txn.NewIterator(badger.IteratorOptions{})
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
-		if key := string(it.Item().Key()); !strings.HasPrefix(key, "m") && !strings.HasPrefix(key, "g") {
+		if key := string(it.Item().Key()); !strings.HasPrefix(key, "m") && !strings.HasPrefix(key, "v") {
 			keys = append(keys, key)
 		}
 	}

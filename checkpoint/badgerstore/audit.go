@@ -53,7 +53,7 @@ func (a *auditor) damaged(run string, part checkpoint.Part, err error) bool {
 
 // each calls do for the keys of a kind, which may move the iterator on by a seek, until it returns false.
 func (a *auditor) each(kind byte, do func(it *badger.Iterator, key []byte) bool) bool {
-	ofRun := bytes.IndexByte([]byte{logKey, rowKey, postKey, snapshotKey, deletedKey, trimmedKey}, kind) >= 0
+	ofRun := bytes.IndexByte([]byte{logKey, rowKey, postKey, snapshotKey, a.s.kinds.deleted, trimmedKey}, kind) >= 0
 	return a.eachWith([]byte{kind}, func(it *badger.Iterator, key []byte) bool {
 		if ofRun && len(key) < len(runKey(kind, 0)) {
 			return a.found("", checkpoint.PartStore, fmt.Sprintf("the key %q is of no run", key))
@@ -91,7 +91,7 @@ func (a *auditor) eachWith(prefix []byte, do func(it *badger.Iterator, key []byt
 // kinds finds keys of a kind that there is not.
 func (a *auditor) kinds() bool {
 	known := []byte{
-		logKey, rowKey, a.s.idKey, postKey, snapshotKey, graphKey, chunkKey, deletedKey, trimmedKey, baseKey, countKey, piecesKey,
+		logKey, rowKey, a.s.kinds.id, postKey, snapshotKey, a.s.kinds.graph, chunkKey, a.s.kinds.deleted, trimmedKey, a.s.kinds.base, countKey, piecesKey,
 	}
 	return a.eachWith(nil, func(it *badger.Iterator, key []byte) bool {
 		if bytes.IndexByte(known, key[0]) >= 0 {
@@ -105,7 +105,7 @@ func (a *auditor) kinds() bool {
 
 // ids reads the index of runs.
 func (a *auditor) ids() bool {
-	return a.each(a.s.idKey, func(_ *badger.Iterator, key []byte) bool {
+	return a.each(a.s.kinds.id, func(_ *badger.Iterator, key []byte) bool {
 		id := string(key[1:])
 		num, err := a.number(id)
 		if err != nil {
@@ -153,7 +153,7 @@ func (a *auditor) rows() bool {
 // strays finds what belongs to no run, not even to one that is being removed. Pieces of an append
 // may: they are there before the first append of a run is.
 func (a *auditor) strays() bool {
-	ok := a.each(deletedKey, func(_ *badger.Iterator, key []byte) bool {
+	ok := a.each(a.s.kinds.deleted, func(_ *badger.Iterator, key []byte) bool {
 		num := runOf(key)
 		if a.known[num] && !a.found("", checkpoint.PartStore, fmt.Sprintf("run number %d is there, and is to be removed", num)) {
 			return false
@@ -211,7 +211,7 @@ func (a *auditor) counts() bool {
 
 // uncounted finds bases that nobody refers to and nobody is to remove, and pieces of such.
 func (a *auditor) uncounted() bool {
-	return a.each(baseKey, func(_ *badger.Iterator, key []byte) bool {
+	return a.each(a.s.kinds.base, func(_ *badger.Iterator, key []byte) bool {
 		digest := string(key[1:])
 		return a.bases[digest] || a.found("", checkpoint.PartStore, fmt.Sprintf("base %.8s is kept, and not counted", digest))
 	}) && a.pieces()
@@ -223,14 +223,14 @@ func (a *auditor) pieces() bool {
 	ok := a.each(piecesKey, func(_ *badger.Iterator, key []byte) bool {
 		kept[string(key[1:])] = true
 		return true
-	}) && a.each(baseKey, func(_ *badger.Iterator, key []byte) bool {
+	}) && a.each(a.s.kinds.base, func(_ *badger.Iterator, key []byte) bool {
 		if in, large, err := a.piecesOf(key); err == nil && large { // a base that can't be read is found with its runs
 			kept[string(in.append(key[1:]))] = true
 		}
 		return true
 	})
 	const number = 4 // bytes, of the piece
-	prefix := []byte{chunkKey, baseKey}
+	prefix := []byte{chunkKey, a.s.kinds.base}
 	return ok && a.eachWith(prefix, func(it *badger.Iterator, key []byte) bool {
 		if len(key) < len(prefix)+number {
 			return a.found("", checkpoint.PartStore, fmt.Sprintf("the key %q is of no base", key))

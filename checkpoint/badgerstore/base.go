@@ -110,7 +110,7 @@ func (s *Store) loadBase(b *base) {
 	var a attempt
 	large := false
 	if err == nil && count > 0 {
-		a, large, err = v.piecesOf(nameKey(baseKey, b.digest))
+		a, large, err = v.piecesOf(nameKey(s.kinds.base, b.digest))
 	}
 	v.close()
 	s.mu.Lock()
@@ -174,7 +174,7 @@ func (s *Store) Base(ctx context.Context, id, digest string) ([]byte, error) {
 
 // base returns a base that is counted, having checked that it is the one.
 func (v *view) base(digest string) ([]byte, error) {
-	key := nameKey(baseKey, digest)
+	key := nameKey(v.s.kinds.base, digest)
 	value, err := get(v.txn, key)
 	if err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 		return nil
 	}
 	change := ref{hold: h, base: b, by: n, makes: !kept, heals: kept}
-	key := nameKey(baseKey, digest)
+	key := nameKey(h.s.kinds.base, digest)
 	x, err := h.s.pack(place{key: key}, data)
 	if err != nil {
 		return err
@@ -338,7 +338,7 @@ func (q *request) counts() error {
 			continue
 		}
 		q.delete(nameKey(countKey, b.digest))
-		q.delete(nameKey(baseKey, b.digest))
+		q.delete(nameKey(r.hold.s.kinds.base, b.digest))
 		q.abandon(r)
 	}
 	return nil
@@ -376,7 +376,7 @@ func (s *Store) counted(q *request, durable bool) {
 func (s *Store) sweepPieces(
 	ctx context.Context, mark []byte, remove func(keys [][]byte) error,
 ) error {
-	prefix := append([]byte{chunkKey, baseKey}, mark[1:]...)
+	prefix := append([]byte{chunkKey, s.kinds.base}, mark[1:]...)
 	if err := s.sweepPrefix(ctx, prefix, nil, remove); err != nil {
 		return err
 	}

@@ -29,16 +29,16 @@ func TestSharedBaseThatIsDamagedIsHealed(t *testing.T) {
 			put(t, s, key, nil)
 		}},
 		"it has another bit": {small, func(t *testing.T, s *badgerstore.Store, base []byte) {
-			key := badgerstore.BaseKey(checkpoint.BaseDigest(base))
+			key := badgerstore.BaseKey(s, checkpoint.BaseDigest(base))
 			value := []byte(valuesOf(t, s)[string(key)])
 			value[len(value)-1] ^= 1
 			put(t, s, key, value)
 		}},
 		"it is lost": {small, func(t *testing.T, s *badgerstore.Store, base []byte) {
-			put(t, s, badgerstore.BaseKey(checkpoint.BaseDigest(base)), nil)
+			put(t, s, badgerstore.BaseKey(s, checkpoint.BaseDigest(base)), nil)
 		}},
 		"it is another one": {small, func(t *testing.T, s *badgerstore.Store, base []byte) {
-			key := badgerstore.BaseKey(checkpoint.BaseDigest(base))
+			key := badgerstore.BaseKey(s, checkpoint.BaseDigest(base))
 			value := []byte(valuesOf(t, s)[string(key)])
 			put(t, s, key, badgerstore.Reframe(t, key, key, value, func(payload []byte) { payload[len(payload)-1] ^= 1 }))
 		}},
@@ -100,7 +100,7 @@ func TestSharedBaseThatIsDamagedIsHealed(t *testing.T) {
 func pieceOf(t *testing.T, s *badgerstore.Store, base []byte) (key, value []byte) {
 	t.Helper()
 	for key, value := range valuesOf(t, s) {
-		if strings.HasPrefix(key, "cb"+checkpoint.BaseDigest(base)) {
+		if strings.HasPrefix(key, "cz"+checkpoint.BaseDigest(base)) {
 			return []byte(key), []byte(value)
 		}
 	}

@@ -29,16 +29,8 @@ type name struct {
 // The formats that a store can have: how its keys are made, see keys.go. It keeps the one that it was made with.
 const (
 	oldestFormat = 1
-	newestFormat = 2
+	newestFormat = 3
 )
-
-// idKey is what the key of an id begins with.
-func (n name) idKey() byte {
-	if n.Format == 1 {
-		return idKeyV1
-	}
-	return idKey
-}
 
 // inDatabase is how the database says whose it is: the store's id, and a byte for a format above 1.
 func (n name) inDatabase() []byte {

@@ -262,13 +262,10 @@ func TestNameIsChecked(t *testing.T) {
 // So is its format, by which its keys are found.
 func TestFormatIsChecked(t *testing.T) {
 	t.Parallel()
-	for from, to := range map[string]string{`"format":2`: `"format":1`, `"format":1`: `"format":2`} {
+	for _, c := range [][2]int{{1, 2}, {1, 3}, {2, 1}, {2, 3}, {3, 1}, {3, 2}} {
+		from, to := fmt.Sprintf(`"format":%d`, c[0]), fmt.Sprintf(`"format":%d`, c[1])
 		dir := t.TempDir()
-		made := open
-		if from == `"format":1` {
-			made = openFormat1
-		}
-		s := made(t, dir)
+		s := openFormat(c[0])(t, dir)
 		stock(t, s, 1<<10)
 		s.Close()
 		path := filepath.Join(dir, "pawl.json")
@@ -285,7 +282,7 @@ func TestFormatIsChecked(t *testing.T) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := openFormat1(t, dir).Close(); err != nil { // what it was
+		if err := openUnsynced(t, dir).Close(); err != nil {
 			t.Error(err)
 		}
 	}

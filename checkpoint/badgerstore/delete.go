@@ -39,9 +39,9 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	}
 	q := numbering()
 	q.rule, q.run, q.lease, q.gone = held, r, l, true
-	q.delete(nameKey(s.idKey, id))
+	q.delete(nameKey(s.kinds.id, id))
 	q.delete(runKey(rowKey, num))
-	mark := runKey(deletedKey, num)
+	mark := runKey(s.kinds.deleted, num)
 	q.set(mark, frame(mark, []byte(id)))
 	h := hold{s: s}
 	if err = h.drop(ctx, q, bases); err == nil {
@@ -98,7 +98,7 @@ func (s *Store) sweep(
 			return err
 		}
 	}
-	return remove([][]byte{runKey(trimmedKey, num), runKey(deletedKey, num)})
+	return remove([][]byte{runKey(trimmedKey, num), runKey(s.kinds.deleted, num)})
 }
 
 // sweepPrefix removes the keys with that prefix, up to end if it is not nil.
@@ -154,7 +154,7 @@ func (s *Store) sweepAll(ctx context.Context) error {
 		})
 	}
 	for kind, finish := range map[byte]func(mark []byte) error{
-		deletedKey: func(mark []byte) error { return s.sweep(ctx, runOf(mark), remove) },
+		s.kinds.deleted: func(mark []byte) error { return s.sweep(ctx, runOf(mark), remove) },
 		trimmedKey: func(mark []byte) error {
 			v := s.openingView()
 			value, err := get(v.txn, mark)

@@ -26,10 +26,11 @@
 //
 // # Formats
 //
-// The file pawl.json says which format a store has: 2, or 1 if an earlier version made it. A store keeps its format, which every later
-// version reads and writes. A version that does not know it says ErrVersion and changes nothing. In format 2 what is new is not merged with
-// what earlier runs have appended, which takes a third of the time off where gigabytes are written at full speed. To bring the runs
-// of a store of format 1 into one of format 2 export and import them, the oldest first.
+// The file pawl.json says which format a store has: 3, or 1 or 2 if an earlier version made it. A store keeps its format, which every later
+// version reads and writes. A version that does not know it says ErrVersion and changes nothing. In format 3 what is new is not merged with
+// what earlier runs have appended, but where some of it is large and in pieces, which takes a third of the time off where gigabytes are
+// written at full speed; in format 2 it is where runs are deleted, trimmed, forked or imported besides. To bring the runs
+// of a store of an earlier format into one of format 3 export and import them, the oldest first.
 //
 // # Damage
 //

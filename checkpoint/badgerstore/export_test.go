@@ -57,7 +57,7 @@ func VoidGhosts(dir string) error { return voidGhosts(filepath.Join(dir, databas
 func LogKey(run, seq uint64) []byte { return seqKey(logKey, run, seq) }
 
 // IDKey returns the key of a run's id, in a store of the newest format.
-func IDKey(id string) []byte { return nameKey(idKey, id) }
+func IDKey(id string) []byte { return nameKey(kindsOf[newestFormat].id, id) }
 
 // RowKey returns the key of a run's row.
 func RowKey(run uint64) []byte { return runKey(rowKey, run) }
@@ -79,10 +79,10 @@ func SnapshotKey(run, seq uint64) []byte { return seqKey(snapshotKey, run, seq) 
 func PostKey(run uint64, id string) []byte { return append(runKey(postKey, run), id...) }
 
 // BaseKey returns the key of a base.
-func BaseKey(digest string) []byte { return nameKey(baseKey, digest) }
+func BaseKey(s *Store, digest string) []byte { return nameKey(s.kinds.base, digest) }
 
-// DeletedKey returns the key that says that a run is being removed.
-func DeletedKey(run uint64) []byte { return runKey(deletedKey, run) }
+// DeletedKey returns the key that says that a run is being removed, in a store of the newest format.
+func DeletedKey(run uint64) []byte { return runKey(kindsOf[newestFormat].deleted, run) }
 
 // Frame returns a frame of that payload.
 func Frame(key, payload []byte) []byte { return frame(key, payload) }

@@ -157,7 +157,7 @@ func (v *view) rowOf(ctx context.Context, id string, none error) (uint64, error)
 
 // number returns the number of the run of that id.
 func (v *view) number(id string) (uint64, error) {
-	key := nameKey(v.s.idKey, id)
+	key := nameKey(v.s.kinds.id, id)
 	value, err := get(v.txn, key)
 	if err != nil {
 		return 0, err

@@ -181,12 +181,12 @@ func (f *forked) describe(s *Store, q *request, log bool) error {
 			checkpoint.ErrTooLarge, f.run.id, len(value), inlineMost)
 	}
 	q.set(key, value)
-	name := nameKey(s.idKey, f.run.id)
+	name := nameKey(s.kinds.id, f.run.id)
 	q.set(name, frame(name, key[1:]))
 	if log {
 		q.set(f.log.key, f.log.value())
 	} else {
-		q.delete(runKey(deletedKey, f.num))
+		q.delete(runKey(s.kinds.deleted, f.num))
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (f *forked) describe(s *Store, q *request, log bool) error {
 func (s *Store) putLogs(ctx context.Context, runs []forked) error {
 	p := packer{s: s, fresh: numbering}
 	for i := range runs {
-		mark := runKey(deletedKey, runs[i].num)
+		mark := runKey(s.kinds.deleted, runs[i].num)
 		if err := p.set(ctx, mark, frame(mark, []byte(runs[i].run.id))); err != nil {
 			return err
 		}

@@ -31,9 +31,9 @@ func forkstoreAudit(t *testing.T, s *badgerstore.Store) {
 		switch key[0] {
 		case 'n':
 			counts[key[1:]] = int(binary.BigEndian.Uint64(value[len(value)-8:]))
-		case 'b': // before its pieces and its count in no order: see below
+		case 'z': // before its pieces and its count in no order: see below
 			attempts[key[1:]] = string(value[len(value)-12:])
-		case 'u', 't', 'd':
+		case 'u', 't', 'y':
 			t.Errorf("the mark %q is left", key)
 		case 'l':
 			run, seq := binary.BigEndian.Uint64([]byte(key[1:9])), binary.BigEndian.Uint64([]byte(key[9:17]))
@@ -57,8 +57,8 @@ func forkstoreAudit(t *testing.T, s *badgerstore.Store) {
 	if len(counts) != len(refs) || len(attempts) != len(refs) {
 		t.Errorf("%d counts and %d bases, want %d", len(counts), len(attempts), len(refs))
 	}
-	for it.Seek([]byte("cb")); it.ValidForPrefix([]byte("cb")); it.Next() {
-		key := string(it.Item().Key()) // cb, digest, attempt, piece
+	for it.Seek([]byte("cz")); it.ValidForPrefix([]byte("cz")); it.Next() {
+		key := string(it.Item().Key()) // cz, digest, attempt, piece
 		if digest, in := key[2:66], key[66:78]; attempts[digest] != in {
 			t.Errorf("the piece %q belongs to no base", key)
 		}

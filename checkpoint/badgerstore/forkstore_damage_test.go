@@ -57,7 +57,7 @@ func TestForkstoreEveryValueIsChecked(t *testing.T) {
 			checked[kind]++
 		}
 	}
-	for _, kind := range []string{"b", "c", "l", "r"} {
+	for _, kind := range []string{"z", "c", "l", "r"} {
 		if checked[kind] == 0 {
 			t.Errorf("there is no key of kind %s", kind)
 		}

@@ -29,14 +29,15 @@ var makeGolden = flag.Bool("golden", false, "make the stores that are not yet in
 const (
 	goldenV1 = "testdata/v1"
 	goldenV2 = "testdata/v2"
-	goldenV3 = "testdata/v3" // envelopes as in goldenV2, in stores of format 2: the others are of format 1
+	goldenV3 = "testdata/v3" // envelopes as in goldenV2, in stores of format 2: those before are of format 1
+	goldenV4 = "testdata/v4" // the same in stores of format 3
 )
 
 // Stores and exports of every format are read, for ever, and go on: plain, compressed, in pieces and
 // encrypted.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	for _, from := range []string{goldenV1, goldenV2, goldenV3} {
+	for _, from := range []string{goldenV1, goldenV2, goldenV3, goldenV4} {
 		for name, o := range goldenOptions(t) {
 			t.Run(filepath.Base(from)+" "+name, func(t *testing.T) {
 				name := filepath.Join(from, name)
@@ -99,7 +100,7 @@ func imports(t *testing.T, s *badgerstore.Store, run string, file []byte) {
 func TestGoldenPieces(t *testing.T) {
 	t.Parallel()
 	for name, o := range goldenOptions(t) {
-		for _, from := range []string{goldenV1, goldenV2, goldenV3} {
+		for _, from := range []string{goldenV1, goldenV2, goldenV3, goldenV4} {
 			if from != goldenV1 && name == "sealed" {
 				continue
 			}

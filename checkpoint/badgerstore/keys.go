@@ -5,45 +5,54 @@ import "encoding/binary"
 // The keys. Numbers are big-endian; a run is its number in the order of creation, which is
 // never given twice.
 //
-//	l <run u64> <first entry u64>   an append: its envelope, or a blob of it
-//	r <run u64>                     a run: see row
-//	x <run id>                      its number
-//	p <run u64> <post id>           a message that has not been drained
-//	s <run u64> <entry u64>         a snapshot: a blob
-//	g <digest>                      a graph: a blob
 //	c <key of a blob> <attempt u64 u32> <piece u32>   a piece of a value too large for one key
-//	d <run u64>                     a deleted run whose keys are still being removed
-//	t <run u64>                     a trimmed run whose keys are still being removed: see trimmer
-//	b <digest>                      a base: a blob
-//	n <digest>                      the number of runs that refer to it
-//	u <digest> <attempt>            a base whose pieces are being written or removed
+//	l <run u64> <first entry u64>   an append: its envelope, or a blob of it
 //	m store                         id and format of the store
 //	m seal                          of an encrypted store: see seal.go
 //	m next                          a number above that of every run there ever was
+//	n <digest>                      the number of runs that refer to a base
+//	p <run u64> <post id>           a message that has not been drained
+//	r <run u64>                     a run: see row
+//	s <run u64> <entry u64>         a snapshot: a blob
+//	t <run u64>                     a trimmed run whose keys are still being removed: see trimmer
+//	u <digest> <attempt>            a base whose pieces are being written or removed
+//	v <digest>                      a graph: a blob
+//	x <run id>                      its number
+//	y <run u64>                     a deleted run whose keys are still being removed
+//	z <digest>                      a base: a blob
 //
-// What every run has, but for its appends, stands behind these, and runs are numbered as they are made. So a table that Badger makes
+// Runs are numbered as they are made, and all but pieces stands behind the appends. So a table that Badger makes
 // of what is new reaches from the oldest run that was appended to up to the end, and is not merged with the appends of runs before
-// that. In a store of format 1 the key of an id begins with i, so it reaches over all appends that there are. Pieces do it too: they
-// stand first.
+// that. With pieces, which stand first, it reaches over all appends that there are, as it does in stores of earlier formats with what
+// [kindsOf] has before them.
 //
 // Invariant: every transaction sets a key, also one that deletes, so that the newest
 // version in the database is that of the last transaction. Opening depends on it.
 const (
-	logKey      = 'l'
-	rowKey      = 'r'
-	idKey       = 'x' // see Store.idKey
-	idKeyV1     = 'i'
-	postKey     = 'p'
-	snapshotKey = 's'
-	graphKey    = 'g'
 	chunkKey    = 'c'
-	deletedKey  = 'd'
-	trimmedKey  = 't'
-	baseKey     = 'b'
-	countKey    = 'n'
-	piecesKey   = 'u'
+	logKey      = 'l'
 	metaKey     = 'm'
+	countKey    = 'n'
+	postKey     = 'p'
+	rowKey      = 'r'
+	snapshotKey = 's'
+	trimmedKey  = 't'
+	piecesKey   = 'u'
 )
+
+// The kinds of keys that are not the same in all formats. None stands for another thing in another one.
+type kinds struct{ id, graph, deleted, base byte }
+
+// kindsOf has the kinds of a store of that format.
+var kindsOf = [...]kinds{
+	1: {id: 'i', graph: 'g', deleted: 'd', base: 'b'},
+	2: {id: 'x', graph: 'g', deleted: 'd', base: 'b'},
+	3: {id: 'x', graph: 'v', deleted: 'y', base: 'z'},
+}
+
+func isGraph(kind byte) bool { return kind == kindsOf[newestFormat].graph || kind == kindsOf[1].graph }
+
+func isBase(kind byte) bool { return kind == kindsOf[newestFormat].base || kind == kindsOf[1].base }
 
 var (
 	storeKey = []byte("mstore")

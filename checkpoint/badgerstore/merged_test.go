@@ -2,6 +2,7 @@ package badgerstore_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,30 +11,40 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+	"github.com/pawlgo/pawl/checkpoint/memory"
 )
 
-// What earlier runs have appended is not written again when what newer ones append is merged. In a store of format 1 it is, but for large values.
+// What earlier runs have appended is not written again when what newer ones append is merged, whatever is done with them beside that. In a store
+// of format 1 it is, but for large values, and in one of format 2 where a run was deleted, forked, trimmed or imported, or a graph is new.
 func TestOlderRunsAreNotMergedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		open  opener
-		value int
-		kept  bool
+		open   opener
+		value  int
+		beside func(ctx context.Context, s *badgerstore.Store, run string) error
+		kept   bool
 	}{
-		"newest format":       {openUnsynced, 100 << 10, true},
-		"in pieces":           {openUnsynced, 800 << 10, true},
-		"format 1":            {openFormat1, 100 << 10, false},
-		"format 1, in pieces": {openFormat1, 800 << 10, true},
+		"newest format":       {openUnsynced, 100 << 10, nil, true},
+		"in pieces":           {openUnsynced, 800 << 10, nil, true},
+		"beside graphs":       {openUnsynced, 100 << 10, newGraph, true},
+		"beside trims":        {openUnsynced, 100 << 10, trimmed, true},
+		"beside forks":        {openUnsynced, 100 << 10, forked, true},
+		"beside deletions":    {openUnsynced, 100 << 10, madeAndDeleted, true},
+		"beside imports":      {openUnsynced, 100 << 10, imported, true},
+		"format 2":            {openFormat(2), 100 << 10, nil, true},
+		"format 2, deletions": {openFormat(2), 100 << 10, madeAndDeleted, false},
+		"format 1":            {openFormat(1), 100 << 10, nil, false},
+		"format 1, in pieces": {openFormat(1), 800 << 10, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := c.open(t, t.TempDir())
-			older := merged(t, s, "older", c.value) // all but its last tables: it ends in the midst of one, behind which all else stands
+			older := merged(t, s, "older", c.value, nil) // all but its last tables: it ends in the midst of one, behind which all else stands
 			if len(older) < 6 {
 				t.Fatalf("there are %d tables of appends", len(older))
 			}
 			now := make(map[uint64]bool)
-			for _, id := range merged(t, s, "newer", c.value) {
+			for _, id := range merged(t, s, "newer", c.value, c.beside) {
 				now[id] = true
 			}
 			kept := 0
@@ -49,8 +60,48 @@ func TestOlderRunsAreNotMergedAgain(t *testing.T) {
 	}
 }
 
-// merged writes 32 MB and more in runs one after the other, has all new tables merged, and returns those of appends or their pieces alone, in their order.
-func merged(t *testing.T, s *badgerstore.Store, name string, value int) (tables []uint64) {
+func newGraph(ctx context.Context, s *badgerstore.Store, run string) error {
+	return s.PutGraph(ctx, run, []byte(`{"nodes":[]}`))
+}
+
+func trimmed(ctx context.Context, s *badgerstore.Store, run string) error {
+	if err := forkstoreGrow(ctx, s, run, 3); err != nil {
+		return err
+	}
+	return forkstoreTrim(ctx, s, run, 3, []byte(run))
+}
+
+func forked(ctx context.Context, s *badgerstore.Store, run string) error {
+	return s.Fork(ctx, forkstoreFork([]byte(run), 10, run))
+}
+
+func madeAndDeleted(ctx context.Context, s *badgerstore.Store, run string) error {
+	if err := forkstoreGrow(ctx, s, run, 1); err != nil {
+		return err
+	}
+	return s.Delete(ctx, run)
+}
+
+func imported(ctx context.Context, s *badgerstore.Store, run string) error {
+	var from memory.Store
+	var file bytes.Buffer
+	l, err := from.Acquire(ctx, run, "owner")
+	if err == nil {
+		_, err = from.Append(ctx, l, checkpoint.Head{}, []checkpoint.Entry{{Kind: checkpoint.Done}})
+	}
+	if err == nil {
+		err = checkpoint.Export(ctx, &from, run, &file)
+	}
+	if err == nil {
+		_, err = checkpoint.Import(ctx, s, &file, checkpoint.ImportOptions{})
+	}
+	return err
+}
+
+// merged writes 32 MB and more in runs one after the other, does that beside each, has all new tables merged, and returns those of appends or their pieces alone, in their order.
+func merged(
+	t *testing.T, s *badgerstore.Store, name string, value int, beside func(ctx context.Context, s *badgerstore.Store, run string) error,
+) (tables []uint64) {
 	t.Helper()
 	check := fatal(t)
 	data := fmt.Appendf(nil, "%q", noise(value))
@@ -64,6 +115,9 @@ func merged(t *testing.T, s *badgerstore.Store, name string, value int) (tables 
 		}
 		check(s.PutSnapshot(t.Context(), l, checkpoint.Snapshot{Head: head, Data: []byte(`"snapshot"`)}))
 		check(s.Release(t.Context(), l))
+		if beside != nil {
+			check(beside(t.Context(), s, fmt.Sprint("beside ", name, i)))
+		}
 	}
 	check(s.Badger().Flatten(1))
 	for _, table := range tablesBelow(s) {

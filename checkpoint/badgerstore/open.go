@@ -168,7 +168,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		undo = append(undo, s.log.close)
 	}
 	room.db, room.home = db, at
-	s.name, s.idKey, s.lock, s.home, s.space, s.synced = n, n.idKey(), lock, at, room, synced
+	s.name, s.kinds, s.lock, s.home, s.space, s.synced = n, kindsOf[n.Format], lock, at, room, synced
 	known := s.ts > 1
 	if s.ts == 0 {
 		err = s.create()

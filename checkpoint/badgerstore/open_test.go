@@ -100,7 +100,7 @@ func TestOpenUnwritable(t *testing.T) {
 // not a byte of it changes.
 func TestOpenAnotherFormat(t *testing.T) {
 	t.Parallel()
-	for name, format := range map[string]string{"newer": `"format":3,"new":[]`, "older": `"format":0`} {
+	for name, format := range map[string]string{"newer": `"format":4,"new":[]`, "older": `"format":0`} {
 		t.Run(name, func(t *testing.T) { openAnotherFormat(t, format) })
 	}
 }
@@ -113,7 +113,7 @@ func openAnotherFormat(t *testing.T, format string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newer := strings.Replace(string(text), `"format":2`, format, 1)
+	newer := strings.Replace(string(text), `"format":3`, format, 1)
 	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -38,14 +38,14 @@ func unopened(p place, err error) error {
 
 // String says what stands in the place.
 func (p place) String() string {
-	switch kind, id := p.key[0], p.key[1:]; kind {
-	case logKey:
+	switch kind, id := p.key[0], p.key[1:]; {
+	case kind == logKey:
 		return fmt.Sprintf("run %q, entry %d", p.run, seqOf(p.key))
-	case snapshotKey:
+	case kind == snapshotKey:
 		return fmt.Sprintf("run %q, the snapshot at entry %d", p.run, seqOf(p.key))
-	case postKey:
+	case kind == postKey:
 		return fmt.Sprintf("run %q, message %q", p.run, id[8:])
-	case baseKey:
+	case isBase(kind):
 		return fmt.Sprintf("base %q", id)
 	default:
 		return fmt.Sprintf("%q", p.key)
@@ -101,7 +101,7 @@ func (s *Store) unpack(p place, packed []byte, how byte) (data []byte, err error
 // cipherOf is what seals the data of that place, nil if nothing does. Graphs are not sealed: they
 // are the program's, not its users', and are kept for ever, which no key should have to be.
 func (s *Store) cipherOf(p place) *careful {
-	if p.key[0] == graphKey {
+	if isGraph(p.key[0]) {
 		return nil
 	}
 	return s.cipher
@@ -109,7 +109,7 @@ func (s *Store) cipherOf(p place) *careful {
 
 // limitOf is how long the data of a key of that kind can be.
 func limitOf(kind byte) int {
-	if kind == logKey || kind == graphKey || kind == postKey {
+	if kind == logKey || kind == postKey || isGraph(kind) {
 		return MaxAppend
 	}
 	return MaxSnapshot

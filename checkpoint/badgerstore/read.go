@@ -134,7 +134,7 @@ func (v *view) blame(ctx context.Context, num uint64, said string, err error) er
 // idOf returns the id that leads to a number, "" if none does that can be read. It reads the numbers
 // of all runs.
 func (v *view) idOf(ctx context.Context, num uint64) (string, error) {
-	it := v.iterator([]byte{v.s.idKey}, false)
+	it := v.iterator([]byte{v.s.kinds.id}, false)
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
 		if err := ctx.Err(); err != nil {

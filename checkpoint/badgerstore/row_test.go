@@ -74,9 +74,12 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// What every run has beside its appends stands behind these: see keys.go.
-func TestAppendsStandBeforeWhatEveryRunHas(t *testing.T) {
-	for _, kind := range []byte{rowKey, idKey, snapshotKey, postKey} {
+// All but pieces of large values stands behind the appends: see keys.go.
+func TestAppendsStandFirst(t *testing.T) {
+	is := kindsOf[newestFormat]
+	for _, kind := range []byte{
+		metaKey, countKey, postKey, rowKey, snapshotKey, trimmedKey, piecesKey, is.id, is.graph, is.deleted, is.base,
+	} {
 		if kind <= logKey {
 			t.Errorf("keys that begin with %q stand before those of appends", kind)
 		}

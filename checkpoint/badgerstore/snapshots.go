@@ -177,7 +177,7 @@ func (s *Store) PutGraph(ctx context.Context, digest string, graph []byte) error
 			checkpoint.ErrTooLarge, digest, len(graph), MaxAppend)
 	}
 	q := newRequest()
-	if err := s.putBlob(ctx, q, place{key: nameKey(graphKey, digest)}, graph); err != nil {
+	if err := s.putBlob(ctx, q, place{key: nameKey(s.kinds.graph, digest)}, graph); err != nil {
 		return err
 	}
 	return s.submit(ctx, q)
@@ -199,7 +199,7 @@ func (s *Store) findGraph(ctx context.Context, digest string) ([]byte, error) {
 		return nil, err
 	}
 	defer v.close()
-	key := nameKey(graphKey, digest)
+	key := nameKey(s.kinds.graph, digest)
 	value, err := get(v.txn, key)
 	if err != nil || value == nil {
 		return nil, err

@@ -64,7 +64,8 @@ func TestSqueeze(t *testing.T) {
 // What can't be of a value of its kind is not unpacked.
 func TestLimitsOfKinds(t *testing.T) {
 	s := new(Store)
-	for kind, most := range map[byte]uint32{logKey: MaxAppend, postKey: MaxAppend, graphKey: MaxAppend, snapshotKey: MaxSnapshot, baseKey: MaxSnapshot} {
+	for kind, most := range map[byte]uint32{logKey: MaxAppend, postKey: MaxAppend, snapshotKey: MaxSnapshot,
+		'g': MaxAppend, 'v': MaxAppend, 'b': MaxSnapshot, 'z': MaxSnapshot} {
 		for more, want := range map[uint32]string{0: "cut off", 1: fmt.Sprintf("the limit is %d", most)} {
 			says := binary.BigEndian.AppendUint32(nil, most+more)
 			_, err := s.unpack(place{key: []byte{kind}}, says, squeezed)

@@ -27,7 +27,7 @@ type Store struct {
 	options  Options
 	cipher   *careful // nil if the store is not encrypted
 	name     name     // never changes
-	idKey    byte     // of name
+	kinds    kinds    // of name
 	db       *badger.DB
 	alarm    *alarm
 	lock     *os.File

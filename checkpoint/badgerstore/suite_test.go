@@ -3,6 +3,7 @@ package badgerstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -24,7 +25,7 @@ func TestStore(t *testing.T) {
 		return opened(t, s, err)
 	}
 	for name, open := range map[string]opener{
-		"synced": open, "unsynced": openUnsynced, "sealed": openSealed, "lone": openUnsynced, "format 1": openFormat1,
+		"synced": open, "unsynced": openUnsynced, "sealed": openSealed, "lone": openUnsynced, "format 1": openFormat(1), "format 2": openFormat(2),
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &factory{open: open, attended: name == "lone"}
@@ -61,17 +62,19 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// openFormat1 opens the store in dir, and makes one of format 1 if dir is empty.
-func openFormat1(t testing.TB, dir string) *badgerstore.Store {
-	t.Helper()
-	path := filepath.Join(dir, "pawl.json")
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		text := `{"format":1,"store":"` + uuid.NewString() + `"}`
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+// openFormat opens the store in dir, and makes one of that format if dir is empty.
+func openFormat(format int) opener {
+	return func(t testing.TB, dir string) *badgerstore.Store {
+		t.Helper()
+		path := filepath.Join(dir, "pawl.json")
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			text := fmt.Sprintf(`{"format":%d,"store":%q}`, format, uuid.NewString())
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
+		return openUnsynced(t, dir)
 	}
-	return openUnsynced(t, dir)
 }
 
 // A factory knows where its stores are.
@@ -204,7 +207,7 @@ func (f *factory) damaged(t testing.TB, p *place, d storetest.Damage) (checkpoin
 func (p *place) key(t testing.TB, at storetest.Place) []byte {
 	t.Helper()
 	if at.Part == checkpoint.PartBase {
-		return badgerstore.BaseKey(at.ID)
+		return badgerstore.BaseKey(p.store, at.ID)
 	}
 	num := badgerstore.NumberOf(t, p.store, at.Run)
 	switch at.Part {

@@ -52,7 +52,7 @@ func TestTablesAreMergedLateAndStaySmall(t *testing.T) {
 // A store of format 1 is not merged in another way than it was, nor refused on a device that was enough for it.
 func TestFormat1IsMergedAsItWas(t *testing.T) {
 	t.Parallel()
-	s := openFormat1(t, t.TempDir())
+	s := openFormat(1)(t, t.TempDir())
 	if level, below := s.Badger().Opts().BaseLevelSize, s.Below(); level != 10<<20 || below != 128<<20 {
 		t.Errorf("they are merged into a level of %d bytes, with room for %d", level, below)
 	}

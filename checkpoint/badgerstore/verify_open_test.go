@@ -12,7 +12,7 @@ import (
 func TestVerifyGoesRoundInNoCircle(t *testing.T) {
 	dir := t.TempDir()
 	s := openUnsynced(t, dir)
-	stock(t, s, 510)
+	stock(t, s, 250)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -87,10 +87,12 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 		"store: a piece of a snapshot of run number 1099511627776": put(of("cs", nobody, "piece"), []byte("x")),
 		"store: the mark of a trim of run number 1099511627776":    put(of("t", nobody, ""), []byte("x")),
 		`store: the key "cp12" is of no run`:                       put([]byte("cp12"), []byte("x")),
-		`store: the key "cb" is of no base`:                        put([]byte("cb"), []byte("x")),
-		`store: a piece of base "abcdefgh", which there is not`:    put([]byte("cbabcdefghijklmnopqrstuvw"), []byte("x")),
-		"store: base abcdefgh is kept, and not counted":            put([]byte("babcdefghijk"), []byte("x")),
+		`store: the key "cz" is of no base`:                        put([]byte("cz"), []byte("x")),
+		`store: a piece of base "abcdefgh", which there is not`:    put([]byte("czabcdefghijklmnopqrstuvw"), []byte("x")),
+		"store: base abcdefgh is kept, and not counted":            put([]byte("zabcdefghijk"), []byte("x")),
 		`store: no store has a key like "w"`:                       put([]byte("w"), []byte("x")),
+		`store: no store has a key like "irun 1"`:                  put([]byte("irun 1"), []byte("x")), // as of an earlier format
+		`store: no store has a key like "gdigest"`:                 put([]byte("gdigest"), []byte("x")),
 		`store: no store has a key like "mother"`:                  put([]byte("mother"), []byte("x")),
 		"store: run number 3 is there, and is to be removed":       put(badgerstore.DeletedKey(3), []byte("x")),
 		"is counted 7 times, and 2 runs refer to it":               func(t *testing.T, s *badgerstore.Store) { recount(t, s, 7) },
@@ -107,6 +109,24 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 				t.Errorf("found %q, want %q", all, want)
 			}
 		})
+	}
+}
+
+// Keys of a kind that stores of another format have are found.
+func TestVerifyKnowsTheKeysOfItsFormat(t *testing.T) {
+	t.Parallel()
+	for format, kinds := range map[int]string{1: "xvyz", 2: "ivyz", 3: "igdb"} {
+		s := openFormat(format)(t, t.TempDir())
+		for _, kind := range kinds {
+			put(t, s, append([]byte(string(kind)), "12345678"...), []byte("x"))
+		}
+		all := verified(t, s)
+		for _, kind := range kinds {
+			want := fmt.Sprintf(`store: no store has a key like "%c12345678"`, kind)
+			if !slices.ContainsFunc(all, func(f string) bool { return strings.Contains(f, want) }) {
+				t.Errorf("format %d: found %q, want %q", format, all, want)
+			}
+		}
 	}
 }
 

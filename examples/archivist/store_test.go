@@ -59,7 +59,7 @@ func TestStoreOfANewerFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newer := strings.Replace(string(text), `"format":2`, `"format":7`, 1)
+	newer := strings.Replace(string(text), `"format":3`, `"format":7`, 1)
 	if newer == string(text) {
 		t.Fatalf("there is no format in %s", text)
 	}

@@ -259,7 +259,7 @@ func TestNameIsChecked(t *testing.T) {
 	}
 }
 
-// So is its format, by which its keys are found.
+// So is its format, by which its keys are found. What to do about it is to put the number back, and nothing else.
 func TestFormatIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]int{{1, 2}, {1, 3}, {2, 1}, {2, 3}, {3, 1}, {3, 2}} {
@@ -276,8 +276,11 @@ func TestFormatIsChecked(t *testing.T) {
 		if err := os.WriteFile(path, bytes.Replace(text, []byte(from), []byte(to), 1), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrCorrupt) {
+		_, err = badgerstore.Open(t.Context(), dir, small)
+		if !errors.Is(err, checkpoint.ErrCorrupt) {
 			t.Errorf("%s instead of %s: Open = %v, want ErrCorrupt", to, from, err)
+		} else if way := `set "format" in ` + path + " back to " + from[len(from)-1:]; !strings.HasSuffix(err.Error(), way) || strings.Contains(err.Error(), "backup") {
+			t.Errorf("%s instead of %s: Open = %v, want to be told to %s, and of no backup", to, from, err, way)
 		}
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)

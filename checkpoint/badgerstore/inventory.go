@@ -101,9 +101,8 @@ func (g *guarded) compare(had inventory, dir string) (still inventory, err error
 	for number, sum := range had {
 		is, ok := g.sums[number]
 		if ok && is != sum {
-			return nil, fmt.Errorf("%w: %s is a sound table, but not the one that the store had under this number: put that back, or the whole directory "+
-				"from a backup; an empty file %s has the tables taken as they are",
-				checkpoint.ErrCorrupt, tablePath(filepath.Join(dir, databaseDir), number), filepath.Join(dir, inventoryFile))
+			return nil, &damageError{tablePath(filepath.Join(dir, databaseDir), number) + " is a sound table, but not the one that the store had under this number",
+				"put that back, or the whole directory from a backup; an empty file " + filepath.Join(dir, inventoryFile) + " has the tables taken as they are"}
 		}
 		if ok {
 			still[number] = sum

@@ -92,9 +92,18 @@ func open(ctx context.Context, dir string, o Options, synced bool) (*Store, erro
 	}
 }
 
+// A damageError says what is damaged, and what to do about it, which is not to restore the store. errors.Is finds ErrCorrupt.
+type damageError struct{ reason, way string }
+
+func (e *damageError) Error() string {
+	return checkpoint.ErrCorrupt.Error() + ": " + e.reason + ": " + e.way
+}
+
+func (e *damageError) Unwrap() error { return checkpoint.ErrCorrupt }
+
 // remedied adds to the error of damage what to do, if it does not say so.
 func remedied(err error) error {
-	var known *witnessError
+	var known *damageError
 	if !errors.Is(err, checkpoint.ErrCorrupt) || errors.As(err, &known) {
 		return err
 	}
@@ -307,13 +316,13 @@ func (s *Store) recognize(ctx context.Context, tabled uint64) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint: the store's name: %w", err)
 	}
-	if !bytes.HasPrefix(payload, []byte(s.name.Store)) {
+	format, ok := bytes.CutPrefix(payload, []byte(s.name.Store))
+	if !ok {
 		return fmt.Errorf("%w: the database is that of store %.36q, not %s",
 			checkpoint.ErrCorrupt, payload, s.name.Store)
 	}
-	if !bytes.Equal(payload, s.name.inDatabase()) {
-		return fmt.Errorf("%w: the database is not of format %d, as %s says: put back what that said when the store was made",
-			checkpoint.ErrCorrupt, s.name.Format, nameFile)
+	if err := s.checkFormat(format); err != nil {
+		return err
 	}
 	if err := v.checkSeal(); err != nil {
 		return err
@@ -323,6 +332,23 @@ func (s *Store) recognize(ctx context.Context, tabled uint64) error {
 	}
 	s.lastRun, err = v.lastRun()
 	return err
+}
+
+// checkFormat checks that the database has the format that the store's name says. See name.inDatabase.
+func (s *Store) checkFormat(inDatabase []byte) error {
+	format := 1
+	switch {
+	case len(inDatabase) == 1 && inDatabase[0] > 1:
+		format = int(inDatabase[0])
+	case len(inDatabase) > 0:
+		return fmt.Errorf("%w: the database does not say of which format it is", checkpoint.ErrCorrupt)
+	}
+	if format == s.name.Format {
+		return nil
+	}
+	path := filepath.Join(s.home.dir, nameFile)
+	return &damageError{fmt.Sprintf("the database is of format %d, and %s says %d", format, path, s.name.Format),
+		fmt.Sprintf(`set "format" in %s back to %d`, path, format)}
 }
 
 // noGaps checks that the transactions that were not yet in tables are all there: what isWhole has seen in the logs

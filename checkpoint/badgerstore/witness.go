@@ -68,7 +68,7 @@ func readWitness(path, id string, ts uint64, known bool) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && known:
-		return nil, &witnessError{"the witness " + path + " is missing", asItIs}
+		return nil, &damageError{"the witness " + path + " is missing", asItIs}
 	case errors.Is(err, os.ErrNotExist):
 		return nil, nil
 	case err != nil:
@@ -113,15 +113,6 @@ func openWitness(path, id string, ts uint64, known, synced bool) (_ *witness, er
 	return w, syncDir(filepath.Dir(path))
 }
 
-// A witnessError says that the witness does not fit the store, or is none. errors.Is finds ErrCorrupt.
-type witnessError struct{ reason, way string }
-
-func (e *witnessError) Error() string {
-	return checkpoint.ErrCorrupt.Error() + ": " + e.reason + ": " + e.way
-}
-
-func (e *witnessError) Unwrap() error { return checkpoint.ErrCorrupt }
-
 // What to do about a witness.
 const (
 	asItIs  = "put the witness back, or: an empty file in its place makes the store be taken as it is"
@@ -132,19 +123,19 @@ const (
 // testify checks that a store is not older than the witness b at that path says.
 func testify(b []byte, path, id string, ts uint64) error {
 	if len(b) != witnessSize || string(b[:4]) != witnessMagic {
-		return &witnessError{"the witness " + path + " can't be read", asItIs}
+		return &damageError{"the witness " + path + " can't be read", asItIs}
 	}
 	if b[4] != formatV1 {
 		return fmt.Errorf("%w: witness %s of version %d: use the program that made it", checkpoint.ErrVersion, path, b[4])
 	}
 	if binary.BigEndian.Uint32(b[50:]) != crc32.Checksum(b[:50], castagnoli) {
-		return &witnessError{"the checksum of the witness " + path + " differs", asItIs}
+		return &damageError{"the checksum of the witness " + path + " differs", asItIs}
 	}
 	if string(b[6:42]) != id {
-		return &witnessError{fmt.Sprintf("the witness %s is of store %.36q, and the directory says that it is store %q", path, b[6:42], id), ownFile}
+		return &damageError{fmt.Sprintf("the witness %s is of store %.36q, and the directory says that it is store %q", path, b[6:42], id), ownFile}
 	}
 	if seen := binary.BigEndian.Uint64(b[42:]); seen > ts {
-		return &witnessError{
+		return &damageError{
 			fmt.Sprintf("the store ends at transaction %d, but has been at %d, says the witness %s", ts, seen, path),
 			fmt.Sprintf(newest, ts+1, seen),
 		}

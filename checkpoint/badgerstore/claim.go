@@ -96,16 +96,20 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// readName returns the name of the store in dir, the zero one if dir is empty.
+// mostName is how large nameFile may be. It has some 70 bytes; a later version may have it say more, and its format is
+// to be read all the same.
+const mostName = 64 << 10
+
+// readName returns the name of the store in dir, the zero one if dir is empty or does not exist.
 func readName(dir string) (n name, err error) {
 	path := filepath.Join(dir, nameFile)
-	text, err := os.ReadFile(path)
+	text, err := readSmall(path, mostName)
 	if errors.Is(err, os.ErrNotExist) {
 		refused := empty(dir)
 		if refused == nil {
 			return n, nil
 		}
-		if text, err = os.ReadFile(path); errors.Is(err, os.ErrNotExist) { // else somebody has made the store meanwhile
+		if text, err = readSmall(path, mostName); errors.Is(err, os.ErrNotExist) { // else somebody has made the store meanwhile
 			return n, refused
 		}
 	}
@@ -138,6 +142,10 @@ func empty(dir string) error {
 				return fmt.Errorf("%w: %s holds the database of a store, and %s is missing", checkpoint.ErrCorrupt, dir, nameFile)
 			}
 		}
+	var odd *oddFileError
+	if errors.As(err, &odd) {
+		return n, fmt.Errorf("%w: %s can't be read: %w", checkpoint.ErrCorrupt, path, err)
+	}
 		return refuseDir(fmt.Sprintf("%s holds a database in %q, and nothing beside it by which a store is known: name another one, or if this was a store restore it from a backup",
 			dir, databaseDir))
 	}
@@ -216,7 +224,13 @@ func syncDir(dir string) error {
 
 // lockDir locks dir for this process, as long as the file it returns is open.
 func lockDir(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	path := filepath.Join(dir, lockFile)
+	if info, err := os.Stat(path); err == nil {
+		if kind := oddKind(info.Mode()); kind != "" { // which need not lock anything, or nothing else
+			return nil, &damageError{path + " is " + kind, "remove it: the store makes a file of that name"}
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: locking the store: %w", err)
 	}

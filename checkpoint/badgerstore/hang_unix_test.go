@@ -164,3 +164,64 @@ func TestAWitnessThatIsNoFile(t *testing.T) {
 	}
 	open(dir, "")
 }
+
+// Nor is any other file of the store's own, beside its database, read or written that is no regular file, or far larger than it can be. Open says
+// so at once, and changes nothing; a link to the file itself is as good as the file.
+func TestStoreFilesThatAreNoFiles(t *testing.T) {
+	t.Parallel()
+	whole := closedStore(t).dir
+	odd := map[string]func(path string) error{
+		"a pipe":                func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a directory":           func(path string) error { return os.Mkdir(path, 0o700) },
+		"a link to a device":    func(path string) error { return os.Symlink("/dev/zero", path) },
+		"a link to a directory": func(path string) error { return os.Symlink(t.TempDir(), path) },
+		"100 MiB": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 100<<20))
+		},
+	}
+	for name, way := range map[string]string{
+		"pawl.json": "restore the store from a backup", "tables": "an empty file in its place", "witness": "an empty file in its place", "LOCK": "remove it",
+	} {
+		for what, put := range odd {
+			if name == "witness" && what != "100 MiB" || name == "LOCK" && what == "100 MiB" {
+				continue // see TestAWitnessThatIsNoFile; of a lock only the beginning is read
+			}
+			dir := copyDir(t, whole)
+			path := filepath.Join(dir, name)
+			if err := os.Remove(path); err != nil && name != "LOCK" {
+				t.Fatal(err)
+			}
+			if err := put(path); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.Lstat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			s, err := badgerstore.Open(ctx, dir, small)
+			cancel()
+			if err == nil {
+				_ = s.Close()
+			}
+			if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), way) {
+				t.Errorf("%s is %s: Open = %v, want ErrCorrupt that names it and says %q", name, what, err, way)
+			}
+			if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) || after.ModTime() != before.ModTime() {
+				t.Errorf("%s is %s: Open has changed it, %v", name, what, err)
+			}
+		}
+		dir := copyDir(t, whole)
+		path := filepath.Join(dir, name)
+		if name == "LOCK" {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		elsewhere := filepath.Join(t.TempDir(), name)
+		if err := errors.Join(copyFile(path, elsewhere), os.Remove(path), os.Symlink(elsewhere, path)); err != nil {
+			t.Fatal(err)
+		}
+		openSoon(t, dir)
+	}
+}

@@ -1,7 +1,6 @@
 package badgerstore
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -32,7 +31,7 @@ import (
 //	42 for each table its number, 8 bytes, and the digest, 32
 //	   CRC-32C of the above
 //
-// One that can't be read, or is of another store, says nothing.
+// It is replaced in one step, so no crash leaves one that is damaged. One that is missing or has no bytes says nothing.
 type inventory map[uint64]tableSum
 
 // A tableSum is the SHA-256 of the checksums of a table's blocks, and of its index.
@@ -45,22 +44,38 @@ const (
 	inventoryEntry  = 8 + sha256.Size
 )
 
+// mostInventory is how large the file may be. That is for more than a million tables, which no process could map into memory.
+const mostInventory = 64 << 20
+
 // readInventory returns the inventory of the store in dir, nil if there is none that says something.
 func readInventory(dir, id string) (inventory, error) {
-	b, err := os.ReadFile(filepath.Join(dir, inventoryFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+	path := filepath.Join(dir, inventoryFile)
+	refuse := func(reason string) error {
+		return &damageError{"the inventory of tables " + path + " " + reason, "put the right one back, or: " + takenAsTheyAre}
 	}
-	if err != nil {
+	b, err := readSmall(path, mostInventory)
+	var odd *oddFileError
+	switch {
+	case errors.As(err, &odd):
+		return nil, refuse("can't be read: " + odd.Error())
+	case errors.Is(err, os.ErrNotExist), err == nil && len(b) == 0:
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("checkpoint: reading the inventory of tables: %w", err)
 	}
-	n := len(b) - inventoryHeader - 4
-	if n < 0 || n%inventoryEntry != 0 || !bytes.Equal(b[:inventoryHeader], inventoryHead(id)) {
-		return nil, nil
-	}
-	sum := len(b) - 4
-	if binary.BigEndian.Uint32(b[sum:]) != crc32.Checksum(b[:sum], castagnoli) {
-		return nil, nil
+	n, sum := len(b)-inventoryHeader-4, len(b)-4
+	switch {
+	case n < 0 || string(b[:4]) != inventoryMagic:
+		return nil, refuse("can't be read")
+	case b[4] != formatV1:
+		return nil, fmt.Errorf("%w: inventory of tables %s of version %d: use the program that made it, or: %s",
+			checkpoint.ErrVersion, path, b[4], takenAsTheyAre)
+	case n%inventoryEntry != 0 || b[5] != idSize:
+		return nil, refuse("can't be read")
+	case binary.BigEndian.Uint32(b[sum:]) != crc32.Checksum(b[:sum], castagnoli):
+		return nil, refuse("has another checksum than it says")
+	case string(b[6:inventoryHeader]) != id:
+		return nil, refuse(fmt.Sprintf("is of store %.36q, and %s says that this is store %q", b[6:inventoryHeader], nameFile, id))
 	}
 	v := make(inventory)
 	for e := b[inventoryHeader:sum]; len(e) > 0; e = e[inventoryEntry:] {
@@ -68,6 +83,9 @@ func readInventory(dir, id string) (inventory, error) {
 	}
 	return v, nil
 }
+
+// takenAsTheyAre is what to do about an inventory that can't be put back.
+const takenAsTheyAre = "an empty file in its place has the tables taken as they are"
 
 func inventoryHead(id string) []byte {
 	return append(append([]byte(inventoryMagic), formatV1, idSize), id...)

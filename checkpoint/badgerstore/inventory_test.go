@@ -65,8 +65,8 @@ func TestTablesOfOthersAreFound(t *testing.T) {
 	refused := func(from, at string) {
 		t.Helper()
 		err := of.withDamage(t, func(dir string) error { return copyFile(from, filepath.Join(dir, at)) }, at)
-		if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), filepath.Base(at)) {
-			t.Errorf("%s is %s: Open = %v, want ErrCorrupt and its name", at, from, err)
+		if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), filepath.Base(at)) || !strings.HasSuffix(err.Error(), "has the tables taken as they are") {
+			t.Errorf("%s is %s: Open = %v, want ErrCorrupt, its name, and what to do", at, from, err)
 		}
 	}
 	for i, at := range tables {
@@ -98,8 +98,8 @@ func TestTablesOfOthersAreFoundBehindACrash(t *testing.T) {
 	}
 }
 
-// The inventory forgets tables that are gone, before their numbers can be used again; what it can't say it does not say: one that is
-// missing, empty, damaged or of another store hinders nobody.
+// The inventory forgets tables that are gone, before their numbers can be used again. Where there is none, as in a store of a version before,
+// or an empty file, the tables are taken as they are.
 func TestInventoriesHinderNobody(t *testing.T) {
 	t.Parallel()
 	of := closedStore(t)
@@ -108,13 +108,14 @@ func TestInventoriesHinderNobody(t *testing.T) {
 	if n := len(tablesOf(t, of.dir)); len(was) != header+n*entry+4 {
 		t.Fatalf("the inventory of %d tables has %d bytes", n, len(was))
 	}
-	stale := badgerstore.WithTable(was, 999)
-	for name, b := range map[string][]byte{
-		"empty": {}, "cut": was[:len(was)-1], "short": was[:10], "flipped": append(append([]byte{}, was[:50]...), append([]byte{was[50] ^ 1}, was[51:]...)...),
-		"of another store": badgerstore.ReSum(bytes.Replace(was, was[6:10], []byte("else"), 1)), "stale": stale,
-	} {
+	for name, b := range map[string][]byte{"missing": nil, "empty": {}, "stale": badgerstore.WithTable(was, 999)} {
 		dir := copyDir(t, of.dir)
-		if err := os.WriteFile(filepath.Join(dir, "tables"), b, 0o600); err != nil {
+		path := filepath.Join(dir, "tables")
+		err := os.Remove(path)
+		if b != nil {
+			err = os.WriteFile(path, b, 0o600)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		s, err := badgerstore.Open(t.Context(), dir, small)
@@ -126,6 +127,60 @@ func TestInventoriesHinderNobody(t *testing.T) {
 			t.Errorf("%s: while the store is open the inventory has %d bytes, want the %d of the tables that there are", name, len(now), len(was))
 		}
 		s.Close()
+	}
+}
+
+// An inventory that is damaged, or that of another store, is ErrCorrupt, and one of a later version ErrVersion: no crash leaves one, and the tables
+// can't be checked by it. Nothing is changed, and an empty file in its place opens the store, as the error says.
+func TestDamagedInventoriesAreFound(t *testing.T) {
+	t.Parallel()
+	of := closedStore(t)
+	was := inventoryOf(t, of.dir)
+	flipped := func(at int) []byte {
+		b := bytes.Clone(was)
+		b[at] ^= 1
+		return b
+	}
+	for name, c := range map[string]struct {
+		b    []byte
+		want error
+	}{
+		"cut":                {was[:len(was)-1], checkpoint.ErrCorrupt},
+		"short":              {was[:10], checkpoint.ErrCorrupt},
+		"shorter":            {was[:1], checkpoint.ErrCorrupt},
+		"no inventory":       {flipped(0), checkpoint.ErrCorrupt},
+		"of a later version": {badgerstore.ReSum(append(append(bytes.Clone(was[:4]), 2), was[5:]...)), checkpoint.ErrVersion},
+		"another id":         {flipped(10), checkpoint.ErrCorrupt},
+		"another table":      {flipped(50), checkpoint.ErrCorrupt},
+		"another sum":        {flipped(len(was) - 1), checkpoint.ErrCorrupt},
+		"zeros":              {make([]byte, len(was)), checkpoint.ErrCorrupt},
+		"of another store":   {badgerstore.ReSum(bytes.Replace(was, was[6:10], []byte("else"), 1)), checkpoint.ErrCorrupt},
+	} {
+		dir := copyDir(t, of.dir)
+		path := filepath.Join(dir, "tables")
+		if err := os.WriteFile(path, c.b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := snapshotOf(t, dir)
+		s, err := badgerstore.Open(t.Context(), dir, small)
+		if err == nil {
+			s.Close()
+		}
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "an empty file in its place") ||
+			strings.Contains(err.Error(), "backup") {
+			t.Errorf("%s: Open = %v, want %v and what to do", name, err, c.want)
+			continue
+		}
+		if snapshotOf(t, dir) != before {
+			t.Errorf("%s: the directory has changed", name)
+		}
+		if err := os.Truncate(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		open(t, dir).Close()
+		if now := inventoryOf(t, dir); !bytes.Equal(now, was) {
+			t.Errorf("%s: then the inventory has %d bytes, want the %d of the tables that there are", name, len(now), len(was))
+		}
 	}
 }
 

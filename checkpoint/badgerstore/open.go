@@ -145,11 +145,11 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	if err := missesDatabase(dir, o.Witness); err != nil {
 		return nil, err
 	}
-	at, err := newHome(dir, lock)
+	had, err := readInventory(dir, n.Store)
 	if err != nil {
 		return nil, err
 	}
-	had, err := readInventory(dir, n.Store)
+	at, err := newHome(dir, lock)
 	if err != nil {
 		return nil, err
 	}

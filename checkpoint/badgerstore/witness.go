@@ -42,11 +42,10 @@ func checkWitness(path, dir string) error {
 		return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option Witness", Reason: path + " " + reason}
 	}
 	found, missed := os.Stat(path)
-	if missed == nil && found.IsDir() {
-		return refuse("is a directory: name a file")
-	}
-	if missed == nil && !found.Mode().IsRegular() { // reading it need not end
-		return refuse("is a device, a pipe or a socket: name a file")
+	if missed == nil {
+		if kind := oddKind(found.Mode()); kind != "" { // reading it need not end
+			return refuse("is " + kind + ": name a file")
+		}
 	}
 	if filepath.Dir(path) == filepath.Clean(dir) {
 		return nil // which may not exist yet
@@ -65,8 +64,11 @@ func checkWitness(path, dir string) error {
 // readWitness reads the witness of a store whose newest transaction is ts, and checks it. There must be one if
 // known is true. Nothing in it, or none, says nothing.
 func readWitness(path, id string, ts uint64, known bool) ([]byte, error) {
-	b, err := os.ReadFile(path)
+	b, err := readSmall(path, witnessSize)
+	var odd *oddFileError
 	switch {
+	case errors.As(err, &odd):
+		return nil, &damageError{"the witness " + path + " can't be read: " + odd.Error(), asItIs}
 	case errors.Is(err, os.ErrNotExist) && known:
 		return nil, &damageError{"the witness " + path + " is missing", asItIs}
 	case errors.Is(err, os.ErrNotExist):

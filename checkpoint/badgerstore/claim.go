@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -42,18 +43,24 @@ func (n name) inDatabase() []byte {
 
 // claim locks dir for this process, after making it a store if it is empty or does not
 // exist, and returns the lock and the store's name. It writes nothing into a directory that is
-// neither empty nor a store, or is a store of an unknown format.
-func claim(dir string) (_ *os.File, n name, err error) {
+// neither empty nor a store, or is a store of an unknown format, and makes nothing where fewer bytes than the reserve are free.
+func claim(dir string, reserve int64) (_ *os.File, n name, err error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, n, refuseDir(dir + " is a file: name a directory")
 	} else if link, e := os.Lstat(dir); errors.Is(err, os.ErrNotExist) && e == nil && link.Mode()&os.ModeSymlink != 0 {
 		return nil, n, refuseDir(dir + " is a link to what is not there: name a directory, or make that one")
 	}
+	was, err := readName(dir)
+	if err != nil {
+		return nil, n, err
+	}
+	if was.Store == "" {
+		if err := roomToMake(dir, reserve); err != nil {
+			return nil, n, err
+		}
+	}
 	if err := makeDir(dir); err != nil {
 		return nil, n, fmt.Errorf("checkpoint: making the store's directory: %w", err)
-	}
-	if _, err := readName(dir); err != nil {
-		return nil, n, err
 	}
 	lock, err := lockDir(dir)
 	if err != nil {
@@ -73,6 +80,24 @@ func claim(dir string) (_ *os.File, n name, err error) {
 	_ = syncDir(filepath.Dir(filepath.Clean(dir)))
 	n = name{Format: newestFormat, Store: newID()}
 	return lock, n, writeName(dir, n)
+}
+
+// roomToMake returns ErrFull if a store in dir, which may not exist yet, would have too little room. It is asked before anything is
+// made: to remove that again could hit what another process has begun there.
+func roomToMake(dir string, reserve int64) error {
+	room := space{dir: dir, reserve: reserve, free: freeSpace}
+	if room.free == nil {
+		return nil
+	}
+	room.free = func(at string) (int64, error) { // of the directory in which it is to be made
+		for at = filepath.Clean(at); at != filepath.Dir(at); at = filepath.Dir(at) {
+			if _, err := os.Stat(at); !errors.Is(err, os.ErrNotExist) {
+				break
+			}
+		}
+		return freeSpace(at)
+	}
+	return room.check(time.Now(), 0)
 }
 
 // makeDir makes dir and the directories above it where they are missing, and their names durable: a store that
@@ -113,6 +138,10 @@ func readName(dir string) (n name, err error) {
 			return n, refused
 		}
 	}
+	var odd *oddFileError
+	if errors.As(err, &odd) {
+		return n, fmt.Errorf("%w: %s can't be read: %w", checkpoint.ErrCorrupt, path, err)
+	}
 	if err != nil {
 		return n, fmt.Errorf("checkpoint: reading the store's name: %w", err)
 	}
@@ -133,6 +162,9 @@ func readName(dir string) (n name, err error) {
 // what a new file system does.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("checkpoint: reading the store's directory: %w", err)
 	}
@@ -142,10 +174,6 @@ func empty(dir string) error {
 				return fmt.Errorf("%w: %s holds the database of a store, and %s is missing", checkpoint.ErrCorrupt, dir, nameFile)
 			}
 		}
-	var odd *oddFileError
-	if errors.As(err, &odd) {
-		return n, fmt.Errorf("%w: %s can't be read: %w", checkpoint.ErrCorrupt, path, err)
-	}
 		return refuseDir(fmt.Sprintf("%s holds a database in %q, and nothing beside it by which a store is known: name another one, or if this was a store restore it from a backup",
 			dir, databaseDir))
 	}

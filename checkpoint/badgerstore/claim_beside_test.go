@@ -22,7 +22,7 @@ func TestClaimBesideAnother(t *testing.T) {
 		for range 2 {
 			both.Go(func() { // waited for below
 				<-start
-				lock, _, err := claim(dir)
+				lock, _, err := claim(dir, 0)
 				if err != nil && !errors.Is(err, checkpoint.ErrLocked) {
 					t.Errorf("round %d: %v", i, err)
 				}

@@ -3,6 +3,9 @@ package badgerstore_test
 import (
 	"errors"
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,6 +56,47 @@ func TestFull(t *testing.T) {
 	o.FreeSpace = 1 << 60
 	if _, err := badgerstore.Open(t.Context(), t.TempDir(), o); !errors.Is(err, checkpoint.ErrFull) {
 		t.Errorf("Open without room = %v, want ErrFull", err)
+	}
+}
+
+// An Open that finds no room for a new store leaves nothing that it has made, and what was there as it was.
+func TestFullBeforeTheStoreIsMade(t *testing.T) {
+	t.Parallel()
+	o := small
+	o.FreeSpace = math.MaxInt64
+	full := func(dir string) {
+		t.Helper()
+		if _, err := badgerstore.Open(t.Context(), dir, o); !errors.Is(err, checkpoint.ErrFull) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("Open without room = %v, want ErrFull of %s", err, dir)
+		}
+	}
+	top := t.TempDir()
+	full(filepath.Join(top, "a", "store"))
+	full(top)
+	if entries, err := os.ReadDir(top); err != nil || len(entries) > 0 {
+		t.Errorf("Open has left %v, %v", entries, err)
+	}
+	if err := os.WriteFile(filepath.Join(top, "text"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var refused *checkpoint.ArgumentError // whatever room there is
+	if _, err := badgerstore.Open(t.Context(), top, o); !errors.As(err, &refused) {
+		t.Errorf("Open of what is no store = %v, want an ArgumentError", err)
+	}
+}
+
+// However much Options.FreeSpace is, it has to be free beside what compactions need.
+func TestFreeSpaceIsNotTooMuchToAdd(t *testing.T) {
+	t.Parallel()
+	of := closedStore(t) // with tables, which compactions need room for
+	o := small
+	o.FreeSpace = math.MaxInt64
+	s, err := badgerstore.Open(t.Context(), of.dir, o)
+	if err == nil {
+		_ = s.Close()
+	}
+	if !errors.Is(err, checkpoint.ErrFull) || !strings.Contains(err.Error(), "lower Options.FreeSpace") {
+		t.Errorf("Open = %v, want ErrFull and what to do", err)
 	}
 }
 

@@ -127,7 +127,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	if err := checkWitness(o.Witness, dir); err != nil {
 		return nil, err
 	}
-	lock, n, err := claim(dir)
+	lock, n, err := claim(dir, o.FreeSpace)
 	if err != nil {
 		return nil, err
 	}

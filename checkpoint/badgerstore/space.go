@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -122,7 +123,7 @@ func tableBytes(dir string) (sum int64) {
 // a compaction writes before it removes what it has read, all newest tables and some older.
 func (p *space) need() int64 {
 	if p.db == nil {
-		return p.reserve + min(tableBytes(p.dir), p.below)
+		return p.beside(min(tableBytes(p.dir), p.below))
 	}
 	var newest, older int64
 	for _, level := range p.db.Levels() {
@@ -132,5 +133,10 @@ func (p *space) need() int64 {
 		}
 		older += level.Size
 	}
-	return p.reserve + newest + min(older, p.below)
+	return p.beside(newest + min(older, p.below))
+}
+
+// beside adds the reserve, which may be as large as a number can be.
+func (p *space) beside(compactions int64) int64 {
+	return min(p.reserve, math.MaxInt64-compactions) + compactions
 }

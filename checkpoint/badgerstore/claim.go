@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -63,6 +64,9 @@ func claim(dir string, reserve int64) (_ *os.File, n name, err error) {
 		return nil, n, fmt.Errorf("checkpoint: making the store's directory: %w", err)
 	}
 	lock, err := lockDir(dir)
+	if errors.Is(err, syscall.EROFS) && was.Store != "" {
+		err = fmt.Errorf("%w: a store is opened for writing, also to read it: copy it to where that can be done, and open the copy", err)
+	}
 	if err != nil {
 		return nil, n, err
 	}

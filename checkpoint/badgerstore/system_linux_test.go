@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -37,6 +38,29 @@ func TestDeviceWithoutRoomForFiles(t *testing.T) {
 	if refused < 6 {
 		t.Errorf("%d times the store was not opened, want more", refused)
 	}
+}
+
+// A store on a device that is mounted to be read is not opened, and Open says what to do.
+func TestOpenReadOnly(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a small file system")
+	}
+	mount := t.TempDir()
+	if err := syscall.Mount("pawl", mount, "tmpfs", 0, "size=200m"); err != nil {
+		t.Skip("mounting a small file system:", err)
+	}
+	defer func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) }()
+	dir := filepath.Join(mount, "store")
+	open(t, dir).Close()
+	if err := syscall.Mount("pawl", mount, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Skip("mounting it to be read:", err)
+	}
+	_, err := badgerstore.Open(t.Context(), dir, small)
+	if !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), "opened for writing, also to read it: copy it") {
+		t.Errorf("Open = %v, want EROFS and what to do", err)
+	}
+	open(t, copyDir(t, dir)).Close() // so it is done
 }
 
 // openWithFiles opens and closes a store on a device that has room for so many files, and then for more.

@@ -3,6 +3,7 @@ package badgerstore
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -76,13 +77,25 @@ func (v *view) checkSeal() error {
 		err = checkpoint.Damage("it says something else")
 	}
 	if errors.Is(err, checkpoint.ErrKey) {
-		return fmt.Errorf("checkpoint: the store was last written with key %q: %w", key, err)
+		return &sealError{key, err}
 	}
 	if err != nil {
 		return fmt.Errorf("checkpoint: the store's seal: %w", err)
 	}
 	return nil
 }
+
+// A sealError says with which key a store was last written that its cipher can't open, and names the package once, as the cipher's error may.
+type sealError struct {
+	key string
+	err error
+}
+
+func (e *sealError) Error() string {
+	return fmt.Sprintf("checkpoint: the store was last written with key %q: %s", e.key, strings.TrimPrefix(e.err.Error(), "checkpoint: "))
+}
+
+func (e *sealError) Unwrap() error { return e.err }
 
 // sealAgain makes the seal of an encrypted store anew, with the key that is written with now, if it
 // has another.

@@ -401,8 +401,8 @@ func TestKeysAreRotated(t *testing.T) {
 		"the old key alone": sealedBy(t, one), "another key of its id": sealedBy(t, keyOf(t, "k2", 3), one), "no cipher": small,
 	} {
 		_, err := badgerstore.Open(t.Context(), dir, o)
-		if !errors.Is(err, checkpoint.ErrKey) || !strings.Contains(err.Error(), `"k2"`) {
-			t.Errorf("with %s: Open = %v, want ErrKey that names k2", name, err)
+		if !errors.Is(err, checkpoint.ErrKey) || !strings.Contains(err.Error(), `"k2"`) || strings.Count(err.Error(), "checkpoint: ") != 1 {
+			t.Errorf("with %s: Open = %v, want ErrKey that names k2, and the package once", name, err)
 		}
 	}
 	if holdings(t, dir) != before {

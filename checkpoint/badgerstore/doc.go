@@ -7,7 +7,8 @@
 // One process at a time has a directory open. It is the proof of every lease: leases have
 // no end, and none outlives the process. Do not move or replace the directory meanwhile. If it happens
 // the store finds out before it next writes a table, stops, and leaves what is in its place alone: what it has acknowledged
-// is in the directory that was opened, and is there for the process that opens that next.
+// is in the directory that was opened, and is there for the process that opens that next. A store is opened for writing, also to read it:
+// where it can only be read, as on a device that is mounted so, copy it and open the copy.
 //
 // # Durable
 //
@@ -39,9 +40,9 @@
 // least as new as the witness says, a small file written after every synced commit. If that is not so nothing is
 // changed, and what was damaged can be put back. (What is refused for another reason, as for a key that is not there, may have had the database open,
 // which then holds the same in other files.) Of a table that was made since by a process that was killed it is not known
-// which it was, until the next Open. Reading
-// checks the checksum of every envelope and that each follows the one before it. Whatever is damaged or missing is
-// ErrCorrupt. A Fork, Trim or Import that comes to share a base that can't be read, because it is damaged
+// which it was, until the next Open; and where the file tables is missing, as in a store of an earlier version, or empty, all are taken as they are. Reading
+// checks the checksum of every envelope and that each follows the one before it. Whatever else is missing, or is damaged, that file included,
+// is ErrCorrupt. A Fork, Trim or Import that comes to share a base that can't be read, because it is damaged
 // or sealed with a key that is not there, writes it anew, and so heals the runs that stood on it before; to that end it
 // reads the base. To find out that a whole directory was replaced by an older copy of itself,
 // keep the witness elsewhere (Options.Witness).

@@ -33,7 +33,8 @@ var (
 	ErrPlaintext = errors.New("checkpoint: stored data is not encrypted")
 	// ErrFull: there is no room left on the device. Nothing was changed.
 	ErrFull = errors.New("checkpoint: store is full")
-	// ErrLocked: another process has the store open, or this one by another Store.
+	// ErrLocked: another process has the store open, or this one by another Store; or another open store, as a copy of it, has
+	// its witness.
 	ErrLocked = errors.New("checkpoint: store is locked")
 	// ErrClosed: the store was closed, or has stopped after a failed write.
 	ErrClosed = errors.New("checkpoint: store is closed")

@@ -50,6 +50,9 @@ func Raw(t *testing.T, dir string, o Options, edit func(*badger.Txn) error) {
 // LockFile is the file that an open store holds locked.
 func LockFile(s *Store) *os.File { return s.lock }
 
+// WitnessFile is the witness of an open store.
+func WitnessFile(s *Store) *os.File { return s.witness.file }
+
 // VoidGhosts makes void what the manifest of the store in dir says of tables that are not there.
 func VoidGhosts(dir string) error { return voidGhosts(filepath.Join(dir, databaseDir)) }
 

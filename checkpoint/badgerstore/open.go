@@ -20,7 +20,7 @@ import (
 const databaseDir = "db"
 
 // Open opens the store in dir, or makes one if dir is empty or does not exist. ErrLocked if
-// another process has it open, ErrVersion if its format is one that this version does not know, ErrCorrupt if
+// another process has it open, or its witness, ErrVersion if its format is one that this version does not know, ErrCorrupt if
 // something in it is damaged or missing, ErrFull if the device has too little room, ErrKey if
 // it is encrypted and Options.Cipher is not given or does not have its key, ErrPlaintext if it is
 // not encrypted and there is a Cipher. If a call of the system fails, as a sync does with
@@ -137,6 +137,11 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 			_ = undo[i]()
 		}
 	}()
+	seen, err := lockWitness(o.Witness)
+	if err != nil {
+		return nil, err
+	}
+	undo = append(undo, seen.release)
 	level, below := o.merges(n.Format)
 	room := space{dir: dir, reserve: o.FreeSpace, below: below, free: freeSpace}
 	if err := room.check(time.Now(), 0); err != nil {
@@ -187,10 +192,10 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	if err != nil {
 		return nil, err
 	}
-	if s.witness, err = openWitness(o.Witness, n.Store, s.ts, known, synced); err != nil {
+	if err := seen.open(n.Store, s.ts, known, synced); err != nil {
 		return nil, err
 	}
-	undo = append(undo, s.witness.file.Close)
+	s.witness = seen
 	if err := g.dropLoose(); err != nil {
 		return nil, err
 	}

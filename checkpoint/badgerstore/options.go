@@ -67,6 +67,9 @@ type Options struct {
 	// the directory it reveals that the directory was replaced by an older copy of itself, or is gone.
 	// Zero means a file in the directory. An empty file makes the next Open accept the store
 	// as it is. What is there and no regular file, as a device or a pipe, is refused.
+	//
+	// The file is locked while the store is open, where the system has locks: on Linux, macOS and FreeBSD. An Open with
+	// that of another open store, as of a copy of the same, is ErrLocked.
 	Witness string
 }
 

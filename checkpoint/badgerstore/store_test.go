@@ -35,3 +35,10 @@ func opened(t testing.TB, s *badgerstore.Store, err error) *badgerstore.Store {
 	})
 	return s
 }
+
+func closes(t *testing.T, s *badgerstore.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -162,7 +162,7 @@ func TestDamageSaysWhatToDo(t *testing.T) {
 	o := small
 	o.Witness = filepath.Join(t.TempDir(), "witness")
 	first, err := badgerstore.Open(t.Context(), t.TempDir(), o)
-	opened(t, first, err)
+	closes(t, opened(t, first, err))
 	if _, err := badgerstore.Open(t.Context(), whole, o); !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "give each store a file of its own") {
 		t.Errorf("Open with another store's witness = %v, want ErrCorrupt and what to do", err)
 	}

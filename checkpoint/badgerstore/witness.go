@@ -15,6 +15,9 @@ import (
 // which is after every synced commit. The database reads many kinds of damage as "there was
 // never more": a store that is older than its witness is damaged.
 //
+// The file is locked while the store is open: a copy of the store that had the same witness would write
+// its own number over a newer one. It is written in place, so that the lock stays with it.
+//
 // The file is written without a sync, so after a power cut it may be older than the store,
 // never newer:
 //
@@ -25,7 +28,8 @@ import (
 //	42 number of the transaction, 8 bytes
 //	50 CRC-32C of the above
 type witness struct {
-	file *os.File
+	path string
+	file *os.File // locked; nil if there is none yet
 	b    [witnessSize]byte
 }
 
@@ -81,38 +85,80 @@ func readWitness(path, id string, ts uint64, known bool) ([]byte, error) {
 	return b, testify(b, path, id, ts)
 }
 
-// openWitness opens the witness of a store whose newest transaction is ts, checks it as readWitness does, and makes it
-// say so if the store is synced.
-func openWitness(path, id string, ts uint64, known, synced bool) (_ *witness, err error) {
-	b, err := readWitness(path, id, ts, known)
-	if err != nil {
+// lockWitness locks the witness at that path, if there is one. ErrLocked if another open store has it.
+func lockWitness(path string) (*witness, error) {
+	w := &witness{path: path}
+	if err := w.lock(0); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint: opening the witness: %w", err)
-	}
-	defer func() {
+	return w, nil
+}
+
+// lock opens and locks the file. With the flag os.O_CREATE it is made if it is missing.
+func (w *witness) lock(flag int) error {
+	for range 10 {
+		file, err := os.OpenFile(w.path, os.O_RDWR|flag, 0o600)
+		if err != nil {
+			return fmt.Errorf("checkpoint: opening the witness: %w", err)
+		}
+		ok, err := tryLock(file)
+		switch {
+		case err != nil:
+			err = fmt.Errorf("checkpoint: locking the witness: %w", err)
+		case !ok:
+			err = fmt.Errorf("%w: another open store, perhaps a copy of this one, has %s as its witness: close that one, or give each store a file of its own",
+				checkpoint.ErrLocked, w.path)
+		}
 		if err != nil {
 			_ = file.Close()
+			return err
 		}
-	}()
-	w := &witness{file: file}
+		if isAt(file, w.path) {
+			w.file = file
+			return nil
+		}
+		_ = unlockDir(file) // it was replaced before it was locked
+	}
+	return fmt.Errorf("checkpoint: locking the witness: %s is replaced again and again", w.path)
+}
+
+// isAt reports whether that is the file at the path.
+func isAt(file *os.File, path string) bool {
+	is, err := file.Stat()
+	if err != nil {
+		return true // what it is used for fails as well, and says so
+	}
+	at, err := os.Stat(path)
+	return err == nil && os.SameFile(is, at)
+}
+
+// open checks the witness of a store whose newest transaction is ts as readWitness does, after making it if it may be
+// missing, and makes it say so if the store is synced.
+func (w *witness) open(id string, ts uint64, known, synced bool) error {
+	b, err := readWitness(w.path, id, ts, known)
+	if err == nil && w.file == nil {
+		if err = w.lock(os.O_CREATE); err == nil {
+			b, err = readWitness(w.path, id, ts, known) // another store may have made it
+		}
+	}
+	if err != nil {
+		return err
+	}
 	if len(b) > 0 && !synced {
 		copy(w.b[:], b)
-		return w, nil
+		return nil
 	}
 	copy(w.b[:], witnessMagic)
 	w.b[4] = formatV1
 	w.b[5] = idSize
 	copy(w.b[6:], id)
 	if err := w.set(ts); err != nil {
-		return nil, err
+		return err
 	}
-	if err := file.Sync(); err != nil {
-		return nil, fmt.Errorf("checkpoint: syncing the witness: %w", err)
+	if err := w.file.Sync(); err != nil {
+		return fmt.Errorf("checkpoint: syncing the witness: %w", err)
 	}
-	return w, syncDir(filepath.Dir(path))
+	return syncDir(filepath.Dir(w.path))
 }
 
 // What to do about a witness.
@@ -155,6 +201,12 @@ func (w *witness) set(ts uint64) error {
 	return nil
 }
 
-func (w *witness) close() error {
-	return errors.Join(w.file.Sync(), w.file.Close())
+func (w *witness) close() error { return errors.Join(w.file.Sync(), w.release()) }
+
+// release gives the lock back, if there is one.
+func (w *witness) release() error {
+	if w.file == nil {
+		return nil
+	}
+	return unlockDir(w.file)
 }

@@ -31,11 +31,16 @@ func (c *careful) key() (id string, err error) {
 
 const keyIDMost = 64 // as of checkpoint.NewKey
 
-// seal returns what plain is when it is sealed. It is not longer than what is read again.
+// seal returns what plain is when it is sealed. It is not longer than what is read again, and it is something: two calls
+// would return the same nothing, which can't be opened. A cipher that squeezes may return less than plain.
 func (c *careful) seal(plain, place []byte) (b []byte, err error) {
 	defer recovered("Seal", &err)
 	if b, err = c.cipher.Seal(nil, plain, place); err != nil {
 		return nil, fmt.Errorf("checkpoint: sealing: %w", err)
+	}
+	if len(b) == 0 {
+		return nil, &checkpoint.CipherError{Call: "Seal",
+			Reason: fmt.Sprintf("returned nothing for %d bytes, and no error: let it return what they are when they are sealed", len(plain))}
 	}
 	if more := len(b) - len(plain); more > sealingMost {
 		return nil, &checkpoint.CipherError{Call: "Seal",

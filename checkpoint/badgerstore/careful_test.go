@@ -249,3 +249,57 @@ func TestCipherThatAddsTooMuch(t *testing.T) {
 		t.Errorf("Stat = %+v, %v, want head %v", info, err, head)
 	}
 }
+
+// A mute cipher returns nothing where it is to seal, and no error.
+type muteCipher struct {
+	checkpoint.Cipher
+	returns func(dst []byte) []byte // nil: it seals
+}
+
+func (c *muteCipher) Seal(dst, plain, place []byte) ([]byte, error) {
+	if c.returns != nil {
+		return c.returns(dst), nil
+	}
+	return c.Cipher.Seal(dst, plain, place)
+}
+
+// What a cipher has sealed as nothing could not be opened again: it is refused when it is written, and nothing is.
+func TestCipherThatReturnsNothing(t *testing.T) {
+	t.Parallel()
+	for name, nothing := range map[string]func(dst []byte) []byte{
+		"nil":   func([]byte) []byte { return nil },
+		"empty": func(dst []byte) []byte { return append([]byte{}, dst...) },
+	} {
+		o := sealedBy(t, keyOf(t, "k1", 1))
+		cipher := &muteCipher{Cipher: o.Cipher}
+		o.Cipher = cipher
+		s := openWith(t, t.TempDir(), o)
+		l := acquire(t, s, 1)[0]
+		head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cipher.returns = nothing
+		refused := map[string]error{
+			"Append":   second(s.Append(t.Context(), l, head, oneEntry)),
+			"Post":     s.Post(t.Context(), l.Run, checkpoint.Post{ID: "new", Kind: "answer"}),
+			"Snapshot": s.PutSnapshot(t.Context(), l, checkpoint.Snapshot{Head: head, Data: []byte("a machine")}),
+			"Open":     second(badgerstore.Open(t.Context(), t.TempDir(), o)),
+		}
+		for call, err := range refused {
+			if e := (*checkpoint.CipherError)(nil); !errors.As(err, &e) || e.Call != "Seal" {
+				t.Errorf("%s with a cipher that returns %s = %v, want a CipherError of Seal", call, name, err)
+			}
+		}
+		cipher.returns = nil
+		if info, err := s.Stat(t.Context(), l.Run); err != nil || info.Head != head {
+			t.Errorf("Stat = %+v, %v, want head %v", info, err, head)
+		}
+		if err := verifyAll(t, s); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Append(t.Context(), l, head, oneEntry); err != nil {
+			t.Errorf("Append, with a cipher that seals again: %v", err)
+		}
+	}
+}

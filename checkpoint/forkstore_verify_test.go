@@ -311,13 +311,15 @@ func TestVerifyOfARunThatIsMadeAnew(t *testing.T) {
 	}
 }
 
-// Of the zero Finding, which comes beside an error, the text says that it is none.
+// Of the zero Finding, which comes beside an error, the text says that it is none, and of a run alone, which comes beside the
+// error of that run, that the error says more.
 func TestFindingTexts(t *testing.T) {
 	for want, f := range map[string]checkpoint.Finding{
 		"no finding":                        {},
 		`run "a": log: entry 3: is missing`: {Run: "a", Part: checkpoint.PartLog, Seq: 3, Reason: "is missing"},
-		`run "a": posts: are damaged`:       {Run: "a", Part: checkpoint.PartPosts, Reason: "are damaged"},
-		"store: is odd":                     {Part: checkpoint.PartStore, Reason: "is odd"},
+		`run "a" can't be read: the error beside this finding says why`: {Run: "a"},
+		`run "a": posts: are damaged`:                                   {Run: "a", Part: checkpoint.PartPosts, Reason: "are damaged"},
+		"store: is odd":                                                 {Part: checkpoint.PartStore, Reason: "is odd"},
 	} {
 		if got := f.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -16,10 +16,14 @@ type Finding struct {
 	Reason string
 }
 
-// String tells the run, the part and the reason. The zero Finding, which comes with the error that a loop ends with, is none.
+// String tells the run, the part and the reason. The zero Finding, which comes with the error that a loop ends with, is none; and of
+// one that names a run alone, beside the error of a run that can't be read, it says that.
 func (f Finding) String() string {
 	if f == (Finding{}) {
 		return "no finding"
+	}
+	if f == (Finding{Run: f.Run}) {
+		return fmt.Sprintf("run %q can't be read: the error beside this finding says why", f.Run)
 	}
 	if f.Run == "" {
 		return fmt.Sprintf("%s: %s", f.Part, f.Reason)

@@ -504,6 +504,9 @@ func TestRunsBesideOneWhoseKeyIsMissing(t *testing.T) {
 	var found, done []string
 	for f, err := range s.Verify(t.Context(), func(p badgerstore.Progress) { done = append(done, p.Run) }) {
 		found = append(found, told(f.Run, err))
+		if want := `run "run 2" can't be read`; err != nil && !strings.HasPrefix(f.String(), want) {
+			t.Errorf("the finding beside %v is told as %q, want %q", err, f, want)
+		}
 	}
 	if got := strings.Join(append(found, done...), " "); got != "[run 2] run 1 run 2 run 3" {
 		t.Errorf("Verify finds and passes %s", got)

@@ -7,10 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Doubt says what comes of a visit in which an effect is in doubt: the process died in it,
-// or its function returned an error that does not wrap [NotDone]. Whatever it says, such an
-// effect is not done again until somebody knows what happened: the node, or a person, who
-// looks at the other side and says so to the dispatcher. See [InDoubt].
+// Doubt says what comes of a visit in which an effect is in doubt: the process died in it, or
+// its function panicked, called runtime.Goexit, was abandoned, or returned an error that does not
+// wrap [NotDone], also if that is only that Policy.Timeout has passed. Whatever it says, such an
+// effect is not done again until somebody knows what happened: the node, or a person, who looks
+// at the other side and says so to the dispatcher. See [InDoubt].
 //
 // What follows the failure of a visit must not take for granted that the effect did not happen:
 // a refund behind a transfer that was made pays twice. With DoubtAsks and DoubtFails nothing can
@@ -22,7 +23,9 @@ type Doubt uint8
 
 const (
 	// DoubtTells: Effect returns an [*InDoubtError], and the node decides. If it returns the
-	// error the visit fails for good; if it handles the error, it has said what happened.
+	// error the visit fails for good, however many of Policy.Attempts are left, and its failure
+	// edge is taken, if there is one: also in the attempt behind one in which the function of
+	// the effect panicked. If it handles the error, it has said what happened.
 	DoubtTells Doubt = iota
 	// DoubtAsks: the visit waits for a person, whatever the node returns, and what it wrote
 	// is dropped, as with [Ask]. Once somebody has said what happened it runs again from its

@@ -74,9 +74,10 @@ var (
 )
 
 // An InDoubtError tells of an effect that was begun, and nobody knows whether it happened:
-// the process died in it, or its function returned an error that does not wrap [NotDone].
-// What follows is what the effect declares with [InDoubt]. Of [DoubtTells] the visit fails
-// with it for good, unless the node handles it: then the node says what happened.
+// the process died in it, or its function panicked, called runtime.Goexit, was abandoned, or
+// returned an error that does not wrap [NotDone], also if that is only that Policy.Timeout has
+// passed. What follows is what the effect declares with [InDoubt]. Of [DoubtTells] the visit
+// fails with it for good, unless the node handles it: then the node says what happened.
 type InDoubtError struct {
 	Key   string    // as given to Effect
 	Path  string    // of the visit
@@ -119,9 +120,10 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // and process, and unique. The other side should be given it. [Ask], Effect, [Depends], [Note] and what else makes
 // notes return an error there: a later attempt may find the effect done, and would say nothing.
 //
-// If fn returns an error, or the process dies in it, nobody knows whether it happened: the
-// effect is in doubt ([*InDoubtError]), and is not done again until somebody has said what
-// happened. [InDoubt] declares what comes of the visit meanwhile: the node is told, a person
+// If fn returns an error, also since Policy.Timeout or the run has ended its context, panics,
+// calls runtime.Goexit or is abandoned, or the process dies in it, nobody knows whether it
+// happened: the effect is in doubt ([*InDoubtError]), and is not done again until somebody has
+// said what happened. [InDoubt] declares what comes of the visit meanwhile: the node is told, a person
 // is asked, or the visit fails. Unless the error wraps [NotDone]: then the next attempt does
 // it again. Or the effect is [Replayable]: then it is done again under the same key. The same
 // key with another input is [ErrInputChanged].

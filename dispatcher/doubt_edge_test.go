@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -251,5 +254,45 @@ func TestDoubtLeftBehindTakesNoFailureEdge(t *testing.T) {
 				t.Errorf("%s, denied=%t: the state has %q, and %q ran", doubt, denied, res.State.Word.Get(), w.took())
 			}
 		}
+	}
+}
+
+// An effect whose function panics, calls runtime.Goexit or returns that the time of the visit is over is in doubt as one that
+// returns another error: it is not done again, and whichever attempt goes on is told. If that returns the error no further one
+// is made, and the failure edge is taken.
+func TestDoubtOfAFunctionThatBreaks(t *testing.T) {
+	for name, c := range map[string]struct {
+		breaks   func(context.Context)
+		attempts int
+	}{
+		"a panic":        {func(context.Context) { panic("no network") }, 2},
+		"runtime.Goexit": {func(context.Context) { runtime.Goexit() }, 2},
+		"a timeout":      {func(ctx context.Context) { <-ctx.Done() }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				visits, calls := 0, 0
+				b := dag.New[Tale]("breaks")
+				pay := dag.Step(b, "pay", func(ctx context.Context, _ *Tale) error {
+					visits++
+					_, err := dag.Effect(ctx, "charge", 5, func(ctx context.Context, _ int) (int, error) {
+						calls++
+						c.breaks(ctx)
+						return 0, ctx.Err()
+					})
+					return err
+				}).With(dag.Policy{Attempts: 5, Timeout: time.Minute})
+				dag.Step(b, "refund", func(ctx context.Context, s *Tale) error {
+					for _, f := range dag.Failures(ctx) {
+						s.Word.Set(string(f.Kind))
+					}
+					return nil
+				}, pay.Failed())
+				res, err := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{}).Run(t.Context(), run, nil)
+				if completes(t, res, err); calls != 1 || visits != c.attempts || res.State.Word.Get() != string(dag.FailedInDoubt) {
+					t.Errorf("the effect was done %d times in %d attempts, and who follows the failure saw %q", calls, visits, res.State.Word.Get())
+				}
+			})
+		})
 	}
 }

@@ -18,7 +18,8 @@ const deleteOwner = "a deletion"
 const deleteMost = 1000
 
 // Delete implements [checkpoint.Store]. The run is gone in one transaction. Its keys are
-// removed after that; what Delete can't finish, the next Open does.
+// removed after that; what Delete can't finish, the next Open does. Their room is for later writes; the device gets it back when
+// Badger merges the tables that they are in.
 //
 // Of the run it reads what [Store.Stat] does: the row, the newest append, and the one that the row was written with, which is
 // the last that changed its status, turn or graph or trimmed it; and the bases that it refers to, which it doesn't open. If one

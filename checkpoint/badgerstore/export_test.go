@@ -20,9 +20,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// BadgerOptions returns the options of the database of a store with the zero Options.
+// BadgerOptions returns the options of the database of a new store with the zero Options.
 func BadgerOptions(dir string, synced bool) badger.Options {
-	return Options{}.withDefaults(dir).forBadger(dir, synced)
+	return Options{}.withDefaults(dir).forBadger(dir, synced, newestFormat)
 }
 
 // Raw opens the database of a closed store in dir, and calls edit in a transaction that is
@@ -30,7 +30,7 @@ func BadgerOptions(dir string, synced bool) badger.Options {
 func Raw(t *testing.T, dir string, o Options, edit func(*badger.Txn) error) {
 	t.Helper()
 	db, err := badger.OpenManaged(
-		o.withDefaults(dir).forBadger(filepath.Join(dir, databaseDir), true))
+		o.withDefaults(dir).forBadger(filepath.Join(dir, databaseDir), true, newestFormat))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func ReadBoth(t *testing.T, log []byte) (mine, theirs []uint64, err error) {
 			return nil, nil, err
 		}
 	}
-	db, err := tryBadger(Options{MemTableSize: 4 << 20}.withDefaults(dir).forBadger(dir, false))
+	db, err := tryBadger(Options{MemTableSize: 4 << 20}.withDefaults(dir).forBadger(dir, false, newestFormat))
 	if err != nil {
 		t.Errorf("Badger: %v, of a log that is not refused", err)
 		return nil, nil, err

@@ -142,7 +142,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		return nil, err
 	}
 	undo = append(undo, seen.release)
-	level, below := o.merges(n.Format)
+	_, below := o.merges(n.Format)
 	room := space{dir: dir, reserve: o.FreeSpace, below: below, free: freeSpace}
 	if err := room.check(time.Now(), 0); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		return nil, err
 	}
 	a := &alarm{dir: filepath.Join(dir, databaseDir), home: at}
-	db, g, err := openDatabase(ctx, o.forBadger(a.dir, synced && !syncsMapped).WithBaseLevelSize(level).WithLogger(a), a.dir, synced, func(g *guarded) error {
+	db, g, err := openDatabase(ctx, o.forBadger(a.dir, synced && !syncsMapped, n.Format).WithLogger(a), a.dir, synced, func(g *guarded) error {
 		still, err := g.compare(had, dir)
 		if err == nil {
 			err = g.isWhole(o.Witness, n.Store)

@@ -47,7 +47,7 @@ type Options struct {
 	// FreeSpace is how many bytes have to be free on the device before a write, beside those
 	// that compactions need: as many as the newest tables have, and as the others have up to 208 MiB, with [Large] up to 448. (For
 	// other sizes of MemTableSize that is five of them and 128 MiB, or thirteen of them if that is less, and at least 128 MiB; in a store
-	// of format 1 always 128.) Zero means four times MemTableSize, which is what becomes of
+	// of format 1 always 128. While a store is written to more quickly than tables can be merged a level may have more, and so much has to be free.) Zero means four times MemTableSize, which is what becomes of
 	// memory when it is written to tables.
 	FreeSpace int64
 
@@ -136,7 +136,9 @@ func (o Options) withDefaults(dir string) Options {
 //   - No caches: the tables are mapped, and envelopes are read in order.
 //   - Up to five new tables wait to be merged, up to fifteen hold nobody up, and what they become has 8 MiB, or half of
 //     MemTableSize if that is less: a byte is written again less often, and fewer files are made. See ADR 0049.
-func (o Options) forBadger(dir string, sync bool) badger.Options {
+//   - The level that they are merged into goes by the format of the store: see merges.
+func (o Options) forBadger(dir string, sync bool, format int) badger.Options {
+	level, _ := o.merges(format)
 	return badger.DefaultOptions(dir).
 		WithSyncWrites(sync).
 		WithDetectConflicts(false).
@@ -147,6 +149,7 @@ func (o Options) forBadger(dir string, sync bool) badger.Options {
 		WithNumLevelZeroTables(mergedAtOnce).
 		WithNumLevelZeroTablesStall(15).
 		WithBaseTableSize(min(8<<20, o.MemTableSize/2)).
+		WithBaseLevelSize(level).
 		WithNumCompactors(2).
 		WithValueLogFileSize(16 << 20).
 		WithCompression(options.None).
@@ -161,8 +164,8 @@ func (o Options) forBadger(dir string, sync bool) badger.Options {
 // mergedAtOnce is how many new tables wait to be merged.
 const mergedAtOnce = 5
 
-// merges returns how much may be in the level that new tables are merged into, and how much a compaction may write of what lies below
-// them: that level, and what it has of the last merge. Badger's level of 10 MiB, which is less than five tables, has what is stored
+// merges returns how much is to be in the level that new tables are merged into, and how much is kept free for what a compaction writes of
+// what lies below them, while no level has more (see merging): that level, and what it has of the last merge. Badger's level of 10 MiB, which is less than five tables, has what is stored
 // go through a level or two more; that is for stores of format 1, where tables reach over so much that a compaction may write a level of a
 // hundred, and sometimes of several. See ADR 0061.
 func (o Options) merges(format int) (level, below int64) {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -120,20 +121,30 @@ func tableBytes(dir string) (sum int64) {
 }
 
 // need returns what has to stay free: the reserve, in which memory becomes tables, and what
-// a compaction writes before it removes what it has read, all newest tables and some older.
+// a compaction writes before it removes what it has read.
 func (p *space) need() int64 {
 	if p.db == nil {
 		return p.beside(min(tableBytes(p.dir), p.below))
 	}
-	var newest, older int64
-	for _, level := range p.db.Levels() {
+	return p.beside(merging(p.db.Levels(), p.below))
+}
+
+// merging returns how much compactions may write at once: all newest tables, of which there may be three times as many as are waited for,
+// and of older ones below, or more if there is more in a level that is merged with the next one. While a store is written to more quickly than
+// Badger merges, the level that the newest are merged into grows to three times what it should have.
+func merging(levels []badger.LevelInfo, below int64) int64 {
+	var newest, older, merged int64
+	for i, level := range levels {
 		if level.Level == 0 {
 			newest = level.Size
 			continue
 		}
 		older += level.Size
+		if level.IsBaseLevel || slices.ContainsFunc(levels[i+1:], func(next badger.LevelInfo) bool { return next.Size > 0 }) {
+			merged = max(merged, level.Size)
+		}
 	}
-	return p.beside(newest + min(older, p.below))
+	return newest + min(older, max(below, merged))
 }
 
 // beside adds the reserve, which may be as large as a number can be.

@@ -31,6 +31,7 @@ type ledger struct {
 func (l *ledger) runs(times int, writes string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	defer l.writing.Wait()
 	for range times {
 		if err := l.begin(); err != nil {
 			return err

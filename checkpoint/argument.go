@@ -20,10 +20,13 @@ func (e *ArgumentError) Error() string {
 // store checks before a call begins.
 func CheckContext(ctx context.Context) error {
 	if ctx == nil {
-		return &ArgumentError{"a call of a store", "context", nilContext}
+		return &ArgumentError{aCall, "context", nilContext}
 	}
 	return ctx.Err()
 }
+
+// aCall is one that may be any of a store's.
+const aCall = "a call of a store"
 
 const nilContext = "is nil: use context.Background() if nothing is to end the call"
 

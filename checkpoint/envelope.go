@@ -70,7 +70,7 @@ func Seal(
 	dst []byte, after Head, at time.Time, epoch uint64, entries []Entry,
 ) ([]byte, Head, error) {
 	if len(entries) == 0 {
-		return dst, Head{}, &ArgumentError{"Append", "list of entries", "is empty: give at least one"}
+		return dst, Head{}, &ArgumentError{aCall, "list of entries", "is empty: give at least one"}
 	}
 	if after.Seq >= math.MaxUint64-uint64(len(entries)) { // Unseal would refuse it
 		return dst, Head{}, fmt.Errorf("%w: no numbers are left behind entry %d", ErrTooLarge, after.Seq)
@@ -80,7 +80,7 @@ func Seal(
 	for i := range entries {
 		var err error
 		if dst, err = appendEntry(dst, &entries[i]); err != nil {
-			return dst[:start], Head{}, &ArgumentError{"Append", fmt.Sprintf("entry %d", i), err.Error()}
+			return dst[:start], Head{}, &ArgumentError{aCall, fmt.Sprintf("entry %d", i), err.Error()}
 		}
 		dst = append(dst, '\n')
 	}

@@ -21,7 +21,7 @@ func (i *Info) Append(at time.Time, head Head, entries []Entry) error {
 	}
 	after, err := i.Appended(at, head, entries)
 	if err != nil {
-		return &ArgumentError{"Append", "list of entries", "holds one that nobody could read: " + strings.TrimPrefix(err.Error(), "checkpoint: ")}
+		return err
 	}
 	if err := appendable(i, &after, entries); err != nil {
 		return err
@@ -61,11 +61,11 @@ func appendable(before, after *Info, entries []Entry) error {
 }
 
 // Appended returns what is known of the run once entries, appended at that time, end at
-// head. It is an error if an Opened entry's Data is no [Opening], a Migrated one's no
+// head. It is an *[ArgumentError] if an Opened entry's Data is no [Opening], a Migrated one's no
 // [Migration], or a Trimmed one's no [Trimming]. Entries are not kept.
 func (i Info) Appended(at time.Time, head Head, entries []Entry) (Info, error) {
 	if _, err := i.append(at, head, entries); err != nil {
-		return Info{}, err
+		return Info{}, &ArgumentError{aCall, "list of entries", "holds one that nobody could read: " + strings.TrimPrefix(err.Error(), "checkpoint: ")}
 	}
 	return i, nil
 }

@@ -48,7 +48,7 @@ func TestCompactionWaitsForItsDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = unlockDir(lock) }()
+	defer func() { _ = unlockFile(lock) }()
 	h, err := newHome(dir, lock)
 	if err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func claim(dir string, reserve int64) (_ *os.File, n name, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = unlockDir(lock)
+			_ = unlockFile(lock)
 		}
 	}()
 	// Again: another process may have made the store before we had the lock.
@@ -304,8 +304,8 @@ func sayState(lock *os.File, state lockState) error {
 	return err
 }
 
-// unlockDir ends what lockDir began.
-func unlockDir(f *os.File) error { return errors.Join(unlock(f), f.Close()) }
+// unlockFile gives the lock of a file back and closes it, also where a process that was forked has inherited it.
+func unlockFile(f *os.File) error { return errors.Join(unlock(f), f.Close()) }
 
 // thisProcess is how this process is named to others: by its number, and its host if that has a name.
 func thisProcess() string {

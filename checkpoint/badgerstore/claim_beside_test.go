@@ -27,7 +27,7 @@ func TestClaimBesideAnother(t *testing.T) {
 					t.Errorf("round %d: %v", i, err)
 				}
 				if err == nil {
-					_ = unlockDir(lock)
+					_ = unlockFile(lock)
 				}
 			})
 		}

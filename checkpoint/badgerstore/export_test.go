@@ -84,8 +84,8 @@ func PostKey(run uint64, id string) []byte { return append(runKey(postKey, run),
 // BaseKey returns the key of a base.
 func BaseKey(s *Store, digest string) []byte { return nameKey(s.kinds.base, digest) }
 
-// DeletedKey returns the key that says that a run is being removed, in a store of the newest format.
-func DeletedKey(run uint64) []byte { return runKey(kindsOf[newestFormat].deleted, run) }
+// DeletedKey returns the key that says that a run is being removed.
+func DeletedKey(s *Store, run uint64) []byte { return runKey(s.kinds.deleted, run) }
 
 // Frame returns a frame of that payload.
 func Frame(key, payload []byte) []byte { return frame(key, payload) }

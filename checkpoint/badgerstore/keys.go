@@ -1,6 +1,9 @@
 package badgerstore
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // The keys. Numbers are big-endian; a run is its number in the order of creation, which is
 // never given twice.
@@ -50,9 +53,15 @@ var kindsOf = [...]kinds{
 	3: {id: 'x', graph: 'v', deleted: 'y', base: 'z'},
 }
 
-func isGraph(kind byte) bool { return kind == kindsOf[newestFormat].graph || kind == kindsOf[1].graph }
+// isGraph reports whether a key of that kind is of a graph, in whatever format.
+func isGraph(kind byte) bool {
+	return slices.ContainsFunc(kindsOf[oldestFormat:], func(k kinds) bool { return k.graph == kind })
+}
 
-func isBase(kind byte) bool { return kind == kindsOf[newestFormat].base || kind == kindsOf[1].base }
+// isBase reports whether a key of that kind is of a base, in whatever format.
+func isBase(kind byte) bool {
+	return slices.ContainsFunc(kindsOf[oldestFormat:], func(k kinds) bool { return k.base == kind })
+}
 
 var (
 	storeKey = []byte("mstore")
@@ -76,7 +85,7 @@ func appendSeqKey(b []byte, kind byte, run, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(b, seq)
 }
 
-// nameKey returns the key that ends in a name: of a run's id, or of a graph.
+// nameKey returns the key that ends in a name: of a run's id, a graph, or a base and its count.
 func nameKey(kind byte, name string) []byte { return append([]byte{kind}, name...) }
 
 // An attempt tells the pieces of one writing of a value from those of any other, of the

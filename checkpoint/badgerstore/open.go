@@ -131,7 +131,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	if err != nil {
 		return nil, err
 	}
-	undo := []func() error{func() error { return unlockDir(lock) }}
+	undo := []func() error{func() error { return unlockFile(lock) }}
 	defer func() {
 		for i := len(undo) - 1; opened == nil && i >= 0; i-- { // also of what a cipher has left: see errLeft
 			_ = undo[i]()

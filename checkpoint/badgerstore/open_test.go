@@ -238,6 +238,12 @@ func TestUnsyncedAndSynced(t *testing.T) {
 // not given again.
 func TestOpenEndsDeletions(t *testing.T) {
 	t.Parallel()
+	for format := 1; format <= 3; format++ {
+		t.Run(fmt.Sprintf("format %d", format), func(t *testing.T) { openEndsDeletions(t, openFormat(format)) })
+	}
+}
+
+func openEndsDeletions(t *testing.T, open opener) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	stock(t, s, 1<<12)
@@ -245,8 +251,8 @@ func TestOpenEndsDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
+	key := badgerstore.DeletedKey(s, 4)
 	badgerstore.Raw(t, dir, small, func(txn *badger.Txn) error {
-		key := badgerstore.DeletedKey(4)
 		if err := txn.Set(badgerstore.LogKey(4, 7), []byte("left behind")); err != nil {
 			return err
 		}
@@ -267,7 +273,7 @@ func TestOpenEndsDeletions(t *testing.T) {
 			want error
 		}{
 			"the rest of the log": {badgerstore.LogKey(4, 7), badger.ErrKeyNotFound},
-			"the mark":            {badgerstore.DeletedKey(4), badger.ErrKeyNotFound},
+			"the mark":            {key, badger.ErrKeyNotFound},
 			"the new run":         {badgerstore.LogKey(5, 1), nil},
 		} {
 			if _, err := txn.Get(c.key); err != c.want {

@@ -47,8 +47,8 @@ type Options struct {
 	// FreeSpace is how many bytes have to be free on the device before a write, beside those
 	// that compactions need: as many as the newest tables have, and as the others have up to 208 MiB, with [Large] up to 448. (For
 	// other sizes of MemTableSize that is five of them and 128 MiB, or thirteen of them if that is less, and at least 128 MiB; in a store
-	// of format 1 always 128. While a store is written to more quickly
-	// than tables can be merged a level may have more, and so much has to be free.) Zero means four times MemTableSize, which is what becomes of
+	// of format 1 always 128. While a store is written to more quickly than Badger merges, the level that new tables are merged into
+	// has more, and so much has to be free.) Zero means four times MemTableSize, which is what becomes of
 	// memory when it is written to tables.
 	FreeSpace int64
 
@@ -70,7 +70,8 @@ type Options struct {
 	// as it is. What is there and no regular file, as a device or a pipe, is refused.
 	//
 	// The file is locked while the store is open, where the system has locks: on Linux, macOS and FreeBSD. An Open with
-	// that of another open store, as of a copy of the same, is ErrLocked.
+	// that of another open store, as of a copy of the same, is ErrLocked. It is written in place, and whoever replaces it
+	// meanwhile has one that says nothing new. Where its file system has no locks the store does not open.
 	Witness string
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -130,18 +129,18 @@ func (p *space) need() int64 {
 }
 
 // merging returns how much compactions may write at once: all newest tables, of which there may be three times as many as are waited for,
-// and of older ones below, or more if there is more in a level that is merged with the next one. While a store is written to more quickly than
-// Badger merges, the level that the newest are merged into grows to three times what it should have.
+// and of older ones below, or more if there is more in the level that the newest are merged into. While a store is written to more quickly than
+// Badger merges, that one grows to three times what it should have. Of a level below it one table is merged at a time, however large it is.
 func merging(levels []badger.LevelInfo, below int64) int64 {
 	var newest, older, merged int64
-	for i, level := range levels {
+	for _, level := range levels {
 		if level.Level == 0 {
 			newest = level.Size
 			continue
 		}
 		older += level.Size
-		if level.IsBaseLevel || slices.ContainsFunc(levels[i+1:], func(next badger.LevelInfo) bool { return next.Size > 0 }) {
-			merged = max(merged, level.Size)
+		if level.IsBaseLevel {
+			merged = level.Size
 		}
 	}
 	return newest + min(older, max(below, merged))

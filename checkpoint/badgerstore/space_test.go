@@ -14,19 +14,18 @@ func TestRoomForMerging(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
 	level := func(n int, size int64) badger.LevelInfo {
-		return badger.LevelInfo{Level: n, Size: size * mib, IsBaseLevel: n == 5}
+		return badger.LevelInfo{Level: n, Size: size * mib, IsBaseLevel: n == 4}
 	}
 	for name, c := range map[string]struct {
 		levels []badger.LevelInfo
 		want   int64
 	}{
-		"an empty store":              {[]badger.LevelInfo{level(0, 0), level(5, 0), level(6, 0)}, 0},
-		"few tables":                  {[]badger.LevelInfo{level(0, 60), level(5, 20), level(6, 30)}, 60 + 50},
-		"a large last level":          {[]badger.LevelInfo{level(0, 60), level(5, 100), level(6, 9_000)}, 60 + 208},
-		"levels as they should be":    {[]badger.LevelInfo{level(0, 60), level(5, 128), level(6, 900)}, 60 + 208},
-		"more than can be merged":     {[]badger.LevelInfo{level(0, 203), level(5, 349), level(6, 900)}, 203 + 349},
-		"all of it in one level":      {[]badger.LevelInfo{level(0, 203), level(5, 349), level(6, 0)}, 203 + 349},
-		"a large level in the middle": {[]badger.LevelInfo{level(0, 10), level(4, 300), level(5, 10), level(6, 900)}, 10 + 300},
+		"an empty store":           {[]badger.LevelInfo{level(0, 0), level(4, 0), level(5, 0), level(6, 0)}, 0},
+		"few tables":               {[]badger.LevelInfo{level(0, 60), level(4, 20), level(5, 20), level(6, 10)}, 60 + 50},
+		"levels as they should be": {[]badger.LevelInfo{level(0, 60), level(4, 128), level(5, 900), level(6, 9_000)}, 60 + 208},
+		"a large store":            {[]badger.LevelInfo{level(0, 60), level(4, 100), level(5, 20_000), level(6, 200_000)}, 60 + 208},
+		"more than can be merged":  {[]badger.LevelInfo{level(0, 203), level(4, 349), level(5, 900), level(6, 900)}, 203 + 349},
+		"all of it in one level":   {[]badger.LevelInfo{level(0, 203), level(4, 349), level(5, 0), level(6, 0)}, 203 + 349},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

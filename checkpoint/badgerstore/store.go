@@ -213,7 +213,7 @@ func (s *Store) close() error {
 		err = s.witness.set(s.ts)
 		s.takeStock()
 	}
-	if err = errors.Join(err, s.witness.close(), unlockDir(s.lock)); err != nil {
+	if err = errors.Join(err, s.witness.close(), unlockFile(s.lock)); err != nil {
 		return fmt.Errorf("checkpoint: closing the store: %w", err)
 	}
 	return nil

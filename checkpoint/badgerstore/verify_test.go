@@ -94,7 +94,7 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 		`store: no store has a key like "irun 1"`:                  put([]byte("irun 1"), []byte("x")), // as of an earlier format
 		`store: no store has a key like "gdigest"`:                 put([]byte("gdigest"), []byte("x")),
 		`store: no store has a key like "mother"`:                  put([]byte("mother"), []byte("x")),
-		"store: run number 3 is there, and is to be removed":       put(badgerstore.DeletedKey(3), []byte("x")),
+		"store: run number 3 is there, and is to be removed":       func(t *testing.T, s *badgerstore.Store) { put(badgerstore.DeletedKey(s, 3), []byte("x"))(t, s) },
 		"is counted 7 times, and 2 runs refer to it":               func(t *testing.T, s *badgerstore.Store) { recount(t, s, 7) },
 		"is not counted, and 2 runs refer to it":                   func(t *testing.T, s *badgerstore.Store) { recount(t, s, 0) },
 	} {

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -51,8 +52,11 @@ func checkWitness(path, dir string) error {
 			return refuse("is " + kind + ": name a file")
 		}
 	}
-	if filepath.Dir(path) == filepath.Clean(dir) {
-		return nil // which may not exist yet
+	if filepath.Dir(path) == filepath.Clean(dir) { // which may not exist yet
+		if name := filepath.Base(path); slices.Contains([]string{lockFile, nameFile, inventoryFile, databaseDir}, name) {
+			return refuse("is what a store has there itself: name another file")
+		}
+		return nil
 	}
 	if info, err := os.Stat(filepath.Dir(path)); errors.Is(err, os.ErrNotExist) || err == nil && !info.IsDir() {
 		return refuse("is in no directory: make that, or name another path")
@@ -117,7 +121,7 @@ func (w *witness) lock(flag int) error {
 			w.file = file
 			return nil
 		}
-		_ = unlockDir(file) // it was replaced before it was locked
+		_ = unlockFile(file) // it was replaced before it was locked
 	}
 	return fmt.Errorf("checkpoint: locking the witness: %s is replaced again and again", w.path)
 }
@@ -135,6 +139,13 @@ func isAt(file *os.File, path string) bool {
 // open checks the witness of a store whose newest transaction is ts as readWitness does, after making it if it may be
 // missing, and makes it say so if the store is synced.
 func (w *witness) open(id string, ts uint64, known, synced bool) error {
+	if w.file != nil && !isAt(w.file, w.path) { // it was replaced since it was locked
+		_ = w.release()
+		w.file = nil
+		if err := w.lock(0); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
 	b, err := readWitness(w.path, id, ts, known)
 	if err == nil && w.file == nil {
 		if err = w.lock(os.O_CREATE); err == nil {
@@ -208,5 +219,5 @@ func (w *witness) release() error {
 	if w.file == nil {
 		return nil
 	}
-	return unlockDir(w.file)
+	return unlockFile(w.file)
 }

@@ -177,10 +177,17 @@ func TestSecretsAreNotInTheFiles(t *testing.T) {
 					t.Errorf("the secret stands in %q", path)
 				}
 				s = openWith(t, dir, o)
+				seen := make(map[string]bool)
 				for key, value := range valuesOf(t, s) {
-					if strings.Contains("lpsb", key[:1]) && badgerstore.Sealed(t, []byte(key), value) != secret {
+					if !strings.Contains("lpsz", key[:1]) {
+						continue
+					}
+					if seen[key[:1]] = true; badgerstore.Sealed(t, []byte(key), value) != secret {
 						t.Errorf("%.20q is not as it should be: secret=%v", key, secret)
 					}
+				}
+				if len(seen) != 4 {
+					t.Errorf("only keys of the kinds %v were looked at", seen)
 				}
 				for _, clear := range []string{"run fork", "label", "clear", "the graph is"} {
 					if holds(t, dir, clear) == "" {

@@ -13,11 +13,14 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// ofEachKind are two keys of each kind that a run, or a base, has.
+// kindsOfRuns are those of keys that a run, or a base, has.
+const kindsOfRuns = "lrxpszn"
+
+// ofEachKind are two keys of each of these.
 func ofEachKind(values map[string][]byte) (kinds map[string][]string) {
 	kinds = make(map[string][]string)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if kind := key[:1]; strings.Contains("lrxpsbn", kind) && len(kinds[kind]) < 2 {
+		if kind := key[:1]; strings.Contains(kindsOfRuns, kind) && len(kinds[kind]) < 2 {
 			kinds[kind] = append(kinds[kind], key)
 		}
 	}
@@ -40,7 +43,11 @@ func TestValuesStayUnderTheirKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := valuesOf(t, s)
-	for kind, keys := range ofEachKind(values) {
+	all := ofEachKind(values)
+	if len(all) != len(kindsOfRuns) {
+		t.Fatalf("there are keys of %d kinds", len(all))
+	}
+	for kind, keys := range all {
 		if len(keys) < 2 {
 			t.Fatalf("the store has %d keys of kind %s", len(keys), kind)
 		}

@@ -92,7 +92,7 @@ func open(ctx context.Context, dir string, o Options, synced bool) (*Store, erro
 	}
 }
 
-// A damageError says what is damaged, and what to do about it, which is not to restore the store. errors.Is finds ErrCorrupt.
+// A damageError says what is damaged, and all that there is to do about it, so remedied adds nothing. errors.Is finds ErrCorrupt.
 type damageError struct{ reason, way string }
 
 func (e *damageError) Error() string {

@@ -101,7 +101,7 @@ func (s *Store) unpack(p place, packed []byte, how byte) (data []byte, err error
 // cipherOf is what seals the data of that place, nil if nothing does. Graphs are not sealed: they
 // are the program's, not its users', and are kept for ever, which no key should have to be.
 func (s *Store) cipherOf(p place) *careful {
-	if isGraph(p.key[0]) {
+	if p.key[0] == s.kinds.graph {
 		return nil
 	}
 	return s.cipher

@@ -49,7 +49,7 @@ func TestTablesAreMergedLateAndStaySmall(t *testing.T) {
 	}
 }
 
-// A store of format 1 is not merged in another way than it was, nor refused on a device that was enough for it.
+// A store of format 1 is not merged in another way than it was, and as much is kept free for that, while Badger merges as quickly as is written.
 func TestFormat1IsMergedAsItWas(t *testing.T) {
 	t.Parallel()
 	s := openFormat(1)(t, t.TempDir())

@@ -145,15 +145,19 @@ func (r *run) snapshot() {
 	s := checkpoint.Snapshot{Head: j.head, Data: r.m.encode()}
 	j.since, j.last, j.look = 0, len(s.Data), 0
 	put, lease := make(chan struct{}), j.lease
+	var begun atomic.Bool
 	r.snapping = put
 	r.strays.count.Add(1)
 	go func() { // finish waits for it, or it is abandoned
 		defer close(put)
 		defer r.strays.returned() // before the call learns of it, and counts
+		begun.Store(true)
 		// Without a snapshot a replay is longer, and nothing else.
 		_ = r.c.store.PutSnapshot(r.stored, lease, s)
 	}()
-	runtime.Gosched() // else a store in memory may come to it when the next one is due, or the call has ended
+	for !begun.Load() { // else a store in memory may come to it when the next one is due, or the call has ended
+		runtime.Gosched() // which now and then returns to who called it, though another goroutine is ready
+	}
 }
 
 // alwaysRead is how much a replay may read however small the state is.

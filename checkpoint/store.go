@@ -158,7 +158,7 @@ type Store interface {
 	// head). ErrNotFound if there is none: replay from the start.
 	Snapshot(ctx context.Context, run string, upTo uint64) (Snapshot, error)
 
-	// PutGraph keeps the JSON of a graph by its digest, once. Graph returns it.
+	// PutGraph keeps the JSON of a graph by its digest, once and for as long as there is the store. Graph returns it.
 	PutGraph(ctx context.Context, digest string, graph []byte) error
 	Graph(ctx context.Context, digest string) ([]byte, error)
 

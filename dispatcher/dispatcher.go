@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 
@@ -41,6 +42,8 @@ type core struct {
 	nodes   nodeIndex
 	hub     hub
 	kept    keep
+
+	graphIsPut atomic.Bool // see putGraph
 
 	leftovers sync.Pool // of *leftover
 

@@ -150,7 +150,7 @@ func (c *core) adoption(ctx context.Context, id string, was *machine) (checkpoin
 	if err != nil {
 		return checkpoint.Entry{}, err
 	}
-	if err := c.store.PutGraph(ctx, c.plan.Digest, c.plan.JSON); err != nil {
+	if err := c.putGraph(ctx); err != nil {
 		return checkpoint.Entry{}, err
 	}
 	return checkpoint.Entry{Kind: checkpoint.Migrated, Data: encode(d)}, nil

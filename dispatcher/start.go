@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -43,7 +44,7 @@ func (r *run) addOpening(w *wishes, input func(any)) error {
 		}
 	}
 	if r.c.store != nil {
-		if err := r.c.store.PutGraph(r.stored, r.c.plan.Digest, r.c.plan.JSON); err != nil {
+		if err := r.c.putGraph(r.stored); err != nil {
 			return err
 		}
 	}
@@ -53,6 +54,18 @@ func (r *run) addOpening(w *wishes, input func(any)) error {
 	}
 	*r.blank() = x
 	r.apply()
+	return nil
+}
+
+// putGraph has the store keep the dispatcher's graph. It does so once: a store never lets go of a graph.
+func (c *core) putGraph(ctx context.Context) error {
+	if c.graphIsPut.Load() {
+		return nil
+	}
+	if err := c.store.PutGraph(ctx, c.plan.Digest, c.plan.JSON); err != nil {
+		return err
+	}
+	c.graphIsPut.Store(true)
 	return nil
 }
 

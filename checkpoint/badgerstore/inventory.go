@@ -115,6 +115,10 @@ func (v inventory) replace(old inventory, dir, id string) error {
 
 // compare refuses tables that are not those of the inventory, and returns it without those that are not there.
 func (g *guarded) compare(had inventory, dir string) (still inventory, err error) {
+	if len(had) > 0 && len(g.sums) == 0 { // what the first table has is in one for ever
+		return nil, &damageError{fmt.Sprintf("%s has no table, and %s says that there were %d", filepath.Join(dir, databaseDir), filepath.Join(dir, inventoryFile), len(had)),
+			"put the whole directory back from a backup, or use another one for a new store"}
+	}
 	still = make(inventory)
 	for number, sum := range had {
 		is, ok := g.sums[number]

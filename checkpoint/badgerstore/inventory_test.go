@@ -184,6 +184,43 @@ func TestDamagedInventoriesAreFound(t *testing.T) {
 	}
 }
 
+// Where a database was, none is begun anew in silence: the tables that it had are in the inventory. Whether the witness is missing as well
+// does not matter.
+func TestAMissingDatabaseIsFound(t *testing.T) {
+	t.Parallel()
+	of := closedStore(t)
+	for name, missing := range map[string][]string{
+		"database":                     {"db"},
+		"database and witness":         {"db", "witness"},
+		"files and witness":            {"db/*", "witness"},
+		"tables, manifest and witness": {"db/*.sst", "db/MANIFEST", "witness"},
+	} {
+		dir := copyDir(t, of.dir)
+		for _, pattern := range missing {
+			paths, err := filepath.Glob(filepath.Join(dir, pattern))
+			if err != nil || len(paths) == 0 {
+				t.Fatalf("%s: %q are %q, %v", name, pattern, paths, err)
+			}
+			for _, path := range paths {
+				if err := os.RemoveAll(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		before := snapshotOf(t, dir)
+		s, err := badgerstore.Open(t.Context(), dir, small)
+		if err == nil {
+			s.Close()
+		}
+		if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), filepath.Join(dir, "db")) {
+			t.Errorf("without its %s: Open = %v, want ErrCorrupt and what is missing", name, err)
+		}
+		if snapshotOf(t, dir) != before {
+			t.Errorf("without its %s: the directory has changed", name)
+		}
+	}
+}
+
 // That it forgets is durable before Badger may use a number again.
 func TestInventoryForgetsBeforeTheDatabaseOpens(t *testing.T) {
 	t.Parallel()

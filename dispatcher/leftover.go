@@ -72,6 +72,16 @@ func (c *core) leftover() *leftover {
 	return new(leftover)
 }
 
+// heir is a frame that an earlier run has left, for a machine that is read from a log; nil if none has.
+func (c *core) heir() *frame {
+	l, ok := c.leftovers.Get().(*leftover)
+	if !ok || l.root == nil {
+		return nil
+	}
+	l.root.renew()
+	return l.root
+}
+
 // inherit begins a run with what an earlier one has left, if one has.
 func (r *run) inherit() {
 	if r.legacy == nil {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -34,6 +36,62 @@ func TestRunsAfterAnother(t *testing.T) {
 			sameRest(t, fmt.Sprintf("run %d without a log", i), res, err, c.want.rest())
 		}
 	})
+}
+
+// So does one that was read from a log, and it begins in what another one has left: behind a cancel at any body, with snapshots and
+// without.
+func TestRunsReadAfterAnother(t *testing.T) {
+	t.Parallel()
+	eachCase(t, func(t *testing.T, c *randomCase) {
+		var store memory.Store
+		d := c.newDispatcher(t, &store, dispatcher.Options{})
+		for at, more := 1, true; more; at++ {
+			ctx, cancel := context.WithCancel(t.Context())
+			var bodies atomic.Int32
+			b := &bench{run: runID, body: func(context.Context, string) error {
+				if int(bodies.Add(1)) == at {
+					cancel()
+				}
+				return nil
+			}}
+			o := dispatcher.Options{}
+			if at%2 == 0 {
+				o = dispatcher.Eager(o)
+			}
+			res, err := c.newDispatcher(t, &store, o).Run(b.context(ctx), runID, inputs)
+			cancel()
+			if more = res.Status == checkpoint.StatusCancelled && at < cancelStride*8; more {
+				res, err = d.Run(b.context(t.Context()), runID, inputs)
+			}
+			if res.Status != checkpoint.StatusCancelled {
+				sameRest(t, fmt.Sprintf("cancelled in body %d", at), res, err, c.want.rest())
+			}
+			if err := store.Delete(t.Context(), runID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// What a run has left is for runs of its graph alone: those of an older one are read as by a dispatcher that has run none.
+func TestRunsOfAnOlderGraphInheritNothing(t *testing.T) {
+	t.Parallel()
+	var store memory.Store
+	older := callsDispatcher(t, askChain(t, 3), &store, dispatcher.Options{})
+	if _, err := older.Start(t.Context(), "older", nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	g := chainOf(t, 5, func(context.Context, int, *Tale) error { return nil })
+	ran := callsDispatcher(t, g, &store, dispatcher.Options{})
+	want, wantErr := callsDispatcher(t, g, &store, dispatcher.Options{}).Open(t.Context(), "older")
+	for i := range 3 {
+		res, err := ran.Start(t.Context(), fmt.Sprint("newer ", i), nil)
+		completes(t, res, err)
+		got, err := ran.Open(t.Context(), "older")
+		if fmt.Sprint(err) != fmt.Sprint(wantErr) || asJSON(t, got) != asJSON(t, want) {
+			t.Errorf("Open = %s, %v, want %s, %v", asJSON(t, got), err, asJSON(t, want), wantErr)
+		}
+	}
 }
 
 // A run without a log begins as the first one did, whatever the one before it came to: its nodes have its own context, and

@@ -66,7 +66,7 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 	if m.root == nil {
 		return nil, 0, &checkpoint.CorruptError{Run: id, Seq: 1, Reason: "the log does not begin with opened"}
 	}
-	m.since = info.Updated
+	m.since, m.heir = info.Updated, nil
 	return m, from, nil
 }
 
@@ -93,7 +93,7 @@ func (c *core) replay(ctx context.Context, m *machine, id string, e *checkpoint.
 // restore begins a replay: from a snapshot if there is one. What that has is taken from left.
 func (c *core) restore(ctx context.Context, id string, upTo uint64, left *int) (*machine, uint64, error) {
 	m := newMachine(c.plan)
-	m.replaying = true
+	m.replaying, m.heir = true, c.heir()
 	s, err := c.store.Snapshot(ctx, id, upTo)
 	if errors.Is(err, checkpoint.ErrNotFound) || s.Head.Seq > upTo && err == nil {
 		return m, 0, nil

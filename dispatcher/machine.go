@@ -27,7 +27,7 @@ type machine struct {
 	plan   *dag.Plan
 	status checkpoint.Status
 	root   *frame
-	heir   *frame              // of a run that has not been opened: its root, if an earlier run has left one
+	heir   *frame              // what newRoot takes, if an earlier run has left it; nil once the machine is one of a run
 	fault  *fault              // why the run itself failed; nil if visits did, or nothing
 	waits  map[string]*pending // open interrupts by id
 	fresh  []*dag.Failure      // rejections since the run failed
@@ -203,15 +203,22 @@ func (m *machine) open(x *fact) error {
 	if x.opening != nil && x.opening.Origin != nil {
 		return m.originate(x)
 	}
-	if m.root, m.heir = m.heir, nil; m.root == nil {
-		m.root = newFrame(m.plan, "", nil)
-	}
+	m.root = m.newRoot()
 	m.root.view = m.plan.Schema.New()
 	m.turn = 1
 	if err := m.tell(x); err != nil {
 		return err
 	}
 	return m.root.given(x)
+}
+
+// newRoot is the run's own frame, in what an earlier run has left if that is of the same graph.
+func (m *machine) newRoot() *frame {
+	f := m.heir
+	if m.heir = nil; f == nil || f.plan != m.plan {
+		return newFrame(m.plan, "", nil)
+	}
+	return f
 }
 
 // fail brings the run to rest. Data tells if the run itself is at fault.

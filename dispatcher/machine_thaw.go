@@ -48,7 +48,7 @@ func (m *machine) thawAll(z *frozenMachine) error {
 }
 
 func (m *machine) thaw(z *frozenFrame, plan *dag.Plan, holder *task) (*frame, error) {
-	f, err := thawBare(z, plan, holder)
+	f, err := m.thawBare(z, plan, holder)
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +88,17 @@ func (m *machine) thaw(z *frozenFrame, plan *dag.Plan, holder *task) (*frame, er
 }
 
 // thawBare makes a frame without its visits.
-func thawBare(z *frozenFrame, plan *dag.Plan, holder *task) (f *frame, err error) {
+func (m *machine) thawBare(z *frozenFrame, plan *dag.Plan, holder *task) (f *frame, err error) {
 	if err := z.fits(holder); err != nil {
 		return nil, err
 	}
-	if z.Items != nil {
+	switch {
+	case z.Items != nil:
 		f = newItems(holder, z.Items.Items)
-	} else {
+	case holder == nil:
+		f = m.newRoot()
+		f.open = z.Open
+	default:
 		f = newFrame(plan, z.Path, holder)
 		f.open = z.Open
 	}

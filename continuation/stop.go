@@ -113,9 +113,11 @@ func (r *Runtime) cancel(ctx context.Context, run string, s Stopping) error {
 		return nil
 	case errors.Is(err, dispatcher.ErrNotFound): // it was there a moment before
 		return &NotFoundError{Run: run}
+	case err != nil: // Serve tries it again in its time, and is not to look at once
+		return err
 	}
 	r.stir()
-	return err
+	return nil
 }
 
 // ended reports whether the run is at an end from which no wait brings it back.

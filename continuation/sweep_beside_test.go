@@ -5,7 +5,10 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
@@ -102,5 +105,43 @@ func TestRecoverLeavesNothingInARunThatHasFailed(t *testing.T) {
 		if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
 			t.Errorf("behind the end were recovered %q, %v", runs, err)
 		}
+	})
+}
+
+// A denial that can't cancel its run, since the store is full, does so later, and is not tried all the time.
+func TestServeTriesACancelAgainLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, appends := &memory.Faulty{}, 0
+		p := begin(t, waiting(t, continuation.Wait{Kind: continuation.KindApproval}, dag.Policy{}, says), store, continuation.Options{})
+		p.waits(run)
+		store.Fail = func(_ context.Context, w memory.Write) memory.Fault {
+			if w.Method == "Append" {
+				if appends++; appends > 1 { // behind the denial
+					return memory.Full
+				}
+			}
+			return memory.None
+		}
+		if _, err := p.rt.Trigger(t.Context(), decide("t", continuation.Denied)); !errors.Is(err, checkpoint.ErrFull) {
+			t.Fatalf("the trigger: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute+30*time.Second)
+		defer cancel()
+		told := 0
+		if err := p.rt.Serve(ctx, func(err error) {
+			if !errors.Is(err, checkpoint.ErrFull) {
+				t.Errorf("told %v", err)
+			}
+			if told++; told > 100 {
+				cancel()
+			}
+		}); !errors.Is(err, context.DeadlineExceeded) || told < 5 || told > 6 {
+			t.Errorf("Serve has failed %d times in 4 minutes and a half, want one a minute: %v", told, err)
+		}
+		store.Fail = nil
+		if _, err := p.rt.Recover(t.Context()); err != nil {
+			t.Error(err)
+		}
+		p.stands(run, continuation.StatusCancelled, continuation.ApprovalDenied)
 	})
 }

@@ -20,6 +20,7 @@ func (q *queue) push(t *ticket) {
 		q.turns = append(q.turns, t.key)
 	}
 	q.waits[t.key] = append(q.waits[t.key], t)
+	t.waits = true
 	q.size++
 }
 
@@ -39,6 +40,7 @@ func (q *queue) pop() *ticket {
 		q.waits[key] = of
 		q.turns = append(q.turns, key)
 	}
+	t.waits = false
 	q.size--
 	return t
 }
@@ -57,6 +59,7 @@ func (q *queue) remove(t *ticket) bool {
 	} else {
 		q.waits[t.key] = of
 	}
+	t.waits = false
 	q.size--
 	return true
 }

@@ -46,7 +46,7 @@ func (s *Supervisor) Recover(ctx context.Context) (Recovery, error) {
 		return Recovery{}, ErrDraining
 	default:
 	}
-	c := &recovery{s: s, most: max(s.options.Queue/2, s.options.Cap)}
+	c := &recovery{s: s, most: max(s.options.Queue/2, 1)}
 	err := c.all(ctx)
 	for _, t := range c.tickets {
 		if !c.await(ctx, t) {
@@ -66,8 +66,8 @@ func (s *Supervisor) Recover(ctx context.Context) (Recovery, error) {
 // A recovery is a Recover at work.
 type recovery struct {
 	s       *Supervisor
-	tickets []*ticket // that were queued and not waited for, oldest first
-	most    int       // of them
+	tickets []*ticket // that were queued and are not sorted, oldest first
+	most    int       // of them may wait for their turns
 	Recovery
 }
 
@@ -95,16 +95,13 @@ func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
 		c.Busy = append(c.Busy, info.Run)
 		return nil
 	}
-	for len(c.tickets) >= c.most {
-		if !c.await(ctx, c.tickets[0]) {
-			c.Left = append(c.Left, info.Run)
-			return context.Cause(ctx)
-		}
-		c.tickets = c.tickets[1:]
-	}
 	for {
 		room := c.s.room()
-		t, err := c.s.resume(ctx, c.key(info), info, recovers, nil)
+		var t *ticket
+		var err error = ErrQueueFull
+		if !c.crowds() {
+			t, err = c.s.resume(ctx, c.key(info), info, recovers, nil)
+		}
 		var refused *RunError
 		switch {
 		case err == nil:
@@ -150,6 +147,24 @@ func (s *Supervisor) unlessRested(ctx context.Context, r Runner, run string, all
 	}
 }
 
+// crowds reports whether as many runs wait as may. It sorts those that are over, whichever these are: one that takes long
+// keeps no others from their turns.
+func (c *recovery) crowds() bool {
+	if len(c.tickets) < c.most {
+		return false
+	}
+	c.tickets = slices.DeleteFunc(c.tickets, func(t *ticket) bool {
+		select {
+		case <-t.done:
+			c.sort(t)
+			return true
+		default:
+			return false
+		}
+	})
+	return c.s.waiting(c.tickets) >= c.most
+}
+
 // await waits for a run and sorts it. It returns false if ctx ended first.
 func (c *recovery) await(ctx context.Context, t *ticket) bool {
 	select {
@@ -161,6 +176,12 @@ func (c *recovery) await(ctx context.Context, t *ticket) bool {
 			return false
 		}
 	}
+	c.sort(t)
+	return true
+}
+
+// sort tells what became of a run that is over.
+func (c *recovery) sort(t *ticket) {
 	var rest *dispatcher.Rest
 	switch err := t.out.err; {
 	case t.out.rested():
@@ -179,7 +200,6 @@ func (c *recovery) await(ctx context.Context, t *ticket) bool {
 			c.s.tell(Event{Kind: Recovered, Run: t.run, Graph: t.graph, Key: t.key, Err: err})
 		}
 	}
-	return true
 }
 
 // amended reports whether a run is busy with an amendment that takes long, and nobody is at work on it.

@@ -18,6 +18,7 @@ type ticket struct {
 	came            time.Time
 	call            func() outcome          // the work; it ends soon after cancel
 	cancel          context.CancelCauseFunc // ends the context of call
+	waits           bool                    // it is in the queue, which says so
 
 	done chan struct{} // closed when out is set
 	out  outcome
@@ -156,6 +157,18 @@ func (s *Supervisor) room() <-chan struct{} {
 		s.moved = make(chan struct{})
 	}
 	return s.moved
+}
+
+// waiting is how many of these wait for their turn.
+func (s *Supervisor) waiting(tickets []*ticket) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range tickets {
+		if t.waits {
+			n++
+		}
+	}
+	return n
 }
 
 // work does the work on t, and then on those whose turn it is, until nobody waits.

@@ -233,6 +233,18 @@ func TestRecordOfAQuestionThatEnds(t *testing.T) {
 	same(t, "skipped", []any{q.Status, q.AnsweredBy}, []any{"skipped", ann})
 }
 
+// The options of a question are told as they were given, also those that are no texts.
+func TestRecordOfAQuestionWithOptions(t *testing.T) {
+	d := inquire(t, newStore(), []string{"ask"}, func(ctx context.Context, q *Inquiry) error {
+		_, err := dag.Ask[int](ctx, "many", map[string]any{"question": "how many?", "options": []any{"none", 1, map[string]any{"id": "all"}}})
+		return err
+	})
+	_, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	q := from(t, d, "r", record.Options{}).QuestionsForUser[0]
+	same(t, "it", q.Options, []string{"none", "1", `{"id":"all"}`})
+}
+
 // A wait of package continuation says what it is and who may end it, and its record who did.
 func TestRecordOfAWait(t *testing.T) {
 	d := inquire(t, newStore(), []string{"refund"}, func(ctx context.Context, q *Inquiry) error {

@@ -217,7 +217,11 @@ func question(
 	case dag.Human, dag.Agent, dag.System:
 		q.RequiredAuthority = a
 	}
-	_ = json.Unmarshal(members["options"], &q.Options)
+	var options []json.RawMessage
+	_ = json.Unmarshal(members["options"], &options) // none, if it is no list
+	for _, raw := range options {
+		q.Options = append(q.Options, text(raw))
+	}
 	return q
 }
 

@@ -294,3 +294,25 @@ func TestMergeOfRecordsAtTwoPositions(t *testing.T) {
 		}
 	}
 }
+
+// A record that people have changed has no more actions than one that From makes, however often it goes on with its run.
+func TestAdvanceTellsTheLastActions(t *testing.T) {
+	b := newBook(t)
+	told := func(seq int) *record.Record {
+		r := draft("r")
+		r.CreatedBy, r.LastModifiedBy = bot, bot
+		r.Source = &record.Source{Run: "r", Seq: uint64(seq), Graph: "g"}
+		for i := range 1000 {
+			r.ExecutionSummary.Actions = append(r.ExecutionSummary.Actions,
+				record.Action{Description: "visit", Timestamp: int64(1000*seq + i), Outcome: record.OutcomeSuccess})
+		}
+		done(t, r.Seal())
+		return r
+	}
+	b.learn(t, b.create(t, told(1)), "people")
+	for seq := 2; seq < 5; seq++ {
+		v, err := b.Advance(t.Context(), "r", told(seq), cron)
+		done(t, err)
+		same(t, "actions", v.Record.ExecutionSummary.Actions, told(seq).ExecutionSummary.Actions)
+	}
+}

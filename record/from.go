@@ -191,9 +191,11 @@ func (t *telling) summary() Summary {
 		}
 		s.Actions = append(s.Actions, x.action())
 	}
-	s.Actions = slices.Clone(s.Actions[max(len(s.Actions)-mostActions, 0):])
+	s.Actions = lastActions(s.Actions)
 	return s
 }
+
+func lastActions(all []Action) []Action { return slices.Clone(all[max(len(all)-mostActions, 0):]) }
 
 // who is somebody that the log names.
 func (t *telling) who(name string) Author {

@@ -49,6 +49,9 @@ func (r *Record) canonical() ([]byte, error) {
 // canonical JSON with an empty contentHash, behind a prefix that names the schema. The hash of the
 // parent is part of what is hashed. The error is an [*InvalidError].
 func (r *Record) Hash() (string, error) {
+	if r == nil {
+		return "", r.Check()
+	}
 	c := *r
 	c.ContentHash = ""
 	data, err := c.canonical()
@@ -73,6 +76,9 @@ func (r *Record) hashOf(canonical []byte) string {
 // Seal sets the schema version and ContentHash. The error is an [*InvalidError], and then r is
 // as it was.
 func (r *Record) Seal() error {
+	if r == nil {
+		return r.Check()
+	}
 	c := r.Clone()
 	c.Version, c.ContentHash = SchemaVersion, ""
 	if err := c.Check(); err != nil {

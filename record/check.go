@@ -16,6 +16,9 @@ import (
 // the schema does not have, ids that are missing or there twice, numbers that can't be held, texts
 // that are no UTF-8, and approvals and answers by somebody who could not give them. Whether the hash fits [Decode] says.
 func (r *Record) Check() error {
+	if r == nil { // as that of a Version that can't be read
+		return r.invalid("it is nil")
+	}
 	c := checker{}
 	c.head(r)
 	c.texts("Record", reflect.ValueOf(*r))

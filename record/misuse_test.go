@@ -47,6 +47,22 @@ func TestLedgerThatNobodyMade(t *testing.T) {
 	}
 }
 
+// A record that is nil, as that of a version that can't be read, is none.
+func TestRecordThatIsNil(t *testing.T) {
+	var r *record.Record
+	for name, call := range map[string]func() error{
+		"Check":  r.Check,
+		"Encode": func() error { _, err := r.Encode(); return err },
+		"Hash":   func() error { _, err := r.Hash(); return err },
+		"Seal":   r.Seal,
+	} {
+		var bad *record.InvalidError
+		if err := call(); !errors.As(err, &bad) || err.Error() != "record: this is no record: it is nil" {
+			t.Errorf("%s = %v", name, err)
+		}
+	}
+}
+
 // No run stands where the log of a record belongs: a dispatcher refuses its id, and changes nothing, whether the
 // record is there or not.
 func TestRunsStandInNoPlaceOfARecord(t *testing.T) {

@@ -141,6 +141,9 @@ func (r *Runtime) approve(ctx context.Context, h *history) error {
 				ID: "safe:" + w.last().id, Wait: w.id, Run: h.run, Kind: KindApproval, Key: w.key(of),
 				Actor: Actor{ID: "continuation", Authority: dag.System}, Decision: Approved, Reason: "safe to execute", LeaveIt: true,
 			})
+			if errors.Is(err, dag.ErrExpired) { // it is over, and what it is a part of may go on
+				continue
+			}
 			if err == nil {
 				err = r.goOn(ctx, h.run)
 			}

@@ -145,3 +145,34 @@ func TestServeTriesACancelAgainLater(t *testing.T) {
 		p.stands(run, continuation.StatusCancelled, continuation.ApprovalDenied)
 	})
 }
+
+// What was safe to approve, and is over before anybody has swept, keeps nothing else of the run from ending in its time.
+func TestASweepBehindASafePartThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := dag.New[Talk]("talk")
+		wait := func(name string, w continuation.Wait) {
+			dag.Step(b, name, func(ctx context.Context, s *Talk) error {
+				r, err := continuation.Await[string](ctx, "answer", w)
+				if err == nil {
+					s.Said.Append(name + ": " + r.Payload)
+				}
+				return err
+			})
+		}
+		safe := continuation.Wait{Kind: continuation.KindApproval, Authority: continuation.Anybody, SafeToAutoExecute: true, Within: time.Hour}
+		wait("a", continuation.Any(safe, continuation.Wait{Within: 3 * time.Hour}))
+		wait("b", continuation.Wait{Within: 2 * time.Hour, OnExpire: continuation.Default("nobody")})
+		p := begin(t, frozen(t, b), &memory.Store{}, continuation.Options{})
+		p.waits(run)
+		lasts(2 * time.Hour)
+		if runs, err := p.rt.Sweep(t.Context()); err != nil || !slices.Equal(runs, []string{run}) {
+			t.Errorf("swept %q, %v", runs, err)
+		}
+		if _, err := p.rt.Trigger(t.Context(), reply("t", "here")); err != nil {
+			t.Error(err)
+		}
+		if got, want := p.said(run), []string{"a: here", "b: nobody"}; !slices.Equal(got, want) {
+			t.Errorf("said is %q, want %q", got, want)
+		}
+	})
+}

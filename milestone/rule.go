@@ -227,7 +227,7 @@ func (c *change) checkpoint(e *dispatcher.Event) (string, bool) {
 		return "", false
 	}
 	cell, now := c.value(e)
-	var last value
+	last := value{high: c.over != nil && *c.over < 0} // before the first superstep a number is 0
 	switch {
 	case c.was != nil:
 		last = *c.was

@@ -56,21 +56,28 @@ func tell(ctx context.Context, store checkpoint.Store, schema *state.Schema, s a
 	return a, nil
 }
 
-// member is the value of a cell in the JSON of a state; the name has dots where structs are
-// nested.
+// member is the value of a cell in the JSON of a state, nil if it has none. The name has dots where structs are
+// nested, or as it is.
 func member(object json.RawMessage, name string) json.RawMessage {
-	for _, part := range strings.Split(name, ".") {
-		var members map[string]json.RawMessage
-		if json.Unmarshal(object, &members) != nil {
-			return nil
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return nil
+	}
+	if value, ok := members[name]; ok {
+		var compact bytes.Buffer
+		if json.Compact(&compact, value) != nil {
+			return value
 		}
-		object = members[part]
+		return compact.Bytes()
 	}
-	var compact bytes.Buffer
-	if json.Compact(&compact, object) != nil {
-		return object
+	for i, c := range name {
+		if c == '.' {
+			if value := member(members[name[:i]], name[i+1:]); value != nil {
+				return value
+			}
+		}
 	}
-	return compact.Bytes()
+	return nil
 }
 
 // differences says in what another run of the same graph has come to something else. Of

@@ -8,6 +8,7 @@ import (
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/pawltest"
+	"github.com/pawlgo/pawl/state"
 )
 
 // edgesGraph is a loop whose inner node, and another behind it, have these names.
@@ -65,6 +66,37 @@ func TestEdgesOptionsThatAreNotForTheCall(t *testing.T) {
 	replay.expect(t, "pawltest: Replay takes Migrations and SinceChange alone")
 	pawltest.Crash(&crash, g, nil, pawltest.Migrations(dispatcher.Migration{Name: "m"}))
 	crash.expect(t, "pawltest: Migrations are for Replay")
+}
+
+// Dotted are cells whose names in JSON have dots, by themselves and where structs are nested.
+type Dotted struct {
+	Itself state.Value[int] `json:"a.b"`
+	Nested struct {
+		Deep state.Value[int] `json:"c.d"`
+	} `json:"n"`
+}
+
+// A cell is looked at, however it is called in JSON.
+func TestEdgesCellsWithDots(t *testing.T) {
+	for name, set := range map[string]func(*Dotted, int){
+		"a.b":   func(s *Dotted, n int) { s.Itself.Set(n) },
+		"n.c.d": func(s *Dotted, n int) { s.Nested.Deep.Set(n) },
+	} {
+		ran := 0
+		b := dag.New[Dotted]("dotted")
+		dag.Step(b, "count", func(_ context.Context, s *Dotted) error {
+			ran++
+			set(s, ran)
+			return nil
+		})
+		g, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h heard
+		pawltest.Crash(&h, g, nil)
+		h.expect(t, "two runs without a crash differ: cell "+name+" was 1, is 2")
+	}
 }
 
 // Without a T nobody could be told what is wrong: the panic says what to give.

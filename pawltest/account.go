@@ -32,9 +32,13 @@ func tell(ctx context.Context, store checkpoint.Store, schema *state.Schema, s a
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range schema.Cells() {
+	cells := schema.Cells()
+	for _, c := range cells {
 		a.cells = append(a.cells, c.Name)
 		a.state[c.Name] = string(member(text, c.Name))
+	}
+	if len(cells) == 1 && cells[0].Kind == state.KindWhole && cells[0].Name == "state" { // of a state.Whole, whose JSON has no name
+		a.state["state"] = string(text)
 	}
 	for e, err := range store.Read(ctx, runID, 1, 0) {
 		if err != nil {

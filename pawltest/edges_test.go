@@ -99,6 +99,25 @@ func TestEdgesCellsWithDots(t *testing.T) {
 	}
 }
 
+// A state that is one plain struct is compared as well.
+func TestEdgesAWholeState(t *testing.T) {
+	type plan struct{ Days int }
+	ran := 0
+	b := dag.New[state.Whole[plan]]("whole")
+	dag.Step(b, "count", func(_ context.Context, s *state.Whole[plan]) error {
+		ran++
+		s.Set(plan{ran})
+		return nil
+	})
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h heard
+	pawltest.Crash(&h, g, nil)
+	h.expect(t, `two runs without a crash differ: cell state was {"Days":1}, is {"Days":2}`)
+}
+
 // Without a T nobody could be told what is wrong: the panic says what to give.
 func TestEdgesNilT(t *testing.T) {
 	g := edgesGraph(t, "price", "pay", 100)

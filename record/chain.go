@@ -112,23 +112,46 @@ const (
 
 // load reads all versions of a record. What is damaged is part of the chain, and no error.
 func (l *Ledger) load(ctx context.Context, id string) (*chain, error) {
-	key := logPrefix + id
+	c := &chain{id: id}
+	if err := l.extend(ctx, c); err != nil {
+		return nil, err
+	}
+	if len(c.all) == 0 {
+		c.add(nil, "it is missing")
+	}
+	return c, nil
+}
+
+// loadMore loads what somebody has added to a record since it was loaded; or all of it, if that does not follow: under its
+// id there may be another one by now.
+func (l *Ledger) loadMore(ctx context.Context, c *chain) (*chain, error) {
+	had := c.head.Seq
+	if err := l.extend(ctx, c); err == nil && c.head.Seq > had && c.broken == nil {
+		return c, nil
+	}
+	return l.load(ctx, c.id)
+}
+
+// extend reads what a chain has not.
+func (l *Ledger) extend(ctx context.Context, c *chain) error {
+	key := logPrefix + c.id
 	info, err := l.store.Stat(ctx, key)
 	switch {
 	case errors.Is(err, checkpoint.ErrNotFound):
-		return nil, fmt.Errorf("%w: record %q", ErrNotFound, id)
+		return fmt.Errorf("%w: record %q", ErrNotFound, c.id)
 	case err != nil:
-		return nil, err
+		return err
 	}
-	c := &chain{id: id, head: info.Head}
-	for next := uint64(1); next <= info.Head.Seq; {
+	next := c.head.Seq + 1
+	c.head = info.Head
+	for next <= info.Head.Seq {
 		var damaged *checkpoint.CorruptError
 		for e, err := range l.store.Read(ctx, key, next, info.Head.Seq) {
 			if errors.As(err, &damaged) {
 				break
 			}
 			if err != nil {
-				return nil, err
+				return err
 			}
 			for ; next < e.Seq; next++ {
 				c.hear(next, nil, "it is missing")
@@ -145,10 +168,7 @@ func (l *Ledger) load(ctx context.Context, id string) (*chain, error) {
 			}
 		}
 	}
-	if len(c.all) == 0 {
-		c.add(nil, "it is missing")
-	}
-	return c, nil
+	return nil
 }
 
 // hear adds the entry of that number, which is nil if it is damaged.

@@ -150,8 +150,7 @@ func (l *Ledger) append(ctx context.Context, id string, after checkpoint.Head, e
 func (l *Ledger) write(
 	ctx context.Context, id string, by Author, change func(*chain) (*Record, error),
 ) (*Version, error) {
-	for {
-		c, err := l.load(ctx, id)
+	for c, err := l.load(ctx, id); ; c, err = l.loadMore(ctx, c) {
 		if err != nil {
 			return nil, err
 		}

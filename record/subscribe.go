@@ -30,8 +30,7 @@ func (l *Ledger) Subscribe(ctx context.Context, id string, after int) iter.Seq2[
 			defer stop()
 			grown = told
 		}
-		for {
-			c, err := l.load(ctx, id)
+		for c, err := l.load(ctx, id); ; c, err = l.loadMore(ctx, c) {
 			if err != nil {
 				yield(Version{}, err)
 				return
@@ -41,7 +40,9 @@ func (l *Ledger) Subscribe(ctx context.Context, id string, after int) iter.Seq2[
 				return
 			}
 			for ; after < len(c.all); after++ {
-				if !yield(c.all[after], nil) {
+				v := c.all[after]
+				v.Record = v.Record.Clone() // the chain is read on
+				if !yield(v, nil) {
 					return
 				}
 			}

@@ -2,9 +2,13 @@ package record_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/record"
 )
 
@@ -50,6 +54,44 @@ func TestSubscribeBesideADelete(t *testing.T) {
 			same(t, "seen behind it", got, of.want)
 		})
 	}
+}
+
+// Whoever has got a version may change what he got: the next one comes all the same.
+func TestSubscribeByWhoChangesRecords(t *testing.T) {
+	b := newBook(t)
+	v := b.create(t, draft("r"))
+	seen := 0
+	for v2, err := range b.Subscribe(t.Context(), "r", 0) {
+		if err != nil || v2.Unverified != "" {
+			t.Fatalf("behind %d versions: %+v, %v", seen, v2, err)
+		}
+		v2.Record.Task.Goal = "swim"
+		done(t, v2.Record.Seal())
+		if seen++; seen == 3 {
+			break
+		}
+		v = b.learn(t, v, string(rune('a'+seen)))
+	}
+}
+
+// Of a store that can't tell what is new a subscription asks for it, and reads nothing again.
+func TestSubscribeToAStoreThatTellsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(t)
+		b.versions(t, "r", 3)
+		s := &crowded{Store: b.store}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		seen := 0
+		for _, err := range ledgerOver(t, struct{ checkpoint.Store }{s}, nil).Subscribe(ctx, "r", 0) {
+			if seen++; err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		}
+		if seen != 4 || s.read != 5 { // two entries stand before the versions
+			t.Errorf("%d were yielded, and %d entries read, want each of 5 once", seen, s.read)
+		}
+	})
 }
 
 // anew makes another record of the id, of that many versions.

@@ -37,8 +37,9 @@ const longestLine = 64 << 20
 
 // Import reads what Export wrote, verifies all of it, and keeps it as a record of the same id,
 // all versions or none. It returns the last one. An [*InvalidError] or [*BrokenError] if it is not
-// whole, or not what the trusted roots say; ErrExists if there is a record of that id. The errors
-// of r are returned as they are.
+// whole, or not what the trusted roots say; ErrExists if there is a record of that id;
+// checkpoint.ErrTooLarge if all versions together are more than the store takes at once, which are
+// 64 MiB in badgerstore. The errors of r are returned as they are.
 //
 // A file that was cut off behind a line is a record with fewer versions: only a trusted root
 // tells.

@@ -163,6 +163,10 @@ func (r *Runtime) approve(ctx context.Context, h *history) error {
 // and told to failed, which may be nil: each delivery that fails as a [*DeliveryError]. That is told
 // before Serve returns, and what came of a delivery is noted before.
 //
+// Runs are gone on with one after the other, and so are deliveries brought: while one takes its time all that is due in the
+// others waits. If nodes behind a wait take long, call Serve in several goroutines; a Deliverer may then be called for one
+// follow-up by several of them at once.
+//
 // Each time it looks it lists the runs that wait, work or have failed twice, and does what
 // [Runtime.Deliver] does if there is a Deliverer.
 func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {

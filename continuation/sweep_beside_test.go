@@ -176,3 +176,34 @@ func TestASweepBehindASafePartThatIsOver(t *testing.T) {
 		}
 	})
 }
+
+// A run that takes long keeps one Serve from the others, and not a second one.
+func TestServeTwice(t *testing.T) {
+	for serves, behind := range map[int]time.Duration{1: time.Hour, 2: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			w := continuation.Wait{Kind: continuation.KindTimer, After: time.Minute}
+			p := begin(t, waiting(t, w, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+				lasts(time.Hour)
+				return nil
+			}), &memory.Store{}, continuation.Options{})
+			p.waits("long")
+			lasts(time.Second)
+			p.waits("other")
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			for range serves {
+				go func() { ended <- p.rt.Serve(ctx, nil) }()
+			}
+			lasts(behind + 90*time.Second)
+			p.stands("long", map[int]continuation.Status{1: continuation.StatusResolved, 2: continuation.StatusClaimed}[serves],
+				map[int]continuation.Reason{1: continuation.Completed}[serves])
+			p.stands("other", continuation.StatusClaimed, "")
+			lasts(2 * time.Hour)
+			p.stands("other", continuation.StatusResolved, continuation.Completed)
+			cancel()
+			for range serves {
+				<-ended
+			}
+		})
+	}
+}

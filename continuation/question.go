@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/state"
 )
@@ -89,11 +90,11 @@ func parseQuestion(raw json.RawMessage) (q *question, ok bool, err error) {
 		return nil, false, nil
 	}
 	if *head.Version != version {
-		return nil, false, fmt.Errorf("a wait of version %d, and this program knows %d", *head.Version, version)
+		return nil, false, fmt.Errorf("%w: a wait of version %d, and this program knows %d", checkpoint.ErrVersion, *head.Version, version)
 	}
 	q = &question{}
 	if err := json.Unmarshal(raw, q); err != nil || len(q.Of) == 0 {
-		return nil, false, fmt.Errorf("its question is of no wait: %.80s", raw)
+		return nil, false, nil // a node has asked it, which uses the word for something of its own
 	}
 	return q, true, nil
 }

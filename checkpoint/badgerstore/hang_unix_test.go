@@ -41,17 +41,24 @@ func TestOpenOfAFileThatDoesNotAnswer(t *testing.T) {
 	if err := syscall.Mkfifo(manifest, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := badgerstore.Open(ctx, dir, small); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Open = %v, want the end of its context", err)
+	opened := make(chan *os.File, 1)
+	go func() { // ends when Open reads the pipe, or with the test
+		for t.Context().Err() == nil {
+			if pipe, err := os.OpenFile(manifest, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // else nobody reads it
+				opened <- pipe
+				cancel()
+				return
+			}
+			runtime.Gosched()
+		}
+	}()
+	if _, err := badgerstore.Open(ctx, dir, small); !errors.Is(err, context.Canceled) {
+		t.Fatalf("Open = %v, want the end of its context", err)
 	}
 	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrLocked) || !strings.Contains(err.Error(), "has not ended") {
 		t.Errorf("Open meanwhile = %v, want ErrLocked, by an Open that has not ended", err)
-	}
-	pipe, err := os.OpenFile(manifest, os.O_WRONLY, 0) // now it answers
-	if err != nil {
-		t.Fatal(err)
 	}
 	if err := os.Remove(manifest); err != nil {
 		t.Fatal(err)
@@ -59,7 +66,7 @@ func TestOpenOfAFileThatDoesNotAnswer(t *testing.T) {
 	if err := os.WriteFile(manifest, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := pipe.Close(); err != nil {
+	if err := (<-opened).Close(); err != nil { // now it answers
 		t.Fatal(err)
 	}
 	openSoon(t, dir)
@@ -94,11 +101,20 @@ func TestFirstOpenOnADiskThatDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours := errors.New("a cause of ours")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, ours)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	go func() { // ends when Open has locked the directory, or with the test
+		for t.Context().Err() == nil {
+			if _, err := os.Stat(filepath.Join(dir, "LOCK")); err == nil {
+				cancel(ours)
+				return
+			}
+			runtime.Gosched()
+		}
+	}()
 	_, err := badgerstore.Open(ctx, dir, small)
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ours) || !strings.Contains(err.Error(), "the disk does not answer") {
-		t.Errorf("Open = %v, want the end of its context, and why", err)
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, ours) || !strings.Contains(err.Error(), "the disk does not answer") {
+		t.Fatalf("Open = %v, want the end of its context, and why", err)
 	}
 	for range 2 {
 		_, err := badgerstore.Open(t.Context(), dir, small)

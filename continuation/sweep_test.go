@@ -191,14 +191,13 @@ func (p *process) isSpent() {
 // A context that ends while a trigger goes on leaves the run to be recovered, and cancels nothing.
 func TestAContextThatEndsLeavesTheRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
+	again := false
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(inner context.Context, s *Talk, r continuation.Reply[string]) error {
-		cancel()
-		if ctx.Err() != nil && len(s.Said.Slice()) == 0 {
-			select {
-			case <-inner.Done():
-				return inner.Err()
-			case <-time.After(10 * time.Millisecond): // the second attempt
-			}
+		if !again {
+			again = true
+			cancel()
+			<-inner.Done()
+			return inner.Err()
 		}
 		return says(inner, s, r)
 	}))

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -122,9 +121,7 @@ func writeWithFiles(t *testing.T, left int) (stopped bool) {
 	room(1000, 0)
 	defer func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) }()
 	dir := filepath.Join(mount, "store")
-	o := small
-	o.CloseWithin = time.Second
-	s, err := badgerstore.OpenUnsynced(t.Context(), dir, o)
+	s, err := badgerstore.OpenUnsynced(t.Context(), dir, small)
 	if err != nil {
 		t.Fatal(err)
 	}

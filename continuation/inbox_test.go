@@ -106,6 +106,57 @@ func TestRepeatedTriggerIsForNoOtherWait(t *testing.T) {
 	})
 }
 
+// An id that was given to a trigger of one wait ends no other one, and whoever sends it is told: the
+// other wait goes on, so its outcome is not that of the first.
+func TestIDOfATriggerOfAnotherWait(t *testing.T) {
+	b := dag.New[Talk]("talk")
+	for _, name := range []string{"first", "second"} {
+		dag.Step(b, name, func(ctx context.Context, s *Talk) error {
+			r, err := continuation.Await[string](ctx, name, continuation.Wait{Key: name})
+			if err == nil {
+				s.Said.Append(r.Payload)
+			}
+			return err
+		})
+	}
+	p := talk(t, frozen(t, b))
+	all, err := p.rt.List(t.Context(), continuation.Filter{Run: run})
+	if err != nil || len(all) != 2 {
+		t.Fatalf("the waits: %+v, %v", all, err)
+	}
+	wait := map[string]string{all[0].Name: all[0].ID, all[1].Name: all[1].ID}
+	named := func(of func(*continuation.Trigger)) continuation.Trigger {
+		tr := reply2("t1", "")
+		of(&tr)
+		return tr
+	}
+	first, err := p.rt.Trigger(t.Context(), named(func(tr *continuation.Trigger) { tr.Wait = wait["first"] }))
+	if err != nil || first.Wait != wait["first"] {
+		t.Fatalf("the first: %+v, %v", first, err)
+	}
+	for name, tr := range map[string]continuation.Trigger{
+		"wait":        named(func(tr *continuation.Trigger) { tr.Wait = wait["second"] }),
+		"run and key": named(func(tr *continuation.Trigger) { tr.Run, tr.Key = run, "second" }),
+		"key":         named(func(tr *continuation.Trigger) { tr.Key = "second" }),
+	} {
+		p.unchanged(run, func() {
+			var mismatch *continuation.MismatchError
+			if out, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &mismatch) {
+				t.Errorf("the second by its %s, under the id of the first: %+v, %v", name, out, err)
+			}
+		})
+	}
+	for name, tr := range map[string]continuation.Trigger{
+		"wait":        named(func(tr *continuation.Trigger) { tr.Wait = wait["first"] }),
+		"run and key": named(func(tr *continuation.Trigger) { tr.Run, tr.Key = run, "first" }),
+		"run":         named(func(tr *continuation.Trigger) { tr.Run = run }),
+	} {
+		if again, err := p.rt.Trigger(t.Context(), tr); err != nil || again.Receipt != first.Receipt {
+			t.Errorf("the first again by its %s: %+v, %v; want %+v", name, again, err, first)
+		}
+	}
+}
+
 // A process that dies between a denial and the cancel that it says: the next one cancels the run.
 func TestCrashBehindADenial(t *testing.T) {
 	for n := 1; n < 6; n++ {

@@ -22,7 +22,8 @@ import (
 type Trigger struct {
 	// ID tells triggers apart: one that is repeated, however late, has the outcome of the first. Of one that lies before a
 	// trim a run tells that it took it, and that its wait has ended: the Receipt is then what the repeated one says, without
-	// Wait, At and Seq. A run that is deleted takes with it what it knew of triggers.
+	// Wait, At and Seq. A run that is deleted takes with it what it knew of triggers. Under the id of a trigger of another
+	// wait it is refused with a [*MismatchError].
 	ID   string `json:"id"`
 	Wait string `json:"wait,omitempty"` // id of the wait, or of one of its interrupts
 	Run  string `json:"run,omitempty"`  // id
@@ -187,8 +188,8 @@ func (h *history) past(t *Trigger) Outcome {
 func (r *Runtime) accepted(ctx context.Context, w *wait, a *ask, t *Trigger, mine bool) (Outcome, error) {
 	was := &a.letter
 	same := was.Trigger.Kind == t.Kind && was.Trigger.Actor == t.Actor && was.Trigger.Decision == t.Decision &&
-		bytes.Equal(value(was.Payload), value(t.Payload))
-	if !same {
+		(t.Key == "" || t.Key == was.Trigger.Key) && bytes.Equal(value(was.Payload), value(t.Payload))
+	if !same || t.Wait != "" && (histories{w.h}).byID(t.Wait) != w { // else it would seem to have ended a wait that goes on
 		return Outcome{}, &MismatchError{w.id, w.h.run, fmt.Sprintf("the id %q is that of another trigger: give each its own", t.ID)}
 	}
 	r.stir()

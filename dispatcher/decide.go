@@ -12,7 +12,20 @@ import (
 // before the append that its verdict rides in, and never again. It reports whether the
 // caller still owns the run.
 func (r *run) decide(h *tenure) bool {
-	for d, ok := r.m.next(); ok; d, ok = r.m.next() {
+	seen, waits := 0, 0 // of the facts that wait for the append: those that were looked at, and their bytes
+	for {
+		for ; r.c.store != nil && seen < len(r.facts); seen++ {
+			waits += r.facts[seen].size()
+		}
+		if waits > decidedBytes {
+			if seen, waits = 0, 0; !r.flush(h) {
+				return false
+			}
+		}
+		d, ok := r.m.next()
+		if !ok {
+			return true
+		}
 		h.decide = d
 		ok, err := r.settle(h, d)
 		if !ok {
@@ -21,10 +34,13 @@ func (r *run) decide(h *tenure) bool {
 		if err != nil {
 			r.undecided(d, err)
 		}
+		h.decide = decision{}
 	}
-	h.decide = decision{}
-	return true
 }
+
+// decidedBytes is how much may wait for an append before what is decided next has to wait for the one behind it. A hundred inputs
+// of frames, or questions of interceptors, may be more than a store takes in one; each of them has at most Limits.VisitBytes.
+const decidedBytes = 24 << 20
 
 func (r *run) settle(h *tenure, d decision) (bool, *userError) {
 	switch d.kind {
@@ -127,6 +143,7 @@ func (r *run) interrupted(t *task, i *checkpoint.Interrupt, p *pending) string {
 		Kind: checkpoint.Interrupted, Path: t.path(), Step: t.frame.step, ID: id, Data: encodeInterrupt(i),
 	}, t)
 	x.pending = p
+	r.landing += len(x.Data)
 	r.add(x)
 	return id
 }

@@ -118,6 +118,11 @@ func sizeOf(e *checkpoint.Entry) int {
 	return len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Path) + entryOverhead
 }
 
+// size is sizeOf of the entry that a live fact becomes.
+func (x *fact) size() int {
+	return x.delta.Size() + x.outer.Size() + len(x.Data) + len(x.Path) + entryOverhead
+}
+
 // entryOverhead is about what an entry takes beside its path and data.
 const entryOverhead = 64
 

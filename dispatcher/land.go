@@ -50,6 +50,7 @@ func (r *run) land(v *visit) {
 			v.round.landed(r, x)
 		}
 		v.depended(x)
+		r.landing += len(x.Data)
 		r.apply()
 		return
 	}

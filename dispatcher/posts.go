@@ -41,7 +41,7 @@ func firstPost(lines []checkpoint.Entry) (n, bytes int) {
 func (r *run) portion() (p portion) {
 	for i := range r.facts {
 		x := &r.facts[i]
-		if p.bytes += x.delta.Size() + x.outer.Size() + len(x.Data) + len(x.Path) + entryOverhead; x.Post != "" {
+		if p.bytes += x.size(); x.Post != "" {
 			p.posts++
 		}
 	}

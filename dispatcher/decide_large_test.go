@@ -1,0 +1,148 @@
+package dispatcher_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
+)
+
+// A narrowStore takes no append that badgerstore would not take.
+type narrowStore struct {
+	memory.Store
+}
+
+func (s *narrowStore) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
+	size := 0
+	for _, e := range entries {
+		size += len(e.Delta) + len(e.Outer) + len(e.Data)
+	}
+	if size > 60<<20 {
+		return after, fmt.Errorf("%w: %d bytes", checkpoint.ErrTooLarge, size)
+	}
+	return s.Store.Append(ctx, l, after, entries)
+}
+
+// What is decided side by side, and what is asked, shares an append only as far as a store can make it atomic: else a run of
+// which nothing is too large would never go on.
+func TestManyLargeDecisionsAtOnce(t *testing.T) {
+	const width = 34
+	large := strings.Repeat("x", 2<<20)
+	items := func(*Tale) []int { return make([]int, width) }
+	inner := dag.New[Tale]("inner")
+	dag.Step(inner, "reads", func(context.Context, *Tale) error { return nil })
+	body := frozen(t, inner)
+	each := func(f part) func(*dag.Builder[Tale]) {
+		return func(b *dag.Builder[Tale]) {
+			dag.Each(b, "each", items, func(ctx context.Context, s *Tale, _ int) error { return f(ctx, s) })
+		}
+	}
+	asks := dispatcher.Interceptor{Name: "asks", Before: func(_ context.Context, c dispatcher.Call) dispatcher.Ruling {
+		if strings.Contains(c.Path, "/") {
+			return dispatcher.Ask(large)
+		}
+		return dispatcher.Continue()
+	}}
+	effect := func(ctx context.Context, _ *Tale) error {
+		_, err := dag.Effect(ctx, "pay", large, func(context.Context, string) (int, error) { return 1, nil })
+		return err
+	}
+	for _, c := range []struct {
+		name  string
+		graph func(*dag.Builder[Tale])
+		o     dispatcher.Options
+		waits bool
+	}{
+		{name: "inputs of frames", graph: func(b *dag.Builder[Tale]) {
+			dag.EachGraph(b, "each", items, body, func(_ *Tale, _ int, to *Tale) { to.Word.Set(large) }, func(*Tale, int, *Tale) {})
+		}},
+		{name: "what frames give out", graph: func(b *dag.Builder[Tale]) {
+			dag.EachGraph(b, "each", items, body, func(*Tale, int, *Tale) {}, func(_ *Tale, _ int, s *Tale) { s.Said.Append(large) })
+		}},
+		{name: "dependencies", graph: each(func(ctx context.Context, _ *Tale) error {
+			return dag.Depends(ctx, dag.Dependency{Name: large, StaleAfter: time.Hour})
+		})},
+		{name: "questions", waits: true, graph: each(func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Ask[string](ctx, "k", large)
+			return err
+		})},
+		{name: "gates", waits: true, graph: each(effect), o: dispatcher.Options{Gates: dispatcher.Gates{Names: []string{"each/*#pay"}}}},
+		{name: "interceptors", waits: true, graph: each(effect), o: dispatcher.Options{Hooks: dispatcher.Hooks{Intercept: []dispatcher.Interceptor{asks}}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := dag.New[Tale]("wide")
+			c.graph(b)
+			res, err := process(t, frozen(t, b), new(narrowStore), c.o).Run(t.Context(), run, nil)
+			if !c.waits {
+				completes(t, res, err)
+				return
+			}
+			if res.Status != checkpoint.StatusInterrupted || len(res.Interrupts) != width {
+				t.Errorf("%s with %d interrupts: %v", res.Status, len(res.Interrupts), err)
+			}
+		})
+	}
+}
+
+// A process that dies between two appends of what was decided side by side: what is durable is not decided again.
+func TestCrashBetweenLargeDecisions(t *testing.T) {
+	const width = 20
+	large := strings.Repeat("x", 3<<20)
+	inner := dag.New[Tale]("inner")
+	dag.Step(inner, "reads", func(_ context.Context, s *Tale) error {
+		s.Said.Append(fmt.Sprint(len(s.Word.Get())))
+		return nil
+	})
+	body := frozen(t, inner)
+	for n := 1; ; n++ {
+		var mu sync.Mutex
+		ins := map[int]int{}
+		b := dag.New[Tale]("wide")
+		dag.EachGraph(b, "each", func(*Tale) []int {
+			all := make([]int, width)
+			for i := range all {
+				all[i] = i
+			}
+			return all
+		}, body, func(_ *Tale, i int, to *Tale) {
+			mu.Lock()
+			ins[i]++
+			mu.Unlock()
+			to.Word.Set(large)
+		}, func(from *Tale, i int, s *Tale) { s.Said.Append(fmt.Sprint(i, from.Said.Slice())) })
+		mortal := &pawltest.Mortal{Store: new(narrowStore)}
+		mortal.DieAfter(n)
+		g := frozen(t, b)
+		res, err := process(t, g, mortal, dispatcher.Options{}).Run(t.Context(), run, nil)
+		died := mortal.Died()
+		if died {
+			if err := mortal.Revive(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			res, err = process(t, g, mortal, dispatcher.Options{}).Run(t.Context(), run, nil)
+		}
+		completes(t, res, err)
+		if got := res.State.Said.Len(); got != width || res.State.Said.At(width-1) != fmt.Sprint(width-1, []int{len(large)}) {
+			t.Errorf("death after write %d: the state is %d long, %q last", n, got, res.State.Said.At(got-1))
+		}
+		for i, times := range ins {
+			if times != 1 {
+				t.Errorf("death after write %d: the input of item %d was computed %d times", n, i, times)
+			}
+		}
+		if !died {
+			if n < 4 {
+				t.Errorf("the run made %d writes: nothing was split", n)
+			}
+			return
+		}
+	}
+}

@@ -15,8 +15,8 @@ import (
 // and so does the last checkpoint with all that follows it. The zero
 // Retention keeps everything.
 type Retention struct {
-	// Last is how many checkpoints stay, counted from the last one. Zero means that their number
-	// keeps none but the last.
+	// Last is how many checkpoints stay, counted from the last one: ends of supersteps, of any frame, and
+	// the opening. Zero means that their number keeps none but the last.
 	Last int
 	// Age is how old a checkpoint may be that stays. Zero means that its age keeps none.
 	Age time.Duration
@@ -188,7 +188,7 @@ func (c *core) cut(ctx context.Context, info *checkpoint.Info, keep Retention) (
 		if err != nil {
 			return 0, err
 		}
-		if p.Cause != CauseSuperstep || p.pinned {
+		if p.Cause != CauseSuperstep && p.Cause != CauseOpened || p.pinned {
 			continue
 		}
 		if last = append(last, p.Seq); len(last) > max(keep.Last, 1) {

@@ -165,6 +165,39 @@ func TestRetentionTrimsAtRest(t *testing.T) {
 	}
 }
 
+// The opening is a checkpoint too: where all that there are stay, nothing is dropped, and the run can be tried anew from its input.
+func TestTrimKeepsTheOpening(t *testing.T) {
+	t.Parallel()
+	for name, keep := range map[string]dispatcher.Retention{"number": {Last: 4}, "age": {Age: time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			var store memory.Store
+			var w witness
+			d := process(t, rewindLine(t, &w, "a", "b", "c"), &store, dispatcher.Options{Retention: keep})
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			if err := d.Trim(t.Context(), run, keep); err != nil {
+				t.Fatal(err)
+			}
+			info, err := store.Stat(t.Context(), run)
+			if err != nil || info.First != 1 || info.Head.Seq != res.Cursor.Seq {
+				t.Errorf("the log has entries %d to %d, want 1 to %d: %v", info.First, info.Head.Seq, res.Cursor.Seq, err)
+			}
+			if at, err := d.At(t.Context(), run, "0"); err != nil || at.Superstep != 0 {
+				t.Errorf("at the opening: %v", err)
+			}
+			if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 3}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.At(t.Context(), run, "0"); !errors.Is(err, checkpoint.ErrCursor) {
+				t.Errorf("at the opening, of which three checkpoints are newer: %v", err)
+			}
+			if got := len(trimSteps(t, d, run)); got != 3 {
+				t.Errorf("%d checkpoints are there, want 3", got)
+			}
+		})
+	}
+}
+
 // A trim that is refused changes nothing.
 func TestTrimRefused(t *testing.T) {
 	t.Parallel()

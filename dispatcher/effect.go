@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -182,7 +183,7 @@ func (a *effectAttempt) happened(took time.Duration) (json.RawMessage, error) {
 		lost = fmt.Errorf("%w: %w", dag.ErrOutputLost, over)
 	}
 	if lost != nil {
-		why := clip(plain(lost))
+		why := clip(strings.TrimPrefix(plain(lost), plain(dag.ErrOutputLost)+": ")) // which a later attempt says itself
 		if err := a.end(checkpoint.EndedEffect{Lost: why, Took: took}, effect{state: effectLost, why: why}); err != nil {
 			return nil, err
 		}

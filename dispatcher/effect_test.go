@@ -311,6 +311,9 @@ func TestEffectLimits(t *testing.T) {
 		if got := errors.Is(err, dag.ErrOutputLost); got != (i%2 == 1) || i == 3 && !strings.Contains(err.Error(), "50 of value bytes") {
 			t.Errorf("%v: is a lost output: %t", err, got)
 		}
+		if n := strings.Count(err.Error(), "can't be kept"); n > 1 {
+			t.Errorf("%v: says %d times that it can't be kept", err, n)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ type question struct {
 	effect *checkpoint.Interrupt // no question of the node's, but about an effect in it
 	heard  *question             // before it
 	before *question             // that has no answer
+	size   int                   // of this one and those before it, in bytes of the log
 }
 
 // Ask implements [dag.Visit].
@@ -53,7 +54,9 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 		return answered(call.Key, a.Answer)
 	}
 	if first {
-		v.put(ask)
+		if err := v.put(ask); err != nil {
+			return nil, err
+		}
 	}
 	return nil, errAsked
 }
@@ -102,15 +105,33 @@ func (v *visit) first(ask *question) (bool, error) {
 	}
 }
 
-// put adds to what the visit waits for.
-func (v *visit) put(ask *question) {
-	did := v.does()
+// put adds to what the visit waits for. It refuses what would be more than a visit may ask at once.
+func (v *visit) put(ask *question) error {
+	own := textBytes(ask.Key) + len(ask.Question) + len(ask.Default) + len(ask.About) + entryOverhead
+	if e := ask.effect; e != nil {
+		own += len(e.Question) + len(e.Want)
+	}
+	did, limit := v.does(), v.host.c.opts.Limits.VisitBytes
 	for {
-		ask.before = did.asks.Load()
+		ask.before, ask.size = did.asks.Load(), own
+		if ask.before != nil {
+			ask.size += ask.before.size
+		}
+		if ask.size > limit {
+			return &LimitError{"visit bytes", limit, "questions of " + v.path()}
+		}
 		if did.asks.CompareAndSwap(ask.before, ask) {
-			return
+			return nil
 		}
 	}
+}
+
+// textBytes is the size of a text as JSON; of a short one, what it is at most.
+func textBytes(text string) int {
+	if len(text) < 1<<10 {
+		return 6 * len(text)
+	}
+	return len(encode(text))
 }
 
 // same reports whether two questions of a visit are one.

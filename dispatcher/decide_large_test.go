@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/pawltest"
+	"github.com/pawlgo/pawl/state"
 )
 
 // A narrowStore takes no append that badgerstore would not take.
@@ -89,6 +91,106 @@ func TestManyLargeDecisionsAtOnce(t *testing.T) {
 				t.Errorf("%s with %d interrupts: %v", res.Status, len(res.Interrupts), err)
 			}
 		})
+	}
+}
+
+// What one visit asks, depends on or calls its effects, and what the Folds of a superstep come to, is one append or one entry: a run in which
+// that is more than a store takes fails by a limit, or waits for what was asked before it was reached, and is not left where it can't go on.
+func TestOneLargeDecision(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	forty := func(ctx context.Context, one func(ctx context.Context, key string) error) (err error) {
+		for i := range 40 {
+			e := one(ctx, fmt.Sprint(i))
+			var limit *dispatcher.LimitError
+			if err = e; errors.As(e, &limit) {
+				return e
+			}
+		}
+		return err
+	}
+	gated := dispatcher.Options{Gates: dispatcher.Gates{Names: []string{"visit#*"}}}
+	for _, c := range []struct {
+		name  string
+		body  part
+		o     dispatcher.Options
+		waits bool
+	}{
+		{name: "the key of a question", body: func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Ask[string](ctx, strings.Repeat(large, 33), "what?")
+			return err
+		}},
+		{name: "questions", waits: true, body: func(ctx context.Context, _ *Tale) error {
+			return forty(ctx, func(ctx context.Context, key string) error {
+				_, err := dag.Ask[string](ctx, key, large)
+				return err
+			})
+		}},
+		{name: "approvals", waits: true, o: gated, body: func(ctx context.Context, _ *Tale) error {
+			return forty(ctx, func(ctx context.Context, key string) error {
+				_, err := dag.Effect(ctx, key, large, func(context.Context, string) (int, error) { return 1, nil })
+				return err
+			})
+		}},
+		{name: "dependencies", body: func(ctx context.Context, _ *Tale) error {
+			return forty(ctx, func(ctx context.Context, key string) error {
+				return dag.Depends(ctx, dag.Dependency{Name: key + large, StaleAfter: time.Hour})
+			})
+		}},
+		{name: "the key of an effect", body: func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Effect(ctx, strings.Repeat("\x01", 6<<20), 1, func(context.Context, int) (int, error) { return 1, nil })
+			return err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := dag.New[Tale]("large")
+			dag.Step(b, "visit", c.body)
+			if c.waits {
+				waitsForSome(t, frozen(t, b), c.o, 40)
+				return
+			}
+			failsByLimit(t, frozen(t, b), c.o, "visit bytes")
+		})
+	}
+	t.Run("folds", func(t *testing.T) {
+		b := dag.New[folded]("large")
+		for _, name := range []string{"left", "right"} {
+			dag.Step(b, name, func(_ context.Context, s *folded) error {
+				for _, cell := range []*state.Fold[joined]{&s.A, &s.B, &s.C, &s.D} {
+					cell.Merge(joined{strings.Repeat(large, 7)})
+				}
+				return nil
+			})
+		}
+		failsByLimit(t, frozen(t, b), dispatcher.Options{}, "merged bytes")
+	})
+}
+
+// waitsForSome runs a graph of a visit that asks too much at once.
+func waitsForSome(t *testing.T, g *dag.Graph[Tale], o dispatcher.Options, all int) {
+	t.Helper()
+	store := new(narrowStore)
+	res, err := process(t, g, store, o).Run(t.Context(), run, nil)
+	if n := len(res.Interrupts); !errors.Is(err, dispatcher.ErrInterrupted) || n < all/2 || n >= all {
+		t.Fatalf("the run is %s with %d interrupts: %.300v, want some of %d", res.Status, n, err, all)
+	}
+	if read, err := process(t, g, store, o).State(t.Context(), run); err != nil || len(read.Interrupts) != len(res.Interrupts) {
+		t.Errorf("another process reads %v, %v", read, err)
+	}
+}
+
+type folded struct{ A, B, C, D state.Fold[joined] }
+
+// failsByLimit runs a graph, and reads the run in another process.
+func failsByLimit[S any](t *testing.T, g *dag.Graph[S], o dispatcher.Options, name string) {
+	t.Helper()
+	store := new(narrowStore)
+	res, err := process(t, g, store, o).Run(t.Context(), run, nil)
+	var limit *dispatcher.LimitError
+	if !errors.As(err, &limit) || limit.Limit != name || res.Status != checkpoint.StatusFailed {
+		t.Fatalf("the run is %s: %.300v, want it failed by the limit of %s", res.Status, err, name)
+	}
+	if read, err := process(t, g, store, o).State(t.Context(), run); err != nil || read.Status != checkpoint.StatusFailed {
+		t.Errorf("another process reads %v, %v", read, err)
 	}
 }
 

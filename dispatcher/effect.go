@@ -18,6 +18,9 @@ import (
 
 // Effect implements [dag.Visit].
 func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessage, error) {
+	if limit := v.host.c.opts.Limits.VisitBytes; textBytes(call.Key) > limit {
+		return nil, &LimitError{"visit bytes", limit, "the key of an effect of " + v.path()}
+	}
 	sum := sha256.Sum256(call.Input)
 	digest := hex.EncodeToString(sum[:])
 	was, claim, err := v.claim(call, digest)

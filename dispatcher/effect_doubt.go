@@ -42,9 +42,13 @@ func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) error {
 		if err != nil {
 			q.Error = clip(fmt.Sprint(err))
 		}
-		v.put(&question{AskCall: dag.AskCall{Key: call.Key}, effect: &checkpoint.Interrupt{
+		asks := v.put(&question{AskCall: dag.AskCall{Key: call.Key}, effect: &checkpoint.Interrupt{
 			Kind: kindDoubt, Key: call.Key, Question: encode(q), Want: encode(call.Output),
 		}})
+		if asks != nil { // nobody can be asked
+			doubt.Err = asks
+			v.does().fails.CompareAndSwap(nil, doubt)
+		}
 	case dag.DoubtFails:
 		v.does().fails.CompareAndSwap(nil, doubt)
 	}

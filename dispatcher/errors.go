@@ -143,7 +143,7 @@ func (e *NodeError) As(target any) bool { return errors.As(e.Err, target) }
 
 // A LimitError says which limit a run has reached.
 type LimitError struct {
-	Limit string // supersteps, state bytes, visit bytes, value bytes, decode bytes, depth, items
+	Limit string // supersteps, state bytes, visit bytes, value bytes, merged bytes, decode bytes, depth, items
 	Max   int
 	Where string // the frame, the cell, or the visit of an Each
 }

@@ -44,9 +44,11 @@ func (a *effectAttempt) approved() (approval string, err error) {
 	if err := v.host.c.opts.Limits.allow(asked, "the question whether effect "+key+" may begin"); err != nil {
 		return "", err
 	}
-	v.put(&question{AskCall: dag.AskCall{Key: key}, effect: &checkpoint.Interrupt{
+	if err := v.put(&question{AskCall: dag.AskCall{Key: key}, effect: &checkpoint.Interrupt{
 		Kind: kindEffect, Key: key, Question: asked, By: byGate, Reason: reason,
-	}})
+	}}); err != nil {
+		return "", err
+	}
 	return "", fmt.Errorf("it needs an approval: return this error: %w", dag.ErrAsked)
 }
 

@@ -150,12 +150,18 @@ func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
 		r.park("check", checkErr, f.finishedHere())
 	case f.oversize(limit, m.State):
 		r.park("limit", &LimitError{"state bytes", limit, f.name()}, f.finishedHere())
+	case m.State.Size()+m.Outer.Size() > mergedBytes:
+		r.park("limit", &LimitError{"merged bytes", mergedBytes, f.name()}, f.finishedHere())
 	default:
 		f.tried = true
 		return m, true, true
 	}
 	return m, false, true
 }
+
+// mergedBytes is what the merged Folds of a superstep may come to, with what its frame records of them: they are one entry, which has to
+// fit into an append of any store.
+const mergedBytes = 48 << 20
 
 // merge computes the merged Folds of a superstep, and its state in the spare image.
 func (f *frame) merge(writes []state.Write) (state.Merged, error) {

@@ -76,7 +76,8 @@ type Options struct {
 }
 
 // Limits bound what a run may use. A run that reaches one fails with a [*LimitError]. How deep
-// values may be nested is fixed: see state.MaxDepth.
+// values may be nested is fixed: see state.MaxDepth. So is what the merged Folds of one superstep come to, with what a Loop or Each
+// records of them: 48 MiB.
 type Limits struct {
 	// Supersteps is how many a run may have ended, of all its frames, when a further visit begins. What has begun
 	// ends: of frames side by side the superstep in which each is, and those around them. Zero means 1,000,000.
@@ -90,7 +91,7 @@ type Limits struct {
 	// means 16 MiB.
 	ValueBytes int
 	// VisitBytes is the size of all that one visit writes and notes, encoded; a note has 64 bytes more, and its
-	// path. Zero means 32 MiB.
+	// path. As much may be what it asks at once, with the keys, what it depends on, and the key of an effect. Zero means 32 MiB.
 	VisitBytes int
 	// DecodeBytes is what a call may read of one run to know where it stands: its newest
 	// snapshot, and what the log holds behind it. Zero means 1 GiB.

@@ -133,6 +133,7 @@ func (c *core) revalidate(ctx context.Context, d dag.Dependency) (err error) {
 // A dependency is one that a visit has told, on top of those before it.
 type dependency struct {
 	checkpoint.Dependency
+	size   int // of this one and those before it, in bytes of the log
 	before *dependency
 }
 
@@ -148,9 +149,15 @@ func (v *visit) Depends(d dag.Dependency) error {
 	last := &dependency{Dependency: checkpoint.Dependency{
 		Name: d.Name, Captured: d.Captured.UTC(), StaleAfter: d.StaleAfter, OnStale: string(d.OnStale),
 	}}
-	did := v.does()
+	did, limit, own := v.does(), v.host.c.opts.Limits.VisitBytes, len(encode(last.Dependency))
 	for {
-		last.before = did.depends.Load()
+		last.before, last.size = did.depends.Load(), own
+		if last.before != nil {
+			last.size += last.before.size
+		}
+		if last.size > limit {
+			return &LimitError{"visit bytes", limit, "what " + v.path() + " depends on"}
+		}
 		if did.depends.CompareAndSwap(last.before, last) {
 			return nil
 		}

@@ -165,6 +165,44 @@ func TestOneLargeDecision(t *testing.T) {
 	})
 }
 
+// Of effects in doubt, side by side in a visit, whose questions are more than it may ask at once some are asked about, and the others when it
+// runs again: none of them fails it.
+func TestManyLargeDoubts(t *testing.T) {
+	input := strings.Repeat("x", 15<<20)
+	var begun sync.WaitGroup
+	begun.Add(3)
+	b := dag.New[Tale]("large")
+	dag.Step(b, "visit", func(ctx context.Context, _ *Tale) error {
+		errs := make([]error, 3)
+		var all sync.WaitGroup
+		for i := range errs {
+			all.Go(func() {
+				_, errs[i] = dag.Effect(ctx, fmt.Sprint(i), input, func(context.Context, string) (int, error) {
+					begun.Done()
+					begun.Wait()
+					return 0, errWeather
+				}, dag.InDoubt(dag.DoubtAsks))
+			})
+		}
+		all.Wait()
+		return errors.Join(errs...)
+	})
+	d := process(t, frozen(t, b), new(narrowStore), dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	for _, asked := range []int{2, 1} {
+		if !errors.Is(err, dispatcher.ErrInterrupted) || len(res.Interrupts) != asked {
+			t.Fatalf("the run is %s with %d interrupts: %.300v, want %d", res.Status, len(res.Interrupts), err, asked)
+		}
+		for _, i := range res.Interrupts {
+			if err := d.Resolve(t.Context(), run, "visit", i.Key, dispatcher.Happened(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err = d.Run(t.Context(), run, nil)
+	}
+	completes(t, res, err)
+}
+
 // waitsForSome runs a graph of a visit that asks too much at once.
 func waitsForSome(t *testing.T, g *dag.Graph[Tale], o dispatcher.Options, all int) {
 	t.Helper()

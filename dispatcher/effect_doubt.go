@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -45,8 +46,8 @@ func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) error {
 		asks := v.put(&question{AskCall: dag.AskCall{Key: call.Key}, effect: &checkpoint.Interrupt{
 			Kind: kindDoubt, Key: call.Key, Question: encode(q), Want: encode(call.Output),
 		}})
-		if asks != nil { // nobody can be asked
-			doubt.Err = asks
+		if asks != nil { // unless something else is asked, behind which it is asked when the visit runs again, it fails
+			doubt.Err = errors.Join(err, asks)
 			v.does().fails.CompareAndSwap(nil, doubt)
 		}
 	case dag.DoubtFails:

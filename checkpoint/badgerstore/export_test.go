@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -208,18 +209,37 @@ func NumberOf(t testing.TB, s *Store, run string) uint64 {
 // EndsOf returns where in a log of what was in memory its transactions end.
 func EndsOf(t *testing.T, path string) (ends []int64) {
 	t.Helper()
+	for flags, end := range records(t, path) {
+		if flags&ofTransaction == 0 {
+			ends = append(ends, end)
+		}
+	}
+	return ends
+}
+
+// FlagsOf returns the flags of the records of a log of what is in memory.
+func FlagsOf(t *testing.T, path string) (all []byte) {
+	t.Helper()
+	for flags := range records(t, path) {
+		all = append(all, flags)
+	}
+	return all
+}
+
+// records yields the flags of the records of a log of what is in memory, and where each ends.
+func records(t *testing.T, path string) iter.Seq2[byte, int64] {
+	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &memReader{r: bufio.NewReader(bytes.NewReader(b[memLogHeader:])), left: int64(len(b) - memLogHeader)}
-	for {
-		flags, err := r.next()
-		if err != nil {
-			return ends
-		}
-		if flags&endsOne != 0 {
-			ends = append(ends, int64(len(b))-r.left)
+	return func(yield func(flags byte, end int64) bool) {
+		for {
+			flags, err := r.next()
+			if err != nil || !yield(flags, int64(len(b))-r.left) {
+				return
+			}
 		}
 	}
 }

@@ -21,7 +21,8 @@ import (
 // A log of what is in memory, see memLog, is 20 bytes that say how it is encrypted, which it is not, and records. A
 // record is a header, the key, the value, and 4 bytes with the CRC-32C of these. The header is a byte of flags, one of the
 // user, and three varints: the length of the key, that of the value, and when it expires. The entries of a transaction
-// have one flag, and its last record has another one: its value is the number of the transaction in decimal.
+// have one flag, and its last record has another one: its value is the number of the transaction in decimal. A transaction
+// of a single value can be a record without any: see newStamp.
 const (
 	memLogHeader  = 20
 	ofTransaction = 1 << 6
@@ -140,7 +141,10 @@ func (g *guarded) transactions(ctx context.Context, r *memReader) (end int64, er
 		case current != 0:
 			return end, errRecord
 		default:
-			end = size - r.left
+			g.logged, end = append(g.logged, y.ParseTs(key)), size-r.left
+			if err := ctx.Err(); err != nil {
+				return end, err
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package badgerstore_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	mathrand "math/rand/v2"
 	"os"
@@ -160,6 +161,33 @@ func TestLogsThatBadgerCantRead(t *testing.T) {
 	}
 }
 
+// An append that shares its transaction with no other one, of a run that goes on, is a single record of Badger's log, without
+// the marks of a transaction.
+func TestALoneAppendIsOneRecord(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(context.Context, string, badgerstore.Options) (*badgerstore.Store, error){
+		"synced": badgerstore.Open, "not synced": badgerstore.OpenUnsynced,
+	} {
+		dir := t.TempDir()
+		s, err := open(t.Context(), dir, small)
+		opened(t, s, err)
+		l, log := acquire(t, s, 1)[0], filepath.Join(dir, "db", "00001.mem")
+		var head checkpoint.Head
+		var before int
+		for i := range 5 {
+			if head, err = s.Append(t.Context(), l, head, oneEntry); err != nil {
+				t.Fatal(err)
+			}
+			if i == 1 { // the first two say as well what the run is
+				before = len(badgerstore.FlagsOf(t, log))
+			}
+		}
+		if got := badgerstore.FlagsOf(t, log)[before:]; !slices.Equal(got, make([]byte, 3)) {
+			t.Errorf("%s: three appends are records with the flags %x, want three without any", name, got)
+		}
+	}
+}
+
 // What is read of a log before Badger has it is what Badger then finds, whatever has happened to it.
 func TestLogsAreReadAsBadgerDoes(t *testing.T) {
 	t.Parallel()
@@ -176,6 +204,8 @@ func TestLogsAreReadAsBadgerDoes(t *testing.T) {
 		want    []uint64
 	}{
 		"whole":                         {[][]byte{badgerstore.Record(1), badgerstore.EndRecord(1), badgerstore.Record(2), badgerstore.EndRecord(2)}, []uint64{1, 2}},
+		"alone":                         {[][]byte{badgerstore.PlainRecord(1), badgerstore.Record(2), badgerstore.EndRecord(2), badgerstore.PlainRecord(3)}, []uint64{1, 2, 3}},
+		"alone and a part of one":       {[][]byte{badgerstore.PlainRecord(1), badgerstore.PlainRecord(2)[:9]}, []uint64{1}},
 		"no end":                        {[][]byte{badgerstore.Record(1), badgerstore.EndRecord(1), badgerstore.Record(2)}, []uint64{1}},
 		"an entry of another one":       {[][]byte{badgerstore.Record(1), badgerstore.Record(2), badgerstore.EndRecord(2)}, nil},
 		"the end of another one":        {[][]byte{badgerstore.Record(1), badgerstore.EndRecord(2), badgerstore.Record(3), badgerstore.EndRecord(3)}, nil},

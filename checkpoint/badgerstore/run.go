@@ -23,16 +23,17 @@ type run struct {
 	// durableEpoch is the epoch that will be found when the run is loaded again.
 	durableEpoch uint64
 
-	loaded   chan struct{} // closed once info is known, or loadErr
-	loadErr  error
-	posting  turn      // of Post
-	posted   time.Time // of the last message that was posted; zero if it is not known
-	snapping turn      // of PutSnapshot
-	trimming turn
-	users    int  // calls that need the run to stay
-	inFlight int  // requests that are being written
-	doubts   int  // requests of which a caller does not know the outcome
-	idle     bool // it stands in the store's queue of idle runs
+	loaded    chan struct{} // closed once info is known, or loadErr
+	loadErr   error
+	posting   turn      // of Post
+	posted    time.Time // of the last message that was posted; zero if it is not known
+	snapping  turn      // of PutSnapshot
+	snapshots series    // that the last one has left, if no more; whose turn it is has it
+	trimming  turn
+	users     int  // calls that need the run to stay
+	inFlight  int  // requests that are being written
+	doubts    int  // requests of which a caller does not know the outcome
+	idle      bool // it stands in the store's queue of idle runs
 }
 
 func (r *run) exists() bool { return r.info.Head.Seq > 0 }

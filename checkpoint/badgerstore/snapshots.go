@@ -28,59 +28,97 @@ func (s *Store) PutSnapshot(
 		return err
 	}
 	defer s.endTurn(&r.snapping)
-	num, newer, stale, err := s.aroundSnapshot(ctx, l.Run, snap.Head)
-	if err != nil || newer {
+	left := r.snapshots
+	r.snapshots = series{} // nobody knows, if this fails
+	if s.goesOn(r, left, snap.Head) {
+		left.add(snap.Head.Seq)
+	} else if left, err = s.findSnapshots(ctx, r, snap.Head); err != nil {
 		return err
+	}
+	if !slices.Contains(left.kept, snap.Head.Seq) { // two are newer
+		return nil
 	}
 	q := newRequest()
 	q.rule, q.run, q.lease = held, r, l
-	key := seqKey(snapshotKey, num, snap.Head.Seq)
-	if err := s.putBlob(ctx, q, place{l.Run, key, snap.Head.Digest[:]}, snap.Data); err != nil {
+	x, err := s.pack(place{l.Run, seqKey(snapshotKey, left.num, snap.Head.Seq), snap.Head.Digest[:]}, snap.Data)
+	if err == nil {
+		err = s.putParcel(ctx, q, x)
+	}
+	if err != nil {
 		return err
 	}
-	for _, key := range stale {
+	for _, key := range left.stale {
 		q.delete(key)
 	}
-	return s.submitBulk(ctx, q)
+	if err := s.submitBulk(ctx, q); err != nil {
+		return err
+	}
+	if len(x.data) <= inlineMost && !left.more {
+		left.stale = nil
+		r.snapshots = left
+	}
+	return nil
 }
 
-// aroundSnapshot checks that the run stood at head, and finds what a snapshot of that
-// position makes superfluous: older ones but the newest, and chunks of these, of snapshots
-// that never were, and of one of the same position. It reports newer if there are two newer
-// ones, which make this one superfluous.
-func (s *Store) aroundSnapshot(
-	ctx context.Context, id string, head checkpoint.Head,
-) (num uint64, newer bool, stale [][]byte, err error) {
-	v, f, err := s.look(ctx, id)
+// A series is what there is of the snapshots of a run.
+type series struct {
+	num   uint64   // of the run; 0 if nothing is known
+	kept  []uint64 // the positions of the newest two, in order
+	more  bool     // there is more, or there may be: some are in pieces, or it is not known what became of one
+	stale [][]byte // keys of what is superfluous
+}
+
+// add makes the position at one of those, and what falls out of them stale.
+func (l *series) add(at uint64) {
+	if !slices.Contains(l.kept, at) {
+		l.kept = append(l.kept, at)
+		slices.Sort(l.kept)
+	}
+	for ; len(l.kept) > 2; l.kept = l.kept[1:] {
+		if l.kept[0] != at {
+			l.stale = append(l.stale, seqKey(snapshotKey, l.num, l.kept[0]))
+		}
+	}
+}
+
+// goesOn reports whether a snapshot at head, where r stands, is behind all of those that the last one has left: then nothing has to
+// be looked for. A Trim may have removed one of them since, which does no harm.
+func (s *Store) goesOn(r *run, left series, head checkpoint.Head) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return left.num > 0 && left.num == r.num && r.info.Head == head
+}
+
+// findSnapshots checks that the run stood at head, and finds its snapshots, and what a snapshot of that
+// position makes superfluous beside older ones: chunks of these, of snapshots
+// that never were, and of one of the same position.
+func (s *Store) findSnapshots(ctx context.Context, r *run, head checkpoint.Head) (l series, err error) {
+	s.mu.Lock()
+	l.more = r.doubts > 0
+	s.mu.Unlock()
+	v, f, err := s.look(ctx, r.id)
 	if err != nil {
-		return 0, false, nil, err
+		return l, err
 	}
 	defer v.close()
 	if f.info.Head != head {
 		if err := v.passed(f, head); err != nil {
-			return 0, false, nil, err
+			return l, err
 		}
 	}
-	keep := []uint64{head.Seq}
-	keys := v.keys(runKey(snapshotKey, f.num))
-	for _, key := range keys {
-		if !slices.Contains(keep, seqOf(key)) {
-			keep = append(keep, seqOf(key))
-		}
+	l.num = f.num
+	for _, key := range v.keys(runKey(snapshotKey, f.num)) {
+		l.add(seqOf(key))
 	}
-	slices.Sort(keep)
-	keep = keep[max(0, len(keep)-2):]
-	for _, key := range keys {
-		if !slices.Contains(keep, seqOf(key)) {
-			stale = append(stale, key)
-		}
-	}
+	l.add(head.Seq)
 	for _, key := range v.keys(append([]byte{chunkKey}, runKey(snapshotKey, f.num)...)) {
-		if seq := seqOf(key[1:]); seq == head.Seq || !slices.Contains(keep, seq) {
-			stale = append(stale, key)
+		if seq := seqOf(key[1:]); seq == head.Seq || !slices.Contains(l.kept, seq) {
+			l.stale = append(l.stale, key)
+		} else {
+			l.more = true
 		}
 	}
-	return f.num, !slices.Contains(keep, head.Seq), stale, nil
+	return l, nil
 }
 
 // passed returns ErrConflict unless the run has ended an append at that position.

@@ -65,6 +65,7 @@ type Store struct {
 	ts          uint64 // of the last transaction; transactions are numbered without gaps
 	space       space
 	commitAt    func(*badger.Txn, uint64) error
+	stamp       *badger.WriteBatch
 	log         *memLog // nil if Badger syncs, or nobody
 	groups      int
 	lastAppends int // in the last group
@@ -113,6 +114,7 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 		bases:    make(map[string]*base),
 	}
 	s.commitAt = s.commitSynced
+	s.stamp = newStamp(db)
 	s.pieceChunks.Store(chunksAtOnce)
 	return s
 }

@@ -14,6 +14,9 @@ type diary struct {
 	digest [sha256.Size]byte
 }
 
+// diaryBlock is how much memory is made at a time, as small appends of a run share it in a store.
+const diaryBlock = 16 << 10
+
 // append returns what v is in the log, which is valid until the next one.
 func (d *diary) append(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
@@ -25,8 +28,8 @@ func (d *diary) append(v any) ([]byte, error) {
 
 // seal is append of what is JSON.
 func (d *diary) seal(data []byte) []byte {
-	if len(d.log) > 64<<10 {
-		d.log = make([]byte, 0, 64<<10+len(data))
+	if len(d.log)+len(d.digest)+len(data) > cap(d.log) { // nothing is copied
+		d.log = make([]byte, 0, max(diaryBlock, len(d.digest)+len(data)))
 	}
 	from := len(d.log)
 	d.log = append(append(d.log, d.digest[:]...), data...)

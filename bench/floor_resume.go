@@ -18,7 +18,11 @@ type scribe struct {
 	slab
 	ctx  context.Context
 	kept [][]byte // what was appended by starts
+	text []byte   // where the run stood at that many of kept before the last one, as JSON; nil if there are no more
 }
+
+// behindNewest is about how many appends of a run that asks behind 1 000 nodes are behind its newest snapshot.
+const behindNewest = 147
 
 // visit is a function with a draft and a context, and an append of what it says.
 func (x *scribe) visit(said any) ([]byte, error) {
@@ -32,8 +36,11 @@ func (x *scribe) visit(said any) ([]byte, error) {
 // appends two entries.
 func (x *scribe) starts(nodes int) (asks time.Time, err error) {
 	err = beside(x.ctx, func() error {
-		x.diary, x.kept = diary{}, make([][]byte, 0, nodes)
-		for range nodes {
+		x.diary, x.kept, x.text = diary{}, make([][]byte, 0, nodes), nil
+		for i := range nodes {
+			if i > 0 && i == nodes-behindNewest {
+				x.text = stands(i, nodes)
+			}
 			data, err := x.visit([]excerpt{about("done", "{}"), about("superstep", "{}")})
 			if err != nil {
 				return err
@@ -63,11 +70,61 @@ func (x *scribe) answers() error {
 	})
 }
 
-// reads checks what was kept, as a log is checked that is read, and makes of it what has to be known to go on: the state, and
-// how many entries there are of each node.
-func (x *scribe) reads() (state int, entries map[string]int, err error) {
+// stands is where a run stands of which so many nodes are done, each of which has added 2: the state, and a bit for each node.
+func stands(done, nodes int) []byte {
+	bits := make([]uint64, nodes/64+1)
+	for i := range done {
+		bits[i/64] |= 1 << (i % 64)
+	}
+	text := fmt.Appendf(nil, `{"Count":%d,"Done":[`, 2*done)
+	for _, b := range bits {
+		text = append(strconv.AppendUint(text, b, 10), ',')
+	}
+	return append(text[:len(text)-1], "]}"...)
+}
+
+// goesOn makes of such a text the state, and for each node whether it is waited for.
+func goesOn(text []byte, nodes int) (state int, waits []bool, err error) {
+	waits = make([]bool, nodes)
+	number := func(end byte) (n uint64) {
+		var before []byte
+		if before, text, _ = bytes.Cut(text, []byte{end}); err == nil {
+			n, err = strconv.ParseUint(string(before), 10, 64)
+		}
+		return n
+	}
+	text = text[len(`{"Count":`):]
+	state = int(number(','))
+	text = bytes.Replace(text[len(`"Done":[`):], []byte{']'}, []byte{','}, 1)
+	for i := range waits {
+		if i%64 == 0 {
+			bits := number(',')
+			for k := i; k < min(i+64, nodes); k++ {
+				waits[k] = bits&(1<<(k%64)) == 0
+			}
+		}
+	}
+	return state, waits, err
+}
+
+// reads checks what was kept, as a log is checked that is read, from where the run stood on, and makes of it what has to be known to
+// go on: the state, how many entries there are of each node, and how many nodes had to be waited for.
+func (x *scribe) reads() (state int, entries map[string]int, waited int, err error) {
 	entries = map[string]int{}
-	for _, data := range x.kept {
+	kept := x.kept
+	if x.text != nil {
+		var waits []bool
+		if state, waits, err = goesOn(x.text, len(kept)); err != nil {
+			return 0, nil, 0, err
+		}
+		for _, w := range waits {
+			if w {
+				waited++
+			}
+		}
+		kept = kept[len(kept)-behindNewest:]
+	}
+	for _, data := range kept {
 		_ = crc32.Checksum(data, castagnoli)
 		for what, value := range told(data[sha256.Size:]) {
 			switch {
@@ -77,13 +134,13 @@ func (x *scribe) reads() (state int, entries map[string]int, err error) {
 			case string(what) == "Count":
 				n, err := strconv.Atoi(string(value[1:bytes.IndexByte(value, '}')]))
 				if err != nil {
-					return 0, nil, err
+					return 0, nil, 0, err
 				}
 				state += n
 			}
 		}
 	}
-	return state, entries, nil
+	return state, entries, waited, nil
 }
 
 // told yields the strings of JSON that has no escapes, and what follows each.
@@ -144,9 +201,9 @@ func coldAnswers(nodes int) stage {
 		}
 		return func() error {
 			for i := range all {
-				state, entries, err := all[i].reads()
-				if err != nil || state != 2*nodes || entries["node-9"] != 2*nodes {
-					return fmt.Errorf("of %d nodes came %d and %v: %w", nodes, state, entries, err)
+				state, entries, waited, err := all[i].reads()
+				if err != nil || state != 2*nodes || entries["node-9"] != 2*min(nodes, behindNewest) || nodes > behindNewest && waited != behindNewest {
+					return fmt.Errorf("of %d nodes came %d, %d of which were waited for, and %v: %w", nodes, state, waited, entries, err)
 				}
 				if err := all[i].answers(); err != nil {
 					return err
@@ -161,7 +218,7 @@ func resumeFloor(s session) ([]row, error) {
 	var rows []row
 	for _, n := range []int{10, 100, 1_000} {
 		times := questionsOf(s, n)
-		all, err := s.probes([]int{times, times}, questions(n), coldAnswers(min(n, 150)).timed)
+		all, err := s.probes([]int{times, times}, questions(n), coldAnswers(n).timed)
 		if err != nil {
 			return rows, err
 		}
@@ -169,7 +226,8 @@ func resumeFloor(s session) ([]row, error) {
 			shown(fmt.Sprintf("floor/resume-%d", n), all[0].times(1e-3), "µs", "for resume-%d, from the node on that asks, behind as many others: a call beside its caller that ends, and another one, "+
 				"three functions with a draft and a context each, and five small appends of JSON in a log in memory, with digests and checksums", n),
 			shown(fmt.Sprintf("floor/resume-cold-%d", n), all[1].times(1e-3), "µs", "for resume-cold-%d: the same from the answer on, "+
-				"behind %d appends that were made long before, whose checksums are checked, and of whose JSON a number is added up and a node is found in a map for each entry", n, min(n, 150)))
+				"behind %d appends that were made long before, of the newest %d of which the checksums are checked, and of their JSON a number is added up and a node is found in a map for each entry; "+
+				"of what is before them it is read where the run stood", n, n, min(n, behindNewest)))
 	}
 	flat, err := s.flatness(questions)
 	if err != nil {

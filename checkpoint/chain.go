@@ -53,7 +53,7 @@ func (s Span) Entries(ctx context.Context, appends func(seq uint64) iter.Seq2[[]
 		}
 		l := linked{span: s, hashed: ctx.Value(hashing{}) != nil}
 		k, _ := ctx.Value(keeping{}).(*Keeping)
-		if s.pass(ctx, here(l.upTo(alone, appends(s.From))), k, yield) && l.at.Seq < s.To {
+		if s.pass(ctx, l.here(l.upTo(alone, appends(s.From))), k, yield) && l.at.Seq < s.To {
 			s.pass(ctx, ahead(l.upTo(s.To, appends(l.at.Seq+1)), readFew, k != nil), k, yield)
 		}
 	}
@@ -80,16 +80,15 @@ func readFew(room []Entry, data []byte, most int) ([]Entry, unread) {
 	return room, left
 }
 
-// here yields envelopes of which nothing is read yet.
-func here(lent iter.Seq2[[]byte, error]) iter.Seq2[sheet, error] {
+// here yields envelopes of which nothing is read yet: those that lent, which is a loop of upTo, yields.
+func (l *linked) here(lent iter.Seq2[[]byte, error]) iter.Seq2[sheet, error] {
 	return func(yield func(sheet, error) bool) {
-		for data, err := range lent {
+		for _, err := range lent {
 			if err != nil {
 				yield(sheet{}, err)
 				return
 			}
-			e := opened(data)
-			if !yield(sheet{left: e.unread()}, nil) {
+			if !yield(sheet{left: l.left}, nil) {
 				return
 			}
 		}
@@ -147,8 +146,9 @@ func (s Span) hand(ctx context.Context, e *Entry, yield func(Entry, error) bool)
 // linked are the envelopes of a span up to a position.
 type linked struct {
 	span   Span
-	hashed bool // their digests are computed
-	at     Head // the end of the last one that was yielded
+	hashed bool   // their digests are computed
+	at     Head   // the end of the last one that was yielded
+	left   unread // of that
 }
 
 // hashing is the key under which a context says that digests are to be computed.
@@ -205,6 +205,7 @@ func (l *linked) link(data []byte) (Head, error) {
 			return at, err
 		}
 	}
+	l.left = e.unread()
 	return head, nil
 }
 

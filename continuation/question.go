@@ -13,7 +13,8 @@ import (
 // version of questions and envelopes.
 const version = 1
 
-// A question is what the interrupt of a wait keeps of it: the Question of a checkpoint.Interrupt.
+// A question is what the interrupt of a wait keeps of it: the Question of a checkpoint.Interrupt. In every version it is known
+// by Version and Of: a node may ask something of its own that has a number as its member continuation.
 type question struct {
 	Version     int             `json:"continuation"`
 	Name        string          `json:"name"`
@@ -85,16 +86,19 @@ func (w *Wait) question(name string, attempt, level int) (*question, error) {
 func parseQuestion(raw json.RawMessage) (q *question, ok bool, err error) {
 	var head struct {
 		Version *int `json:"continuation"`
+		Of      []struct {
+			Kind Kind `json:"kind"`
+		} `json:"of"`
 	}
-	if json.Unmarshal(raw, &head) != nil || head.Version == nil {
-		return nil, false, nil
+	if json.Unmarshal(raw, &head) != nil || head.Version == nil || len(head.Of) == 0 || head.Of[0].Kind == "" {
+		return nil, false, nil // a node has asked it, which may use the word for something of its own
 	}
 	if *head.Version != version {
 		return nil, false, fmt.Errorf("%w: a wait of version %d, and this program knows %d", checkpoint.ErrVersion, *head.Version, version)
 	}
 	q = &question{}
-	if err := json.Unmarshal(raw, q); err != nil || len(q.Of) == 0 {
-		return nil, false, nil // a node has asked it, which uses the word for something of its own
+	if json.Unmarshal(raw, q) != nil {
+		return nil, false, nil
 	}
 	return q, true, nil
 }

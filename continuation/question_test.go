@@ -17,6 +17,8 @@ import (
 func TestQuestionsThatAreLikeThoseOfWaits(t *testing.T) {
 	for question, want := range map[string]error{
 		`{"continuation":"of what?"}`: nil, `{"continuation":1}`: nil, `{"continuation":1,"of":"the story"}`: nil,
+		`{"continuation":2}`: nil, `{"continuation":7,"of":"the story"}`: nil, `{"continuation":0,"of":[]}`: nil,
+		`{"continuation":3,"of":[{"page":1}]}`: nil, `{"continuation":1,"of":[{"page":1}]}`: nil,
 		`{"continuation":2,"of":[{"kind":"user_reply"}]}`: checkpoint.ErrVersion,
 	} {
 		b := dag.New[Talk]("talk")

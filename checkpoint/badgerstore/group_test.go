@@ -1,6 +1,8 @@
 package badgerstore
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"testing"
 	"time"
@@ -254,5 +256,36 @@ func TestBulkDoesNotWaitForNobody(t *testing.T) {
 		if s.settleDebt(&g); len(got) != 1 || got[0] != piece || s.owes() {
 			t.Errorf("behind %s a group of %d, and owes %d; want the piece", name, len(got), s.debt)
 		}
+	}
+}
+
+// A committer is a context at whose Done a request is committed that waits.
+type committer struct {
+	context.Context
+	s       *Store
+	commits int
+}
+
+func (c *committer) Done() <-chan struct{} {
+	select {
+	case q := <-c.s.queue:
+		c.commits++
+		q.state.Store(settled)
+		q.done <- nil
+	default:
+	}
+	return c.Context.Done()
+}
+
+// What is sent when its context has ended, as the last request of a call that has written pieces, changes nothing, however quick
+// the committer is.
+func TestRequestOfAContextThatHasEnded(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := gathering(0, 0)
+	c := &committer{Context: ctx, s: s}
+	if err := s.submit(c, sized(10)); !errors.Is(err, context.Canceled) || c.commits+len(s.queue) > 0 {
+		t.Errorf("%v, with %d commits and %d requests that wait", err, c.commits, len(s.queue))
 	}
 }

@@ -127,6 +127,9 @@ func (s *Store) submitBulk(ctx context.Context, q *request) error {
 }
 
 func (s *Store) send(ctx context.Context, to chan *request, q *request) error {
+	if err := ctx.Err(); err != nil { // else it is written if that is done before await looks at ctx, however long ago that has ended
+		return err
+	}
 	if q.bytes > s.maxBytes || q.keys() > s.maxKeys {
 		return fmt.Errorf("%w: one transaction can't hold %d bytes in %d keys",
 			checkpoint.ErrTooLarge, q.bytes, q.keys())

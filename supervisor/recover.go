@@ -182,24 +182,55 @@ func (c *recovery) await(ctx context.Context, t *ticket) bool {
 
 // sort tells what became of a run that is over.
 func (c *recovery) sort(t *ticket) {
-	var rest *dispatcher.Rest
-	switch err := t.out.err; {
-	case t.out.rested():
+	switch t.out.fate() {
+	case rests:
 		c.Rested = append(c.Rested, t.run)
-		if !t.out.idle && !t.recovered.Swap(true) {
-			c.s.tell(Event{Kind: Recovered, Run: t.run, Graph: t.graph, Key: t.key})
-		}
-	case errors.Is(err, checkpoint.ErrNotFound): // it was deleted
-	case errors.Is(err, checkpoint.ErrBusy) && !amended(err):
+	case taken:
 		c.Busy = append(c.Busy, t.run)
-	case errors.As(err, &rest), errors.Is(err, ErrDraining), errors.Is(err, ErrWithdrawn):
+	case leaves:
 		c.Left = append(c.Left, t.run)
-	default:
-		c.Failed = append(c.Failed, &RunError{Run: t.run, Graph: t.graph, Err: err})
-		if !t.recovered.Swap(true) {
-			c.s.tell(Event{Kind: Recovered, Run: t.run, Graph: t.graph, Key: t.key, Err: err})
-		}
+	case fails:
+		c.Failed = append(c.Failed, &RunError{Run: t.run, Graph: t.graph, Err: t.out.err})
 	}
+	c.s.recovered(t)
+}
+
+// recovered tells, once, that a run which is over was brought back, or why it could not go on.
+func (s *Supervisor) recovered(t *ticket) {
+	e := Event{Kind: Recovered, Run: t.run, Graph: t.graph, Key: t.key}
+	f := t.out.fate()
+	if f == fails {
+		e.Err = t.out.err
+	}
+	if (f == fails || f == rests && !t.out.idle) && !t.recovered.Swap(true) {
+		s.tell(e)
+	}
+}
+
+// A fate is what an outcome is to a Recover.
+type fate uint8
+
+const (
+	rests  fate = iota
+	gone        // it was deleted
+	taken       // somebody else is at work on it
+	leaves      // it goes on another time
+	fails       // it can't go on
+)
+
+func (o outcome) fate() fate {
+	var rest *dispatcher.Rest
+	switch err := o.err; {
+	case o.rested():
+		return rests
+	case errors.Is(err, checkpoint.ErrNotFound):
+		return gone
+	case errors.Is(err, checkpoint.ErrBusy) && !amended(err):
+		return taken
+	case errors.As(err, &rest), errors.Is(err, ErrDraining), errors.Is(err, ErrWithdrawn):
+		return leaves
+	}
+	return fails
 }
 
 // amended reports whether a run is busy with an amendment that takes long, and nobody is at work on it.

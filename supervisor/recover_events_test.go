@@ -119,6 +119,72 @@ func gated(t *testing.T, s *supervisor.Supervisor, d *dispatcher.Dispatcher[parc
 	return task
 }
 
+// Who recovers runs hears of each as soon as it rests, also while one that was queued before it goes on.
+func TestRecoveredIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		left(t, "line", 2, &store, "quick", "long") // newest first
+		var told diary
+		hold := make(chan struct{})
+		o := dispatcher.Options{}
+		o.Hooks.OnStart = func(_ context.Context, s dispatcher.Start) error {
+			if s.Run == "long" {
+				<-hold
+			}
+			return nil
+		}
+		s := supervise(t, &store, supervisor.Options{Observe: func(e supervisor.Event) {
+			if e.Kind == supervisor.Recovered {
+				told.note(e.Run)
+			}
+		}}, process(t, line(t, "line", 2, nil), &store, o))
+		recovered := make(chan supervisor.Recovery)
+		go func() { // ends when the test receives from recovered
+			r, err := s.Recover(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			recovered <- r
+		}()
+		synctest.Wait()
+		told.expect(t, "quick")
+		close(hold)
+		if r := <-recovered; len(r.Rested) != 2 {
+			t.Errorf("Recover = %+v", r)
+		}
+		told.expect(t, "long")
+	})
+}
+
+// A run that is at work at once, since another one has ended, is told of as queued before it is told of as begun.
+func TestQueuedIsToldBeforeBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		var told diary
+		busy, slow := make(chan struct{}), make(chan struct{})
+		d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1, Observe: func(e supervisor.Event) {
+			if e.Run == "next" {
+				if e.Kind == supervisor.Queued {
+					<-slow
+				}
+				told.note(e.Kind.String())
+			}
+		}}, d)
+		gate := gated(t, s, d, busy)
+		next := make(chan *supervisor.Task[parcel])
+		go func() { next <- submit(t, s, d, "", "next") }() // received below
+		synctest.Wait()
+		close(busy)
+		<-gate.Done()
+		synctest.Wait()
+		close(slow)
+		completes(t, <-next)
+		synctest.Wait()
+		told.expect(t, "queued", "began", "ended")
+	})
+}
+
 // Of a run that another process has brought to its end meanwhile, or that a person has cancelled, nobody is told that it went on.
 func TestRecoverOfARunThatSomebodyElseHasBroughtBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -20,9 +20,11 @@ type ticket struct {
 	cancel          context.CancelCauseFunc // ends the context of call
 	waits           bool                    // it is in the queue, which says so
 
+	told chan struct{} // closed when Queued was told of it, which comes first
 	done chan struct{} // closed when out is set
 	out  outcome
 
+	recovers  atomic.Bool // a Recover waits for it
 	recovered atomic.Bool // Recovered was told of it
 }
 
@@ -71,11 +73,13 @@ func (s *Supervisor) submit(
 	}
 	of, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	t := &ticket{
-		run: run, graph: graph, key: key, came: time.Now(), done: make(chan struct{}),
+		run: run, graph: graph, key: key, came: time.Now(), told: make(chan struct{}), done: make(chan struct{}),
 		call: func() outcome { return call(of) }, cancel: cancel,
 	}
+	told := t.told
 	first, joined, err := s.admit(t, how)
 	defer func() { // whatever becomes of this goroutine in an observer
+		close(told)
 		if first != nil {
 			go s.work(first) // ends when nobody waits for a turn; Drain waits for it
 		}
@@ -86,6 +90,9 @@ func (s *Supervisor) submit(
 		e.Kind, t = Joined, joined
 	case err != nil:
 		e.Kind, e.Err, t = Refused, err, nil
+	}
+	if t != nil && how == recovers {
+		t.recovers.Store(true)
 	}
 	if e.Kind == Queued || how != recovers {
 		s.tell(e)
@@ -181,6 +188,7 @@ func (s *Supervisor) work(t *ticket) {
 // turn does the work on t, and returns who is next. A call that panics has failed; if it
 // ends the goroutine, another one goes on.
 func (s *Supervisor) turn(t *ticket) (next *ticket) {
+	<-t.told // by who submitted it, and may be slower
 	began := time.Now()
 	returned, goesOn := false, false
 	defer func() {
@@ -197,6 +205,9 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 		s.tell(Event{
 			Kind: Ended, Run: t.run, Graph: t.graph, Key: t.key, Duration: time.Since(began), Err: t.out.err,
 		})
+		if t.recovers.Load() {
+			s.recovered(t)
+		}
 		goesOn = returned || p != nil
 	}()
 	s.tell(Event{Kind: Began, Run: t.run, Graph: t.graph, Key: t.key, Waited: began.Sub(t.came)})

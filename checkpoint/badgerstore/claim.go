@@ -192,10 +192,14 @@ func empty(dir string) error {
 	return nil
 }
 
-// missesDatabase returns an error if there is no database though a witness says that there was one.
+// missesDatabase returns an error if there is no database though a witness says that there was one, or something else in its place.
 func missesDatabase(dir, witness string) error {
 	db := filepath.Join(dir, databaseDir)
 	if exists(db) {
+		info, err := os.Stat(db)
+		if err == nil && !info.IsDir() || errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%w: %s is no directory", checkpoint.ErrCorrupt, db)
+		}
 		return nil
 	}
 	if info, err := os.Stat(witness); err != nil || info.Size() == 0 {

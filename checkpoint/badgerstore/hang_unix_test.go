@@ -241,3 +241,34 @@ func TestStoreFilesThatAreNoFiles(t *testing.T) {
 		openSoon(t, dir)
 	}
 }
+
+// Nor is the directory of the database made where something else has its name.
+func TestStoreDatabaseThatIsNoDirectory(t *testing.T) {
+	t.Parallel()
+	whole := closedStore(t).dir
+	for what, put := range map[string]func(path string) error{
+		"a file":            func(path string) error { return os.WriteFile(path, []byte("database"), 0o600) },
+		"a pipe":            func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a link to nothing": func(path string) error { return os.Symlink(path+".old", path) },
+	} {
+		for _, witness := range []bool{true, false} {
+			dir := copyDir(t, whole)
+			path := filepath.Join(dir, "db")
+			if err := errors.Join(os.RemoveAll(path), put(path)); err != nil {
+				t.Fatal(err)
+			}
+			if !witness {
+				if err := os.Remove(filepath.Join(dir, "witness")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s, err := badgerstore.Open(t.Context(), dir, small)
+			if err == nil {
+				_ = s.Close()
+			}
+			if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), path+" is no directory: restore the store from a backup") {
+				t.Errorf("the database is %s: Open = %v, want ErrCorrupt that names it", what, err)
+			}
+		}
+	}
+}

@@ -92,7 +92,8 @@ func Recovery() Rule {
 // Change names the checkpoint at the end of each superstep of the run's own frame behind which a
 // cell has another value than before. It is named as the JSON of the state does, one of a nested
 // struct with dots: "Plan.Phase". A cell that has nothing, or the zero value, and then something has
-// changed; what has zero values alone behind the first superstep has not.
+// changed; what has zero values alone behind the first superstep has not. Where no cell is named "state"
+// that is all of the state, as dispatcher.Dispatcher.Diff calls the cell that a state.Whole is.
 func Change(cell string) Rule {
 	r := Rule{name: "change " + cell, judge: func() judge { return &change{cell: cell} }}
 	if cell == "" {
@@ -252,6 +253,9 @@ func (c *change) inherit(o *change) { c.was = o.was }
 
 func (c *change) value(e *dispatcher.Event) (cell json.RawMessage, v value) {
 	cell = lookup(e.State, c.cell)
+	if cell == nil && c.cell == "state" {
+		cell = e.State
+	}
 	var number float64
 	v.high = c.over != nil && json.Unmarshal(cell, &number) == nil && number > *c.over
 	v.sum = sha256.Sum256(cell)

@@ -10,10 +10,23 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// What a record costs is in proportion to what it tells: 50 000 effects and learnings are read, and put
-// in order to be merged, in the time that looking each up among the others would take many times over.
+// What a record costs is in proportion to what it tells: of ten times as many effects and learnings to read, and to put in order
+// to be merged, it takes some ten times as long, and not the hundred times that looking each up among the others would.
 func TestCostOfManyItems(t *testing.T) {
-	const many, most = 50_000, 5 * time.Second
+	const few, many, most = 5_000, 50_000, 40
+	var ratio float64
+	for range 5 { // the machine may have other work, more than once
+		short := min(timeOfItems(t, few), timeOfItems(t, few), timeOfItems(t, few))
+		if ratio = float64(timeOfItems(t, many)) / float64(short); ratio <= most {
+			return
+		}
+	}
+	t.Errorf("%d items take %.0f times as long as %d, and should take less than %d times", many, ratio, few, most)
+}
+
+// timeOfItems is how long it takes to tell of so many effects and learnings.
+func timeOfItems(t *testing.T, many int) time.Duration {
+	t.Helper()
 	begun := time.Now()
 	l := &log{run: "r", turn: 1, effect: map[effectKey]*effect{}}
 	told := telling{log: l, said: map[[2]string]int{}}
@@ -32,7 +45,5 @@ func TestCostOfManyItems(t *testing.T) {
 	if all := order(nil, r.ToolEffects, r.ToolEffects); len(all) != many || len(r.Learnings) != many {
 		t.Fatalf("%d effects and %d learnings", len(all), len(r.Learnings))
 	}
-	if took := time.Since(begun); took > most {
-		t.Errorf("%d items take %s, and should take less than %s", many, took, most)
-	}
+	return time.Since(begun)
 }

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -243,6 +244,23 @@ func TestRecordOfAQuestionWithOptions(t *testing.T) {
 	rests(t, err)
 	q := from(t, d, "r", record.Options{}).QuestionsForUser[0]
 	same(t, "it", q.Options, []string{"none", "1", `{"id":"all"}`})
+}
+
+// A question of a node's own is no wait of package continuation, whatever number it has as continuation: it says what it says, and who
+// may answer it.
+func TestRecordOfAQuestionLikeAWait(t *testing.T) {
+	for _, member := range []string{`"continuation":1`, `"continuation":2,"of":"the story"`, `"continuation":1,"of":[{"page":3}]`} {
+		d := inquire(t, newStore(), []string{"ask"}, func(ctx context.Context, _ *Inquiry) error {
+			_, err := dag.Ask[string](ctx, "next", json.RawMessage(`{`+member+`,"question":"Publish it?","type":"approval","options":["yes","no"]}`))
+			return err
+		})
+		_, err := d.Run(t.Context(), "inquiry", nil)
+		rests(t, err)
+		q := from(t, d, "inquiry", record.Options{}).QuestionsForUser[0]
+		if q.Question != "Publish it?" || q.Type != record.AskApproval || q.RequiredAuthority != dag.Human || len(q.Options) != 2 {
+			t.Errorf("%s: the question is %s", member, show(q))
+		}
+	}
 }
 
 // A wait of package continuation says what it is and who may end it, and its record who did.

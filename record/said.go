@@ -257,8 +257,8 @@ func (q *Question) awaits(raw json.RawMessage) (name string, ok bool) {
 			Authority dag.Authority
 		}
 	}
-	if json.Unmarshal(raw, &wait) != nil || wait.Continuation == nil {
-		return "", false
+	if json.Unmarshal(raw, &wait) != nil || wait.Continuation == nil || len(wait.Of) == 0 || wait.Of[0].Kind == "" {
+		return "", false // a node may use the word for something of its own
 	}
 	q.Question, q.RequiredAuthority = cmp.Or(wording(wait.Ask), wait.Name), AnyAuthority
 	for _, of := range wait.Of {

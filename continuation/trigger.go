@@ -23,7 +23,7 @@ type Trigger struct {
 	// ID tells triggers apart: one that is repeated, however late, has the outcome of the first. Of one that lies before a
 	// trim a run tells that it took it, and that its wait has ended: the Receipt is then what the repeated one says, without
 	// Wait, At and Seq. A run that is deleted takes with it what it knew of triggers. Under the id of a trigger of another
-	// wait it is refused with a [*MismatchError].
+	// wait it is refused with a [*MismatchError]. One that says Run is told apart from the triggers of that run alone.
 	ID   string `json:"id"`
 	Wait string `json:"wait,omitempty"` // id of the wait, or of one of its interrupts
 	Run  string `json:"run,omitempty"`  // id

@@ -34,9 +34,10 @@ func (k EventKind) String() string {
 }
 
 // An Event is a thing that became true of a run in the supervisor; what becomes true inside
-// the run is told by its dispatcher. A run is told of as Queued first, then as Began and as Ended. What
-// Recover brings back is Queued, Began, Ended and, as soon as it rests, Recovered, each once however many
-// calls of Recover meet it: nobody has submitted it, so it is neither Joined nor Refused.
+// the run is told by its dispatcher. Of a run Began is told behind Queued, and Ended behind Began. One that
+// is joined or dropped while it is told of as Queued may be told of as that before. What Recover brings back
+// is Queued, Began, Ended and, as soon as it rests, Recovered, each once however many calls of Recover meet
+// it: nobody has submitted it, so it is neither Joined nor Refused.
 type Event struct {
 	Kind     EventKind
 	Run      string // "" if Kind is Drained

@@ -29,6 +29,11 @@ const (
 	DeliveryFailed       DeliveryStatus = "delivery_failed"              // it was tried as often as it may be
 )
 
+// brought reports whether it says that there is nothing more to bring.
+func (s DeliveryStatus) brought() bool {
+	return slices.Contains([]DeliveryStatus{Delivered, SuppressedReengaged, SuppressedSuperseded, SuppressedExpired}, s)
+}
+
 // deliveryLabel is the label of runs whose follow-up is owed, and deliveryNote the name of notes.
 const (
 	deliveryLabel = "pawl.own.delivery"
@@ -87,8 +92,8 @@ func (h *history) noted(e *checkpoint.Entry) error {
 		return nil
 	}
 	d := deliveryNote{At: e.At}
-	if err := json.Unmarshal(n.Value, &d); err != nil {
-		return err
+	if json.Unmarshal(n.Value, &d) != nil || d.Key == "" || d.Status != DeliveryFailed && !d.Status.brought() {
+		return nil // somebody has noted it who uses the name for something of his own
 	}
 	h.notes = append(h.notes, d)
 	return nil
@@ -246,7 +251,7 @@ func (r *Runtime) try(ctx context.Context, d Delivery) (status DeliveryStatus, e
 		}
 	}()
 	status, err = r.options.Deliverer.Deliver(ctx, d)
-	if err == nil && !slices.Contains([]DeliveryStatus{Delivered, SuppressedReengaged, SuppressedSuperseded, SuppressedExpired}, status) {
+	if err == nil && !status.brought() {
 		err = fmt.Errorf("the deliverer answered %q, which is no status of what was brought", string(status))
 	}
 	return status, err

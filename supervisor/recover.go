@@ -195,15 +195,15 @@ func (c *recovery) sort(t *ticket) {
 	c.s.recovered(t)
 }
 
-// recovered tells, once, that a run which is over was brought back, or why it could not go on.
+// recovered tells, once, that a run which is over was brought back, or why it could not go on. It returns when that was told.
 func (s *Supervisor) recovered(t *ticket) {
 	e := Event{Kind: Recovered, Run: t.run, Graph: t.graph, Key: t.key}
 	f := t.out.fate()
 	if f == fails {
 		e.Err = t.out.err
 	}
-	if (f == fails || f == rests && !t.out.idle) && !t.recovered.Swap(true) {
-		s.tell(e)
+	if f == fails || f == rests && !t.out.idle {
+		t.recovered.Do(func() { s.tell(e) })
 	}
 }
 

@@ -119,7 +119,7 @@ func gated(t *testing.T, s *supervisor.Supervisor, d *dispatcher.Dispatcher[parc
 	return task
 }
 
-// Who recovers runs hears of each as soon as it rests, also while one that was queued before it goes on.
+// Who recovers runs hears of each as soon as it rests, also while one that was queued before it goes on. It is at work no more then.
 func TestRecoveredIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -133,9 +133,11 @@ func TestRecoveredIsToldAtOnce(t *testing.T) {
 			}
 			return nil
 		}
-		s := supervise(t, &store, supervisor.Options{Observe: func(e supervisor.Event) {
+		var s *supervisor.Supervisor
+		s = supervise(t, &store, supervisor.Options{Observe: func(e supervisor.Event) {
 			if e.Kind == supervisor.Recovered {
-				told.note(e.Run)
+				working, _ := s.Load()
+				told.note(fmt.Sprint(e.Run, " beside ", working))
 			}
 		}}, process(t, line(t, "line", 2, nil), &store, o))
 		recovered := make(chan supervisor.Recovery)
@@ -147,12 +149,35 @@ func TestRecoveredIsToldAtOnce(t *testing.T) {
 			recovered <- r
 		}()
 		synctest.Wait()
-		told.expect(t, "quick")
+		told.expect(t, "quick beside 1")
 		close(hold)
 		if r := <-recovered; len(r.Rested) != 2 {
 			t.Errorf("Recover = %+v", r)
 		}
-		told.expect(t, "long")
+		told.expect(t, "long beside 0")
+	})
+}
+
+// Who observes may drain when a run was brought back, though another one has its turn by then.
+func TestDrainWhereRecoveredIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		lefts(t, &store, 3)
+		var s *supervisor.Supervisor
+		var once sync.Once
+		s = supervise(t, &store, supervisor.Options{Cap: 1, Observe: func(e supervisor.Event) {
+			if e.Kind == supervisor.Recovered {
+				once.Do(func() {
+					if _, err := s.Drain(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}}, process(t, line(t, "line", 2, nil), &store, dispatcher.Options{}))
+		r, err := s.Recover(t.Context())
+		if (err != nil && !errors.Is(err, supervisor.ErrDraining)) || len(r.Rested)+len(r.Left) != 3 {
+			t.Errorf("Recover = %+v, %v", r, err)
+		}
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +26,7 @@ type ticket struct {
 	out  outcome
 
 	recovers  atomic.Bool // a Recover waits for it
-	recovered atomic.Bool // Recovered was told of it
+	recovered sync.Once   // Recovered is told of it
 }
 
 // An outcome is how the work on a run has ended.
@@ -192,8 +193,14 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 	began := time.Now()
 	returned, goesOn := false, false
 	defer func() {
-		if next = s.end(t); next != nil && !goesOn {
-			go s.work(next) // as the goroutine that ends here
+		next = s.end(t)
+		tells := t.recovers.Load()
+		if next != nil && (tells || !goesOn) {
+			go s.work(next) // as the goroutine that ends here, or has still to tell what may take its time
+			next = nil
+		}
+		if tells {
+			s.recovered(t)
 		}
 	}()
 	defer func() {
@@ -205,9 +212,6 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 		s.tell(Event{
 			Kind: Ended, Run: t.run, Graph: t.graph, Key: t.key, Duration: time.Since(began), Err: t.out.err,
 		})
-		if t.recovers.Load() {
-			s.recovered(t)
-		}
 		goesOn = returned || p != nil
 	}()
 	s.tell(Event{Kind: Began, Run: t.run, Graph: t.graph, Key: t.key, Waited: began.Sub(t.came)})

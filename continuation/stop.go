@@ -24,7 +24,7 @@ type Stopping struct {
 func (s *Stopping) check() error {
 	why, by := text{"a text", s.Why, maxReason}, text{"an author", s.By, maxActor}
 	switch {
-	case !reasonWord.MatchString(string(s.Reason)) || len(s.Reason) > 64 || s.Reason == Completed:
+	case !s.Reason.stops():
 		return &ArgumentError{fmt.Sprintf("the reason %.80q", s.Reason), "is none to stop a run for: CancelledByUser is one"}
 	case why.unsound() != "":
 		return &ArgumentError{"Why", "is " + why.unsound()}
@@ -48,6 +48,11 @@ const stopPrefix = "stopped: "
 
 var reasonWord = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 
+// stops reports whether a run can be stopped for the reason.
+func (r Reason) stops() bool {
+	return reasonWord.MatchString(string(r)) && len(r) <= 64 && r != Completed
+}
+
 // cause is what the log keeps of a Stopping.
 func (s *Stopping) cause() error {
 	text := stopPrefix + string(s.Reason)
@@ -57,14 +62,14 @@ func (s *Stopping) cause() error {
 	return errors.New(text)
 }
 
-// parseStop reads what cause wrote.
+// parseStop reads what cause wrote. Who cancels a run without a Runtime may write something like it.
 func parseStop(text string) (reason Reason, why string, ok bool) {
 	rest, ok := strings.CutPrefix(text, stopPrefix)
 	if !ok {
 		return "", "", false
 	}
 	word, why, _ := strings.Cut(rest, ": ")
-	return Reason(word), why, reasonWord.MatchString(word)
+	return Reason(word), why, Reason(word).stops()
 }
 
 // Stop cancels a run for a reason, whether it waits or is at work, and returns how it has ended

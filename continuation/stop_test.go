@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -399,6 +400,20 @@ func TestAStopForgetsNoLapse(t *testing.T) {
 		}
 		if v := p.stands(run, continuation.StatusResolved, continuation.Completed); v.Resumes != 2 || v.Lapses != 1 {
 			t.Errorf("brought back from %s the wait is %+v, want one lapse", name, v)
+		}
+	}
+}
+
+// A cause with which somebody else has cancelled a run is not that of a stop for a reason for which none is: a run that was cancelled is
+// not completed, whatever its cause says.
+func TestCausesThatAreLikeThoseOfStops(t *testing.T) {
+	for _, cause := range []string{"stopped: completed", "stopped: completed: by hand", "stopped: " + strings.Repeat("a", 65), "stopped: at noon", "stopped: "} {
+		p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+		if err := p.d.Cancel(t.Context(), run, errors.New(cause)); err != nil {
+			t.Fatal(err)
+		}
+		if v := p.stands(run, continuation.StatusCancelled, continuation.CancelledByProduct); v.Why != cause {
+			t.Errorf("it was cancelled for %q, want %q", v.Why, cause)
 		}
 	}
 }

@@ -322,14 +322,18 @@ func untriggered(f *checkpoint.FailedAttempt) bool {
 	switch dag.FailureKind(f.Kind) {
 	case dag.FailedExpired:
 		return f.Final
-	case dag.FailedSkipped: // so is a bound that is used up
+	case dag.FailedSkipped: // see usedUp
 		return f.Final && usedUp(f) == ""
 	}
 	return false
 }
 
-// usedUp is the bound of a wait for which a visit has failed, "" if it has failed for anything else.
+// usedUp is the bound of a wait for which a visit has failed, "" if it has failed for anything else, whatever its error says: an
+// [Ended] of a bound is a dag.ErrSkipped.
 func usedUp(f *checkpoint.FailedAttempt) Reason {
+	if dag.FailureKind(f.Kind) != dag.FailedSkipped {
+		return ""
+	}
 	for _, r := range []Reason{MaxHops, MaxAttempts} {
 		if strings.Contains(f.Message, "ended: "+string(r)) {
 			return r

@@ -417,3 +417,26 @@ func TestCausesThatAreLikeThoseOfStops(t *testing.T) {
 		}
 	}
 }
+
+// Nor is the error of a node that of a bound which is used up, whatever it says: the wait goes on, as behind any other error.
+func TestErrorsThatAreLikeThoseOfBounds(t *testing.T) {
+	for _, text := range []string{"the auction ended: max_attempts", "the trip ended: max_hops are four"} {
+		fails := true
+		p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+			if fails {
+				return errors.New(text)
+			}
+			return says(ctx, s, r)
+		}))
+		if _, err := p.rt.Trigger(t.Context(), reply("1", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		if v := p.stands(run, continuation.StatusPending, ""); v.Failures != 1 {
+			t.Errorf("behind %q the wait has %d failures", text, v.Failures)
+		}
+		fails = false
+		if out, err := p.rt.Trigger(t.Context(), reply("2", "again")); err != nil || out.Status != continuation.StatusResolved {
+			t.Errorf("behind %q: %+v, %v", text, out, err)
+		}
+	}
+}

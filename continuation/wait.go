@@ -67,7 +67,7 @@ type Wait struct {
 	// Runtime goes on with the run no more often than so. Zero means DefaultFailures.
 	MaxFailures int
 	// MaxHops is how many waits of this visit may have ended before this one: it bounds a
-	// dialogue. Zero means no bound.
+	// dialogue. What the visit itself has asked by dag.Ask, and was answered, counts as well. Zero means no bound.
 	MaxHops int
 
 	parts []Wait // of Any and All

@@ -60,7 +60,7 @@ func sign(secret []byte, timestamp string, body []byte) string {
 // for a store that fails.
 //
 // The signature is the HMAC-SHA256 of the timestamp, a dot and the body, under the secret, in hex
-// behind "sha256=", as [Sign] makes it. In a shell:
+// behind "sha256=", as [Sign] makes it. In a shell, with dag.Human among the Authorities:
 //
 //	body='{"id":"msg-7","run":"order-7","kind":"user_reply","actor":{"id":"ann","authority":"human"},"payload":"yes"}'
 //	now=$(date +%s)

@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -76,6 +77,32 @@ func TestBackoffOverARestart(t *testing.T) {
 					t.Errorf("after the restart the second attempt of %d waited %v, want %v", len(began), wait, c.wait)
 				}
 			})
+		})
+	}
+}
+
+// A wait may be so long that it ends behind the year 2262, the last instant of which 64 bits of nanoseconds can tell:
+// it is no shorter in the next process, also where a snapshot tells of it.
+func TestBackoffOfCenturiesOverARestart(t *testing.T) {
+	for _, o := range []dispatcher.Options{{}, dispatcher.Eager(dispatcher.Options{})} {
+		synctest.Test(t, func(t *testing.T) {
+			var store memory.Store
+			began := 0
+			b := dag.New[Tale]("patient")
+			dag.Step(b, "try", func(context.Context, *Tale) error {
+				began++
+				return errWeather
+			}).With(dag.Policy{Attempts: 2, Backoff: dag.Constant(math.MaxInt64)})
+			g := frozen(t, b)
+			for range 3 {
+				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+				res, err := process(t, g, &store, o).Run(ctx, run, nil)
+				cancel()
+				rests(t, res, err, checkpoint.StatusTimedOut, "try")
+			}
+			if began != 1 {
+				t.Errorf("%d attempts were made, and the wait behind the first one is not over", began)
+			}
 		})
 	}
 }

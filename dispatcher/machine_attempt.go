@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -69,7 +70,7 @@ func (m *machine) attemptFailed(x *fact) error {
 	}
 	if !a.Final {
 		r := t.rare()
-		r.notBefore, r.wait = a.NotBefore.UnixNano(), a.Wait
+		r.notBefore, r.wait = nanoseconds(a.NotBefore), a.Wait
 		t.phase = delayed
 		return nil
 	}
@@ -107,4 +108,14 @@ func (m *machine) fell(t *task, failure *dag.Failure) {
 		m.itemSettled(t)
 	}
 	m.check(t.frame)
+}
+
+// nanoseconds are those of an instant since 1970, or, if it is behind the last one that they can tell, in the year 2262, of
+// that: the longest waits end there.
+func nanoseconds(at time.Time) int64 {
+	const last = 1<<63 - 1
+	if at.Unix() >= last/int64(time.Second) {
+		return last
+	}
+	return at.UnixNano()
 }

@@ -141,10 +141,10 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 			t.Pins = append(t.Pins, info.Pins[i])
 			continue
 		}
-		m, _, err := c.load(ctx, info.Run, seq)
-		if errors.Is(err, checkpoint.ErrTrimmed) {
-			continue // by somebody who did not keep it
+		if seq < info.First { // somebody has trimmed it who did not keep it: of the last one the machine alone is there
+			continue
 		}
+		m, _, err := c.load(ctx, info.Run, seq)
 		if err != nil {
 			return t, nil, err
 		}

@@ -351,3 +351,39 @@ func TestKeptByAnEarlierBuild(t *testing.T) {
 	}
 	trimVerified(t, store.Store, run)
 }
+
+// A checkpoint that a trim has dropped with its name stays dropped, also if it is the last one before what is left, and a later
+// trim keeps names.
+func TestTrimKeepsNoNameThatIsGone(t *testing.T) {
+	t.Parallel()
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		inner, b := dag.New[Tale]("inner"), dag.New[Tale]("beside")
+		dag.Each(inner, "none", func(*Tale) []int { return nil }, func(context.Context, *Tale, int) error { return nil })
+		g := frozen(t, inner)
+		left := dag.Embed(b, "left", g, func(*Tale, *Tale) {}, func(*Tale, *Tale) {})
+		right := dag.Embed(b, "right", g, func(*Tale, *Tale) {}, func(*Tale, *Tale) {})
+		dag.Step(b, "last", func(context.Context, *Tale) error { return nil }, left, right)
+		d := callsDispatcher(t, frozen(t, b), store, o)
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		if err := d.Tag(t.Context(), run, "left@1", "of the left"); err != nil {
+			t.Fatal(err)
+		}
+		for _, keep := range []dispatcher.Retention{{Last: 3}, {Last: 1, Tagged: true}} { // right@1, 1 and 2 at first
+			if err := d.Trim(t.Context(), run, keep); err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range []string{"tag:of the left", "left@1"} {
+				if res, err := d.At(t.Context(), run, at); !errors.Is(err, checkpoint.ErrCursor) {
+					t.Errorf("%+v: %q is entry %d, superstep %d of %q (%v), and was dropped", keep, at, res.Cursor.Seq, res.Superstep, res.Frame, err)
+				}
+			}
+			for _, p := range pastPages(t, func() *dispatcher.Dispatcher[Tale] { return d }, run, 7) {
+				if len(p.Tags) > 0 {
+					t.Errorf("%+v: the past has %s, named %q", keep, p, p.Tags)
+				}
+			}
+		}
+		trimVerified(t, store, run)
+	})
+}

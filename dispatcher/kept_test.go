@@ -181,3 +181,43 @@ func TestKeptMachinesAreComparedAtTheirHead(t *testing.T) {
 		}
 	}
 }
+
+// A frame that has failed once and then ended well is no difference between a machine that was kept, one that was read from a
+// snapshot, and one that was read from the log.
+func TestKeptMachineBehindAFrameThatFailedOnce(t *testing.T) {
+	t.Parallel()
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		inner, b := dag.New[Tale]("inner"), dag.New[Tale]("outer")
+		dag.Step(inner, "fails", func(ctx context.Context, _ *Tale) error {
+			if dag.Attempt(ctx) == 1 {
+				return errFire
+			}
+			return nil
+		})
+		none := func(*Tale, *Tale) {}
+		var last dag.Edge[Tale] = dag.Embed(b, "frame", frozen(t, inner), none, none)
+		for i := range 4 { // so much is written that there is a snapshot, and little of it stays
+			last = dag.Step(b, fmt.Sprint("write", i), func(_ context.Context, s *Tale) error {
+				s.Word.Set(strings.Repeat("x", (i+1)%2*200_000))
+				return nil
+			}, last)
+		}
+		dag.Step(b, "asks", func(ctx context.Context, s *Tale) error {
+			n, err := dag.Ask[int](ctx, "n", "how many?")
+			s.Count.Add(n)
+			return err
+		}, last)
+		d := callsDispatcher(t, frozen(t, b), store, o)
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "frame/fails")
+		res, err = d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+		if _, err := store.Snapshot(t.Context(), run, res.Cursor.Seq); err != nil {
+			t.Fatal(err)
+		}
+		if res = keptAnswer(t, d, res, 3); res.Status != checkpoint.StatusCompleted || res.State.Count.Get() != 3 {
+			t.Errorf("the run is %s with %s", res.Status, asJSON(t, res.State))
+		}
+		sameMachine(t, d, run)
+	})
+}

@@ -149,7 +149,7 @@ func (f *frame) freeze() *frozenFrame {
 	}
 	for i := range f.tasks {
 		switch t := &f.tasks[i]; {
-		case t.odd != nil || t.outcome != "":
+		case !t.odd.none() || t.outcome != "": // thaw makes none of an odd that says nothing
 			z.Tasks = append(z.Tasks, t.freeze(i))
 		case t.phase == done:
 			z.Done = extend(z.Done, i)

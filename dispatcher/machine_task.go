@@ -82,9 +82,9 @@ type odd struct {
 	collected  []dag.Failure     // of an Each that is done: of its items
 }
 
-// none reports whether it says nothing. The rest of it means something only beside these.
+// none reports whether it says nothing, or is nil. The rest of it means something only beside these.
 func (o *odd) none() bool {
-	return o.attempts == 0 && o.failure == nil && !o.unfollowed && !o.passed && o.approved == nil && o.grants == nil &&
+	return o == nil || o.attempts == 0 && o.failure == nil && !o.unfollowed && !o.passed && o.approved == nil && o.grants == nil &&
 		!o.entered && o.asks == nil && o.answers == nil && o.collected == nil
 }
 

@@ -217,3 +217,35 @@ func TestLimitOfSuperstepsBesideANode(t *testing.T) {
 		}
 	})
 }
+
+// A run that reached a limit goes on under a higher one, also if a dag.Fail beside has been reached already: then what is beside
+// that ends, and the run fails there, from then on without running anything.
+func TestLimitOfSuperstepsBesideAFail(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	fails, body, b := dag.New[Tale]("fails"), dag.New[Tale]("body"), dag.New[Tale]("beside")
+	first := dag.Route(fails, "first", w.routes(func(*Tale) way { return left }), []way{left})
+	dag.Fail(fails, "no", first.On(left))
+	dag.Step(body, "turn", w.sees(nil))
+	none := func(*Tale, *Tale) {}
+	dag.Embed(b, "fails", frozen(t, fails), none, none)
+	dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { return false }, 5)
+	g := frozen(t, b)
+
+	o := dispatcher.Options{Limits: dispatcher.Limits{Supersteps: 3}}
+	res, err := process(t, g, &store, o).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "fails/no", "loop/3/turn")
+	reached(t, err, "supersteps", 3, "")
+	w.expect(t, "fails/first", "loop/1/turn", "loop/2/turn")
+	o.Limits.Supersteps = 1000
+	for _, bodies := range [][]string{{"loop/3/turn", "loop/4/turn", "loop/5/turn"}, nil} {
+		res, err = process(t, g, &store, o).Resume(t.Context(), run)
+		rests(t, res, err, checkpoint.StatusFailed, "fails/no")
+		var failed *dispatcher.NodeError
+		if !errors.As(err, &failed) || failed.Kind != dag.FailedEnd || failed.Path != "fails/no" {
+			t.Errorf("the resume returns %v", err)
+		}
+		w.expect(t, bodies...)
+	}
+}

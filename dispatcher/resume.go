@@ -45,7 +45,7 @@ func (r *run) resumable(w *wishes) early {
 			return early{r.stands(was), r.c.refuse(r.id, err)}
 		}
 	}
-	if was == checkpoint.StatusFailed && m.deadEnd() {
+	if was == checkpoint.StatusFailed && m.fault == nil && m.deadEnd() { // of a fault, what it has stopped goes on
 		rep := r.stands(was)
 		return early{rep, r.rested(rep)}
 	}

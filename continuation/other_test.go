@@ -108,3 +108,17 @@ func TestATriggerOfAnEarlierVersionCounts(t *testing.T) {
 		t.Errorf("the state says %q", got)
 	}
 }
+
+// A note of somebody else's under the name of those about deliveries is none: the run can be read, and its follow-up is brought.
+func TestNotesThatAreLikeThoseOfDeliveries(t *testing.T) {
+	for _, value := range []any{"by hand", 7, nil, map[string]any{"status": 1}, map[string]any{"status": "delivered"}, map[string]any{"status": "under way", "key": "k"}} {
+		var man postman
+		p := finished(t, &memory.Store{}, continuation.Options{Deliverer: &man})
+		if err := p.d.Note(t.Context(), run, "continuation.delivery", value); err != nil {
+			t.Fatal(err)
+		}
+		if p.delivers(continuation.Delivered); len(man.keys) != 1 {
+			t.Errorf("behind the note %v it was brought %d times", value, len(man.keys))
+		}
+	}
+}

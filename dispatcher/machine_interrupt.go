@@ -25,7 +25,8 @@ func (m *machine) interrupt(x *fact) error {
 	p := x.pending
 	if p == nil {
 		p = &pending{}
-		if err := json.Unmarshal(x.Data, &p.ask); err != nil {
+		var err error
+		if p.ask, err = parse(x.Data, plainInterrupt); err != nil {
 			return err
 		}
 	}
@@ -57,7 +58,7 @@ func (m *machine) answer(x *fact) error {
 	if p == nil {
 		return fmt.Errorf("no interrupt %q waits for an answer", x.ID)
 	}
-	a, err := parseAnswer(x.Data)
+	a, err := parse(x.Data, plainAnswer)
 	if err != nil {
 		return err
 	}

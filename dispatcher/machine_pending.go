@@ -31,8 +31,8 @@ const (
 // want is the type of the answer that an asked interrupt waits for.
 func (p *pending) want() (state.Type, error) {
 	if p.wanted == nil {
-		var t state.Type
-		if err := json.Unmarshal(p.ask.Want, &t); err != nil {
+		t, err := parse(p.ask.Want, plainType)
+		if err != nil {
 			return t, err
 		}
 		p.wanted = &t

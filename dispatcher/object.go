@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -65,14 +66,43 @@ func encodeAnswer(a *checkpoint.Answer) json.RawMessage {
 	return o.text("how", a.How).text("by", a.By).at("at", a.At).text("reason", a.Reason).text("message", a.Message).end()
 }
 
-// parseAnswer is json.Unmarshal, in a fraction of the time for what encodeAnswer makes of most answers.
-func parseAnswer(data []byte) (checkpoint.Answer, error) {
-	if a, ok := plainAnswer(data); ok {
-		return a, nil
+// parse is json.Unmarshal, in a fraction of the time for what plain reads by hand.
+func parse[T any](data []byte, plain func(data []byte) (x T, ok bool)) (T, error) {
+	if x, ok := plain(data); ok {
+		return x, nil
 	}
-	var a checkpoint.Answer
-	err := json.Unmarshal(data, &a)
-	return a, err
+	var x T
+	err := json.Unmarshal(data, &x)
+	return x, err
+}
+
+// plainOpening reads an opening without labels and settings, of a run that is no fork.
+func plainOpening(data []byte) (o checkpoint.Opening, ok bool) {
+	m := members(data)
+	o.Graph = string(m.text(`{"graph":"`))
+	o.Digest = string(m.text(`,"digest":"`))
+	o.Correlation = string(m.text(`,"correlation":"`))
+	return o, o.Graph != "" && string(m) == "}"
+}
+
+// plainInterrupt reads a question that is a value without parts, and wants one.
+func plainInterrupt(data []byte) (i checkpoint.Interrupt, ok bool) {
+	m := members(data)
+	i.Kind = string(m.text(`{"kind":"`))
+	i.Key = string(m.text(`,"key":"`))
+	i.Question = m.scalar(`,"question":`)
+	if kind := m.text(`,"want":{"kind":"`); kind != nil {
+		i.Want = fmt.Appendf(nil, `{"kind":"%s"}`, kind)
+		m = bytes.TrimPrefix(m, []byte("}"))
+	}
+	return i, i.Kind != "" && string(m) == "}"
+}
+
+// plainType reads a type without parts.
+func plainType(data []byte) (t state.Type, ok bool) {
+	m := members(data)
+	t.Kind = string(m.text(`{"kind":"`))
+	return t, t.Kind != "" && string(m) == "}"
 }
 
 // plainAnswer reads an answer that is a value without parts, with texts that need no escapes.

@@ -44,11 +44,11 @@ func (c *core) planned(ctx context.Context, m *machine, id string, seq uint64, x
 	var digest string
 	switch x.Kind {
 	case checkpoint.Opened:
-		o := &checkpoint.Opening{}
-		if err := json.Unmarshal(x.Data, o); err != nil {
+		o, err := parse(x.Data, plainOpening)
+		if err != nil {
 			return &checkpoint.CorruptError{Run: id, Seq: 1, Reason: err.Error()}
 		}
-		x.more().opening, digest = o, o.Digest
+		x.more().opening, digest = &o, o.Digest
 		if o.Origin != nil {
 			if err := c.originOf(ctx, id, x); err != nil {
 				return err

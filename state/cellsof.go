@@ -119,7 +119,12 @@ func (w *cellWalk) add(a about, name, path string, off uintptr) {
 	}
 	w.names[name] = path
 	tw := typeWalk{}
-	elem := tw.walk(a.elem, path, true)
+	var elem Type
+	if a.kind == KindSum { // which writes its numbers itself: a marshaller of their own has no say
+		elem = Type{Kind: a.elem.Kind().String()}
+	} else {
+		elem = tw.walk(a.elem, path, true)
+	}
 	d := elem
 	switch a.kind {
 	case KindList, KindSet:

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -46,5 +47,63 @@ func TestEdgesNumbersThatAreNone(t *testing.T) {
 		if !errors.As(err, &e) || fmt.Sprint(e.Err) != want {
 			t.Errorf("%s: %v, want %s", in, err, want)
 		}
+	}
+}
+
+type (
+	euros   int64
+	degrees float64
+)
+
+func (e euros) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%d €", int64(e)), nil }
+
+func (e *euros) UnmarshalText(b []byte) error {
+	_, err := fmt.Sscanf(string(b), "%d €", (*int64)(e))
+	return err
+}
+
+func (d degrees) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, `"%v°"`, float64(d)), nil }
+
+func (d *degrees) UnmarshalJSON(b []byte) error {
+	_, err := fmt.Sscanf(string(b), `"%v°"`, (*float64)(d))
+	return err
+}
+
+// A Sum writes its numbers itself, and adds up what they are, whatever marshaller they have.
+func TestSumsOfNumbersThatMarshalThemselves(t *testing.T) {
+	type bill struct {
+		Paid state.Sum[euros]
+		Heat state.Sum[degrees]
+	}
+	s := schemaOf[bill](t)
+	raw, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := state.ParseSchema(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, untyped := s.New(), parsed.New()
+	for range 2 {
+		d := draft(t, view, func(b *bill) { b.Paid.Add(3); b.Heat.Add(1.5) })
+		if got, want := string(d.AppendJSON(nil)), `{"Paid":{"add":3},"Heat":{"add":1.5}}`; got != want {
+			t.Errorf("the delta is %s, want %s", got, want)
+		}
+		back, err := parsed.ParseDelta(d.AppendJSON(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(view.Apply(d), untyped.Apply(back)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = `{"Paid":6,"Heat":3}`
+	if got, other := string(view.AppendJSON(nil)), string(untyped.AppendJSON(nil)); got != want || other != want {
+		t.Errorf("the state is %s, and %s without its types, want %s", got, other, want)
+	}
+	var b bill
+	if err := json.Unmarshal([]byte(natural(t, view.Value())), &b); err != nil || b.Paid.Get() != 6 || b.Heat.Get() != 3 {
+		t.Errorf("%v came back, %v", b, err)
 	}
 }

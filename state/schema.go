@@ -220,8 +220,8 @@ func (c *CellInfo) check(seen map[string]bool) error {
 	case KindMap:
 		ok = c.Type.Kind == "map"
 	case KindSum:
-		k := c.Type.Kind
-		ok = k == "int" || k == "int32" || k == "int64" || k == "float64"
+		k := c.Type.Kind // own was said of numbers that marshal themselves, which were added as int64
+		ok = k == "own" || k == "int" || k == "int32" || k == "int64" || k == "float64"
 	}
 	if !ok || !c.Type.valid(0) {
 		return errType

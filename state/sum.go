@@ -122,7 +122,7 @@ func (c *sumCell) set(v uint64) { c.pend, c.w = v, c.w.with(opSet) }
 
 // A Sum is a cell that adds up: parallel additions merge, Set conflicts with any other
 // write. A sum that overflows, or that becomes NaN or infinite, fails the visit or the
-// superstep. The zero Sum is 0.
+// superstep. The zero Sum is 0. A sum is a number in JSON, also if N has a marshaller of its own.
 //
 // Sums of floats depend on the order of additions in their last digits. What a frame inside has added is added to the frame
 // around it as one number, so a Sum behind a Loop may differ there from the one that the loop has decided by.
@@ -185,10 +185,21 @@ func (s Sum[N]) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON sets the sum.
 func (s *Sum[N]) UnmarshalJSON(b []byte) error {
-	var n N
+	switch numOf[N]() {
+	case numFloat:
+		return setFrom[float64](s, b)
+	case num32:
+		return setFrom[int32](s, b)
+	}
+	return setFrom[int64](s, b)
+}
+
+// setFrom sets s to the JSON of a W, which is what N is made of.
+func setFrom[W int32 | int64 | float64, N Number](s *Sum[N], b []byte) error {
+	var n W
 	if err := json.Unmarshal(b, &n); err != nil {
 		return err
 	}
-	s.Set(n)
+	s.Set(N(n))
 	return nil
 }

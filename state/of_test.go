@@ -60,6 +60,13 @@ type (
 	quoted struct {
 		N int `json:"n,string"`
 	}
+	quotedMarshaler struct {
+		N *euros `json:",string"`
+	}
+	amounts struct {
+		By  map[string]amounts
+		Sum big.Int
+	}
 	plainCell struct{ C state.Value[int] }
 	group     struct{ In state.Value[int] }
 	promoting struct{ state.Value[int] }
@@ -151,10 +158,12 @@ func TestOfRefusesWhatJSONCannotBringBack(t *testing.T) {
 		problem[struct {
 			V state.Value[map[string]big.Int]
 		}](): ".V[] is a big.Int, whose marshaller has a pointer receiver, which encoding/json does not call for the values of a map",
-		problem[struct{ V state.Value[map[[1]int]int] }](): ".V has keys of type [1]int: write a string, an integer, or a type with MarshalText and UnmarshalText",
-		problem[struct{ V state.Map[bool, int] }]():        ".V has keys of type bool: write a string, an integer, or a type with MarshalText and UnmarshalText",
-		problem[struct{ V state.Map[textHalf, int] }]():    ".V has keys of type state_test.textHalf: write a string, an integer, or a type with MarshalText and UnmarshalText",
-		problem[struct{ V state.Value[plainCell] }]():      ".V.C is a cell: cells stand in the state itself, not in values",
+		problem[struct{ V state.Value[amounts] }]():         ".V.By[].Sum is a big.Int, whose marshaller has a pointer receiver, which encoding/json does not call for the values of a map",
+		problem[struct{ V state.Value[quotedMarshaler] }](): `.V.N has the option ",string", by which encoding/json does not read back what a marshaller wrote`,
+		problem[struct{ V state.Value[map[[1]int]int] }]():  ".V has keys of type [1]int: write a string, an integer, or a type with MarshalText and UnmarshalText",
+		problem[struct{ V state.Map[bool, int] }]():         ".V has keys of type bool: write a string, an integer, or a type with MarshalText and UnmarshalText",
+		problem[struct{ V state.Map[textHalf, int] }]():     ".V has keys of type state_test.textHalf: write a string, an integer, or a type with MarshalText and UnmarshalText",
+		problem[struct{ V state.Value[plainCell] }]():       ".V.C is a cell: cells stand in the state itself, not in values",
 		problem[struct {
 			V state.Value[state.Frozen[func()]]
 		}](): ".V is a func(), which JSON can't bring back",

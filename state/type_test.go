@@ -19,6 +19,11 @@ func typeOf[A any]() state.Type {
 	return t
 }
 
+type quotedNumbers struct {
+	F float64     `json:",string"`
+	N json.Number `json:",string"`
+}
+
 // What is new is looked at closely, as far as every process can; what was accepted once is accepted for ever.
 func TestDecodes(t *testing.T) {
 	for _, test := range []struct {
@@ -31,6 +36,7 @@ func TestDecodes(t *testing.T) {
 		{typeOf[json.Number](), []string{"1e9"}, []string{`"x"`, "{}"}},
 		{typeOf[map[string]netip.Addr](), []string{`{"a":"::1"}`}, []string{`{"a":"here"}`}},
 		{typeOf[netip.Prefix](), []string{`"10.0.0.0/8"`}, []string{`"10.0.0.0"`}},
+		{typeOf[quotedNumbers](), []string{`{"F":"1.5e3","N":"12"}`, `{"F":"-0","N":"1e9"}`}, []string{`{"F":"NaN"}`, `{"F":"-Inf"}`, `{"N":"x"}`}},
 		{state.Type{Kind: "own", Name: "example.com/paint.Color"}, []string{`"whatever"`, "1", "null"}, nil},
 	} {
 		for _, in := range test.yes {
@@ -77,6 +83,7 @@ func TestAccepts(t *testing.T) {
 		{typeOf[answer](), []string{`{}`, `{"ok":true,"note":"n","Extra":null,"Size":"5"}`}, []string{
 			`{"OK":true}`, `{"ok":1}`, `{"other":1}`, "null", `{"Size":5}`, `{"Size":"x"}`, `{"Extra":"1"}`, `[]`, `{"ok":true,"ok":true}`,
 		}},
+		{typeOf[quotedNumbers](), []string{`{"N":"12"}`, `{"F":"1.5"}`}, []string{`{"N":12}`, `{"F":1.5}`, `{"F":"x"}`}},
 		{typeOf[node](), []string{`{"Next":{"Next":null,"Kids":{"k":[{}]}}}`}, []string{`{"Next":{"Next":1}}`, `{"Kids":{"k":[{"Next":[]}]}}`}},
 		{typeOf[list](), []string{`[[],[[]],null]`}, []string{`[[1]]`}},
 		{state.Type{}, nil, []string{"1", "null"}},

@@ -48,8 +48,14 @@ var (
 
 // A typeWalk describes types and collects what is wrong with them.
 type typeWalk struct {
-	around   []reflect.Type // the types that are open, outermost first
+	around   []opened // the types that are open, outermost first
 	problems []error
+}
+
+// opened is a type that a walk is inside of.
+type opened struct {
+	t           reflect.Type
+	addressable bool
 }
 
 func (w *typeWalk) refuse(path, format string, args ...any) Type {
@@ -63,11 +69,17 @@ func (w *typeWalk) walk(t reflect.Type, path string, addressable bool) Type {
 	if v, ok := thawed(t); ok {
 		return w.walk(v, path, true)
 	}
-	if i := slices.Index(w.around, t); i >= 0 {
-		return Type{Kind: "ref", Up: len(w.around) - i}
+	i := slices.IndexFunc(w.around, func(o opened) bool { return o.t == t })
+	ref := Type{Kind: "ref", Up: len(w.around) - i}
+	if i >= 0 && (addressable || slices.Contains(w.around, opened{t, addressable})) {
+		return ref
 	}
-	w.around = append(w.around, t)
+	w.around = append(w.around, opened{t, addressable})
 	defer func() { w.around = w.around[:len(w.around)-1] }()
+	if i >= 0 { // once more, for what is wrong where it is not addressable
+		w.walkKind(t, path, addressable)
+		return ref
+	}
 	if t.Implements(cellType) || reflect.PointerTo(t).Implements(cellType) {
 		return w.refuse(path, "is a cell: cells stand in the state itself, not in values")
 	}
@@ -238,6 +250,19 @@ func (w *typeWalk) members(d *Type, t reflect.Type, path string, addressable boo
 			Type:   w.walk(f.Type, at, addressable),
 			Quoted: hasOption(options, "string") && quotable(f.Type),
 		})
+		w.quotes(&d.Fields[len(d.Fields)-1], at)
+	}
+}
+
+// quotes refuses the option ",string" of a type with its own marshaller, which encoding/json writes without the quotes
+// that it wants to read.
+func (w *typeWalk) quotes(f *Field, path string) {
+	t := &f.Type
+	for t.Kind == "pointer" {
+		t = t.Elem
+	}
+	if f.Quoted && t.Kind == "own" && t.Name != ownName(jsonNumber) {
+		w.refuse(path, `has the option ",string", by which encoding/json does not read back what a marshaller wrote`)
 	}
 }
 

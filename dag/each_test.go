@@ -92,6 +92,22 @@ func TestEachDigestsItsItems(t *testing.T) {
 	}
 }
 
+// eachRef is an item whose marshaller needs what it refers to: the zero eachRef panics.
+type eachRef struct{ to *eachTitle }
+
+func (r eachRef) MarshalText() ([]byte, error) { return []byte(r.to.Name), nil }
+
+// An Each takes items whose zero value is none that JSON can say.
+func TestEachOfItemsWhoseZeroPanics(t *testing.T) {
+	b := dag.New[Notes]("refs")
+	items := func(*Notes) []eachRef { return []eachRef{{&eachTitle{"a"}}} }
+	dag.Each(b, "each", items, func(context.Context, *Notes, eachRef) error { return nil })
+	_, n, digest, err := mustBuild(t, b).Plan().Nodes[0].Items(new(Notes))
+	if n != 1 || digest == "" || err != nil {
+		t.Errorf("%d items, digest %q, %v", n, digest, err)
+	}
+}
+
 // What a node that goes several ways was, and is, is told by kind, outcome and graph.
 func TestEachInChanges(t *testing.T) {
 	pass := func(*Notes, int, *Notes) {}

@@ -40,7 +40,7 @@ type CellDifference struct {
 // A Change is the smallest part of a cell that differs: a key, an element, a member. Before
 // is nil if it was added, After if it was removed.
 type Change struct {
-	Path   string          `json:"path"` // Word, Said[3], Notes["a"].title
+	Path   string          `json:"path"` // Word, Said[3], Notes["a"]["title"]
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
 }

@@ -84,6 +84,32 @@ func TestDrawingsOfAwkwardNames(t *testing.T) {
 	golden(t, "awkward.dot", []byte(g.DOT()))
 }
 
+// Mermaid reads labels as Markdown: what that would make emphasis, a list, a link or code of is written as numbers.
+func TestMermaidLabelsAreNoMarkdown(t *testing.T) {
+	b := dag.New[Notes]("markdown")
+	outcomes := []Way{"1. stop", "2) go on", "- x", "    y", "a (b) - c, d"}
+	r := dag.Route(b, "__start__", choose, outcomes)
+	for i, name := range []string{"_init_", "fetch_all", "www.example.com", "-", "step-2"} {
+		dag.Step(b, name, step, r.On(outcomes[i]))
+	}
+	want := `flowchart TD
+    n0{"#95;#95;start#95;#95;"}
+    n1["#95;init#95;"]
+    n2["fetch_all"]
+    n3["www#46;example#46;com"]
+    n4["#45;"]
+    n5["step-2"]
+    n0 -->|"1#46; stop"| n1
+    n0 -->|"2#41; go on"| n2
+    n0 -->|"#45; x"| n3
+    n0 -->|"#32;   y"| n4
+    n0 -->|"a (b) - c, d"| n5
+`
+	if got := mustBuild(t, b).Mermaid(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // TestGraphvizReadsDOT runs Graphviz, where it is installed.
 func TestGraphvizReadsDOT(t *testing.T) {
 	if _, err := exec.LookPath("dot"); err != nil {

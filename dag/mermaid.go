@@ -54,17 +54,26 @@ func (p *drawing) mermaid(s *strings.Builder, indent string) {
 
 // mermaidText writes text so that it can stand between quotes in a label. Mermaid has no
 // escapes but its entities, and reads some punctuation even there; so every character is
-// written as its number unless it is known to be harmless.
+// written as its number unless it is known to be harmless. Newer versions read labels as Markdown,
+// in which _x_ is slanted and "1. x" and "- x" are lists, that they don't draw.
 func mermaidText(text string) string {
 	var s strings.Builder
-	for _, r := range text {
+	all := []rune(text)
+	word := func(i int) bool { return i >= 0 && i < len(all) && inWord(all[i]) }
+	opened := false
+	for i, r := range all {
 		switch {
-		case r > unicode.MaxASCII && unicode.IsPrint(r), 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z',
-			'0' <= r && r <= '9', strings.ContainsRune(" -_.,()", r):
+		case word(i), i > 0 && strings.ContainsRune(" -,(", r), r == ')' && opened, r == '_' && word(i-1) && word(i+1):
 			s.WriteRune(r)
 		default:
 			fmt.Fprintf(&s, "#%d;", r)
 		}
+		opened = opened || r == '('
 	}
 	return s.String()
+}
+
+// inWord reports whether r is a letter, a digit, or printable and not of ASCII.
+func inWord(r rune) bool {
+	return r > unicode.MaxASCII && unicode.IsPrint(r) || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }

@@ -107,3 +107,61 @@ func TestSumsOfNumbersThatMarshalThemselves(t *testing.T) {
 		t.Errorf("%v came back, %v", b, err)
 	}
 }
+
+// A suit is one of a few, of which zero is none.
+type suit int
+
+func (s suit) MarshalText() ([]byte, error) {
+	if s < 1 || s > 4 {
+		return nil, fmt.Errorf("%d is no suit", int(s))
+	}
+	return []byte{" CDHS"[s]}, nil
+}
+
+func (s *suit) UnmarshalText(b []byte) error {
+	*s = suit(strings.Index(" CDHS", string(b)))
+	return nil
+}
+
+func (s suit) Merge(other suit) suit { return max(s, other) }
+
+// A pointed is text behind a pointer, without which it panics.
+type pointed struct{ to *string }
+
+func (p pointed) MarshalText() ([]byte, error) { return []byte(*p.to), nil }
+
+func (p *pointed) UnmarshalText(b []byte) error {
+	s := string(b)
+	p.to = &s
+	return nil
+}
+
+// What nobody has set is null in the JSON of a state if JSON can't say the zero value, and is read back so.
+func TestUnsetValuesThatJSONCannotSay(t *testing.T) {
+	type hand struct {
+		Trump state.Value[suit]
+		Best  state.Fold[suit]
+		Note  state.Value[pointed]
+		Whole state.Whole[pointed]
+		N     state.Value[*int]
+	}
+	s := schemaOf[hand](t)
+	raw := natural(t, s.New().Value())
+	if want := `{"Trump":null,"Best":null,"Note":null,"Whole":null,"N":null}`; raw != want {
+		t.Errorf("the state is %s, want %s", raw, want)
+	}
+	img := s.New()
+	if err := json.Unmarshal([]byte(raw), img.Value()); err != nil {
+		t.Fatal(err)
+	}
+	d, err := img.Delta()
+	want := `{"Trump":{"clear":true},"Note":{"clear":true},"Whole":{"clear":true},"N":{"set":null}}`
+	if got := string(d.AppendJSON(nil)); err != nil || got != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	text, view := "n", s.New()
+	write(t, view, func(h *hand) { h.Trump.Set(2); h.Best.Set(3); h.Note.Set(pointed{&text}) })
+	if got, want := natural(t, view.Value()), `{"Trump":"D","Best":"H","Note":"n","Whole":null,"N":null}`; got != want {
+		t.Errorf("the state is %s, want %s", got, want)
+	}
+}

@@ -69,14 +69,21 @@ func (f *Fold[T]) Set(v T) {
 	f.c.set(b, opSet)
 }
 
-// MarshalJSON returns the JSON of the value, of the zero T if it is unset.
+// MarshalJSON returns the JSON of the value, of the zero T if it is unset, or null if JSON
+// can't say that.
 func (f Fold[T]) MarshalJSON() ([]byte, error) {
+	if !f.IsSet() {
+		return show[T](nil)
+	}
 	v := f.Get()
 	return json.Marshal(&v)
 }
 
 // UnmarshalJSON sets the value.
 func (f *Fold[T]) UnmarshalJSON(b []byte) error {
+	if unsaid[T](b) && !f.IsSet() {
+		return nil
+	}
 	var v T
 	if err := json.Unmarshal(b, &v); err != nil {
 		return err

@@ -68,13 +68,50 @@ func put[T any](c *valueCell, v T) {
 	c.set(b)
 }
 
-// show is the JSON of what b holds, or of the zero T if b is nil.
+// show is the JSON of what b holds, or of the zero T if b is nil, and null if that can't be said.
 func show[T any](b *box) ([]byte, error) {
 	if b != nil {
 		return b.enc, nil
 	}
+	if raw, ok := zeroJSON[T](); ok {
+		return raw, nil
+	}
+	return []byte("null"), nil
+}
+
+// zeroJSON is the JSON of the zero T. A marshaller of its own may refuse that, or panic: nobody has written it.
+func zeroJSON[T any]() (raw []byte, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
 	var zero T
-	return json.Marshal(&zero)
+	raw, err := json.Marshal(&zero)
+	return raw, err == nil
+}
+
+// unsaid reports whether raw is what show gives instead of a zero T that can't be said.
+func unsaid[T any](raw []byte) bool {
+	if text(raw) != "null" {
+		return false
+	}
+	_, ok := zeroJSON[T]()
+	return !ok
+}
+
+// read makes c hold the T that raw is the JSON of.
+func read[T any](c *valueCell, raw []byte) error {
+	if unsaid[T](raw) {
+		c.clear()
+		return nil
+	}
+	var x T
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return err
+	}
+	put(c, x)
+	return nil
 }
 
 // A Value is a cell that holds one T. Two parallel writes to it are a conflict. The zero
@@ -99,18 +136,12 @@ func (v *Value[T]) Clear() { v.c.clear() }
 // Update sets the value to what f makes of it.
 func (v *Value[T]) Update(f func(T) T) { v.Set(f(v.Get())) }
 
-// MarshalJSON returns the JSON of the value, of the zero T if it is unset.
+// MarshalJSON returns the JSON of the value, of the zero T if it is unset, or null if JSON
+// can't say that.
 func (v Value[T]) MarshalJSON() ([]byte, error) { return show[T](v.c.see()) }
 
 // UnmarshalJSON sets the value.
-func (v *Value[T]) UnmarshalJSON(b []byte) error {
-	var x T
-	if err := json.Unmarshal(b, &x); err != nil {
-		return err
-	}
-	v.Set(x)
-	return nil
-}
+func (v *Value[T]) UnmarshalJSON(b []byte) error { return read[T](&v.c, b) }
 
 // A Whole makes one plain struct one cell. It may be a field of a state, or be the state
 // itself: a graph over Whole[Order] needs no other cells. Two parallel writes to it are a
@@ -132,15 +163,9 @@ func (w *Whole[T]) Clear() { w.c.clear() }
 // Update sets the struct to what f makes of it.
 func (w *Whole[T]) Update(f func(T) T) { w.Set(f(w.Get())) }
 
-// MarshalJSON returns the JSON of the struct, of the zero T if it is unset.
+// MarshalJSON returns the JSON of the struct, of the zero T if it is unset, or null if JSON
+// can't say that.
 func (w Whole[T]) MarshalJSON() ([]byte, error) { return show[T](w.c.see()) }
 
 // UnmarshalJSON sets the struct.
-func (w *Whole[T]) UnmarshalJSON(b []byte) error {
-	var x T
-	if err := json.Unmarshal(b, &x); err != nil {
-		return err
-	}
-	w.Set(x)
-	return nil
-}
+func (w *Whole[T]) UnmarshalJSON(b []byte) error { return read[T](&w.c, b) }

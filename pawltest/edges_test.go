@@ -3,7 +3,9 @@ package pawltest_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -116,6 +118,34 @@ func TestEdgesAWholeState(t *testing.T) {
 	var h heard
 	pawltest.Crash(&h, g, nil)
 	h.expect(t, `two runs without a crash differ: cell state was {"Days":1}, is {"Days":2}`)
+}
+
+// A world that panics is told, and does not end the tests of a whole package: it is looked at in goroutines of the run.
+func TestEdgesAWorldThatPanics(t *testing.T) {
+	var h heard
+	pawltest.Crash(&h, edgesGraph(t, "price", "pay", 100), nil, pawltest.World(func() any { panic("no connection") }))
+	h.expect(t, "the world can't be told: panic: no connection")
+}
+
+// What is told of a long text ends with a whole letter.
+func TestEdgesLongTextsAreUTF8(t *testing.T) {
+	ran := 0
+	b := dag.New[Order]("long")
+	dag.Step(b, "count", func(_ context.Context, o *Order) error {
+		ran++
+		o.Receipt.Set(fmt.Sprint("r", ran) + strings.Repeat("é", 150))
+		return nil
+	})
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h heard
+	pawltest.Crash(&h, g, nil)
+	h.expect(t, "two runs without a crash differ: cell Receipt was")
+	if text := strings.Join(h.all, ""); !utf8.ValidString(text) {
+		t.Errorf("told: %q", text)
+	}
 }
 
 // Without a T nobody could be told what is wrong: the panic says what to give.

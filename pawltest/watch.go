@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -80,15 +81,25 @@ func (w *watch) look() {
 	if w.see == nil {
 		return
 	}
-	text, err := json.Marshal(w.see())
+	now, err := w.world()
 	if err != nil {
 		w.broken = fmt.Errorf("the world can't be told: %w", err)
 	}
-	now := string(text)
 	if w.open != nil && w.inside == 0 && now != w.last {
 		w.open.changed = append(w.open.changed, fmt.Sprintf("from %s to %s", clip(w.last), clip(now)))
 	}
 	w.last = now
+}
+
+// world is the JSON of what see returns. It is asked in goroutines of the run, where a panic would end all tests.
+func (w *watch) world() (text string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	now, err := json.Marshal(w.see())
+	return string(now), err
 }
 
 func (w *watch) hooks() dispatcher.Hooks {
@@ -203,5 +214,5 @@ func clip(text string) string {
 	if len(text) <= most {
 		return text
 	}
-	return text[:most] + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

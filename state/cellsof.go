@@ -142,12 +142,16 @@ func (w *cellWalk) add(a about, name, path string, off uintptr) {
 // holdsCells reports whether a cell stands somewhere in the struct t.
 func holdsCells(t reflect.Type) bool {
 	for i := range t.NumField() {
-		f := t.Field(i).Type
-		if _, ok := asCell(f); ok || f.Kind() == reflect.Struct && holdsCells(f) {
+		if isOrHoldsCells(t.Field(i).Type) {
 			return true
 		}
 	}
 	return false
+}
+
+func isOrHoldsCells(t reflect.Type) bool {
+	_, ok := asCell(t)
+	return ok || t.Kind() == reflect.Struct && holdsCells(t)
 }
 
 func indefinite(t reflect.Type) string {
@@ -161,9 +165,15 @@ func indefinite(t reflect.Type) string {
 func advice(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
-		if _, ok := asCell(t.Elem()); ok {
+		if isOrHoldsCells(t.Elem()) {
 			return "write " + t.Elem().String() + ", without the pointer"
 		}
+	case reflect.Slice, reflect.Array, reflect.Map:
+		if isOrHoldsCells(t.Elem()) {
+			return "cells stand in the state itself: write a List, Map or Set of plain values"
+		}
+	}
+	switch t.Kind() {
 	case reflect.Struct:
 		if n := t.NumField(); n > 0 && t.Field(n-1).Type.PkgPath() == cellType.PkgPath() {
 			return "write the type of the cell itself"

@@ -71,6 +71,12 @@ type (
 	group     struct{ In state.Value[int] }
 	promoting struct{ state.Value[int] }
 	renamed   state.List[int]
+	misplaced struct {
+		Group *group
+		Many  []state.Sum[int]
+		Named map[string]group
+		Two   [2]state.Sum[int]
+	}
 )
 
 func problem[S any]() string {
@@ -129,6 +135,10 @@ func TestOfSaysWhatToWrite(t *testing.T) {
 		problem[int]():             "state: int is no state: write a struct of cells, or state.Whole[int]",
 		problem[state.List[int]](): "state: state.List[int] is a cell: make it a field of a struct",
 		problem[promoting]():       "state: promoting.Value is embedded: give the cell a name",
+		problem[misplaced](): "state: misplaced.Group is a *state_test.group: write state_test.group, without the pointer\n" +
+			"state: misplaced.Many is a []state.Sum[int]: cells stand in the state itself: write a List, Map or Set of plain values\n" +
+			"state: misplaced.Named is a map[string]state_test.group: cells stand in the state itself: write a List, Map or Set of plain values\n" +
+			"state: misplaced.Two is a [2]state.Sum[int]: cells stand in the state itself: write a List, Map or Set of plain values",
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)

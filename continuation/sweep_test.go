@@ -48,6 +48,41 @@ func (p *process) serves(ctx context.Context) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
+// A trigger has Serve look when its run waits again, and not while that is at work: what the run waits for then ends
+// in its time.
+func TestServeLooksBehindATrigger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := dag.New[Talk]("talk")
+		ask := dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+			r, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+			if err != nil {
+				return err
+			}
+			lasts(time.Second)
+			return says(ctx, s, r)
+		})
+		dag.Step(b, "wake", func(ctx context.Context, s *Talk) error {
+			w := continuation.Wait{Kind: continuation.KindTimer, Key: "wake", After: time.Second}
+			r, err := continuation.Await[string](ctx, "wake", w)
+			if err != nil {
+				return err
+			}
+			return timed(ctx, s, r)
+		}, ask)
+		p := talk(t, frozen(t, b))
+		defer p.serves(t.Context())()
+		synctest.Wait() // Serve has looked, and nothing was due
+		if _, err := p.rt.Trigger(t.Context(), reply("t1", "yes")); err != nil {
+			t.Fatal(err)
+		}
+		lasts(time.Second)
+		synctest.Wait()
+		if said := p.said(run); !slices.Equal(said, []string{"yes", "on time"}) {
+			t.Errorf("a second behind the trigger the run has said %q", said)
+		}
+	})
+}
+
 // A process dies behind a trigger that it has accepted. The wait reads as pending, with that
 // trigger and with the attempt counted; another trigger is refused, and whoever recovers gives the
 // node the first.

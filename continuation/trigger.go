@@ -192,7 +192,7 @@ func (r *Runtime) accepted(ctx context.Context, w *wait, a *ask, t *Trigger, min
 	if !same || t.Wait != "" && (histories{w.h}).byID(t.Wait) != w { // else it would seem to have ended a wait that goes on
 		return Outcome{}, &MismatchError{w.id, w.h.run, fmt.Sprintf("the id %q is that of another trigger: give each its own", t.ID)}
 	}
-	r.stir()
+	defer r.stir() // now the run is at work, and what it waits for next is in no log
 	how := ifWanted
 	if t.LeaveIt {
 		how = onlyDenial

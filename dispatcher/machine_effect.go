@@ -23,6 +23,9 @@ type effect struct {
 	generation int
 	// at is the path that its visit had then, if a migration has renamed it since.
 	at string
+	// anew is the head of the log at which a rewind found that what came of it was trimmed, so that it is in doubt anew; 0 is
+	// none. What was said of the doubt before is not said of this one.
+	anew uint64
 
 	// What follows is for people, and for resolutions. Attempts leave it out.
 	attempt  int
@@ -139,6 +142,7 @@ type frozenEffect struct {
 	Approval   string          `json:"approval,omitempty"`
 	Generation int             `json:"generation,omitempty"`
 	At         string          `json:"at,omitempty"`
+	Anew       uint64          `json:"anew,omitempty"`
 	Attempt    int             `json:"attempt,omitempty"`
 	Want       json.RawMessage `json:"want,omitempty"`
 	Input      json.RawMessage `json:"input,omitempty"`
@@ -150,14 +154,14 @@ type frozenEffect struct {
 
 func (e *effect) freeze() frozenEffect {
 	return frozenEffect{
-		e.digest, e.state, e.output, e.why, e.begun, e.approval, e.generation, e.at,
+		e.digest, e.state, e.output, e.why, e.begun, e.approval, e.generation, e.at, e.anew,
 		e.attempt, e.want, e.input, e.took, e.resolved, e.by, e.DeclaredEffect,
 	}
 }
 
 func (z *frozenEffect) thaw() *effect {
 	return &effect{
-		z.Digest, z.State, z.Output, z.Why, z.Begun, z.Approval, z.Generation, z.At,
+		z.Digest, z.State, z.Output, z.Why, z.Begun, z.Approval, z.Generation, z.At, z.Anew,
 		z.Attempt, z.Want, z.Input, z.Took, z.Resolved, z.By, z.DeclaredEffect,
 	}
 }

@@ -92,11 +92,13 @@ type postedResolution struct {
 	// Attempt was 0.
 	Attempt    int `json:"attempt,omitempty"`
 	Generation int `json:"generation,omitempty"`
+	// Anew tells a doubt from the one before it, of which what was said was trimmed.
+	Anew uint64 `json:"anew,omitempty"`
 }
 
 // is reports whether the effect is the one of which somebody has said what happened.
 func (s *postedResolution) is(e *effect) bool {
-	return e.begun.Equal(s.Begun) && (s.Attempt == 0 || s.Attempt == e.attempt && s.Generation == e.generation)
+	return e.begun.Equal(s.Begun) && e.anew == s.Anew && (s.Attempt == 0 || s.Attempt == e.attempt && s.Generation == e.generation)
 }
 
 // resolve is Resolve. If the visit waits for it, it is an answer. If the visit has ended, it is
@@ -139,6 +141,7 @@ func (c *core) resolve(ctx context.Context, id, path, key string, said Resolutio
 	e := m.effects[path][key]
 	s := postedResolution{
 		Turn: m.turn, Path: path, Key: key, Begun: e.begun, By: by, Resolution: what, Attempt: e.attempt, Generation: e.generation,
+		Anew: e.anew,
 	}
 	ended := t != nil && (t.phase == failing || t.phase == lapsed || t.phase == finished)
 	err = c.settleDoubt(ctx, id, &s, head.Seq, ended)
@@ -213,6 +216,9 @@ func (s *postedResolution) post() checkpoint.Post {
 	doubt := []any{s.Turn, s.Path, s.Key, s.Begun}
 	if s.Attempt > 1 || s.Generation > 0 {
 		doubt = append(doubt, s.Attempt, s.Generation)
+	}
+	if s.Anew > 0 {
+		doubt = append(doubt, "anew", s.Anew)
 	}
 	name := sha256.Sum256(encode(doubt))
 	return checkpoint.Post{ID: "resolution:" + hex.EncodeToString(name[:]), Kind: postResolution, Data: encode(s)}

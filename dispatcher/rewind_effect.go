@@ -18,6 +18,7 @@ type settling struct {
 	generation int            // of the run, at the entry
 	vacated    map[string]int // the machine's, at the entry
 	open       []*unsettled
+	head       uint64 // of the log
 }
 
 // An unsettled effect is one of m that has not ended, as far as it was followed.
@@ -33,7 +34,7 @@ type unsettled struct {
 // settleEffects tells a machine that was replayed up to an entry how the effects ended that
 // had not ended there.
 func (c *core) settleEffects(ctx context.Context, id string, m *machine, from, to uint64) error {
-	s := &settling{m: m, generation: m.generation, vacated: m.vacated}
+	s := &settling{m: m, generation: m.generation, vacated: m.vacated, head: to}
 	for path, of := range m.effects {
 		for key, e := range of {
 			if e.state == effectBegun || e.state == effectNotDone {
@@ -77,16 +78,16 @@ func (s *settling) leap(z *frozenMachine) {
 		u.followed = known && there && slices.Contains(u.generations, is.Generation)
 		e := is.thaw()
 		if !u.followed {
-			e = s.m.effects[u.path][u.key].doubted()
+			e = s.m.effects[u.path][u.key].doubted(s.head)
 		}
 		s.m.setEffect(&fact{Path: u.path, extra: &extra{ID: u.key}}, e)
 	}
 }
 
-// doubted is an effect of which nobody knows any more whether it happened.
-func (was *effect) doubted() *effect {
+// doubted is an effect of which nobody knows any more whether it happened, as a rewind finds behind head.
+func (was *effect) doubted(head uint64) *effect {
 	e := *was
-	e.state, e.why, e.resolved, e.by = effectBegun, "", false, ""
+	e.state, e.why, e.resolved, e.by, e.anew = effectBegun, "", false, "", head
 	return &e
 }
 

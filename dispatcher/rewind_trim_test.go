@@ -91,3 +91,59 @@ func TestRewoundToAKeptCheckpointBesideAnEffect(t *testing.T) {
 		})
 	}
 }
+
+// A trim may take away what somebody has said of an effect in doubt. Then the run that goes back to before it is in another doubt,
+// and what is said of that counts, be it the same as before or not, and however often it comes to this.
+func TestResolveOfADoubtThatComesBack(t *testing.T) {
+	t.Parallel()
+	for name, later := range map[string]dispatcher.Resolution{
+		"the same": dispatcher.Happened(1), "another output": dispatcher.Happened(2), "not happened": dispatcher.NotHappened("no trace of it"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+				tries, begun := 0, make(chan struct{})
+				g, first := rewindBeside(t, func(ctx context.Context, looped <-chan struct{}) error {
+					_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) {
+						if tries++; tries == 1 {
+							close(begun)
+							<-looped
+							return 0, errors.New("no reply")
+						}
+						return tries, nil
+					})
+					return err
+				})
+				res, err := callsDispatcher(t, g, store, first(o, begun)).Run(t.Context(), run, nil)
+				rests(t, res, err, checkpoint.StatusFailed, "pay")
+				d := callsDispatcher(t, g, store, o)
+				said := dispatcher.Happened(1)
+				for n := range 3 {
+					if n > 0 {
+						said = later
+						if err := d.Rewind(t.Context(), run, "tag:kept", dispatcher.RewindOptions{}); err != nil {
+							t.Fatal(err)
+						}
+						if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dag.ErrInDoubt) {
+							t.Fatalf("what came of the effect was trimmed, and the run came to %v", err)
+						}
+					}
+					if err := d.Resolve(t.Context(), run, "pay", "pay", said); err != nil {
+						t.Fatalf("rewound %d times: %v", n, err)
+					}
+					res, err := d.Run(t.Context(), run, nil)
+					completes(t, res, err)
+					if n == 0 {
+						if err := d.Tag(t.Context(), run, "loop/1@1", "kept"); err != nil {
+							t.Fatal(err)
+						}
+					}
+					res, err = d.Turn(t.Context(), run, nil)
+					completes(t, res, err)
+					if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}

@@ -226,6 +226,15 @@ func FlagsOf(t *testing.T, path string) (all []byte) {
 	return all
 }
 
+// RecordsOf returns where the records of a log of what is in memory end.
+func RecordsOf(t *testing.T, path string) (ends []int64) {
+	t.Helper()
+	for _, end := range records(t, path) {
+		ends = append(ends, end)
+	}
+	return ends
+}
+
 // records yields the flags of the records of a log of what is in memory, and where each ends.
 func records(t *testing.T, path string) iter.Seq2[byte, int64] {
 	t.Helper()

@@ -85,7 +85,7 @@ func stock(t *testing.T, s *badgerstore.Store, size int) {
 		lease, err := s.Acquire(ctx, run, "owner")
 		check(err)
 		head, err := s.Append(ctx, lease, checkpoint.Head{}, []checkpoint.Entry{{
-			Kind: checkpoint.Opened, Data: []byte(`{"graph":"g","digest":"digest","labels":{"a":"b"}}`),
+			Kind: checkpoint.Opened, Data: fmt.Appendf(nil, `{"graph":"g","digest":"digest","labels":{"a":"b","run":"%d"}}`, r),
 		}})
 		check(err)
 		for i := range 8 {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	mathrand "math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -95,4 +96,30 @@ func snapshotsOf(t *testing.T, s *badgerstore.Store, run string) (at []uint64) {
 	}
 	slices.Sort(at)
 	return at
+}
+
+// A snapshot behind those that are there is written with the removal of one of them, and of no more, however many there were.
+func TestASnapshotRemovesOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openUnsynced(t, dir)
+	l, log := acquire(t, s, 1)[0], filepath.Join(dir, "db", "00001.mem")
+	var at checkpoint.Head
+	var err error
+	for i := range 8 {
+		if at, err = s.Append(t.Context(), l, at, oneEntry); err != nil {
+			t.Fatal(err)
+		}
+		before := len(badgerstore.FlagsOf(t, log))
+		if err := s.PutSnapshot(t.Context(), l, checkpoint.Snapshot{Head: at, Data: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+		want := 1 // without marks
+		if i >= 2 {
+			want = 3 // the snapshot, the removal, and that these are whole
+		}
+		if got := badgerstore.FlagsOf(t, log)[before:]; len(got) != want {
+			t.Errorf("snapshot %d is %d records of the log, want %d", i+1, len(got), want)
+		}
+	}
 }

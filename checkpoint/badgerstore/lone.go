@@ -14,9 +14,9 @@ import (
 // it did.
 //
 // Its caller does not look at ctx meanwhile: so it does it for those who need not, see [checkpoint.Attended]. Where a disk is
-// waited for, or an observer is told of it, the committer does it.
+// waited for, or an observer is told of it, the committer does it, and where pieces were written before: ctx may have ended since.
 func (s *Store) commitLone(ctx context.Context, q *request, now time.Time) (done bool, err error) {
-	if s.synced || s.apart || s.options.Observe != nil || q.bytes > uncounted || !unhurried(ctx) {
+	if s.synced || s.apart || s.options.Observe != nil || q.record.Key == nil || q.bytes > uncounted || !unhurried(ctx) {
 		return false, nil
 	}
 	if s.claimed.Load() || len(s.queue)+len(s.bulk) > 0 || !s.committing.TryLock() {

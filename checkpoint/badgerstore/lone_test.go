@@ -3,6 +3,7 @@ package badgerstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -232,5 +233,45 @@ func TestLoneCommitThatFailsStopsTheStore(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Errorf("%s: Close = %v", name, err)
 		}
+	}
+}
+
+// An ending is a context that has ended once it is said so. Who waits for it already is not woken.
+type ending struct {
+	context.Context
+	ended atomic.Bool
+}
+
+func (c *ending) Err() error {
+	if c.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// An append whose context has ended behind its last piece is not made, also where its caller could commit it himself and goes on
+// without it.
+func TestAnAppendThatHasEndedBehindItsPieces(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	leases := acquire(t, s, 2)
+	large := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", noise(700<<10))}}
+	commits, endAt := 0, 0
+	ctx := &ending{Context: patient(t)}
+	s.CommitAnywhereWith(func(next func() error) error {
+		if commits++; commits == endAt {
+			defer ctx.ended.Store(true)
+		}
+		return next()
+	})
+	if _, err := s.Append(attendedContext{ctx}, leases[0], checkpoint.Head{}, large); err != nil {
+		t.Fatal(err)
+	}
+	endAt = 2*commits - 1 // of the other run the last piece
+	if _, err := s.Append(attendedContext{ctx}, leases[1], checkpoint.Head{}, large); !errors.Is(err, context.Canceled) || errors.Is(err, checkpoint.ErrCommitUnknown) {
+		t.Errorf("Append = %v, want Canceled alone", err)
+	}
+	if _, err := s.Stat(t.Context(), leases[1].Run); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("Stat of the run = %v, want ErrNotFound", err)
 	}
 }

@@ -315,6 +315,9 @@ func EndRecord(ts uint64) []byte {
 }
 func PlainRecord(ts uint64) []byte { return record(0, y.KeyWithTs([]byte("p"), ts), nil) }
 
+// KeylessRecord is what Badger takes for the end of a log.
+func KeylessRecord() []byte { return record(0, nil, []byte("value")) }
+
 func record(flags byte, key, value []byte) []byte {
 	b := []byte{flags, 0}
 	b = binary.AppendUvarint(b, uint64(len(key)))

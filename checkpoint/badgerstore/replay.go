@@ -186,7 +186,7 @@ func (r *memReader) next() (flags byte, err error) {
 	}
 	key, value := uint32(numbers[0]), uint32(numbers[1]) // as Badger takes them
 	switch {
-	case key > longestKey:
+	case key == 0 || key > longestKey:
 		return 0, errRecord
 	case key+value < key:
 		return 0, &recordError{"the lengths of a key and a value in it are none"}

@@ -206,6 +206,7 @@ func TestLogsAreReadAsBadgerDoes(t *testing.T) {
 		"whole":                         {[][]byte{badgerstore.Record(1), badgerstore.EndRecord(1), badgerstore.Record(2), badgerstore.EndRecord(2)}, []uint64{1, 2}},
 		"alone":                         {[][]byte{badgerstore.PlainRecord(1), badgerstore.Record(2), badgerstore.EndRecord(2), badgerstore.PlainRecord(3)}, []uint64{1, 2, 3}},
 		"alone and a part of one":       {[][]byte{badgerstore.PlainRecord(1), badgerstore.PlainRecord(2)[:9]}, []uint64{1}},
+		"alone and one without a key":   {[][]byte{badgerstore.PlainRecord(1), badgerstore.KeylessRecord(), badgerstore.PlainRecord(2)}, []uint64{1}},
 		"no end":                        {[][]byte{badgerstore.Record(1), badgerstore.EndRecord(1), badgerstore.Record(2)}, []uint64{1}},
 		"an entry of another one":       {[][]byte{badgerstore.Record(1), badgerstore.Record(2), badgerstore.EndRecord(2)}, nil},
 		"the end of another one":        {[][]byte{badgerstore.Record(1), badgerstore.EndRecord(2), badgerstore.Record(3), badgerstore.EndRecord(3)}, nil},

@@ -40,11 +40,12 @@ func (d *diary) seal(data []byte) []byte {
 
 // An excerpt is about what an entry of a log says.
 type excerpt struct {
-	Kind, Path string
-	Delta      map[string]int
-	Data       json.RawMessage
+	Kind, Path  string
+	Delta, Data json.RawMessage
 }
 
+var countsOne = json.RawMessage(`{"Count":1}`)
+
 func about(kind, data string) excerpt {
-	return excerpt{Kind: kind, Path: "node-9", Delta: map[string]int{"Count": 1}, Data: json.RawMessage(data)}
+	return excerpt{Kind: kind, Path: "node-9", Delta: countsOne, Data: json.RawMessage(data)}
 }

@@ -32,7 +32,7 @@ func (s *Store) PutSnapshot(
 	r.snapshots = series{} // nobody knows, if this fails
 	if s.goesOn(r, left, snap.Head) {
 		left.add(snap.Head.Seq)
-	} else if left, err = s.findSnapshots(ctx, r, snap.Head); err != nil {
+	} else if left, err = s.findSnapshots(ctx, l.Run, snap.Head); err != nil {
 		return err
 	}
 	if !slices.Contains(left.kept, snap.Head.Seq) { // two are newer
@@ -64,7 +64,7 @@ func (s *Store) PutSnapshot(
 type series struct {
 	num   uint64   // of the run; 0 if nothing is known
 	kept  []uint64 // the positions of the newest two, in order
-	more  bool     // there is more, or there may be: some are in pieces, or it is not known what became of one
+	more  bool     // some of these are in pieces
 	stale [][]byte // keys of what is superfluous
 }
 
@@ -92,11 +92,8 @@ func (s *Store) goesOn(r *run, left series, head checkpoint.Head) bool {
 // findSnapshots checks that the run stood at head, and finds its snapshots, and what a snapshot of that
 // position makes superfluous beside older ones: chunks of these, of snapshots
 // that never were, and of one of the same position.
-func (s *Store) findSnapshots(ctx context.Context, r *run, head checkpoint.Head) (l series, err error) {
-	s.mu.Lock()
-	l.more = r.doubts > 0
-	s.mu.Unlock()
-	v, f, err := s.look(ctx, r.id)
+func (s *Store) findSnapshots(ctx context.Context, id string, head checkpoint.Head) (l series, err error) {
+	v, f, err := s.look(ctx, id) // when it is known what became of the one before
 	if err != nil {
 		return l, err
 	}

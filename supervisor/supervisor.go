@@ -36,7 +36,8 @@ type Options struct {
 	// longer than the grace periods of the dispatchers. Zero means 6 seconds.
 	Grace time.Duration
 	// Observe sees the events of the supervisor, from many goroutines: it should be quick.
-	// Its panics are ignored. Nil means nobody does.
+	// Its panics are ignored. A Drain from within it waits for the run that it is told of as Queued, Began or
+	// Ended, and that waits for it: call Drain in another goroutine. Nil means nobody does.
 	Observe func(Event)
 }
 

@@ -84,19 +84,8 @@ func TestEdgesCellsWithDots(t *testing.T) {
 		"a.b":   func(s *Dotted, n int) { s.Itself.Set(n) },
 		"n.c.d": func(s *Dotted, n int) { s.Nested.Deep.Set(n) },
 	} {
-		ran := 0
-		b := dag.New[Dotted]("dotted")
-		dag.Step(b, "count", func(_ context.Context, s *Dotted) error {
-			ran++
-			set(s, ran)
-			return nil
-		})
-		g, err := b.Build()
-		if err != nil {
-			t.Fatal(err)
-		}
 		var h heard
-		pawltest.Crash(&h, g, nil)
+		pawltest.Crash(&h, counting(t, set), nil)
 		h.expect(t, "two runs without a crash differ: cell "+name+" was 1, is 2")
 	}
 }
@@ -104,19 +93,8 @@ func TestEdgesCellsWithDots(t *testing.T) {
 // A state that is one plain struct is compared as well.
 func TestEdgesAWholeState(t *testing.T) {
 	type plan struct{ Days int }
-	ran := 0
-	b := dag.New[state.Whole[plan]]("whole")
-	dag.Step(b, "count", func(_ context.Context, s *state.Whole[plan]) error {
-		ran++
-		s.Set(plan{ran})
-		return nil
-	})
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var h heard
-	pawltest.Crash(&h, g, nil)
+	pawltest.Crash(&h, counting(t, func(s *state.Whole[plan], n int) { s.Set(plan{n}) }), nil)
 	h.expect(t, `two runs without a crash differ: cell state was {"Days":1}, is {"Days":2}`)
 }
 
@@ -129,19 +107,8 @@ func TestEdgesAWorldThatPanics(t *testing.T) {
 
 // What is told of a long text ends with a whole letter.
 func TestEdgesLongTextsAreUTF8(t *testing.T) {
-	ran := 0
-	b := dag.New[Order]("long")
-	dag.Step(b, "count", func(_ context.Context, o *Order) error {
-		ran++
-		o.Receipt.Set(fmt.Sprint("r", ran) + strings.Repeat("é", 150))
-		return nil
-	})
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var h heard
-	pawltest.Crash(&h, g, nil)
+	pawltest.Crash(&h, counting(t, func(o *Order, n int) { o.Receipt.Set(fmt.Sprint("r", n) + strings.Repeat("é", 150)) }), nil)
 	h.expect(t, "two runs without a crash differ: cell Receipt was")
 	if text := strings.Join(h.all, ""); !utf8.ValidString(text) {
 		t.Errorf("told: %q", text)
@@ -164,4 +131,21 @@ func TestEdgesNilT(t *testing.T) {
 			try()
 		}()
 	}
+}
+
+// counting is a graph of a node that no two runs agree about: set is told how often it has run.
+func counting[S any](t *testing.T, set func(s *S, ran int)) *dag.Graph[S] {
+	t.Helper()
+	ran := 0
+	b := dag.New[S]("counting")
+	dag.Step(b, "count", func(_ context.Context, s *S) error {
+		ran++
+		set(s, ran)
+		return nil
+	})
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }

@@ -150,3 +150,16 @@ func heeds(ctx context.Context, d time.Duration) error {
 		return context.Cause(ctx)
 	}
 }
+
+// recovering has s recover its runs in another goroutine, which ends when what it returns is received.
+func recovering(t *testing.T, s *supervisor.Supervisor) <-chan supervisor.Recovery {
+	recovered := make(chan supervisor.Recovery)
+	go func() {
+		r, err := s.Recover(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		recovered <- r
+	}()
+	return recovered
+}

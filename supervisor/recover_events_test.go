@@ -140,14 +140,7 @@ func TestRecoveredIsToldAtOnce(t *testing.T) {
 				told.note(fmt.Sprint(e.Run, " beside ", working))
 			}
 		}}, process(t, line(t, "line", 2, nil), &store, o))
-		recovered := make(chan supervisor.Recovery)
-		go func() { // ends when the test receives from recovered
-			r, err := s.Recover(t.Context())
-			if err != nil {
-				t.Error(err)
-			}
-			recovered <- r
-		}()
+		recovered := recovering(t, s)
 		synctest.Wait()
 		told.expect(t, "quick beside 1")
 		close(hold)
@@ -220,14 +213,7 @@ func TestRecoverOfARunThatSomebodyElseHasBroughtBack(t *testing.T) {
 		d := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{})
 		s := supervise(t, &store, supervisor.Options{Cap: 1, Observe: told.observe}, d)
 		gate := gated(t, s, d, hold)
-		recovered := make(chan supervisor.Recovery)
-		go func() { // ends when the test receives from recovered
-			r, err := s.Recover(t.Context())
-			if err != nil {
-				t.Error(err)
-			}
-			recovered <- r
-		}()
+		recovered := recovering(t, s)
 		synctest.Wait()
 		if err := d.Cancel(t.Context(), "a-00", errLost); err != nil {
 			t.Fatal(err)

@@ -89,14 +89,7 @@ func TestSupersWithdrawnFromARecovery(t *testing.T) {
 		s := supervise(t, &store, supervisor.Options{Cap: 1}, d)
 		first := submit(t, s, d, "", "first")
 		synctest.Wait()
-		recovered := make(chan supervisor.Recovery)
-		go func() { // ends when the test receives from recovered
-			r, err := s.Recover(t.Context())
-			if err != nil {
-				t.Error(err)
-			}
-			recovered <- r
-		}()
+		recovered := recovering(t, s)
 		synctest.Wait()
 		before, err := store.Stat(t.Context(), "run")
 		if err != nil {

@@ -18,7 +18,7 @@ type scribe struct {
 	slab
 	ctx  context.Context
 	kept [][]byte // what was appended by starts
-	text []byte   // where the run stood at that many of kept before the last one, as JSON; nil if there are no more
+	text []byte   // where the run stood with behindNewest of kept to come, as JSON; nil if there are no more
 }
 
 // behindNewest is about how many appends of a run that asks behind 1 000 nodes are behind its newest snapshot.

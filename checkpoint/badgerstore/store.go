@@ -65,8 +65,8 @@ type Store struct {
 	ts          uint64 // of the last transaction; transactions are numbered without gaps
 	space       space
 	commitAt    func(*badger.Txn, uint64) error
-	stamp       *badger.WriteBatch
-	log         *memLog // nil if Badger syncs, or nobody
+	stamp       *badger.WriteBatch // see newStamp
+	log         *memLog            // nil if Badger syncs, or nobody
 	groups      int
 	lastAppends int // in the last group
 	lastWaiting int // in the queue when it was durable

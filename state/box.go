@@ -8,11 +8,21 @@ import (
 
 // A box is one encoded value. It is immutable, so images, drafts and deltas share it.
 type box struct {
-	enc []byte // JSON without insignificant space; never nil
+	text string // what form says
+	form form
 	// val points to the decoded value, if it may be shared between readers (plain types
 	// and Frozen) and is known. It is read and published atomically.
 	val addr
 }
+
+// A form says what the text of a box is.
+type form uint8
+
+const (
+	nothing  form = iota // the box is no value
+	encoded              // JSON without insignificant space
+	unquoted             // a string that is JSON once it is between quotes: the writer's, and no copy of it
+)
 
 // tbox is a box made together with its value: one allocation.
 type tbox[T any] struct {
@@ -20,19 +30,52 @@ type tbox[T any] struct {
 	v T
 }
 
-func (b *box) size() int { return len(b.enc) }
+// append appends the JSON of b.
+func (b *box) append(dst []byte) []byte {
+	if b.form == unquoted {
+		return append(append(append(dst, '"'), b.text...), '"')
+	}
+	return append(dst, b.text...)
+}
+
+// json is what append appends. It is for reading only.
+func (b *box) json() []byte {
+	if b.form == unquoted {
+		return b.append(make([]byte, 0, b.size()))
+	}
+	return bytesOf(b.text)
+}
+
+// size is the length of the JSON.
+func (b *box) size() int {
+	if b.form == unquoted {
+		return len(b.text) + len(`""`)
+	}
+	return len(b.text)
+}
+
+// boxed is a box of that JSON, which nobody changes any more.
+func boxed(enc []byte) *box { return &box{text: text(enc), form: encoded} }
 
 // pack encodes v.
 func pack[T any](v T) (*box, error) {
 	if !fast[T]() && !infoOf(reflect.TypeFor[T]()).plain {
 		// The value may share memory with the writer, and is not kept.
 		enc, err := encode(&v, false)
-		return &box{enc: enc}, err
+		if err != nil {
+			return nil, err
+		}
+		return boxed(enc), nil
 	}
 	t := &tbox[T]{v: v}
-	var err error
-	if t.enc, err = encodePlain(&t.v); err != nil {
-		return nil, err
+	if s, ok := any(&t.v).(*string); ok && cleanPrefix(*s) == len(*s) {
+		t.text, t.form = *s, unquoted
+	} else {
+		enc, err := encodePlain(&t.v)
+		if err != nil {
+			return nil, err
+		}
+		t.text, t.form = text(enc), encoded
 	}
 	t.cache()
 	return &t.box, nil
@@ -62,7 +105,7 @@ func unpack[T any](b *box) T {
 		return *p
 	}
 	v := new(T)
-	if err := decode(b.enc, v); err != nil {
+	if err := decode(b.json(), v); err != nil {
 		panic(&DecodeError{Type: reflect.TypeFor[T]().String(), Err: err})
 	}
 	if info := infoOf(reflect.TypeFor[T]()); info.plain || info.frozen {

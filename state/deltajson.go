@@ -39,7 +39,7 @@ func (p *part) appendJSON(dst []byte, c *cell) []byte {
 	case c.core == coreSum:
 		return c.num.append(dst, p.num)
 	}
-	return append(dst, p.box().enc...)
+	return p.box().append(dst)
 }
 
 // comma appends a comma unless dst ends where an object begins.
@@ -61,7 +61,7 @@ func (w *listWrites) appendJSON(dst []byte) []byte {
 		dst = append(comma(dst), `"at":{`...)
 		w.at.each(func(i int, b *box) bool {
 			dst = strconv.AppendInt(append(comma(dst), '"'), int64(i), 10)
-			dst = append(append(dst, `":`...), b.enc...)
+			dst = b.append(append(dst, `":`...))
 			return true
 		})
 		dst = append(dst, '}')

@@ -101,7 +101,7 @@ func (i Image) appendCell(dst []byte, c *cell) []byte {
 	case coreSum:
 		return c.num.append(dst, sumAt(i.p, c.off).cur)
 	}
-	return append(dst, i.held(c).enc...)
+	return i.held(c).append(dst)
 }
 
 // Size is the length of what AppendJSON appends, in a time that depends on the number of

@@ -193,8 +193,7 @@ func appendMembers(dst []byte, set bool, all func(func(string, *box) bool)) []by
 			dst = append(dst, k...)
 			return true
 		}
-		dst = append(appendString(dst, k), ':')
-		dst = append(dst, v.enc...)
+		dst = v.append(append(appendString(dst, k), ':'))
 		return true
 	})
 	return append(dst, brackets[1])

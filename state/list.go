@@ -101,7 +101,7 @@ func (l List[T]) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, l.c.get(i).enc...)
+		dst = l.c.get(i).append(dst)
 	}
 	return append(dst, ']'), nil
 }

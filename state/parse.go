@@ -111,7 +111,7 @@ func (r *reader) box() *box {
 	}
 	b := &r.slab[0]
 	r.slab = r.slab[1:]
-	b.enc = r.raw()
+	b.text, b.form = text(r.raw()), encoded
 	return b
 }
 
@@ -153,8 +153,8 @@ func (r *reader) members(set bool) []*node[string] {
 	if set {
 		for r.open('['); r.more(']'); {
 			b := r.box()
-			b.enc = canonical(b.enc)
-			ns = append(ns, leaf(text(b.enc), b))
+			b.text = text(canonical(b.json()))
+			ns = append(ns, leaf(b.text, b))
 		}
 		return ns
 	}

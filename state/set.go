@@ -19,10 +19,14 @@ func member[T any](v T) (string, *box, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if enc := canonical(b.enc); len(enc) != len(b.enc) || text(enc) != text(b.enc) {
-		b = &box{enc: enc}
+	key := text(canonical(b.json()))
+	switch {
+	case b.form == unquoted: // and as plain as it was: keys and boxes share their text
+		b.text, b.form = key, encoded
+	case key != b.text:
+		b = &box{text: key, form: encoded}
 	}
-	return text(b.enc), b, nil
+	return key, b, nil
 }
 
 // Len returns the number of elements.

@@ -20,7 +20,7 @@ type spoiled struct {
 
 // spoil is the spoiled box that w is, or nil.
 func (c *valueCell) spoil() *spoiled {
-	if c.w == nil || c.w.enc != nil || c.w == &cleared {
+	if c.w == nil || c.w.form != nothing || c.w == &cleared {
 		return nil
 	}
 	return spoiledAt(c.w)
@@ -32,7 +32,7 @@ func (c *valueCell) see() *box {
 		return c.cur
 	case c.w == &cleared:
 		return nil
-	case c.w.enc == nil:
+	case c.w.form == nothing:
 		return spoiledAt(c.w).show
 	}
 	return c.w
@@ -71,7 +71,7 @@ func put[T any](c *valueCell, v T) {
 // show is the JSON of what b holds, or of the zero T if b is nil, and null if that can't be said.
 func show[T any](b *box) ([]byte, error) {
 	if b != nil {
-		return b.enc, nil
+		return b.append(nil), nil
 	}
 	if raw, ok := zeroJSON[T](); ok {
 		return raw, nil

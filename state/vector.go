@@ -156,7 +156,7 @@ func (v *vector) appendJSON(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, b.enc...)
+		dst = b.append(dst)
 		return true
 	})
 	return append(dst, ']')

@@ -66,6 +66,7 @@ func (l *ledger) superstep(ctx context.Context, i int, writes string) (err error
 	if l.text, err = say(l.text[:0], i, writes); err != nil {
 		return err
 	}
+	l.diary.log = l.diary.log[:0] // what it had is stored
 	data := l.seal(l.text)
 	l.done[i/64] |= 1 << (i % 64)
 	l.seq++

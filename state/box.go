@@ -60,12 +60,7 @@ func boxed(enc []byte) *box { return &box{text: text(enc), form: encoded} }
 // pack encodes v.
 func pack[T any](v T) (*box, error) {
 	if !fast[T]() && !infoOf(reflect.TypeFor[T]()).plain {
-		// The value may share memory with the writer, and is not kept.
-		enc, err := encode(&v, false)
-		if err != nil {
-			return nil, err
-		}
-		return boxed(enc), nil
+		return packCopy(v)
 	}
 	t := &tbox[T]{v: v}
 	if s, ok := any(&t.v).(*string); ok && cleanPrefix(*s) == len(*s) {
@@ -79,6 +74,15 @@ func pack[T any](v T) (*box, error) {
 	}
 	t.cache()
 	return &t.box, nil
+}
+
+// packCopy is pack for a value that may share memory with the writer, and is not kept.
+func packCopy[T any](v T) (*box, error) { // of its own, so that pack does not have to allocate what encode is told to look at
+	enc, err := encode(&v, false)
+	if err != nil {
+		return nil, err
+	}
+	return boxed(enc), nil
 }
 
 // packAll encodes vs; it gives all or an error.

@@ -3,6 +3,7 @@ package state_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -122,6 +123,19 @@ func TestACopiedStructIsAnotherState(t *testing.T) {
 			if now := natural(t, e); now != is {
 				t.Errorf("%s.%s: the original became %s, was %s", cell.cell, a.name, now, is)
 			}
+		}
+	}
+}
+
+// What a cell is given is text between quotes in each delta and snapshot, and the writer's string in memory.
+func TestAStringThatNeedsNoEscapeIsNotCopied(t *testing.T) {
+	img := schemaOf[every](t).New()
+	e := img.Value().(*every)
+	plain := strings.Repeat("text", 1000)
+	quoted := `"` + plain
+	for text, allocations := range map[string]float64{plain: 1, quoted: 2} {
+		if n := testing.AllocsPerRun(100, func() { e.Value.Set(text) }); n != allocations {
+			t.Errorf("to set %.9s... allocates %v times, want %v", text, n, allocations)
 		}
 	}
 }

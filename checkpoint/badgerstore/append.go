@@ -100,19 +100,18 @@ func (s *Store) held(l checkpoint.Lease) (*run, error) {
 func (s *Store) Append(
 	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
 ) (_ checkpoint.Head, err error) {
-	r, before, num, err := s.enterAppend(ctx, l, after)
+	q := newRequest()
+	r, num, err := s.enterAppend(ctx, l, after, &q.info)
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
 	defer s.leave(r)
-	now := time.Now()
-	q := newRequest()
+	now, was := time.Now(), q.info.Status
 	data, head, err := checkpoint.Seal(q.value[:0], after, now, l.Epoch, entries)
 	q.value = data
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
-	q.info = before
 	if err := q.info.Append(now, head, entries); err != nil {
 		return checkpoint.Head{}, err
 	}
@@ -126,13 +125,13 @@ func (s *Store) Append(
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
-	if err := s.describe(q, before, num, entries); err != nil {
+	if err := s.describe(q, was, num, entries); err != nil {
 		return checkpoint.Head{}, err
 	}
 	if len(x.data) <= inlineMost && q.bytes+len(x.data)+besideData <= s.maxBytes {
 		q.setRecord(key, x.value())
 	} else { // beside the many messages that it drains
-		if before.Head.Seq == 0 {
+		if after.Seq == 0 {
 			q.mark = runKey(s.kinds.deleted, num)
 			q.delete(q.mark)
 			defer func() { s.unmarkFirst(ctx, num, err) }()
@@ -154,19 +153,19 @@ func (s *Store) Append(
 // besideData is more than what the record of an append counts beside its data.
 const besideData = 1 << 10
 
-// enterAppend begins a call that appends to a run whose head must be after. It returns what
-// is known of the run, and its number.
+// enterAppend begins a call that appends to a run whose head must be after. It returns the run with its number, and leaves
+// in before what is known of it.
 func (s *Store) enterAppend(
-	ctx context.Context, l checkpoint.Lease, after checkpoint.Head,
-) (*run, checkpoint.Info, uint64, error) {
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, before *checkpoint.Info,
+) (*run, uint64, error) {
 	if err := s.called(ctx); err != nil {
-		return nil, checkpoint.Info{}, 0, err
+		return nil, 0, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, err := s.heldAt(l, after)
 	if err != nil {
-		return nil, checkpoint.Info{}, 0, err
+		return nil, 0, err
 	}
 	s.calls++
 	r.users++
@@ -177,7 +176,8 @@ func (s *Store) enterAppend(
 		s.lastRun++
 		num = s.lastRun
 	}
-	return r, r.info, num, nil
+	*before = r.info
+	return r, num, nil
 }
 
 // unmarkFirst removes what a first append has written that has failed.
@@ -204,19 +204,17 @@ func (s *Store) stillAt(l checkpoint.Lease, after checkpoint.Head) error {
 	return err
 }
 
-// describe adds to an append what changes beside the log: the run's row, its number under
+// describe adds to an append what changes beside the log: the row of the run, whose status was that, its number under
 // its id, and the messages that entries drain.
-func (s *Store) describe(
-	q *request, before checkpoint.Info, num uint64, entries []checkpoint.Entry,
-) error {
-	first := before.Head.Seq == 0
+func (s *Store) describe(q *request, was checkpoint.Status, num uint64, entries []checkpoint.Entry) error {
+	first := q.after.Seq == 0
 	named := false
 	for i := range entries {
 		named = named || renames(entries[i].Kind)
 	}
-	if first || named || q.info.Status != before.Status {
+	if first || named || q.info.Status != was {
 		key := runKey(rowKey, num)
-		w := row{info: q.info, first: before.Head.Seq + 1}
+		w := row{info: q.info, first: q.after.Seq + 1}
 		value := w.encode(key)
 		if len(value) > inlineMost {
 			return fmt.Errorf("%w: run %q: %d bytes of names and labels, the limit is %d",

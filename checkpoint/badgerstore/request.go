@@ -78,7 +78,9 @@ func (q *request) recycle() {
 	if cap(value) > worthKeeping {
 		value = nil
 	}
-	*q = request{done: q.done, value: value, sets: q.sets[:0], deletes: q.deletes[:0]}
+	done, sets, deletes := q.done, q.sets[:0], q.deletes[:0]
+	*q = request{}
+	q.done, q.value, q.sets, q.deletes = done, value, sets, deletes
 	requests.Put(q)
 }
 

@@ -18,7 +18,8 @@ func (s *Store) Trim(
 	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entry checkpoint.Entry,
 	bases ...[]byte,
 ) (checkpoint.Head, error) {
-	r, before, num, err := s.enterAppend(ctx, l, after)
+	var before checkpoint.Info
+	r, num, err := s.enterAppend(ctx, l, after, &before)
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
@@ -113,7 +114,7 @@ func (x *trimmer) try(ctx context.Context, bases [][]byte) (_ checkpoint.Head, e
 	}
 	q.set(packed.key, packed.value())
 	q.set(x.mark(), x.markValue())
-	if err := x.s.describe(q, x.before, x.num, entries); err != nil {
+	if err := x.s.describe(q, x.before.Status, x.num, entries); err != nil {
 		return checkpoint.Head{}, err
 	}
 	if err := x.s.submit(ctx, q); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/state"
 )
 
 // A completed run is read by any graph whose cells fit; by others it is refused, cell by
@@ -255,5 +256,74 @@ func TestMigrationOfNestedStates(t *testing.T) {
 	}
 	if want := []string{"", "hold", "hold/spin/2"}; !slices.Equal(asked, want) {
 		t.Errorf("the migration was asked for %q, want %q", asked, want)
+	}
+}
+
+// What At reads of a frame that a migration has renamed or forgotten, StateOf and Diff read, whether the program still has the
+// migration or not, and whatever has the name now. A frame whose state is its own is found where the log has led it.
+func TestMigratedFramesAreReadAlike(t *testing.T) {
+	quiet(t)
+	type Inner struct {
+		Word state.Value[string]
+	}
+	says := dag.New[Inner]("inner")
+	dag.Step(says, "say", func(_ context.Context, s *Inner) error {
+		s.Word.Set("inner")
+		return nil
+	})
+	inner := frozen(t, says)
+	build := func(loop, embed, other string) *dag.Graph[Tale] {
+		b := dag.New[Tale]("tale")
+		body := dag.New[Tale]("body")
+		dag.Step(body, "say", func(_ context.Context, s *Tale) error {
+			s.Word.Set("outer")
+			return nil
+		})
+		after := dag.Edge[Tale](dag.Step(b, "begin", nothing[Tale]))
+		if loop != "" {
+			after = dag.Loop(b, loop, frozen(t, body), func(*Tale) bool { return true }, 1, after)
+		}
+		for _, name := range []string{embed, "hold", other} {
+			if name == "hold" {
+				after = dag.Step(b, name, nothing[Tale], after)
+			} else if name != "" {
+				after = dag.Embed(b, name, inner, func(*Tale, *Inner) {}, func(*Inner, *Tale) {}, after)
+			}
+		}
+		return frozen(t, b)
+	}
+	for name, c := range map[string]struct {
+		nodes              map[string]string
+		loop, embed, other string // of the graph that the migration leads to
+	}{
+		"renamed":         {map[string]string{"loop": "lap", "part": "piece"}, "lap", "piece", ""},
+		"forgotten":       {map[string]string{"loop": "", "part": "piece"}, "", "piece", ""},
+		"the name is new": {map[string]string{"loop": "lap", "part": "piece"}, "lap", "piece", "loop"},
+	} {
+		var store memory.Store
+		res, err := process(t, build("loop", "part", ""), &store, dispatcher.Options{InterruptBefore: []string{"hold"}}).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "hold")
+		next := build(c.loop, c.embed, c.other)
+		res, err = process(t, next, &store, migrating(dispatcher.Migration{Name: name, Nodes: c.nodes})).Resume(t.Context(), run)
+		completes(t, res, err)
+		for _, o := range []dispatcher.Options{{}, migrating(dispatcher.Migration{Name: name, Nodes: c.nodes})} {
+			d := process(t, next, &store, o)
+			at, err := d.At(t.Context(), run, "loop/1@1")
+			if err != nil || at.State.Word.Get() != "outer" {
+				t.Fatalf("%s: At is %v, %v", name, at.State, err)
+			}
+			of, err := dispatcher.StateOf[Tale](t.Context(), d, run, "loop/1@1")
+			if err != nil || of.State.Word.Get() != "outer" {
+				t.Errorf("%s: StateOf is %v, %v", name, of.State, err)
+			}
+			diff, err := d.Diff(t.Context(), run, "0", "loop/1@1")
+			if err != nil || diff.After.Word.Get() != "outer" {
+				t.Errorf("%s: Diff is %v, %v", name, diff, err)
+			}
+			own, err := dispatcher.StateOf[Inner](t.Context(), d, run, "part@1")
+			if err != nil || own.State.Word.Get() != "inner" {
+				t.Errorf("%s: of the frame with a state of its own StateOf is %v, %v", name, own.State, err)
+			}
+		}
 	}
 }

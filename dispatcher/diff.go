@@ -53,7 +53,7 @@ func (c *core) viewAt(ctx context.Context, id, address string, want reflect.Type
 	if f == nil {
 		return point, state.Image{}, c.refuse(id, fmt.Errorf("%w: frame %q is not open at %s", checkpoint.ErrCursor, point.Path, point))
 	}
-	view, err := c.viewOf(m, f, point)
+	view, err := c.viewOf(ctx, m, f, point, want)
 	if err != nil {
 		return point, view, c.refuse(id, err)
 	}
@@ -77,18 +77,32 @@ func (c *core) positioned(ctx context.Context, id, address string) (Checkpoint, 
 	return Checkpoint{Run: id, Seq: head.Seq, Turn: rep.Turn, Superstep: rep.Superstep}, m, nil
 }
 
-// viewOf is a copy of the state of a frame, in the type that the dispatcher's graph has for it.
-func (c *core) viewOf(m *machine, f *frame, point Checkpoint) (state.Image, error) {
-	view := f.view.Draft()
+// viewOf is a copy of the state of a frame, in the type that the dispatcher's graph has for it; of one that has the state of
+// the run, if that is wanted, as At reads it.
+func (c *core) viewOf(ctx context.Context, m *machine, f *frame, point Checkpoint, want reflect.Type) (state.Image, error) {
 	if m.plan == c.plan {
-		return view, nil
+		return f.view.Draft(), nil
+	}
+	if err := c.sameName(point.Run, m.plan.Name, m.plan.Digest); err != nil {
+		return state.Image{}, err
+	}
+	path, there, err := c.pathNow(ctx, m, point)
+	if err != nil {
+		return state.Image{}, err
+	}
+	var schema *state.Schema
+	switch {
+	case want == reflect.TypeOf(c.plan.Schema.New().Value()) && sameType(f.view, m.root.view):
+		schema = c.plan.Schema
+	case there:
+		schema = schemaAt(c.plan, path)
 	}
 	reasons := []string{fmt.Sprintf("frame %q is not in the graph", point.Path)}
-	if schema := schemaAt(c.plan, point.Path); schema != nil {
-		next, unfit, err := refit(view, schema)
+	if schema != nil {
+		next, unfit, err := refit(f.view, schema)
 		switch {
 		case err != nil:
-			return view, &checkpoint.CorruptError{Run: point.Run, Seq: point.Seq, Reason: err.Error()}
+			return next, &checkpoint.CorruptError{Run: point.Run, Seq: point.Seq, Reason: err.Error()}
 		case unfit == nil:
 			return next, nil
 		}
@@ -101,5 +115,15 @@ func (c *core) viewOf(m *machine, f *frame, point Checkpoint) (state.Image, erro
 		}
 		changed.Migration = how.Name
 	}
-	return view, changed
+	return state.Image{}, changed
+}
+
+// pathNow is the path that the frame of a checkpoint has where the run stands, which migrations may have led to since.
+func (c *core) pathNow(ctx context.Context, m *machine, point Checkpoint) (path string, there bool, err error) {
+	h, err := c.hindsight(ctx, point.Run)
+	if err != nil {
+		return "", false, err
+	}
+	path, there = h.renames.called(point.Path, m.renames)
+	return path, there, nil
 }

@@ -45,7 +45,7 @@ func (c *core) stateOf(ctx context.Context, id, address string, want reflect.Typ
 	}
 	rep := m.report(id, point.Seq)
 	rep.state = nil
-	view, err := c.viewOf(m, f, point)
+	view, err := c.viewOf(ctx, m, f, point, want)
 	if err != nil {
 		return rep, c.refuse(id, err)
 	}

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -105,7 +106,8 @@ func (v *visit) first(ask *question) (bool, error) {
 	}
 }
 
-// put adds to what the visit waits for. It refuses what would be more than a visit may ask at once.
+// put adds to what the visit waits for, once if a node tries an effect again that is asked about. It refuses what would be
+// more than a visit may ask at once.
 func (v *visit) put(ask *question) error {
 	own := textBytes(ask.Key) + len(ask.Question) + len(ask.Default) + len(ask.About) + entryOverhead
 	if e := ask.effect; e != nil {
@@ -114,6 +116,9 @@ func (v *visit) put(ask *question) error {
 	did, limit := v.does(), v.host.c.opts.Limits.VisitBytes
 	for {
 		ask.before, ask.size = did.asks.Load(), own
+		if ask.before.waits(ask) {
+			return nil
+		}
 		if ask.before != nil {
 			ask.size += ask.before.size
 		}
@@ -137,6 +142,16 @@ func textBytes(text string) int {
 // same reports whether two questions of a visit are one.
 func (q *question) same(p *question) bool {
 	return q.Key == p.Key && (q.effect == nil) == (p.effect == nil) && (q.effect == nil || q.effect.Kind == p.effect.Kind)
+}
+
+// waits reports whether q and those before it hold a question about an effect already. Of a doubt the first one tells most:
+// with what error the effect ended.
+func (q *question) waits(about *question) bool {
+	for about.effect != nil && q != nil && !q.same(about) {
+		q = q.before
+	}
+	return about.effect != nil && q != nil &&
+		(about.effect.Kind == kindDoubt || bytes.Equal(q.effect.Question, about.effect.Question))
 }
 
 // answered is what a question comes to that has ended.

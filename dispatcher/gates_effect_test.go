@@ -437,3 +437,37 @@ func TestGatesItemThatHasBegun(t *testing.T) {
 		t.Errorf("done %v", done)
 	}
 }
+
+// A node that tries an effect again while a person is asked about it has not asked more: it is told each time that it waits,
+// and what a visit may ask at once holds one question. That about a doubt tells of the error that made it one.
+func TestEffectTriedAgainIsAskedAboutOnce(t *testing.T) {
+	for _, c := range []struct {
+		o      dispatcher.Options
+		told   error
+		waits  string
+		asking string
+	}{
+		{gatesCharge, dag.ErrAsked, "effect pay#charge", `"input":"xxx`},
+		{dispatcher.Options{}, dag.ErrInDoubt, "doubt pay#charge", "the line broke"},
+	} {
+		quiet(t)
+		var store memory.Store
+		c.o.Limits.VisitBytes = 1500
+		g := effectNode(t, func(ctx context.Context, _ *Tale) (err error) {
+			for range 3 {
+				_, err = dag.Effect(ctx, "charge", strings.Repeat("x", 500), func(context.Context, string) (int, error) {
+					return 0, errors.New("the line broke")
+				}, dag.InDoubt(dag.DoubtAsks))
+				var over *dispatcher.LimitError
+				if !errors.Is(err, c.told) || errors.As(err, &over) {
+					t.Errorf("the node was told %v", err)
+				}
+			}
+			return err
+		}, dag.Policy{})
+		i := gatesStops(t, g, &store, c.o, c.waits)
+		if !strings.Contains(string(i.Question), c.asking) {
+			t.Errorf("asked is %s", i.Question)
+		}
+	}
+}

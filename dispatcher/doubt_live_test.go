@@ -179,3 +179,65 @@ func TestDoubtResolvedByMany(t *testing.T) {
 		}
 	}
 }
+
+// What is said of a doubt whose visit has ended may be heard when it changes nothing any more. If the run goes back to the doubt,
+// what is said then counts, though it is said of the same one.
+func TestDoubtThatWasResolvedTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, tries := new(memory.Store), 0
+		body, b := dag.New[Tale]("body"), dag.New[Tale]("beside")
+		dag.Step(body, "turn", func(ctx context.Context, _ *Tale) error {
+			if tries == 1 && visitPath(ctx) == "loop/2/turn" {
+				return heeds(ctx, time.Hour)
+			}
+			return nil
+		})
+		pay := dag.Step(b, "pay", func(ctx context.Context, s *Tale) error {
+			tries++
+			receipt, err := dag.Effect(ctx, "charge", 5, func(ctx context.Context, _ int) (string, error) {
+				return "", errors.Join(heeds(ctx, time.Minute), errDoubtReset)
+			})
+			s.Word.Set(receipt)
+			if tries == 1 {
+				return nil
+			}
+			return err
+		})
+		loop := dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { return false }, 2)
+		dag.Step(b, "last", nothing[Tale], pay, loop)
+		g := frozen(t, b)
+		deaf := &deafStore{Store: store}
+		ended := beginRun(t, process(t, g, deaf, dispatcher.Options{InterruptBefore: []string{"last"}}))
+		lasts(2 * time.Minute)
+		deaf.deaf.Store(true)
+		d := process(t, g, store, dispatcher.Options{})
+		if err := d.Resolve(t.Context(), run, "pay", "charge", dispatcher.NotHappened("no trace")); err != nil {
+			t.Fatal(err)
+		}
+		e := <-ended
+		rests(t, e.res, e.err, checkpoint.StatusInterrupted, "last")
+		res, err := d.Resume(t.Context(), run)
+		completes(t, res, err)
+		if log := readLog(t, store); len(kinds(log, checkpoint.EffectEnded)) != 0 || len(kinds(log, checkpoint.Noted)) != 1 {
+			t.Fatal("it was not too late")
+		}
+
+		if err := d.Rewind(t.Context(), run, "loop/1@1", dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "pay")
+		if err := d.Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("by hand")); err != nil {
+			t.Fatal(err)
+		}
+		unchanged(t, store, run, func() {
+			if err := d.Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("x")); !errors.Is(err, dispatcher.ErrNotInDoubt) {
+				t.Errorf("resolved twice: %v", err)
+			}
+		})
+		res, err = d.Resume(t.Context(), run)
+		if completes(t, res, err); res.State.Word.Get() != "by hand" {
+			t.Errorf("the state has %q", res.State.Word.Get())
+		}
+	})
+}

@@ -196,12 +196,12 @@ func (r *run) passed(p checkpoint.Post) bool {
 // takePost drains a post that is no answer. It reports whether the caller still owns the run.
 func (r *run) takePost(h *tenure, shared *portion, p checkpoint.Post) bool {
 	switch {
+	case p.Kind == postResolution && r.flies(p): // it may just be happening: poll comes back to it
+		return true
 	case r.passed(p):
 	case p.Kind == postTurn: // nextTurn takes it
 		return true
 	case p.Kind == postCancel: // rest does
-		return true
-	case p.Kind == postResolution && r.flies(p): // it may just be happening: poll comes back to it
 		return true
 	}
 	if !r.room(h, shared, len(p.ID)+len(p.Data)+entryOverhead) {
@@ -214,6 +214,10 @@ func (r *run) takePost(h *tenure, shared *portion, p checkpoint.Post) bool {
 // drained is the entry that a post becomes, if it is neither a cancel nor input nor an answer.
 func (m *machine) drained(p checkpoint.Post) checkpoint.Entry {
 	switch {
+	case p.Kind == postResolution: // also one that was seen when its visit had ended, if the run went back to the doubt since
+		if e, ok := m.resolvedBy(p); ok {
+			return e
+		}
 	case m.seen[p.ID]:
 	case p.Kind == postTag:
 		var t checkpoint.Tag
@@ -222,10 +226,6 @@ func (m *machine) drained(p checkpoint.Post) checkpoint.Entry {
 		}
 	case p.Kind == postNote:
 		return noteEntry(p)
-	case p.Kind == postResolution:
-		if e, ok := m.resolvedBy(p); ok {
-			return e
-		}
 	}
 	return noted(p.ID, p.Kind)
 }

@@ -14,7 +14,7 @@ import (
 // ForkOptions say how a run is forked. The zero ForkOptions make one fork, under a fresh id,
 // in which no effect happens.
 type ForkOptions[S any] struct {
-	// Into are the ids of the forks. Nil means N fresh ones.
+	// Into are the ids of the forks. Nil means N fresh ones; a list that names none is refused.
 	Into []string
 	// N is how many forks there are to be, at most 10 000: they are made in one transaction.
 	// Zero means as many as Into names, or one.
@@ -102,12 +102,14 @@ func (w *forkWish) ids() ([]string, error) {
 		return nil, &OptionError{"N", "is negative"}
 	case max(w.n, len(w.into)) > mostForks:
 		return nil, &OptionError{"N", fmt.Sprintf("is %d, and one call makes at most %d: make several", max(w.n, len(w.into)), mostForks)}
-	case w.n > 0 && len(w.into) > 0 && w.n != len(w.into):
+	case w.into != nil && len(w.into) == 0: // no fork was to be made, and one would be
+		return nil, &OptionError{"Into", "names no run: leave it nil to have N forks under fresh ids"}
+	case w.n > 0 && w.into != nil && w.n != len(w.into):
 		return nil, &OptionError{"N", fmt.Sprintf("is %d, and Into names %d", w.n, len(w.into))}
 	case w.how > Live:
 		return nil, &OptionError{"Effects", fmt.Sprintf("is %d, and none of ReuseOrRefuse, ReuseOrLive and Live", w.how)}
 	}
-	if len(w.into) == 0 {
+	if w.into == nil {
 		ids := make([]string, max(w.n, 1))
 		for i := range ids {
 			ids[i] = NewRunID()

@@ -210,6 +210,7 @@ func TestForkRefused(t *testing.T) {
 		"exists":     {run, "", options{Into: []string{"x", "other", "y"}}, is(dispatcher.ErrExists)},
 		"itself":     {run, "", options{Into: []string{run}}, is(dispatcher.ErrExists)},
 		"twice":      {run, "", options{Into: []string{"x", "x"}}, option("Into")},
+		"none named": {run, "", options{Into: []string{}}, option("Into")},
 		"no id":      {run, "", options{Into: []string{""}}, option("Into")},
 		"negative":   {run, "", options{N: -1}, option("N")},
 		"many":       {run, "", options{N: 10_001}, option("N")},

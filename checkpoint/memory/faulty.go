@@ -86,7 +86,10 @@ const (
 
 // write makes a write, or what goes wrong with it.
 func (f *Faulty) write(ctx context.Context, method, run string, do func() error) error {
-	w, died := f.begins(method, run)
+	w, died, dead := f.begins(method, run)
+	if dead {
+		return do() // it is ErrClosed
+	}
 	fault := None
 	if f.Fail != nil {
 		fault = f.Fail(ctx, w)
@@ -135,15 +138,15 @@ func (f *Faulty) write(ctx context.Context, method, run string, do func() error)
 	return nil
 }
 
-// begins counts a write.
-func (f *Faulty) begins(method, run string) (w Write, died <-chan struct{}) {
+// begins counts a write, and reports whether the machine has died before it.
+func (f *Faulty) begins(method, run string) (w Write, died <-chan struct{}, dead bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.writes++
 	if f.died == nil {
 		f.died = make(chan struct{})
 	}
-	return Write{N: f.writes, Method: method, Run: run}, f.died
+	return Write{N: f.writes, Method: method, Run: run}, f.died, f.last != nil
 }
 
 // tear has the machine die when half of an append is stored. What was not durable before it is

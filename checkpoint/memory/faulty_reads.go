@@ -11,6 +11,12 @@ import (
 // look begins a call that writes nothing: it returns what goes wrong with it. part is what of the run
 // is to be read beside what is known of it, PartInfo if nothing.
 func (f *Faulty) look(ctx context.Context, method, run string, part checkpoint.Part) error {
+	f.mu.Lock()
+	dead := f.last != nil
+	f.mu.Unlock()
+	if dead {
+		return nil // the call is ErrClosed
+	}
 	if f.FailRead != nil {
 		if err := f.FailRead(ctx, method, run); err != nil {
 			return err

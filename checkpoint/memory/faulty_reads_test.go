@@ -131,3 +131,29 @@ func TestFaultySpoils(t *testing.T) {
 		}
 	}
 }
+
+// A machine that has died is closed, whatever would have gone wrong with its disk.
+func TestFaultyIsClosedOnceItDied(t *testing.T) {
+	for fault := memory.None; fault <= memory.Hang; fault++ {
+		s := new(memory.Faulty)
+		l := begin(t, s)
+		l.want(1)
+		s.Fail = func(context.Context, memory.Write) memory.Fault { return fault }
+		s.FailRead = func(context.Context, string, string) error { return errors.New("broken") }
+		s.Spoil("run", checkpoint.PartInfo)
+		s.Crash(0)
+		errs := unwritten(t.Context(), s)
+		errs["Append"] = l.add()
+		errs["Post"] = s.Post(t.Context(), "run", checkpoint.Post{ID: "post", Kind: "note"})
+		errs["PutSnapshot"] = s.PutSnapshot(t.Context(), l.lease, checkpoint.Snapshot{})
+		errs["PutGraph"] = s.PutGraph(t.Context(), "digest", []byte("{}"))
+		errs["Delete"] = s.Delete(t.Context(), "run")
+		_, errs["Trim"] = s.Trim(t.Context(), l.lease, l.head, checkpoint.Entry{})
+		_, errs["Restore"] = s.Restore(t.Context(), l.lease, checkpoint.Archive{})
+		for method, err := range errs {
+			if !errors.Is(err, checkpoint.ErrClosed) {
+				t.Errorf("with fault %d set %s = %v, want ErrClosed", fault, method, err)
+			}
+		}
+	}
+}

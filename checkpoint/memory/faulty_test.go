@@ -247,11 +247,17 @@ func TestFaultyCloses(t *testing.T) {
 
 // What comes late, when the machine has died, changes nothing of what is found.
 func TestFaultyStaysAsItDied(t *testing.T) {
-	s := &memory.Faulty{Unsynced: true, Fail: failing(6, memory.Torn)}
+	s := &memory.Faulty{Unsynced: true}
+	s.Fail = func(_ context.Context, w memory.Write) memory.Fault {
+		if w.N < 6 {
+			return memory.None
+		}
+		s.Crash(0)
+		s.Sync()
+		return memory.Torn
+	}
 	l := begin(t, s)
 	l.want(5)
-	s.Crash(0)
-	s.Sync()
 	if err := l.add(); !errors.Is(err, checkpoint.ErrCommitUnknown) {
 		t.Errorf("Append that tears = %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -249,4 +250,36 @@ func (p *process) answers(run string, value any) {
 	if _, err := p.d.Run(p.t.Context(), run, nil); err != nil && !errors.Is(err, dispatcher.ErrInterrupted) {
 		p.t.Fatal(err)
 	}
+}
+
+// A run that has failed since nobody answered, and fails again when it is resumed, is told how, also if that is told in the same words.
+func TestFollowUpOfWhatFailsInTheWordsOfAnExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := dag.New[Talk]("talk")
+		resumed := false
+		dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+			if resumed {
+				return errors.New(dag.ErrExpired.Error())
+			}
+			if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{}); !errors.Is(err, dag.ErrExpired) {
+				return err
+			}
+			return dag.ErrExpired
+		})
+		p := begin(t, frozen(t, b), freshStore(), continuation.Options{Deliverer: &postman{}})
+		p.waits(run, dispatcher.Labels(continuation.Owed(nil)))
+		lasts(time.Hour)
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.follows(continuation.FollowUp{Status: continuation.SuppressedExpired})
+		resumed = true
+		if res, err := p.d.Resume(t.Context(), run); res.Status != checkpoint.StatusFailed {
+			t.Fatal(err)
+		}
+		if _, err := p.rt.Deliver(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.follows(continuation.FollowUp{Status: continuation.Delivered})
+	})
 }

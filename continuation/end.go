@@ -49,7 +49,7 @@ func (x *end) fromOutside(e *checkpoint.Entry) bool {
 // path of the visit, and the message, of which a long one is clipped.
 func (h *history) failedLate() bool {
 	cause, clipped := strings.CutSuffix(h.end.resting.Cause, "…")
-	return h.end.kind == checkpoint.Failed && slices.ContainsFunc(h.open, func(w *wait) bool {
+	return h.end.kind == checkpoint.Failed && h.end.resting.Kind == "" && slices.ContainsFunc(h.open, func(w *wait) bool {
 		why := w.path + ": " + w.late
 		return w.late != "" && w.closed == Expired && (why == h.end.resting.Cause || clipped && strings.HasPrefix(why, cause))
 	})

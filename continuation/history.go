@@ -309,8 +309,10 @@ func (h *history) failed(e *checkpoint.Entry) error {
 		case w.path == e.Path && f.Final:
 			w.fell = true
 		}
-		if w.path == e.Path && f.Final && dag.FailureKind(f.Kind) == dag.FailedExpired {
-			w.late = f.Message
+		if w.path == e.Path && f.Final {
+			if w.late = ""; dag.FailureKind(f.Kind) == dag.FailedExpired {
+				w.late = f.Message
+			}
 		}
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
@@ -185,4 +187,38 @@ func TestAFailureBehindAVoidCounts(t *testing.T) {
 	if v := p.stands(run, continuation.StatusFailed, continuation.MaxAttempts); v.Failures != 2 || v.Resumes != 2 {
 		t.Errorf("%d failures, %d resumes; want two each", v.Failures, v.Resumes)
 	}
+}
+
+// A trigger whose context has ended returns, also if the store does not answer any more.
+func TestATriggerOfAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memory.Faulty{}
+		ctx, cancel := context.WithCancel(t.Context())
+		store.FailRead = func(of context.Context, method, _ string) error {
+			if ctx.Err() == nil || method != "Stat" && method != "Read" {
+				return nil
+			}
+			<-of.Done()
+			return of.Err()
+		}
+		p := begin(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(of context.Context, _ *Talk, _ continuation.Reply[string]) error {
+			cancel()
+			<-of.Done()
+			return of.Err()
+		}), store, continuation.Options{})
+		p.waits(run)
+		ended := make(chan error, 1)
+		go func() { // ends ten seconds behind ctx
+			_, err := p.rt.Trigger(ctx, reply("t", "hello"))
+			ended <- err
+		}()
+		select {
+		case err := <-ended:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the trigger = %v", err)
+			}
+		case <-time.After(time.Hour):
+			t.Fatal("the trigger does not return")
+		}
+	})
 }

@@ -161,7 +161,8 @@ func (r *Runtime) approve(ctx context.Context, h *history) error {
 // [Runtime.Look], and, for what other processes ask, at the latest after Options.Recheck. It is the
 // caller's goroutine that does all that; nothing else outlives it. What goes wrong is tried again,
 // and told to failed, which may be nil: each delivery that fails as a [*DeliveryError]. That is told
-// before Serve returns, and what came of a delivery is noted before.
+// before Serve returns, and what came of a delivery is noted before, which takes up to ten seconds behind the end of ctx if the store does
+// not answer, or somebody keeps the run.
 //
 // Runs are gone on with one after the other, and so are deliveries brought: while one takes its time all that is due in the
 // others waits. If nodes behind a wait take long, call Serve in several goroutines; a Deliverer may then be called for one

@@ -55,7 +55,8 @@ type Outcome struct {
 // durable, of several triggers exactly one. Trigger returns when the run rests again, whoever goes on
 // with it: so a node can't wait for a trigger at its own run, but with LeaveIt. One that is repeated
 // returns as soon as its wait has ended. If ctx ends before, a run that Trigger goes on with is left
-// as by dispatcher.ErrDrain, for Recover.
+// as by dispatcher.ErrDrain, for Recover; what came of the trigger is read behind that, for ten seconds at most if the store does
+// not answer.
 //
 // These are checked, in this order, and a refusal changes nothing: that the wait exists
 // ([*NotFoundError]), has not ended ([*TerminalError]) and not expired ([*ExpiredError]: if nobody
@@ -201,7 +202,9 @@ func (r *Runtime) accepted(ctx context.Context, w *wait, a *ask, t *Trigger, min
 	if status, _, _, _ := w.stands(); went == nil && !t.LeaveIt && (mine || !status.Terminal()) {
 		went = r.rests(ctx, w.h.run)
 	}
-	h, err := r.history(context.WithoutCancel(ctx), w.h.run)
+	told, stop := outliving(ctx, noting) // it was accepted, whoever has ended ctx since
+	defer stop()
+	h, err := r.history(told, w.h.run)
 	if err != nil {
 		return Outcome{}, errors.Join(err, went)
 	}

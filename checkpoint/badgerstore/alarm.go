@@ -77,7 +77,8 @@ const filesAtOnce = 12
 // probe begins the names of files that room makes for a moment, and leaves if the process is killed then.
 const probe = "probe-"
 
-// removeProbes removes what a killed process has left of room: files of no bytes whose names go on with digits alone.
+// removeProbes removes what a killed process has left of room: files of no bytes whose names go on with digits alone. The
+// database is open by then, and may just have room look: those are gone at any moment.
 func removeProbes(dir string) error {
 	files, err := os.ReadDir(dir)
 	for _, f := range files {
@@ -88,6 +89,9 @@ func removeProbes(dir string) error {
 		var info os.FileInfo
 		if info, err = f.Info(); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 			err = os.Remove(filepath.Join(dir, f.Name()))
+		}
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
 		}
 	}
 	if err != nil {

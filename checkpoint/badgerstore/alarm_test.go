@@ -77,3 +77,39 @@ func TestCompactionWaitsForItsDirectory(t *testing.T) {
 	}
 	<-ended
 }
+
+// What Open removes of killed processes may be what its own database has made a moment ago, and is gone by then.
+func TestProbesMayBeGoneWhenTheyAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := os.Create(filepath.Join(dir, lockFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	at, err := newHome(dir, lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &alarm{dir: filepath.Join(dir, databaseDir), home: at}
+	looked, enough := make(chan error), make(chan struct{})
+	go func() { // ends with enough
+		var err error
+		for err == nil {
+			select {
+			case <-enough:
+				looked <- nil
+				return
+			default:
+				err = a.room()
+			}
+		}
+		looked <- err
+	}()
+	for range 2000 {
+		err = errors.Join(err, removeProbes(dir))
+	}
+	close(enough)
+	if err := errors.Join(err, <-looked); err != nil {
+		t.Error(err)
+	}
+}

@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
@@ -311,4 +313,26 @@ func head(path string) (b []byte, size int64, err error) {
 	b = make([]byte, used)
 	_, err = io.ReadFull(f, b)
 	return b, info.Size(), err
+}
+
+// A directory in the place of a file that the store or its database makes anew is ErrCorrupt, and the error says where it stands
+// and what to do.
+func TestDirectoriesInPlaceOfFilesAreFound(t *testing.T) {
+	t.Parallel()
+	of := closedStore(t)
+	for _, file := range []string{"tables.new", "db/DISCARD"} {
+		dir := copyDir(t, of.dir)
+		path := filepath.Join(dir, filepath.FromSlash(file))
+		// Without an inventory another one is written.
+		if err := errors.Join(os.Remove(filepath.Join(dir, "tables")), os.RemoveAll(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := badgerstore.Open(t.Context(), dir, small)
+		if err == nil {
+			s.Close()
+		}
+		if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.HasSuffix(err.Error(), "makes a file of that name") || !strings.Contains(err.Error(), path+" is a directory: remove it") {
+			t.Errorf("%s: Open = %v, want ErrCorrupt, and what to do", file, err)
+		}
+	}
 }

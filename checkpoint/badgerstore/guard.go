@@ -98,7 +98,13 @@ func makeDiscard(dir string) (err error) {
 			err = fmt.Errorf("checkpoint: making the database: %w", err)
 		}
 	}()
-	f, err := os.OpenFile(filepath.Join(dir, "DISCARD"), os.O_CREATE|os.O_RDWR, 0o600)
+	path := filepath.Join(dir, "DISCARD")
+	if info, err := os.Stat(path); err == nil {
+		if kind := oddKind(info.Mode()); kind != "" {
+			return &damageError{path + " is " + kind, "remove it: the database makes a file of that name"}
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}

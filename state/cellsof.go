@@ -99,7 +99,9 @@ func (w *cellWalk) group(t reflect.Type, path, prefix string, off uintptr) {
 		case isCell:
 			w.add(a, prefix+name, at, off+f.Offset)
 		case f.Type.Kind() == reflect.Struct && holdsCells(f.Type):
-			if f.Anonymous && tag == "" {
+			if tag == "-" { // encoding/json would leave them out of the state
+				w.refuse(`state: %s has the tag json:"-": its cells need a name`, at)
+			} else if f.Anonymous && tag == "" {
 				w.group(f.Type, at, prefix, off+f.Offset)
 			} else if !f.IsExported() {
 				w.refuse("state: %s is not exported, so its cells can't be reached: write %s",

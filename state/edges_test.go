@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/state"
 )
@@ -184,5 +186,25 @@ func TestUnsetValuesThatJSONCannotSay(t *testing.T) {
 	write(t, view, func(h *hand) { h.Trump.Set(2); h.Best.Set(3); h.Note.Set(pointed{&text}) })
 	if got, want := natural(t, view.Value()), `{"Trump":"D","Best":"H","Note":"n","Whole":null,"N":null}`; got != want {
 		t.Errorf("the state is %s, want %s", got, want)
+	}
+}
+
+// What has two names in JSON is one key, so a map that has both could keep one of the values alone.
+func TestMapRefusesTwoTextsOfOneKey(t *testing.T) {
+	var m state.Map[int, string]
+	if err := json.Unmarshal([]byte(`{"01":"a","2":"b"}`), &m); err != nil || asJSON(t, m) != `{"1":"a","2":"b"}` {
+		t.Errorf("it is %s, %v", asJSON(t, m), err)
+	}
+	if err := json.Unmarshal([]byte(`{"01":"a","1":"b"}`), &m); err == nil || m.Len() != 2 {
+		t.Errorf("it is %s, %v, want it refused", asJSON(t, m), err)
+	}
+}
+
+// Structs without a name that have the marshaller of their field are types of their own: a graph that has one in place of the other
+// has changed.
+func TestStructsWithoutANameAreToldApart(t *testing.T) {
+	a, b := typeOf[struct{ time.Time }](), typeOf[struct{ big.Int }]()
+	if a.String() == b.String() || a.String() != typeOf[struct{ time.Time }]().String() {
+		t.Errorf("%s and %s", a, b)
 	}
 }

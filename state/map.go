@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"fmt"
 	"iter"
 )
 
@@ -94,7 +95,7 @@ func (m Map[K, V]) MarshalJSON() ([]byte, error) {
 	return appendMembers(nil, false, m.c.each), nil
 }
 
-// UnmarshalJSON replaces the keys and values.
+// UnmarshalJSON replaces the keys and values. Two texts of one key are an error.
 func (m *Map[K, V]) UnmarshalJSON(b []byte) error {
 	var raw map[string]V
 	if err := json.Unmarshal(b, &raw); err != nil {
@@ -105,6 +106,9 @@ func (m *Map[K, V]) UnmarshalJSON(b []byte) error {
 		var k K
 		if err := parseKey(s, &k); err != nil {
 			return err
+		}
+		if _, ok := vs[k]; ok { // as "01" and "1" are one number
+			return fmt.Errorf("key %q: %w", s, errTwice)
 		}
 		vs[k] = v
 	}

@@ -104,6 +104,8 @@ func TestOfSaysWhatToWrite(t *testing.T) {
 		hidden state.Value[int]
 		closed group
 		Gone   state.Value[int] `json:"-"`
+		group  `json:"-"`
+		Left   group            `json:"-"`
 		Same   state.Value[int] `json:"Again"`
 		Again  state.Sum[int]
 	}
@@ -126,6 +128,8 @@ func TestOfSaysWhatToWrite(t *testing.T) {
 		"state: inquiry.hidden is not exported: write Hidden",
 		"state: inquiry.closed is not exported, so its cells can't be reached: write Closed",
 		`state: inquiry.Gone has the tag json:"-": a cell needs a name`,
+		`state: inquiry.group has the tag json:"-": its cells need a name`,
+		`state: inquiry.Left has the tag json:"-": its cells need a name`,
 		`state: inquiry.Same and inquiry.Again have the same name "Again"`,
 	}
 	if got != strings.Join(want, "\n") {

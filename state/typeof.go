@@ -91,10 +91,13 @@ func (w *typeWalk) walk(t reflect.Type, path string, addressable bool) Type {
 	return w.walkKind(t, path, addressable)
 }
 
-// ownName names t by its import path.
+// ownName names t by its import path; a struct without a name, which has the marshaller of its field, by what it is made of.
 func ownName(t reflect.Type) string {
-	if t.Kind() == reflect.Pointer {
+	switch {
+	case t.Kind() == reflect.Pointer:
 		return "*" + ownName(t.Elem())
+	case t.Name() == "":
+		return t.String()
 	}
 	return t.PkgPath() + "." + t.Name()
 }

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// Export writes a run to w as one file that [Import] can verify: its log as it stands, the
-// graphs and the bases that the log names, and the messages that nobody has drained. The file is
-// lines of
+// Export writes a run to w as one file that [Import] can verify: its log as it stands, the bases that the log
+// names, the graphs that either names, and the messages that nobody has drained. The file is lines of
 // JSON and can be read with the usual tools. It holds no snapshots: they are made again. The
 // same log gives the same bytes.
 //
@@ -86,6 +85,7 @@ func formatOf(envelopes iter.Seq2[[]byte, error]) int {
 func (x *exporter) all(
 	ctx context.Context, envelopes iter.Seq2[[]byte, error], header headerLine, bases []string,
 ) (map[string]bool, error) {
+	var graphs []string
 	for _, digest := range bases {
 		base, err := x.s.Base(ctx, header.Run, digest)
 		if err != nil {
@@ -93,6 +93,15 @@ func (x *exporter) all(
 		}
 		x.end.Bases++
 		if err := x.line(lineOf(baseLine{Base: digest}, base), false); err != nil {
+			return nil, err
+		}
+		if graph := graphOfBase(base); graph != "" && !x.graphs[graph] {
+			x.graphs[graph] = true
+			graphs = append(graphs, graph)
+		}
+	}
+	for _, digest := range graphs { // behind all bases
+		if err := x.graph(ctx, digest); err != nil {
 			return nil, err
 		}
 	}
@@ -128,7 +137,7 @@ type exporter struct {
 	log    *Log // up to the last line
 	w      *bufio.Writer
 	sum    lineSum
-	graphs map[string]bool // by digest: those that the log has named
+	graphs map[string]bool // by digest: those that the bases and the log have named
 	end    endLine
 }
 

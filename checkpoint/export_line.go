@@ -201,6 +201,16 @@ func graphsNamed(e *Entry, known map[string]bool) []string {
 	return fresh
 }
 
+// graphOfBase returns the digest of the graph that a base is a machine of: of a run that was trimmed no entry may name it
+// any more. It is "" of a base that is no machine.
+func graphOfBase(base []byte) string {
+	var machine struct{ Graph string }
+	if json.Unmarshal(base, &machine) != nil || CheckDigest(machine.Graph) != nil {
+		return ""
+	}
+	return machine.Graph
+}
+
 // checkGraph refuses JSON that is not that of the graph of the digest. What digests other
 // than those of package dag say is not known here.
 func checkGraph(digest string, graph []byte) error {

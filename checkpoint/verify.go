@@ -43,7 +43,7 @@ const (
 	PartInfo     Part = "info"     // what the store says of the run beside its log
 	PartBase     Part = "base"     // a machine that the log refers to
 	PartSnapshot Part = "snapshot" // the newest one
-	PartGraph    Part = "graph"    // the JSON of a graph that the log names
+	PartGraph    Part = "graph"    // the JSON of a graph that the log, or a base, names
 	PartPosts    Part = "posts"    // messages that have not been drained
 	PartStore    Part = "store"    // what belongs to no run that there is, or to several
 )
@@ -249,6 +249,10 @@ func (v *verifier) bases(ctx context.Context) bool {
 		case BaseDigest(base) != digest:
 			if !v.found(PartBase, 0, "the base is not the one of digest "+digest) {
 				return false
+			}
+		default:
+			if graph := graphOfBase(base); graph != "" {
+				v.graphs[graph] = true
 			}
 		}
 	}

@@ -21,6 +21,9 @@ func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessag
 	if limit := v.host.c.opts.Limits.VisitBytes; textBytes(call.Key) > limit {
 		return nil, &LimitError{"visit bytes", limit, "the key of an effect of " + v.path()}
 	}
+	if v.over() { // what an effect has returned is for the attempt that asked, too
+		return nil, v.effectError(call, dag.ErrVisitOver)
+	}
 	sum := sha256.Sum256(call.Input)
 	digest := hex.EncodeToString(sum[:])
 	was, claim, err := v.claim(call, digest)

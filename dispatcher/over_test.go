@@ -26,9 +26,13 @@ func TestOverIsOver(t *testing.T) {
 					t.Error("the effect is done")
 					return "", nil
 				}, dag.InDoubt(dag.DoubtAsks))
-				errs = append(errs, asked, done, dag.Emit(ctx, "late", 1))
+				_, kept := dag.Effect(ctx, "quote", 5, func(context.Context, int) (string, error) { return "", nil })
+				errs = append(errs, asked, done, kept, dag.Emit(ctx, "late", 1))
 			}
 			g := effectNode(t, func(ctx context.Context, _ *Tale) error {
+				if _, err := dag.Effect(ctx, "quote", 5, func(context.Context, int) (string, error) { return "7", nil }); err != nil {
+					return err
+				}
 				if abandoned {
 					late(ctx)
 					return nil
@@ -51,7 +55,7 @@ func TestOverIsOver(t *testing.T) {
 			if after := asJSON(t, readLog(t, &store)); after != before {
 				t.Errorf("abandoned=%t: the log was\n%s\nand is\n%s", abandoned, before, after)
 			}
-			if len(errs) != 3 {
+			if len(errs) != 4 {
 				t.Fatalf("abandoned=%t: %v", abandoned, errs)
 			}
 			for _, err := range errs {

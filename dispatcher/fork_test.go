@@ -299,3 +299,45 @@ func TestForkRefusesWhatIsInDoubt(t *testing.T) {
 		t.Errorf("the later fork has %q, and the effect was done %d times", res.State.Word.Get(), done)
 	}
 }
+
+// A fork stands at the superstep at which the run was forked, by the number of which it is found as well: read, and forked
+// again, also when it was trimmed.
+func TestForkIsFoundBySuperstep(t *testing.T) {
+	var bank forkBank
+	var store memory.Store
+	d := process(t, forkChain(t, &bank, "a", "b", "c"), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, func(s *Tale) { s.Word.Set("cats") })
+	completes(t, res, err)
+	forkOne(t, d, "2", "first", dispatcher.ReuseOrRefuse)
+	if err := d.Tag(t.Context(), "first", "2", "begin"); err != nil {
+		t.Fatal(err)
+	}
+	res, err = d.Run(t.Context(), "first", nil)
+	completes(t, res, err)
+	found := func() {
+		t.Helper()
+		past, err := d.HistoryOf(t.Context(), "first", dispatcher.HistoryFilter{})
+		if err != nil || len(past) != 2 || past[0].Superstep != 2 {
+			t.Fatalf("the past of the fork is %v, %v", past, err)
+		}
+		for _, p := range past {
+			res, err := d.At(t.Context(), "first", p.String())
+			if err != nil || res.Cursor.Seq != p.Seq || res.Superstep != p.Superstep {
+				t.Errorf("at %s, %s, there is %v, %v", p, p.Address(), res.Cursor, err)
+			}
+		}
+	}
+	found()
+	if err := d.Trim(t.Context(), "first", dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
+		t.Fatal(err)
+	}
+	found()
+	if _, err := d.Fork(t.Context(), "first", "2", dispatcher.ForkOptions[Tale]{Into: []string{"second"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{"1", "@1"} { // of the origin
+		if _, err := d.At(t.Context(), "second", address); !errors.Is(err, checkpoint.ErrCursor) {
+			t.Errorf("at %s: %v, want that there is no such checkpoint", address, err)
+		}
+	}
+}

@@ -185,7 +185,7 @@ func (c *core) search(ctx context.Context, h *hindsight, before func(*machine) b
 		case err != nil:
 			return found, err
 		case p.Abandoned:
-		case p.Cause == CauseSuperstep && meant(&p):
+		case (p.Cause == CauseSuperstep || p.Cause == CauseOpened) && meant(&p): // a fork is opened where a superstep has ended
 			found = p.Checkpoint // a loop that was voided and entered again counts the last time
 		case found.Seq > 0 && p.Path == "" && (p.Cause == CauseSuperstep || p.Cause == CauseTurn):
 			return found, nil

@@ -108,8 +108,11 @@ func (c *core) unstuck(ctx context.Context, id string, upTo uint64, s staleness,
 }
 
 // shortest is the number of a checkpoint's superstep, if that is an address of it, and else the
-// whole address.
+// whole address. Where a fork begins the superstep is one that another run has done.
 func (c *core) shortest(ctx context.Context, p Checkpoint) string {
+	if p.Cause == CauseOpened && p.Superstep > 0 {
+		return p.Address()
+	}
 	number := strconv.Itoa(p.Superstep)
 	if found, err := c.locate(ctx, p.Run, number); err == nil && found.Seq == p.Seq {
 		return number

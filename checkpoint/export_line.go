@@ -15,8 +15,8 @@ import (
 )
 
 // A run is exported as lines of JSON. The first is a header, the last an end. Between them
-// stand the bases that the log refers to, the appends in order, before an append the graphs that
-// it is the first to name, and behind the last one the messages that nobody has drained:
+// stand the bases that the log refers to, behind them the graphs that they are of, the appends in order, before an append
+// the graphs that it is the first to name, and behind the last one the messages that nobody has drained:
 //
 //	{"pawl":"run","format":2,"run":"inquiry-42","graph":"archivist","digest":"sha256:…",
 //	  "labels":{"tenant":"abbey"},"status":"completed","entries":17,"head":"…","sum":"…"}

@@ -30,7 +30,7 @@ type audit struct {
 	mu    sync.Mutex
 	want  []expected                 // what has still to come
 	ends  bool                       // the log ends interrupts before and after visits here
-	loose bool                       // an attempt failed here, which does not run again: not all may come
+	loose bool                       // something here follows from an attempt that failed, which does not run again: not all may come
 	found []string                   // differences
 	posts map[string]checkpoint.Post // by questions that are asked anew, and expire
 }
@@ -56,7 +56,7 @@ func (s *audit) begin(cut, end int) {
 			decode(e.Data, &r)
 			s.ends = r.Ends
 		}
-		s.loose = s.loose || e.Kind == checkpoint.AttemptFailed
+		s.loose = s.loose || e.Kind == checkpoint.AttemptFailed || s.besideFailed(i)
 		name, there := s.called(i)
 		if e.Path = name; there && computed(&e) {
 			s.want = append(s.want, expected{e})
@@ -74,11 +74,51 @@ func (s *audit) end() (missing []expected, found []string) {
 	return s.want, s.found
 }
 
+// besideFailed reports whether an entry of the log is the end of an item that was at work when another one failed for
+// good: of an Each that stops then it does not begin again.
+func (s *audit) besideFailed(entry int) bool {
+	each, _, inside := cutLast(s.log[entry].Path)
+	if s.log[entry].Kind != checkpoint.Done || !inside {
+		return false
+	}
+	for i := entry - 1; i >= 0; i-- {
+		switch e := &s.log[i]; {
+		case e.Kind == checkpoint.Entered && e.Path == each:
+			return false
+		case e.Kind == checkpoint.AttemptFailed && strings.HasPrefix(e.Path, each+"/"):
+			var f checkpoint.FailedAttempt
+			decode(e.Data, &f)
+			if of, item, _ := cutLast(e.Path); f.Final && of == each && isNumber(item) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cutLast splits a path at its last slash.
+func cutLast(path string) (before, last string, found bool) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 0)], path[i+1:], i >= 0
+}
+
+// isNumber reports whether a part of a path is that of an item or an iteration.
+func isNumber(part string) bool { return strings.Trim(part, "0123456789") == "" }
+
+// intercepted reports whether interceptors gave or changed the result that an entry says.
+func intercepted(e *checkpoint.Entry) bool {
+	var s checkpoint.Substitution
+	if e.Kind == checkpoint.Done && len(e.Data) > 0 {
+		decode(e.Data, &s)
+	}
+	return s.Instead != "" || len(s.Replaced) > 0
+}
+
 // computed reports whether user code makes what the entry says.
 func computed(e *checkpoint.Entry) bool {
 	switch e.Kind {
 	case checkpoint.Done:
-		return len(e.Data) == 0 // else an interceptor made it
+		return !intercepted(e)
 	case checkpoint.Entered:
 		return e.Path != ""
 	case checkpoint.Superstep:
@@ -106,8 +146,11 @@ func (s *audit) grow(ctx context.Context, run string, entries []checkpoint.Entry
 	bare := slices.Clone(entries)
 	for i := range bare {
 		bare[i].Post = "" // there are no posts here that they could drain
-		if bare[i].Kind == checkpoint.Interrupted {
+		switch {
+		case bare[i].Kind == checkpoint.Interrupted:
 			bare[i].Data = timeless(bare[i].Data)
+		case bare[i].Kind == checkpoint.Done && len(bare[i].Data) > 0:
+			bare[i].Data = fresh(bare[i].Data)
 		}
 	}
 	if s.head.Seq == 0 && s.origin.Base != nil {
@@ -143,6 +186,37 @@ func timeless(data json.RawMessage) json.RawMessage {
 	text, err := json.Marshal(i)
 	if err != nil {
 		panic("pawltest: an interrupt can't be told: " + err.Error())
+	}
+	return text
+}
+
+// fresh makes a visit depend on nothing: what has become stale since is not what is tried.
+func fresh(data json.RawMessage) json.RawMessage {
+	return substitution(data, func(s *checkpoint.Substitution) { s.Depends = nil })
+}
+
+// uncaptured is what a visit depends on without when it looked.
+func uncaptured(data json.RawMessage) json.RawMessage {
+	return substitution(data, func(s *checkpoint.Substitution) {
+		for i := range s.Depends {
+			s.Depends[i].Captured = time.Time{}
+		}
+	})
+}
+
+func substitution(data json.RawMessage, change func(*checkpoint.Substitution)) json.RawMessage {
+	var s checkpoint.Substitution
+	if len(data) == 0 {
+		return nil
+	}
+	decode(data, &s)
+	change(&s)
+	if len(s.Depends) == 0 && s.Instead == "" && len(s.Replaced) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic("pawltest: what a visit depends on can't be told: " + err.Error())
 	}
 	return text
 }
@@ -299,8 +373,11 @@ func (w *expected) differences(e *checkpoint.Entry) []string {
 	all = append(all, cells(subject, verb, w.Delta, e.Delta)...)
 	all = append(all, cells(subject, verb, w.Outer, e.Outer)...)
 	was, is := string(w.Data), string(e.Data)
-	if e.Kind == checkpoint.Interrupted { // when a question is over follows from when it is asked
+	switch e.Kind {
+	case checkpoint.Interrupted: // when a question is over follows from when it is asked
 		was, is = string(undated(w.Data)), string(undated(e.Data))
+	case checkpoint.Done:
+		was, is = string(uncaptured(w.Data)), string(uncaptured(e.Data))
 	}
 	if was != is {
 		all = append(all, fmt.Sprintf("%s with %s, and now with %s", w.says(), orNothing(was), orNothing(is)))

@@ -17,7 +17,7 @@ func (s *audit) called(entry int) (name string, there bool) {
 	segments := strings.Split(path, "/")
 	node := ""
 	for i, part := range segments {
-		if strings.Trim(part, "0123456789") == "" {
+		if isNumber(part) {
 			continue
 		}
 		node = strings.TrimPrefix(node+"/"+part, "/")

@@ -147,7 +147,7 @@ func given(e *checkpoint.Entry) bool {
 		checkpoint.EffectBegun, checkpoint.EffectEnded, checkpoint.AttemptFailed:
 		return true
 	}
-	return false
+	return intercepted(e)
 }
 
 // graphs copies the graphs that the log names.

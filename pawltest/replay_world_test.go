@@ -1,0 +1,72 @@
+package pawltest_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
+)
+
+// The graph that has made a log agrees with it also where visits are done by what Replay has not: with a dependency that
+// has become stale since, as an interceptor has decided, or as an item that was at work when another one failed.
+func TestReplayOfTheSameGraphInAnotherWorld(t *testing.T) {
+	depends := func(trust time.Duration) *dag.Graph[Order] {
+		b := dag.New[Order]("depends")
+		price := dag.Step(b, "price", func(ctx context.Context, o *Order) error {
+			o.Total.Add(100)
+			return dag.Depends(ctx, dag.Dependency{
+				Name: "prices", Captured: time.Now().Add(-24 * time.Hour), StaleAfter: trust, OnStale: dag.Invalidate,
+			})
+		})
+		dag.Step(b, "sum", func(_ context.Context, o *Order) error {
+			o.Prices.Put("all", o.Total.Get())
+			return nil
+		}, price)
+		return built(t, b)
+	}
+	file := export(t, depends(time.Hour), dispatcher.Options{})
+	pawltest.Replay(t, file, depends(time.Hour))
+	var h heard
+	pawltest.Replay(&h, file, depends(time.Minute))
+	h.expect(t, "visit price was done with …, and now with …")
+
+	write := func(_ context.Context, s any) ([]string, error) {
+		s.(*Order).Receipt.Set("from the clerk")
+		return nil, nil
+	}
+	for _, clerk := range []dispatcher.Interceptor{
+		{Nodes: []string{"price"}, Before: func(context.Context, dispatcher.Call) dispatcher.Ruling { return dispatcher.Instead(write) }},
+		{Nodes: []string{"price"}, After: func(context.Context, dispatcher.Call, []string) dispatcher.Change { return dispatcher.Replace(write) }},
+	} {
+		hooks := dispatcher.Hooks{Intercept: []dispatcher.Interceptor{clerk}}
+		pawltest.Replay(t, export(t, depends(48*time.Hour), dispatcher.Options{Hooks: hooks}), depends(48*time.Hour))
+	}
+
+	failed := make(chan struct{})
+	fails := sync.OnceFunc(func() { close(failed) })
+	b := dag.New[Order]("lines")
+	lines := dag.Each(b, "line", func(*Order) []int { return []int{1, 2} }, func(_ context.Context, o *Order, i int) error {
+		if i == 1 {
+			return errors.New("sold out")
+		}
+		<-failed // the log has it
+		o.Total.Add(i)
+		return nil
+	})
+	dag.End(b, lines)
+	dag.Step(b, "sorry", func(_ context.Context, o *Order) error {
+		o.Lines.Append("sorry")
+		return nil
+	}, lines.Failed())
+	g := built(t, b)
+	pawltest.Replay(t, export(t, g, dispatcher.Options{Observe: func(e dispatcher.Event) {
+		if e.Kind == dispatcher.AttemptFailed {
+			fails()
+		}
+	}}), g)
+}

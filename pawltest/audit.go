@@ -26,6 +26,8 @@ type audit struct {
 	// names are, for each entry, what a migration calls nodes, by the node paths that the log
 	// has there: "" is a node that is forgotten.
 	names []map[string]string
+	// beside are the entries of items that were at work when an attempt of another item failed.
+	beside []bool
 
 	mu    sync.Mutex
 	want  []expected                 // what has still to come
@@ -56,7 +58,7 @@ func (s *audit) begin(cut, end int) {
 			decode(e.Data, &r)
 			s.ends = r.Ends
 		}
-		s.loose = s.loose || e.Kind == checkpoint.AttemptFailed || s.besideFailed(i)
+		s.loose = s.loose || e.Kind == checkpoint.AttemptFailed || s.beside[i]
 		name, there := s.called(i)
 		if e.Path = name; there && computed(&e) {
 			s.want = append(s.want, expected{e})
@@ -73,37 +75,6 @@ func (s *audit) end() (missing []expected, found []string) {
 	}
 	return s.want, s.found
 }
-
-// besideFailed reports whether an entry of the log is the end of an item that was at work when another one failed for
-// good: of an Each that stops then it does not begin again.
-func (s *audit) besideFailed(entry int) bool {
-	each, _, inside := cutLast(s.log[entry].Path)
-	if s.log[entry].Kind != checkpoint.Done || !inside {
-		return false
-	}
-	for i := entry - 1; i >= 0; i-- {
-		switch e := &s.log[i]; {
-		case e.Kind == checkpoint.Entered && e.Path == each:
-			return false
-		case e.Kind == checkpoint.AttemptFailed && strings.HasPrefix(e.Path, each+"/"):
-			var f checkpoint.FailedAttempt
-			decode(e.Data, &f)
-			if of, item, _ := cutLast(e.Path); f.Final && of == each && isNumber(item) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// cutLast splits a path at its last slash.
-func cutLast(path string) (before, last string, found bool) {
-	i := strings.LastIndexByte(path, '/')
-	return path[:max(i, 0)], path[i+1:], i >= 0
-}
-
-// isNumber reports whether a part of a path is that of an item or an iteration.
-func isNumber(part string) bool { return strings.Trim(part, "0123456789") == "" }
 
 // intercepted reports whether interceptors gave or changed the result that an entry says.
 func intercepted(e *checkpoint.Entry) bool {

@@ -64,3 +64,6 @@ func namesIn(all []dispatcher.Migration, name, digest, isName, isDigest string) 
 	}
 	return nil
 }
+
+// isNumber reports whether a part of a path is that of an item or an iteration.
+func isNumber(part string) bool { return strings.Trim(part, "0123456789") == "" }

@@ -171,6 +171,7 @@ func (r *replayer[S]) graphs(past *memory.Store) error {
 // follow finds out which graph the run had where, and has the store look for visits under
 // the names that migrations give them.
 func (r *replayer[S]) follow() {
+	r.store.beside = besideFailed(r.log)
 	var names map[string]string
 	for i := range r.log {
 		if name, digest, ok := graphAt(&r.log[i]); ok {

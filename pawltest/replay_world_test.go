@@ -3,7 +3,6 @@ package pawltest_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -47,17 +46,18 @@ func TestReplayOfTheSameGraphInAnotherWorld(t *testing.T) {
 		pawltest.Replay(t, export(t, depends(48*time.Hour), dispatcher.Options{Hooks: hooks}), depends(48*time.Hour))
 	}
 
-	failed := make(chan struct{})
-	fails := sync.OnceFunc(func() { close(failed) })
+	failed, done := make(chan struct{}), make(chan struct{})
 	b := dag.New[Order]("lines")
-	lines := dag.Each(b, "line", func(*Order) []int { return []int{1, 2} }, func(_ context.Context, o *Order, i int) error {
-		if i == 1 {
-			return errors.New("sold out")
+	lines := dag.Each(b, "line", func(*Order) []int { return []int{1, 2} }, func(ctx context.Context, o *Order, i int) error {
+		switch {
+		case i == 2:
+			<-failed // the log has it
+		case dag.Attempt(ctx) == 2:
+			<-done // the log has that of item 2
 		}
-		<-failed // the log has it
 		o.Total.Add(i)
-		return nil
-	})
+		return map[int]error{1: errors.New("sold out")}[i]
+	}).With(dag.Policy{Attempts: 2})
 	dag.End(b, lines)
 	dag.Step(b, "sorry", func(_ context.Context, o *Order) error {
 		o.Lines.Append("sorry")
@@ -65,8 +65,11 @@ func TestReplayOfTheSameGraphInAnotherWorld(t *testing.T) {
 	}, lines.Failed())
 	g := built(t, b)
 	pawltest.Replay(t, export(t, g, dispatcher.Options{Observe: func(e dispatcher.Event) {
-		if e.Kind == dispatcher.AttemptFailed {
-			fails()
+		switch {
+		case e.Kind == dispatcher.AttemptFailed && e.Attempt == 1:
+			close(failed)
+		case e.Kind == dispatcher.VisitDone && e.Path == "line/2":
+			close(done)
 		}
 	}}), g)
 }

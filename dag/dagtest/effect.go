@@ -44,13 +44,13 @@ type kept struct {
 	lost     error
 }
 
-func (s visit) Effect(_ context.Context, call dag.EffectCall) (json.RawMessage, error) {
+func (s visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessage, error) {
 	e := Effect{
 		Key: call.Key, Input: slices.Clone(call.Input),
 		Operation: call.Operation, Touches: slices.Clone(call.Touches), Access: call.Access,
 		Doubt: call.Doubt, Replayable: call.Replayable, Reversible: call.Reversible,
 	}
-	e.Output, e.Ran, e.Err = s.effect(call)
+	e.Output, e.Ran, e.Err = s.effect(ctx, call)
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
 	s.v.effects = append(s.v.effects, e)
@@ -59,8 +59,8 @@ func (s visit) Effect(_ context.Context, call dag.EffectCall) (json.RawMessage, 
 
 // effect does what a run would do: the script stands for the attempts before this one, and
 // for the other side.
-func (s visit) effect(call dag.EffectCall) (output json.RawMessage, ran bool, err error) {
-	k, output, err := s.claim(call)
+func (s visit) effect(ctx context.Context, call dag.EffectCall) (output json.RawMessage, ran bool, err error) {
+	k, output, err := s.claim(ctx, call)
 	if k == nil {
 		return output, false, err
 	}
@@ -102,7 +102,7 @@ func (s visit) effect(call dag.EffectCall) (output json.RawMessage, ran bool, er
 }
 
 // claim makes the caller the one that does the effect, or tells what came of it.
-func (s visit) claim(call dag.EffectCall) (k *kept, output json.RawMessage, err error) {
+func (s visit) claim(ctx context.Context, call dag.EffectCall) (k *kept, output json.RawMessage, err error) {
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
 	if s.v.kept == nil {
@@ -121,12 +121,27 @@ func (s visit) claim(call dag.EffectCall) (k *kept, output json.RawMessage, err 
 	case was != nil && !was.notDone && !call.Replayable:
 		return nil, nil, s.inDoubt(call, nil)
 	}
-	if err := s.gate(call, was); err != nil {
+	err = s.begins(ctx, call)
+	if err == nil {
+		err = s.gate(call, was)
+	}
+	if err != nil {
 		return nil, nil, fmt.Errorf("dagtest: effect %q: %w", call.Key, err)
 	}
 	k = &kept{input: slices.Clone(call.Input), underWay: true}
 	s.v.kept[call.Key] = k
 	return k, nil, nil
+}
+
+// begins returns the error of a context that is done, if the effect would begin now: not if the script says that
+// it happened before, or that nobody knows.
+func (s visit) begins(ctx context.Context, call dag.EffectCall) error {
+	scripted, ok := s.v.Script[call.Key]
+	failure, fails := scripted.(error)
+	if ok && !fails || fails && errors.Is(failure, dag.ErrInDoubt) && !call.Replayable {
+		return nil
+	}
+	return ctx.Err()
 }
 
 // failed says what an error of the function means.

@@ -46,6 +46,34 @@ func TestEffectForReal(t *testing.T) {
 	}
 }
 
+// Under a context that is done nothing begins, as in a run: what happened before is told, and all else is the context's error.
+func TestNoEffectBeginsUnderADoneContext(t *testing.T) {
+	for _, test := range []struct {
+		script  any // nil is none
+		options []dag.EffectOption
+		err     error // nil is that it happened
+	}{
+		{script: "r-1"},
+		{err: context.Canceled},
+		{script: errors.New("refused"), err: context.Canceled},
+		{script: dag.ErrInDoubt, err: dag.ErrInDoubt},
+		{script: dag.ErrInDoubt, options: []dag.EffectOption{dag.Replayable}, err: context.Canceled},
+	} {
+		v := &dagtest.Visit{Script: map[string]any{}, Approvals: map[string]dagtest.Approval{"charge": dagtest.Awaited}}
+		if test.script != nil {
+			v.Script["charge"] = test.script
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		ran := 0
+		for range 2 {
+			if _, err := charge(dagtest.Context(ctx, v), 5, &ran, nil, test.options...); !errors.Is(err, test.err) || (err == nil) != (test.err == nil) || ran != 0 {
+				t.Errorf("script %v, %v: %v, want %v; done %d times", test.script, test.options, err, test.err, ran)
+			}
+		}
+	}
+}
+
 // What the script says is what the node gets; nothing is done.
 func TestScriptedEffects(t *testing.T) {
 	refused := errors.New("refused")

@@ -31,7 +31,9 @@
 // [Supervisor.Drain] refuses what is new, lets what runs finish its nodes, and leaves the
 // runs in the store as they stand. [Supervisor.Recover] goes on with every run that was left
 // so, by a Drain or by a process that died. Runs that rest otherwise, interrupted, failed,
-// cancelled or timed out, are left to whoever resumes them.
+// cancelled or timed out, are left to whoever resumes them. So is one that was answered before the process died
+// and had not been gone on with: it is Interrupted, and its Result.Interrupts are empty. A service looks for such
+// runs when it begins, and calls Continue.
 //
 // Recover returns only when all that it recovered has come to rest, which may take as long as
 // the longest of those runs. A service therefore starts it in a goroutine of its own, takes

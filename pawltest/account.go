@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -40,6 +41,7 @@ func tell(ctx context.Context, store checkpoint.Store, schema *state.Schema, s a
 	if len(cells) == 1 && cells[0].Kind == state.KindWhole && cells[0].Name == "state" { // of a state.Whole, whose JSON has no name
 		a.state["state"] = string(text)
 	}
+	var stopped []string
 	for e, err := range store.Read(ctx, runID, 1, 0) {
 		if err != nil {
 			return nil, err
@@ -51,13 +53,44 @@ func tell(ctx context.Context, store checkpoint.Store, schema *state.Schema, s a
 			var f checkpoint.FailedAttempt
 			if decode(e.Data, &f); f.Final {
 				a.failed = append(a.failed, e.Path+" ("+f.Kind+")")
+				stopped = append(stopped, strings.Clone(e.Path))
 			}
 		}
 	}
+	a.leaveOut(stopped)
 	slices.Sort(a.failed)
-	a.failed = slices.Compact(a.failed) // a run that has failed is tried again
 	a.visits = slices.Sorted(maps.Keys(a.took))
 	return a, nil
+}
+
+// leaveOut leaves out the items behind the first that failed of an Each that stopped at it: how many of them had begun
+// by then is chance, and nothing of them counts. The paths are those that failed for good.
+func (a *account) leaveOut(failed []string) {
+	for _, each := range failed {
+		first := 0
+		for _, path := range failed {
+			if n := itemOf(each, path); n > 0 && path == fmt.Sprintf("%s/%d", each, n) && (first == 0 || n < first) {
+				first = n
+			}
+		}
+		behind := func(path string) bool { return first > 0 && itemOf(each, path) > first }
+		maps.DeleteFunc(a.took, func(path, _ string) bool { return behind(path) })
+		a.failed = slices.DeleteFunc(a.failed, func(text string) bool {
+			path, _, _ := strings.Cut(text, " ")
+			return behind(path)
+		})
+	}
+}
+
+// itemOf is the number of the item of an Each that a path is, or is inside of; 0 if it is none.
+func itemOf(each, path string) int {
+	rest, inside := strings.CutPrefix(path, each+"/")
+	part, _, _ := strings.Cut(rest, "/")
+	n, err := strconv.Atoi(part)
+	if !inside || err != nil {
+		return 0
+	}
+	return n
 }
 
 // member is the value of a cell in the JSON of a state, nil if it has none. The name has dots where structs are

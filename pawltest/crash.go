@@ -252,8 +252,11 @@ func (c *crasher[S]) answer(i dispatcher.Interrupt) (any, error) {
 	return c.decide(a), nil
 }
 
-// drive runs the graph, and answers what it asks.
+// drive runs the graph, and answers what it asks. A run that has failed is at its end: what failed is not tried again.
 func (c *crasher[S]) drive(d *dispatcher.Dispatcher[S]) (*dispatcher.Result[S], error) {
+	if res, err := d.State(c.ctx, runID); err == nil && res.Status == checkpoint.StatusFailed {
+		return res, nil
+	}
 	for {
 		res, err := d.Run(c.ctx, runID, c.input, c.run...)
 		if !errors.Is(err, dispatcher.ErrInterrupted) {

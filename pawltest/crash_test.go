@@ -98,6 +98,21 @@ func TestCrashOfAGraphThatFails(t *testing.T) {
 	h.expect(t, "the run differs after the crash at entry …the run was failed, is completed")
 }
 
+// What failed for good is not tried again by the next process, and of an Each that stops at an item it is chance which
+// of those behind had begun.
+func TestCrashOfAnEachThatStops(t *testing.T) {
+	b := dag.New[Order]("stops")
+	lines := dag.Each(b, "line", func(*Order) []int { return []int{1, 2, 3, 4} }, func(ctx context.Context, o *Order, i int) error {
+		if i == 2 && dag.Attempt(ctx) < 3 {
+			return errors.New("sold out")
+		}
+		o.Total.Add(i)
+		return nil
+	}).With(dag.Policy{Attempts: 2, Parallel: 2})
+	dag.End(b, lines)
+	pawltest.Crash(t, built(t, b), input)
+}
+
 // What can't be tried is told, and nothing else.
 func TestCrashThatCannotBeTried(t *testing.T) {
 	ask := func() *dag.Graph[Order] {

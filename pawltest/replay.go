@@ -189,6 +189,7 @@ func (r *replayer[S]) follow() {
 func (r *replayer[S]) try() error {
 	d, err := dispatcher.New(r.graph, r.store, dispatcher.Options{
 		Parallel: 1, Paranoid: true, Migrations: r.moves,
+		Revalidate:  func(context.Context, dag.Dependency) error { return nil }, // of what an entry that went back has kept, see fresh
 		InterruptIf: func(b dispatcher.Boundary) bool { return !b.After && !r.store.concerns(b.Path) },
 	})
 	if err != nil {

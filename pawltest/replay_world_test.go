@@ -14,12 +14,12 @@ import (
 // The graph that has made a log agrees with it also where visits are done by what Replay has not: with a dependency that
 // has become stale since, as an interceptor has decided, or as an item that was at work when another one failed.
 func TestReplayOfTheSameGraphInAnotherWorld(t *testing.T) {
-	depends := func(trust time.Duration) *dag.Graph[Order] {
+	depends := func(trust time.Duration, stale dag.OnStale) *dag.Graph[Order] {
 		b := dag.New[Order]("depends")
 		price := dag.Step(b, "price", func(ctx context.Context, o *Order) error {
 			o.Total.Add(100)
 			return dag.Depends(ctx, dag.Dependency{
-				Name: "prices", Captured: time.Now().Add(-24 * time.Hour), StaleAfter: trust, OnStale: dag.Invalidate,
+				Name: "prices", Captured: time.Now().Add(-24 * time.Hour), StaleAfter: trust, OnStale: stale,
 			})
 		})
 		dag.Step(b, "sum", func(_ context.Context, o *Order) error {
@@ -28,10 +28,10 @@ func TestReplayOfTheSameGraphInAnotherWorld(t *testing.T) {
 		}, price)
 		return built(t, b)
 	}
-	file := export(t, depends(time.Hour), dispatcher.Options{})
-	pawltest.Replay(t, file, depends(time.Hour))
+	file := export(t, depends(time.Hour, dag.Invalidate), dispatcher.Options{})
+	pawltest.Replay(t, file, depends(time.Hour, dag.Invalidate))
 	var h heard
-	pawltest.Replay(&h, file, depends(time.Minute))
+	pawltest.Replay(&h, file, depends(time.Minute, dag.Invalidate))
 	h.expect(t, "visit price was done with …, and now with …")
 
 	write := func(_ context.Context, s any) ([]string, error) {
@@ -43,8 +43,23 @@ func TestReplayOfTheSameGraphInAnotherWorld(t *testing.T) {
 		{Nodes: []string{"price"}, After: func(context.Context, dispatcher.Call, []string) dispatcher.Change { return dispatcher.Replace(write) }},
 	} {
 		hooks := dispatcher.Hooks{Intercept: []dispatcher.Interceptor{clerk}}
-		pawltest.Replay(t, export(t, depends(48*time.Hour), dispatcher.Options{Hooks: hooks}), depends(48*time.Hour))
+		pawltest.Replay(t, export(t, depends(48*time.Hour, dag.Ignore), dispatcher.Options{Hooks: hooks}), depends(48*time.Hour, dag.Ignore))
 	}
+
+	store, valid := ran(t, depends(time.Hour, dag.Revalidate), dispatcher.Options{}), dispatcher.Options{
+		Revalidate: func(context.Context, dag.Dependency) error { return nil },
+	}
+	d, err := dispatcher.New(depends(time.Hour, dag.Revalidate), store, valid)
+	if err == nil {
+		err = d.Rewind(t.Context(), "order/7", "1", dispatcher.RewindOptions{})
+	}
+	if err == nil {
+		_, err = d.Run(t.Context(), "order/7", nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	pawltest.Replay(t, written(t, store), depends(time.Hour, dag.Revalidate))
 
 	failed, done := make(chan struct{}), make(chan struct{})
 	b := dag.New[Order]("lines")

@@ -198,7 +198,7 @@ func (c *core) newRun(ctx context.Context, id string) *run {
 		r.ctx, r.cancelled = context.WithCancelCause(ctx)
 	}
 	if c.store != nil {
-		r.posted, r.journal.mutex = make(chan struct{}, 1), make(chan struct{}, 1)
+		r.journal.mutex = make(chan struct{}, 1)
 		if c.opts.Lag > 0 {
 			r.journal.grown = make(chan struct{}, 1)
 		}

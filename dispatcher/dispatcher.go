@@ -162,11 +162,11 @@ func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, o
 }
 
 // Cancel stops a run, from any code that has the store. A live one is told so, by a durable
-// message, and comes to rest as Cancelled; Cancel returns when the message is durable. The run hears of it a moment
-// later, and visits may begin until then: with [Options].Lag those of up to so many supersteps. One
-// at rest becomes Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted
-// if the run is completed; one that is cancelled already stays as it is. A live run that completes
-// before it hears of it is completed: State tells. One that is just coming to rest otherwise becomes Cancelled
+// message, and comes to rest as Cancelled; Cancel returns when the message is durable. What the run is
+// just about to begin then may begin, and nothing behind it. (If the store is no [checkpoint.Watcher] the run hears of it when
+// it comes to rest.) One at rest becomes Cancelled at once. The text of cause is kept; nil means no cause.
+// ErrCompleted if the run is completed; one that is cancelled already stays as it is. A live run of which nothing
+// is left when it hears of it is completed: State tells. One that is just coming to rest otherwise becomes Cancelled
 // behind that, when whoever has it lets go of it: its call, which returns how it rested, OnEnd, a node that was
 // abandoned, an Edit. Who resumes it before goes on with a run that was cancelled. The graph of the run
 // may be another than the dispatcher's. Of the options [Author] says who does it: the log,

@@ -200,15 +200,10 @@ func (r *run) watchPosts() (posted <-chan struct{}, stop func()) {
 	return nil, func() {}
 }
 
-// hearPosts tells the owner that there are posts. If a node runs on the owner's goroutine
-// it would hear of a cancel too late, so posts are read for cancels here as well, beside
-// the caller: the read ends with the run's store context at the latest. Before the log is
-// read nobody knows which cancels are moot, and the owner reads the posts anyway.
+// hearPosts reads the posts for cancels, beside the caller: if a node runs on the owner's goroutine
+// that would hear of one too late. The read ends with the run's store context at the latest. Before the
+// log is read nobody knows which cancels are moot, and the owner reads the posts anyway.
 func (r *run) hearPosts() {
-	select {
-	case r.posted <- struct{}{}:
-	default:
-	}
 	if !r.loaded.Load() {
 		return
 	}

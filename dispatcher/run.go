@@ -124,12 +124,12 @@ type logged struct {
 	fresh  func(any)         // the input of Turn, until a turn has begun with it; else nil
 	taking *input            // a turn is to begin with it: user code runs
 
-	posted    chan struct{} // the caller tells the owner that there are posts
-	rehear    bool          // there were posts since the reader began
-	released  bool          // the lease was given back
-	snapping  chan struct{} // closed when the snapshot under way is written
-	appending chan struct{} // closed when nobody appends what was handed over
-	reading   chan struct{} // closed when the reader of posts beside the caller has ended
+	posted    <-chan struct{} // the store tells the owner that there are posts; nil if it can't
+	rehear    bool            // there were posts since the reader began
+	released  bool            // the lease was given back
+	snapping  chan struct{}   // closed when the snapshot under way is written
+	appending chan struct{}   // closed when nobody appends what was handed over
+	reading   chan struct{}   // closed when the reader of posts beside the caller has ended
 
 	appended *Event        // of the append that tell tells of; nil is none
 	durable  atomic.Uint64 // number of the last durable entry, for those who are not the owner

@@ -101,6 +101,37 @@ func TestScenario12CancelWhileARuns(t *testing.T) {
 	says(t, res.State, "a", "b", "c")
 }
 
+// A cancel by the run's id counts as one of the context does, once Cancel has returned: however quick the nodes are, and
+// whatever else the run is told.
+func TestScenario12CancelledByIDWhileARuns(t *testing.T) {
+	quiet(t)
+	for _, o := range []dispatcher.Options{
+		{}, {Lag: 3}, {Paranoid: true}, {Observe: func(dispatcher.Event) {}}, {Parallel: 1},
+	} {
+		var w witness
+		var store memory.Store
+		b := dag.New[Tale]("line")
+		var d *dispatcher.Dispatcher[Tale]
+		first := dag.Step(b, "a", w.sees(func(ctx context.Context, _ *Tale) error {
+			return d.Cancel(ctx, run, errors.New("abort"))
+		}))
+		second := dag.Step(b, "b", w.sees(nil), first)
+		dag.Step(b, "c", w.sees(nil), second)
+		var err error
+		if d, err = dispatcher.New(frozen(t, b), &store, o); err != nil {
+			t.Fatal(err)
+		}
+
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusCancelled, "b")
+		w.expect(t, "a")
+		says(t, res.State, "a")
+		res, err = d.Resume(t.Context(), run)
+		completes(t, res, err)
+		w.expect(t, "b", "c")
+	}
+}
+
 func TestScenario13DeadlineInANode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness

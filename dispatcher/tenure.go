@@ -94,11 +94,17 @@ func (s *strays) returned() {
 }
 
 // watch is what the caller does while the owner works: it looks after the context and
-// the grace period, and tells the owner of posts. It returns true when the run has come
+// the grace period, and hears of cancels. It returns true when the run has come
 // to rest, and false when the grace period is over and the owner has not come back.
 func (r *run) watch() bool {
 	posted, stop := r.watchPosts() // before the owner reads what was posted so far
 	defer stop()
+	if r.c.store != nil {
+		// The owner looks for himself before he begins anything: a line of quick nodes would have
+		// come to its end in the time in which this goroutine is woken.
+		r.posted, stop = r.watchPosts()
+		defer stop()
+	}
 	h := &r.tenure
 	go r.own(h) // watch waits for its end, or takes its tenure away
 

@@ -17,6 +17,7 @@ type Board struct {
 
 	mu    sync.Mutex
 	waits map[string][]chan struct{}
+	runs  map[chan struct{}]string // of those that wait: a function that ends a watch is small, as there are two for each call of a run
 }
 
 // Watch returns a channel that receives after a [Board.Tell] of run, and the function that
@@ -25,23 +26,29 @@ func (b *Board) Watch(run string) (told <-chan struct{}, stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waits == nil {
-		b.waits = make(map[string][]chan struct{})
+		b.waits, b.runs = make(map[string][]chan struct{}), make(map[chan struct{}]string)
 	}
 	c := make(chan struct{}, 1)
-	b.waits[run] = append(b.waits[run], c)
+	waits := b.waits[run]
+	if waits == nil {
+		waits = make([]chan struct{}, 0, 2)
+	}
+	b.waits[run], b.runs[c] = append(waits, c), run
 	b.watches.Add(1)
-	return c, func() { b.stop(run, c) }
+	return c, func() { b.stop(c) }
 }
 
-func (b *Board) stop(run string, c chan struct{}) {
+func (b *Board) stop(c chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	waits := b.waits[run]
-	i := slices.Index(waits, c)
-	if i < 0 {
+	run, ok := b.runs[c]
+	if !ok {
 		return // stopped before
 	}
+	delete(b.runs, c)
 	b.watches.Add(-1)
+	waits := b.waits[run]
+	i := slices.Index(waits, c)
 	if waits = slices.Delete(waits, i, i+1); len(waits) == 0 {
 		delete(b.waits, run)
 		return

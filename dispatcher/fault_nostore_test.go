@@ -44,7 +44,9 @@ func TestNoStoreRefusals(t *testing.T) {
 func TestNoStoreOptions(t *testing.T) {
 	g := callsGraph(t, nothing[Tale])
 	for name, o := range map[string]dispatcher.Options{
-		"InterruptBefore": {InterruptAfter: []string{"only"}},
+		"InterruptBefore": {InterruptBefore: []string{"only"}},
+		"InterruptAfter":  {InterruptAfter: []string{"only"}},
+		"InterruptIf":     {InterruptIf: func(dispatcher.Boundary) bool { return false }},
 		"Retention":       {Retention: dispatcher.Retention{Last: 1}},
 		"Lag":             {Lag: 1},
 		"Gates":           gated(dispatcher.Gates{Preset: dispatcher.GateWrites}),

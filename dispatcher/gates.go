@@ -32,7 +32,7 @@ type Gates struct {
 	// Names are of visits: node paths ("compose-loop/validate"), visit paths
 	// ("compose-loop/2/validate"), or patterns of either as path.Match knows them ("tools/*");
 	// and with # and a key, or a pattern of keys, of their effects: "pay#charge", "tools/*#*".
-	// New refuses one that names no node. A Loop, Embed or Each itself, as against what is in
+	// New refuses one that names no node, or a dag.Fail. A Loop, Embed or Each itself, as against what is in
 	// it, is named by its own path alone, without a pattern. The keys of effects are known when
 	// they begin and not before, so New can't refuse one behind # that no effect has: a mistyped
 	// key gates nothing. What must not happen unseen is named with # and a star, or said by

@@ -35,7 +35,7 @@ func newGateName(plan *dag.Plan, text string) (gateName, error) {
 		return n, fmt.Errorf("the pattern of keys is malformed: %q", n.key)
 	}
 	same := func(segment, name string) bool { return segment == name }
-	if err := checkPath(plan, n.path); err != nil {
+	if err := checkAsked(plan, n.path); err != nil {
 		if !strings.ContainsAny(n.path, `*?[\`) {
 			return n, err
 		}

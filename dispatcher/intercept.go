@@ -18,9 +18,10 @@ type Interceptor struct {
 	Name string
 	// Nodes are the node paths ("compose-loop/validate") and visit paths
 	// ("compose-loop/2/validate") at which it stands; the path of an Each stands for its
-	// items as well. New refuses a path that names nothing. Nil means all.
+	// items as well. New refuses a path that names nothing, or a dag.Fail, before which nobody is
+	// asked. Nil means all.
 	Nodes []string
-	// Before is asked about a visit of any kind of node before it begins, and before its
+	// Before is asked about a visit of any kind of node but a dag.Fail before it begins, and before its
 	// function's slot, time limit and attempts: all interceptors in order, whatever the
 	// others say, and the most restrictive ruling counts: Deny over Ask over Instead over
 	// Continue. It is asked once about a visit in each call that begins it, not once for

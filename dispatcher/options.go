@@ -15,10 +15,11 @@ import (
 type Options struct {
 	// InterruptBefore and InterruptAfter name visits before or after which a run pauses:
 	// by node path ("compose-loop/validate", in every iteration) or by visit path
-	// ("compose-loop/2/validate", in that one; "review/17", one item). Nil means none.
+	// ("compose-loop/2/validate", in that one; "review/17", one item). New refuses a path that names nothing, or a
+	// dag.Fail, which does nothing. Nil means none.
 	InterruptBefore []string
 	InterruptAfter  []string
-	// InterruptIf is asked about every visit, before it begins and after its superstep
+	// InterruptIf is asked about every visit but those of a dag.Fail, before it begins and after its superstep
 	// has ended, unless a name above says it already. Nil means no.
 	InterruptIf func(Boundary) bool
 	// Migrations say how runs go on whose past this graph does not have: the first one
@@ -148,8 +149,17 @@ func (c *core) configure() error {
 			return &OptionError{n.name, "is negative: zero means the default"}
 		}
 	}
-	if c.store == nil && (len(o.InterruptBefore) > 0 || len(o.InterruptAfter) > 0 || o.InterruptIf != nil) {
-		return &OptionError{"InterruptBefore", "interrupts need a store"}
+	for _, n := range []struct {
+		name  string
+		given bool
+	}{
+		{"InterruptBefore", len(o.InterruptBefore) > 0},
+		{"InterruptAfter", len(o.InterruptAfter) > 0},
+		{"InterruptIf", o.InterruptIf != nil},
+	} {
+		if c.store == nil && n.given {
+			return &OptionError{n.name, "needs a store: without one nothing can wait"}
+		}
 	}
 	if c.store == nil && o.Retention != (Retention{}) {
 		return &OptionError{"Retention", "needs a store: without one there is no log to trim"}

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,7 +14,7 @@ type patterns map[string]bool
 
 // add checks that name is a path of the plan: of a node, or of a visit.
 func (p *patterns) add(option string, plan *dag.Plan, name string) error {
-	if err := checkPath(plan, name); err != nil {
+	if err := checkAsked(plan, name); err != nil {
 		return &OptionError{option, fmt.Sprintf("names %q: %v", name, err)}
 	}
 	if *p == nil {
@@ -64,6 +65,28 @@ func checkPath(plan *dag.Plan, path string) error {
 	}
 	if numbered && bare {
 		return fmt.Errorf("numbers are given for some loops and eaches only")
+	}
+	return nil
+}
+
+// checkAsked is checkPath for what a run is to pause at, or somebody is to be asked about. A dag.Fail fails as soon
+// as its edges are taken: nobody can come between.
+func checkAsked(plan *dag.Plan, path string) error {
+	if err := checkPath(plan, path); err != nil {
+		return err
+	}
+	var n *dag.PlanNode
+	for _, name := range strings.Split(path, "/") {
+		if isIteration(name) {
+			continue
+		}
+		if n != nil {
+			plan = n.Body
+		}
+		n = nodeOf(plan, name)
+	}
+	if n.Kind == dag.KindFail {
+		return errors.New("a dag.Fail does nothing that could wait: name what it follows")
 	}
 	return nil
 }

@@ -143,12 +143,12 @@ func TestScenario34InterruptsThatCannotBe(t *testing.T) {
 	g := nest(t, &w, nil)
 	before := func(path string) dispatcher.Options { return dispatcher.Options{InterruptBefore: []string{path}} }
 	for name, o := range map[string]dispatcher.Options{
-		"before": before("first"),
-		"after":  {InterruptAfter: []string{"first"}},
-		"hook":   {InterruptIf: func(dispatcher.Boundary) bool { return false }},
+		"InterruptBefore": before("first"),
+		"InterruptAfter":  {InterruptAfter: []string{"first"}},
+		"InterruptIf":     {InterruptIf: func(dispatcher.Boundary) bool { return false }},
 	} {
-		if _, err := dispatcher.New(g, nil, o); !isOptionError(err) {
-			t.Errorf("New with an interrupt (%s) and no store returned %v", name, err)
+		if _, err := dispatcher.New(g, nil, o); !isOptionError(err) || !strings.Contains(err.Error(), name) {
+			t.Errorf("New with %s and no store returned %v", name, err)
 		}
 	}
 	for _, path := range []string{
@@ -166,6 +166,30 @@ func TestScenario34InterruptsThatCannotBe(t *testing.T) {
 		}
 	}
 	w.expect(t)
+}
+
+// Nothing pauses at a dag.Fail, so nothing that names one is taken for a pause, a gate or an interceptor that is never asked.
+func TestScenario34InterruptsAtADagFail(t *testing.T) {
+	quiet(t)
+	inner := dag.New[Tale]("inner")
+	dag.Fail(inner, "ruin", dag.Step(inner, "try", func(context.Context, *Tale) error { return nil }))
+	b := dag.New[Tale]("outer")
+	dag.Loop(b, "rounds", frozen(t, inner), func(*Tale) bool { return true }, 3)
+	g := frozen(t, b)
+	stands := func(context.Context, dispatcher.Call) dispatcher.Ruling { return dispatcher.Continue() }
+	for _, path := range []string{"rounds/ruin", "rounds/2/ruin"} {
+		for name, o := range map[string]dispatcher.Options{
+			"InterruptBefore": {InterruptBefore: []string{path}},
+			"InterruptAfter":  {InterruptAfter: []string{path}},
+			"Gates":           {Gates: dispatcher.Gates{Names: []string{path}}},
+			"Intercept":       {Hooks: dispatcher.Hooks{Intercept: []dispatcher.Interceptor{{Nodes: []string{path}, Before: stands}}}},
+		} {
+			_, err := dispatcher.New(g, &memory.Store{}, o)
+			if !isOptionError(err) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), name) {
+				t.Errorf("New with %s of %s returned %v", name, path, err)
+			}
+		}
+	}
 }
 
 func isOptionError(err error) bool {

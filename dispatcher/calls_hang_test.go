@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -112,4 +113,39 @@ func TestCallsInputThatHangs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What does not return before a run can begin is named: the code that was called, and not the store.
+func TestCallsSetUpThatHangsIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memory.Store)
+		hangs := func() { lasts(time.Hour) }
+		b := dag.New[Tale]("items")
+		dag.Each(b, "each", func(*Tale) []int { hangs(); return []int{1} }, func(ctx context.Context, _ *Tale, _ int) error {
+			_, err := dag.Ask[bool](ctx, "sure", nil)
+			return err
+		})
+		g := frozen(t, b)
+		stuck := func(input func(*Tale), want string) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			res, err := process(t, g, store, dispatcher.Options{Grace: time.Second}).Run(ctx, run, input)
+			if !errors.Is(err, dispatcher.ErrStuck) || !slices.Equal(res.Abandoned, []string{want}) {
+				t.Errorf("abandoned %q (%v), want %q", res.Abandoned, err, want)
+			}
+			lasts(2 * time.Hour)
+		}
+		stuck(func(*Tale) { hangs() }, "the input of the run")
+
+		free := hangs
+		hangs = func() {}
+		res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "each/1")
+		if err := process(t, g, store, dispatcher.Options{}).Answer(t.Context(), run, "", true); err != nil {
+			t.Fatal(err)
+		}
+		hangs = free
+		stuck(nil, "the items of an Each")
+	})
 }

@@ -39,7 +39,7 @@ func (r *run) addOpening(w *wishes, input func(any)) error {
 	schema := r.c.plan.Schema
 	x := fact{Kind: checkpoint.Opened, live: true, extra: &plainFact}
 	if input != nil || schema.CallsUser() { // else nothing is written, and nobody looks at it
-		if err := r.firstInput(&x, input); err != nil {
+		if err := r.calling(&doingInput, func() error { return r.firstInput(&x, input) }); err != nil {
 			return err
 		}
 	}

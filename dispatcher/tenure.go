@@ -18,12 +18,13 @@ import (
 // finds its tenure taken touches nothing any more.
 type tenure struct {
 	word   atomic.Int32
-	doing  string   // while away: what
-	visit  *visit   // the visit that runs on the owner's goroutine
-	decide decision // the decision for which user code runs on it
-	whose  whose    // code it is, if not the graph's own
-	goexit bool     // user code ended the goroutine; the next one has to say so
-	stack  []byte   // where it did
+	doing  string                 // while away: what
+	visit  *visit                 // the visit that runs on the owner's goroutine
+	decide decision               // the decision for which user code runs on it
+	whose  whose                  // code it is, if not the graph's own
+	code   atomic.Pointer[string] // that the set-up of the run calls: nil while it is in the store
+	goexit bool                   // user code ended the goroutine; the next one has to say so
+	stack  []byte                 // where it did
 }
 
 const (
@@ -188,6 +189,9 @@ func (r *run) giveUp(h *tenure) bool {
 		doing = h.visit.path()
 	default:
 		doing = h.doing
+		if code := h.code.Load(); code != nil {
+			doing = *code
+		}
 	}
 	if r.setUp == nil { // else nothing is in flight, and the owner may be about to make room for what will be
 		r.forsake()
@@ -244,14 +248,31 @@ func (r *run) exited(h *tenure) {
 // of this kind.
 func (r *run) asking(kind string, f func() error) error {
 	r.asks = kind
-	err := f()
+	err := r.calling(doingAsks[kind], f)
 	r.asks = ""
+	return err
+}
+
+// What user code of the set-up is called in results if it is abandoned. What is asked beside calls of the store has no name.
+var (
+	doingInput = "the input of the run"
+	doingAsks  = map[string]*string{
+		"check": new("the Check of a state"), "items": new("the items of an Each"), "revalidate": new("Options.Revalidate"),
+	}
+)
+
+// calling calls user code while the run is set up: it is named, and not the store, if it does not return.
+func (r *run) calling(what *string, f func() error) error {
+	r.tenure.code.Store(what)
+	err := f()
+	r.tenure.code.Store(nil)
 	return err
 }
 
 // afterGoexit tells what user code did to the goroutine before this one.
 func (r *run) afterGoexit(h *tenure) {
 	h.goexit = false
+	h.code.Store(nil)
 	if v := h.visit; v != nil {
 		h.visit = nil
 		r.land(v)

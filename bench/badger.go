@@ -44,7 +44,7 @@ func againstBare(s session, g *dag.Graph[Work]) (u unsynced, err error) {
 	if u.bytes, err = sizeOf(s, g); err != nil {
 		return u, err
 	}
-	all, err := s.alike(s.unsyncedWindow(u.bytes), [2]stage{
+	all, err := s.alike(s.long, [2]stage{
 		fresh(s, false, func(b *bed) contender { return b.runs(g, 1) }),
 		freshBare(s, u.bytes, false, func(b *bare, n int) error { return b.groups(1)(n * unsyncedLength) }),
 	})
@@ -53,14 +53,6 @@ func againstBare(s session, g *dag.Graph[Work]) (u unsynced, err error) {
 	}
 	u.ours, u.theirs = all[0].times(1.0/unsyncedLength), all[1].times(1.0/unsyncedLength)
 	return u, nil
-}
-
-// unsyncedWindow is long enough for Badger to write a table of what so many bytes at a time come to.
-func (s session) unsyncedWindow(bytes int) time.Duration {
-	if bytes < 1_000 {
-		return s.long * 3 / 4
-	}
-	return s.long / 2
 }
 
 // waits is what each node of lagging waits for, about as long as for a sync.

@@ -150,7 +150,7 @@ func badgerFloor(s session) ([]row, error) {
 			return rows, err
 		}
 		size := keySize + len(new(diary).seal(said))
-		all, err := s.alike(s.unsyncedWindow(size), [2]stage{
+		all, err := s.alike(s.long, [2]stage{
 			freshBare(s, size, false, func(b *bare, n int) error { return (&ledger{bare: b}).runs(n, x.writes) }),
 			freshBare(s, size, false, func(b *bare, n int) error { return b.groups(1)(n * unsyncedLength) }),
 		})

@@ -86,15 +86,12 @@ func (c *core) viewOf(ctx context.Context, m *machine, f *frame, point Checkpoin
 	if err := c.sameName(point.Run, m.plan.Name, m.plan.Digest); err != nil {
 		return state.Image{}, err
 	}
-	path, there, err := c.pathNow(ctx, m, point)
-	if err != nil {
-		return state.Image{}, err
-	}
 	var schema *state.Schema
-	switch {
-	case want == reflect.TypeOf(c.plan.Schema.New().Value()) && sameType(f.view, m.root.view):
+	if want == reflect.TypeOf(c.plan.Schema.New().Value()) && sameType(f.view, m.root.view) {
 		schema = c.plan.Schema
-	case there:
+	} else if path, there, err := c.pathNow(ctx, m, point); err != nil {
+		return state.Image{}, err
+	} else if there {
 		schema = schemaAt(c.plan, path)
 	}
 	reasons := []string{fmt.Sprintf("frame %q is not in the graph", point.Path)}

@@ -233,8 +233,8 @@ func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], erro
 }
 
 // At reads a run as it stood at a checkpoint: "run@seq" or "path@superstep" as
-// [Checkpoint] prints them, a superstep number of the top frame, "0" for the state as the run
-// was opened, or "tag:NAME"; "" is the last checkpoint, read as one of the run's own frame. Of a
+// [Checkpoint] prints them, a superstep number of the top frame (of a fork also that of the one behind which it
+// begins), "0" for the state as the run was opened, or "tag:NAME"; "" is the last checkpoint, read as one of the run's own frame. Of a
 // frame inside a later turn the path begins with the turn: "2/compose-loop/1@3".
 // checkpoint.ErrCursor if it names no checkpoint of the run, or, of a run that is called like a
 // frame, two. As State, it calls the store on the caller's goroutine.

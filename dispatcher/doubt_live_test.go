@@ -184,21 +184,22 @@ func TestDoubtResolvedByMany(t *testing.T) {
 // what is said then counts, though it is said of the same one.
 func TestDoubtThatWasResolvedTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, tries := new(memory.Store), 0
+		store := new(memory.Store)
+		var tries atomic.Int32
 		body, b := dag.New[Tale]("body"), dag.New[Tale]("beside")
 		dag.Step(body, "turn", func(ctx context.Context, _ *Tale) error {
-			if tries == 1 && visitPath(ctx) == "loop/2/turn" {
+			if tries.Load() == 1 && visitPath(ctx) == "loop/2/turn" {
 				return heeds(ctx, time.Hour)
 			}
 			return nil
 		})
 		pay := dag.Step(b, "pay", func(ctx context.Context, s *Tale) error {
-			tries++
+			tries.Add(1)
 			receipt, err := dag.Effect(ctx, "charge", 5, func(ctx context.Context, _ int) (string, error) {
 				return "", errors.Join(heeds(ctx, time.Minute), errDoubtReset)
 			})
 			s.Word.Set(receipt)
-			if tries == 1 {
+			if tries.Load() == 1 {
 				return nil
 			}
 			return err

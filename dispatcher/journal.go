@@ -201,7 +201,7 @@ func (r *run) watchPosts() (posted <-chan struct{}, stop func()) {
 }
 
 // hearPosts reads the posts for cancels, beside the caller: if a node runs on the owner's goroutine
-// that would hear of one too late. The read ends with the run's store context at the latest. Before the
+// the owner would hear of one too late. The read ends with the run's store context at the latest. Before the
 // log is read nobody knows which cancels are moot, and the owner reads the posts anyway.
 func (r *run) hearPosts() {
 	if !r.loaded.Load() {

@@ -75,17 +75,7 @@ func checkAsked(plan *dag.Plan, path string) error {
 	if err := checkPath(plan, path); err != nil {
 		return err
 	}
-	var n *dag.PlanNode
-	for _, name := range strings.Split(path, "/") {
-		if isIteration(name) {
-			continue
-		}
-		if n != nil {
-			plan = n.Body
-		}
-		n = nodeOf(plan, name)
-	}
-	if n.Kind == dag.KindFail {
+	if nodeAt(plan, path).Kind == dag.KindFail {
 		return errors.New("a dag.Fail does nothing that could wait: name what it follows")
 	}
 	return nil

@@ -108,7 +108,7 @@ func (c *core) unstuck(ctx context.Context, id string, upTo uint64, s staleness,
 }
 
 // shortest is the number of a checkpoint's superstep, if that is an address of it, and else the
-// whole address. Where a fork begins the superstep is one that another run has done.
+// whole address. Where a fork begins it is the whole one, since a number would mean the same superstep in the run that was forked.
 func (c *core) shortest(ctx context.Context, p Checkpoint) string {
 	if p.Cause == CauseOpened && p.Superstep > 0 {
 		return p.Address()

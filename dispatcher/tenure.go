@@ -253,7 +253,8 @@ func (r *run) asking(kind string, f func() error) error {
 	return err
 }
 
-// What user code of the set-up is called in results if it is abandoned. What is asked beside calls of the store has no name.
+// What user code of the set-up is called in results if it is abandoned. What calls the store as well, as a migration, keeps the name
+// of that call.
 var (
 	doingInput = "the input of the run"
 	doingAsks  = map[string]*string{

@@ -19,8 +19,7 @@ import (
 func (t Type) Accepts(raw []byte) error { return t.look(raw, false) }
 
 // Decodes is Accepts for what is new: of [time.Time], [json.Number], and the types of math/big and net/netip it
-// accepts what they can decode, but not as keys of maps, of which it looks at integers alone: a [Map] finds 1 under "1", and not under
-// "01". Later versions may know more types.
+// accepts what they can decode, but looks at no keys of maps. Later versions may know more types.
 func (t Type) Decodes(raw []byte) error { return t.look(raw, true) }
 
 func (t Type) look(raw []byte, closely bool) error {
@@ -164,8 +163,6 @@ func (a *acceptor) takeMap(t *Type) {
 		if a.err == nil && t.Key.Kind != "string" && t.Key.Kind != "own" {
 			if err := scalar(t.Key.Kind, bytesOf(k)); err != nil {
 				a.fail(fmt.Errorf("key %q: %w", k, err))
-			} else if digits := strings.TrimPrefix(k, "-"); a.closely && k != "0" && digits[0] == '0' {
-				a.fail(fmt.Errorf("key %q: want the number without zeros before it", k))
 			}
 		}
 		a.once(seen, k)

@@ -21,7 +21,7 @@ func member[T any](v T) (string, *box, error) {
 	}
 	key := text(canonical(b.json()))
 	switch {
-	case b.form == unquoted: // and as plain as it was: keys and boxes share their text
+	case b.form == unquoted: // the key is the JSON, so the box takes that as its text
 		b.text, b.form = key, encoded
 	case key != b.text:
 		b = &box{text: key, form: encoded}

@@ -1,7 +1,6 @@
 package badgerstore
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -58,10 +57,6 @@ func (s *Store) commit(g *group, now time.Time) {
 		}
 		s.settle(g, false)
 		return
-	}
-	if len(g.requests) > 1 {
-		// Badger finds the place of a key quicker if it was next to it just before.
-		slices.SortStableFunc(g.requests, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
 	}
 	unknown, err := s.write(g)
 	if g != &s.lone { // which nobody is told of or waits behind

@@ -327,3 +327,24 @@ func TestMigratedFramesAreReadAlike(t *testing.T) {
 		}
 	}
 }
+
+// A run of a graph of another name is another run, to whatever reads a state.
+func TestGraphsOfAnotherNameReadNoState(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	var w witness
+	changeHeld(t, changeLine(t, &w, "a", "b"), &store, "b")
+	b := dag.New[Tale]("another")
+	dag.Step(b, "b", w.sees(counts), dag.Step(b, "a", w.sees(counts)))
+	d := process(t, frozen(t, b), &store, dispatcher.Options{})
+	for name, read := range map[string]func() error{
+		"At":      func() error { _, err := d.At(t.Context(), run, "1"); return err },
+		"StateOf": func() error { _, err := dispatcher.StateOf[Tale](t.Context(), d, run, "1"); return err },
+		"Diff":    func() error { _, err := d.Diff(t.Context(), run, "0", "1"); return err },
+	} {
+		var changed *dispatcher.GraphChangedError
+		if err := read(); !errors.As(err, &changed) {
+			t.Errorf("%s is %v, want that the graph has changed", name, err)
+		}
+	}
+}

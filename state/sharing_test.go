@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -136,6 +137,25 @@ func TestAStringThatNeedsNoEscapeIsNotCopied(t *testing.T) {
 	for text, allocations := range map[string]float64{plain: 1, quoted: 2} {
 		if n := testing.AllocsPerRun(100, func() { e.Value.Set(text) }); n != allocations {
 			t.Errorf("to set %.9s... allocates %v times, want %v", text, n, allocations)
+		}
+	}
+}
+
+// The JSON of a cell is the caller's: a state does not change with it.
+func TestTheJSONOfACellIsACopy(t *testing.T) {
+	e := schemaOf[every](t).New().Value().(*every)
+	e.Value.Set(`"said"`)
+	e.Whole.Set(book{"title", 1})
+	e.Fold.Set(trail{"step"})
+	for _, cell := range []json.Marshaler{e.Value, e.Whole, e.Fold} {
+		was, err := cell.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := string(was)
+		clear(was)
+		if is, err := cell.MarshalJSON(); err != nil || string(is) != want {
+			t.Errorf("it is %q, %v, and was %s", is, err, want)
 		}
 	}
 }

@@ -237,10 +237,8 @@ func replaceFile(path string, text []byte) error {
 }
 
 func writeSynced(path string, text []byte) error {
-	if info, err := os.Stat(path); err == nil {
-		if kind := oddKind(info.Mode()); kind != "" {
-			return &damageError{path + " is " + kind, "remove it: the store makes a file of that name"}
-		}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return &damageError{path + " is a directory", "remove it: the store makes a file of that name"}
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -2,12 +2,18 @@ package dispatcher_test
 
 import (
 	"bytes"
+	"context"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dispatcher"
 )
+
+// otherGraphs has another graph under each digest.
+type otherGraphs struct{ *memory.Store }
+
+func (otherGraphs) Graph(context.Context, string) ([]byte, error) { return []byte("{}"), nil }
 
 // A run that was trimmed, and then imported, goes on in a graph that has grown as it would have where it was, and so are
 // its checkpoints read, though no entry of its log names the graphs that made it.
@@ -23,6 +29,16 @@ func TestTrimmedRunTakesItsGraphsAlong(t *testing.T) {
 	rests(t, res, err, checkpoint.StatusInterrupted, "c")
 	if err := grown.Trim(t.Context(), run, dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
 		t.Fatal(err)
+	}
+	found := 0
+	for f, err := range checkpoint.Verify(t.Context(), otherGraphs{&first}, run) {
+		if err != nil || f.Part != checkpoint.PartGraph {
+			t.Fatalf("Verify yields %v, %v", f, err)
+		}
+		found++
+	}
+	if found != 2 {
+		t.Errorf("Verify finds %d graphs that are others, want those of both bases", found)
 	}
 
 	var file bytes.Buffer

@@ -76,8 +76,9 @@ func pack[T any](v T) (*box, error) {
 	return &t.box, nil
 }
 
-// packCopy is pack for a value that may share memory with the writer, and is not kept.
-func packCopy[T any](v T) (*box, error) { // of its own, so that pack does not have to allocate what encode is told to look at
+// packCopy is pack for a value that may share memory with the writer, and is not kept. It is a function of its own
+// since encode makes its v escape, which pack's then does not.
+func packCopy[T any](v T) (*box, error) {
 	enc, err := encode(&v, false)
 	if err != nil {
 		return nil, err

@@ -92,17 +92,18 @@ func (b Backoff) Delay(key string, attempt int, previous time.Duration) time.Dur
 	return wait
 }
 
-// problem says what is wrong with b, or "".
-func (b Backoff) problem() string {
-	switch {
-	case b.base < 0:
-		return fmt.Sprintf("waits a negative time: %v", b.base)
-	case b.max < 0:
-		return fmt.Sprintf("has a negative maximum: %v", b.max)
-	case !(b.jitter >= 0 && b.jitter <= 1):
-		return fmt.Sprintf("has a jitter of %v, which is not from 0 to 1", b.jitter)
+// problems says what is wrong with b.
+func (b Backoff) problems() (all []string) {
+	if b.base < 0 {
+		all = append(all, fmt.Sprintf("waits a negative time: %v", b.base))
 	}
-	return ""
+	if b.max < 0 {
+		all = append(all, fmt.Sprintf("has a negative maximum: %v", b.max))
+	}
+	if !(b.jitter >= 0 && b.jitter <= 1) {
+		all = append(all, fmt.Sprintf("has a jitter of %v, which is not from 0 to 1", b.jitter))
+	}
+	return all
 }
 
 // times is d × n, or the longest duration if that is too much. d is not negative.

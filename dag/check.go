@@ -121,7 +121,7 @@ func (b *build) checkPolicy(n *node) {
 	if p.Timeout < 0 {
 		b.report(n, "", "Policy.Timeout is negative: %v", p.Timeout)
 	}
-	if wrong := p.Backoff.problem(); wrong != "" {
+	for _, wrong := range p.Backoff.problems() {
 		b.report(n, "", "Policy.Backoff %s", wrong)
 	}
 }

@@ -265,12 +265,13 @@ var refusals = []refusal{
 	}},
 	{"a policy counts forward", func(t *testing.T, b *dag.Builder[Notes]) {
 		dag.Step(b, "a", step).With(dag.Policy{Attempts: -1, Timeout: -time.Second, Backoff: dag.Constant(-1)})
-		dag.Step(b, "b", step).With(dag.Policy{Backoff: dag.Linear(1, -time.Second)})
+		dag.Step(b, "b", step).With(dag.Policy{Backoff: dag.Linear(-1, -time.Second)})
 		dag.Step(b, "c", step).With(dag.Policy{Backoff: dag.Constant(1).Jitter(1.5)})
 	}, []string{
 		`node "a": Policy.Attempts is negative: -1`,
 		`node "a": Policy.Timeout is negative: -1s`,
 		`node "a": Policy.Backoff waits a negative time: -1ns`,
+		`node "b": Policy.Backoff waits a negative time: -1ns`,
 		`node "b": Policy.Backoff has a negative maximum: -1s`,
 		`node "c": Policy.Backoff has a jitter of 1.5, which is not from 0 to 1`,
 	}},

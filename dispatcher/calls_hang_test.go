@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -126,11 +127,12 @@ func TestCallsSetUpThatHangsIsNamed(t *testing.T) {
 			return err
 		})
 		g := frozen(t, b)
+		var migrations []dispatcher.Migration
 		stuck := func(input func(*Tale), want string) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			res, err := process(t, g, store, dispatcher.Options{Grace: time.Second}).Run(ctx, run, input)
+			res, err := process(t, g, store, dispatcher.Options{Grace: time.Second, Migrations: migrations}).Run(ctx, run, input)
 			if !errors.Is(err, dispatcher.ErrStuck) || !slices.Equal(res.Abandoned, []string{want}) {
 				t.Errorf("abandoned %q (%v), want %q", res.Abandoned, err, want)
 			}
@@ -147,5 +149,12 @@ func TestCallsSetUpThatHangsIsNamed(t *testing.T) {
 		}
 		hangs = free
 		stuck(nil, "the items of an Each")
+
+		b = dag.New[Tale]("items")
+		dag.Step(b, "other", func(context.Context, *Tale) error { return nil })
+		g = frozen(t, b)
+		migrations = []dispatcher.Migration{{Name: "other", Nodes: map[string]string{"each": ""},
+			State: func(_ string, s json.RawMessage) (json.RawMessage, error) { hangs(); return s, nil }}}
+		stuck(nil, "a Migration")
 	})
 }

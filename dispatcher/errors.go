@@ -228,7 +228,9 @@ type GraphChangedError struct {
 
 func (e *GraphChangedError) Error() string {
 	tried, todo := "", ": use the graph that made it, or a Migration"
-	if e.Migration != "" {
+	if slices.Equal(e.Changes, []string{noGraph}) {
+		todo = ": use the graph that made it"
+	} else if e.Migration != "" {
 		tried, todo = fmt.Sprintf(", and migration %q does not fit", e.Migration), ""
 	} else if slices.ContainsFunc(e.Changes, func(s string) bool { return strings.HasPrefix(s, otherName) }) {
 		todo = ": use the graph that made it, or a Migration whose From is " + e.Stored
@@ -236,6 +238,9 @@ func (e *GraphChangedError) Error() string {
 	return fmt.Sprintf("dispatcher: run %q: its graph has changed from %s to %s%s: %s%s",
 		e.Run, short(e.Stored), short(e.Current), tried, strings.Join(e.Changes, "; "), todo)
 }
+
+// noGraph is the change of a run that nobody but the graph that made it can read: a migration neither.
+const noGraph = "the graph that it was made by is not in the store"
 
 // otherName is what a change begins with that is one of the graph's name.
 const otherName = "the graph was "

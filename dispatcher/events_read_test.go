@@ -283,6 +283,11 @@ func TestListen(t *testing.T) {
 	if total != len(all) || len(both)+len(read(dispatcher.Listen{Only: dispatcher.Progress})) != len(all) {
 		t.Errorf("the channels have %d of %d events", total, len(all))
 	}
+	for e, err := range d.Events(t.Context(), run, dispatcher.Listen{Only: dispatcher.Control | 1<<5}) {
+		if o := (*dispatcher.OptionError)(nil); !errors.As(err, &o) || o.Option != "Listen.Only" {
+			t.Errorf("who listens to what is no channel is told %s, %v", e, err)
+		}
+	}
 	for i, e := range read(dispatcher.Listen{Deltas: true}) {
 		if want := readLog(t, store)[i].Delta; e.Kind == dispatcher.VisitDone && string(e.Delta) != string(want) {
 			t.Errorf("%s with delta %s, want %s", e, e.Delta, want)

@@ -23,7 +23,8 @@ type Listen struct {
 	// Tail goes on at the end of the log with what becomes true from then on, live notices
 	// included. False ends there. A Stream goes on until its call returns, whatever Tail says.
 	Tail bool
-	// Only selects channels. Zero means all. A Lagged event is never left out.
+	// Only selects channels. Zero means all. A Lagged event is never left out. What is no channel is an
+	// *OptionError.
 	Only Channel
 	// States adds the state to each SuperstepEnded of the run's own frame: to a Stream as
 	// Item.State, to Events as JSON. The reader folds the log for it. False means none.
@@ -36,10 +37,22 @@ func (l *Listen) wants(k EventKind) bool {
 	return l.Only == 0 || l.Only&k.Channel() != 0 || k == Lagged
 }
 
+// check refuses what no event could be on.
+func (l *Listen) check() error {
+	if unknown := l.Only &^ (Control | Progress | Monitor); unknown != 0 {
+		return &OptionError{"Listen.Only", fmt.Sprintf("has %#x, which is no channel: there are Control, Progress and Monitor", uint8(unknown))}
+	}
+	return nil
+}
+
 // events is Events.
 func (c *core) events(ctx context.Context, id string, l Listen) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := c.exists(ctx, id); err != nil {
+			yield(Event{}, err)
+			return
+		}
+		if err := l.check(); err != nil {
 			yield(Event{}, err)
 			return
 		}

@@ -133,7 +133,15 @@ func (c *core) migrating(from *dag.Plan) string {
 
 // adopt brings the run to the dispatcher's graph, or says why that can't be.
 func (r *run) adopt() error {
-	e, err := r.c.adoption(r.stored, r.id, r.m)
+	var d checkpoint.Migration
+	err := r.asking("migration", func() (err error) {
+		d, err = r.c.carry(r.id, r.m)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	e, err := r.c.adopted(r.stored, d)
 	if err != nil {
 		return err
 	}
@@ -150,6 +158,11 @@ func (c *core) adoption(ctx context.Context, id string, was *machine) (checkpoin
 	if err != nil {
 		return checkpoint.Entry{}, err
 	}
+	return c.adopted(ctx, d)
+}
+
+// adopted is the entry of a run that was carried, whose graph it stores.
+func (c *core) adopted(ctx context.Context, d checkpoint.Migration) (checkpoint.Entry, error) {
 	if err := c.putGraph(ctx); err != nil {
 		return checkpoint.Entry{}, err
 	}

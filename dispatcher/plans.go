@@ -23,7 +23,7 @@ func (c *core) planOf(ctx context.Context, id, digest string) (*dag.Plan, error)
 	}
 	graph, err := c.store.Graph(ctx, digest)
 	if errors.Is(err, checkpoint.ErrNotFound) {
-		return nil, c.changed(id, digest, []string{"the graph that it was made by is not in the store"})
+		return nil, c.changed(id, digest, []string{noGraph})
 	}
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func (r *run) resumable(w *wishes) early {
 	var stood *report // if the run comes to another graph
 	if m.plan != r.c.plan {
 		stood = r.stands(was)
-		if err := r.asking("migration", r.adopt); err != nil {
+		if err := r.adopt(); err != nil {
 			return early{r.stands(was), r.c.refuse(r.id, err)}
 		}
 	}

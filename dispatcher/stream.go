@@ -23,6 +23,9 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 	if err := c.called(ctx); err != nil {
 		return nil, err, false
 	}
+	if err := l.check(); err != nil {
+		return nil, err, false
+	}
 	rd := c.newReader(id, l, tell)
 	if w, err := c.wish(how, options); err == nil { // else the call says why it is refused
 		rd.early = how == modeRun || w.orStart

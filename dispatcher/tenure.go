@@ -253,12 +253,12 @@ func (r *run) asking(kind string, f func() error) error {
 	return err
 }
 
-// What user code of the set-up is called in results if it is abandoned. What calls the store as well, as a migration, keeps the name
-// of that call.
+// What user code of the set-up is called in results if it is abandoned.
 var (
 	doingInput = "the input of the run"
 	doingAsks  = map[string]*string{
 		"check": new("the Check of a state"), "items": new("the items of an Each"), "revalidate": new("Options.Revalidate"),
+		"migration": new("a Migration"),
 	}
 )
 

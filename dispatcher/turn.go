@@ -34,7 +34,7 @@ func (r *run) furtherTurn(w *wishes, own func(any)) early {
 	r.stood = rep
 	err := r.admits(w)
 	if err == nil && m.plan != r.c.plan {
-		err = r.asking("migration", r.adopt)
+		err = r.adopt()
 	}
 	if err != nil {
 		return early{rep, r.c.refuse(r.id, err)}

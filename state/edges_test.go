@@ -195,7 +195,7 @@ func TestMapRefusesTwoTextsOfOneKey(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"01":"a","2":"b"}`), &m); err != nil || asJSON(t, m) != `{"1":"a","2":"b"}` {
 		t.Errorf("it is %s, %v", asJSON(t, m), err)
 	}
-	if err := json.Unmarshal([]byte(`{"01":"a","1":"b"}`), &m); err == nil || m.Len() != 2 {
+	if err := json.Unmarshal([]byte(`{"1":"b","01":"a"}`), &m); err == nil || m.Len() != 2 || !strings.Contains(err.Error(), `key "1"`) {
 		t.Errorf("it is %s, %v, want it refused", asJSON(t, m), err)
 	}
 }

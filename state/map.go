@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 )
 
 // A Map is a cell that holds values by key. Parallel writes to different keys merge, two
@@ -102,7 +104,7 @@ func (m *Map[K, V]) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	vs := make(map[K]V, len(raw))
-	for s, v := range raw {
+	for _, s := range slices.Sorted(maps.Keys(raw)) { // of several errors it is always the same one
 		var k K
 		if err := parseKey(s, &k); err != nil {
 			return err
@@ -110,7 +112,7 @@ func (m *Map[K, V]) UnmarshalJSON(b []byte) error {
 		if _, ok := vs[k]; ok { // as "01" and "1" are one number
 			return fmt.Errorf("key %q: %w", s, errTwice)
 		}
-		vs[k] = v
+		vs[k] = raw[s]
 	}
 	m.Replace(vs)
 	return nil

@@ -232,7 +232,8 @@ func TestCallsFramesThatAreNone(t *testing.T) {
 	}
 	res, err := d.Run(ctx, run, nil)
 	rests(t, res, err, checkpoint.StatusInterrupted, "each/2/abyss/sink")
-	for _, address := range []string{"end", "nobody", "each/3", "each/2/abyss/sink", "dive/swim/9", "2/dive", "1/", "/", "dive@9", "x@1", "99", "@"} {
+	for _, address := range []string{"end", "nobody", "each/3", "each/2/abyss/sink", "dive/swim/9", "2/dive", "1/", "/", "dive@9", "x@1", "99", "@",
+		"01", "dive/abyss@01", "01/dive/abyss@1"} {
 		res, err := dispatcher.StateOf[Dive](ctx, d, run, address)
 		if !errors.Is(err, checkpoint.ErrCursor) || !strings.Contains(err.Error(), fmt.Sprintf("%q", address)) {
 			t.Errorf("%q: %v, want ErrCursor that names it", address, err)

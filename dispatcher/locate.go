@@ -41,7 +41,7 @@ func (c *core) located(ctx context.Context, id, address string) (Checkpoint, err
 		return c.tagged(ctx, id, name)
 	}
 	n, err := strconv.ParseUint(number, 10, 63)
-	if err != nil || n == 0 && before != "" {
+	if err != nil || n == 0 && before != "" || strconv.FormatUint(n, 10) != number { // each checkpoint has one address of a kind
 		return Checkpoint{}, notThere(address)
 	}
 	h, err := c.hindsight(ctx, id)
@@ -90,7 +90,7 @@ func frameAddress(text string, turn int) (string, int) {
 		return text, turn
 	}
 	turn, err := strconv.Atoi(first)
-	if err != nil || path == "" {
+	if err != nil || path == "" || strconv.Itoa(turn) != first {
 		return path, 0
 	}
 	return path, turn

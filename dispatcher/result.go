@@ -40,7 +40,8 @@ type Result[S any] struct {
 	Interrupts []Interrupt
 	// Finished lists visits of open supersteps that are done: they are not run again.
 	Finished []string
-	// Failures tells which visits failed for good, if the run failed because of them.
+	// Failures tells which visits failed for good, and that nothing follows. The run has failed because of them, or will once it
+	// goes on, if something else has stopped it first.
 	Failures []dag.Failure
 	// Abandoned names nodes, and store calls, that did not return within the grace
 	// period. What they still do does not count.

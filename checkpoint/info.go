@@ -73,10 +73,10 @@ func (i Info) Appended(at time.Time, head Head, entries []Entry) (Info, error) {
 // append is Appended in place, and returns the last trimming among the entries, nil if there is
 // none. After an error i is good for nothing.
 func (i *Info) append(at time.Time, head Head, entries []Entry) (trimming *Trimming, err error) {
-	at = toMillisecond(at)
 	first := i.Head.Seq == 0
 	status := i.Status
 	if first {
+		at = toMillisecond(at)
 		i.Created, i.Turn, i.First, status = at, 1, 1, StatusPending
 	}
 	for k := range entries {
@@ -120,7 +120,7 @@ func (i *Info) append(at time.Time, head Head, entries []Entry) (trimming *Trimm
 		}
 	}
 	if first || status != i.Status {
-		i.Status, i.Updated = status, at
+		i.Status, i.Updated = status, toMillisecond(at)
 	}
 	i.Head = head
 	return trimming, nil

@@ -26,12 +26,19 @@ func Export(ctx context.Context, s Store, run string, w io.Writer) error {
 	if err := needs(ctx, "Export", s, "writer", w); err != nil {
 		return err
 	}
+	before, err := s.Stat(ctx, run)
+	if err != nil {
+		return err
+	}
 	// Before the log is read, so that no message is missing that it has not drained.
 	posts, err := s.Posts(ctx, run)
 	if err != nil {
 		return err
 	}
 	info, err := s.Stat(ctx, run)
+	if err == nil {
+		err = before.replaced(info) // the messages are those of the one before
+	}
 	if err != nil {
 		return err
 	}

@@ -131,6 +131,19 @@ type meddled struct {
 	meddle func()
 }
 
+// A meddledPosts store has it happen just behind the messages.
+type meddledPosts struct{ meddled }
+
+func (s *meddledPosts) Posts(ctx context.Context, run string) ([]checkpoint.Post, error) {
+	posts, err := s.Store.Posts(ctx, run)
+	s.meddle()
+	return posts, err
+}
+
+func (s *meddledPosts) Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, error] {
+	return s.Store.Envelopes(ctx, run)
+}
+
 func (s *meddled) Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, error] {
 	s.meddle()
 	return s.Store.Envelopes(ctx, run)
@@ -170,6 +183,9 @@ func TestDeletedWhileItIsRead(t *testing.T) {
 	} {
 		for call, read := range map[string]func(s checkpoint.Store) error{
 			"Export": func(s checkpoint.Store) error { return checkpoint.Export(t.Context(), s, "run", io.Discard) },
+			"Export, behind the messages": func(s checkpoint.Store) error {
+				return checkpoint.Export(t.Context(), &meddledPosts{*s.(*meddled)}, "run", io.Discard)
+			},
 			"Verify": func(s checkpoint.Store) (err error) {
 				for f, ended := range checkpoint.Verify(t.Context(), s, "run") {
 					if err = ended; err == nil {

@@ -148,13 +148,13 @@ func loadFork(
 }
 
 // loaded ends an import into a store that is no Archiver. If it has failed, and the run may
-// exist, it deletes the run.
+// exist, it deletes the run, unless that is somebody else's by now.
 func loaded(ctx context.Context, s Store, run string, began bool, err error) (Info, error) {
 	if err == nil {
 		return s.Stat(ctx, run)
 	}
-	if began {
-		if derr := s.Delete(context.WithoutCancel(ctx), run); derr != nil {
+	if began && !errors.Is(err, ErrFenced) && !errors.Is(err, ErrConflict) {
+		if derr := s.Delete(context.WithoutCancel(ctx), run); derr != nil && !errors.Is(derr, ErrNotFound) {
 			err = fmt.Errorf("%w; deleting what was imported of it: %w", err, derr)
 		}
 	}

@@ -187,7 +187,7 @@ func decodeLine(body []byte, v any) error {
 	if err := d.Decode(v); err != nil {
 		return damage("it can't be read: " + err.Error())
 	}
-	if d.More() {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return damage("there is more than one value in it")
 	}
 	return nil

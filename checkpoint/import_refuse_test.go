@@ -86,6 +86,7 @@ func TestImportRefusesWhatWasForged(t *testing.T) {
 		{"an epoch that falls", `"epoch":3`, `"epoch":1`, 7},
 		{"an epoch that nothing can follow", `"epoch":3`, `"epoch":18446744073709551615`, 7},
 		{"a changed graph", `"kind":"step"`, `"kind":"loop"`, 2},
+		{"bytes behind what it says", `,"sum"`, `}]more,"sum"`, 1},
 		{"an unknown member", `"epoch":1`, `"epoch":1,"more":1`, 3},
 		{"another status", `"status":"interrupted"`, `"status":"completed"`, 1},
 		{"another label", `"tenant":"<abbey>"`, `"tenant":"other"`, 1},
@@ -145,6 +146,35 @@ func TestImportThatFailsLeavesNothing(t *testing.T) {
 		if _, err := s.Acquire(t.Context(), "run", "another"); err != nil {
 			t.Errorf("change %d fails: the lease is not given back: %v", n, err)
 		}
+	}
+}
+
+// A lapsing store is one in which the lease of an importer ends before its first append, and somebody else makes a run of that name.
+type lapsing struct {
+	superPlain
+	others checkpoint.Head
+}
+
+func (s *lapsing) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
+	err := s.Release(ctx, l)
+	other, aerr := s.Acquire(ctx, l.Run, "somebody")
+	if err = errors.Join(err, aerr); err == nil {
+		s.others, err = s.superPlain.Append(ctx, other, checkpoint.Head{}, []checkpoint.Entry{{Kind: checkpoint.Noted}})
+	}
+	if err = errors.Join(err, s.Release(ctx, other)); err != nil {
+		return checkpoint.Head{}, err
+	}
+	return s.superPlain.Append(ctx, l, after, entries)
+}
+
+// An import that has lost its lease leaves the run that somebody else has made meanwhile as it is.
+func TestImportThatIsFencedDeletesNothing(t *testing.T) {
+	file := superExport(t, superRun(t, "run"), "run")
+	s := &lapsing{superPlain: superPlain{new(memory.Store)}}
+	_, err := checkpoint.Import(t.Context(), s, bytes.NewReader(file), checkpoint.ImportOptions{})
+	info, serr := s.Stat(t.Context(), "run")
+	if !errors.Is(err, checkpoint.ErrFenced) || serr != nil || info.Head != s.others {
+		t.Errorf("Import = %v; the run of the other is at %+v, %v, want it at %+v", err, info.Head, serr, s.others)
 	}
 }
 

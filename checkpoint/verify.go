@@ -83,12 +83,22 @@ func (i Info) moved(ctx context.Context, s Store) error {
 		return err
 	case err != nil:
 		return nil
-	case !now.Created.Equal(i.Created), now.Head.Seq < i.Head.Seq, now.Head.Seq == i.Head.Seq && now.Head != i.Head:
-		return fmt.Errorf("%w: run %q was deleted, and another one made", ErrNotFound, i.Run)
-	case now.First != i.First:
+	}
+	if err := i.replaced(now); err != nil {
+		return err
+	}
+	if now.First != i.First {
 		return &TrimmedError{Run: i.Run, First: now.First}
 	}
 	return nil
+}
+
+// replaced returns ErrNotFound if now is known of another run than i was, which was deleted then.
+func (i Info) replaced(now Info) error {
+	if now.Created.Equal(i.Created) && now.Head.Seq >= i.Head.Seq && (now.Head.Seq > i.Head.Seq || now.Head == i.Head) {
+		return nil
+	}
+	return fmt.Errorf("%w: run %q was deleted, and another one made", ErrNotFound, i.Run)
 }
 
 // A verifier looks at one run. Its methods return false when the loop is over.

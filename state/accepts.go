@@ -23,7 +23,7 @@ func (t Type) Accepts(raw []byte) error { return t.look(raw, false) }
 func (t Type) Decodes(raw []byte) error { return t.look(raw, true) }
 
 func (t Type) look(raw []byte, closely bool) error {
-	if !t.valid(0) {
+	if !t.valid(0, 0) {
 		return fmt.Errorf("state: %w: %s", errType, t)
 	}
 	a := acceptor{scanner: scanner{b: raw}, closely: closely}

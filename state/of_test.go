@@ -150,6 +150,8 @@ func TestOfSaysWhatToWrite(t *testing.T) {
 	}
 }
 
+type circle *circle
+
 // DESIGN section 6: what JSON can't bring back is refused, naming the field path.
 func TestOfRefusesWhatJSONCannotBringBack(t *testing.T) {
 	for got, want := range map[string]string{
@@ -160,6 +162,7 @@ func TestOfRefusesWhatJSONCannotBringBack(t *testing.T) {
 		problem[struct{ V state.Value[complex128] }]():       ".V is a complex128, which JSON can't bring back",
 		problem[struct{ V state.Value[uintptr] }]():          ".V is a uintptr, which JSON can't bring back",
 		problem[struct{ V state.Value[map[string][]any] }](): ".V[][] is an interface, which JSON can't bring back: name a concrete type, or json.RawMessage",
+		problem[struct{ V state.Value[circle] }]():           ".V is a state_test.circle, which points to nothing but itself",
 		problem[struct{ V state.Value[*unexported] }]():      ".V.hidden is not exported, so JSON can't bring it back",
 		problem[struct{ V state.Map[string, dashed] }]():     `.V.Gone has the tag json:"-", so JSON can't bring it back`,
 		problem[struct{ V state.Value[[2]twins] }]():         `.V[] has two fields whose JSON name is "B"`,

@@ -223,7 +223,7 @@ func (c *CellInfo) check(seen map[string]bool) error {
 		k := c.Type.Kind // own was said of numbers that marshal themselves, which were added as int64
 		ok = k == "own" || k == "int" || k == "int32" || k == "int64" || k == "float64"
 	}
-	if !ok || !c.Type.valid(0) {
+	if !ok || !c.Type.valid(0, 0) {
 		return errType
 	}
 	return nil

@@ -84,24 +84,27 @@ var (
 	}
 )
 
-// valid refuses what describes no type; depth types are around t.
-func (t *Type) valid(depth int) bool {
+// valid refuses what describes no type. So many types are around t, of which the innermost are pointers, as many as that: a value of one
+// that comes back to itself through these alone is in no JSON, and looking for one would not end.
+func (t *Type) valid(depth, pointers int) bool {
 	if t == nil {
 		return false
 	}
 	switch t.Kind {
-	case "list", "pointer":
-		return t.Elem.valid(depth + 1)
+	case "pointer":
+		return t.Elem.valid(depth+1, pointers+1)
+	case "list":
+		return t.Elem.valid(depth+1, 0)
 	case "array":
-		return t.Len >= 0 && t.Elem.valid(depth+1)
+		return t.Len >= 0 && t.Elem.valid(depth+1, 0)
 	case "map":
-		return t.Key != nil && t.Key.isKey() && t.Elem.valid(depth+1)
+		return t.Key != nil && t.Key.isKey() && t.Elem.valid(depth+1, 0)
 	case "object":
-		return !slices.ContainsFunc(t.Fields, func(f Field) bool { return !f.Type.valid(depth + 1) })
+		return !slices.ContainsFunc(t.Fields, func(f Field) bool { return !f.Type.valid(depth+1, 0) })
 	case "own":
 		return t.Name != ""
 	case "ref":
-		return t.Up > 0 && t.Up <= depth
+		return t.Up > pointers && t.Up <= depth
 	}
 	return wordSize[t.Kind] > 0
 }

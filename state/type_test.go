@@ -88,6 +88,9 @@ func TestAccepts(t *testing.T) {
 		{typeOf[list](), []string{`[[],[[]],null]`}, []string{`[[1]]`}},
 		{state.Type{}, nil, []string{"1", "null"}},
 		{state.Type{Kind: "ref", Up: 1}, nil, []string{"1"}},
+		{state.Type{Kind: "pointer", Elem: &state.Type{Kind: "ref", Up: 1}}, nil, []string{"1", "null"}}, // of which there is no value
+		{state.Type{Kind: "list", Elem: &state.Type{Kind: "pointer", Elem: &state.Type{Kind: "pointer", Elem: &state.Type{Kind: "ref", Up: 2}}}}, nil, []string{"[1]"}},
+		{state.Type{Kind: "list", Elem: &state.Type{Kind: "pointer", Elem: &state.Type{Kind: "ref", Up: 2}}}, []string{"[[],null]"}, []string{"[1]"}},
 		{state.Type{Kind: "list"}, nil, []string{"[1]"}},
 		{state.Type{Kind: "map", Key: &state.Type{Kind: "bool"}, Elem: &state.Type{Kind: "int"}}, nil, []string{"{}"}},
 		{state.Type{Kind: "object", Fields: []state.Field{{Name: "a"}}}, nil, []string{"{}"}},

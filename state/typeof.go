@@ -71,6 +71,9 @@ func (w *typeWalk) walk(t reflect.Type, path string, addressable bool) Type {
 	}
 	i := slices.IndexFunc(w.around, func(o opened) bool { return o.t == t })
 	ref := Type{Kind: "ref", Up: len(w.around) - i}
+	if i >= 0 && !slices.ContainsFunc(w.around[i:], func(o opened) bool { return o.t.Kind() != reflect.Pointer }) {
+		return w.refuse(path, "is a %s, which points to nothing but itself", t)
+	}
 	if i >= 0 && (addressable || slices.Contains(w.around, opened{t, addressable})) {
 		return ref
 	}

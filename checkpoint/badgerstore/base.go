@@ -245,7 +245,7 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 		change.large, change.in = true, h.s.newAttempt()
 		mark := piecesKeyOf(digest, change.in)
 		h.marks = append(h.marks, mark)
-		err := h.s.putChunks(ctx, key, change.in, x.data, func(part *request) {
+		err := h.s.putChunks(ctx, x, change.in, func(part *request) {
 			part.set(mark, frame(mark))
 		})
 		if err != nil {

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -59,7 +60,7 @@ func (s *Store) putParcel(ctx context.Context, q *request, x parcel) error {
 // putChunked is putParcel for data that does not go with q, large or not.
 func (s *Store) putChunked(ctx context.Context, q *request, x parcel) error {
 	a := s.newAttempt()
-	err := s.putChunks(ctx, x.key, a, x.data, func(part *request) {
+	err := s.putChunks(ctx, x, a, func(part *request) {
 		part.rule, part.run, part.num, part.lease = min(q.rule, held), q.run, q.num, q.lease
 		if q.mark != nil {
 			part.numbers = true
@@ -77,16 +78,19 @@ func (s *Store) newAttempt() attempt {
 	return attempt{opened: s.opened, number: s.attempts.Add(1)}
 }
 
-// putChunks writes the chunks of data, in pieces, each with what prepare adds to its request. Beside requests of
-// others a piece is one chunk, of which few are written: see [Store.owes].
-func (s *Store) putChunks(
-	ctx context.Context, key []byte, a attempt, data []byte, prepare func(part *request),
-) error {
-	for i := 0; i*chunkSize < len(data); {
+// putChunks writes the chunks of x, in pieces, each with what prepare adds to its request. Beside requests of
+// others a piece is one chunk, of which few are written: see [Store.owes]. Whoever gives up a piece gets his memory back while it
+// is written: so what may be his is copied.
+func (s *Store) putChunks(ctx context.Context, x parcel, a attempt, prepare func(part *request)) error {
+	for i := 0; i*chunkSize < len(x.data); {
 		part := newRequest()
 		prepare(part)
-		for end := i + int(s.pieceChunks.Load()); i < end && i*chunkSize < len(data); i++ {
-			part.set(chunkOf(key, a, i), data[i*chunkSize:min((i+1)*chunkSize, len(data))])
+		for end := i + int(s.pieceChunks.Load()); i < end && i*chunkSize < len(x.data); i++ {
+			chunk := x.data[i*chunkSize : min((i+1)*chunkSize, len(x.data))]
+			if x.how == 0 {
+				chunk = bytes.Clone(chunk)
+			}
+			part.set(chunkOf(x.key, a, i), chunk)
 		}
 		if err := s.submitPiece(ctx, part); err != nil {
 			return err

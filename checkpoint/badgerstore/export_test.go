@@ -173,6 +173,9 @@ func (s *Store) Remembered() int {
 }
 
 // Queued returns how many requests wait for the committer.
+// LimitKeys makes that the most keys that a transaction may have, before the first call.
+func (s *Store) LimitKeys(n int) { s.maxKeys = n }
+
 func (s *Store) Queued() int { return len(s.queue) }
 
 // Claimed reports whether the committer waits for another one to have committed.

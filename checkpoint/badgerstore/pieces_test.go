@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/dgraph-io/badger/v4"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -79,6 +82,69 @@ func TestGivenUpWhileAPieceIsWritten(t *testing.T) {
 			}
 			if keys := keysOf(openUnsynced(t, dir)); len(keys) > 0 {
 				t.Errorf("%d keys are left, %q the first", len(keys), keys[0])
+			}
+		})
+	}
+}
+
+// What is written behind the back of who has given it up is what it was given, and not what has come into its memory since.
+func TestGivenUpPiecesHaveTheirOwnMemory(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(context.Context, *badgerstore.Store, []byte) error{
+		"PutSnapshot": func(ctx context.Context, s *badgerstore.Store, data []byte) error {
+			l, err := s.Acquire(ctx, "parent", "owner")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = s.Release(context.WithoutCancel(ctx), l) }()
+			info, err := s.Stat(ctx, "parent")
+			if err != nil {
+				return err
+			}
+			return s.PutSnapshot(ctx, l, checkpoint.Snapshot{Head: info.Head, Data: data})
+		},
+		"PutGraph": func(ctx context.Context, s *badgerstore.Store, data []byte) error {
+			return s.PutGraph(ctx, "sha256:"+strings.Repeat("0", 64), data)
+		},
+		"Fork": func(ctx context.Context, s *badgerstore.Store, data []byte) error {
+			return s.Fork(ctx, forkstoreFork(data, 10, "fork"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openUnsynced(t, t.TempDir())
+			gate := forkstoreGated(s)
+			if err := forkstoreGrow(t.Context(), s, "parent", 4); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			data := fmt.Appendf(nil, "%q", noise(700<<10))
+			given, release := gate.stop(func() error { return call(ctx, s, data) })
+			cancel()
+			if err := <-given; !errors.Is(err, context.Canceled) {
+				t.Fatalf("given up it = %v", err)
+			}
+			others := []byte("#of another use#")
+			for i := range data {
+				data[i] = others[i%len(others)]
+			}
+			release()
+			if err := forkstoreGrow(t.Context(), s, "behind", 1); err != nil { // it is written by now
+				t.Fatal(err)
+			}
+			txn := s.Badger().NewTransactionAt(^uint64(0), false)
+			defer txn.Discard()
+			it := txn.NewIterator(badger.DefaultIteratorOptions)
+			defer it.Close()
+			for it.Rewind(); it.Valid(); it.Next() {
+				if err := it.Item().Value(func(v []byte) error {
+					if bytes.Contains(v, others) {
+						t.Errorf("key %q has what its caller has written to its memory since", it.Item().Key())
+					}
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
 			}
 		})
 	}

@@ -47,11 +47,17 @@ func (s *Store) PutSnapshot(
 	if err != nil {
 		return err
 	}
-	for _, key := range left.stale {
+	n := min(len(left.stale), deleteMost) // the keys of snapshots come first, and then their pieces
+	for _, key := range left.stale[:n] {
 		q.delete(key)
 	}
 	if err := s.submitBulk(ctx, q); err != nil {
 		return err
+	}
+	for some := range slices.Chunk(left.stale[n:], deleteMost) {
+		if err := s.remover(ctx)(some); err != nil {
+			return nil // the snapshot is there; the next one removes what is left
+		}
 	}
 	if len(x.data) <= inlineMost && !left.more {
 		left.stale = nil

@@ -123,3 +123,27 @@ func TestASnapshotRemovesOne(t *testing.T) {
 		}
 	}
 }
+
+// Of a snapshot that had more pieces than a transaction may remove keys nothing is left either, and the one that takes its place is
+// written.
+func TestASnapshotOfVeryManyPiecesIsRemoved(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	s.LimitKeys(1100)
+	large := make([]byte, 75<<20) // 1200 pieces
+	mathrand.NewChaCha8([32]byte{}).Read(large)
+	l := acquire(t, s, 1)[0]
+	var at checkpoint.Head
+	for _, data := range [][]byte{large, {1}, {2}} {
+		var err error
+		if at, err = s.Append(t.Context(), l, at, oneEntry); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.PutSnapshot(t.Context(), l, checkpoint.Snapshot{Head: at, Data: data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(slices.DeleteFunc(keysOf(s), func(key string) bool { return !strings.HasPrefix(key, "c") })); n > 0 {
+		t.Errorf("%d pieces are left", n)
+	}
+}

@@ -21,7 +21,7 @@ import (
 // appends of other runs: so a large value keeps nobody waiting for long, and exists when
 // its key does. Two who write one key do not meddle with each other's chunks, only the one
 // whose key is written counts. Chunks without a key, of the other or of a process that died,
-// are removed with the run; those of a first append that fails go with it, or when the store is next opened.
+// are removed with the run; those of messages, which go when they are drained, also when it is trimmed; those of a first append that fails go with it, or when the store is next opened.
 const (
 	inlineMost   = 512 << 10
 	chunkSize    = 64 << 10

@@ -110,6 +110,9 @@ func chunkOf(key []byte, a attempt, i int) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(i))
 }
 
+// messageOf returns the key of the blob of a piece whose key is not of one length.
+func messageOf(chunk []byte) []byte { return chunk[1 : len(chunk)-16] }
+
 // piecesKeyOf returns the mark of pieces of the base of that digest.
 func piecesKeyOf(digest string, a attempt) []byte { return a.append(nameKey(piecesKey, digest)) }
 

@@ -150,6 +150,58 @@ func TestGivenUpPiecesHaveTheirOwnMemory(t *testing.T) {
 	}
 }
 
+// A run that is trimmed now and then does not grow by large messages that were drained, or given up; one that waits stays.
+func TestTrimRemovesPiecesOfDrainedMessages(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	gate := forkstoreGated(s)
+	if err := forkstoreGrow(t.Context(), s, "parent", 4); err != nil {
+		t.Fatal(err)
+	}
+	large := fmt.Appendf(nil, "%q", noise(700<<10))
+	post := func(ctx context.Context, id string) error {
+		return s.Post(ctx, "parent", checkpoint.Post{ID: id, Kind: "answer", Data: large})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	given, release := gate.stop(func() error { return post(ctx, "a") })
+	cancel()
+	if err := <-given; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	release()
+	for _, id := range []string{"drained", "drains", "waits"} {
+		if err := post(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := s.Acquire(t.Context(), "parent", "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.Stat(t.Context(), "parent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(t.Context(), l, info.Head, []checkpoint.Entry{{Kind: checkpoint.Noted, Post: "drained"}, {Kind: checkpoint.Noted, Post: "drains"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if err := forkstoreTrim(t.Context(), s, "parent", 4, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keysOf(s) {
+		if strings.HasPrefix(key, "cp") && !strings.Contains(key, "waits") {
+			t.Errorf("piece %q is left", key)
+		}
+	}
+	posts, err := s.Posts(t.Context(), "parent")
+	if err != nil || len(posts) != 1 || posts[0].ID != "waits" || !bytes.Equal(posts[0].Data, large) {
+		t.Errorf("%d messages wait, %v, want the one that nobody has drained", len(posts), err)
+	}
+}
+
 // exportOf is an export of a run that is called imported, with something large in it.
 func exportOf(t *testing.T, large []byte) []byte {
 	t.Helper()

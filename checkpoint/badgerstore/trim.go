@@ -1,11 +1,13 @@
 package badgerstore
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -50,6 +52,7 @@ func (s *Store) Trim(
 		if err == nil {
 			// It is trimmed, whatever comes now.
 			_ = s.sweepTrimmed(ctx, x.mark(), x.markValue(), s.remover(ctx))
+			_ = s.sweepDrained(ctx, r) // or the next Trim does, or Delete
 		}
 		return head, err
 	}
@@ -189,4 +192,45 @@ func (s *Store) sweepTrimmed(
 		}
 	}
 	return remove([][]byte{mark})
+}
+
+// sweepDrained removes the pieces of large messages that a run does not have any more, or that were given up before it had them.
+func (s *Store) sweepDrained(ctx context.Context, r *run) error {
+	if err := s.beginTurn(ctx, &r.posting); err != nil { // nobody writes any meanwhile
+		return err
+	}
+	defer s.endTurn(&r.posting)
+	v, f, err := s.look(ctx, r.id) // when it is known what became of those that were given up
+	if err != nil {
+		return err
+	}
+	keys, err := v.drained(f.num)
+	v.close()
+	for some := range slices.Chunk(keys, deleteMost) {
+		err = cmp.Or(err, s.remover(ctx)(some))
+	}
+	return err
+}
+
+// drained returns the keys of pieces whose message is not there.
+func (v *view) drained(num uint64) (keys [][]byte, err error) {
+	it := v.iterator(append([]byte{chunkKey}, runKey(postKey, num)...), false)
+	defer it.Close()
+	var message []byte // of the last piece
+	there := false
+	for it.Rewind(); it.Valid(); it.Next() {
+		key := it.Item().Key()
+		if of := messageOf(key); !bytes.Equal(of, message) {
+			message = bytes.Clone(of)
+			value, err := get(v.txn, message)
+			if err != nil {
+				return nil, err
+			}
+			there = value != nil
+		}
+		if !there {
+			keys = append(keys, bytes.Clone(key))
+		}
+	}
+	return keys, nil
 }

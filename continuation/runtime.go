@@ -178,37 +178,63 @@ func (r *Runtime) read(ctx context.Context, info checkpoint.Info) (*history, err
 		}
 		return known.beside(info), nil
 	}
-	h := &history{run: info.Run, info: info, lost: info.First > 1}
-	for e, err := range r.store.Read(ctx, info.Run, max(info.First, 1), info.Head.Seq) {
-		if errors.Is(err, checkpoint.ErrTrimmed) { // since info was read, which says where the log begins
+	for {
+		h := &history{run: info.Run, info: info, lost: info.First > 1}
+		err := r.readAll(ctx, h)
+		switch {
+		case err == nil:
+			r.remember(h)
+			return h, nil
+		case errors.Is(err, checkpoint.ErrTrimmed), errors.Is(err, errReplaced): // since info was read, which says where the log begins
 			if info, err = r.store.Stat(ctx, info.Run); err == nil {
-				return r.read(ctx, info)
+				continue
 			}
 		}
+		return nil, fmt.Errorf("continuation: reading run %q: %w", h.run, err)
+	}
+}
+
+// errReplaced: the run has a shorter log than it had, so it is another one.
+var errReplaced = errors.New("the run was deleted, and another one made")
+
+// readAll reads the log of h up to its head. Of a run that was trimmed it goes on to where that stands by now, since what waits behind
+// the beginning of the log is known from there alone.
+func (r *Runtime) readAll(ctx context.Context, h *history) error {
+	if err := r.readTo(ctx, h, max(h.info.First, 1), h.info.Head.Seq); err != nil || h.info.First <= 1 {
+		return err
+	}
+	o, err := r.d.Open(ctx, h.run)
+	if err != nil {
+		return err
+	}
+	switch before, now := h.info.Head.Seq, o.Cursor.Seq; {
+	case now < before:
+		return errReplaced
+	case now > before:
+		if err := r.readTo(ctx, h, before+1, now); err != nil {
+			return err
+		}
+		if info, err := r.store.Stat(ctx, h.run); err == nil && info.Head.Seq == now {
+			h.info = info
+		} else { // it goes on and on: the head has no digest, so it is read again next time
+			h.info.Head, h.info.Status, h.info.Owner = checkpoint.Head{Seq: now}, o.Status, o.Owner
+		}
+	}
+	h.took = o.Messages
+	return h.behindTrim(o.Interrupts)
+}
+
+// readTo reads the entries from one to another one.
+func (r *Runtime) readTo(ctx context.Context, h *history, from, to uint64) error {
+	for e, err := range r.store.Read(ctx, h.run, from, to) {
 		if err != nil {
-			return nil, fmt.Errorf("continuation: reading run %q: %w", info.Run, err)
+			return err
 		}
 		if err := h.read(&e); err != nil {
-			return nil, fmt.Errorf("continuation: run %q, entry %d: %w", info.Run, e.Seq, err)
+			return fmt.Errorf("entry %d: %w", e.Seq, err)
 		}
 	}
-	if info.First > 1 {
-		o, err := r.d.Open(ctx, info.Run)
-		if err == nil && o.Cursor.Seq != info.Head.Seq { // the run has gone on
-			if info, err = r.store.Stat(ctx, info.Run); err == nil {
-				return r.read(ctx, info)
-			}
-		}
-		if err == nil {
-			h.took = o.Messages
-			err = h.behindTrim(o.Interrupts)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("continuation: reading run %q: %w", h.run, err)
-		}
-	}
-	r.remember(h)
-	return h, nil
+	return nil
 }
 
 // remember keeps a history, instead of any other one if there are many.

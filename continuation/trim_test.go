@@ -116,6 +116,27 @@ func TestWaitBehindATrimOfALogThatGrows(t *testing.T) {
 	}
 }
 
+// A run that was trimmed and goes on whenever somebody looks keeps nobody: what it waits for is found, and the others are.
+func TestWaitBehindATrimOfARunThatNeverRests(t *testing.T) {
+	p, id := trimmed(t, continuation.Wait{}, continuation.Options{})
+	looks := 0
+	rt, err := continuation.New(&opener{p.d, func() {
+		if looks++; looks > 3 {
+			t.Fatal("it is looked at again and again")
+		}
+		if err := p.d.Note(t.Context(), run, "look", looks); err != nil {
+			t.Error(err)
+		}
+	}}, continuation.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := rt.List(t.Context(), continuation.Filter{})
+	if err != nil || len(all) != 1 || all[0].ID != id {
+		t.Errorf("%+v, %v; want the wait %s", all, err, id)
+	}
+}
+
 // A lateReader has something happen just before a log is read.
 type lateReader struct {
 	checkpoint.Store

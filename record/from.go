@@ -66,7 +66,10 @@ func From(ctx context.Context, d Runs, run string, o Options) (*Record, error) {
 	}
 	t := telling{log: l, opened: opened, info: info, o: o, said: map[[2]string]int{}}
 	r := t.record()
-	return r, r.Seal()
+	if err := r.Seal(); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // readStill opens a run and reads its log up to there; again if it was trimmed, or deleted and begun anew, before it was read.

@@ -48,7 +48,7 @@ type ConsistencyProof struct {
 }
 
 // Verify returns an error that wraps [ErrProof] unless the later root has all that the earlier
-// one has, and more behind it.
+// one has, and what is more behind it.
 func (p *ConsistencyProof) Verify(earlier, later Root) error {
 	if p.From != earlier.Size || p.To != later.Size || p.From < 1 || p.To < p.From {
 		return fmt.Errorf("%w: it is of other roots", ErrProof)

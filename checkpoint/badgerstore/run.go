@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -260,11 +261,11 @@ func (s *Store) closedError() error {
 	return fmt.Errorf("%w: open it again", checkpoint.ErrClosed)
 }
 
-// poison stops the store after a write whose outcome is not known.
+// poison stops the store after a write whose outcome is not known. What fails behind the first one does so because of it.
 func (s *Store) poison(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed = err
+	s.failed = cmp.Or(s.failed, err)
 	s.logs.TellAll()
 }
 

@@ -82,7 +82,7 @@ func TestAKilledProcessLeavesWholeTransactions(t *testing.T) {
 		if end < ends[before-1] {
 			continue
 		}
-		for _, at := range []int64{end - 1, end} {
+		for _, at := range []int64{end - 4, end} { // without its checksum, of which a single byte may be 0 as it is
 			whole := 0
 			for whole < len(ends) && ends[whole] <= at {
 				whole++

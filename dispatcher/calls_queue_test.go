@@ -405,3 +405,41 @@ func TestCallsQueueWhatCantBeRead(t *testing.T) {
 		t.Errorf("waiting are %v, %v", posts, err)
 	}
 }
+
+// A store that can't say what was posted to a run that is just completed keeps input from its turn: the call says so, beside
+// what the run has come to, and the next one begins the turn.
+func TestCallsQueueThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the queue is broken")
+	fails := false
+	var store memory.Faulty
+	store.FailRead = func(_ context.Context, method, _ string) error {
+		if fails && method == "Posts" {
+			return broken
+		}
+		return nil
+	}
+	var w witness
+	var d *dispatcher.Dispatcher[Tale]
+	o := dispatcher.Options{Observe: func(e dispatcher.Event) {
+		if e.Kind == dispatcher.VisitDone && e.Path == "c" && e.Turn == 1 {
+			if err := d.Enqueue(t.Context(), run, func(s *Tale) { s.Word.Set("more") }); err != nil {
+				t.Error(err)
+			}
+			fails = true
+		}
+	}}
+	d = process(t, line(t, &w, nil), &store, o)
+	res, err := d.Run(t.Context(), run, nil)
+	if !errors.Is(err, broken) || res.Status != checkpoint.StatusCompleted || res.Turn != 1 {
+		t.Errorf("the run is %s in turn %d, and the error %v", res.Status, res.Turn, err)
+	}
+	says(t, res.State, "a", "b", "c")
+	w.expect(t, "a", "b", "c")
+	fails = false
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if res.Turn != 2 || res.State.Word.Get() != "more" {
+		t.Errorf("the run is in turn %d, with %q", res.Turn, res.State.Word.Get())
+	}
+}

@@ -139,7 +139,8 @@ func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), op
 // [Dispatcher.Edit]. [Message] gives it a name.
 //
 // Input that the state's Check or a limit refuses, when its turn is to begin, is drained
-// from the queue by an entry that says so, and is one of Result.Warnings.
+// from the queue by an entry that says so, and is one of Result.Warnings. A store that fails to tell what
+// waits for a run that is just completed is the error of the call, beside that result: the next one takes it.
 func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S), options ...RunOption) error {
 	return d.inside().enqueue(ctx, run, erase(input), options)
 }

@@ -81,7 +81,7 @@ func (r *run) nextTurn(h *tenure) (begun, owner bool) {
 		posted = posted[1:]
 	}
 	switch {
-	case r.fresh == nil:
+	case r.fresh == nil && (err == nil || r.ctx.Err() != nil): // a call that is to end does not wait for input
 		return false, true
 	case err == nil && len(posted) > 0:
 		err = &notTaken{r.cause()}

@@ -11,6 +11,8 @@ import (
 
 // A StateDiff is how the state of a run differs between two checkpoints.
 type StateDiff[S any] struct {
+	// From and To are what is compared. Of "" it is the end of the log, which need be no checkpoint that At finds: it has
+	// no Cause, and At is zero.
 	From, To Checkpoint
 	// Before and After are the two states. They are the caller's, who may change them.
 	Before, After *S

@@ -268,6 +268,43 @@ func TestHangingSnapshot(t *testing.T) {
 	})
 }
 
+// A snapshot that hangs is named as well where the call ends since something else hangs.
+func TestHangingSnapshotBesideAnAppend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var inner memory.Store
+		free, snaps := make(chan struct{}), make(chan struct{})
+		store := &tampered{Store: &inner, before: func(_ context.Context, c call) error {
+			switch {
+			case c.method == "PutSnapshot":
+				close(snaps)
+				<-free
+			case c.method == "Append" && c.n == 9:
+				<-snaps
+				<-free
+			}
+			return nil
+		}}
+		big := dag.New[Tale]("big")
+		var after []dag.Edge[Tale]
+		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+			after = []dag.Edge[Tale]{dag.Step(big, name, func(_ context.Context, s *Tale) error {
+				s.Word.Set(large)
+				return nil
+			}, after...)}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		res, err := process(t, frozen(t, big), store, dispatcher.Options{}).Run(ctx, run, nil)
+		if !errors.Is(err, dispatcher.ErrStuck) || !errors.Is(err, dispatcher.ErrCommitUnknown) {
+			t.Errorf("the call returned %v", err)
+		}
+		if want := []string{"an append to the store", "a snapshot of the store"}; !slices.Equal(res.Abandoned, want) {
+			t.Errorf("the call abandoned %q, want %q", res.Abandoned, want)
+		}
+		close(free)
+	})
+}
+
 // Beside an error of the store a Result doesn't say where the run stands; State does.
 func TestResultBesideAnErrorOfTheStore(t *testing.T) {
 	for n := 2; n <= 4; n++ {

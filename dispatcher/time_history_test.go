@@ -170,6 +170,31 @@ func TestLife05DifferenceOfCheckpoints(t *testing.T) {
 	})
 }
 
+// A difference says what it is between: checkpoints, or, of "", the run as it stands now.
+func TestLife05DifferenceSaysOfWhat(t *testing.T) {
+	t.Parallel()
+	var w witness
+	var store memory.Store
+	d := process(t, line(t, &w, nil), &store, dispatcher.Options{InterruptBefore: []string{"c"}})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "c")
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	res, err = d.Turn(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "c")
+	diff, err := d.Diff(t.Context(), run, "4", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from := diff.From; from.Run != run || from.Turn != 2 || from.Superstep != 4 || from.Cause != dispatcher.CauseSuperstep {
+		t.Errorf("it is from %+v, want superstep 4 in turn 2", from)
+	}
+	now := dispatcher.Checkpoint{Run: run, Seq: res.Cursor.Seq, Turn: 2, Superstep: 5}
+	if diff.To != now {
+		t.Errorf("it is to %+v, want %+v", diff.To, now)
+	}
+}
+
 // Scenario 4: what a caller does with a state that it has read changes nothing that is stored,
 // and nothing that another one has read.
 func TestLife04ReadStatesAreTheCallers(t *testing.T) {

@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -71,5 +72,19 @@ func TestChooseUndeclared(t *testing.T) {
 	var failed *dispatcher.NodeError
 	if !errors.As(err, &failed) || failed.Kind != dag.FailedOutcome || !strings.Contains(err.Error(), `outcome "d" is not declared: a, b, `) {
 		t.Errorf("the run failed with %v", err)
+	}
+}
+
+// However long an outcome is that is not declared, what is kept of the failure names those that are.
+func TestChooseUndeclaredAndHuge(t *testing.T) {
+	t.Parallel()
+	var w witness
+	var store memory.Store
+	g := chooseGraph(t, &w, func() []way { return []way{way(strings.Repeat("d", 1<<20))} })
+	res, err := process(t, g, &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "choose")
+	res, err = process(t, g, &store, dispatcher.Options{}).State(t.Context(), run)
+	if err != nil || len(res.Failures) != 1 || !strings.Contains(res.Failures[0].Message, `dd" is not declared: a, b, `) {
+		t.Errorf("the failures are %.300q, %v", fmt.Sprint(res.Failures), err)
 	}
 }

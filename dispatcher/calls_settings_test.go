@@ -90,6 +90,51 @@ func TestCallsSettingsAreReplaced(t *testing.T) {
 	})
 }
 
+// The settings of a Turn are those of its own input: what was enqueued before it has those that held, also if it keeps the
+// input of the Turn from being taken.
+func TestCallsSettingsOfATurnBehindOthers(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		b := dag.New[Tale]("settings")
+		dag.Step(b, "node", func(ctx context.Context, s *Tale) error {
+			settings, err := dag.Settings[callsSettings](ctx)
+			s.Said.Append(s.Word.Get() + ":" + settings.Model)
+			if s.Word.Get() == "sour" {
+				return errWeather
+			}
+			return err
+		})
+		d := callsDispatcher(t, frozen(t, b), store, o)
+		word := func(word string) func(*Tale) { return func(s *Tale) { s.Word.Set(word) } }
+		queued := func(word func(*Tale)) {
+			t.Helper()
+			if err := d.Enqueue(t.Context(), run, word); err != nil {
+				t.Fatal(err)
+			}
+		}
+		small, large := dispatcher.Settings(callsSettings{Model: "small"}, "ann"), dispatcher.Settings(callsSettings{Model: "large"}, "ann")
+		res, err := d.Run(t.Context(), run, word("one"), small)
+		completes(t, res, err)
+		queued(word("two"))
+		queued(word("sour"))
+		res, err = d.Turn(t.Context(), run, word("never"), large)
+		if !errors.Is(err, dispatcher.ErrNotCompleted) || !errors.Is(err, errWeather) {
+			t.Fatalf("the turn returned %v", err)
+		}
+		if want := `{"limit":0,"model":"small"}`; string(res.Settings) != want {
+			t.Errorf("settings %s behind a turn that was not taken, want %s", res.Settings, want)
+		}
+		if err := d.Edit(t.Context(), run, word("three"), dispatcher.EditOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		queued(word("four"))
+		res, err = d.Turn(t.Context(), run, word("five"), large)
+		completes(t, res, err)
+		says(t, res.State, "one:small", "two:small", "three:small", "four:small", "five:large")
+	})
+}
+
 // Run replaces settings as Resume does, of a run at rest and of one that was left running,
 // and one that only waits gets them as well. Nil means that there are none any more.
 func TestCallsSettingsByRun(t *testing.T) {

@@ -63,3 +63,38 @@ func TestAnswersInTheirOrder(t *testing.T) {
 		t.Errorf("outside a run: %v", all)
 	}
 }
+
+// What was answered at once ended at once: a node is told of it in the order of the keys, and so in every attempt.
+func TestAnswersGivenAtOnceAreInOrder(t *testing.T) {
+	t.Parallel()
+	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	var told []string
+	b := dag.New[Tale]("order")
+	dag.Step(b, "only", func(ctx context.Context, _ *Tale) error {
+		told = nil
+		for _, a := range dag.Answers(ctx) {
+			told = append(told, a.Key)
+		}
+		var errs []error
+		for _, key := range keys {
+			_, err := dag.Ask[string](ctx, key, "which?")
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+	d := process(t, frozen(t, b), &memory.Store{}, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "only")
+	values := map[string]any{}
+	for _, i := range res.Interrupts {
+		values[i.ID] = "this"
+	}
+	if err := d.Answers(t.Context(), run, values); err != nil {
+		t.Fatal(err)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if !slices.Equal(told, keys) {
+		t.Errorf("the node was told %q, want %q", told, keys)
+	}
+}

@@ -447,3 +447,20 @@ func TestStreamTellsOnceHowARunRests(t *testing.T) {
 		}
 	}
 }
+
+// A value that alone is more than is kept for a reader is told to one for whom no other value is kept.
+func TestStreamTellsOfALargeValue(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", 5<<20)
+	d := process(t, solitary(t, func(ctx context.Context, _ *Tale) error { return dag.Emit(ctx, "large", large) }),
+		new(memory.Store), dispatcher.Options{})
+	var sizes []int
+	for item := range d.Stream(t.Context(), run, nil, dispatcher.Listen{}) {
+		if e := item.Event; e.Kind == dispatcher.Emitted {
+			sizes = append(sizes, len(e.Value))
+		}
+	}
+	if !slices.Equal(sizes, []int{len(large) + 2}) {
+		t.Errorf("the reader was told of values of %d bytes", sizes)
+	}
+}

@@ -252,3 +252,29 @@ func TestRecoverLeavesHalfAnAll(t *testing.T) {
 		}
 	})
 }
+
+// An Any that is asked again goes on without the part of which the instant has passed meanwhile.
+func TestAnAnyIsAskedAgainWithoutAPartThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, continuation.Any(
+			continuation.Wait{Key: "word", Within: 2 * time.Hour, OnExpire: continuation.Again(1)},
+			continuation.Wait{Key: "by one", Until: time.Now().Add(time.Hour)},
+		), dag.Policy{}, says))
+		id := p.only(run).ID
+		lasts(2 * time.Hour)
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		v := p.stands(run, continuation.StatusPending, "")
+		if v.ID != id || v.Level != 2 || !v.Until.Equal(time.Now().Add(2*time.Hour)) {
+			t.Errorf("asked again it is %+v", v)
+		}
+		var late *continuation.ExpiredError
+		if _, err := p.rt.Trigger(t.Context(), reply2("t1", "by one")); !errors.As(err, &late) || late.Key != "by one" {
+			t.Errorf("%v; want that this part is over", err)
+		}
+		if out, err := p.rt.Trigger(t.Context(), reply2("t2", "word")); err != nil || out.Status != continuation.StatusResolved {
+			t.Errorf("the part that is asked again: %+v, %v", out, err)
+		}
+	})
+}

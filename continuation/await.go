@@ -237,7 +237,7 @@ func (w *Wait) limit(ctx context.Context, name string, at place, now time.Time) 
 			continue
 		}
 		_, asked := dag.Reply(ctx, at.key())
-		if !asked && at.attempt == 1 && !m.Until.After(now) {
+		if !asked && at.attempt == 1 && at.level == 1 && !m.Until.After(now) {
 			return dag.AskOption{}, &ArgumentError{"wait " + name, "has Until in the past: give it an instant to come"}
 		}
 		if m.Until.After(last) {

@@ -53,6 +53,7 @@ type wait struct {
 	spent    bool   // an attempt failed behind the trigger: the wait is to be asked again
 	stumbles int    // attempts since that failed, or were left, before they came to ask it
 	fell     bool   // its visit has failed for good
+	settled  bool   // and nobody tries it again: the failure was followed, or left behind
 	late     string // the message of that, if it was an expiry
 	beside   bool   // it fell since something else ended without a trigger that the visit waited for
 	heeded   bool   // the run was cancelled behind its denial
@@ -124,6 +125,8 @@ func (h *history) read(e *checkpoint.Entry) error {
 		return h.failed(e)
 	case checkpoint.Done:
 		h.done(e.Path)
+	case checkpoint.Superstep:
+		h.settle(e.Path)
 	case checkpoint.Voided:
 		var paths []string
 		if err := json.Unmarshal(e.Data, &paths); err != nil {
@@ -244,14 +247,14 @@ func (w *wait) close(reason Reason, why, by string) {
 
 // reopen has the wait go on that had ended with its visit.
 func (w *wait) reopen() {
-	w.closed, w.why, w.by, w.fell, w.beside, w.late = "", "", "", false, false, ""
+	w.closed, w.why, w.by, w.fell, w.settled, w.beside, w.late = "", "", "", false, false, false, ""
 }
 
 // resumed counts who goes on behind a trigger, and forgets how the run rested.
 func (h *history) resumed() {
 	h.end, h.notes = nil, nil
 	for _, w := range h.open {
-		if w.fell && w.closed == RunFailed { // a resume tries its visit again
+		if w.fell && !w.settled && w.closed == RunFailed { // a resume tries its visit again
 			w.reopen()
 		}
 		if !w.taken() || h.asks(w.path) {
@@ -393,6 +396,14 @@ func (h *history) done(path string) {
 			w.close(Completed, "", "")
 		}
 	}
+	h.settle(path)
+}
+
+// settle takes in that what a frame was at work on has ended: what failed inside was followed.
+func (h *history) settle(frame string) {
+	for _, w := range h.open {
+		w.settled = w.settled || w.fell && (frame == "" || inside(w.path, frame))
+	}
 }
 
 // voided has visits begin anew. Answers to their questions stay; what waits inside them is gone.
@@ -425,6 +436,7 @@ func (w *wait) leave(e *checkpoint.Entry) {
 	} else if w.closed == "" {
 		w.close(reason, why, by)
 	}
+	w.settled = true
 }
 
 // migrated has waits go with their nodes: what comes behind the migration is told of them by other
@@ -441,7 +453,7 @@ func (h *history) migrated(e *checkpoint.Entry, m *checkpoint.Migration) {
 
 // stands is the status of the wait, and what there is to say about it.
 func (w *wait) stands() (status Status, reason Reason, why, by string) {
-	retries := w.fell && w.closed == RunFailed && w.retriable()
+	retries := w.fell && !w.settled && w.closed == RunFailed && w.retriable()
 	if w.closed != "" && !retries {
 		return w.closed.Status(), w.closed, w.why, w.by
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
@@ -221,4 +222,106 @@ func TestATriggerOfAStoreThatHangs(t *testing.T) {
 			t.Fatal("the trigger does not return")
 		}
 	})
+}
+
+// stumblesAside is a graph whose node fails behind its wait, and what follows that failure. A turn of which the state says
+// something asks nothing.
+func stumblesAside(t testing.TB, instead func(context.Context, *Talk) error) *dag.Graph[Talk] {
+	t.Helper()
+	b := dag.New[Talk]("aside")
+	ask := dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		if s.Said.Len() == 0 {
+			if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{}); err != nil {
+				return err
+			}
+		}
+		return errWeather
+	})
+	dag.Step(b, "instead", instead, ask.Failed())
+	return frozen(t, b)
+}
+
+// A visit that has failed behind a trigger, and whose failure was followed, is not tried again: a run that fails behind that is left
+// as it is, and why the wait has ended stays what it was.
+func TestAFailureThatWasFollowedIsNotTriedAgain(t *testing.T) {
+	ran := 0
+	p := talk(t, stumblesAside(t, func(context.Context, *Talk) error {
+		ran++
+		return errors.New("a wall")
+	}))
+	out, err := p.rt.Trigger(t.Context(), reply("t", "x"))
+	if err != nil || out.Status != continuation.StatusFailed || out.EndReason != continuation.RunFailed {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if v := p.stands(run, continuation.StatusFailed, continuation.RunFailed); v.Why != errWeather.Error() {
+		t.Errorf("why is %q", v.Why)
+	}
+	p.unchanged(run, func() {
+		if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
+			t.Errorf("recovered %q, %v", runs, err)
+		}
+	})
+	if ran != 1 {
+		t.Errorf("what follows the failure has run %d times, and may once", ran)
+	}
+}
+
+// What has failed behind a trigger in a turn has ended there, and waits no more when a later turn fails.
+func TestAFailureOfAnEarlierTurnWaitsNoMore(t *testing.T) {
+	fails := false
+	p := talk(t, stumblesAside(t, func(_ context.Context, s *Talk) error {
+		s.Said.Append("instead")
+		if fails {
+			return errors.New("a wall")
+		}
+		return nil
+	}))
+	if _, err := p.rt.Trigger(t.Context(), reply("t", "x")); err != nil {
+		t.Fatal(err)
+	}
+	fails = true
+	if res, err := p.d.Turn(t.Context(), run, nil); err == nil || res.Status != checkpoint.StatusFailed {
+		t.Fatalf("the next turn is %s, %v", res.Status, err)
+	}
+	p.stands(run, continuation.StatusFailed, continuation.RunFailed)
+	if _, err := p.rt.Trigger(t.Context(), reply("t2", "x")); !errors.Is(err, continuation.ErrTerminal) {
+		t.Errorf("a trigger for it: %v", err)
+	}
+}
+
+// Nor does what has failed before a rewind, when the run fails behind that.
+func TestAFailureBeforeARewindWaitsNoMore(t *testing.T) {
+	b := dag.New[Talk]("rewound")
+	awaits := func(name string, most int) dag.Node[Talk] {
+		return dag.Step(b, name, func(ctx context.Context, s *Talk) error {
+			if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: name, MaxFailures: most}); err != nil {
+				return err
+			}
+			return errWeather
+		})
+	}
+	dag.Step(b, "instead", func(context.Context, *Talk) error { return nil }, awaits("one", 2).Failed())
+	awaits("two", 1)
+	p := talk(t, frozen(t, b))
+	if out, err := p.rt.Trigger(t.Context(), reply2("t1", "one")); err != nil || out.EndReason != continuation.RunFailed {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if err := p.d.Rewind(t.Context(), run, "0", dispatcher.RewindOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply2("t2", "two")); err != nil || out.EndReason != continuation.MaxAttempts {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	all, err := p.rt.List(t.Context(), continuation.Filter{Run: run})
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, v := range all {
+		if !v.Status.Terminal() {
+			t.Errorf("wait %s of %s is %s, and the run has failed", v.ID, v.Path, v.Status)
+		}
+	}
 }

@@ -2,7 +2,6 @@ package continuation
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -217,6 +216,9 @@ func (h *history) answered(e *checkpoint.Entry) error {
 		h.remember(strings.Clone(e.ID), &l.Trigger)
 	}
 	w := h.open[k]
+	if was := l.Trigger.Of.Wait; was != "" && h.info.First > 1 { // a trim may have dropped the ask that it is called by
+		w.id = was
+	}
 	a := w.last()
 	a.answer, a.letter, a.ended, a.seq = answer, l, true, e.Seq
 	switch {
@@ -257,6 +259,9 @@ func (h *history) resumed() {
 		if w.fell && !w.settled && w.closed == RunFailed { // a resume tries its visit again
 			w.reopen()
 		}
+		if a := w.last(); a.gone { // and so is its trigger
+			a.ended = false
+		}
 		if !w.taken() || h.asks(w.path) {
 			continue
 		}
@@ -281,7 +286,9 @@ func (w *wait) lapse() {
 
 // asks reports whether a visit waits for a trigger.
 func (h *history) asks(path string) bool {
-	return slices.ContainsFunc(h.open, func(w *wait) bool { return w.path == path && w.closed == "" && !w.last().ended })
+	return slices.ContainsFunc(h.open, func(w *wait) bool {
+		return w.path == path && w.closed == "" && !w.last().ended && !w.last().gone
+	})
 }
 
 func (h *history) failed(e *checkpoint.Entry) error {
@@ -406,51 +413,6 @@ func (h *history) settle(frame string) {
 	}
 }
 
-// voided has visits begin anew. Answers to their questions stay; what waits inside them is gone.
-func (h *history) voided(paths []string) {
-	for _, path := range paths {
-		for _, w := range h.open {
-			if (w.path == path || inside(w.path, path)) && (w.closed == Completed || w.fell) {
-				w.reopen()
-			}
-			if w.path == path { // its trigger counts anew
-				w.spent, w.stumbles = false, 0
-			}
-			w.last().gone = w.last().gone || inside(w.path, path)
-		}
-	}
-}
-
-// leave ends what waited before a turn began, or before the run was rewound.
-func (h *history) leave(e *checkpoint.Entry) {
-	for _, w := range h.open {
-		w.leave(e)
-	}
-	h.open, h.end, h.notes, h.lost = nil, nil, nil, false
-}
-
-// leave ends a wait of which nothing comes behind an entry, unless it has ended.
-func (w *wait) leave(e *checkpoint.Entry) {
-	if status, reason, why, by := w.stands(); !status.Terminal() {
-		w.close(Superseded, fmt.Sprintf("entry %d: %s", e.Seq, e.Kind), "")
-	} else if w.closed == "" {
-		w.close(reason, why, by)
-	}
-	w.settled = true
-}
-
-// migrated has waits go with their nodes: what comes behind the migration is told of them by other
-// paths. What waited in a node that was forgotten waits no more.
-func (h *history) migrated(e *checkpoint.Entry, m *checkpoint.Migration) {
-	h.open = slices.DeleteFunc(h.open, func(w *wait) bool {
-		path, there := m.Renamed(w.path)
-		if w.path = path; !there {
-			w.leave(e)
-		}
-		return !there
-	})
-}
-
 // stands is the status of the wait, and what there is to say about it.
 func (w *wait) stands() (status Status, reason Reason, why, by string) {
 	retries := w.fell && !w.settled && w.closed == RunFailed && w.retriable()
@@ -499,7 +461,7 @@ func (w *wait) receipt(a *ask) Receipt {
 // pulled is the receipt of a trigger, if it was accepted for the wait.
 func (w *wait) pulled(trigger string) (*ask, bool) {
 	for _, a := range w.asks {
-		if a.ended && trigger != "" && a.letter.Trigger.ID == trigger {
+		if trigger != "" && a.letter.Trigger.ID == trigger {
 			return a, true
 		}
 	}

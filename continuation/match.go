@@ -39,7 +39,7 @@ func (hs histories) find(t *Trigger) (*wait, error) {
 			meant = append(meant, w)
 		}
 	}
-	switch {
+	switch meant = reached(meant); {
 	case len(meant) == 1:
 		return meant[0], nil
 	case len(meant) > 1:
@@ -53,6 +53,19 @@ func (hs histories) find(t *Trigger) (*wait, error) {
 		return live[len(live)-1], nil
 	}
 	return slices.MaxFunc(all, func(a, b *wait) int { return a.last().at.Compare(b.last().at) }), nil
+}
+
+// reached leaves out the waits whose frame was voided, if something else of their run is meant: they are asked anew if the
+// run comes there. Of those alone the first may be what it comes to.
+func reached(meant []*wait) (all []*wait) {
+	for i, w := range meant {
+		beside := func(x *wait) bool { return x.h == w.h && !x.last().gone }
+		before := func(x *wait) bool { return x.h == w.h }
+		if !w.last().gone || !slices.ContainsFunc(meant, beside) && !slices.ContainsFunc(meant[:i], before) {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // several tells how waits for a kind are named, the first of them if there are many.
@@ -152,7 +165,7 @@ func (w *wait) permits(of *alternative, t *Trigger, now time.Time) error {
 		return &AuthorityError{w.id, w.h.run, of.Authority, t.Actor}
 	case w.failures+w.lapsed() >= a.q.MaxFailures:
 		return &AttemptsError{w.id, w.h.run, a.q.MaxFailures}
-	case a.ended && !w.again() && !w.spent:
+	case a.ended && !a.gone && !w.again() && !w.spent:
 		return &TakenError{w.id, w.h.run, a.letter.Trigger.ID}
 	}
 	return nil

@@ -104,10 +104,8 @@ type histories []*history
 func (hs histories) byID(id string) *wait {
 	for _, h := range hs {
 		for _, w := range h.waits {
-			for _, a := range w.asks {
-				if a.id == id {
-					return w
-				}
+			if w.id == id || slices.ContainsFunc(w.asks, func(a *ask) bool { return a.id == id }) {
+				return w
 			}
 		}
 	}

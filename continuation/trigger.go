@@ -261,8 +261,12 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 	if err != nil {
 		return false, err
 	}
-	if a.ended { // it is to be asked once more before
-		if err := r.goOn(ctx, w.h.run); err != nil {
+	if a.ended || a.gone { // it is to be asked once more before
+		how := ifWanted
+		if a.gone {
+			how = ifPosted
+		}
+		if err := r.resume(ctx, w.h.run, how); err != nil {
 			return false, err
 		}
 		return false, r.early(ctx, w)
@@ -337,17 +341,23 @@ func (r *Runtime) expired(ctx context.Context, w *wait, late *ExpiredError) erro
 	return late
 }
 
-// early refuses a trigger for a wait that has expired and was not asked again, though its run was gone on
-// with: its visit runs again when all has ended that it waits for beside it.
+// early refuses a trigger for a wait that was not asked again, though its run was gone on with: one that has expired, whose
+// visit runs again when all has ended that it waits for beside it; or one whose frame was voided, and the run is not there yet.
 func (r *Runtime) early(ctx context.Context, w *wait) error {
 	h, err := r.history(ctx, w.h.run)
 	if err != nil || owned(h.info) || h.info.Status != checkpoint.StatusInterrupted {
 		return err
 	}
-	if now := (histories{h}).byID(w.id); now == nil || now.last().id != w.last().id || !now.again() {
+	now := (histories{h}).byID(w.id)
+	switch {
+	case now == nil || now.last().id != w.last().id || now.closed != "":
 		return nil
+	case now.last().gone:
+		return &MismatchError{w.id, w.h.run, "what it was asked in has begun anew, and it is asked again if the run comes there"}
+	case now.again():
+		return &MismatchError{w.id, w.h.run, "it has expired, and it is asked again when all that its visit waits for beside it has ended"}
 	}
-	return &MismatchError{w.id, w.h.run, "it has expired, and it is asked again when all that its visit waits for beside it has ended"}
+	return nil
 }
 
 // fire has a timer wake whose instant has come, if that is what a trigger asks for.

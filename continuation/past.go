@@ -1,0 +1,55 @@
+package continuation
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// voided has visits begin anew. Answers to their questions stay; what waits inside them is gone.
+func (h *history) voided(paths []string) {
+	for _, path := range paths {
+		for _, w := range h.open {
+			if (w.path == path || inside(w.path, path)) && (w.closed == Completed || w.fell) {
+				w.reopen()
+			}
+			if w.path == path { // its trigger counts anew
+				w.spent, w.stumbles = false, 0
+			}
+			if inside(w.path, path) { // the visit that comes there is another one
+				w.last().gone, w.resumes, w.failures, w.lapses = true, 0, 0, 0
+			}
+		}
+	}
+}
+
+// leave ends what waited before a turn began, or before the run was rewound.
+func (h *history) leave(e *checkpoint.Entry) {
+	for _, w := range h.open {
+		w.leave(e)
+	}
+	h.open, h.end, h.notes, h.lost = nil, nil, nil, false
+}
+
+// leave ends a wait of which nothing comes behind an entry, unless it has ended.
+func (w *wait) leave(e *checkpoint.Entry) {
+	if status, reason, why, by := w.stands(); !status.Terminal() {
+		w.close(Superseded, fmt.Sprintf("entry %d: %s", e.Seq, e.Kind), "")
+	} else if w.closed == "" {
+		w.close(reason, why, by)
+	}
+	w.settled = true
+}
+
+// migrated has waits go with their nodes: what comes behind the migration is told of them by other
+// paths. What waited in a node that was forgotten waits no more.
+func (h *history) migrated(e *checkpoint.Entry, m *checkpoint.Migration) {
+	h.open = slices.DeleteFunc(h.open, func(w *wait) bool {
+		path, there := m.Renamed(w.path)
+		if w.path = path; !there {
+			w.leave(e)
+		}
+		return !there
+	})
+}

@@ -1,0 +1,166 @@
+package continuation_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// looped is a process of which a loop asks for the third time, in its third iteration.
+func looped(t *testing.T, w continuation.Wait) *process {
+	t.Helper()
+	b := dag.New[Talk]("looped")
+	dag.Loop(b, "loop", waiting(t, w, dag.Policy{}, says), func(*Talk) bool { return false }, 4)
+	p := talk(t, frozen(t, b))
+	for _, id := range []string{"t1", "t2"} {
+		if _, err := p.rt.Trigger(t.Context(), reply(id, id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// voids has a frame begin anew, and the run go on.
+func (p *process) voids(path string) {
+	p.t.Helper()
+	if err := p.d.Edit(p.t.Context(), run, func(s *Talk) { s.Said.Append("first") }, dispatcher.EditOptions{Void: []string{path}}); err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err := p.d.Run(p.t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		p.t.Fatal(err)
+	}
+}
+
+// A loop that an edit has voided asks in its first iteration again. A trigger that names the run, or the key, is for that, and not
+// for what waited in iterations to which the run has still to come: each of them takes another one.
+func TestALoopThatIsVoidedAsksOnceAtATime(t *testing.T) {
+	p := looped(t, continuation.Wait{Key: "chat"})
+	p.voids("loop")
+	if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
+		t.Errorf("recovered %q, %v, though nothing has its trigger", runs, err)
+	}
+	all, err := p.rt.List(t.Context(), continuation.Filter{Run: run})
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, v := range all {
+		if v.Status != continuation.StatusPending || v.Trigger != nil {
+			t.Errorf("%s is %s, and has %+v", v.Path, v.Status, v.Trigger)
+		}
+	}
+	for _, i := range []int{1, 2} { // one that had its trigger, and one that had none
+		tr := reply("early", "x")
+		tr.Wait = all[i].ID
+		p.unchanged(run, func() {
+			var no *continuation.MismatchError
+			if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &no) || no.Wait != tr.Wait {
+				t.Errorf("a trigger for %s: %v; want that the run is not there", all[i].Path, err)
+			}
+		})
+	}
+	for i, tr := range []continuation.Trigger{reply("t3", "x"), reply2("t4", "chat"), reply("t5", "x"), reply2("t6", "chat")} {
+		out, err := p.rt.Trigger(t.Context(), tr)
+		if err != nil || out.Status != continuation.StatusResolved || i < 3 && out.Wait != all[i].ID {
+			t.Fatalf("trigger %s: %+v, %v", tr.ID, out, err)
+		}
+	}
+	if _, err := p.d.Run(t.Context(), run, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A trigger that was accepted and not heard when its frame is voided has the run go on, once, and is the same when it is repeated.
+func TestATriggerInAFrameThatIsVoided(t *testing.T) {
+	p := looped(t, continuation.Wait{})
+	left := reply("t3", "x")
+	left.LeaveIt = true
+	first, err := p.rt.Trigger(t.Context(), left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.d.Edit(t.Context(), run, func(s *Talk) { s.Said.Append("first") }, dispatcher.EditOptions{Void: []string{"loop"}}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{1, 0} {
+		if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) != want {
+			t.Errorf("recovery %d: %q, %v; want %d runs", i+1, runs, err, want)
+		}
+	}
+	if again, err := p.rt.Trigger(t.Context(), left); err != nil || again.Receipt != first.Receipt || again.Status != continuation.StatusPending {
+		t.Errorf("repeated it is %+v, %v; was %+v", again, err, first)
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply("t4", "x")); err != nil || out.Status != continuation.StatusResolved {
+		t.Errorf("what is asked anew: %+v, %v", out, err)
+	}
+}
+
+// Failures and deaths behind triggers are those of a visit: the one that comes in its place, when its frame was voided, may have as
+// many again.
+func TestAFrameThatIsVoidedForgetsFailures(t *testing.T) {
+	in := waiting(t, continuation.Wait{MaxFailures: 1}, dag.Policy{Attempts: 2}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+		if r.Payload == "bad" {
+			return errWeather
+		}
+		return says(ctx, s, r)
+	})
+	b := dag.New[Talk]("outer")
+	dag.Loop(b, "loop", in, func(*Talk) bool { return false }, 2)
+	p := talk(t, frozen(t, b))
+	if _, err := p.rt.Trigger(t.Context(), reply("t1", "good")); err != nil {
+		t.Fatal(err)
+	}
+	failed, err := p.rt.Trigger(t.Context(), reply("t2", "bad"))
+	if err != nil || failed.EndReason != continuation.MaxAttempts {
+		t.Fatalf("%+v, %v", failed, err)
+	}
+	p.voids("loop")
+	for _, id := range []string{"t3", "t4"} {
+		if v, err := p.rt.Get(t.Context(), failed.Wait); err != nil || v.Status != continuation.StatusPending || v.Failures != 0 || v.Resumes != 0 {
+			t.Errorf("before %s the wait that had failed is %+v, %v", id, v, err)
+		}
+		if out, err := p.rt.Trigger(t.Context(), reply(id, "good")); err != nil || out.Status != continuation.StatusResolved {
+			t.Errorf("trigger %s: %+v, %v", id, out, err)
+		}
+	}
+}
+
+// A wait that was asked anew keeps its id in what is told of its trigger, also when the log is trimmed of how it was asked first.
+func TestAWaitAskedAnewKeepsItsIDBehindATrim(t *testing.T) {
+	nothing := func(context.Context, *Talk) error { return nil }
+	in := dag.New[Talk]("inner")
+	dag.Step(in, "ask", func(ctx context.Context, s *Talk) error {
+		for _, name := range []string{"one", "two"} {
+			r, err := continuation.Await[string](ctx, name, continuation.Wait{Key: name})
+			if err != nil {
+				return err
+			}
+			s.Said.Append(r.Payload)
+		}
+		return nil
+	}, dag.Step(in, "first", nothing))
+	b := dag.New[Talk]("outer")
+	same := func(from, to *Talk) {}
+	dag.Embed(b, "frame", frozen(t, in), same, same)
+	p := talk(t, frozen(t, b))
+	id := p.only(run).ID
+	p.voids("frame")
+	tr := reply("t", "x")
+	tr.Wait = id
+	first, err := p.rt.Trigger(t.Context(), tr)
+	if err != nil || first.Wait != id {
+		t.Fatalf("%+v, %v; want the wait %s", first, err, id)
+	}
+	if err := p.d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := p.rt.Trigger(t.Context(), tr); err != nil || again != first {
+		t.Errorf("behind the trim it is %+v, %v; was %+v", again, err, first)
+	}
+	if v, err := p.rt.Get(t.Context(), id); err != nil || v.ID != id || v.Status != continuation.StatusResolved {
+		t.Errorf("the wait is %+v, %v", v, err)
+	}
+}

@@ -167,3 +167,20 @@ func TestUpdateSpeaksForItsAuthor(t *testing.T) {
 	done(t, err)
 	same(t, "by a person", ids(slices.Clone(mended.Record.Learnings), func(l record.Learning) string { return l.LearnedBy.ID }), []string{"ann", "bot", "bob"})
 }
+
+// A question that needs a person, and was to wait for ever, has not expired: a record that says so is brought in by one who may
+// answer it, or by nobody.
+func TestNobodyBringsInAnExpiryThatNeverWas(t *testing.T) {
+	b := branches(t, gated("o"))
+	v, err := b.Get(t.Context(), "a")
+	done(t, err)
+	other := v.Record.Clone()
+	other.ID, other.QuestionsForUser[0].Status = "c", record.QuestionExpired
+	b.create(t, other)
+	if err := b.unchanged(t, func() error { _, err := b.Merge(t.Context(), "b", "c", record.PreferB, bot); return err }); !errors.Is(err, record.ErrAuthority) {
+		t.Errorf("brought in by an agent: %v", err)
+	}
+	merged, err := b.Merge(t.Context(), "b", "c", record.PreferB, ann)
+	done(t, err)
+	same(t, "question", merged.Record.QuestionsForUser[0].Status, record.QuestionExpired)
+}

@@ -150,3 +150,25 @@ func TestRecordOfWhatIsVoidedBehindARenameThatWasAbandoned(t *testing.T) {
 		same(t, "without "+c.node, decided(from(t, c.d, "r", record.Options{})), nil)
 	}
 }
+
+// A fork of a run that was rewound counts its own rewinds: the keys of its effects are those that its nodes had.
+func TestForkOfARewoundRunHasKeysOfItsOwn(t *testing.T) {
+	var keys []string
+	pay := func(ctx context.Context, _ *Inquiry) error {
+		keys = append(keys, dag.Key(ctx)+"#e")
+		_, err := dag.Effect(ctx, "e", 1, func(context.Context, int) (int, error) { return 1, nil })
+		return err
+	}
+	d := inquire(t, newStore(), []string{"first", "second", "pay"}, nothing, nothing, pay)
+	_, err := d.Run(t.Context(), "r", nil)
+	done(t, err)
+	done(t, d.Rewind(t.Context(), "r", "1", dispatcher.RewindOptions{}))
+	_, err = d.Run(t.Context(), "r", nil)
+	done(t, err)
+	forks, err := d.Fork(t.Context(), "r", "2", dispatcher.ForkOptions[Inquiry]{Effects: dispatcher.Live})
+	done(t, err)
+	_, err = d.Run(t.Context(), forks[0], nil)
+	done(t, err)
+	told := from(t, d, forks[0], record.Options{}).ToolEffects
+	same(t, "keys", ids(told, func(e record.ToolEffect) string { return e.IdempotencyKey }), keys[2:])
+}

@@ -403,7 +403,6 @@ func (h *history) done(path string) {
 			w.close(Completed, "", "")
 		}
 	}
-	h.settle(path)
 }
 
 // settle takes in that what a frame was at work on has ended: what failed inside was followed.

@@ -325,3 +325,51 @@ func TestAFailureBeforeARewindWaitsNoMore(t *testing.T) {
 		}
 	}
 }
+
+// Nor is an item tried again of an Each that is done without it, though the superstep of that has not ended.
+func TestAFailureInAnEachThatIsDoneIsNotTriedAgain(t *testing.T) {
+	fails := func(key string, most int) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: key, MaxFailures: most}); err != nil {
+				return err
+			}
+			return errWeather
+		}
+	}
+	b := dag.New[Talk]("items")
+	dag.Each(b, "each", func(*Talk) []string { return []string{"item"} }, func(ctx context.Context, _ *Talk, key string) error {
+		return fails(key, 3)(ctx)
+	}).With(dag.Policy{Errors: dag.Collect})
+	dag.Step(b, "beside", func(ctx context.Context, _ *Talk) error { return fails("beside", 1)(ctx) })
+	p := talk(t, frozen(t, b))
+	item, err := p.rt.Trigger(t.Context(), reply2("t1", "item"))
+	if err != nil || item.EndReason != continuation.RunFailed {
+		t.Fatalf("%+v, %v", item, err)
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply2("t2", "beside")); err != nil || out.EndReason != continuation.MaxAttempts {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if v, err := p.rt.Get(t.Context(), item.Wait); err != nil || v.Status != continuation.StatusFailed || v.Why != errWeather.Error() {
+		t.Errorf("the wait of the item is %s since %q, %v", v.Status, v.Why, err)
+	}
+}
+
+// A wait that came to its default has ended, and counts as a hop.
+func TestADefaultIsAHop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := dag.New[Talk]("hops")
+		dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+			if _, err := continuation.Await[string](ctx, "one", continuation.Wait{OnExpire: continuation.Default("x")}); err != nil {
+				return err
+			}
+			_, err := continuation.Await[string](ctx, "two", continuation.Wait{MaxHops: 1})
+			return err
+		})
+		p := talk(t, frozen(t, b))
+		lasts(continuation.DefaultWithin)
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.stands(run, continuation.StatusFailed, continuation.MaxHops)
+	})
+}

@@ -128,10 +128,11 @@ func TestAFrameThatIsVoidedForgetsFailures(t *testing.T) {
 	}
 }
 
-// A wait that was asked anew keeps its id in what is told of its trigger, also when the log is trimmed of how it was asked first.
-func TestAWaitAskedAnewKeepsItsIDBehindATrim(t *testing.T) {
-	nothing := func(context.Context, *Talk) error { return nil }
+// twice is a process of which a visit inside a frame asks one thing, and then two.
+func twice(t *testing.T) *process {
+	t.Helper()
 	in := dag.New[Talk]("inner")
+	first := dag.Step(in, "first", func(context.Context, *Talk) error { return nil })
 	dag.Step(in, "ask", func(ctx context.Context, s *Talk) error {
 		for _, name := range []string{"one", "two"} {
 			r, err := continuation.Await[string](ctx, name, continuation.Wait{Key: name})
@@ -141,11 +142,34 @@ func TestAWaitAskedAnewKeepsItsIDBehindATrim(t *testing.T) {
 			s.Said.Append(r.Payload)
 		}
 		return nil
-	}, dag.Step(in, "first", nothing))
+	}, first)
 	b := dag.New[Talk]("outer")
 	same := func(from, to *Talk) {}
 	dag.Embed(b, "frame", frozen(t, in), same, same)
-	p := talk(t, frozen(t, b))
+	return talk(t, frozen(t, b))
+}
+
+// What its visit has asked behind it before is not waited for: the visit runs again for the trigger of what it asks anew, and that
+// is counted.
+func TestAWaitAskedAnewIsHeardByItself(t *testing.T) {
+	p := twice(t)
+	one := p.only(run).ID
+	for _, id := range []string{"t1", "t2"} {
+		if out, err := p.rt.Trigger(t.Context(), reply2(id, "one")); err != nil || out.Status != continuation.StatusResolved {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		if v, err := p.rt.Get(t.Context(), one); err != nil || v.Resumes != 1 {
+			t.Errorf("behind %s its visit was gone on with %d times, %v", id, v.Resumes, err)
+		}
+		if id == "t1" {
+			p.voids("frame")
+		}
+	}
+}
+
+// A wait that was asked anew keeps its id in what is told of its trigger, also when the log is trimmed of how it was asked first.
+func TestAWaitAskedAnewKeepsItsIDBehindATrim(t *testing.T) {
+	p := twice(t)
 	id := p.only(run).ID
 	p.voids("frame")
 	tr := reply("t", "x")

@@ -23,7 +23,8 @@
 // # What a status is a reading of
 //
 //	pending     Interrupted; again after an AttemptFailed behind a trigger; or Answered, and nobody is
-//	            at work on the run: View.Trigger tells, and Recover goes on with that trigger
+//	            at work on the run: View.Trigger tells, and Recover goes on with that trigger; or Voided
+//	            with its frame: it is asked anew if the run comes there, and takes no trigger before
 //	claimed     Answered, and the run is at work
 //	resolved    Done of its visit, or the visit has asked something else
 //	expired     Answered by its instant, with nothing further to ask; or by a wake that was missed, if the

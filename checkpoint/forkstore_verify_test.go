@@ -230,6 +230,8 @@ func TestForkstoreVerify(t *testing.T) {
 		"the status":                 {"fork", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Status = checkpoint.StatusFailed }}, "[info 0]"},
 		"the oldest entry":           {"whole", forkstoreDamaged{info: func(i *checkpoint.Info) { i.First = 3 }}, "[info 0]"},
 		"the turn":                   {"whole", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Turn = 3 }}, "[info 0]"},
+		"the time of its creation":   {"whole", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Created = i.Created.Add(time.Millisecond) }}, "[info 0]"},
+		"when its status changed":    {"trimmed", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Updated = i.Updated.Add(-time.Millisecond) }}, "[info 0]"},
 		"the base that is named":     {"fork", forkstoreDamaged{info: func(i *checkpoint.Info) { i.Base = "" }}, "[info 0]"},
 		"a snapshot":                 {"whole", forkstoreDamaged{snapshot: checkpoint.Corrupt("whole", 4, checkpoint.Damage("it"))}, "[snapshot 4]"},
 		"a graph of another digest":  {"whole", forkstoreDamaged{graph: "{}", info: func(*checkpoint.Info) {}}, "[]"}, // "d" says nothing

@@ -237,9 +237,9 @@ func (v *verifier) compare(g *Log) bool {
 	if what := header.differs(info); what != "" {
 		return v.found(PartInfo, 0, "the log has another "+what)
 	}
-	if got := g.Info(); got.Head != info.Head || got.Turn != info.Turn || !got.Created.Equal(info.Created) ||
+	if got := g.Info(); got.Head != info.Head || got.Turn != info.Turn || !got.Created.Equal(info.Created) || !got.Updated.Equal(info.Updated) ||
 		!slices.Equal(got.Bases(), info.Bases()) || !slices.Equal(got.Pins, info.Pins) || !got.Origin.is(info.Origin) {
-		return v.found(PartInfo, 0, "the log has another head, turn, time of creation, base, pin or origin")
+		return v.found(PartInfo, 0, "the log has another head, turn, time of creation or of the last change of status, base, pin or origin")
 	}
 	return true
 }

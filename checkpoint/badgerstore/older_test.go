@@ -4,8 +4,10 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -84,6 +86,47 @@ func TestOlderRowIsFound(t *testing.T) {
 				t.Errorf("with its own row: Stat = %+v, %v, want %+v", got, err, want)
 			}
 		})
+	}
+}
+
+// So is by Verify what a store said of a run earlier with the same status, as of a run that has waited before: only the
+// time since when it does is another one.
+func TestOlderRowOfTheSameStatusIsFound(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	s.ForgetIdle()
+	ctx := t.Context()
+	l := acquire(t, s, 1)[0]
+	var head checkpoint.Head
+	var info checkpoint.Info
+	for _, kind := range []checkpoint.Kind{checkpoint.Opened, checkpoint.Waiting, checkpoint.Done, checkpoint.Waiting, checkpoint.Noted} {
+		for !time.Now().After(info.Updated.Add(time.Millisecond)) { // which has whole ones
+			runtime.Gosched()
+		}
+		var err error
+		if head, err = s.Append(ctx, l, head, []checkpoint.Entry{{Kind: kind}}); err != nil {
+			t.Fatal(err)
+		}
+		if info, err = s.Stat(ctx, l.Run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Release(ctx, l); err != nil {
+		t.Fatal(err)
+	}
+	if found := verified(t, s); len(found) > 0 {
+		t.Fatalf("Verify finds %q before anything was done", found)
+	}
+	key := badgerstore.RowKey(badgerstore.NumberOf(t, s, l.Run))
+	rows := versions(t, s, key)
+	if err := s.Put(ctx, key, rows[len(rows)-3]); err != nil { // it ran in between
+		t.Fatal(err)
+	}
+	if got, err := s.Stat(ctx, l.Run); err != nil || got.Status != info.Status || !got.Updated.Before(info.Updated) {
+		t.Fatalf("Stat = %+v, %v, want an earlier %+v", got, err, info)
+	}
+	if found := verified(t, s); len(found) != 1 {
+		t.Errorf("Verify finds %q, want one thing", found)
 	}
 }
 

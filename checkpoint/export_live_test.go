@@ -125,6 +125,53 @@ func TestExportOfALiveRun(t *testing.T) {
 	}
 }
 
+// A looked store has something happen to it when a run is first looked at.
+type looked struct {
+	*memory.Store
+	happens func()
+}
+
+func (s *looked) Stat(ctx context.Context, run string) (checkpoint.Info, error) {
+	if happens := s.happens; happens != nil {
+		s.happens = nil
+		happens()
+	}
+	return s.Store.Stat(ctx, run)
+}
+
+// A message that the run drains just when it is exported is in its log, and none that waits: the import would hear it a second
+// time.
+func TestExportOfAMessageThatIsDrained(t *testing.T) {
+	t.Parallel()
+	s := &looked{Store: new(memory.Store)}
+	ctx := t.Context()
+	l, err := s.Acquire(ctx, "run", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := s.Append(ctx, l, checkpoint.Head{}, []checkpoint.Entry{{Kind: checkpoint.Opened, Data: json.RawMessage(`{}`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"drained", "waits"} {
+		if err := s.Post(ctx, "run", checkpoint.Post{ID: id, Kind: "answer"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.happens = func() {
+		if _, err := s.Append(ctx, l, head, []checkpoint.Entry{{Kind: checkpoint.Answered, Post: "drained"}}); err != nil {
+			t.Error(err)
+		}
+	}
+	to := new(memory.Store)
+	if info := superImport(t, to, superExport(t, s, "run")); info.Head.Seq != 2 {
+		t.Errorf("the import ends at entry %d, want 2", info.Head.Seq)
+	}
+	if posts, err := to.Posts(ctx, "run"); err != nil || len(posts) != 1 || posts[0].ID != "waits" {
+		t.Errorf("Posts of the import = %v, %v, want the one that waits", posts, err)
+	}
+}
+
 // A meddled store has something happen to it just before a log is handed out.
 type meddled struct {
 	*memory.Store

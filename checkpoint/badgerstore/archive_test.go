@@ -127,6 +127,29 @@ func TestImportThatFailsLeavesNoKeys(t *testing.T) {
 	}
 }
 
+// A run is not restored with an append that is larger than those that the store takes, which no later call could read: it is refused,
+// however well it can be compressed, and leaves nothing.
+func TestRestoreOfAnAppendThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	l := acquire(t, s, 1)[0]
+	entries := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", strings.Repeat("x", badgerstore.MaxAppend))}}
+	envelope, _, err := checkpoint.Seal(nil, checkpoint.Head{}, l.Until, 1, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Restore(t.Context(), l, checkpoint.Archive{Envelopes: func(yield func([]byte, error) bool) { yield(envelope, nil) }})
+	if !errors.Is(err, checkpoint.ErrTooLarge) {
+		t.Errorf("Restore = %v, want ErrTooLarge", err)
+	}
+	if _, err := s.Stat(t.Context(), l.Run); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("Stat = %v, want ErrNotFound", err)
+	}
+	if keys := keysOf(s); len(keys) > 0 {
+		t.Errorf("keys %q are left", keys)
+	}
+}
+
 // A run that came to be while it was restored exists, and stays as it is, on the disk as in memory.
 func TestRestoreOfARunThatCameToBeMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,45 @@ func TestNothingAcknowledgedIsUnwritten(t *testing.T) {
 	}
 }
 
+// The files that a store writes beside its database, its name, its inventory and its witness, are on the disk when Open or Close
+// has returned: a power cut that empties the name leaves no store.
+func TestFilesBesideTheDatabaseAreWritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	own := filepath.Join(dir, "own")
+	if err := os.WriteFile(own, []byte("what nobody has synced"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if unwritten(t, own) == 0 {
+		t.Skip("the file system has no memory of its own")
+	}
+	store := filepath.Join(dir, "store")
+	for _, when := range []string{"made", "opened again"} {
+		s := open(t, store)
+		for _, name := range []string{"pawl.json", "tables", "witness"} {
+			if pages := unwritten(t, filepath.Join(store, name)); pages > 0 {
+				t.Errorf("when the store was %s %d pages of %s were not written", when, pages, name)
+			}
+		}
+		l := acquire(t, s, 1)[0]
+		info, err := s.Stat(t.Context(), l.Run)
+		if err != nil && !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Fatal(err)
+		}
+		if _, err := s.Append(t.Context(), l, info.Head, oneEntry); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"tables", "witness"} {
+			if pages := unwritten(t, filepath.Join(store, name)); pages > 0 {
+				t.Errorf("when the store that was %s was closed %d pages of %s were not written", when, pages, name)
+			}
+		}
+	}
+}
+
 // appendLarge appends what fills several files of the log, in one key and in pieces. It returns how many files there
 // were, and the most pages that were not written behind an append.
 func appendLarge(t *testing.T, open func(context.Context, string, badgerstore.Options) (*badgerstore.Store, error)) (files, most int) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 
@@ -133,4 +134,60 @@ func tablesBelow(s *badgerstore.Store) []badger.TableInfo {
 	tables := slices.DeleteFunc(s.Badger().Tables(), func(t badger.TableInfo) bool { return t.Level == 0 })
 	slices.SortFunc(tables, func(a, b badger.TableInfo) int { return bytes.Compare(a.Left, b.Left) })
 	return tables
+}
+
+// A loop over a log reads all of it also where the run was deleted when it had begun, and the tables that the run was in are
+// merged before it comes to the next page.
+func TestALoopReadsWhatIsMergedAway(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	leases := acquire(t, s, 2)
+	const each, appends = 500, 4 // behind the first few hundred entries the loop looks anew
+	var head checkpoint.Head
+	entries := make([]checkpoint.Entry, each)
+	for i := range entries {
+		entries[i] = checkpoint.Entry{Kind: checkpoint.Done, Path: "a"}
+	}
+	for range appends {
+		var err error
+		if head, err = s.Append(t.Context(), leases[0], head, entries); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Release(t.Context(), leases[0]); err != nil {
+		t.Fatal(err)
+	}
+	next, stop := iter.Pull2(s.Read(t.Context(), leases[0].Run, 1, 0))
+	defer stop()
+	if _, err, ok := next(); err != nil || !ok {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), leases[0].Run); err != nil {
+		t.Fatal(err)
+	}
+	head = checkpoint.Head{}
+	big := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", noise(100<<10))}}
+	for i := 0; i < 128 || len(tablesBelow(s)) == 0; i++ { // the database is told what it may forget, and merges its first tables
+		var err error
+		if head, err = s.Append(t.Context(), leases[1], head, big); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Badger().Flatten(1); err != nil {
+		t.Fatal(err)
+	}
+	n := 1
+	for {
+		_, err, ok := next()
+		if !ok {
+			break
+		}
+		if err != nil {
+			t.Fatalf("behind entry %d: %v", n, err)
+		}
+		n++
+	}
+	if n != each*appends {
+		t.Errorf("read %d entries, want %d", n, each*appends)
+	}
 }

@@ -1,9 +1,12 @@
 package badgerstore_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -77,4 +80,108 @@ func TestFullDevice(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// However little Options.FreeSpace asks for, a write, and an Open, need room for what is in memory to become tables: where a device of
+// a few megabytes is full the process lives, and the store goes on when there is room.
+func TestFullDeviceWithoutReserve(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a small file system")
+	}
+	o := small
+	o.FreeSpace = 1
+	for _, mib := range []int{4, 6, 8, 12} {
+		dir := t.TempDir()
+		room := func(bytes int, flags uintptr) error {
+			return syscall.Mount("pawl", dir, "tmpfs", flags, fmt.Sprint("size=", bytes))
+		}
+		if err := room(mib<<20, 0); err != nil {
+			t.Skip("mounting a small file system:", err)
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+		s, err := badgerstore.Open(t.Context(), dir, o)
+		opened(t, s, err)
+		l := acquire(t, s, 1)[0]
+		var head, next checkpoint.Head
+		entries := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", noise(60_000))}}
+		for err == nil {
+			if next, err = s.Append(t.Context(), l, head, entries); err == nil {
+				head = next
+			}
+		}
+		if !errors.Is(err, checkpoint.ErrFull) || head.Seq < uint64(mib) {
+			t.Fatalf("with %d MiB: Append behind entry %d = %v, want ErrFull", mib, head.Seq, err)
+		}
+		if mib == 4 { // in which nothing has become a table yet
+			openKilled(t, dir, o)
+		}
+		if err := room(160<<20, syscall.MS_REMOUNT); err != nil {
+			t.Fatal(err)
+		}
+		if head, err = s.Append(t.Context(), l, head, entries); err != nil {
+			t.Errorf("with %d MiB: Append with room = %v", mib, err)
+		}
+		n := uint64(0)
+		for _, err := range s.Read(t.Context(), l.Run, 1, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if err := s.Close(); err != nil || n != head.Seq {
+			t.Errorf("with %d MiB: Close = %v; %d entries were read, want %d", mib, err, n, head.Seq)
+		}
+	}
+}
+
+// openKilled opens a store as a process leaves it that was killed, on a device with hardly any room beside it.
+func openKilled(t *testing.T, of string, o badgerstore.Options) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("pawl", dir, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }()
+	var at syscall.Statfs_t
+	if err := errors.Join(copySparse(of, dir), syscall.Statfs(dir, &at)); err != nil {
+		t.Fatal(err)
+	}
+	used := (int64(at.Blocks) - int64(at.Bfree)) * at.Bsize
+	if err := syscall.Mount("pawl", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprint("size=", used+300<<10)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := badgerstore.Open(t.Context(), dir, o); !errors.Is(err, checkpoint.ErrFull) {
+		t.Errorf("Open without room for what is in memory = %v, want ErrFull", err)
+	}
+	if err := syscall.Mount("pawl", dir, "tmpfs", syscall.MS_REMOUNT, "size=160m"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := badgerstore.Open(t.Context(), dir, o)
+	if err := opened(t, s, err).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// copySparse copies a store, the logs of the database without the zeros behind what was written to them.
+func copySparse(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		at, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		at = filepath.Join(to, at)
+		if d.IsDir() {
+			return os.MkdirAll(at, 0o700)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		err = os.WriteFile(at, bytes.TrimRight(b, "\x00"), 0o600)
+		return errors.Join(err, os.Truncate(at, int64(len(b))))
+	})
 }

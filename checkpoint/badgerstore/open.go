@@ -143,7 +143,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	}
 	undo = append(undo, seen.release)
 	_, below := o.merges(n.Format)
-	room := space{dir: dir, reserve: o.FreeSpace, below: below, free: freeSpace}
+	room := space{dir: dir, reserve: o.FreeSpace, below: below, memory: o.inMemory(), free: freeSpace}
 	if err := room.check(time.Now(), 0); err != nil {
 		return nil, err
 	}

@@ -49,7 +49,8 @@ type Options struct {
 	// other sizes of MemTableSize that is five of them and 128 MiB, or thirteen of them if that is less, and at least 128 MiB; in a store
 	// of format 1 always 128. While a store is written to more quickly than Badger merges, the level that new tables are merged into
 	// has more, and so much has to be free.) Zero means four times MemTableSize, which is what becomes of
-	// memory when it is written to tables.
+	// memory when it is written to tables. With less a write is refused also where there would be too little room for what is in
+	// memory at that moment to become tables, which Badger does not survive.
 	FreeSpace int64
 
 	// Waiting is how many bytes of appends may wait for the disk before further ones wait
@@ -112,7 +113,7 @@ func (o Options) withDefaults(dir string) Options {
 	}
 	o.MemTableSize = max(o.MemTableSize, leastMemTable)
 	if o.FreeSpace == 0 {
-		o.FreeSpace = 4 * o.MemTableSize
+		o.FreeSpace = o.inMemory()
 	}
 	if o.Waiting == 0 {
 		o.Waiting = 32 << 20
@@ -177,6 +178,9 @@ func (o Options) merges(format int) (level, below int64) {
 	level = min(128<<20, 8*o.MemTableSize)
 	return level, max(128<<20, level+mergedAtOnce*o.MemTableSize)
 }
+
+// inMemory is how much there is in memory at most that is to become tables.
+func (o *Options) inMemory() int64 { return 4 * o.MemTableSize }
 
 // halfWaiting is the room of large values, and that of all else.
 func (o *Options) halfWaiting() int64 { return max(1, o.Waiting/2) }

@@ -22,9 +22,11 @@ type space struct {
 	db      *badger.DB                      // nil before it is open
 	home    *home                           // nil before it is open
 	below   int64                           // see Options.merges
+	memory  int64                           // what memory holds at most: a reserve that is not less has room for the tables of that
 
 	left    int64 // bytes that were free when it was last asked, less those written since
-	needed  int64 // bytes that have to stay free, as of then
+	merge   int64 // bytes that compactions need, as of then
+	flush   int64 // bytes of the tables that what is in memory becomes; 0 if the reserve is enough for that in any case
 	written int
 	asked   time.Time
 }
@@ -40,8 +42,7 @@ func (p *space) check(now time.Time, bytes int) error {
 	if p.free == nil { // there the directory of open files can't be moved
 		return nil
 	}
-	enough := p.left-int64(bytes) >= p.needed
-	if !enough || p.written >= askEvery || now.Sub(p.asked) >= askAgain {
+	if !p.holds(bytes) || p.written >= askEvery || now.Sub(p.asked) >= askAgain {
 		if p.home != nil {
 			if err := p.home.check(); err != nil {
 				return err
@@ -51,25 +52,45 @@ func (p *space) check(now time.Time, bytes int) error {
 		if err != nil {
 			return fmt.Errorf("checkpoint: free space of %s: %w", p.dir, err)
 		}
-		p.left, p.needed, p.written, p.asked = free, p.need(), 0, now
+		p.left, p.written, p.asked = free, 0, now
+		p.merge, p.flush = p.compactions(), p.flushes()
 	}
-	if p.left-int64(bytes) < p.needed {
+	if !p.holds(bytes) {
 		return p.full(bytes)
 	}
 	p.left -= int64(bytes)
 	p.written += bytes
+	p.flush = p.flushBehind(bytes)
 	return nil
 }
 
+// holds reports whether enough is free behind a write of that many bytes.
+func (p *space) holds(bytes int) bool {
+	return p.left-int64(bytes) >= together(max(p.reserve, p.flushBehind(bytes)), p.merge)
+}
+
+// flushBehind is flush when so many bytes more are in memory.
+func (p *space) flushBehind(bytes int) int64 {
+	if p.flush == 0 {
+		return 0
+	}
+	return p.flush + tableOf(int64(bytes))
+}
+
+// tableOf returns about how large a table is, with its index, of what has so many bytes in memory.
+func tableOf(bytes int64) int64 { return bytes * 5 / 4 }
+
 // full says how much is missing, and whether a lower Options.FreeSpace would help.
 func (p *space) full(bytes int) error {
-	way := "make room"
-	compactions := p.needed - p.reserve
-	if p.left-int64(bytes) >= compactions {
-		way += ", or lower Options.FreeSpace"
+	flush, what, way := p.flushBehind(bytes), "to make tables of what is in memory", "make room"
+	if flush < p.reserve {
+		what = "of Options.FreeSpace"
+		if p.left-int64(bytes) >= p.merge+flush {
+			way += ", or lower Options.FreeSpace"
+		}
 	}
-	return fmt.Errorf("%w: %s has %d bytes left; a write of %d needs %d more, of Options.FreeSpace, and %d for compactions: %s",
-		checkpoint.ErrFull, p.dir, p.left, bytes, p.reserve, compactions, way)
+	return fmt.Errorf("%w: %s has %d bytes left; a write of %d needs %d more, %s, and %d for compactions: %s",
+		checkpoint.ErrFull, p.dir, p.left, bytes, max(p.reserve, flush), what, p.merge, way)
 }
 
 // checkClose returns ErrFull if there is too little room for what Badger writes when it is closed: what is in
@@ -83,7 +104,7 @@ func (p *space) checkClose() error {
 		return nil // the directory was removed: Badger says so
 	}
 	const indexes = 1 << 20
-	need := indexes + logBytes(p.dir)*5/4
+	need := indexes + tableOf(logBytes(p.dir))
 	if free >= need {
 		return nil
 	}
@@ -119,13 +140,25 @@ func tableBytes(dir string) (sum int64) {
 	return sum
 }
 
-// need returns what has to stay free: the reserve, in which memory becomes tables, and what
+// need returns what has to stay free before anything is written: the reserve, in which memory becomes tables, and what
 // a compaction writes before it removes what it has read.
-func (p *space) need() int64 {
+func (p *space) need() int64 { return together(max(p.reserve, p.flushes()), p.compactions()) }
+
+func (p *space) compactions() int64 {
 	if p.db == nil {
-		return p.beside(min(tableBytes(p.dir), p.below))
+		return min(tableBytes(p.dir), p.below)
 	}
-	return p.beside(merging(p.db.Levels(), p.below))
+	return merging(p.db.Levels(), p.below)
+}
+
+// flushes returns how much the tables have that what is in memory becomes, or is read into it when the database is opened. It is 0
+// where the reserve is as much in any case, as by default: then nobody has to look.
+func (p *space) flushes() int64 {
+	if p.reserve >= p.memory {
+		return 0
+	}
+	const others = 256 << 10 // the manifest, the next log, and blocks that are not full
+	return others + tableOf(logBytes(p.dir))
 }
 
 // merging returns how much compactions may write at once: all newest tables, of which there may be three times as many as are waited for,
@@ -146,7 +179,7 @@ func merging(levels []badger.LevelInfo, below int64) int64 {
 	return newest + min(older, max(below, merged))
 }
 
-// beside adds the reserve, which may be as large as a number can be.
-func (p *space) beside(compactions int64) int64 {
-	return min(p.reserve, math.MaxInt64-compactions) + compactions
+// together adds the reserve, which may be as large as a number can be.
+func together(reserve, compactions int64) int64 {
+	return min(reserve, math.MaxInt64-compactions) + compactions
 }

@@ -183,7 +183,7 @@ func empty(dir string) error {
 	}
 	for _, e := range entries {
 		switch e.Name() {
-		case lockFile, nameFile + ".new", "lost+found":
+		case lockFile, nameFile + newExt, "lost+found":
 		default:
 			return refuseDir(fmt.Sprintf("%s is neither empty nor a store: it holds %q and no %s: name another",
 				dir, e.Name(), nameFile))
@@ -225,12 +225,15 @@ func writeName(dir string, n name) error {
 	return nil
 }
 
+// newExt is what the name of a file ends in that is to take the place of one.
+const newExt = ".new"
+
 // replaceFile makes text what the file at path has, durably and in one step.
 func replaceFile(path string, text []byte) error {
-	if err := writeSynced(path+".new", text); err != nil {
+	if err := writeSynced(path+newExt, text); err != nil {
 		return err
 	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := os.Rename(path+newExt, path); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -52,8 +53,11 @@ func checkWitness(path, dir string) error {
 			return refuse("is " + kind + ": name a file")
 		}
 	}
-	if filepath.Dir(path) == filepath.Clean(dir) { // which may not exist yet
-		if name := filepath.Base(path); slices.Contains([]string{lockFile, nameFile, inventoryFile, databaseDir}, name) {
+	switch clean := filepath.Clean(dir); { // which may not exist yet
+	case filepath.Clean(path) == clean:
+		return refuse("is the directory of the store: name a file")
+	case filepath.Dir(path) == clean:
+		if name := strings.TrimSuffix(filepath.Base(path), newExt); slices.Contains([]string{lockFile, nameFile, inventoryFile, databaseDir}, name) {
 			return refuse("is what a store has there itself: name another file")
 		}
 		return nil

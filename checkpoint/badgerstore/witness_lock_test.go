@@ -54,11 +54,11 @@ func TestWitnessReplacedWhileOpening(t *testing.T) {
 	}
 }
 
-// What a store has in its directory is no witness.
+// What a store has in its directory, or makes there for a moment, is no witness, nor is the directory, which may not exist yet.
 func TestWitnessOfAnotherName(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	for _, name := range []string{lockFile, nameFile, inventoryFile, databaseDir} {
+	dir := filepath.Join(t.TempDir(), "store")
+	for _, name := range []string{lockFile, nameFile, inventoryFile, databaseDir, nameFile + newExt, inventoryFile + newExt, "."} {
 		var argument *checkpoint.ArgumentError
 		if err := checkWitness(filepath.Join(dir, name), dir); !errors.As(err, &argument) {
 			t.Errorf("%s: %v, want an ArgumentError", name, err)

@@ -61,6 +61,29 @@ func TestCrashOverQuestionsThatEnd(t *testing.T) {
 	}
 }
 
+// A process that dies between two answers changes nothing: the next one gives the other before it goes on, also where a
+// visit that was answered fails and the run would rest with the other question open.
+func TestCrashBetweenTwoAnswers(t *testing.T) {
+	b := dag.New[interview]("interview")
+	ask := func(name string, then error) {
+		dag.Step(b, name, func(ctx context.Context, s *interview) error {
+			word, err := dag.Ask[string](ctx, name, "which?")
+			if err != nil {
+				return err
+			}
+			s.Said.Append(word)
+			return then
+		})
+	}
+	ask("first", errors.New("sold out"))
+	ask("second", nil)
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pawltest.Crash(t, g, nil, pawltest.Answers(map[string]any{"first": "this", "second": "that"}))
+}
+
 // A log whose questions ended in every way agrees with its graph, however long ago that was.
 func TestReplayOfQuestionsThatEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

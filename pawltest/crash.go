@@ -253,31 +253,46 @@ func (c *crasher[S]) answer(i dispatcher.Interrupt) (any, error) {
 }
 
 // drive runs the graph, and answers what it asks. A run that has failed is at its end: what failed is not tried again.
+// One that waits is answered before it goes on: the process may have died between two answers, and without the second
+// the run would come to something else.
 func (c *crasher[S]) drive(d *dispatcher.Dispatcher[S]) (*dispatcher.Result[S], error) {
-	if res, err := d.State(c.ctx, runID); err == nil && res.Status == checkpoint.StatusFailed {
-		return res, nil
+	if res, err := d.State(c.ctx, runID); err == nil {
+		if res.Status == checkpoint.StatusFailed {
+			return res, nil
+		}
+		if err := c.answerAll(d, res); err != nil {
+			return res, err
+		}
 	}
 	for {
 		res, err := d.Run(c.ctx, runID, c.input, c.run...)
 		if !errors.Is(err, dispatcher.ErrInterrupted) {
 			return res, err
 		}
-		for _, i := range res.Interrupts {
-			if i.Kind == dispatcher.KindDoubt && c.settle != nil {
-				if err := c.resolve(d); err != nil {
-					return res, err
-				}
-				break // of all of them
-			}
-			answer, missing := c.answer(i)
-			if missing != nil {
-				return res, fmt.Errorf("%w: %w", missing, err)
-			}
-			if err := c.help(d, i, answer); err != nil {
-				return res, err
-			}
+		if missing := c.answerAll(d, res); missing != nil {
+			return res, fmt.Errorf("%w: %w", missing, err)
 		}
 	}
+}
+
+// answerAll ends what a run waits for.
+func (c *crasher[S]) answerAll(d *dispatcher.Dispatcher[S], res *dispatcher.Result[S]) error {
+	if res.Status != checkpoint.StatusInterrupted {
+		return nil
+	}
+	for _, i := range res.Interrupts {
+		if i.Kind == dispatcher.KindDoubt && c.settle != nil {
+			return c.resolve(d) // all of them
+		}
+		answer, err := c.answer(i)
+		if err == nil {
+			err = c.help(d, i, answer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // resolve says of each effect in doubt what the other side tells.

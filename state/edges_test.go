@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"strings"
 	"testing"
@@ -48,6 +49,22 @@ func TestEdgesNumbersThatAreNone(t *testing.T) {
 		var e *state.ParseError
 		if !errors.As(err, &e) || fmt.Sprint(e.Err) != want {
 			t.Errorf("%s: %v, want %s", in, err, want)
+		}
+	}
+}
+
+// Minus zero is zero, however it came into a Sum.
+func TestSumsHaveNoMinusZero(t *testing.T) {
+	var set, added state.Sum[float64]
+	set.Set(math.Copysign(0, -1))
+	added.Add(math.Copysign(0, -1))
+	var read state.Sum[float64]
+	if err := read.UnmarshalJSON([]byte("-0")); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]*state.Sum[float64]{"set": &set, "added": &added, "read": &read} {
+		if raw, err := s.MarshalJSON(); err != nil || string(raw) != "0" || math.Signbit(s.Get()) {
+			t.Errorf("%s: %s, %v, %v", name, raw, s.Get(), err)
 		}
 	}
 }

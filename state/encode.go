@@ -124,7 +124,7 @@ func encode[T any](v *T, plain bool) ([]byte, error) {
 // invalid reports whether a string in v is invalid UTF-8, which stands depth deep in what JSON has been made of.
 // What encoding/json leaves out of that may point to itself.
 func invalid(v reflect.Value, depth int) bool {
-	if depth++; depth > 2*MaxDepth { // a pointer is deep too, and none in JSON
+	if depth++; depth > 8*MaxDepth { // pointers, of which there may be several, and what is embedded are deep too, and not in JSON
 		return false
 	}
 	if t, ok := textOf(v); ok {

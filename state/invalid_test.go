@@ -51,3 +51,37 @@ func TestTextThatJSONLeavesOut(t *testing.T) {
 		}
 	}
 }
+
+type (
+	chain struct {
+		Next *chain `json:",omitempty"`
+		Text string
+	}
+	chainOfTwo struct {
+		Next **chainOfTwo `json:",omitempty"`
+		Text string
+	}
+	link struct {
+		Next *chainEmbedded `json:",omitempty"`
+		Text string
+	}
+	chainEmbedded struct{ *link }
+)
+
+// Text that is not UTF-8 is found as deep as a value may be, however many pointers lead there.
+func TestInvalidUTF8IsFoundAtTheGreatestDepth(t *testing.T) {
+	t.Parallel()
+	one, two, embedded := &chain{Text: "\xff"}, &chainOfTwo{Text: "\xff"}, &chainEmbedded{&link{Text: "\xff"}}
+	for range state.MaxDepth - 1 {
+		next := two
+		one, two, embedded = &chain{Next: one}, &chainOfTwo{Next: &next}, &chainEmbedded{&link{Next: embedded}}
+	}
+	for name, v := range map[string]any{"pointers": one, "pointers to pointers": two, "embedded pointers": embedded} {
+		if enc, err := state.Encode(&v); !errors.Is(err, state.ErrUTF8) {
+			t.Errorf("%s: %d bytes, %v", name, len(enc), err)
+		}
+	}
+	if enc, err := state.Encode(&chain{Next: one}); !errors.Is(err, state.ErrDepth) {
+		t.Errorf("one deeper: %d bytes, %v", len(enc), err)
+	}
+}

@@ -121,9 +121,10 @@ func (s visit) claim(ctx context.Context, call dag.EffectCall) (k *kept, output 
 	case was != nil && !was.notDone && !call.Replayable:
 		return nil, nil, s.inDoubt(call, nil)
 	}
-	err = s.begins(ctx, call)
-	if err == nil {
-		err = s.gate(call, was)
+	if !s.settled(call) {
+		if err = ctx.Err(); err == nil {
+			err = s.gate(call, was)
+		}
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("dagtest: effect %q: %w", call.Key, err)
@@ -133,15 +134,11 @@ func (s visit) claim(ctx context.Context, call dag.EffectCall) (k *kept, output 
 	return k, nil, nil
 }
 
-// begins returns the error of a context that is done, if the effect would begin now: not if the script says that
-// it happened before, or that nobody knows.
-func (s visit) begins(ctx context.Context, call dag.EffectCall) error {
+// settled reports whether the script says that the effect happened before, or that nobody knows: then it does not begin.
+func (s visit) settled(call dag.EffectCall) bool {
 	scripted, ok := s.v.Script[call.Key]
 	failure, fails := scripted.(error)
-	if ok && !fails || fails && errors.Is(failure, dag.ErrInDoubt) && !call.Replayable {
-		return nil
-	}
-	return ctx.Err()
+	return ok && !fails || fails && errors.Is(failure, dag.ErrInDoubt) && !call.Replayable
 }
 
 // failed says what an error of the function means.
@@ -154,12 +151,18 @@ func (s visit) failed(call dag.EffectCall, err error) error {
 
 func (s visit) inDoubt(call dag.EffectCall, err error) error {
 	doubt := &dag.InDoubtError{Key: call.Key, Path: "node", ID: s.Key() + "#" + call.Key, Doubt: call.Doubt, Err: err}
-	if call.Doubt != dag.DoubtTells {
-		s.v.doubt.CompareAndSwap(nil, doubt)
+	if call.Doubt == dag.DoubtTells {
+		return doubt
 	}
-	return doubt
+	for {
+		was := s.v.doubt.Load()
+		if was != nil && was.Doubt >= call.Doubt || s.v.doubt.CompareAndSwap(was, doubt) {
+			return doubt
+		}
+	}
 }
 
 // Doubted returns the first effect in doubt that decides what comes of the visit, whatever the
-// node returns: by dag.DoubtAsks it waits for a person, by dag.DoubtFails it fails. Nil is none.
+// node returns: by dag.DoubtFails it fails, and if there is none of these, by dag.DoubtAsks it
+// waits for a person. Nil is none.
 func (v *Visit) Doubted() *dag.InDoubtError { return v.doubt.Load() }

@@ -150,6 +150,23 @@ func TestNoEffectBehindAQuestion(t *testing.T) {
 	}
 }
 
+// What happened before, and what is in doubt, is told there as well: it does not begin.
+func TestEffectsFromBeforeAQuestion(t *testing.T) {
+	v := &dagtest.Visit{Script: map[string]any{"happened": "receipt", "begun": dag.ErrInDoubt, "again": dag.ErrInDoubt}}
+	ctx, ran := dagtest.Context(t.Context(), v), 0
+	_, _ = dag.Ask[bool](ctx, "sure", "?")
+	for key, want := range map[string]error{"happened": nil, "begun": dag.ErrInDoubt, "again": dag.ErrAsked, "new": dag.ErrAsked} {
+		var options []dag.EffectOption
+		if key == "again" {
+			options = append(options, dag.Replayable)
+		}
+		receipt, err := dag.Effect(ctx, key, 5, func(context.Context, int) (string, error) { ran++; return "", nil }, options...)
+		if !errors.Is(err, want) || want == nil && (err != nil || receipt != "receipt") || ran != 0 {
+			t.Errorf("effect %s: %q, %v, done %d times, want %v", key, receipt, err, ran, want)
+		}
+	}
+}
+
 func TestEmitted(t *testing.T) {
 	v := &dagtest.Visit{}
 	ctx := dagtest.Context(t.Context(), v)
@@ -187,6 +204,26 @@ func TestDoubted(t *testing.T) {
 		_, err = dag.Effect(ctx, "mail", 1, func(context.Context, int) (string, error) { return "", nil })
 		if !errors.Is(err, test.next) || test.next == nil && err != nil {
 			t.Errorf("%s: another effect: %v", test.doubt, err)
+		}
+	}
+}
+
+// Of two effects in doubt the one that lets the visit fail decides, as in a run, whichever was met first.
+func TestDoubtedByTwo(t *testing.T) {
+	for _, doubts := range [][2]dag.Doubt{{dag.DoubtAsks, dag.DoubtFails}, {dag.DoubtFails, dag.DoubtAsks}} {
+		v := &dagtest.Visit{Script: map[string]any{dag.DoubtAsks.String(): dag.ErrInDoubt, dag.DoubtFails.String(): dag.ErrInDoubt}}
+		ctx := dagtest.Context(t.Context(), v)
+		none := func(context.Context, int) (string, error) { return "", nil }
+		for _, doubt := range doubts {
+			if _, err := dag.Effect(ctx, doubt.String(), 1, none, dag.InDoubt(doubt)); !errors.Is(err, dag.ErrInDoubt) {
+				t.Errorf("%v: effect %s: %v", doubts, doubt, err)
+			}
+		}
+		if d := v.Doubted(); d == nil || d.Doubt != dag.DoubtFails {
+			t.Errorf("%v: the visit is doubted by %v", doubts, d)
+		}
+		if _, err := dag.Effect(ctx, "mail", 1, none); !errors.Is(err, dag.ErrInDoubt) {
+			t.Errorf("%v: another effect: %v", doubts, err)
 		}
 	}
 }

@@ -29,9 +29,8 @@ var ErrUnapproved = fmt.Errorf("dagtest: the effect waits for an approval: %w", 
 
 // gate says why an effect may not begin. The mutex is held.
 func (s visit) gate(call dag.EffectCall, was *kept) error {
-	scripted, ok := s.v.Script[call.Key]
-	failure, fails := scripted.(error)
-	if ok && (!fails || errors.Is(failure, dag.ErrInDoubt)) || was != nil && !was.notDone {
+	failure, _ := s.v.Script[call.Key].(error)
+	if errors.Is(failure, dag.ErrInDoubt) || was != nil && !was.notDone {
 		return s.waits() // it has begun before, under the approval it needed
 	}
 	approval := s.v.Approvals[call.Key]

@@ -168,6 +168,7 @@ func TestValuesThatCannotBeStored(t *testing.T) {
 	}{
 		{"S", func(o *odd) { o.S.Set(bad) }, state.ErrUTF8},
 		{"S", func(o *odd) { o.S.Set(bad); o.S.Set("good") }, state.ErrUTF8},
+		{"S", func(o *odd) { o.S.Set(bad); o.S.Clear() }, state.ErrUTF8},
 		{"V", func(o *odd) { o.V.Set([]string{"good", bad}) }, state.ErrUTF8},
 		{"E", func(o *odd) { o.E.Set(map[string]string{bad: "good"}) }, state.ErrUTF8},
 		{"FV", func(o *odd) { o.FV.Set(math.NaN()) }, nil},
@@ -210,6 +211,9 @@ func TestValuesThatCannotBeStored(t *testing.T) {
 	o.O.Merge(trail{bad})
 	if o.S.Get() != "s" || o.L.Len() != 1 || o.I.Get() != math.MaxInt || o.F.Get() != math.MaxFloat64 || len(o.O.Get()) != 1 {
 		t.Error("a write that failed changed a cell")
+	}
+	if o.S.Clear(); o.S.IsSet() {
+		t.Error("what was cleared behind a write that failed is there")
 	}
 	if o.M.Has(bad) || o.T.Has(bad) {
 		t.Error("what can't be a key is there")

@@ -202,6 +202,37 @@ func TestOfRefusesWhatJSONCannotBringBack(t *testing.T) {
 	}
 }
 
+type (
+	holdsBig      struct{ Sum big.Int }
+	embedsBig     struct{ holdsBig }
+	HoldsBig      struct{ Sum big.Int }
+	embedsPointer struct{ *HoldsBig }
+)
+
+// In a map a value can't be addressed, but what it points to can, and what is Frozen.
+func TestMarshallersWithPointerReceiversInMaps(t *testing.T) {
+	type fine struct {
+		P state.Value[map[string]embedsPointer]
+		F state.Value[map[string]state.Frozen[big.Int]]
+	}
+	s := schemaOf[fine](t)
+	view := s.New()
+	write(t, view, func(f *fine) {
+		f.P.Set(map[string]embedsPointer{"k": {&HoldsBig{*big.NewInt(7)}}})
+		f.F.Set(map[string]state.Frozen[big.Int]{"k": {V: *big.NewInt(8)}})
+	})
+	back := reparse(t, s, view).Value().(*fine)
+	p, f := back.P.Get()["k"], back.F.Get()["k"]
+	if p.HoldsBig == nil || p.Sum.Int64() != 7 || f.V.Int64() != 8 {
+		t.Errorf("%s came back", natural(t, back))
+	}
+	if text := problem[struct {
+		V state.Value[map[string]embedsBig]
+	}](); !strings.Contains(text, ".V[].holdsBig.Sum is a big.Int, whose marshaller has a pointer receiver") {
+		t.Error(text)
+	}
+}
+
 func TestOfAcceptsWhatJSONBringsBack(t *testing.T) {
 	type fine struct {
 		A state.Value[embedder]

@@ -217,6 +217,18 @@ func TestMapRefusesTwoTextsOfOneKey(t *testing.T) {
 	}
 }
 
+// Keys that are two in Go and one as text can't be stored: which of the values stayed was left to the order of a Go map.
+func TestMapReplaceRefusesTwoKeysOfOneText(t *testing.T) {
+	type log struct{ At state.Map[time.Time, string] }
+	s := schemaOf[log](t)
+	img := s.New()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	img.Value().(*log).At.Replace(map[time.Time]string{at: "a", at.In(time.FixedZone("", 0)): "b"})
+	if d, err := img.Delta(); err == nil || !strings.Contains(err.Error(), "2026-01-02T03:04:05Z") {
+		t.Errorf("%s, %v, want an error that names the key", d.AppendJSON(nil), err)
+	}
+}
+
 // Structs without a name that have the marshaller of their field are types of their own: a graph that has one in place of the other
 // has changed.
 func TestStructsWithoutANameAreToldApart(t *testing.T) {

@@ -70,7 +70,8 @@ func (m *Map[K, V]) Delete(k K) {
 	m.c.put(s, nil)
 }
 
-// Replace makes the keys and values of vs all that the map holds.
+// Replace makes the keys and values of vs all that the map holds. Two keys of one text, as times of one
+// instant may be, fail the visit.
 func (m *Map[K, V]) Replace(vs map[K]V) {
 	var keys *node[string]
 	for k, v := range vs {
@@ -82,6 +83,10 @@ func (m *Map[K, V]) Replace(vs map[K]V) {
 		b, err := pack(v)
 		if err != nil {
 			m.c.fail(err)
+			return
+		}
+		if keys.find(s) != nil {
+			m.c.fail(fmt.Errorf("two of the keys are %q", s))
 			return
 		}
 		keys = keys.put(s, b)

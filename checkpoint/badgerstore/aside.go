@@ -13,6 +13,7 @@ type guarded struct {
 	newest uint64   // version in a table
 	logged []uint64 // transactions in logs of what is in memory
 	ends   []end    // of these logs
+	memory int64    // that the entries of the largest of them take
 	empty  []string // files of no bytes, see openDatabase
 	sums   inventory
 	loose  []looseTable

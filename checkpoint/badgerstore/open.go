@@ -159,7 +159,11 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		return nil, err
 	}
 	a := &alarm{dir: filepath.Join(dir, databaseDir), home: at}
-	db, g, err := openDatabase(ctx, o.forBadger(a.dir, synced && !syncsMapped, n.Format).WithLogger(a), a.dir, synced, func(g *guarded) error {
+	with := func(g *guarded) badger.Options {
+		o.MemTableSize = max(o.MemTableSize, g.memTable())
+		return o.forBadger(a.dir, synced && !syncsMapped, n.Format).WithLogger(a)
+	}
+	db, g, err := openDatabase(ctx, with, a.dir, synced, func(g *guarded) error {
 		still, err := g.compare(had, dir)
 		if err == nil {
 			err = g.isWhole(o.Witness, n.Store)
@@ -181,7 +185,8 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		}
 		undo = append(undo, s.log.close)
 	}
-	room.db, room.home = db, at
+	_, room.below = o.merges(n.Format)
+	room.memory, room.db, room.home = o.inMemory(), db, at
 	s.name, s.kinds, s.lock, s.home, s.space, s.synced = n, kindsOf[n.Format], lock, at, room, synced
 	known := s.ts > 1
 	if s.ts == 0 {
@@ -236,7 +241,7 @@ const forkLimit = time.Second
 // leaves of ones that were being made or removed; Badger fails on them, and sometimes leaves
 // one when it fails, so it gets a second chance.
 func openDatabase(
-	ctx context.Context, o badger.Options, dir string, synced bool, check func(*guarded) error,
+	ctx context.Context, with func(*guarded) badger.Options, dir string, synced bool, check func(*guarded) error,
 ) (*badger.DB, guarded, error) {
 	began := time.Now()
 	for try := 1; ; try++ {
@@ -256,7 +261,7 @@ func openDatabase(
 		if err := g.canOpen(dir); err != nil {
 			return nil, g, err
 		}
-		db, err := tryBadger(o)
+		db, err := tryBadger(with(&g))
 		switch {
 		case err == nil:
 			return db, g, nil

@@ -27,7 +27,8 @@ type Options struct {
 	Observe func(checkpoint.Group)
 
 	// MemTableSize is how many bytes are collected in memory before they become a table.
-	// Zero means 16 MiB; less than 4 MiB means 4 MiB; more than 1 GiB is refused.
+	// Zero means 16 MiB; less than 4 MiB means 4 MiB; more than 1 GiB is refused. A store whose process has died with more than
+	// that in memory is opened with as much as that takes.
 	//
 	// It decides what a store takes. Live heap of a process in MiB, with one store: when it has just been opened; right
 	// after a hundred runs have written 600 MB to it at full speed, in appends of 1 KB, which depends on the tables

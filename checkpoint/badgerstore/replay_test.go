@@ -250,3 +250,39 @@ func TestLogsAreReadAsBadgerDoes(t *testing.T) {
 	}
 	t.Logf("%d of 40 logs were read to an early end", differ)
 }
+
+// A store whose process has died with more in memory than the next one is to have there is opened, again and again, and is whole. Badger would
+// end the process.
+func TestOpenWithLessMemoryThanACrashHasLeft(t *testing.T) {
+	t.Parallel()
+	const small, each = 500, 60 // values that are nearly nothing, and large ones
+	dir := t.TempDir()
+	s, err := badgerstore.OpenUnsynced(t.Context(), dir, badgerstore.Options{MemTableSize: 64 << 20})
+	opened(t, s, err)
+	l := acquire(t, s, 2)
+	var heads [2]checkpoint.Head
+	large := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: []byte(`"` + noise(300<<10) + `"`)}}
+	for i := range each {
+		for range small / each {
+			if heads[0], err = s.Append(t.Context(), l[0], heads[0], oneEntry); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if heads[1], err = s.Append(t.Context(), l[1], heads[1], large); err != nil {
+			t.Fatalf("append %d: %v", i, err)
+		}
+	}
+	for range 3 {
+		dir = copyDir(t, dir) // as a kill leaves it
+		s, err := badgerstore.OpenUnsynced(t.Context(), dir, badgerstore.Options{MemTableSize: 4 << 20})
+		opened(t, s, err)
+		for i, head := range heads {
+			if info, err := s.Stat(t.Context(), l[i].Run); err != nil || info.Head != head {
+				t.Errorf("run %d is at %+v, %v, want %+v", i, info.Head, err, head)
+			}
+		}
+		for f, err := range s.Verify(t.Context(), nil) {
+			t.Errorf("Verify finds %v, %v", f, err)
+		}
+	}
+}

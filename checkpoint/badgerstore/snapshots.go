@@ -47,9 +47,9 @@ func (s *Store) PutSnapshot(
 	if err != nil {
 		return err
 	}
-	n := min(len(left.stale), deleteMost) // the keys of snapshots come first, and then their pieces
-	for _, key := range left.stale[:n] {
-		q.delete(key)
+	n := 0 // the keys of snapshots come first, and then their pieces
+	for ; n < min(len(left.stale), deleteMost) && q.bytes+len(left.stale[n])+perKey <= s.maxBytes; n++ {
+		q.delete(left.stale[n])
 	}
 	if err := s.submitBulk(ctx, q); err != nil {
 		return err

@@ -134,7 +134,7 @@ func TestASnapshotOfVeryManyPiecesIsRemoved(t *testing.T) {
 	mathrand.NewChaCha8([32]byte{}).Read(large)
 	l := acquire(t, s, 1)[0]
 	var at checkpoint.Head
-	for _, data := range [][]byte{large, {1}, {2}} {
+	for _, data := range [][]byte{large, {1}, {2}, large[:50<<20], {3}, large[:500<<10]} { // the last one nearly fills a transaction
 		var err error
 		if at, err = s.Append(t.Context(), l, at, oneEntry); err != nil {
 			t.Fatal(err)

@@ -22,12 +22,12 @@ func (s *Store) Acquire(ctx context.Context, id, owner string) (checkpoint.Lease
 	}
 	defer s.leave(r)
 	// An append under the last lease may still be on its way; a new lease begins behind it.
-	if err := s.settled(ctx, r); err != nil {
-		return checkpoint.Lease{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.acquireLocked(r, owner)
+	var l checkpoint.Lease
+	err = s.onceSettled(ctx, r, func() (err error) {
+		l, err = s.acquireLocked(r, owner)
+		return err
+	})
+	return l, err
 }
 
 func (s *Store) acquireLocked(r *run, owner string) (checkpoint.Lease, error) {

@@ -31,10 +31,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	defer s.leave(r)
-	if err := s.settled(ctx, r); err != nil {
-		return err
-	}
-	l, num, bases, err := s.leaseToDelete(r)
+	l, num, bases, err := s.leaseToDelete(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -61,17 +58,18 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 // leaseToDelete takes the lease of a run that exists and nobody holds. It also returns the
 // run's number, and the bases that it refers to.
 func (s *Store) leaseToDelete(
-	r *run,
+	ctx context.Context, r *run,
 ) (l checkpoint.Lease, num uint64, bases []string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !r.exists() {
-		return l, 0, nil, checkpoint.NotFound(r.id)
-	}
-	if l, err = s.acquireLocked(r, deleteOwner); err != nil {
-		return l, 0, nil, err
-	}
-	return l, r.num, r.info.Bases(), nil
+	err = s.onceSettled(ctx, r, func() (err error) {
+		if !r.exists() {
+			return checkpoint.NotFound(r.id)
+		}
+		if l, err = s.acquireLocked(r, deleteOwner); err == nil {
+			num, bases = r.num, r.info.Bases()
+		}
+		return err
+	})
+	return l, num, bases, err
 }
 
 // endDelete gives back the lease of a deletion, unless its outcome is not known: then the

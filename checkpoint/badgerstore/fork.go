@@ -115,19 +115,15 @@ func (s *Store) leaseForks(
 			return runs, err
 		}
 		runs = append(runs, forked{run: r})
-		if err := s.settled(ctx, r); err != nil {
-			return runs, err
-		}
-		if err := s.leaseFork(&runs[len(runs)-1]); err != nil {
+		if err := s.onceSettled(ctx, r, func() error { return s.leaseFork(&runs[len(runs)-1]) }); err != nil {
 			return runs, err
 		}
 	}
 	return runs, nil
 }
 
+// leaseFork takes the lease of one. The store's mutex is held.
 func (s *Store) leaseFork(f *forked) (err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if f.run.exists() {
 		return alreadyThere(f.run.id)
 	}

@@ -198,6 +198,11 @@ func (s *Store) load(r *run) {
 
 // settled waits until no write of r is under way.
 func (s *Store) settled(ctx context.Context, r *run) error {
+	return s.onceSettled(ctx, r, func() error { return nil })
+}
+
+// onceSettled is settled, and then calls then, with the store's mutex held: so nothing can be under way again before it.
+func (s *Store) onceSettled(ctx context.Context, r *run, then func() error) error {
 	for {
 		s.mu.Lock()
 		if s.failed != nil {
@@ -205,8 +210,8 @@ func (s *Store) settled(ctx context.Context, r *run) error {
 			return s.closedError()
 		}
 		if r.inFlight == 0 && r.doubts == 0 {
-			s.mu.Unlock()
-			return nil
+			defer s.mu.Unlock()
+			return then()
 		}
 		if s.woken == nil {
 			s.woken = make(chan struct{})

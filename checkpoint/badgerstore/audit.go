@@ -34,7 +34,7 @@ func (s *Store) audit(ctx context.Context, yield func(checkpoint.Finding, error)
 	}
 	defer v.close()
 	a := auditor{v, ctx, yield, map[string]uint64{}, map[uint64]bool{}, map[string]uint64{}, map[string]bool{}}
-	ok = a.kinds() && a.ids() && a.rows() && a.strays() && a.counts() && a.uncounted()
+	ok = a.kinds() && a.own() && a.ids() && a.rows() && a.strays() && a.counts() && a.uncounted()
 	return slices.Sorted(maps.Keys(a.runs)), ok
 }
 
@@ -100,6 +100,36 @@ func (a *auditor) kinds() bool {
 		}
 		ours := slices.ContainsFunc([][]byte{storeKey, sealKey, nextKey}, func(k []byte) bool { return slices.Equal(k, key) })
 		return ours || a.found("", checkpoint.PartStore, fmt.Sprintf("no store has a key like %.80q", key))
+	})
+}
+
+// own finds values of the store's own that refuse the next Open.
+func (a *auditor) own() bool {
+	name, err := get(a.txn, storeKey)
+	if err == nil && name == nil {
+		err = checkpoint.Damage("the database does not say of which store it is")
+	} else if err == nil {
+		if _, err = unframe(storeKey, name); err != nil {
+			err = fmt.Errorf("the store's name: %w", err)
+		}
+	}
+	_, _, sealed := a.seal()
+	_, next := a.lastRun()
+	for _, err := range []error{err, sealed, next} {
+		if err != nil && !a.damaged("", checkpoint.PartStore, err) {
+			return false
+		}
+	}
+	return a.each(trimmedKey, func(it *badger.Iterator, mark []byte) bool {
+		value, err := it.Item().ValueCopy(nil)
+		if err != nil {
+			a.yield(checkpoint.Finding{}, fmt.Errorf("checkpoint: reading the store: %w", err))
+			return false
+		}
+		if _, _, err := readTrimmed(mark, value); err != nil {
+			return a.damaged("", checkpoint.PartStore, err)
+		}
+		return true
 	})
 }
 

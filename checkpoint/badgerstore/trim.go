@@ -167,21 +167,28 @@ func (x *trimmer) markValue() []byte {
 	return frame(x.mark(), binary.BigEndian.AppendUint64(stay, x.first))
 }
 
-// sweepTrimmed removes the keys that a mark of a trimmed run says are dropped, and last the mark.
-func (s *Store) sweepTrimmed(
-	ctx context.Context, mark, value []byte, remove func(keys [][]byte) error,
-) error {
+// readTrimmed reads what a mark of a trimmed run says.
+func readTrimmed(mark, value []byte) (from, first uint64, err error) {
 	payload, err := unframe(mark, value)
 	if err == nil && len(payload) != 16 {
 		err = checkpoint.Damage("it can't be read")
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoint: the mark of a trimmed run: %w", err)
+		return 0, 0, fmt.Errorf("checkpoint: the mark of a trimmed run: %w", err)
+	}
+	return binary.BigEndian.Uint64(payload), binary.BigEndian.Uint64(payload[8:]), nil
+}
+
+// sweepTrimmed removes the keys that a mark of a trimmed run says are dropped, and last the mark.
+func (s *Store) sweepTrimmed(
+	ctx context.Context, mark, value []byte, remove func(keys [][]byte) error,
+) error {
+	from, first, err := readTrimmed(mark, value)
+	if err != nil {
+		return err
 	}
 	num := runOf(mark)
-	for kind, first := range map[byte]uint64{
-		logKey: binary.BigEndian.Uint64(payload), snapshotKey: binary.BigEndian.Uint64(payload[8:]),
-	} {
+	for kind, first := range map[byte]uint64{logKey: from, snapshotKey: first} {
 		prefix, end := runKey(kind, num), seqKey(kind, num, first)
 		if err := s.sweepPrefix(ctx, prefix, end, remove); err != nil {
 			return err

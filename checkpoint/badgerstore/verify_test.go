@@ -95,8 +95,15 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 		`store: no store has a key like "gdigest"`:                 put([]byte("gdigest"), []byte("x")),
 		`store: no store has a key like "mother"`:                  put([]byte("mother"), []byte("x")),
 		"store: run number 3 is there, and is to be removed":       func(t *testing.T, s *badgerstore.Store) { put(badgerstore.DeletedKey(s, 3), []byte("x"))(t, s) },
-		"is counted 7 times, and 2 runs refer to it":               func(t *testing.T, s *badgerstore.Store) { recount(t, s, 7) },
-		"is not counted, and 2 runs refer to it":                   func(t *testing.T, s *badgerstore.Store) { recount(t, s, 0) },
+		"the number of the next run":                               put([]byte("mnext"), []byte("x")), // which the next Open would refuse, as the four that follow
+		"the store's seal":                                         put([]byte("mseal"), []byte("x")),
+		"the store's name":                                         put([]byte("mstore"), []byte("x")),
+		"does not say of which store":                              put([]byte("mstore"), nil),
+		"the mark of a trimmed run": func(t *testing.T, s *badgerstore.Store) {
+			put(of("t", badgerstore.NumberOf(t, s, "run 1"), ""), []byte("x"))(t, s)
+		},
+		"is counted 7 times, and 2 runs refer to it": func(t *testing.T, s *badgerstore.Store) { recount(t, s, 7) },
+		"is not counted, and 2 runs refer to it":     func(t *testing.T, s *badgerstore.Store) { recount(t, s, 0) },
 	} {
 		t.Run(want, func(t *testing.T) {
 			s := shelvedLibrary(t)

@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -194,13 +195,13 @@ func (v *view) snapshot(f found, key []byte) (checkpoint.Snapshot, error) {
 	return snap, err
 }
 
-// PutGraph implements [checkpoint.Store].
+// PutGraph implements [checkpoint.Store]. A graph that is kept and damaged is written anew.
 func (s *Store) PutGraph(ctx context.Context, digest string, graph []byte) error {
 	if err := checkpoint.CheckDigest(digest); err != nil {
 		return err
 	}
 	old, err := s.findGraph(ctx, digest)
-	if err != nil {
+	if err != nil && !errors.Is(err, checkpoint.ErrCorrupt) {
 		return err
 	}
 	if old != nil {

@@ -312,3 +312,25 @@ func TestGraphThatCantBeKept(t *testing.T) {
 		}
 	}
 }
+
+// Who has a graph heals one that is damaged: without it no run of that graph could begin.
+func TestDamagedGraphIsWrittenAnew(t *testing.T) {
+	t.Parallel()
+	s, digest := openUnsynced(t, t.TempDir()), strings.Repeat("0", 64)
+	graphs := []byte(`{"nodes":[]}`)
+	if err := s.PutGraph(t.Context(), digest, graphs); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(t.Context(), []byte("v"+digest), []byte("damaged")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Graph(t.Context(), digest); !errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Fatalf("Graph = %v, want ErrCorrupt", err)
+	}
+	if err := s.PutGraph(t.Context(), digest, graphs); err != nil {
+		t.Error(err)
+	}
+	if got, err := s.Graph(t.Context(), digest); err != nil || string(got) != string(graphs) {
+		t.Errorf("Graph = %s, %v", got, err)
+	}
+}

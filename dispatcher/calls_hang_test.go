@@ -158,3 +158,30 @@ func TestCallsSetUpThatHangsIsNamed(t *testing.T) {
 		stuck(nil, "a Migration")
 	})
 }
+
+// There is one grace period for all that a call waits for at its end, from when its context is done.
+func TestOneGracePeriodForHookAndStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const grace = 5 * time.Second
+		ctx, cancel := context.WithCancel(t.Context())
+		store := &tampered{Store: new(memory.Store), before: func(_ context.Context, c call) error {
+			if c.method == "Release" {
+				lasts(4 * time.Second)
+			}
+			return nil
+		}}
+		var cancelled time.Time
+		end := func(context.Context, dispatcher.End) error {
+			cancelled = time.Now()
+			cancel()
+			lasts(4 * time.Second)
+			return nil
+		}
+		g := chainOf(t, 1, func(context.Context, int, *Tale) error { return nil })
+		res, err := process(t, g, store, dispatcher.Options{Grace: grace, Hooks: dispatcher.Hooks{OnEnd: end}}).Run(ctx, run, nil)
+		if took := time.Since(cancelled); took > grace || res.Status != checkpoint.StatusCompleted {
+			t.Errorf("the call returns %v after the cancel, %s, %v; want %v at most", took, res.Status, err, grace)
+		}
+		lasts(time.Minute)
+	})
+}

@@ -110,17 +110,32 @@ func (r *run) await(ended chan struct{}, doing string) {
 		return
 	default:
 	}
-	left := r.c.opts.Grace
-	if !r.graceEnd.IsZero() {
-		left = time.Until(r.graceEnd)
+	until := r.graceEnd
+	if until.IsZero() {
+		until = time.Now().Add(r.c.opts.Grace)
 	}
-	timer := time.NewTimer(left)
+	if !r.within(ended, until) && r.stuck != errAtHome {
+		r.abandon(doing)
+	}
+}
+
+// within waits for a goroutine of the call until an instant, and reports whether it has ended. If the caller's context is done
+// meanwhile, the grace period begins: there is one for all that the call waits for.
+func (r *run) within(ended <-chan struct{}, until time.Time) bool {
+	var done <-chan struct{}
+	if r.graceEnd.IsZero() {
+		done = r.parent.Done()
+	}
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-		if r.stuck != errAtHome {
-			r.abandon(doing)
+	for {
+		select {
+		case <-ended:
+			return true
+		case <-timer.C:
+			return false
+		case <-done:
+			done, r.graceEnd = nil, time.Now().Add(r.c.opts.Grace)
 		}
 	}
 }

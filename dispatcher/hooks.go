@@ -164,18 +164,14 @@ func (r *run) finishing(rep *report, err error, rested bool) (abandoned []string
 		}()
 		warning = r.callOnEnd(ctx, end)
 	}()
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case <-ended:
-		if warning != "" {
-			rep.Warnings = append(rep.Warnings, warning)
-		}
-		return nil
-	case <-timer.C:
+	if !r.within(ended, until) {
 		rep.Warnings = append(rep.Warnings, doingOnEnd+": did not return within the grace period")
 		return []string{doingOnEnd}
 	}
+	if warning != "" {
+		rep.Warnings = append(rep.Warnings, warning)
+	}
+	return nil
 }
 
 // callOnEnd returns what went wrong in OnEnd, "" if nothing did.

@@ -121,6 +121,9 @@ func (f *frame) forget() bool {
 // weight is about what m takes in memory.
 func (m *machine) weight() int {
 	bytes := len(m.told.settings) + m.root.weight()
+	if m.shelf != nil {
+		m.shelf.each(func(_, _ string, e shelved) { bytes += len(e.Output) })
+	}
 	for _, of := range m.effects {
 		for _, e := range of {
 			bytes += len(e.input) + len(e.output)

@@ -199,11 +199,11 @@ func (f *frame) name() string {
 }
 
 // finishedHere lists the visits of the open superstep of f, and of it alone, that are done
-// and count.
+// and count, and the Loops and Eaches that failed: what they have finished counts as well.
 func (f *frame) finishedHere() []string {
 	var visits []string
 	for _, i := range f.open {
-		if t := &f.tasks[i]; t.phase == finished && t.keeps() {
+		if t := &f.tasks[i]; t.keeps() && (t.phase == finished || records(t.node)) {
 			visits = append(visits, t.path())
 		}
 	}

@@ -1,6 +1,7 @@
 package dispatcher_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -16,20 +17,50 @@ import (
 // the run goes on: the resume renews what had failed before, and not the rejection. Only the
 // next one overrules it.
 func TestRejectedWhileFailed(t *testing.T) {
-	for name, c := range map[string]struct {
-		options dispatcher.Options
-		path    string
-		ran     bool // the visit has run when it is rejected
-	}{
+	for name, c := range rejectedPlaces() {
+		t.Run(name, func(t *testing.T) { rejectedWhileFailed(t, c.options, c.path, c.ran) })
+	}
+}
+
+// A rejectedPlace is where a person may reject something.
+type rejectedPlace struct {
+	options dispatcher.Options
+	path    string
+	ran     bool // the visit has run when it is rejected
+}
+
+func rejectedPlaces() map[string]rejectedPlace {
+	return map[string]rejectedPlace{
 		"before":            {dispatcher.Options{InterruptBefore: []string{"held"}}, "held", false},
 		"asked":             {hookBefore([]string{"held"}, always(dispatcher.Ask("may it?"))), "held", false},
 		"before, in a loop": {dispatcher.Options{InterruptBefore: []string{"rounds/turn"}}, "rounds/1/turn", false},
 		"after, in a loop":  {dispatcher.Options{InterruptAfter: []string{"rounds/turn"}}, "rounds/1/turn", true},
 		"before an item":    {dispatcher.Options{InterruptBefore: []string{"items/1"}}, "items/1", false},
 		"after an embed":    {dispatcher.Options{InterruptAfter: []string{"house/room"}}, "house/room", true},
-	} {
-		t.Run(name, func(t *testing.T) { rejectedWhileFailed(t, c.options, c.path, c.ran) })
 	}
+}
+
+// rejectedGraph is one of bad, which fails for as long as it is broken, beside one of each kind, and of last behind them all. Its nodes may
+// have other names; more, behind last, is there if it has one.
+func rejectedGraph(t testing.TB, w *witness, broken *bool, names map[string]string) *dag.Graph[Tale] {
+	turn, room, b := dag.New[Tale]("turn"), dag.New[Tale]("room"), dag.New[Tale]("outer")
+	dag.Step(turn, "turn", w.sees(nil))
+	dag.Step(room, "room", w.sees(nil))
+	called := func(name string) string { return cmp.Or(names[name], name) }
+	bad := dag.Step(b, "bad", w.sees(func(context.Context, *Tale) error {
+		if *broken {
+			return errWeather
+		}
+		return nil
+	}))
+	rounds := dag.Loop(b, called("rounds"), frozen(t, turn), func(*Tale) bool { return true }, 2)
+	items := dag.Each(b, called("items"), eachOf(1), func(ctx context.Context, s *Tale, _ string) error { return w.sees(nil)(ctx, s) })
+	house := dag.Embed(b, called("house"), frozen(t, room), func(_, _ *Tale) {}, func(_, _ *Tale) {})
+	last := dag.Step(b, "last", w.sees(nil), bad, rounds, items, house, dag.Step(b, called("held"), w.sees(nil)))
+	if more := names["more"]; more != "" {
+		dag.Step(b, more, w.sees(nil), last)
+	}
+	return frozen(t, b)
 }
 
 func rejectedWhileFailed(t *testing.T, o dispatcher.Options, path string, ran bool) {
@@ -37,20 +68,7 @@ func rejectedWhileFailed(t *testing.T, o dispatcher.Options, path string, ran bo
 	var w witness
 	var store memory.Store
 	broken := true
-	turn, room, b := dag.New[Tale]("turn"), dag.New[Tale]("room"), dag.New[Tale]("outer")
-	dag.Step(turn, "turn", w.sees(nil))
-	dag.Step(room, "room", w.sees(nil))
-	bad := dag.Step(b, "bad", w.sees(func(context.Context, *Tale) error {
-		if broken {
-			return errWeather
-		}
-		return nil
-	}))
-	rounds := dag.Loop(b, "rounds", frozen(t, turn), func(*Tale) bool { return true }, 2)
-	items := dag.Each(b, "items", eachOf(1), func(ctx context.Context, s *Tale, _ string) error { return w.sees(nil)(ctx, s) })
-	house := dag.Embed(b, "house", frozen(t, room), func(_, _ *Tale) {}, func(_, _ *Tale) {})
-	dag.Step(b, "last", w.sees(nil), bad, rounds, items, house, dag.Step(b, "held", w.sees(nil)))
-	g := frozen(t, b)
+	g := rejectedGraph(t, &w, &broken, nil)
 	first := []string{"bad", "rounds/1/turn", "items/1", "house/room", "held"}
 	if !ran {
 		first = slices.DeleteFunc(first, func(s string) bool { return s == path })

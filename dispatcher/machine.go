@@ -30,7 +30,7 @@ type machine struct {
 	heir   *frame              // what newRoot takes, if an earlier run has left it; nil once the machine is one of a run
 	fault  *fault              // why the run itself failed; nil if visits did, or nothing
 	waits  map[string]*pending // open interrupts by id
-	fresh  []*dag.Failure      // rejections since the run failed
+	fresh  []string            // paths of visits that were rejected since the run failed
 	seen   map[string]bool     // ids of posts that were drained
 	// effects are those of visits whose superstep of the run's own frame has not ended, by
 	// path and key; nil if there are none.

@@ -149,6 +149,16 @@ func (c *change) failure(f *dag.Failure) *dag.Failure {
 	return &next
 }
 
+// rejected are the visits that were rejected, under their paths in the new graph, if they are there.
+func (c *change) rejected(paths []string) (next []string) {
+	for _, path := range paths {
+		if is, there := c.moved(path); there {
+			next = append(next, is)
+		}
+	}
+	return next
+}
+
 // renamed is the path in the new graph of a visit or frame of the old one, or would be if its node were there.
 func (c *change) renamed(path string) string {
 	is, _ := c.moved(path)

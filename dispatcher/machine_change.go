@@ -48,7 +48,7 @@ func (c *change) onto(m *machine, is *dag.Plan) []byte {
 	}
 	z := m.frozen()
 	z.Graph, z.Effects, z.Shelf = is.Digest, c.effects(z.Effects), z.Shelf.renamed(c, is.Digest)
-	z.Vacated = c.vacate(z.Vacated)
+	z.Vacated, z.Fresh = c.vacate(z.Vacated), c.rejected(z.Fresh)
 	if len(c.names) > 0 {
 		z.Renames = append(slices.Clip(z.Renames), c.names) // machines share it
 	}

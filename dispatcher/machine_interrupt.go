@@ -122,8 +122,8 @@ func (m *machine) decided(p *pending, v Verdict, a checkpoint.Answer) {
 	if a.Reason != "" {
 		rejected.Message += ": " + a.Reason
 	}
-	if m.status == checkpoint.StatusFailed {
-		m.fresh = append(m.fresh, rejected)
+	if v == Reject && m.status == checkpoint.StatusFailed {
+		m.fresh = append(slices.Clip(m.fresh), rejected.Path) // snapshots hold the one before
 	}
 	if p.kind == kindBefore {
 		m.decidedBefore(p, v, rejected)
@@ -218,7 +218,7 @@ func (m *machine) advance(f *frame) {
 // chance; and so on inside the frames that its visits hold. What a person has rejected since
 // the run failed is no reason why it did, and stays: it would never be seen to have failed.
 func (m *machine) renew(f *frame) {
-	if f.refused != nil && !slices.Contains(m.fresh, f.refused) {
+	if f.refused != nil && !slices.Contains(m.fresh, f.refused.Path) {
 		f.refused = nil
 		f.failing--
 		m.proceed(f)
@@ -250,7 +250,7 @@ func (m *machine) renew(f *frame) {
 // in a frame that failed in doubt as well, or there would be nothing to resume.
 func (m *machine) renews(t *task) bool {
 	return t.phase == failing && t.node.Kind != dag.KindFail &&
-		(t.inner != nil || !slices.Contains(m.fresh, t.odd.failure))
+		(t.inner != nil || !slices.Contains(m.fresh, t.odd.failure.Path))
 }
 
 // unanswer has a visit ask again what it failed without: a question that has expired, or was

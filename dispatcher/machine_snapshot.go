@@ -35,6 +35,8 @@ type frozenMachine struct {
 	Lineage    []ancestor     `json:"lineage,omitempty"`
 	Voids      []voided       `json:"voids,omitempty"`
 	Shelf      *frozenShelf   `json:"shelf,omitempty"`
+	// Fresh are rejections since the run failed, as an edit, or a change of its graph, may find them.
+	Fresh []string `json:"fresh,omitempty"`
 	// Kept is no part of the machine, but what the log told of a checkpoint that was kept for its name. Nor is Reached, the last
 	// turn that a run was in which was rewound, and then trimmed up to here.
 	Kept    *frozenPast `json:"kept,omitempty"`
@@ -120,7 +122,7 @@ func (m *machine) frozen() *frozenMachine {
 	z.Labels, z.Correlation, z.Settings = m.told.labels, m.told.correlation, m.told.settings
 	z.Tags, z.Depends, z.Effects = m.tags, m.depends, m.freezeEffects()
 	z.Generation, z.Vacated, z.Renames = m.generation, m.vacated, m.renames
-	z.Lineage, z.Voids, z.Shelf = m.lineage, m.voids, m.shelf.freeze()
+	z.Lineage, z.Voids, z.Shelf, z.Fresh = m.lineage, m.voids, m.shelf.freeze(), m.fresh
 	if m.fault != nil {
 		z.Fault = &frozenFault{m.fault.kind, m.fault.message, m.fault.stack}
 	}

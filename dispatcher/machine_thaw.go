@@ -41,7 +41,7 @@ func (m *machine) thawAll(z *frozenMachine) error {
 	m.effects = nil
 	m.thawEffects(z.Effects)
 	m.generation, m.vacated, m.renames = z.Generation, z.Vacated, z.Renames
-	m.lineage, m.voids, m.shelf = z.Lineage, z.Voids, z.Shelf.thaw()
+	m.lineage, m.voids, m.shelf, m.fresh = z.Lineage, z.Voids, z.Shelf.thaw(), z.Fresh
 	root, err := m.thaw(z.Root, m.plan, nil)
 	m.root = root
 	return err

@@ -241,6 +241,9 @@ func (m *machine) renew(f *frame) {
 			m.restart(t)
 		}
 	}
+	if f.items != nil {
+		f.refind()
+	}
 	if f.left == 0 && f.failing > 0 && f.holder != nil && f.holder.phase == inside {
 		m.check(f)
 	}

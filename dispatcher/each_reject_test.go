@@ -3,7 +3,9 @@ package dispatcher_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,4 +97,61 @@ func eachRejected(t *testing.T, parallel int, again []string, eager, other, edit
 	w.expect(t, "review/2", "review/3")
 	says(t, res.State, "bad", "good", "held")
 	sameMachine(t, d, run)
+}
+
+// A place of Options.Parallel that a run has got for an item which a rejection stops at that moment is free for others, for as long as
+// the run waits for something else.
+func TestEachRejectedLeavesItsPlace(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the rejection is there before the run has looked at its place
+	synctest.Test(t, eachRejectedInPlace)
+}
+
+func eachRejectedInPlace(t *testing.T) {
+	var w witness
+	var d *dispatcher.Dispatcher[Tale]
+	var others sync.WaitGroup
+	begin := func(name string, within time.Duration) { // a run that works for a minute, and has no items
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		if _, err := d.Run(ctx, name, func(s *Tale) { s.Word.Set(name) }); err != nil {
+			t.Errorf("the run %q: %v", name, err)
+		}
+	}
+	b := dag.New[Tale]("tale")
+	dag.Step(b, "works", func(ctx context.Context, s *Tale) error {
+		switch {
+		case s.Word.Get() != "":
+			lasts(time.Minute)
+		case dag.Attempt(ctx) == 1:
+			others.Go(func() { begin("other", time.Hour) })
+			lasts(time.Second) // the other one waits for the place
+			return errWeather
+		}
+		return nil
+	}).With(dag.Policy{Attempts: 2, Backoff: dag.Constant(time.Hour)})
+	dag.Each(b, "review", func(s *Tale) []string {
+		if s.Word.Get() != "" {
+			return nil
+		}
+		return []string{"held", "ready"}
+	}, func(ctx context.Context, s *Tale, _ string) error { return w.sees(nil)(ctx, s) })
+	var held string
+	d = process(t, frozen(t, b), new(memory.Store), dispatcher.Options{
+		Parallel: 1, InterruptBefore: []string{"review/1"},
+		Observe: func(e dispatcher.Event) {
+			switch {
+			case e.Run == run && e.Kind == dispatcher.VisitInterrupted:
+				held = e.ID
+			case e.Run == "other" && e.Kind == dispatcher.VisitDone && e.Path == "works": // its place is the run's by now
+				if err := d.Answer(t.Context(), run, held, dispatcher.Reject); err != nil {
+					t.Error(err)
+				}
+				others.Go(func() { begin("third", 10*time.Minute) })
+			}
+		},
+	})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "review/1", "review/2")
+	others.Wait()
+	w.expect(t)
 }

@@ -30,8 +30,10 @@ func (r *run) dropSlot() {
 	}
 }
 
-// wait blocks until something happens, and stages it.
+// wait blocks until something happens, and stages it. A slot that launch has left is for nothing that may begin
+// now: what it was taken for is spared, or the run is about to end.
 func (r *run) wait() {
+	r.dropSlot()
 	r.listen()
 	if r.resign() {
 		return

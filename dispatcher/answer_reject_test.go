@@ -74,7 +74,7 @@ func rejectEnded(t testing.TB, store checkpoint.Store, err error, answered int) 
 }
 
 // Whoever answers behind the rejection of the same visit is told so, while the run is live and
-// has taken neither; an approval before it counts, and changes nothing. The run goes on.
+// has taken neither; an approval before it counts, and changes nothing. The run goes on, and the call behind that asks again.
 func TestRejectBesideAnAnswerLive(t *testing.T) {
 	for name, o := range rejectWays() {
 		for _, order := range []string{"reject approve", "reject reject", "approve reject"} {
@@ -114,6 +114,8 @@ func rejectLive(t *testing.T, o dispatcher.Options, order string, sorted bool) {
 	end := <-over
 	rests(t, end.res, end.err, checkpoint.StatusFailed, "held")
 	rejectEnded(t, store, end.err, answered)
+	res, err := by.Resume(t.Context(), run)
+	rests(t, res, err, checkpoint.StatusInterrupted, "held") // the next call overrules it, and asks again
 	w.expect(t)
 }
 

@@ -127,9 +127,13 @@ func (r *run) leaveFrame(h *tenure, f *frame, t *task) (bool, *userError) {
 }
 
 // bury makes the visit that holds a failed frame fail. What a Loop or Each has finished is
-// kept if the failure is followed.
+// kept if the failure is followed. An Each may have failed already: every item that is rejected
+// when nothing but spared items is left asks for it.
 func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
 	t := f.holder
+	if t.phase != inside || t.inner != f {
+		return true, nil
+	}
 	if records(t.node) && t.caught() {
 		if made, ok := r.salvage(h, f); !ok || !made {
 			return ok, nil

@@ -65,6 +65,9 @@ func (m *machine) attemptFailed(x *fact) error {
 	if t.phase == finished || t.phase.settled() || t.phase == idle {
 		return fmt.Errorf("visit %q is %s and can't fail", t.path(), t.phase)
 	}
+	if t.phase == failing && t.inner != nil {
+		return nil // earlier versions have told some failures of an Each twice
+	}
 	if x.Attempt > 0 { // an attempt of the visit itself, not of what it holds
 		t.rare().attempts = x.Attempt
 	}

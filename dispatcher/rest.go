@@ -77,11 +77,17 @@ func (r *run) noteDrains(from int) {
 	}
 }
 
-// voidAll takes back what the supersteps that can't be merged did.
+// voidAll takes back what the supersteps that can't be merged did: each visit once, since what an
+// Each keeps that fails may have been merged in vain for several of its items.
 func (r *run) voidAll() {
 	var paths []string
+	voids := map[string]bool{}
 	for _, p := range r.parked {
-		paths = append(paths, p.voids...)
+		for _, path := range p.voids {
+			if !voids[path] {
+				voids[path], paths = true, append(paths, path)
+			}
+		}
 	}
 	if len(paths) > 0 {
 		r.add(r.said(&checkpoint.Entry{Kind: checkpoint.Voided, Data: encode(paths)}, nil))

@@ -104,8 +104,12 @@ func (t *task) keeps() bool {
 	if t.frame.stopped() && int(t.at) > t.frame.items.first {
 		return false
 	}
-	return t.phase == finished || t.phase == lapsed || t.wrecked()
+	return t.ended()
 }
+
+// ended reports whether the visit wrote what can be part of the superstep, or could be if what has
+// stopped its frame ran again.
+func (t *task) ended() bool { return t.phase == finished || t.phase == lapsed || t.wrecked() }
 
 // wrecked reports whether the visit is a Loop or Each that failed because a visit inside it
 // did, and so fails the frame around it. What it finished counts if that frame is a Loop's

@@ -8,7 +8,8 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// void takes back what visits of an open superstep did. They run again after a resume.
+// void takes back what visits of an open superstep did. They run again after a resume, unless a
+// frame of items has stopped before them: also between the decision to void one and the entry.
 func (m *machine) void(x *fact) error {
 	var paths []string
 	if err := json.Unmarshal(x.Data, &paths); err != nil {
@@ -16,7 +17,7 @@ func (m *machine) void(x *fact) error {
 	}
 	for _, path := range paths {
 		t := m.find(path)
-		if t == nil || !t.keeps() {
+		if t == nil || !t.ended() {
 			return fmt.Errorf("visit %q has nothing that could be voided", path)
 		}
 		m.takeBack(t)

@@ -89,7 +89,7 @@ func (m *machine) attemptFailed(x *fact) error {
 			}
 			t.frame.put(t, d)
 		}
-		m.drop(t)
+		m.lose(t)
 	}
 	t.rare().unfollowed = a.Unfollowed
 	m.fell(t, failure)

@@ -34,6 +34,20 @@ func (m *machine) independ(path string) {
 	maps.DeleteFunc(m.depends, func(other string, _ dependence) bool { return isOrIn(other, path) })
 }
 
+// disown forgets what visits of f depend on, and those inside them, of which a failed Loop or Each keeps nothing: they
+// have failed, or are items behind one that has. Loops and Eaches in it that have failed too were lost before it.
+func (m *machine) disown(f *frame) {
+	maps.DeleteFunc(m.depends, func(path string, _ dependence) bool {
+		rest, inside := strings.CutPrefix(path, f.path+"/")
+		if !inside {
+			return false
+		}
+		name, _, _ := strings.Cut(rest, "/")
+		t := m.task(f, name)
+		return t != nil && !t.phase.settled() && !t.keeps() && (t.phase != failing || !records(t.node))
+	})
+}
+
 // isOrIn reports whether a visit is another one, or inside it.
 func isOrIn(path, other string) bool { return path == other || strings.HasPrefix(path, other+"/") }
 

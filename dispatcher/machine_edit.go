@@ -123,7 +123,7 @@ func (t *task) shares() bool { return t.inner != nil && records(t.node) }
 
 // voidable reports whether an edit may void what the visit did: it has finished, or is at work
 // on a frame that it holds.
-func (t *task) voidable() bool { return t.keeps() || t.phase == inside }
+func (t *task) voidable() bool { return t.ended() || t.phase == inside }
 
 // toVoid says what an edit of f may void.
 func (f *frame) toVoid() string {

@@ -139,9 +139,19 @@ func (m *machine) kept(f *frame) {
 		t := &f.tasks[i]
 		f.put(t, state.Delta{})
 		if t.wrecked() {
-			m.drop(t)
+			m.lose(t)
 		}
 	}
+}
+
+// lose drops the frame of a visit that has failed, and what those in it depend on that give nothing out.
+func (m *machine) lose(t *task) {
+	if records(t.node) {
+		m.disown(t.inner)
+	} else {
+		m.independ(t.path())
+	}
+	m.drop(t)
 }
 
 // drop forgets the frame that a visit holds, and what waits in it.

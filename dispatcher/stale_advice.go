@@ -28,10 +28,11 @@ func (s staleness) stuck(m *machine) bool {
 	})
 }
 
-// voidable reports whether what a visit has written is not merged yet.
+// voidable reports whether what a visit has written is not merged yet, whether it counts for now or stands
+// behind an item that failed and may run again.
 func (m *machine) voidable(path string) bool {
 	t := m.find(path)
-	return t != nil && t.phase == finished && t.keeps()
+	return t != nil && t.phase == finished
 }
 
 // before is a turn, and the last superstep in it at which nothing that is stale in m can be merged.

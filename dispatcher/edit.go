@@ -23,7 +23,9 @@ type EditOptions struct {
 	Reason string
 	// Void names visits of the open superstep, of this frame or inside it, that began with what
 	// the edit changes and are to run again: what they wrote is dropped, and so is the frame
-	// that a Loop, Each or Embed is at work on. Effects stay what they are. Nil means none.
+	// that a Loop, Each or Embed is at work on. Effects stay what they are. Of a Loop or Each that
+	// failed, in a superstep that could not be merged, name that: what it keeps is one by then.
+	// Nil means none.
 	Void []string
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -53,6 +55,121 @@ func TestSalvagedOnce(t *testing.T) {
 	completes(t, res, err)
 	if got := res.State.Count.Get(); got != 1 || res.State.Said.Len() != 1 {
 		t.Errorf("what the inner loop finished counts %d times, and was said %q", got, res.State.Said.Slice())
+	}
+}
+
+// salvages is a graph of a Loop whose failure is followed, around a Loop that fails, of which ok is to be kept, and what can't be
+// merged with each other until it is mended.
+func salvages(t *testing.T, w *witness, mended *bool) *dag.Graph[Tale] {
+	inner, outer, b := dag.New[Tale]("inner"), dag.New[Tale]("outer"), dag.New[Tale]("top")
+	dag.Step(inner, "ok", w.sees(func(ctx context.Context, s *Tale) error {
+		s.Count.Add(1)
+		return dag.Depends(ctx, dag.Dependency{Name: "prices", StaleAfter: time.Minute, OnStale: dag.Invalidate})
+	}))
+	dag.Step(inner, "bad", w.sees(func(context.Context, *Tale) error { return errWeather }))
+	dag.Loop(outer, "inside", frozen(t, inner), func(*Tale) bool { return true }, 1)
+	for _, word := range []string{"one", "other"} {
+		dag.Step(outer, word, func(_ context.Context, s *Tale) error {
+			if !*mended {
+				s.Word.Set(word)
+			}
+			return nil
+		})
+	}
+	around := dag.Loop(b, "around", frozen(t, outer), func(*Tale) bool { return true }, 1)
+	dag.Step(b, "handler", nothing[Tale], around.Failed())
+	dag.End(b, dag.Edge[Tale](around))
+	return frozen(t, b)
+}
+
+// What is salvaged counts once and is taken back as a whole: a visit that wrote a part of it can't be voided alone, by an edit
+// or since it is stale; the Loop that keeps it can.
+func TestSalvagedIsVoidedAsAWhole(t *testing.T) {
+	const ok, inside = "around/1/inside/1/ok", "around/1/inside"
+	for _, o := range []dispatcher.Options{{}, dispatcher.Eager(dispatcher.Options{})} {
+		for _, way := range []string{"a visit", "the Loop", "stale"} {
+			synctest.Test(t, func(t *testing.T) {
+				var w witness
+				var mended bool
+				g, store := salvages(t, &w, &mended), new(memory.Store)
+				res, err := process(t, g, store, o).Run(t.Context(), run, nil)
+				var conflict *state.ConflictError
+				if res.Status != checkpoint.StatusFailed || !errors.As(err, &conflict) {
+					t.Fatalf("%s: the run is %s: %v", way, res.Status, err)
+				}
+				w.took()
+				mended = true
+				d, want := process(t, g, store, o), []string(nil)
+				voids := func(path string) error {
+					return d.Edit(t.Context(), run, func(*Tale) {}, dispatcher.EditOptions{Void: []string{path}})
+				}
+				switch way {
+				case "a visit":
+					var option *dispatcher.OptionError
+					if err := voids(ok); !errors.As(err, &option) || !strings.Contains(err.Error(), "these have: around, "+inside) {
+						t.Errorf("a part of what is salvaged was voided: %v", err)
+					}
+				case "the Loop":
+					if err := voids(inside); err != nil {
+						t.Error(err)
+					}
+					want = []string{ok, "around/1/inside/1/bad"}
+				case "stale":
+					<-time.After(time.Hour)
+					var stale *dispatcher.StaleError
+					if _, err := d.Resume(t.Context(), run); !errors.As(err, &stale) || stale.Path != ok {
+						t.Fatalf("resumed late: %v", err)
+					}
+					if err := d.Rewind(t.Context(), run, stale.Rewind, dispatcher.RewindOptions{}); err != nil {
+						t.Fatal(err)
+					}
+					want = []string{ok, "around/1/inside/1/bad"}
+				}
+				sameMachine(t, d, run)
+				res, err = process(t, g, store, o).Resume(t.Context(), run)
+				completes(t, res, err)
+				w.expect(t, want...)
+				if says(t, res.State, ok); res.State.Count.Get() != 1 {
+					t.Errorf("%s: what is salvaged counts %d times", way, res.State.Count.Get())
+				}
+			})
+		}
+	}
+}
+
+// A log in which an earlier version has voided a part of what is salvaged is read, and goes on.
+func TestSalvagedWasVoidedInPart(t *testing.T) {
+	t.Parallel()
+	const ok = "around/1/inside/1/ok"
+	for _, e := range []checkpoint.Entry{
+		{Kind: checkpoint.Edited, Step: 1, Data: json.RawMessage(`{"voids":["` + ok + `"]}`)},
+		{Kind: checkpoint.Voided, Data: json.RawMessage(`["` + ok + `"]`)},
+	} {
+		var w witness
+		var mended bool
+		g, store := salvages(t, &w, &mended), new(memory.Store)
+		if res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil); res.Status != checkpoint.StatusFailed {
+			t.Fatal(res.Status, err)
+		}
+		w.took()
+		mended = true
+		info, err := store.Stat(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := store.Acquire(t.Context(), run, "before")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = store.Append(t.Context(), l, info.Head, []checkpoint.Entry{e}); err == nil {
+			err = store.Release(t.Context(), l)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := process(t, g, store, dispatcher.Options{}).Resume(t.Context(), run)
+		completes(t, res, err)
+		w.expect(t, ok)
 	}
 }
 

@@ -33,7 +33,7 @@ func (m *machine) edit(x *fact) error {
 	}
 	for _, path := range e.Voids {
 		t := m.find(path)
-		if t == nil || !t.voidable() {
+		if t == nil || !t.ended() && t.phase != inside { // earlier versions have voided what is salvaged
 			return fmt.Errorf("visit %q has nothing that could be voided", path)
 		}
 		m.takeBack(t)
@@ -122,8 +122,8 @@ func (f *frame) rebase(
 func (t *task) shares() bool { return t.inner != nil && records(t.node) }
 
 // voidable reports whether an edit may void what the visit did: it has finished, or is at work
-// on a frame that it holds.
-func (t *task) voidable() bool { return t.ended() || t.phase == inside }
+// on a frame that it holds. What is salvaged can be taken back only with the frame.
+func (t *task) voidable() bool { return t.phase == inside || t.ended() && !t.frame.salvaged }
 
 // toVoid says what an edit of f may void.
 func (f *frame) toVoid() string {

@@ -63,8 +63,10 @@ type frozenFrame struct {
 	Tasks     []frozenTask    `json:"tasks,omitempty"`   // the others that are not idle
 	After     []frozenPending `json:"after,omitempty"`
 	Refused   *dag.Failure    `json:"refused,omitempty"`
-	Items     *frozenItems    `json:"items,omitempty"`
-	Ready     []int           `json:"ready,omitempty"` // of items: as Done
+	// Salvaged is not told by earlier versions, which void a visit of such a frame alone.
+	Salvaged bool         `json:"salvaged,omitempty"`
+	Items    *frozenItems `json:"items,omitempty"`
+	Ready    []int        `json:"ready,omitempty"` // of items: as Done
 }
 
 // A frozenItems makes a frozenFrame one of items. While they are open they all are. The state
@@ -132,7 +134,7 @@ func (m *machine) frozen() *frozenMachine {
 func (f *frame) freeze() *frozenFrame {
 	z := &frozenFrame{
 		Path: f.path, Iteration: f.iteration, Step: f.step, Base: f.base, Next: f.next, Refused: f.refused,
-		After: f.freezePendings(f.after),
+		Salvaged: f.salvaged, After: f.freezePendings(f.after),
 	}
 	if f.items != nil {
 		z.Items = &frozenItems{checkpoint.Items{Count: len(f.tasks), Digest: f.items.digest, Collect: f.items.collect}, len(f.open) > 0}

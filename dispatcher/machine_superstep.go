@@ -96,6 +96,7 @@ func (m *machine) superstep(x *fact) error {
 		if err := f.record(x.outer); err != nil {
 			return err
 		}
+		f.salvaged = x.Outcome == outcomeFailed
 	}
 	if x.Outcome == outcomeFailed {
 		m.kept(f)

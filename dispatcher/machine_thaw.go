@@ -103,6 +103,7 @@ func (m *machine) thawBare(z *frozenFrame, plan *dag.Plan, holder *task) (f *fra
 		f.open = z.Open
 	}
 	f.iteration, f.step, f.base, f.next, f.refused = z.Iteration, z.Step, z.Base, z.Next, z.Refused
+	f.salvaged = z.Salvaged
 	for _, list := range [][]int32{f.open, f.next} {
 		for k, i := range list {
 			if i < 0 || int(i) >= len(f.tasks) || k > 0 && i <= list[k-1] {

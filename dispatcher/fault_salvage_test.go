@@ -87,7 +87,7 @@ func salvages(t *testing.T, w *witness, mended *bool) *dag.Graph[Tale] {
 func TestSalvagedIsVoidedAsAWhole(t *testing.T) {
 	const ok, inside = "around/1/inside/1/ok", "around/1/inside"
 	for _, o := range []dispatcher.Options{{}, dispatcher.Eager(dispatcher.Options{})} {
-		for _, way := range []string{"a visit", "the Loop", "stale"} {
+		for _, way := range []string{"a visit", "the Loop", "a limit", "stale"} {
 			synctest.Test(t, func(t *testing.T) {
 				var w witness
 				var mended bool
@@ -114,6 +114,13 @@ func TestSalvagedIsVoidedAsAWhole(t *testing.T) {
 						t.Error(err)
 					}
 					want = []string{ok, "around/1/inside/1/bad"}
+				case "a limit": // at which it fails again: what is salvaged is not run again for that
+					little := o
+					little.Limits.StateBytes = 8
+					var limit *dispatcher.LimitError
+					if _, err := process(t, g, store, little).Resume(t.Context(), run); !errors.As(err, &limit) {
+						t.Errorf("resumed with little room: %v", err)
+					}
 				case "stale":
 					<-time.After(time.Hour)
 					var stale *dispatcher.StaleError

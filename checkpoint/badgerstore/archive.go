@@ -156,9 +156,6 @@ func (x *restoration) tryEnd(ctx context.Context, bases [][]byte) (err error) {
 	defer func() { h.end(ctx, err) }()
 	q := newRequest()
 	q.rule, q.run, q.lease, q.info, q.restored = atHead, x.r, x.lease, info, x.num
-	if err := h.replace(ctx, q, nil, info.Bases(), bases, 1); err != nil {
-		return err
-	}
 	key := runKey(rowKey, x.num)
 	w := row{info: info, first: x.first}
 	value := w.encode(key)
@@ -170,6 +167,9 @@ func (x *restoration) tryEnd(ctx context.Context, bases [][]byte) (err error) {
 	name := nameKey(x.s.kinds.id, info.Run)
 	q.set(name, frame(name, key[1:]))
 	q.delete(runKey(x.s.kinds.deleted, x.num))
+	if err := h.replace(ctx, q, nil, info.Bases(), bases, 1); err != nil {
+		return err
+	}
 	err = x.s.submit(ctx, q)
 	if errors.Is(err, checkpoint.ErrConflict) { // it came to be meanwhile
 		return alreadyThere(info.Run)

@@ -54,9 +54,19 @@ func (r *ref) writes() bool { return r.makes || r.heals }
 // errBaseMoved: a base has come or gone since the request was made. The call makes it anew.
 var errBaseMoved = errors.New("badgerstore: a base has come or gone")
 
-// baseInline is the largest base that is kept in one piece: it shares a transaction with all
-// runs of a Fork.
-const baseInline = 64 << 10
+const (
+	// baseInline is the largest base that is kept in one piece: it shares a transaction with all
+	// runs of a Fork, and with the other bases of a Trim or Restore.
+	baseInline = 64 << 10
+	// baseLeast is a base that takes no less of that transaction if it is in pieces.
+	baseLeast = 128
+)
+
+// inlineBeside returns how large a base may be to go with what q has: together they take half of
+// a transaction, and leave the other half to what is said of those that are in pieces.
+func (s *Store) inlineBeside(q *request) int {
+	return min(baseInline, max(baseLeast, s.maxBytes/2-q.bytes))
+}
 
 // pinBase returns what is known of the base of that digest, whether it is kept or not. It is
 // called by calls that have entered, and ended by leaveBase.
@@ -203,7 +213,7 @@ type hold struct {
 
 // refer adds to q that n more runs refer to the base, having written its pieces if it is not
 // kept yet, or can't be read: those that stand on it are healed with that. Only one call at a time
-// writes a base.
+// writes a base. What else q writes it has before.
 func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte, n int) error {
 	b, err := h.s.pinBase(ctx, digest)
 	if err != nil {
@@ -239,7 +249,7 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 	if err != nil {
 		return err
 	}
-	if len(x.data) <= baseInline {
+	if len(x.data) <= h.s.inlineBeside(q) {
 		q.set(key, x.value())
 	} else {
 		change.large, change.in = true, h.s.newAttempt()

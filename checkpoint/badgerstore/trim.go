@@ -112,12 +112,12 @@ func (x *trimmer) try(ctx context.Context, bases [][]byte) (_ checkpoint.Head, e
 	defer func() { h.end(ctx, err) }()
 	q := newRequest()
 	q.rule, q.run, q.lease, q.after, q.info = atHead, x.run, x.lease, x.before.Head, info
-	if err := h.replace(ctx, q, x.before.Bases(), info.Bases(), bases, 1); err != nil {
-		return checkpoint.Head{}, err
-	}
 	q.set(packed.key, packed.value())
 	q.set(x.mark(), x.markValue())
 	if err := x.s.describe(q, x.before.Status, x.num, entries); err != nil {
+		return checkpoint.Head{}, err
+	}
+	if err := h.replace(ctx, q, x.before.Bases(), info.Bases(), bases, 1); err != nil {
 		return checkpoint.Head{}, err
 	}
 	if err := x.s.submit(ctx, q); err != nil {

@@ -222,7 +222,7 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 	h.bases = append(h.bases, b)
 	kept, err := h.s.kept(b)
 	if kept && err == nil {
-		q.refs = append(q.refs, ref{hold: h, base: b, by: n})
+		h.change(q, ref{base: b, by: n})
 		return nil
 	}
 	if kept && (data == nil || !errors.Is(err, checkpoint.ErrCorrupt) && !errors.Is(err, checkpoint.ErrKey)) {
@@ -240,10 +240,10 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 	}
 	h.making = append(h.making, b)
 	if kept, err = h.s.kept(b); kept && err == nil {
-		q.refs = append(q.refs, ref{hold: h, base: b, by: n})
+		h.change(q, ref{base: b, by: n})
 		return nil
 	}
-	change := ref{hold: h, base: b, by: n, makes: !kept, heals: kept}
+	change := ref{base: b, by: n, makes: !kept, heals: kept}
 	key := nameKey(h.s.kinds.base, digest)
 	x, err := h.s.pack(place{key: key}, data)
 	if err != nil {
@@ -264,7 +264,7 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 		q.set(key, frame(key, x.chunkedEnd(change.in)))
 		q.delete(mark)
 	}
-	q.refs = append(q.refs, change)
+	h.change(q, change)
 	return nil
 }
 
@@ -292,9 +292,31 @@ func (h *hold) drop(ctx context.Context, q *request, digests []string) error {
 			return err
 		}
 		h.bases = append(h.bases, b)
-		q.refs = append(q.refs, ref{hold: h, base: b, by: -1})
+		h.change(q, ref{base: b, by: -1})
 	}
 	return nil
+}
+
+// change adds r to q, and counts what the committer adds for it at most: by then it is too late to find that it
+// is more than a transaction can be.
+func (h *hold) change(q *request, r ref) {
+	h.s.mu.Lock()
+	large, mark := r.base.large, piecesKeyOf(r.base.digest, r.base.pieces)
+	h.s.mu.Unlock()
+	key := 1 + len(r.base.digest) + perKey
+	if r.by > 0 {
+		q.later++
+		q.bytes += key + frameHead + 8 // the count
+	} else {
+		q.later += 2
+		q.bytes += 2 * key // of the last run the count and the base, both removed
+	}
+	if large && (r.by < 0 || r.heals) {
+		q.later++
+		q.bytes += len(mark) + frameHead + perKey
+	}
+	r.hold = h
+	q.refs = append(q.refs, r)
 }
 
 // end ends the hold once the outcome of the request is known. What was written for nothing, and
@@ -329,6 +351,7 @@ func (q *request) counts() error {
 			return errBaseMoved
 		}
 	}
+	q.later = 0 // they are among the others now
 	for i := range q.refs {
 		r := &q.refs[i]
 		b := r.base

@@ -96,7 +96,8 @@
 //
 // An append may have [MaxAppend] bytes, a message half of that, since an append drains it, and a
 // snapshot [MaxSnapshot]; what is larger is refused with ErrTooLarge and changes nothing. So is an append that drains
-// more messages than a transaction holds, which follows from MemTableSize: with the least one it holds a thousand. A write
+// more messages than a transaction holds, which follows from MemTableSize: with the least one it holds a thousand; and a Trim,
+// Import or Delete that changes something about more pinned checkpoints than that, of which the least one holds about two thousand. A write
 // that would leave less room on the device than Options.FreeSpace is refused with ErrFull, because
 // Badger does not survive a device that is full: it writes through memory maps. The same holds of
 // Close, which then returns ErrFull. The room is looked at before, not held: whoever else fills the device

@@ -46,6 +46,7 @@ type request struct {
 	sets    []*badger.Entry // further ones
 	deletes [][]byte
 	bytes   int // about what the database counts
+	later   int // keys that the committer adds: see [hold.change]; bytes has theirs
 
 	key   [17]byte // memory of record, used again
 	value []byte
@@ -101,7 +102,7 @@ func (q *request) delete(key []byte) {
 
 // keys returns how many keys the request writes.
 func (q *request) keys() int {
-	n := len(q.sets) + len(q.deletes)
+	n := len(q.sets) + len(q.deletes) + q.later
 	if q.record.Key != nil {
 		n++
 	}
@@ -133,7 +134,7 @@ func (s *Store) send(ctx context.Context, to chan *request, q *request) error {
 		return err
 	}
 	if q.bytes > s.maxBytes || q.keys() > s.maxKeys {
-		return fmt.Errorf("%w: one transaction can't hold %d bytes in %d keys",
+		return fmt.Errorf("%w: one transaction can't hold %d bytes in %d keys: open the store with a larger MemTableSize",
 			checkpoint.ErrTooLarge, q.bytes, q.keys())
 	}
 	if q.bytes > uncounted {

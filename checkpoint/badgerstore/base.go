@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -22,7 +23,8 @@ type base struct {
 	digest string
 	count  uint64 // runs that refer to it; what the committer has admitted counts
 	pieces attempt
-	large  bool // it is in pieces
+	large  bool  // it is in pieces
+	damage error // of its own value: whether it is in pieces, and in which, nobody knows
 
 	loaded   chan struct{} // closed once the above is known, or loadErr
 	loadErr  error
@@ -44,8 +46,9 @@ type ref struct {
 	in    attempt
 	done  int // by how much the count was changed
 
-	wasLarge bool // what the base was that is healed
-	was      attempt
+	wasLarge  bool // what the base was that is healed
+	was       attempt
+	wasDamage error
 }
 
 // writes reports whether the request writes the base.
@@ -103,9 +106,9 @@ func (s *Store) leaveBase(b *base) {
 	s.forget(b)
 }
 
-// forget forgets a base that is not kept and that nobody uses. The store's mutex is held.
+// forget forgets a base that is not kept, or of which it is not known how, and that nobody uses. The store's mutex is held.
 func (s *Store) forget(b *base) {
-	if b.users+b.inFlight+b.doubts == 0 && (b.count == 0 || b.loadErr != nil) && s.bases[b.digest] == b {
+	if b.users+b.inFlight+b.doubts == 0 && (b.count == 0 || b.loadErr != nil || b.damage != nil) && s.bases[b.digest] == b {
 		delete(s.bases, b.digest)
 	}
 }
@@ -118,8 +121,8 @@ func (s *Store) loadBase(b *base) {
 	s.mu.Unlock()
 	count, err := v.count(b.digest)
 	var a attempt
-	large := false
-	if err == nil && count > 0 {
+	large, counted := false, err == nil
+	if counted && count > 0 {
 		a, large, err = v.piecesOf(nameKey(s.kinds.base, b.digest))
 	}
 	v.close()
@@ -128,8 +131,13 @@ func (s *Store) loadBase(b *base) {
 	defer close(b.loaded)
 	b.count, b.pieces, b.large = count, a, large
 	if err != nil {
-		b.loadErr = fmt.Errorf("checkpoint: base %s: %w", b.digest, err)
+		err = fmt.Errorf("checkpoint: base %s: %w", b.digest, err)
 	}
+	if counted && errors.Is(err, checkpoint.ErrCorrupt) {
+		b.damage = err // who has the base heals it
+		return
+	}
+	b.loadErr = err
 }
 
 // count returns how many runs refer to the base.
@@ -163,6 +171,24 @@ func (v *view) piecesOf(key []byte) (a attempt, large bool, err error) {
 		return a, false, err
 	}
 	return decodeAttempt(payload[13:]), true, nil
+}
+
+// piecesLeft returns the marks of all pieces of the base that there are.
+func (v *view) piecesLeft(digest string) (marks [][]byte) {
+	prefix := append([]byte{chunkKey}, nameKey(v.s.kinds.base, digest)...)
+	it := v.iterator(prefix, false)
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		key := it.Item().Key()
+		if len(key) != len(prefix)+16 { // an attempt and a number
+			continue
+		}
+		mark := append([]byte{piecesKey}, key[2:len(key)-4]...)
+		if n := len(marks); n == 0 || !bytes.Equal(marks[n-1], mark) {
+			marks = append(marks, mark)
+		}
+	}
+	return marks
 }
 
 // Base implements [checkpoint.Store].
@@ -244,6 +270,7 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 		return nil
 	}
 	change := ref{base: b, by: n, makes: !kept, heals: kept}
+	h.abandonAll(q, b)
 	key := nameKey(h.s.kinds.base, digest)
 	x, err := h.s.pack(place{key: key}, data)
 	if err != nil {
@@ -282,6 +309,25 @@ func (s *Store) kept(b *base) (bool, error) {
 	defer v.close()
 	_, err := v.base(b.digest)
 	return true, err
+}
+
+// abandonAll adds to q the marks of all pieces that there are of a base whose turn the hold has, if it is not known which it
+// was in: q leaves them to nobody.
+func (h *hold) abandonAll(q *request, b *base) {
+	s := h.s
+	s.mu.Lock()
+	if b.damage == nil {
+		s.mu.Unlock()
+		return
+	}
+	s.calls++
+	v := s.viewLocked()
+	s.mu.Unlock()
+	defer v.close()
+	for _, mark := range v.piecesLeft(b.digest) {
+		q.set(mark, frame(mark))
+		h.gone = append(h.gone, mark)
+	}
 }
 
 // drop adds to q that a run does not refer to the bases any more.
@@ -343,12 +389,15 @@ func (h *hold) end(ctx context.Context, err error) {
 }
 
 // counts changes what q changes of the bases' counts, and adds the keys that say so. It returns
-// errBaseMoved, and changes nothing, if a base is not as q takes it to be. The store's mutex is
-// held.
+// errBaseMoved, and changes nothing, if a base is not as q takes it to be, and its damage if q gives
+// up a base of which nobody knows how it is kept. The store's mutex is held.
 func (q *request) counts() error {
 	for _, r := range q.refs {
 		if r.by > 0 && r.makes != (r.base.count == 0) {
 			return errBaseMoved
+		}
+		if r.by < 0 && r.base.damage != nil { // what would be left of it nobody knows
+			return r.base.damage
 		}
 	}
 	q.later = 0 // they are among the others now
@@ -361,11 +410,11 @@ func (q *request) counts() error {
 			key := nameKey(countKey, b.digest)
 			q.set(key, frame(key, binary.BigEndian.AppendUint64(nil, b.count)))
 			if r.heals {
-				r.wasLarge, r.was = b.large, b.pieces
+				r.wasLarge, r.was, r.wasDamage = b.large, b.pieces, b.damage
 				q.abandon(r)
 			}
 			if r.writes() {
-				b.large, b.pieces = r.large, r.in
+				b.large, b.pieces, b.damage = r.large, r.in, nil
 				b.writing++
 			}
 			continue
@@ -398,7 +447,7 @@ func (s *Store) counted(q *request, durable bool) {
 		if !durable {
 			b.count -= uint64(r.done)
 			if r.heals {
-				b.large, b.pieces = r.wasLarge, r.was
+				b.large, b.pieces, b.damage = r.wasLarge, r.was, r.wasDamage
 			}
 		}
 		s.forget(b)

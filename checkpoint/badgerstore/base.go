@@ -32,6 +32,7 @@ type base struct {
 	users    int // calls that change who refers to it
 	inFlight int
 	writing  int // of these, those that write the base itself
+	undone   int // of those that have ended, those that were not made durable
 	doubts   int
 }
 
@@ -49,6 +50,8 @@ type ref struct {
 	wasLarge  bool // what the base was that is healed
 	was       attempt
 	wasDamage error
+
+	undone int // as many of the base's as there were when it was found to be kept
 }
 
 // writes reports whether the request writes the base.
@@ -246,9 +249,10 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 		return err
 	}
 	h.bases = append(h.bases, b)
-	kept, err := h.s.kept(b)
+	change := ref{base: b, by: n}
+	kept, err := h.s.kept(&change)
 	if kept && err == nil {
-		h.change(q, ref{base: b, by: n})
+		h.change(q, change)
 		return nil
 	}
 	if kept && (data == nil || !errors.Is(err, checkpoint.ErrCorrupt) && !errors.Is(err, checkpoint.ErrKey)) {
@@ -265,11 +269,11 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 		return err
 	}
 	h.making = append(h.making, b)
-	if kept, err = h.s.kept(b); kept && err == nil {
-		h.change(q, ref{base: b, by: n})
+	if kept, err = h.s.kept(&change); kept && err == nil {
+		h.change(q, change)
 		return nil
 	}
-	change := ref{base: b, by: n, makes: !kept, heals: kept}
+	change.makes, change.heals = !kept, kept
 	h.abandonAll(q, b)
 	key := nameKey(h.s.kinds.base, digest)
 	x, err := h.s.pack(place{key: key}, data)
@@ -295,10 +299,12 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 	return nil
 }
 
-// kept reports whether a base is kept, and with an error that it can't be read: a run that came to
-// stand on it would be lost with it. What is being written is sound.
-func (s *Store) kept(b *base) (bool, error) {
+// kept reports whether the base of r is kept, and with an error that it can't be read: a run that came to
+// stand on it would be lost with it. What is being written is sound, unless that is undone: counts finds out.
+func (s *Store) kept(r *ref) (bool, error) {
+	b := r.base
 	s.mu.Lock()
+	r.undone = b.undone
 	if b.count == 0 || b.writing > 0 {
 		defer s.mu.Unlock()
 		return b.count > 0, nil
@@ -393,7 +399,7 @@ func (h *hold) end(ctx context.Context, err error) {
 // up a base of which nobody knows how it is kept. The store's mutex is held.
 func (q *request) counts() error {
 	for _, r := range q.refs {
-		if r.by > 0 && r.makes != (r.base.count == 0) {
+		if r.by > 0 && (r.makes != (r.base.count == 0) || !r.writes() && r.undone != r.base.undone) {
 			return errBaseMoved
 		}
 		if r.by < 0 && r.base.damage != nil { // what would be left of it nobody knows
@@ -446,6 +452,9 @@ func (s *Store) counted(q *request, durable bool) {
 		}
 		if !durable {
 			b.count -= uint64(r.done)
+			if r.writes() {
+				b.undone++
+			}
 			if r.heals {
 				b.large, b.pieces, b.damage = r.wasLarge, r.was, r.wasDamage
 			}

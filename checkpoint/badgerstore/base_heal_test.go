@@ -49,7 +49,53 @@ func TestShareOfABaseWhoseHealIsRefused(t *testing.T) {
 			for _, run := range []string{"first", "heir"} {
 				wantBases(t, s.Store, run, [][]byte{base})
 			}
+			if err := s.Fork(t.Context(), forkstoreFork(base, 10, "another")); err != nil {
+				t.Errorf("Fork of a base that was healed = %v", err)
+			}
 			forkstoreAudit(t, s.Store)
 		})
+	}
+}
+
+// A heal behind an Open that finds no room changes nothing of what is known of the base: the run on it stays, and once there
+// is room it is healed, and nothing of the old one is left.
+func TestHealBehindAnOpenThatIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openUnsynced(t, dir)
+	base := forkstoreBase(1)
+	if err := s.Fork(t.Context(), forkstoreFork(base, 10, "first")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, badgerstore.BaseKey(s, checkpoint.BaseDigest(base)), []byte("damaged"))
+	closes(t, s)
+	s = openUnsynced(t, dir)
+	room := func(n int64) { s.FreeWith(func() (int64, error) { return n, nil }) }
+	commits := 0
+	s.CommitWith(func(next func() error) error {
+		if commits++; commits == 2 {
+			room(0) // behind both pieces
+		}
+		return next()
+	})
+	if err := s.Fork(t.Context(), forkstoreFork(base, 10, "second")); !errors.Is(err, checkpoint.ErrFull) {
+		t.Fatalf("Fork = %v, want ErrFull", err)
+	}
+	room(1 << 40)
+	if err := s.Delete(t.Context(), "first"); !damaged(err) {
+		t.Errorf("Delete of the run on it = %v, want ErrCorrupt", err)
+	}
+	if err := s.Fork(t.Context(), forkstoreFork(base, 10, "second")); err != nil {
+		t.Fatal(err)
+	}
+	wantBases(t, s, "first", [][]byte{base})
+	forkstoreAudit(t, s)
+	for _, run := range []string{"first", "second"} {
+		if err := s.Delete(t.Context(), run); err != nil {
+			t.Errorf("Delete(%q) of a base that was healed = %v", run, err)
+		}
+	}
+	if keys := keysOf(s); len(keys) > 0 {
+		t.Errorf("%d keys are left, %q the first", len(keys), keys[0])
 	}
 }

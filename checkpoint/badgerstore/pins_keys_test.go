@@ -139,6 +139,32 @@ func TestKeysOfBasesAreCounted(t *testing.T) {
 	}
 }
 
+// The bytes of these keys are counted with those of the other ones, as who observes the store is told.
+func TestBytesOfBasesAreCounted(t *testing.T) {
+	t.Parallel()
+	const pins = 100
+	dir := t.TempDir()
+	s := openUnsynced(t, dir)
+	if err := forkstoreGrow(t.Context(), s, "run", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := pinned(t.Context(), s, "run", tinyBases("run", pins), 0); err != nil {
+		t.Fatal(err)
+	}
+	closes(t, s)
+	most := 0
+	o := small
+	o.Observe = func(g checkpoint.Group) { most = max(most, g.Bytes) }
+	s = openWith(t, dir, o)
+	if err := s.Delete(t.Context(), "run"); err != nil {
+		t.Fatal(err)
+	}
+	closes(t, s) // nobody observes any more
+	if least := pins * 2 * len(badgerstore.BaseKey(s, checkpoint.BaseDigest(nil))); most < least {
+		t.Errorf("a Delete that gives up %d bases is observed to write %d bytes, want %d and more", pins, most, least)
+	}
+}
+
 func deleteOne(t *testing.T, s *badgerstore.Store, _ []byte) error {
 	return s.Delete(t.Context(), "deleted")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -182,6 +183,42 @@ func TestCancelWhileTheLeaseIsHeld(t *testing.T) {
 				hold(t, &tampered{Store: &inner}, once, d, g)
 				isCancelledByAda(t, d, &inner)
 			})
+		})
+	}
+}
+
+// The same while its past is trimmed, by a Trim or behind a call.
+func TestCancelWhileARunIsTrimmed(t *testing.T) {
+	for _, retention := range []dispatcher.Retention{{}, {Last: 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			var inner memory.Store
+			g := line(t, &w, nil)
+			by := process(t, g, &inner, dispatcher.Options{})
+			store := &tampered{Store: &inner, before: func(_ context.Context, c call) error {
+				if c.method != "Trim" {
+					return nil
+				}
+				return by.Cancel(t.Context(), run, errors.New("enough"), dispatcher.Author("Ada"))
+			}}
+			d := process(t, g, store, dispatcher.Options{InterruptBefore: []string{"b"}, Retention: retention})
+			res, err := d.Run(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusInterrupted, "b")
+			if retention == (dispatcher.Retention{}) {
+				if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
+					t.Error(err)
+				}
+			}
+			info, err := inner.Stat(t.Context(), run)
+			if err != nil || info.First <= 1 || info.Status != checkpoint.StatusCancelled {
+				t.Errorf("the log begins at %d and the run is %s, %v, want it trimmed and cancelled", info.First, info.Status, err)
+			}
+			for e, err := range inner.Read(t.Context(), run, info.Head.Seq, 0) {
+				if err != nil || !strings.Contains(string(e.Data), "Ada") {
+					t.Errorf("the log ends with %s %s, %v, want who has cancelled it", e.Kind, e.Data, err)
+				}
+			}
+			nothingIsPosted(t, &inner)
 		})
 	}
 }

@@ -132,6 +132,15 @@ func (s *tampered) Snapshot(ctx context.Context, run string, upTo uint64) (check
 	return snap, s.leave(c, err)
 }
 
+func (s *tampered) Trim(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, e checkpoint.Entry, bases ...[]byte) (checkpoint.Head, error) {
+	c, err := s.enter(ctx, "Trim", nil)
+	if err != nil {
+		return after, err
+	}
+	head, err := s.Store.Trim(ctx, l, after, e, bases...)
+	return head, s.leave(c, err)
+}
+
 func (s *tampered) PutGraph(ctx context.Context, digest string, graph []byte) error {
 	c, err := s.enter(ctx, "PutGraph", nil)
 	if err != nil {

@@ -77,7 +77,10 @@ func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string
 	if err != nil {
 		return 0, err
 	}
-	defer c.release(lease)
+	defer func() {
+		c.release(lease)
+		c.heed(id)
+	}()
 	info, err := c.store.Stat(ctx, id)
 	if err != nil {
 		return 0, err

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/state"
@@ -70,12 +71,14 @@ func (i Interrupt) String() string {
 	return string(i.Kind) + " " + i.Path
 }
 
+// interruptsOf tells pendings to a caller, who may keep and change what he gets.
 func interruptsOf(pendings []*pending) []Interrupt {
 	var all []Interrupt
 	for _, p := range pendings {
 		i := Interrupt{
-			ID: p.id, Path: p.t.path(), Kind: InterruptKind(p.kind), Key: p.key, Question: p.ask.Question,
-			By: p.ask.By, Reason: p.ask.Reason, Until: p.ask.Until, Wait: p.ask.Wait, Asked: p.ask.Asked, Default: p.ask.Default,
+			ID: p.id, Path: p.t.path(), Kind: InterruptKind(p.kind), Key: p.key, Question: slices.Clone(p.ask.Question),
+			By: p.ask.By, Reason: p.ask.Reason, Until: p.ask.Until, Wait: p.ask.Wait, Asked: p.ask.Asked,
+			Default: slices.Clone(p.ask.Default),
 		}
 		if len(p.ask.Want) > 0 {
 			i.Want = p.tells() // checked when it was applied

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -220,4 +222,50 @@ func TestKeptMachineBehindAFrameThatFailedOnce(t *testing.T) {
 		}
 		sameMachine(t, d, run)
 	})
+}
+
+// What a caller does to the interrupts that it was given changes nothing of the run.
+func TestKeptMachinesAreNotTheCallers(t *testing.T) {
+	for name, spoil := range map[string]func(dispatcher.Interrupt) []byte{
+		"the question": func(i dispatcher.Interrupt) []byte { return i.Question },
+		"the default":  func(i dispatcher.Interrupt) []byte { return i.Default },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := chainOf(t, 1, func(ctx context.Context, _ int, s *Tale) error {
+					word, err := dag.Ask[string](ctx, "n", "who?", dag.Within(time.Hour), dag.OrDefault("nobody"))
+					s.Word.Set(word)
+					return err
+				})
+				d, err := dispatcher.New(g, new(memory.Store), dispatcher.Options{Now: time.Now})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := "nobody"
+				for _, asks := range []func() (*dispatcher.Result[Tale], error){
+					func() (*dispatcher.Result[Tale], error) { return d.Run(t.Context(), run, nil) },
+					func() (*dispatcher.Result[Tale], error) { return d.State(t.Context(), run) },
+				} {
+					res, _ := asks()
+					if len(res.Interrupts) != 1 {
+						t.Fatalf("the run is %s with %d interrupts", res.Status, len(res.Interrupts))
+					}
+					spoil(res.Interrupts[0])[1] = 'X'
+				}
+				if name == "the question" {
+					want = "Ada"
+					if err := d.Answer(t.Context(), run, "", want); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					lasts(2 * time.Hour)
+				}
+				res, err := d.Run(t.Context(), run, nil)
+				completes(t, res, err)
+				if got := res.State.Word.Get(); got != want {
+					t.Errorf("the answer is %q, want %q", got, want)
+				}
+			})
+		})
+	}
 }

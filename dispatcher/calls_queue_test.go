@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -264,6 +266,38 @@ func TestCallsTurnBehindOneThatRests(t *testing.T) {
 	if got := heardIn(res.State); !slices.Equal(got, []string{"one", "ask", "later"}) {
 		t.Errorf("heard %q", got)
 	}
+}
+
+// It says so too if the store does not give the lease back in time.
+func TestCallsTurnBehindOneThatRestsInAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tampered{Store: new(memory.Store)}
+		g := callsTalk(t, func(ctx context.Context, s *Talk) error {
+			if s.Heard.Get() == "ask" {
+				_, err := dag.Ask[bool](ctx, "ok", "?")
+				return err
+			}
+			return nil
+		})
+		d := process(t, g, store, dispatcher.Options{Grace: time.Second})
+		res, err := d.Run(t.Context(), run, hear("one"))
+		completes(t, res, err)
+		enqueue(t, d, "ask")
+		store.before = func(_ context.Context, c call) error {
+			if c.method == "Release" {
+				lasts(time.Hour)
+			}
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		res, err = d.Turn(ctx, run, hear("mine"))
+		rests(t, res, err, checkpoint.StatusInterrupted, "say")
+		if !errors.Is(err, dispatcher.ErrNotCompleted) || len(res.Abandoned) != 1 {
+			t.Errorf("Turn returned %v, and abandoned %q", err, res.Abandoned)
+		}
+		lasts(2 * time.Hour)
+	})
 }
 
 // If the context is done before a turn that was to come first has begun, Turn says that its own input was not taken: it is

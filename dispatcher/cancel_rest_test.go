@@ -118,6 +118,36 @@ func TestCancelOfARunThatIsKept(t *testing.T) {
 			isCancelledByAda(t, d, &store)
 		})
 	})
+	t.Run("OnEnd of a Turn whose input is not taken", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var store memory.Store
+			b := dag.New[Tale]("tale")
+			dag.Step(b, "a", func(ctx context.Context, s *Tale) error {
+				if s.Word.Get() == "" {
+					return nil
+				}
+				_, err := dag.Ask[int](ctx, "q", "?")
+				return err
+			})
+			g := frozen(t, b)
+			d := process(t, g, &store, dispatcher.Options{})
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			input := func(s *Tale) { s.Word.Set("ask") }
+			if err := d.Enqueue(t.Context(), run, input); err != nil {
+				t.Fatal(err)
+			}
+			var o dispatcher.Options
+			o.Hooks.OnEnd = func(ctx context.Context, _ dispatcher.End) error {
+				return d.Cancel(ctx, run, errors.New("enough"), dispatcher.Author("Ada"))
+			}
+			res, err = process(t, g, &store, o).Turn(t.Context(), run, input)
+			if !errors.Is(err, dispatcher.ErrNotCompleted) || res.Status != checkpoint.StatusInterrupted || len(res.Warnings) > 0 {
+				t.Errorf("Turn = %s, %q, %v, want that the turn before it waits", res.Status, res.Warnings, err)
+			}
+			isCancelledByAda(t, d, &store)
+		})
+	})
 	t.Run("a node", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var w witness

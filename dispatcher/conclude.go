@@ -10,7 +10,7 @@ import (
 
 // conclude makes the result of a call whose run has come to rest, or is stuck.
 func (r *run) conclude(rested bool) (*report, error) {
-	if rested && r.early.now() {
+	if (rested || r.resting()) && r.early.now() {
 		if r.early.rep == nil {
 			r.early.err = r.c.refuse(r.id, r.early.err)
 		} else {

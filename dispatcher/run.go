@@ -229,7 +229,7 @@ func (r *run) loop(h *tenure) {
 			return
 		}
 		if resting || r.m.status == checkpoint.StatusCompleted {
-			r.atRest = r.fresh == nil
+			r.atRest = r.fresh == nil || r.m.status != checkpoint.StatusCompleted
 			begun, owner := r.nextTurn(h)
 			if begun {
 				continue

@@ -103,7 +103,11 @@ func (c *core) frameFor(ctx context.Context, id, address string) (*machine, Chec
 	last, err := c.search(ctx, h, func(m *machine) bool { return m.turn < turn }, func(p *Past) bool {
 		return p.Turn == turn && (p.Path == path || isIterationOf(p.Path, path))
 	})
-	if err == nil && last.Seq == 0 {
+	switch {
+	case err != nil:
+	case h.info.First > 1 && last.Seq < h.info.First && turn <= m.turn && (couldHold(c.plan, path) || couldHold(h.plan, path)):
+		err = h.isGone(address) // what is pinned of a frame that has ended does not tell how
+	case last.Seq == 0:
 		err = noFrame(address)
 	}
 	if err != nil {

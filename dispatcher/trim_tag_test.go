@@ -256,6 +256,53 @@ func TestKeptCheckpointOfAFrame(t *testing.T) {
 	})
 }
 
+// How a frame ended that was trimmed is not told by a checkpoint in it that was kept for its name, nor how often its loop went
+// round: its path is refused, and the address reads what was kept.
+func TestPathOfATrimmedFrame(t *testing.T) {
+	t.Parallel()
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		count := func(_ context.Context, s *Tale) error { s.Count.Add(1); return nil }
+		body, b := dag.New[Tale]("body"), dag.New[Tale]("tale")
+		dag.Step(body, "b", count, dag.Step(body, "a", count))
+		loop := dag.Loop(b, "loop", frozen(t, body), func(s *Tale) bool { return s.Count.Get() == 4 }, 4)
+		again := dag.Loop(b, "again", frozen(t, body), func(s *Tale) bool { return s.Count.Get() > 5 }, 4, loop)
+		dag.Step(b, "end", count, again)
+		d := callsDispatcher(t, frozen(t, b), store, o)
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		ended := func(path, frame string, n int) {
+			t.Helper()
+			res, err := dispatcher.StateOf[Tale](t.Context(), d, run, path)
+			if err != nil || res.Frame != frame || res.State.Count.Get() != n {
+				t.Errorf("%s is %+v, %v, want %s with %d", path, res, err, frame, n)
+			}
+		}
+		ended("loop", "loop/2", 4)
+		ended("loop/1", "loop/1", 2)
+		if err := d.Tag(t.Context(), run, "loop/1@1", "x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 3, Tagged: true}); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"loop", "loop/1", "loop/2", "1/loop"} {
+			res, err := dispatcher.StateOf[Tale](t.Context(), d, run, path)
+			if !errors.Is(err, checkpoint.ErrCursor) {
+				t.Errorf("%s is %+v, %v", path, res, err)
+			}
+			advises(t, err, "the run was trimmed")
+		}
+		for _, path := range []string{"2/loop", "loop/1/a", "nobody"} {
+			_, err := dispatcher.StateOf[Tale](t.Context(), d, run, path)
+			advises(t, err, "has begun")
+		}
+		ended("loop/1@1", "loop/1", 1)
+		ended("tag:x", "loop/1", 1)
+		ended("again", "again/1", 6)
+		ended("", "", 7)
+	})
+}
+
 // A frame that was kept for its name, and then voided or rewound to before, is abandoned: its address finds it no more, and its
 // name does.
 func TestKeptCheckpointIsAbandoned(t *testing.T) {

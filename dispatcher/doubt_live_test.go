@@ -242,3 +242,45 @@ func TestDoubtThatWasResolvedTooLate(t *testing.T) {
 		}
 	})
 }
+
+// Who says what came of an effect while it begins anew is told so: what he says changes nothing any more, and he can say it
+// again.
+func TestResolveOfAnEffectThatBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var inner memory.Store
+		calls := 0
+		b := dag.New[Tale]("anew")
+		dag.Step(b, "pay", func(ctx context.Context, s *Tale) error {
+			receipt, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) {
+				calls++
+				return "", errDoubtReset
+			}, dag.Replayable)
+			s.Word.Set(receipt)
+			return err
+		})
+		g := frozen(t, b)
+		d := process(t, g, &inner, dispatcher.Options{})
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "pay")
+		store := &tampered{Store: &inner, before: func(_ context.Context, c call) error {
+			if c.method == "Post" && c.n == 1 {
+				res, err := d.Resume(t.Context(), run)
+				rests(t, res, err, checkpoint.StatusFailed, "pay")
+			}
+			return nil
+		}}
+		by := process(t, g, store, dispatcher.Options{})
+		err = by.Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("by hand"))
+		if refused := (*dispatcher.ResolutionError)(nil); !errors.As(err, &refused) || !errors.Is(err, dispatcher.ErrNotInDoubt) {
+			t.Errorf("Resolve = %v, want it to say that it changes nothing", err)
+		}
+		nothingIsPosted(t, &inner)
+		if err := by.Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("by hand")); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Resume(t.Context(), run)
+		if completes(t, res, err); res.State.Word.Get() != "by hand" || calls != 2 {
+			t.Errorf("the state has %q, and the effect was done %d times", res.State.Word.Get(), calls)
+		}
+	})
+}

@@ -192,9 +192,13 @@ func (c *core) settleDoubt(ctx context.Context, id string, s *postedResolution, 
 
 // settled looks whether it is what this author has said that counts, if the log tells already.
 func (c *core) settled(ctx context.Context, id string, s *postedResolution, seen uint64) error {
+	mine := s.post().ID
 	for e, err := range c.store.Read(ctx, id, seen+1, 0) {
 		if err != nil {
 			return unknownIfTrimmed(err)
+		}
+		if e.Post == mine && e.Kind != checkpoint.EffectEnded {
+			return s.refused(id, "it has begun anew, or its visit has gone on, meanwhile")
 		}
 		var end checkpoint.EndedEffect
 		if e.Kind != checkpoint.EffectEnded || e.Path != s.Path || e.ID != s.Key {

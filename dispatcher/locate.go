@@ -117,7 +117,7 @@ func (c *core) tagged(ctx context.Context, id, name string) (Checkpoint, error) 
 }
 
 // last is the last checkpoint that was not abandoned: the last one in the log, since where a run
-// was rewound is one.
+// was rewound is one, unless its frame was voided behind it.
 func (c *core) last(ctx context.Context, id string) (Checkpoint, error) {
 	h, err := c.hindsight(ctx, id)
 	if err != nil {
@@ -138,7 +138,24 @@ func (c *core) last(ctx context.Context, id string) (Checkpoint, error) {
 	case seq == 0:
 		return Checkpoint{}, &checkpoint.TrimmedError{Run: id, First: h.info.First}
 	}
-	return c.checkpointAt(ctx, h, seq)
+	point, err := c.checkpointAt(ctx, h, seq)
+	if err != nil || !point.Abandoned {
+		return point, err
+	}
+	var found Checkpoint
+	r := reading{c: c, of: h}
+	for p, err := range r.past(ctx) {
+		if err != nil {
+			return Checkpoint{}, err
+		}
+		if !p.Abandoned {
+			found = p.Checkpoint
+		}
+	}
+	if found.Seq == 0 {
+		return Checkpoint{}, &checkpoint.TrimmedError{Run: id, First: h.info.First}
+	}
+	return found, nil
 }
 
 // isCheckpoint reports whether an entry is a checkpoint.

@@ -135,3 +135,59 @@ func TestHistoryMarksVoidedFrames(t *testing.T) {
 		sameMachine(t, d, run)
 	})
 }
+
+// What was voided at the end of the log is not the last checkpoint: a run that goes back to that, or is forked there, does not
+// have what was voided. So it is behind a trim, which counts none of that.
+func TestLastCheckpointIsNotAVoidedOne(t *testing.T) {
+	t.Parallel()
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		word := "bad"
+		body := dag.New[Tale]("body")
+		sets := dag.Step(body, "sets", func(_ context.Context, s *Tale) error { s.Word.Set(word); return nil })
+		dag.Step(body, "more", func(_ context.Context, s *Tale) error { s.Count.Add(1); return nil }, sets)
+		b := dag.New[Tale]("voided")
+		first := dag.Step(b, "first", func(_ context.Context, s *Tale) error { s.Said.Append("first"); return nil })
+		dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { return true }, 1, first)
+		dag.Step(b, "other", func(_ context.Context, s *Tale) error {
+			if word == "bad" {
+				s.Word.Set("other")
+			}
+			return nil
+		}, first)
+		d := callsDispatcher(t, frozen(t, b), store, o)
+		if res, err := d.Run(t.Context(), run, nil); err == nil || res.Status != checkpoint.StatusFailed {
+			t.Fatalf("the run is %s, %v, want it failed by the conflict", res.Status, err)
+		}
+		isLast := func(name string) {
+			t.Helper()
+			if err := d.Tag(t.Context(), run, "", name); err != nil {
+				t.Fatal(err)
+			}
+			past, err := d.HistoryOf(t.Context(), run, dispatcher.HistoryFilter{Tags: []string{name}})
+			if err != nil || len(past) != 1 || past[0].Abandoned || past[0].Path != "" || past[0].Superstep != 1 {
+				t.Errorf("the last checkpoint is %+v, %v, want that behind first", past, err)
+			}
+		}
+		isLast("x")
+		if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
+			t.Fatal(err)
+		}
+		isLast("y")
+		if info, err := store.Stat(t.Context(), run); err != nil || info.First <= 1 {
+			t.Errorf("the log begins at %d, %v", info.First, err)
+		}
+		word = "good"
+		forkOne(t, d, "", "fork", dispatcher.ReuseOrLive)
+		if err := d.Rewind(t.Context(), run, "", dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{run, "fork"} {
+			res, err := d.Run(t.Context(), id, nil)
+			completes(t, res, err)
+			if res.State.Word.Get() != "good" || res.State.Count.Get() != 1 {
+				t.Errorf("%s ends with %s", id, asJSON(t, res.State))
+			}
+		}
+		trimVerified(t, store, run)
+	})
+}

@@ -16,7 +16,8 @@ import (
 // Retention keeps everything.
 type Retention struct {
 	// Last is how many checkpoints stay, counted from the last one: ends of supersteps, of any frame, and
-	// the opening. Zero means that their number keeps none but the last.
+	// the opening. Those in frames that were voided stay with what is before them, and don't count. Zero means that their
+	// number keeps none but the last.
 	Last int
 	// Age is how old a checkpoint may be that stays. Zero means that its age keeps none.
 	Age time.Duration
@@ -183,31 +184,49 @@ func (c *core) baseOf(ctx context.Context, id string, at uint64, z *frozenMachin
 
 // cut finds the oldest checkpoint that stays, and all behind it: 0 if there is none.
 func (c *core) cut(ctx context.Context, info *checkpoint.Info, keep Retention) (uint64, error) {
-	var last []uint64 // the newest, of which Last stay
+	cut, voids, err := c.cutBy(ctx, &hindsight{info: *info}, keep)
+	if err != nil || !voids {
+		return cut, err
+	}
+	h, err := c.hindsight(ctx, info.Run)
+	if err != nil {
+		return 0, err
+	}
+	cut, _, err = c.cutBy(ctx, h, keep)
+	return cut, err
+}
+
+// cutBy is cut for a hindsight that may know nothing of what was voided: then voids reports whether some of the newest may be.
+func (c *core) cutBy(ctx context.Context, h *hindsight, keep Retention) (cut uint64, voids bool, err error) {
+	type newest struct {
+		seq   uint64
+		voids int // before
+	}
+	var last []newest // of which Last stay
 	var young uint64  // the oldest that is not too old
 	oldest := c.opts.Now().Add(-keep.Age)
-	r := reading{c: c, of: &hindsight{info: *info}}
+	r := reading{c: c, of: h}
 	for p, err := range r.past(ctx) {
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
-		if p.Cause != CauseSuperstep && p.Cause != CauseOpened || p.pinned {
+		if p.Cause != CauseSuperstep && p.Cause != CauseOpened || p.pinned || p.Abandoned && !h.abandoned(p.Seq) {
 			continue
 		}
-		if last = append(last, p.Seq); len(last) > max(keep.Last, 1) {
+		if last = append(last, newest{p.Seq, r.told.voids}); len(last) > max(keep.Last, 1) {
 			last = last[1:]
 		}
 		if keep.Age > 0 && young == 0 && !p.At.Before(oldest) {
 			young = p.Seq
 		}
 	}
-	switch {
-	case len(last) == 0:
-		return 0, nil
-	case young > 0:
-		return min(young, last[0]), nil
+	if len(last) == 0 {
+		return 0, false, nil
 	}
-	return last[0], nil
+	if cut = last[0].seq; young > 0 {
+		cut = min(young, cut)
+	}
+	return cut, last[0].voids != r.told.voids, nil
 }
 
 // retain trims a run that has come to rest, as Options.Retention says, and tells those who are told of the rest where it

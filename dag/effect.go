@@ -92,7 +92,7 @@ func (e *InDoubtError) Error() string {
 	text := fmt.Sprintf("dag: effect %q of visit %s is in doubt: it began at %s, and nobody knows whether it happened",
 		e.Key, e.Path, e.Begun.UTC().Format(time.RFC3339))
 	if e.Err != nil {
-		text += fmt.Sprintf(" (%v)", e.Err)
+		text += fmt.Sprintf(" (%v: if that says that it did not, let the function wrap dag.NotDone)", e.Err)
 	}
 	text += "; ask the other side for " + e.ID + ", and say with Resolve what happened"
 	switch e.Doubt {

@@ -169,7 +169,8 @@ func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, o
 // ErrCompleted if the run is completed; one that is cancelled already stays as it is. A live run of which nothing
 // is left when it hears of it is completed: State tells. One that is just coming to rest otherwise becomes Cancelled
 // behind that, when whoever has it lets go of it: its call, which returns how it rested, OnEnd, a node that was
-// abandoned, an Edit. Who resumes it before goes on with a run that was cancelled. The graph of the run
+// abandoned, an Edit. Run, Resume and Continue go on with a run that was
+// cancelled, whoever calls them: who must not looks at State first. The graph of the run
 // may be another than the dispatcher's. Of the options [Author] says who does it: the log,
 // events, HistoryOf and the [*Rest] of whoever runs it tell. As State, it calls the store on the
 // caller's goroutine.

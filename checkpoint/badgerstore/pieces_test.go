@@ -188,11 +188,15 @@ func TestTrimRemovesPiecesOfDrainedMessages(t *testing.T) {
 	if err := s.Release(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
+	odd := of("cp", badgerstore.NumberOf(t, s, "parent"), "short") // no piece's: a Trim leaves it to Verify
+	if err := s.Put(t.Context(), odd, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
 	if err := forkstoreTrim(t.Context(), s, "parent", 4, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range keysOf(s) {
-		if strings.HasPrefix(key, "cp") && !strings.Contains(key, "waits") {
+		if strings.HasPrefix(key, "cp") && key != string(odd) && !strings.Contains(key, "waits") {
 			t.Errorf("piece %q is left", key)
 		}
 	}

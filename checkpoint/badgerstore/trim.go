@@ -221,12 +221,16 @@ func (s *Store) sweepDrained(ctx context.Context, r *run) error {
 
 // drained returns the keys of pieces whose message is not there.
 func (v *view) drained(num uint64) (keys [][]byte, err error) {
-	it := v.iterator(append([]byte{chunkKey}, runKey(postKey, num)...), false)
+	prefix := append([]byte{chunkKey}, runKey(postKey, num)...)
+	it := v.iterator(prefix, false)
 	defer it.Close()
 	var message []byte // of the last piece
 	there := false
 	for it.Rewind(); it.Valid(); it.Next() {
 		key := it.Item().Key()
+		if len(key) < len(prefix)+16 { // an attempt and a number
+			continue // Verify finds it, and Delete removes it
+		}
 		if of := messageOf(key); !bytes.Equal(of, message) {
 			message = bytes.Clone(of)
 			value, err := get(v.txn, message)

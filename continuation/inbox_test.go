@@ -305,3 +305,36 @@ func TestListBesideADelete(t *testing.T) {
 		p.waits(gone)
 	}
 }
+
+// A preempted is a store in which something happens just before somebody takes the lease of a run to go on with it.
+type preempted struct {
+	*memory.Store
+	meanwhile func()
+}
+
+func (s *preempted) Acquire(ctx context.Context, run, owner string) (checkpoint.Lease, error) {
+	if f := s.meanwhile; f != nil && !checkpoint.Amends(owner) {
+		s.meanwhile = nil
+		f()
+	}
+	return s.Store.Acquire(ctx, run, owner)
+}
+
+// A wake is one beside a note too: the run has an entry more than Send has read, and goes on from there.
+func TestAWakeBesideANote(t *testing.T) {
+	store, g := &preempted{Store: &memory.Store{}}, waiting(t, continuation.Wait{}, dag.Policy{}, says)
+	p, other := begin(t, g, store, continuation.Options{}), begin(t, g, store.Store, continuation.Options{})
+	p.waits(run)
+	if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+		t.Fatal(err)
+	}
+	store.meanwhile = func() {
+		if err := other.d.Note(t.Context(), run, "mail.sent", 1); err != nil {
+			t.Error(err)
+		}
+	}
+	err := continuation.Send(t.Context(), p.rt, run, "m", func(s *Talk) { s.Said.Append("and") }, continuation.Wake)
+	if said := p.said(run); err != nil || store.meanwhile != nil || !slices.Equal(said, []string{"hello", "and"}) {
+		t.Errorf("the state says %q, %v", said, err)
+	}
+}

@@ -43,22 +43,17 @@ func (r *Runtime) resume(ctx context.Context, run string, how reach) error {
 		if how == onlyDenial || h.info.Head == before || !posted && !r.wants(h) {
 			return nil
 		}
-		before, how = h.info.Head, ifWanted
 		err = r.bring(ctx, h)
 		var rest *dispatcher.Rest
 		switch {
 		case err == nil, errors.As(err, &rest) && ctx.Err() == nil:
+			before, how = h.info.Head, ifWanted
 		case ctx.Err() != nil:
 			return fmt.Errorf("continuation: run %q was left for Recover: %w", run, context.Cause(ctx))
-		case errors.Is(err, dispatcher.ErrStaleCursor):
-			before = checkpoint.Head{}
+		case errors.Is(err, dispatcher.ErrStaleCursor): // then it is read again
 		case errors.Is(err, dispatcher.ErrBusy):
 			if r.atWork(ctx, run) {
 				return nil
-			}
-			before = checkpoint.Head{}
-			if posted {
-				how = ifPosted
 			}
 			if err := r.await(ctx, h.info, writing); err != nil {
 				return fmt.Errorf("continuation: run %q was left for Recover: %w", run, err)

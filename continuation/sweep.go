@@ -40,12 +40,13 @@ func (r *Runtime) Sweep(ctx context.Context) ([]string, error) {
 	return r.each(ctx, r.ripe)
 }
 
-// ripe says how far a sweep goes on with a run.
+// ripe says how far a sweep goes on with a run, whatever keeps it from approving something.
 func (r *Runtime) ripe(ctx context.Context, h *history) (reach, error) {
-	if err := r.approve(ctx, h); err != nil || !r.due(h) || owned(h.info) {
+	err := r.approve(ctx, h)
+	if !r.due(h) || owned(h.info) {
 		return notAtAll, err
 	}
-	return ifWanted, nil
+	return ifWanted, err
 }
 
 // Recover goes on with every run that has its trigger and that nobody is at work on: since the
@@ -105,12 +106,9 @@ func (r *Runtime) each(ctx context.Context, pick func(context.Context, *history)
 			break
 		}
 		how, err := pick(ctx, h)
-		if err == nil && how != notAtAll {
+		if errs = append(errs, err); how != notAtAll {
 			runs = append(runs, h.run)
-			err = r.resume(ctx, h.run, how)
-		}
-		if err != nil {
-			errs = append(errs, err)
+			errs = append(errs, r.resume(ctx, h.run, how))
 		}
 	}
 	return runs, errors.Join(errs...)
@@ -129,6 +127,7 @@ func (w *wait) pends() bool {
 
 // approve approves what is safe to approve.
 func (r *Runtime) approve(ctx context.Context, h *history) error {
+	var errs []error
 	for _, w := range h.open {
 		if !w.pends() || r.overdue(w.last()) {
 			continue
@@ -148,12 +147,12 @@ func (r *Runtime) approve(ctx context.Context, h *history) error {
 				err = r.goOn(ctx, h.run)
 			}
 			if err != nil && !errors.Is(err, ErrTaken) && !errors.Is(err, ErrTerminal) {
-				return err
+				errs = append(errs, err)
 			}
 			break
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Serve sweeps, recovers and delivers until ctx ends, whose cause it returns: at once, and then at
@@ -227,10 +226,11 @@ func ended(ctx context.Context, err error) bool {
 // ripeOrLeft is a sweep and a recovery at once.
 func (r *Runtime) ripeOrLeft(ctx context.Context, h *history) (reach, error) {
 	how, err := r.ripe(ctx, h)
-	if err != nil || how != notAtAll {
+	if how != notAtAll {
 		return how, err
 	}
-	return r.left(ctx, h)
+	how, lost := r.left(ctx, h)
+	return how, errors.Join(err, lost)
 }
 
 // Look has [Runtime.Serve] look again soon: a run has begun to wait.

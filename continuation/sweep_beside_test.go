@@ -207,3 +207,79 @@ func TestServeTwice(t *testing.T) {
 		})
 	}
 }
+
+// A wait that was resumed as often as it may be keeps nothing else of its run from what is due: neither another approval, nor an
+// expiry; nor, from a Serve, what has its trigger.
+func TestASweepBesideAWaitThatIsSpent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &pawltest.Mortal{Store: &memory.Store{}}
+		bodies := 0
+		b := dag.New[Talk]("talk")
+		wait := func(name string, p dag.Policy, w continuation.Wait, then behind) {
+			dag.Step(b, name, func(ctx context.Context, s *Talk) error {
+				r, err := continuation.Await[string](ctx, "answer", w)
+				if err != nil {
+					return err
+				}
+				return then(ctx, s, r)
+			}).With(p)
+		}
+		safe := continuation.Wait{Kind: continuation.KindApproval, Authority: continuation.Anybody, SafeToAutoExecute: true, MaxFailures: 2}
+		wait("a", dag.Policy{Attempts: 3}, safe, func(context.Context, *Talk, continuation.Reply[string]) error {
+			if bodies++; bodies == 1 {
+				store.Kill()
+			}
+			return errWeather
+		})
+		wait("b", dag.Policy{}, continuation.Wait{Within: 2 * time.Hour, OnExpire: continuation.Default("nobody")}, says)
+		wait("c", dag.Policy{}, continuation.Wait{Key: "c"}, func(ctx context.Context, _ *Talk, _ continuation.Reply[string]) error {
+			_, err := continuation.Await[string](ctx, "then", safe)
+			return err
+		})
+		g := frozen(t, b)
+		p := begin(t, g, store, continuation.Options{})
+		p.waits(run)
+		if _, err := p.rt.Sweep(t.Context()); !errors.Is(err, pawltest.ErrDead) {
+			t.Fatalf("swept: %v", err)
+		}
+		if err := store.Revive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p = begin(t, g, store, continuation.Options{})
+		if _, err := p.rt.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pends := func(paths ...string) {
+			t.Helper()
+			all, err := p.rt.List(t.Context(), continuation.Filter{Status: []continuation.Status{continuation.StatusPending}})
+			var pending []string
+			for _, v := range all {
+				pending = append(pending, v.Path)
+			}
+			if slices.Sort(pending); err != nil || !slices.Equal(pending, paths) {
+				t.Errorf("pending are %q, %v; want %q", pending, err, paths)
+			}
+		}
+		pends("a", "b", "c")
+		left := reply2("t", "c")
+		left.LeaveIt = true
+		if _, err := p.rt.Trigger(t.Context(), left); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer stop()
+		var enough *continuation.AttemptsError
+		if err := p.rt.Serve(ctx, func(err error) { errors.As(err, &enough) }); !errors.Is(err, context.DeadlineExceeded) || enough == nil {
+			t.Errorf("served: %v, told %v", err, enough)
+		}
+		pends("a", "b")
+		lasts(3 * time.Hour)
+		enough = nil
+		if runs, err := p.rt.Sweep(t.Context()); !errors.As(err, &enough) || !slices.Equal(runs, []string{run}) {
+			t.Errorf("swept %q, %v", runs, err)
+		}
+		if pends("a"); bodies != 2 {
+			t.Errorf("the body ran %d times", bodies)
+		}
+	})
+}

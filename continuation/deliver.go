@@ -206,6 +206,16 @@ func (r *Runtime) deliver(ctx context.Context) (done deliveries, err error) {
 			break
 		}
 		at, again := h.retryAt(r)
+		if _, again := h.retryAt(r); !again {
+			continue
+		}
+		h, err := r.history(ctx, h.run) // as it is by now: what was brought before it may have taken long
+		if err != nil {
+			if !gone(err) {
+				errs = append(errs, err)
+			}
+			continue
+		}
 		if !again {
 			continue
 		}

@@ -486,3 +486,51 @@ func TestSupersedeLeavesTheFollowUpOfARunAtWork(t *testing.T) {
 	}
 	p.delivers(continuation.Delivered)
 }
+
+// While one follow-up is brought that of another run may be suppressed, or brought by somebody else, or come to be that of an end
+// which is past, or its run may be deleted: it is not brought then.
+func TestWhatHappensToAFollowUpBeforeItsTurn(t *testing.T) {
+	g := waiting(t, continuation.Wait{}, dag.Policy{}, says)
+	for name, happens := range map[string]func(p, q *process, brought, other string) error{
+		"it is superseded": func(p, _ *process, brought, _ string) error {
+			_, err := p.rt.Supersede(p.t.Context(), map[string]string{"chat": "1"}, brought, "me")
+			return err
+		},
+		"somebody else brings it": func(_, q *process, _, _ string) error {
+			_, err := q.rt.Deliver(q.t.Context())
+			return err
+		},
+		"its run is brought back": func(p, _ *process, _, other string) error {
+			if _, err := p.d.Turn(p.t.Context(), other, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+				return err
+			}
+			return nil
+		},
+		"its run is deleted": func(p, _ *process, _, other string) error { return p.store.Delete(p.t.Context(), other) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p, q *process
+			man := &postman{}
+			man.do = func(d continuation.Delivery) (continuation.DeliveryStatus, error) {
+				other := map[string]string{"a": "b", "b": "a"}[d.End.Run]
+				if err := happens(p, q, d.End.Run, other); err != nil {
+					t.Error(err)
+				}
+				return continuation.Delivered, nil
+			}
+			p = begin(t, g, freshStore(), continuation.Options{Deliverer: man})
+			q = begin(t, g, p.store, continuation.Options{Deliverer: &postman{}})
+			for _, id := range []string{"a", "b"} {
+				p.waits(id, dispatcher.Labels(continuation.Owed(map[string]string{"chat": "1"})))
+				tr := reply(id, "hello")
+				tr.Run = id
+				if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if runs, err := p.rt.Deliver(t.Context()); err != nil || len(runs) != 1 || len(man.keys) != 1 {
+				t.Errorf("delivered %q of %q, %v; want the first of them", man.keys, runs, err)
+			}
+		})
+	}
+}

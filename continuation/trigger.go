@@ -63,7 +63,8 @@ type Outcome struct {
 // has yet, Trigger has it expire); that it is for this kind and key ([*MismatchError]), and for the
 // actor's authority ([*AuthorityError]); that it may be resumed once more ([*AttemptsError]); that
 // no other trigger was faster ([*TakenError]); that the payload is what the node wants
-// ([*PayloadError]). An error beside an Outcome is of going on: the trigger was accepted. After an
+// ([*PayloadError]). A trigger that comes while whoever has the run writes its end can't be taken back: it is accepted, of a wait that
+// has ended so, and counts if the run is brought back. An error beside an Outcome is of going on: the trigger was accepted. After an
 // error of the store the same trigger can be repeated.
 //
 // A denial that its wait does not feed to the node cancels the run. A trigger for a timer whose
@@ -76,34 +77,42 @@ func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
 	if err := t.check(); err != nil {
 		return Outcome{}, err
 	}
-	mine := false
+	var w *wait                               // that it is for
+	var give func() (settled bool, err error) // has it end that; not nil once it was posted, which nobody takes back
 	for tries := 0; ; tries++ {
 		all, err := r.scan(ctx, Filter{Run: t.Run})
 		if err != nil && (t.Wait == "" || all.byID(t.Wait) == nil) { // it may be for a run that can't be read
 			return Outcome{}, err
 		}
 		if w, a := all.pulled(t.ID); w != nil {
-			return r.accepted(ctx, w, a, &t, mine)
+			return r.accepted(ctx, w, a, &t, give != nil)
 		}
 		if h := all.took(t.ID); h != nil {
 			return h.past(&t), nil
 		}
-		w, err := all.find(&t)
-		if err != nil {
-			return Outcome{}, err
+		if give == nil {
+			if w, err = all.find(&t); err != nil {
+				return Outcome{}, err
+			}
+			if out, fired, err := r.fire(ctx, w, &t); fired || err != nil {
+				return out, err
+			}
+			if give, err = r.pull(ctx, w, &t); err != nil {
+				return Outcome{}, err
+			}
+		} else if now := all.byID(w.id); now != nil {
+			w = now
 		}
-		if out, fired, err := r.fire(ctx, w, &t); fired || err != nil {
-			return out, err
+		settled := false
+		if give != nil {
+			if settled, err = give(); err != nil {
+				return Outcome{}, err
+			}
 		}
-		settled, err := r.pull(ctx, w, &t)
-		switch {
-		case err != nil:
-			return Outcome{}, err
-		case settled: // and in the log, or whoever has the run is to write it
-			mine = true
+		if settled { // and in the log, or whoever has the run is to write it: if that comes to its end without, give does
 			err = r.await(ctx, w.h.info, time.Duration(tries)*5*time.Millisecond)
-		default:
-			err = r.stuck(ctx, w, tries)
+		} else {
+			give, err = nil, r.stuck(ctx, w, tries)
 		}
 		if err != nil {
 			return Outcome{}, err
@@ -250,16 +259,16 @@ func value(raw json.RawMessage) []byte {
 	return same
 }
 
-// pull has the trigger end the wait. It reports false if the log has to be read again.
-func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, err error) {
+// pull returns what has the trigger end the wait, nil if the log has to be read again.
+func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (give func() (settled bool, err error), err error) {
 	of, err := r.admits(w, t)
 	a := w.last()
 	var expired *ExpiredError
 	if errors.As(err, &expired) && r.overdue(a) {
-		return false, r.expired(ctx, w, expired)
+		return nil, r.expired(ctx, w, expired)
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if a.ended || a.gone { // it is to be asked once more before
 		how := ifWanted
@@ -267,15 +276,21 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 			how = ifPosted
 		}
 		if err := r.resume(ctx, w.h.run, how); err != nil {
-			return false, err
+			return nil, err
 		}
-		return false, r.early(ctx, w)
+		return nil, r.early(ctx, w)
 	}
 	l := letter{taken{ID: t.ID, Kind: t.Kind, Key: w.key(*of), Actor: t.Actor, Decision: t.Decision, Reason: t.Reason, Feeds: of.Feeds}, t.Payload}
 	l.Trigger.Of = whose{w.id, w.path, w.name, a.q.MaxFailures}
 	if !t.At.IsZero() {
 		l.Trigger.At = t.At.UTC().Round(0)
 	}
+	return func() (bool, error) { return r.give(ctx, w, &l) }, nil
+}
+
+// give gives the trigger to the wait, once, however often it is called. It reports false if something else was faster.
+func (r *Runtime) give(ctx context.Context, w *wait, l *letter) (settled bool, err error) {
+	t, a := &l.Trigger, w.last()
 	options := []dispatcher.RunOption{dispatcher.Message(message(t.ID))}
 	if t.Actor.ID != "" {
 		options = append(options, dispatcher.Author(t.Actor.ID))
@@ -287,7 +302,7 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (settled bool, 
 	case errors.Is(err, dag.ErrExpired):
 		return false, r.expired(ctx, w, &ExpiredError{Wait: w.id, Run: w.h.run, Until: a.until})
 	case errors.Is(err, dispatcher.ErrAnswerType), tooLarge(err):
-		return false, r.misfit(ctx, w, t.Payload, err)
+		return false, r.misfit(ctx, w, l.Payload, err)
 	case errors.Is(err, dispatcher.ErrNotAwaited):
 		return false, nil
 	}

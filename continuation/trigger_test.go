@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -657,5 +659,119 @@ func TestTriggersOfOneKeyInTwoRuns(t *testing.T) {
 	trigger.Key, trigger.Run = "order", "talk-2"
 	if out, err := p.rt.Trigger(t.Context(), trigger); err != nil || out.Run != "talk-2" {
 		t.Errorf("for the second run: %+v, %v", out, err)
+	}
+}
+
+// A lateEnd is a store in which the end of a run is written late.
+type lateEnd struct {
+	*memory.Store
+	end         checkpoint.Kind
+	begun, free chan struct{}
+}
+
+func (s *lateEnd) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
+	if slices.ContainsFunc(entries, func(e checkpoint.Entry) bool { return e.Kind == s.end }) {
+		close(s.begun)
+		<-s.free
+	}
+	return s.Store.Append(ctx, l, after, entries)
+}
+
+// An answering has something happen behind an answer.
+type answering struct {
+	continuation.Runs
+	behind func()
+}
+
+func (a *answering) Answer(ctx context.Context, run, interrupt string, value any, o ...dispatcher.RunOption) error {
+	err := a.Runs.Answer(ctx, run, interrupt, value, o...)
+	if f := a.behind; f != nil {
+		a.behind = nil
+		f()
+	}
+	return err
+}
+
+// A trigger that comes while whoever is at work on the run writes its end, and takes nothing any more, is not refused and left to
+// count if the run is brought back: it is accepted, of a wait that has ended with the run.
+func TestATriggerBesideTheEndOfItsRun(t *testing.T) {
+	for end, c := range map[checkpoint.Kind]struct {
+		status continuation.Status
+		reason continuation.Reason
+	}{
+		checkpoint.Failed:    {continuation.StatusFailed, continuation.RunFailed},
+		checkpoint.TimedOut:  {continuation.StatusFailed, continuation.RunTimedOut},
+		checkpoint.Cancelled: {continuation.StatusCancelled, continuation.CancelledByProduct},
+	} {
+		t.Run(end.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fails, ends := make(chan struct{}), true
+				b := dag.New[Talk]("talk")
+				dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+					r, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+					s.Said.Append(r.Payload)
+					return err
+				})
+				dag.Step(b, "work", func(ctx context.Context, _ *Talk) error {
+					if !ends {
+						return nil
+					}
+					select {
+					case <-fails:
+						return errWeather
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				})
+				store := &lateEnd{&memory.Store{}, end, make(chan struct{}), make(chan struct{})}
+				p := begin(t, frozen(t, b), store, continuation.Options{})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() {
+					_, err := p.d.Start(ctx, run, nil)
+					ended <- err
+				}()
+				synctest.Wait() // it waits, and works
+				switch end {
+				case checkpoint.Failed:
+					close(fails)
+				case checkpoint.Cancelled:
+					cancel()
+				}
+				<-store.begun
+				rt, err := continuation.New(&answering{p.d, func() {
+					close(store.free)
+					if err := <-ended; err == nil {
+						t.Error("the run has ended well")
+					}
+				}}, continuation.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, err := rt.Trigger(t.Context(), reply("t", "hello"))
+				if err != nil || out.Trigger != "t" || out.Status != c.status || out.EndReason != c.reason {
+					t.Errorf("the trigger: %+v, %v", out, err)
+				}
+				if posts, err := store.Posts(t.Context(), run); err != nil || len(posts) > 0 {
+					t.Errorf("nobody has taken %+v, %v", posts, err)
+				}
+				p.unchanged(run, func() {
+					if again, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil || again != out {
+						t.Errorf("again: %+v, %v; want %+v", again, err, out)
+					}
+					if _, err := p.rt.Trigger(t.Context(), reply("t2", "hello")); !errors.Is(err, continuation.ErrTerminal) {
+						t.Errorf("another one: %v", err)
+					}
+				})
+				ends = false
+				if _, err := p.d.Resume(t.Context(), run); err != nil {
+					t.Error(err)
+				}
+				if said := p.said(run); !slices.Equal(said, []string{"hello"}) {
+					t.Errorf("the state says %q", said)
+				}
+			})
+		})
 	}
 }

@@ -176,3 +176,20 @@ func TestSupersedeBesideAnAmendment(t *testing.T) {
 		}
 	})
 }
+
+// Nor is one that is deleted just as a trigger is given to it.
+func TestTriggerOfARunThatIsDeleted(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+	rt, err := continuation.New(&lagging{p.d, func() {
+		if err := p.store.Delete(t.Context(), run); err != nil {
+			t.Error(err)
+		}
+	}}, continuation.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = rt.Trigger(t.Context(), reply("t", "hello"))
+	if missing := new(continuation.NotFoundError); !errors.As(err, &missing) || missing.Run != run {
+		t.Errorf("triggered: %v", err)
+	}
+}

@@ -305,6 +305,8 @@ func (r *Runtime) give(ctx context.Context, w *wait, l *letter) (settled bool, e
 		return false, r.misfit(ctx, w, l.Payload, err)
 	case errors.Is(err, dispatcher.ErrNotAwaited):
 		return false, nil
+	case errors.Is(err, dispatcher.ErrNotFound): // it was there a moment before
+		return false, &NotFoundError{Run: w.h.run}
 	}
 	return false, err
 }

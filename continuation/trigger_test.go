@@ -775,3 +775,21 @@ func TestATriggerBesideTheEndOfItsRun(t *testing.T) {
 		})
 	}
 }
+
+// What is asked in an Any is what the first part says that asks something.
+func TestTheQuestionOfAny(t *testing.T) {
+	alarm := continuation.Wait{Kind: continuation.KindTimer, After: time.Hour}
+	for name, c := range map[string]struct {
+		parts []continuation.Wait
+		want  string
+	}{
+		"of the first": {[]continuation.Wait{{Question: "Where to?"}, {Key: "chat", Question: "When?"}}, `"Where to?"`},
+		"of another":   {[]continuation.Wait{alarm, {Key: "chat", Question: "Where to?"}, {Key: "mail", Question: "When?"}}, `"Where to?"`},
+		"of none":      {[]continuation.Wait{alarm, {Key: "chat"}}, ""},
+	} {
+		p := talk(t, waiting(t, continuation.Any(c.parts...), dag.Policy{}, says))
+		if v := p.only(run); string(v.Question) != c.want {
+			t.Errorf("%s: it asks %s, want %s", name, v.Question, c.want)
+		}
+	}
+}

@@ -122,8 +122,8 @@ func Again(n int) OnExpire { return OnExpire{how: repeats, further: n} }
 // Any is a wait that the first trigger for one of the waits ends. It is one interrupt, so that
 // exactly one of them counts. Of a timer among them the wake ends it, unless something else does
 // before; without one it expires when the last of them does. A part that says neither Within nor
-// Until can be ended as long as the wait goes on. What its parts say of OnDeny holds for
-// each; OnExpire, failures and hops are those of the first: Expire there has a timer that is missed, wherever it stands,
+// Until can be ended as long as the wait goes on. What is asked is the first Question that a part says. What its parts say of
+// OnDeny holds for each; OnExpire, failures and hops are those of the first: Expire there has a timer that is missed, wherever it stands,
 // expire, and anything else has it fire, marked as missed.
 func Any(waits ...Wait) Wait { return joined(waits, false) }
 
@@ -137,6 +137,11 @@ func joined(waits []Wait, all bool) Wait {
 	var w Wait
 	if len(waits) > 0 {
 		w = waits[0]
+	}
+	for i := range waits {
+		if w.Question == nil {
+			w.Question = waits[i].Question
+		}
 	}
 	w.parts, w.all = slices.Clone(waits), all
 	if w.parts == nil {

@@ -122,10 +122,13 @@ func (e *AttemptsError) Error() string {
 // A TakenError says that another trigger was accepted for a wait. Nothing has changed.
 type TakenError struct {
 	Wait, Run string
-	Trigger   string // the id of that one
+	Trigger   string // the id of that one; "" if the log does not tell it, or the wait was answered by dispatcher.Answer
 }
 
 func (e *TakenError) Error() string {
+	if e.Trigger == "" {
+		return fmt.Sprintf("continuation: wait %s of run %q has its trigger", e.Wait, e.Run)
+	}
 	return fmt.Sprintf("continuation: wait %s of run %q has its trigger, %q", e.Wait, e.Run, e.Trigger)
 }
 

@@ -793,3 +793,22 @@ func TestTheQuestionOfAny(t *testing.T) {
 		}
 	}
 }
+
+// Who has answered a wait without a Runtime has given no id: a trigger that comes behind that is told no empty one.
+func TestTakenByAnAnswer(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+	answer, err := continuation.Script(continuation.Reply[string]{Payload: "hello"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.d.Answer(t.Context(), run, "", answer); err != nil {
+		t.Fatal(err)
+	}
+	p.unchanged(run, func() {
+		var taken *continuation.TakenError
+		_, err := p.rt.Trigger(t.Context(), reply("t", "hello"))
+		if want := fmt.Sprintf("continuation: wait %s of run %q has its trigger", p.only(run).ID, run); !errors.As(err, &taken) || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
+	})
+}

@@ -8,6 +8,7 @@
 // What is passed is package record's: lines of canonical JSON, each a version, whose hashes hold each
 // other. The clerk verifies them with its own hands, answers the question, overrides a decision that
 // people may override, and writes a record that names scout's as its parent. Scout has learned
-// something meanwhile; the merge keeps both. Each step can be done again; where two have answered
-// otherwise the merge tells the conflict, and -strategy says who is right.
+// something meanwhile; the merge keeps both. A survey can be done again while its question is open, and a
+// merge always; who answers anew what was merged takes another -name. Where two have answered otherwise the
+// merge tells the conflict, and -strategy says who is right.
 package handover

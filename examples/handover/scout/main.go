@@ -105,7 +105,7 @@ type program struct {
 }
 
 // survey runs until there is a question, and writes the record for whoever can answer it. It can be
-// done again: the record that is there is written again.
+// done again while the question is open: the record that is there is written again.
 func (p *program) survey(ctx context.Context, file string) error {
 	if _, err := p.d.Run(ctx, site, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
 		return errors.Join(err, errors.New("there is nothing to ask"))

@@ -53,7 +53,7 @@
 // Of several triggers one counts, and one that is repeated has the same [Receipt]. What stands
 // behind a wait runs for that trigger only, until it fails and the wait is asked again. A wait
 // expires once, and expiry comes before any trigger of that instant. A stop is final for triggers, or
-// tells how the run had ended: only a call of the dispatcher's own brings the run back. A process that dies leaves nothing stuck: [Runtime.Recover] goes on with what
+// tells how the run had ended: only a call of the dispatcher's own brings the run back. A process that dies leaves no wait stuck: [Runtime.Recover] goes on with what
 // was accepted. How a run ended is durable before its follow-up is brought, and one that was
 // delivered stays delivered.
 package continuation

@@ -15,7 +15,8 @@ type Arrival uint8
 const (
 	// WaitForRun leaves what was sent until the run is gone on with.
 	WaitForRun Arrival = iota
-	// Wake goes on with a run that is completed: with a turn, whose input is what was sent.
+	// Wake goes on with a run that is completed: with a turn, whose input is what was sent. If the process dies or drains before
+	// that turn has begun, what was sent stays for the next Wake, Run, Resume or Turn: neither Recover nor Serve looks for it.
 	Wake
 )
 

@@ -53,7 +53,7 @@ func (r *Runtime) ripe(ctx context.Context, h *history) (reach, error) {
 // process died that had accepted it, or drained, or since it was left. What was accepted counts:
 // the node gets that trigger. A run that was resumed in vain as often as its wait may be is left,
 // with an [*AttemptsError]. It returns the ids of the runs, and the errors joined, as
-// [Runtime.Sweep] does.
+// [Runtime.Sweep] does. What was sent to a run that is completed by now it leaves: see [Wake].
 //
 // Where a trim may have dropped what a run has waited for in this turn the log does not tell whether it has its
 // trigger: Recover goes on with what has died or drained, and leaves it when DefaultFailures resumes were in vain.

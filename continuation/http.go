@@ -35,7 +35,8 @@ type HandlerOptions struct {
 	// MaxBytes is how large a request may be. Zero means 1 MiB.
 	MaxBytes int64
 	// LeaveIt: the answer is sent when a trigger is accepted, and Serve or Recover goes on with the
-	// run. Else it is sent when the run rests; a client that hangs up leaves the run for Recover.
+	// run; but for what [Trigger].LeaveIt goes on with all the same. Else it is sent when the run rests; a client that hangs up
+	// leaves the run for Recover.
 	LeaveIt bool
 }
 

@@ -38,7 +38,8 @@ type Trigger struct {
 	Reason   string   `json:"reason,omitempty"`
 	// Payload is what the node gets: JSON that fits what it wants. None is its zero value.
 	Payload json.RawMessage `json:"payload,omitempty"`
-	// LeaveIt: the run is not gone on with. [Runtime.Recover] does that, or whoever runs it.
+	// LeaveIt: the run is not gone on with behind the trigger. [Runtime.Recover] does that, or whoever runs it. If its wait has
+	// come to its instant before, or is to be asked once more, Trigger goes on with the run for that all the same.
 	LeaveIt bool `json:"-"`
 }
 

@@ -173,7 +173,8 @@ func (r *Runtime) owed(ctx context.Context) (histories, error) {
 // two who deliver at once the first that has brought or suppressed it is kept, and stays so; failures
 // before that count, each as one. If the run has gone on meanwhile the end that was told is past, and
 // nothing is noted. Errors of the Deliverer are kept in the log, for [Runtime.DeliveryOf], and are no
-// errors of Deliver.
+// errors of Deliver. That of a run which has failed since a wait expired is suppressed as long as the log tells that: it is brought
+// where a trim has dropped the failure of the visit, as one behind a loop that went on beside it.
 //
 // It costs a listing of all runs that were begun with [Owed], also of those whose follow-up was
 // delivered long ago, until they are deleted, and reading those of them that have changed since.
@@ -205,7 +206,6 @@ func (r *Runtime) deliver(ctx context.Context) (done deliveries, err error) {
 			errs = append(errs, context.Cause(ctx))
 			break
 		}
-		at, again := h.retryAt(r)
 		if _, again := h.retryAt(r); !again {
 			continue
 		}
@@ -216,6 +216,7 @@ func (r *Runtime) deliver(ctx context.Context) (done deliveries, err error) {
 			}
 			continue
 		}
+		at, again := h.retryAt(r)
 		if !again {
 			continue
 		}

@@ -126,21 +126,23 @@ func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
 	}
 }
 
-// unlessRested goes on with a run unless it rests when it is its turn. Somebody may cancel it between the look at it and
-// the call, or when the call waits for the lease: so the call is for the run as it was seen, and else looks again.
+// unlessRested goes on with a run unless it rests when it is its turn and nobody has submitted it. Somebody may cancel it
+// between the look at it and the call, or when the call waits for the lease: so the call is for the run as it was seen, and
+// else looks again.
 func (s *Supervisor) unlessRested(ctx context.Context, r Runner, run string, all []dispatcher.RunOption) outcome {
 	for {
 		now, err := s.store.Stat(ctx, run)
 		if err != nil {
 			return outcomeOf(r.Continue(ctx, run, all...)) // which says what is wrong
 		}
-		if now.Status.Resting() {
-			return outcome{status: now.Status, idle: true}
+		resting := now.Status.Resting()
+		if resting && !s.submitted(run) {
+			return outcome{status: now.Status, idle: true, err: &dispatcher.Rest{Run: run, Status: now.Status}}
 		}
 		from := dispatcher.From(checkpoint.Cursor{Run: run, Seq: now.Head.Seq})
 		out := outcomeOf(r.Continue(ctx, run, append(all[:len(all):len(all)], from)...))
-		out.idle = now.Status == checkpoint.StatusCompleted // whose result is given to those who joined
-		var rest *dispatcher.Rest                           // of a run that went on, and whose node may have failed with anything
+		out.idle = resting || now.Status == checkpoint.StatusCompleted // and those who joined get its result
+		var rest *dispatcher.Rest                                      // of a run that went on, and whose node may have failed with anything
 		if !errors.Is(out.err, dispatcher.ErrStaleCursor) || errors.As(out.err, &rest) {
 			return out
 		}

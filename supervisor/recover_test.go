@@ -347,13 +347,83 @@ func TestJoiningARecoveryOfARunThatRests(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(goes)
-	if res, err := task.Wait(t.Context()); res.Status != checkpoint.StatusInterrupted || res.Run != "run" {
-		t.Errorf("who has joined gets %q, %q, %v, want that it is interrupted", res.Run, res.Status, err)
+	res, err := task.Wait(t.Context())
+	if res.Status != checkpoint.StatusInterrupted || !errors.Is(err, dispatcher.ErrInterrupted) || res.State.Steps.Len() != 1 {
+		t.Errorf("who has joined gets %q, %s, %v, want that it is interrupted behind its first step", res.Status, res.State.Steps, err)
 	}
 	if r := <-recovered; !slices.Equal(r.Rested, []string{"run"}) {
 		t.Errorf("Recover = %+v", r)
 	}
 	completes(t, first)
+}
+
+// asking asks before its second step.
+func asking(t *testing.T, store checkpoint.Store) *dispatcher.Dispatcher[parcel] {
+	t.Helper()
+	return process(t, line(t, "line", 2, func(ctx context.Context, step int) (err error) {
+		if step == 1 {
+			_, err = dag.Ask[bool](ctx, "sure", "?")
+		}
+		return err
+	}), store, dispatcher.Options{})
+}
+
+// Who joins a run that is to be recovered has it gone on with, as who submits one that rests: also if it has come to rest
+// before its turn, and was answered.
+func TestJoiningARecoveryGoesOnWithTheRun(t *testing.T) {
+	var store memory.Store
+	left(t, "line", 2, &store, "run")
+	d, other := asking(t, &store), asking(t, &store)
+	var s *supervisor.Supervisor
+	var task *supervisor.Task[struct{}]
+	s = supervise(t, &store, supervisor.Options{Observe: func(e supervisor.Event) {
+		if e.Kind != supervisor.Queued {
+			return
+		}
+		_, err := other.Continue(t.Context(), "run")
+		if !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Error(err)
+		}
+		if err := other.Answer(t.Context(), "run", "", true); err != nil {
+			t.Error(err)
+		}
+		if task, err = s.Continue(t.Context(), "", "run"); err != nil {
+			t.Error(err)
+		}
+	}}, d)
+	if r, err := s.Recover(t.Context()); err != nil || !slices.Equal(r.Rested, []string{"run"}) {
+		t.Errorf("Recover = %+v, %v", r, err)
+	}
+	if res, err := task.Wait(t.Context()); err != nil || res.Status != checkpoint.StatusCompleted {
+		t.Errorf("who has joined gets %q, %v, want that it is completed", res.Status, err)
+	}
+}
+
+// Who joins a run when it was its turn, and it was left at rest, is told how it rests, and gets its state.
+func TestJoiningARecoveryThatIsOver(t *testing.T) {
+	var store memory.Store
+	left(t, "line", 2, &store, "run")
+	other := asking(t, &store)
+	rests := listing{&store, func() {
+		if _, err := other.Continue(t.Context(), "run"); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Error(err)
+		}
+	}}
+	d := asking(t, rests)
+	var s *supervisor.Supervisor
+	var task *supervisor.Task[parcel]
+	s = supervise(t, rests, supervisor.Options{Observe: func(e supervisor.Event) {
+		if e.Kind == supervisor.Ended {
+			task = submit(t, s, d, "", "run")
+		}
+	}}, d)
+	if r, err := s.Recover(t.Context()); err != nil || !slices.Equal(r.Rested, []string{"run"}) {
+		t.Errorf("Recover = %+v, %v", r, err)
+	}
+	res, err := task.Wait(t.Context())
+	if res.Status != checkpoint.StatusInterrupted || !errors.Is(err, dispatcher.ErrInterrupted) || res.State.Steps.Len() != 1 {
+		t.Errorf("who has joined gets %q, %s, %v, want that it is interrupted behind its first step", res.Status, res.State.Steps, err)
+	}
 }
 
 // appending is a store whose next append tells that it has begun, and ends a second later.

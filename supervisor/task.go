@@ -159,7 +159,8 @@ func (t *Task[S]) none() bool { return t == nil || t.ticket == nil }
 // never nil.
 //
 // A task that joined one of another state type, as a Continue may, has all of its result but
-// State, which is read anew: it may be of later, if somebody went on with the run meanwhile.
+// State, which is read anew: it may be of later, if somebody went on with the run meanwhile. One that joined a Recover too
+// late, which had just left the run at rest, has its status and its state, and a [*dispatcher.Rest].
 func (t *Task[S]) Wait(ctx context.Context) (*dispatcher.Result[S], error) {
 	none := &dispatcher.Result[S]{Run: t.Run(), State: new(S)}
 	if t.none() {
@@ -181,12 +182,15 @@ func (t *Task[S]) Wait(ctx context.Context) (*dispatcher.Result[S], error) {
 	if res, ok := out.result.(*dispatcher.Result[S]); ok {
 		return res, out.err
 	}
-	if out.result == nil {
-		none.Status = out.status
-		return none, out.err
+	res := none
+	switch {
+	case out.result != nil: // the work was submitted by somebody who had no state, or another
+		res = withState(&out.plain, none.State)
+	case out.idle: // and there was no work
+		res.Status = out.status
+	default:
+		return res, out.err
 	}
-	// The work was submitted by somebody who had no state, or another.
-	res := withState(&out.plain, none.State)
 	if t.read == nil {
 		return res, out.err
 	}

@@ -20,6 +20,7 @@ type ticket struct {
 	call            func() outcome          // the work; it ends soon after cancel
 	cancel          context.CancelCauseFunc // ends the context of call
 	waits           bool                    // it is in the queue, which says so
+	submitted       bool                    // somebody has joined it who did not come to recover it
 
 	told chan struct{} // closed when Queued was told of it, which comes first
 	done chan struct{} // closed when out is set
@@ -35,7 +36,7 @@ type outcome struct {
 	plain     dispatcher.Result[struct{}] // result without its state
 	status    checkpoint.Status
 	abandoned bool // a node was, and has perhaps not returned
-	idle      bool // the run did not go on, since it was not left running any more when its turn came
+	idle      bool // the run was not left running any more when its turn came
 	err       error
 }
 
@@ -121,6 +122,7 @@ func (s *Supervisor) admit(t *ticket, how joining) (first, joined *ticket, err e
 		if how == alone || joined.graph != t.graph {
 			return nil, nil, &RunError{Run: t.run, Graph: joined.graph, Err: fmt.Errorf("%w: it waits or is at work here already: wait for it", dispatcher.ErrBusy)}
 		}
+		joined.submitted = joined.submitted || how == joins
 		return nil, joined, nil
 	}
 	if s.working >= s.options.Cap {
@@ -134,6 +136,13 @@ func (s *Supervisor) admit(t *ticket, how joining) (first, joined *ticket, err e
 	s.tickets[t.run] = t
 	s.queue.push(t)
 	return s.beginNext(), nil, nil
+}
+
+// submitted reports whether somebody has joined a run that is being recovered.
+func (s *Supervisor) submitted(run string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tickets[run].submitted
 }
 
 // beginNext takes whose turn it is out of the queue, if there is room. s.mu is held.

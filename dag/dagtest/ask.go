@@ -17,9 +17,18 @@ var ErrUnanswered = errors.New("dagtest: the question has no answer")
 
 // An Answer is one of Visit.Answers of which the script says more than its value.
 type Answer struct {
-	Value any       // that JSON can say, or a json.RawMessage
+	Value any       // that JSON can say, or a json.RawMessage, or the error that the question ends with
 	By    string    // who gave it
 	At    time.Time // when
+}
+
+// says returns what the script says of a question, if it does.
+func (v *Visit) says(key string) (Answer, bool) {
+	said, ok := v.Answers[key]
+	if a, more := said.(Answer); more {
+		return a, true
+	}
+	return Answer{Value: said}, ok
 }
 
 // Ask implements dag.Visit.
@@ -37,7 +46,7 @@ func (s visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 		Within: call.Within, Until: call.Until, Default: call.Default,
 	})
 	s.v.mu.Unlock()
-	answer := s.v.Answers[call.Key]
+	answer, _ := s.v.says(call.Key)
 	switch {
 	case !ended:
 		return nil, fmt.Errorf("%w: %q", ErrUnanswered, call.Key)
@@ -51,13 +60,10 @@ func (s visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 		s.v.defaulted(call.Key)
 		return call.Default, nil
 	}
-	switch a := answer.(type) {
-	case Answer:
-		answer = a.Value
-	case error:
-		return nil, fmt.Errorf("dagtest: question %q can't end with %w, but with dag.ErrSkipped or dag.ErrExpired", call.Key, a)
+	if end, ends := answer.Value.(error); ends {
+		return nil, fmt.Errorf("dagtest: question %q can't end with %w, but with dag.ErrSkipped or dag.ErrExpired", call.Key, end)
 	}
-	raw, err := encode(answer)
+	raw, err := encode(answer.Value)
 	if err == nil {
 		err = call.Want.Accepts(raw)
 	}
@@ -72,21 +78,16 @@ func (s visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 
 // Reply implements dag.Visit.
 func (s visit) Reply(key string) (dag.AnswerInfo, bool) {
-	answer, ended := s.v.Answers[key]
+	answer, ended := s.v.says(key)
 	if !ended {
 		return dag.AnswerInfo{}, false
 	}
-	info := dag.AnswerInfo{How: dag.AnswerGiven}
-	switch a := answer.(type) {
-	case Answer:
-		info.By, info.At = a.By, a.At
-	case error:
-		switch {
-		case errors.Is(a, dag.ErrSkipped):
-			info.How = dag.AnswerSkipped
-		case errors.Is(a, dag.ErrExpired):
-			info.How = dag.AnswerExpired
-		}
+	info := dag.AnswerInfo{How: dag.AnswerGiven, By: answer.By, At: answer.At}
+	switch end, _ := answer.Value.(error); {
+	case errors.Is(end, dag.ErrSkipped):
+		info.How = dag.AnswerSkipped
+	case errors.Is(end, dag.ErrExpired):
+		info.How = dag.AnswerExpired
 	}
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()

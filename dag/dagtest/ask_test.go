@@ -28,8 +28,10 @@ func TestAskEnds(t *testing.T) {
 		"raw":              {json.RawMessage(`"this"`), nil, "this", nil, dag.AnswerInfo{How: dag.AnswerGiven}},
 		"by somebody":      {dagtest.Answer{"this", "Ada", at}, nil, "this", nil, dag.AnswerInfo{How: dag.AnswerGiven, By: "Ada", At: at}},
 		"skipped":          {dag.ErrSkipped, nil, "", dag.ErrSkipped, dag.AnswerInfo{How: dag.AnswerSkipped}},
+		"skipped by":       {dagtest.Answer{dag.ErrSkipped, "Ada", at}, nil, "", dag.ErrSkipped, dag.AnswerInfo{How: dag.AnswerSkipped, By: "Ada", At: at}},
 		"expired":          {dag.ErrExpired, []dag.AskOption{dag.Within(1)}, "", dag.ErrExpired, dag.AnswerInfo{How: dag.AnswerExpired}},
 		"with a default":   {dag.ErrExpired, []dag.AskOption{dag.Until(at), dag.OrDefault("none")}, "none", nil, dag.AnswerInfo{How: dag.AnswerDefault}},
+		"default at":       {dagtest.Answer{Value: dag.ErrExpired, At: at}, []dag.AskOption{dag.Until(at), dag.OrDefault("none")}, "none", nil, dag.AnswerInfo{How: dag.AnswerDefault, At: at}},
 		"skipped, default": {dag.ErrSkipped, []dag.AskOption{dag.Until(at), dag.OrDefault("none")}, "", dag.ErrSkipped, dag.AnswerInfo{How: dag.AnswerSkipped}},
 	} {
 		v := &dagtest.Visit{}
@@ -80,6 +82,7 @@ func TestAskScriptRefused(t *testing.T) {
 		"never does":       dag.ErrExpired,
 		"answer to \"word": dagtest.Answer{Value: 7},
 		"can't":            errors.New("an error that no question ends with"),
+		"can't end":        dagtest.Answer{Value: errors.New("an error that no question ends with"), By: "Ada"},
 	} {
 		ctx := dagtest.Context(t.Context(), &dagtest.Visit{Answers: map[string]any{"word": answer}})
 		if _, err := dag.Ask[string](ctx, "word", "which?"); err == nil || !strings.Contains(err.Error(), want) {

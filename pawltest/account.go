@@ -1,11 +1,11 @@
 package pawltest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,17 +29,13 @@ type account struct {
 // tell reads what a run has come to from its state and its log.
 func tell(ctx context.Context, store checkpoint.Store, schema *state.Schema, s any) (*account, error) {
 	a := &account{state: map[string]string{}, took: map[string]string{}}
-	text, err := json.Marshal(s)
+	texts, err := cellTexts(s)
 	if err != nil {
 		return nil, err
 	}
-	cells := schema.Cells()
-	for _, c := range cells {
+	for i, c := range schema.Cells() {
 		a.cells = append(a.cells, c.Name)
-		a.state[c.Name] = string(member(text, c.Name))
-	}
-	if len(cells) == 1 && cells[0].Kind == state.KindWhole && cells[0].Name == "state" { // of a state.Whole, whose JSON has no name
-		a.state["state"] = string(text)
+		a.state[c.Name] = texts[i]
 	}
 	var stopped []string
 	for e, err := range store.Read(ctx, runID, 1, 0) {
@@ -93,29 +89,29 @@ func itemOf(each, path string) int {
 	return n
 }
 
-// member is the value of a cell in the JSON of a state, nil if it has none. The name has dots where structs are
-// nested, or as it is.
-func member(object json.RawMessage, name string) json.RawMessage {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(object, &members) != nil {
-		return nil
-	}
-	if value, ok := members[name]; ok {
-		var compact bytes.Buffer
-		if json.Compact(&compact, value) != nil {
-			return value
+// cellTexts returns the JSON of each cell of a state, in the order of its schema. What the state, or a group of cells in
+// it, says of itself has no part in it.
+func cellTexts(s any) ([]string, error) {
+	var texts []string
+	var walk func(reflect.Value) error
+	walk = func(v reflect.Value) error {
+		if v.Type().PkgPath() == cellPackage {
+			text, err := json.Marshal(v.Interface())
+			texts = append(texts, string(text))
+			return err
 		}
-		return compact.Bytes()
-	}
-	for i, c := range name {
-		if c == '.' {
-			if value := member(members[name[:i]], name[i+1:]); value != nil {
-				return value
+		for i := range v.NumField() {
+			if err := walk(v.Field(i)); err != nil {
+				return err
 			}
 		}
+		return nil
 	}
-	return nil
+	return texts, walk(reflect.ValueOf(s).Elem())
 }
+
+// cellPackage is where the types of cells are.
+var cellPackage = reflect.TypeFor[state.Schema]().PkgPath()
 
 // differences says in what another run of the same graph has come to something else. Of
 // what follows from a difference it says nothing.

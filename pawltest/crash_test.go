@@ -11,6 +11,7 @@ import (
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/pawltest"
+	"github.com/pawlgo/pawl/state"
 )
 
 // everything is a careful graph of everything that a graph can be made of.
@@ -156,3 +157,41 @@ func TestCrashHasTheContextOfTheTest(t *testing.T) {
 type under struct{ ctx context.Context }
 
 func (u under) Context() context.Context { return u.ctx }
+
+// A Purse is printed as it likes, and so, by embedding it, is a Tally.
+type Purse struct{ Coins state.Sum[int] }
+
+func (Purse) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
+
+type Tally struct {
+	Purse
+	Calls state.Sum[int]
+	Left  struct{ Coins state.List[int] }
+}
+
+// What a state says of itself in JSON is not what is compared: all its cells are.
+func TestCrashOfAStateThatMarshalsItself(t *testing.T) {
+	calls := 0
+	var kept *Tally
+	b := dag.New[Tally]("tally")
+	first := dag.Step(b, "first", func(_ context.Context, o *Tally) error {
+		calls++
+		o.Calls.Add(calls)
+		o.Coins.Add(calls)
+		o.Left.Coins.Append(calls)
+		kept = o
+		return nil
+	})
+	dag.Step(b, "second", func(context.Context, *Tally) error {
+		kept.Coins.Add(1)
+		return nil
+	}, first)
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h heard
+	pawltest.Crash(&h, g, nil, pawltest.Reset(func() { calls = 0 }))
+	h.expect(t, "node first keeps its draft", "state differs after the crash at entry …(done first): cell Coins was 1, is 2",
+		"…(done first): cell Calls was 1, is 2", "…(done first): cell Left.Coins was [1], is [2]")
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -41,7 +42,7 @@ type execution struct {
 type draft struct {
 	path, node string
 	state      any
-	text       string
+	texts      []string // of its cells
 	told       bool
 }
 
@@ -50,7 +51,7 @@ const draftsMost = 32
 
 // returned is told of a body that has returned.
 func (w *watch) returned(_ context.Context, c dispatcher.Call, _ []string) dispatcher.Change {
-	text, err := json.Marshal(c.State)
+	texts, err := cellTexts(c.State)
 	if err != nil {
 		return dispatcher.Keep() // the visit fails because of that
 	}
@@ -59,7 +60,7 @@ func (w *watch) returned(_ context.Context, c dispatcher.Call, _ []string) dispa
 	if len(w.drafts) == draftsMost {
 		w.drafts = w.drafts[1:]
 	}
-	w.drafts = append(w.drafts, draft{path: c.Path, node: c.Node, state: c.State, text: string(text)})
+	w.drafts = append(w.drafts, draft{path: c.Path, node: c.Node, state: c.State, texts: texts})
 	return dispatcher.Keep()
 }
 
@@ -67,7 +68,7 @@ func (w *watch) returned(_ context.Context, c dispatcher.Call, _ []string) dispa
 func (w *watch) lookBack() {
 	for i := range w.drafts {
 		d := &w.drafts[i]
-		if text, err := json.Marshal(d.state); d.told || err == nil && string(text) == d.text {
+		if texts, err := cellTexts(d.state); d.told || err == nil && slices.Equal(texts, d.texts) {
 			continue
 		}
 		d.told = true

@@ -55,3 +55,32 @@ func TestCrashWithDoubts(t *testing.T) {
 		}
 	}
 }
+
+// An effect whose function returned an error is in doubt until its visit has ended: what comes of later crashes is
+// compared as ever, whether the visit was done or has failed.
+func TestCrashBehindAnEffectThatFailed(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		calls := 0
+		b := dag.New[Order]("declined")
+		pay := dag.Step(b, "pay", func(ctx context.Context, o *Order) error {
+			_, err := dag.Effect(ctx, "card", 5, func(context.Context, int) (string, error) { return "", errors.New("declined") })
+			if fails {
+				return err
+			}
+			o.Receipt.Set("declined")
+			return nil
+		})
+		after := dag.Edge[Order](pay)
+		if fails {
+			after = pay.Failed()
+		}
+		dag.Step(b, "next", func(_ context.Context, o *Order) error {
+			calls++
+			o.Total.Add(calls)
+			return nil
+		}, after)
+		var told heard
+		pawltest.Crash(&told, built(t, b), input, pawltest.Reset(func() { calls = 0 }))
+		told.expect(t, "state differs after the crash at entry …(done next): cell Total was 1, is 2")
+	}
+}

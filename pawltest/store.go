@@ -3,6 +3,8 @@ package pawltest
 import (
 	"context"
 	"errors"
+	"maps"
+	"strings"
 	"sync"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -17,7 +19,7 @@ type scene struct {
 
 	mu    sync.Mutex
 	crash crash
-	open  map[string]bool // effects that have begun and not ended, and must not be done again
+	open  map[string]bool // effects that have begun and not ended, and must not be done again, of visits that have not ended
 }
 
 // newScene returns the store of a process that dies at append k; 0 is never.
@@ -74,8 +76,20 @@ func (s *scene) note(entries []checkpoint.Entry) {
 			}
 		case checkpoint.EffectEnded:
 			delete(s.open, key)
+		case checkpoint.Done:
+			s.over(e.Path)
+		case checkpoint.AttemptFailed:
+			var f checkpoint.FailedAttempt
+			if decode(e.Data, &f); f.Final {
+				s.over(e.Path)
+			}
 		}
 	}
+}
+
+// over forgets the effects of a visit that has ended: what it did about them is what counts.
+func (s *scene) over(visit string) {
+	maps.DeleteFunc(s.open, func(key string, _ bool) bool { return strings.HasPrefix(key, visit+"#") })
 }
 
 // told is the entry of an append that says most about it.

@@ -58,7 +58,7 @@ func (m *Mortal) dieAt(n int, after bool) {
 func (m *Mortal) Kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.dead = true
+	m.dead, m.life = true, 0
 }
 
 // Died reports whether the process is dead.

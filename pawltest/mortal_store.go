@@ -30,10 +30,13 @@ func (m *Mortal) Renew(ctx context.Context, l checkpoint.Lease) (renewed checkpo
 // Release implements [checkpoint.Store].
 func (m *Mortal) Release(ctx context.Context, l checkpoint.Lease) error {
 	return m.alive(func() error {
+		if err := m.Store.Release(ctx, l); err != nil {
+			return err
+		}
 		m.leases = slices.DeleteFunc(m.leases, func(held checkpoint.Lease) bool {
 			return held.Run == l.Run && held.Epoch == l.Epoch
 		})
-		return m.Store.Release(ctx, l)
+		return nil
 	})
 }
 

@@ -121,6 +121,37 @@ func TestMortalDiesAtARefusedWrite(t *testing.T) {
 	}
 }
 
+// Of a process that was killed no writes are left.
+func TestMortalIsKilledBeforeItsLastWrite(t *testing.T) {
+	m := &pawltest.Mortal{Store: new(memory.Store)}
+	m.DieBefore(5)
+	m.Kill()
+	if !m.Died() || m.Left() != 0 {
+		t.Errorf("of the process that was killed %d writes are left", m.Left())
+	}
+}
+
+// A lease that could not be given back is the process's until it dies.
+func TestMortalFreesWhatWasNotReleased(t *testing.T) {
+	ctx, m := t.Context(), &pawltest.Mortal{Store: new(memory.Store)}
+	lease, err := m.Acquire(ctx, "r", "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := m.Release(cancelled, lease); !errors.Is(err, context.Canceled) {
+		t.Fatalf("Release under a context that is done = %v", err)
+	}
+	m.Kill()
+	if err := m.Revive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Acquire(ctx, "r", "second"); err != nil {
+		t.Errorf("the next process: %v", err)
+	}
+}
+
 // A Mortal that was given no store says so.
 func TestMortalWithoutAStore(t *testing.T) {
 	var m pawltest.Mortal

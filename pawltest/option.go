@@ -59,6 +59,9 @@ func (a *aids) take(options []Option) error {
 // count of letters sent or a copy of a table, as anything that JSON can say. It is called
 // between the steps of nodes, while none of them runs, often from the goroutine of the node
 // itself, so it must not wait for what a node holds while it asks for an effect.
+//
+// What a body does behind an effect whose function returned an error, other than a dag.NotDone, counts as done
+// inside that effect: nothing in the log says that the function has returned.
 func World(see func() any) Option {
 	return Option{name: "World", set: func(a *aids) { a.world = see }, empty: see == nil}
 }

@@ -121,6 +121,7 @@ func postWakesWatchers(t *trial, s checkpoint.Store) {
 	wakes(t, second, "a message")
 	stopSecond()
 	forget(second)
+	forget(posted)
 	post(t, s, "run", checkpoint.Post{ID: "last"})
 	wakes(t, posted, "a message, when another had stopped")
 	stop()

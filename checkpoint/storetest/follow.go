@@ -43,11 +43,14 @@ func sleeps(t *trial, grown <-chan struct{}, what string) {
 	}
 }
 
-// forget takes what a follower, or a watcher, may have been told.
+// forget takes all that a follower, or a watcher, may have been told.
 func forget(grown <-chan struct{}) {
-	select {
-	case <-grown:
-	default:
+	for open := true; open; {
+		select {
+		case _, open = <-grown:
+		default:
+			return
+		}
 	}
 }
 

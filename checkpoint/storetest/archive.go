@@ -264,7 +264,8 @@ func restoredIsThereAgain(t *trial, s checkpoint.Store) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = a.Restore(ctx, owned(t, s, "half"), archive(func(yield func([]byte, error) bool) {
+	half := owned(t, s, "half")
+	_, err = a.Restore(ctx, half, archive(func(yield func([]byte, error) bool) {
 		if yield(bytes.Clone(envelopes[0]), nil) && yield(bytes.Clone(envelopes[1]), nil) {
 			cancel()
 			yield(bytes.Clone(envelopes[2]), nil)
@@ -272,6 +273,7 @@ func restoredIsThereAgain(t *trial, s checkpoint.Store) {
 	}))
 	wantErr(t, err, context.Canceled, "Restore that is cancelled")
 	cancel()
+	release(t, s, half)
 	for range 2 {
 		s = t.reopen(s)
 		info := stat(t, s, "run")
@@ -287,6 +289,7 @@ func restoredIsThereAgain(t *trial, s checkpoint.Store) {
 			t.Errorf("epoch %d after epoch %d", l.Epoch, info.Epoch)
 		}
 		head = add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.Noted})
+		release(t, s, l)
 	}
 	rested(t, s, "half")
 	if got := read(t, s, "half", 1, 0); len(got) != 1 {

@@ -25,6 +25,7 @@ func everythingIsThereAgain(t *trial, s checkpoint.Store) {
 	if err := s.PutGraph(t.Context(), "digest", []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
+	release(t, s, l) // or it may last longer than the store is open
 	before := stat(t, s, "run")
 	for round := range 3 {
 		s = t.reopen(s)
@@ -51,6 +52,7 @@ func everythingIsThereAgain(t *trial, s checkpoint.Store) {
 		}
 		l := owned(t, s, "run")
 		head = add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.Noted})
+		release(t, s, l)
 	}
 }
 

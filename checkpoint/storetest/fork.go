@@ -303,6 +303,7 @@ func forksAreThereAgain(t *trial, s checkpoint.Store) {
 		wantVerified(t, s)
 		l := owned(t, s, "trimmed")
 		add(t, s, l, stat(t, s, "trimmed").Head, done(1))
+		release(t, s, l)
 	}
 	for i := range bases {
 		erase(t, s, fmt.Sprintf("kept %d", i))

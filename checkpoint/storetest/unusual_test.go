@@ -93,6 +93,8 @@ func TestUnusualStoresPass(t *testing.T) {
 	kept.Reopen = func(t testing.TB, dir string, s checkpoint.Store) checkpoint.Store {
 		return lasts(t, reopen(t, dir, s).(*lasting).sound, s.(*lasting))
 	}
+	roomy := over(func(s sound) checkpoint.Store { return s })
+	roomy.Limits.Large = 32 << 20
 	for _, c := range []struct {
 		what  string
 		cases string // group/case, or the beginning of that
@@ -100,6 +102,7 @@ func TestUnusualStoresPass(t *testing.T) {
 	}{
 		{"a token for each message", "contract/PostWakesWatchers", told},
 		{"leases that end by themselves", "durability/", kept},
+		{"room for more than most", "contract/SnapshotOfManyMegabytes", roomy},
 	} {
 		for _, g := range groups {
 			for _, r := range g.cases {

@@ -156,7 +156,7 @@ func (s bounded) Append(
 ) (checkpoint.Head, error) {
 	size := 0
 	for _, e := range entries {
-		size += len(e.Delta) + len(e.Outer) + len(e.Data)
+		size += len(e.Delta) + len(e.Outer) + len(e.Data) + len(e.Post)
 	}
 	if size > s.most {
 		return checkpoint.Head{}, checkpoint.ErrTooLarge

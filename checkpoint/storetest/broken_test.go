@@ -142,9 +142,10 @@ func TestSuiteEndsInBrokenStores(t *testing.T) {
 	}
 }
 
-// The whole suite runs against a recorder, and a store that keeps all rules passes it.
+// The whole suite runs against a recorder, and a store that keeps all rules passes it, also if it makes no larger appends
+// than it says: what stands around their data is small.
 func TestSoundStorePasses(t *testing.T) {
-	intact := over(func(s sound) checkpoint.Store { return s })
+	intact := over(func(s sound) checkpoint.Store { return bounded{s, 65 << 10} })
 	for _, g := range groups {
 		for _, r := range g.cases {
 			if rec := record(t, r, intact); rec.Failed() {

@@ -423,7 +423,7 @@ func leftByContext(t *trial, s checkpoint.Store, run string, at uint64) {
 // A log of thousands of entries is read back as it was appended, over appends of one entry and of many, and of any size.
 func longLogIsReadBack(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
-	large := encode(strings.Repeat("0123456789", 20_000))
+	large := encode(strings.Repeat("0123456789", t.size(20_000)))
 	n := 0
 	for head.Seq < 3_000 {
 		var entries []checkpoint.Entry

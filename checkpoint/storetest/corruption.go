@@ -11,45 +11,34 @@ import (
 // A bit of an append that is another one is ErrCorrupt when it is read, wherever in the log the
 // append stands.
 func flippedBitIsFound(t *trial, s checkpoint.Store) {
-	shelves(t, s, "first", "middle", "last", "bystander")
-	for _, at := range []Place{appendAt("first", 1), appendAt("middle", 4), appendAt("last", 10)} {
-		if s = found(t, s, Damage{Kind: Flipped, At: at}); s == nil {
-			return
-		}
-	}
+	t.damages(s, shelves("first", "middle", "last", "bystander"), found,
+		Damage{Kind: Flipped, At: appendAt("first", 1)},
+		Damage{Kind: Flipped, At: appendAt("middle", 4)},
+		Damage{Kind: Flipped, At: appendAt("last", 10)})
 }
 
 // An append that is gone from the log is ErrCorrupt when it is read: what stands before it is no
 // log of its own.
 func lostAppendIsFound(t *trial, s checkpoint.Store) {
-	shelves(t, s, "first", "middle", "last", "bystander")
-	for _, at := range []Place{appendAt("first", 1), appendAt("middle", 6), appendAt("last", 10)} {
-		if s = found(t, s, Damage{Kind: Lost, At: at}); s == nil {
-			return
-		}
-	}
+	t.damages(s, shelves("first", "middle", "last", "bystander"), found,
+		Damage{Kind: Lost, At: appendAt("first", 1)},
+		Damage{Kind: Lost, At: appendAt("middle", 6)},
+		Damage{Kind: Lost, At: appendAt("last", 10)})
 }
 
 // An append of another run, though whole, is ErrCorrupt in a log that it does not belong to.
 func foreignAppendIsFound(t *trial, s checkpoint.Store) {
-	shelves(t, s, "first", "middle", "last", "bystander")
-	for _, at := range []Place{appendAt("first", 1), appendAt("middle", 4), appendAt("last", 10)} {
-		if s = found(t, s, Damage{Foreign, at, appendAt("bystander", at.Seq)}); s == nil {
-			return
-		}
-	}
+	t.damages(s, shelves("first", "middle", "last", "bystander"), found,
+		Damage{Foreign, appendAt("first", 1), appendAt("bystander", 1)},
+		Damage{Foreign, appendAt("middle", 4), appendAt("bystander", 4)},
+		Damage{Foreign, appendAt("last", 10), appendAt("bystander", 10)})
 }
 
 // An append that stands twice in its log, in the place of a later one, is ErrCorrupt.
 func olderAppendIsFound(t *trial, s checkpoint.Store) {
-	shelves(t, s, "middle", "last", "bystander")
-	for _, d := range []Damage{
-		{Older, appendAt("middle", 4), appendAt("middle", 3)}, {Older, appendAt("last", 10), appendAt("last", 8)},
-	} {
-		if s = found(t, s, d); s == nil {
-			return
-		}
-	}
+	t.damages(s, shelves("middle", "last", "bystander"), found,
+		Damage{Older, appendAt("middle", 4), appendAt("middle", 3)},
+		Damage{Older, appendAt("last", 10), appendAt("last", 8)})
 }
 
 func appendAt(run string, seq uint64) Place {
@@ -57,17 +46,37 @@ func appendAt(run string, seq uint64) Place {
 }
 
 // shelves makes runs of ten appends of one entry each, which differ.
-func shelves(t *trial, s checkpoint.Store, runs ...string) {
-	t.Helper()
-	for i, run := range runs {
-		l := owned(t, s, run)
-		head := add(t, s, l, checkpoint.Head{}, opened(run, nil))
-		for n := range 9 {
-			e := done(n)
-			e.Delta = encode(strings.Repeat(run, 50+i))
-			head = add(t, s, l, head, e)
+func shelves(runs ...string) func(*trial, checkpoint.Store) {
+	return func(t *trial, s checkpoint.Store) {
+		t.Helper()
+		for i, run := range runs {
+			l := owned(t, s, run)
+			head := add(t, s, l, checkpoint.Head{}, opened(run, nil))
+			for n := range 9 {
+				e := done(n)
+				e.Delta = encode(strings.Repeat(run, 50+i))
+				head = add(t, s, l, head, e)
+			}
+			release(t, s, l)
 		}
-		release(t, s, l)
+	}
+}
+
+// damages does one damage after the other to what fill has stored, each of which try checks. Behind one at which opening the
+// store was refused it goes on with a new store: what opening finds says nothing of what it does not look at.
+func (t *trial) damages(
+	s checkpoint.Store, fill func(*trial, checkpoint.Store), try func(*trial, checkpoint.Store, Damage) checkpoint.Store,
+	all ...Damage,
+) {
+	t.Helper()
+	fill(t, s)
+	for _, d := range all {
+		if s == nil {
+			t.dir = t.TempDir()
+			s = t.given("Open", t.f.Open(t.TB, t.dir))
+			fill(t, s)
+		}
+		s = try(t, s, d)
 	}
 }
 

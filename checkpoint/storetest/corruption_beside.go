@@ -10,22 +10,19 @@ import (
 // A snapshot that is not the one that was put is ErrCorrupt: one of which a bit is another, one of
 // another run, or an older one. The log needs none, and is whole.
 func damagedSnapshotIsFound(t *trial, s checkpoint.Store) {
-	for _, run := range []string{"flipped", "foreign", "older", "bystander"} {
-		l, head := begun(t, s, run)
-		for n := range 2 {
-			head = add(t, s, l, head, done(n))
-			put(t, s, l, checkpoint.Snapshot{Head: head, Data: fmt.Appendf(nil, "state %d of %s", head.Seq, run)})
-		}
-		release(t, s, l)
-	}
 	at := func(run string, seq uint64) Place { return Place{Part: checkpoint.PartSnapshot, Run: run, Seq: seq} }
-	for _, d := range []Damage{
-		{Kind: Flipped, At: at("flipped", 3)},
-		{Foreign, at("foreign", 3), at("bystander", 3)},
-		{Older, at("older", 3), at("older", 2)},
-	} {
+	t.damages(s, func(t *trial, s checkpoint.Store) {
+		for _, run := range []string{"flipped", "foreign", "older", "bystander"} {
+			l, head := begun(t, s, run)
+			for n := range 2 {
+				head = add(t, s, l, head, done(n))
+				put(t, s, l, checkpoint.Snapshot{Head: head, Data: fmt.Appendf(nil, "state %d of %s", head.Seq, run)})
+			}
+			release(t, s, l)
+		}
+	}, func(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
 		if s = t.corrupt(s, d); s == nil {
-			return
+			return nil
 		}
 		snap, err := s.Snapshot(t.Context(), d.At.Run, 0)
 		asStored(t, d, snap.Data, fmt.Appendf(nil, "state 3 of %s", d.At.Run), err)
@@ -37,7 +34,11 @@ func damagedSnapshotIsFound(t *trial, s checkpoint.Store) {
 		if err != nil {
 			t.Errorf("%v: Snapshot of another run = %v", d, err)
 		}
-	}
+		return s
+	},
+		Damage{Kind: Flipped, At: at("flipped", 3)},
+		Damage{Foreign, at("foreign", 3), at("bystander", 3)},
+		Damage{Older, at("older", 3), at("older", 2)})
 }
 
 // A message that is not the one that was posted is ErrCorrupt: one of which a bit is another, or
@@ -46,20 +47,17 @@ func damagedMessageIsFound(t *trial, s checkpoint.Store) {
 	message := func(run, id string) checkpoint.Post {
 		return checkpoint.Post{ID: id, Kind: "answer", Data: encode("what " + run + " was told by " + id)}
 	}
-	for _, run := range []string{"flipped", "foreign", "older", "bystander"} {
-		rested(t, s, run)
-		for _, id := range []string{"a", "b"} {
-			post(t, s, run, message(run, id))
-		}
-	}
 	at := func(run, id string) Place { return Place{Part: checkpoint.PartPosts, Run: run, ID: id} }
-	for _, d := range []Damage{
-		{Kind: Flipped, At: at("flipped", "b")},
-		{Foreign, at("foreign", "b"), at("bystander", "b")},
-		{Older, at("older", "b"), at("older", "a")},
-	} {
+	t.damages(s, func(t *trial, s checkpoint.Store) {
+		for _, run := range []string{"flipped", "foreign", "older", "bystander"} {
+			rested(t, s, run)
+			for _, id := range []string{"a", "b"} {
+				post(t, s, run, message(run, id))
+			}
+		}
+	}, func(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
 		if s = t.corrupt(s, d); s == nil {
-			return
+			return nil
 		}
 		all, err := s.Posts(t.Context(), d.At.Run)
 		if err == nil && len(all) != 2 {
@@ -77,25 +75,21 @@ func damagedMessageIsFound(t *trial, s checkpoint.Store) {
 		if got := posts(t, s, "bystander"); len(got) != 2 || !got[1].Says(message("bystander", "b")) {
 			t.Errorf("%v: another run has the messages %v", d, got)
 		}
-	}
+		return s
+	},
+		Damage{Kind: Flipped, At: at("flipped", "b")},
+		Damage{Foreign, at("foreign", "b"), at("bystander", "b")},
+		Damage{Older, at("older", "b"), at("older", "a")})
 }
 
 // A base that is not what its digest says is ErrCorrupt for every run that refers to it: one of
 // which a bit is another, one that is gone, which is not ErrNotFound, or another one. The logs of the runs are whole.
 func damagedBaseIsFound(t *trial, s checkpoint.Store) {
-	fork(t, s, small(0), "bystander")
-	at := func(run string, base []byte) Place {
-		return Place{Part: checkpoint.PartBase, Run: run, ID: checkpoint.BaseDigest(base)}
-	}
-	for n, d := range []Damage{
-		{Kind: Flipped, At: at("flipped", small(1))},
-		{Kind: Lost, At: at("lost", small(2))},
-		{Foreign, at("foreign", small(3)), at("bystander", small(0))},
-	} {
-		run, base := d.At.Run, small(n+1)
+	t.damages(s, forkedBystander, func(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
+		run, base := d.At.Run, small(int(d.Kind))
 		fork(t, s, base, run)
 		if s = t.corrupt(s, d); s == nil {
-			return
+			return nil
 		}
 		got, err := s.Base(t.Context(), run, d.At.ID)
 		asStored(t, d, got, base, err)
@@ -103,74 +97,86 @@ func damagedBaseIsFound(t *trial, s checkpoint.Store) {
 			t.Errorf("%v: there are %d entries, want 2", d, len(got))
 		}
 		wantBase(t, s, "bystander", small(0))
+		return s
+	}, damagedBases()...)
+}
+
+// forkedBystander makes the run whose base is in the place of that of another.
+func forkedBystander(t *trial, s checkpoint.Store) {
+	t.Helper()
+	fork(t, s, small(0), "bystander")
+}
+
+// damagedBases are damages to the bases of runs, each of which is named and numbered by its kind.
+func damagedBases() (all []Damage) {
+	for _, kind := range []DamageKind{Flipped, Lost, Foreign} {
+		d := Damage{Kind: kind, At: baseOf(kind.String(), small(int(kind)))}
+		if kind == Foreign {
+			d.From = baseOf("bystander", small(0))
+		}
+		all = append(all, d)
 	}
+	return all
+}
+
+func baseOf(run string, base []byte) Place {
+	return Place{Part: checkpoint.PartBase, Run: run, ID: checkpoint.BaseDigest(base)}
 }
 
 // A run that comes to share a base that can't be read is refused, or has the base all the same: what is
 // acknowledged can be read.
 func damagedBaseIsNotShared(t *trial, s checkpoint.Store) {
-	for n, kind := range []DamageKind{Flipped, Lost, Foreign} {
-		base, run := small(n+1), fmt.Sprint(kind)
-		fork(t, s, base, run)
-		d := Damage{Kind: kind, At: Place{Part: checkpoint.PartBase, Run: run, ID: checkpoint.BaseDigest(base)}}
-		if kind == Foreign {
-			fork(t, s, small(0), "bystander")
-			d.From = Place{Part: checkpoint.PartBase, Run: "bystander", ID: checkpoint.BaseDigest(small(0))}
-		}
+	t.damages(s, forkedBystander, func(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
+		base, heir := small(int(d.Kind)), "heir of "+d.At.Run
+		fork(t, s, base, d.At.Run)
 		if s = t.corrupt(s, d); s == nil {
-			return
+			return nil
 		}
-		heir := "heir of " + run
 		err := s.Fork(t.Context(), forkOf(base, heir))
 		if err != nil {
 			asStored(t, d, nil, nil, err)
 			_, err = s.Stat(t.Context(), heir)
 			wantErr(t, err, checkpoint.ErrNotFound, "%v: Stat of a fork that was refused", d)
-			continue
+			return s
 		}
 		wantBase(t, s, heir, base)
-	}
+		return s
+	}, damagedBases()...)
 }
 
 // What is known of a run beside its log is ErrCorrupt if it is not what it was: if a bit of it is
 // another, if it is gone, which is not ErrNotFound, or if it is that of another run. Nobody begins the
 // run anew, and a listing goes on behind it.
 func damagedInfoIsFound(t *trial, s checkpoint.Store) {
-	for _, run := range []string{"flipped", "lost", "foreign", "bystander"} {
-		l, head := begun(t, s, run)
-		add(t, s, l, head, done(1), checkpoint.Entry{Kind: checkpoint.Waiting})
-		release(t, s, l)
-	}
-	for _, d := range []Damage{
-		{Kind: Flipped, At: infoOf("flipped", 0)}, {Kind: Lost, At: infoOf("lost", 0)},
-		{Foreign, infoOf("foreign", 0), infoOf("bystander", 0)},
-	} {
-		if s = infoAsStored(t, s, d); s == nil {
-			return
+	t.damages(s, func(t *trial, s checkpoint.Store) {
+		for _, run := range []string{"flipped", "lost", "foreign", "bystander"} {
+			l, head := begun(t, s, run)
+			add(t, s, l, head, done(1), checkpoint.Entry{Kind: checkpoint.Waiting})
+			release(t, s, l)
 		}
-	}
+	}, infoAsStored,
+		Damage{Kind: Flipped, At: infoOf("flipped", 0)},
+		Damage{Kind: Lost, At: infoOf("lost", 0)},
+		Damage{Foreign, infoOf("foreign", 0), infoOf("bystander", 0)})
 }
 
 // What is known of a run beside its log is ErrCorrupt if it is what was known once, when the log was
 // shorter: a run that has come to rest is not told of as one that has never run.
 func olderInfoIsFound(t *trial, s checkpoint.Store) {
-	for _, run := range []string{"runs", "waits", "bystander"} {
-		l, head := begun(t, s, run)
-		head = add(t, s, l, head, done(1))
-		e := done(2)
-		if run != "runs" {
-			e = checkpoint.Entry{Kind: checkpoint.Waiting}
+	t.damages(s, func(t *trial, s checkpoint.Store) {
+		for _, run := range []string{"runs", "waits", "bystander"} {
+			l, head := begun(t, s, run)
+			head = add(t, s, l, head, done(1))
+			e := done(2)
+			if run != "runs" {
+				e = checkpoint.Entry{Kind: checkpoint.Waiting}
+			}
+			add(t, s, l, head, e)
+			release(t, s, l)
 		}
-		add(t, s, l, head, e)
-		release(t, s, l)
-	}
-	for _, d := range []Damage{
-		{Older, infoOf("runs", 0), infoOf("runs", 1)}, {Older, infoOf("waits", 0), infoOf("waits", 2)},
-	} {
-		if s = infoAsStored(t, s, d); s == nil {
-			return
-		}
-	}
+	}, infoAsStored,
+		Damage{Older, infoOf("runs", 0), infoOf("runs", 1)},
+		Damage{Older, infoOf("waits", 0), infoOf("waits", 2)})
 }
 
 func infoOf(run string, seq uint64) Place {

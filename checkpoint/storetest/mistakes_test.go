@@ -96,6 +96,18 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return hides{s} })},
 	{"a listing does not say which run is damaged", []string{"corruption/DamagedInfoIsFound"},
 		over(func(s sound) checkpoint.Store { return namesNobody{s} })},
+	{"some logs are looked at when the store is opened, and no others", []string{"corruption/FlippedBitIsFound", "corruption/LostAppendIsFound", "corruption/ForeignAppendIsFound", "corruption/OlderAppendIsFound"},
+		looking(func(s sound) checkpoint.Store { return quiet{s, nil} })},
+	{"some snapshots are looked at then", []string{"corruption/DamagedSnapshotIsFound"},
+		looking(func(s sound) checkpoint.Store { return anySnapshot{s} })},
+	{"some messages are looked at then", []string{"corruption/DamagedMessageIsFound"},
+		looking(func(s sound) checkpoint.Store { return dropsDamaged{s} })},
+	{"some bases are looked at then", []string{"corruption/DamagedBaseIsFound"},
+		looking(func(s sound) checkpoint.Store { return noBaseThere{s} })},
+	{"some bases are looked at then, and the others shared", []string{"corruption/DamagedBaseIsNotShared"},
+		looking(func(s sound) checkpoint.Store { return sharesDamaged{s} })},
+	{"some runs are looked at then", []string{"corruption/DamagedInfoIsFound", "corruption/OlderInfoIsFound"},
+		looking(func(s sound) checkpoint.Store { return tellsOnce{s} })},
 	{"the last write is lost on reopening", []string{"durability/EverythingIsThereAgain"}, forgetful(1)},
 	{"an append is acknowledged before it is durable", []string{"crash/AcknowledgedSurvivesACrash", "crash/UnderWayIsWholeOrNot"}, hasty},
 	{"a crash leaves the lease with the dead", []string{"crash/LeaseOfTheDeadIsFree"}, haunted},
@@ -103,6 +115,20 @@ var mistakes = []mistake{
 	{"without room a message is dropped in silence", []string{"limits/FullChangesNothing"},
 		over(func(s sound) checkpoint.Store { return dropsPosts{s} })},
 	{"an append too large is made", []string{"limits/TooLargeChangesNothing"}, limited},
+}
+
+// looking finds damage to some runs when it is opened.
+func looking(wrap func(sound) checkpoint.Store) Factory {
+	f := over(wrap)
+	corrupt := f.Corrupt
+	f.Corrupt = func(t testing.TB, dir string, s checkpoint.Store, d Damage) (checkpoint.Store, error) {
+		switch d.At.Run {
+		case "first", "middle", "flipped", "runs":
+			return nil, checkpoint.ErrCorrupt
+		}
+		return corrupt(t, dir, s, d)
+	}
+	return f
 }
 
 // forgetful loses the last writes when it is opened again.

@@ -32,7 +32,7 @@ type audit struct {
 	mu    sync.Mutex
 	want  []expected                 // what has still to come
 	ends  bool                       // the log ends interrupts before and after visits here
-	loose bool                       // something here follows from an attempt that failed, which does not run again: not all may come
+	loose bool                       // something here follows from an attempt or an effect that failed, which does not run again: not all may come
 	found []string                   // differences
 	posts map[string]checkpoint.Post // by questions that are asked anew, and expire
 }
@@ -208,8 +208,7 @@ func undated(data json.RawMessage) json.RawMessage {
 	return text
 }
 
-// Append compares entries with the log. When nothing more is wanted, or an effect begins
-// that the log does not have, the call ends here.
+// Append compares entries with the log. When nothing more is wanted, or an effect begins, the call ends here.
 func (s *audit) Append(_ context.Context, _ checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +231,7 @@ func (s *audit) compare(e *checkpoint.Entry) error {
 		if !s.knows(e) {
 			s.found = append(s.found, fmt.Sprintf("visit %s begins effect %q, which the log does not have", e.Path, e.ID))
 		}
-		s.want = nil
+		s.without(e.Path)
 		return errEnough
 	case e.Kind == checkpoint.AttemptFailed:
 		s.failed(e)
@@ -249,6 +248,21 @@ func (s *audit) compare(e *checkpoint.Entry) error {
 	s.want = slices.Delete(s.want, i, i+1)
 	s.found = append(s.found, w.differences(e)...)
 	return nil
+}
+
+// without leaves out a visit, and what ends when it has ended: of what follows from these not all may come.
+func (s *audit) without(visit string) {
+	s.want = slices.DeleteFunc(s.want, func(w expected) bool {
+		return w.Path == "" || w.Path == visit || strings.HasPrefix(visit, w.Path+"/")
+	})
+	s.loose = true
+}
+
+// left is how much has still to come.
+func (s *audit) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.want)
 }
 
 // knows reports whether the log has the beginning of an effect, or that a person was asked

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/pawltest"
@@ -87,4 +89,38 @@ func TestReplayOfTheSameGraphInAnotherWorld(t *testing.T) {
 			close(done)
 		}
 	}}), g)
+}
+
+// A visit that went on although an effect of it has no output is not tried, and keeps none beside it from being tried.
+func TestReplayBesideAVisitThatIsNotTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := make(chan struct{})
+		graph := func(price int) *dag.Graph[Order] {
+			b := dag.New[Order]("beside")
+			quote := dag.Step(b, "quote", func(ctx context.Context, o *Order) error {
+				_, err := dag.Effect(ctx, "quote", 1, func(context.Context, int) (int, error) {
+					close(failed)
+					return 0, errors.New("no quote today")
+				}, dag.Replayable)
+				o.Sent.Set(err == nil)
+				return nil
+			})
+			add := dag.Step(b, "price", func(_ context.Context, o *Order) error {
+				<-failed
+				o.Total.Add(price)
+				return nil
+			})
+			dag.Step(b, "last", func(_ context.Context, o *Order) error {
+				o.Lines.Append("last")
+				return nil
+			}, quote, add)
+			return built(t, b)
+		}
+		// Of a store that is no Archiver all that has one time is tried at once.
+		file := written(t, struct{ checkpoint.Store }{ran(t, graph(100), dispatcher.Options{})})
+		pawltest.Replay(t, file, graph(100))
+		var h heard
+		pawltest.Replay(&h, file, graph(200))
+		h.expect(t, `visit price: cell Total wrote {"add":100}, now {"add":200}`)
+	})
 }

@@ -17,6 +17,8 @@ type Answer struct {
 	Reason string `json:"reason,omitempty"`
 	// Message is the id under which it was given, if it has one: the run takes one answer under it.
 	Message string `json:"message,omitempty"`
+	// Unfollowed is that of a [FailedAttempt], if the answer rejects a visit before it runs again.
+	Unfollowed bool `json:"unfollowed,omitempty"`
 }
 
 // How an interrupt was answered.

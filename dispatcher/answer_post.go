@@ -65,13 +65,16 @@ func (a *postedAnswers) says(b *postedAnswers) bool {
 // drain adds to all the entries that drain the post.
 func (a *postedAnswers) drain(all []checkpoint.Entry, m *machine, p checkpoint.Post) []checkpoint.Entry {
 	for _, x := range a.Replies {
-		if w := m.waits[x.Interrupt]; w.kind == kindDoubt {
+		w := m.waits[x.Interrupt]
+		if w.kind == kindDoubt {
 			all = append(all, m.answerDoubt(w, x.Value, a.By, p.ID))
 			continue
 		}
 		all = append(all, checkpoint.Entry{
 			Kind: checkpoint.Answered, ID: x.Interrupt, Post: p.ID,
-			Data: encodeAnswer(&checkpoint.Answer{Value: x.Value, How: x.How, By: a.By, At: p.At, Reason: a.Reason, Message: a.Message}),
+			Data: encodeAnswer(&checkpoint.Answer{
+				Value: x.Value, How: x.How, By: a.By, At: p.At, Reason: a.Reason, Message: a.Message, Unfollowed: m.unfollowed(w, x.Value),
+			}),
 		})
 	}
 	return all

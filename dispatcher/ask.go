@@ -245,10 +245,7 @@ func (r *run) expiresAfter(id string, wait time.Duration, until time.Time) {
 	if until.IsZero() {
 		return
 	}
-	if r.expires == nil {
-		r.expires = map[string]time.Time{}
-	}
-	r.expires[id] = time.Now().Add(max(0, wait))
+	r.expires = r.expires.set(id, time.Now().Add(max(0, wait)))
 }
 
 // armExpiries lets questions go on waiting: until the instant that was stored, and never longer
@@ -266,30 +263,17 @@ func (r *run) armExpiries(over []string) {
 
 // overdue lists the questions whose time is over, in the order of the cursor.
 func (r *run) overdue() (over []*pending) {
-	if len(r.expires) == 0 {
+	now, ok := r.expires.come()
+	if !ok {
 		return nil
 	}
-	now := time.Now()
 	for _, p := range r.m.pendings() {
-		if at, ok := r.expires[p.id]; ok && !at.After(now) {
+		if r.expires.rung(p.id, now) {
 			over = append(over, p)
 		}
 	}
+	r.expires.drop(func(id string, _ time.Time) bool { return r.m.waits[id] == nil }) // it has ended, or its visit is gone
 	return over
-}
-
-// nextExpiry is when the first question is over.
-func (r *run) nextExpiry() (at time.Time, ok bool) {
-	for id, t := range r.expires {
-		if r.m.waits[id] == nil { // it has ended, or its visit is gone
-			delete(r.expires, id)
-			continue
-		}
-		if !ok || t.Before(at) {
-			at, ok = t, true
-		}
-	}
-	return at, ok
 }
 
 // expire ends the questions whose time is over, as a person would: it posts what they come to,

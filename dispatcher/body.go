@@ -164,7 +164,19 @@ func panicked(p any) *userError {
 	if !ok {
 		err = fmt.Errorf("%v", p)
 	}
-	return &userError{kind: dag.FailedPanic, err: err, stack: debug.Stack()}
+	return &userError{kind: dag.FailedPanic, err: sound(err), stack: debug.Stack()}
+}
+
+// sound is err, or its text if nobody can look for another error in it: one of a nil pointer, say, whose Unwrap panics.
+func sound(err error) (same error) {
+	defer func() {
+		if recover() != nil {
+			same = errors.New(fmt.Sprint(err))
+		}
+	}()
+	var e *userError
+	_, _ = errors.Is(err, errGoexit), errors.As(err, &e)
+	return err
 }
 
 func protect(f func()) (err *userError) {

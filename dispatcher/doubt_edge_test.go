@@ -202,10 +202,21 @@ func TestDoubtBesideADeadEnd(t *testing.T) {
 }
 
 // An effect that an earlier attempt has left in doubt holds the failure edge back also if the visit
-// fails before it comes to the effect again: in its first line, or since an interceptor denies it.
+// fails before it comes to the effect again: in its first line, or since an interceptor denies it, a person rejects it, or
+// whoever is asked about it panics.
 func TestDoubtLeftBehindTakesNoFailureEdge(t *testing.T) {
+	intercepted := func(before func(context.Context, dispatcher.Call) dispatcher.Ruling) (o dispatcher.Options) {
+		o.Hooks.Intercept = []dispatcher.Interceptor{{Name: "no", Before: before}}
+		return o
+	}
 	for _, doubt := range []dag.Doubt{dag.DoubtFails, dag.DoubtAsks} {
-		for _, denied := range []bool{false, true} {
+		for fails, o := range map[string]dispatcher.Options{
+			"in its first line": {},
+			"denied":            intercepted(func(context.Context, dispatcher.Call) dispatcher.Ruling { return dispatcher.Deny("closed") }),
+			"not decided":       intercepted(func(context.Context, dispatcher.Call) dispatcher.Ruling { panic("no rules") }),
+			"not asked about":   {InterruptIf: func(dispatcher.Boundary) bool { panic("no rules") }},
+			"rejected":          {InterruptBefore: []string{"pay"}},
+		} {
 			var w witness
 			ctx, cancel := context.WithCancel(t.Context())
 			calls, broken := 0, true
@@ -230,16 +241,18 @@ func TestDoubtLeftBehindTakesNoFailureEdge(t *testing.T) {
 			} else if err == nil {
 				t.Fatal("nothing is in doubt")
 			}
-			o := dispatcher.Options{}
-			if denied {
-				o.Hooks.Intercept = []dispatcher.Interceptor{{Name: "no", Before: func(context.Context, dispatcher.Call) dispatcher.Ruling {
-					return dispatcher.Deny("closed")
-				}}}
-			}
 			d := process(t, g, store, o)
 			res, err = d.Resume(t.Context(), run)
-			if err == nil || slices.Contains(w.took(), "refund") {
-				t.Errorf("%s, denied=%t: the run is %s, %v, and %q ran", doubt, denied, res.Status, err, w.took())
+			for _, i := range res.Interrupts {
+				if i.Kind == dispatcher.KindBefore {
+					if err := d.Answer(t.Context(), run, i.ID, dispatcher.Reject); err != nil {
+						t.Fatal(err)
+					}
+					res, err = d.Resume(t.Context(), run)
+				}
+			}
+			if ran := w.took(); err == nil || slices.Contains(ran, "refund") {
+				t.Errorf("%s, %s: the run is %s, %v, and %q ran", doubt, fails, res.Status, err, ran)
 			}
 			if doubt == dag.DoubtFails {
 				rests(t, res, err, checkpoint.StatusFailed, "pay")
@@ -251,9 +264,41 @@ func TestDoubtLeftBehindTakesNoFailureEdge(t *testing.T) {
 			broken = false
 			res, err = process(t, g, store, dispatcher.Options{}).Resume(t.Context(), run)
 			if completes(t, res, err); res.State.Word.Get() != "found" || slices.Contains(w.took(), "refund") {
-				t.Errorf("%s, denied=%t: the state has %q, and %q ran", doubt, denied, res.State.Word.Get(), w.took())
+				t.Errorf("%s, %s: the state has %q, and %q ran", doubt, fails, res.State.Word.Get(), w.took())
 			}
 		}
+	}
+}
+
+// Of two effects in doubt in one attempt, of which one would have the visit ask and one has it fail, the second one decides:
+// the visit fails, whichever was in doubt first.
+func TestDoubtOfTwoEffects(t *testing.T) {
+	for _, second := range []dag.Doubt{dag.DoubtFails, dag.DoubtAsks} {
+		synctest.Test(t, func(t *testing.T) {
+			b := dag.New[Tale]("two")
+			dag.Step(b, "pay", func(ctx context.Context, _ *Tale) error {
+				errs := make(chan error, 2)
+				for _, doubt := range []dag.Doubt{dag.DoubtFails, dag.DoubtAsks} {
+					go func() {
+						_, err := dag.Effect(ctx, doubt.String(), 5, func(context.Context, int) (int, error) {
+							if time.Sleep(time.Second); doubt == second { // both have begun
+								time.Sleep(time.Second)
+							}
+							return 0, errWeather
+						}, dag.InDoubt(doubt))
+						errs <- err
+					}()
+				}
+				return errors.Join(<-errs, <-errs)
+			})
+			d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{})
+			res, err := d.Run(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusFailed, "pay")
+			if len(res.Failures) != 1 || res.Failures[0].Kind != dag.FailedInDoubt || len(res.Interrupts) > 0 {
+				t.Errorf("%s second: failures %+v, and %v waits", second, res.Failures, res.Interrupts)
+			}
+			sameMachine(t, d, run)
+		})
 	}
 }
 

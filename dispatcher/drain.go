@@ -36,10 +36,10 @@ func (r *run) draining() bool {
 // cause is why nothing new begins.
 func (r *run) cause() error {
 	if cause := context.Cause(r.ctx); cause != nil {
-		return cause
+		return sound(cause)
 	}
 	if cause := context.Cause(r.parent); cause != nil || !r.draining() {
-		return cause
+		return sound(cause)
 	}
 	return ErrDrain
 }
@@ -47,5 +47,5 @@ func (r *run) cause() error {
 // atEnd reports whether nothing could run although nothing has told the run to stop but
 // that it is to drain: so it rests as it would have.
 func (r *run) atEnd() bool {
-	return !r.ctxDone() && r.m.root.begun() && len(r.m.ready) == 0 && len(r.due) == 0 && !r.unasked
+	return !r.ctxDone() && r.m.root.begun() && len(r.m.ready) == 0 && r.due.none() && !r.unasked
 }

@@ -163,18 +163,23 @@ func TestEachWorkDuringAnAppendIsFlushedBehindIt(t *testing.T) {
 }
 
 // What has waited as long as an append takes waits no longer, though a slow item goes on:
-// an hour later nothing but that one would run again.
+// an hour later nothing but that one would run again, whether others run beside it or it is the last.
 func TestEachLagIsNoLongerThanAnAppend(t *testing.T) {
+	t.Run("beside another", func(t *testing.T) { lagBesideSlow(t, 4, dag.Policy{Parallel: 2}, "review/3", "review/4") })
+	t.Run("alone", func(t *testing.T) { lagBesideSlow(t, 3, dag.Policy{Parallel: 1}, "review/3") })
+}
+
+func lagBesideSlow(t *testing.T, items int, p dag.Policy, slow ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newEachDisk()
 		b := dag.New[Tale]("tale")
-		dag.Each(b, "review", eachOf(4), func(ctx context.Context, s *Tale, item string) error {
+		dag.Each(b, "review", eachOf(items), func(ctx context.Context, s *Tale, item string) error {
 			s.Said.Append(item)
 			if item > "item2" {
 				return heeds(ctx, time.Hour)
 			}
 			return nil
-		}).With(dag.Policy{Parallel: 2})
+		}).With(p)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		res, err := process(t, frozen(t, b), store, dispatcher.Options{Observe: func(e dispatcher.Event) {
@@ -182,7 +187,7 @@ func TestEachLagIsNoLongerThanAnAppend(t *testing.T) {
 				t.Errorf("%v is told after %v", e, time.Since(e.At))
 			}
 		}}).Run(ctx, run, nil)
-		rests(t, res, err, checkpoint.StatusTimedOut, "review/3", "review/4")
+		rests(t, res, err, checkpoint.StatusTimedOut, slow...)
 		if want := []string{"review/1", "review/2"}; !slices.Equal(res.Finished, want) {
 			t.Errorf("finished %q, want %q", res.Finished, want)
 		}

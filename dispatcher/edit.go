@@ -269,7 +269,7 @@ func (w *editing) allows(f *frame, view state.Image) error {
 	if limit := w.c.opts.Limits.StateBytes; view.Size() > limit {
 		return &LimitError{"state bytes", limit, fmt.Sprintf("the edit of frame %q", f.path)}
 	}
-	if err := view.Check(); err != nil {
+	if err := sound(view.Check()); err != nil {
 		return &FaultError{Kind: "check", Message: fmt.Sprint(err), Err: err}
 	}
 	return nil

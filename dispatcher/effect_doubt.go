@@ -64,6 +64,13 @@ func (v *visit) leave(call dag.EffectCall) {
 	}
 }
 
+// mayNotAsk reports whether an effect is in doubt that lets the visit fail, whatever else it waits for. One that would be asked
+// about, but that there are too many questions, is asked about when the others are answered.
+func (v *visit) mayNotAsk() bool {
+	doubt := v.has().fails.Load()
+	return doubt != nil && doubt.Doubt == dag.DoubtFails
+}
+
 // doubted makes a visit fail in which an effect is in doubt that lets it fail. What broke
 // stays what it is; no other attempt is made.
 func (v *visit) doubted() {

@@ -73,6 +73,42 @@ func TestBlastInTheObserver(t *testing.T) {
 	}
 }
 
+// Code that decides ends the goroutine of a run, and so does an observer that is told of it: what was decided is
+// stated once, whether the observer does so once or each time.
+func TestGoexitInAnObserverBehindADecision(t *testing.T) {
+	for _, always := range []bool{false, true} {
+		b := dag.New[Tale]("exits")
+		body := dag.New[Tale]("body")
+		dag.Step(body, "draft", nothing)
+		var ends atomic.Bool
+		dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool {
+			if !ends.Load() {
+				runtime.Goexit()
+			}
+			return true
+		}, 2)
+		g := frozen(t, b)
+		var store memory.Store
+		told := 0
+		o := dispatcher.Options{Observe: func(e dispatcher.Event) {
+			if e.Kind == dispatcher.AttemptFailed && !ends.Load() {
+				if told++; always || told == 1 {
+					runtime.Goexit()
+				}
+			}
+		}}
+		_, err := process(t, g, &store, o).Run(t.Context(), run, nil)
+		var fault *dispatcher.FaultError
+		if !errors.As(err, &fault) || fault.Kind != "observer" || told != 1 {
+			t.Errorf("always=%t: the observer was told %d times, and the call returned %v", always, told, err)
+		}
+		sameMachine(t, process(t, g, &store, dispatcher.Options{}), run)
+		ends.Store(true)
+		res, err := process(t, g, &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		completes(t, res, err)
+	}
+}
+
 // The goroutine that looks after a run may be ended at any event, by an observer, or beside
 // siblings by Policy.Retry: the siblings are waited for, and what is durable by then does not
 // run again.

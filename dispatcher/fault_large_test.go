@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/state"
 )
 
 func openUnsynced(t *testing.T) *badgerstore.Store {
@@ -132,6 +136,50 @@ func TestVisitTooLargeWithItsNotes(t *testing.T) {
 type typedNil struct{}
 
 func (e *typedNil) Error() string { panic("an Error that panics") }
+
+// A blind is the state of a run whose Check returns an error in which nobody can look for another one.
+type blind struct{ Count state.Sum[int] }
+
+func (s *blind) Check() error {
+	if s.Count.Get() == 0 {
+		return nil
+	}
+	return (*fs.PathError)(nil) // whose Unwrap reads a field
+}
+
+// An error whose Unwrap panics is one that holds no other: as the cause of a context, of a state that is refused, and
+// of a panic. Who gets the error of the call may look for any in it.
+func TestErrorThatCannotBeUnwrapped(t *testing.T) {
+	for name, store := range map[string]checkpoint.Store{"no store": nil, "memory": new(memory.Store)} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		b := dag.New[Tale]("cancels")
+		dag.Step(b, "cancels", func(ctx context.Context, _ *Tale) error {
+			cancel((*fs.PathError)(nil))
+			return ctx.Err()
+		})
+		res, err := process(t, frozen(t, b), store, dispatcher.Options{}).Start(ctx, "cancelled", nil)
+		var rest *dispatcher.Rest
+		if !errors.As(err, &rest) || errors.Is(err, fs.ErrNotExist) || res.Status != checkpoint.StatusCancelled {
+			t.Errorf("%s: the run is %s, %v, want it cancelled", name, res.Status, err)
+		}
+
+		for _, panics := range []bool{false, true} {
+			c := dag.New[blind]("refused")
+			dag.Step(c, "adds", func(_ context.Context, s *blind) error {
+				if panics {
+					panic((*fs.PathError)(nil))
+				}
+				s.Count.Add(1)
+				return nil
+			})
+			res, err := process(t, frozen(t, c), store, dispatcher.Options{}).Start(t.Context(), fmt.Sprint("refused", panics), nil)
+			var fault *dispatcher.FaultError
+			if res.Status != checkpoint.StatusFailed || errors.Is(err, fs.ErrNotExist) || !panics && (!errors.As(err, &fault) || fault.Kind != "check") {
+				t.Errorf("%s, panics=%t: the run is %s, %v, want it failed", name, panics, res.Status, err)
+			}
+		}
+	}
+}
 
 // An error whose Error panics is an error like any other.
 func TestErrorThatPanics(t *testing.T) {

@@ -70,7 +70,7 @@ func (r *run) launch(h *tenure) (plain *task, more, owner bool) {
 		return nil, false, true
 	}
 	tasks := r.m.take()
-	alone := len(tasks) == 1 && len(r.flight) == 0 && len(r.due) == 0 && len(r.m.waits) == 0
+	alone := len(tasks) == 1 && len(r.flight) == 0 && r.due.none() && len(r.m.waits) == 0 && r.lag.facts == 0
 	if !r.silent() {
 		r.facts = slices.Grow(r.facts, min(len(tasks), landingVisits)+1)
 	}

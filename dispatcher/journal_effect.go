@@ -72,6 +72,7 @@ func (j *journal) line() {
 // refused: what the owner makes of the visit may be durable already.
 func (r *run) appendEffects() {
 	j := &r.journal
+	batches := j.backlog.take(false) // first: what says that a visit has ended which is not over below comes behind
 	var group []*effectEntry
 	var lines []checkpoint.Entry
 	size, taken := 0, 0
@@ -90,10 +91,10 @@ func (r *run) appendEffects() {
 		}
 	}
 	j.queue = append(j.queue[:0], j.queue[taken:]...)
-	if len(group) == 0 {
+	if len(group)+len(batches) == 0 {
 		return
 	}
-	_, _ = r.extend(j.backlog.take(false), group, lines, size, r.about.Load().turn) // the entries have the error
+	_, _ = r.extend(batches, group, lines, size, r.about.Load().turn) // the entries have the error
 }
 
 // append appends the owner's entries, of some size, behind all that was handed over and those of

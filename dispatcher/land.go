@@ -21,7 +21,8 @@ func (r *run) land(v *visit) {
 		return // the store has failed: nothing is kept
 	}
 	r.emitted = v.emitted(r.emitted)
-	if asks := v.has().asks.Load(); asks != nil && (v.failed == nil || v.failed.returned() || v.failed.kind == dag.FailedOutcome) {
+	returned := v.failed == nil || v.failed.returned() || v.failed.kind == dag.FailedOutcome
+	if asks := v.has().asks.Load(); asks != nil && returned && !v.mayNotAsk() {
 		r.asked(v, asks)
 		return
 	}
@@ -150,10 +151,9 @@ func (r *run) attemptFailed(v *visit) {
 	if !a.Final {
 		a.Wait = p.Backoff.Delay(v.Key(), v.Attempt(), previous)
 		a.NotBefore = r.c.opts.Now().UTC().Add(a.Wait)
-		if r.due == nil {
-			r.due = map[*task]time.Time{}
+		if a.Wait > 0 {
+			r.due = r.due.set(t, time.Now().Add(a.Wait))
 		}
-		r.due[t] = time.Now().Add(a.Wait)
 	}
 	e := &NodeError{Run: r.id, Path: v.path(), Attempt: v.Attempt(), Kind: u.kind, Stack: u.stack, Err: u.err}
 	if u.kind == dag.FailedTimeout {
@@ -163,7 +163,9 @@ func (r *run) attemptFailed(v *visit) {
 		r.blame(e)
 	}
 	r.fails(t, v.Attempt(), a, e, v.took)
-	r.wakeDue()
+	if !a.Final && a.Wait <= 0 {
+		r.m.wake(t)
+	}
 }
 
 // fails states that an attempt of t failed, or what t holds did (attempt 0).

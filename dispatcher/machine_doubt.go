@@ -190,6 +190,15 @@ func (t *task) unsettled(caught bool) bool {
 	return false
 }
 
+// unfollowed reports whether an answer fails a visit whose failure edge is not taken.
+func (m *machine) unfollowed(p *pending, answer json.RawMessage) bool {
+	if p.kind != kindBefore || !m.leftInDoubt(p.t.path()) {
+		return false
+	}
+	var v Verdict
+	return json.Unmarshal(answer, &v) == nil && v == Reject
+}
+
 // leftInDoubt reports whether an effect of a visit was begun by an earlier attempt, is in doubt, and
 // is not for the node to decide: as long as nobody has said what came of it, a failure of the visit
 // is not followed, however it comes about.

@@ -126,7 +126,7 @@ func (m *machine) decided(p *pending, v Verdict, a checkpoint.Answer) {
 		m.fresh = append(slices.Clip(m.fresh), rejected.Path) // snapshots hold the one before
 	}
 	if p.kind == kindBefore {
-		m.decidedBefore(p, v, rejected)
+		m.decidedBefore(p, v, rejected, a.Unfollowed)
 		return
 	}
 	f := t.frame
@@ -149,7 +149,7 @@ type approvals []approval
 
 // decidedBefore ends one of the interrupts before a visit. A rejection ends all of them;
 // with the last approval the visit goes on.
-func (m *machine) decidedBefore(p *pending, v Verdict, rejected *dag.Failure) {
+func (m *machine) decidedBefore(p *pending, v Verdict, rejected *dag.Failure, unfollowed bool) {
 	t, o := p.t, p.t.odd
 	o.passed = true
 	o.asks = slices.DeleteFunc(o.asks, func(q *pending) bool { return q == p })
@@ -157,7 +157,7 @@ func (m *machine) decidedBefore(p *pending, v Verdict, rejected *dag.Failure) {
 		for _, q := range o.asks {
 			delete(m.waits, q.id)
 		}
-		o.asks, t.phase = nil, ready
+		o.asks, o.unfollowed, t.phase = nil, unfollowed, ready
 		m.fell(t, rejected)
 		return
 	}

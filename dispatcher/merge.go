@@ -129,7 +129,7 @@ func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
 		ok, failed := r.ask(h, "the merge of "+f.name(), func() {
 			if m, err = f.merge(writes); err == nil {
 				r.checking = true
-				checkErr = f.spare.Check()
+				checkErr = sound(f.spare.Check())
 				r.checking = false
 			}
 		})

@@ -63,7 +63,11 @@ const objectSize = 128
 
 func encodeAnswer(a *checkpoint.Answer) json.RawMessage {
 	o := make(object, 0, objectSize+len(a.Value)).raw("value", a.Value)
-	return o.text("how", a.How).text("by", a.By).at("at", a.At).text("reason", a.Reason).text("message", a.Message).end()
+	o = o.text("how", a.How).text("by", a.By).at("at", a.At).text("reason", a.Reason).text("message", a.Message)
+	if a.Unfollowed {
+		o = append(o.name("unfollowed"), "true"...)
+	}
+	return o.end()
 }
 
 // parse is json.Unmarshal, in a fraction of the time for what plain reads by hand.

@@ -126,7 +126,7 @@ func (f *frame) checkState() (err error) {
 	if !f.view.Schema().CallsUser() {
 		return nil
 	}
-	if u := protect(func() { err = f.view.Draft().Check() }); u != nil {
+	if u := protect(func() { err = sound(f.view.Draft().Check()) }); u != nil {
 		return &FaultError{Kind: "check", Message: u.Error(), Stack: u.stack, Err: u.err}
 	}
 	if err != nil {
@@ -140,10 +140,7 @@ func (f *frame) checkState() (err error) {
 func (r *run) armDelays() {
 	for _, t := range r.m.delays() {
 		left := time.Unix(0, t.odd.notBefore).Sub(r.c.opts.Now())
-		if r.due == nil {
-			r.due = map[*task]time.Time{}
-		}
-		r.due[t] = time.Now().Add(max(0, min(left, t.odd.wait)))
+		r.due = r.due.set(t, time.Now().Add(max(0, min(left, t.odd.wait))))
 	}
 	r.wakeDue()
 }

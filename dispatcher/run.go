@@ -34,7 +34,7 @@ type run struct {
 	returned *visit                // those before them that are not staged yet, in order
 	spares   atomic.Int32          // goroutines of crews that have not looked yet
 	results  chan struct{}         // has room for one: somebody has landed, or abandoning is set; nil until listen
-	due      map[*task]time.Time   // of visits that wait between attempts
+	due      *alarms[*task]        // of visits that wait between attempts
 	errs     map[string]error      // why visits failed in this call, by path
 	parked   []parked              // supersteps that can't be merged
 	halting  bool                  // the context is done, or the run drains: nothing new begins
@@ -108,14 +108,14 @@ type logged struct {
 	stored  context.Context // of store calls: ends when the grace period does; nil without a store
 	*desk                   // never nil, but in noLog
 
-	lag      lag                  // of the facts: what waits to share an append
-	ahead    []*batch             // handed over, and not known to be durable: the oldest first
-	steps    int                  // supersteps that have ended in them
-	unsaved  int                  // bytes of them
-	heard    []*effectEntry       // by nodes, durable and applied: to be told
-	expires  map[string]time.Time // when questions are over, by interrupt
-	drains   []string             // ids of the posts that cancelled the run
-	moot     []string             // ids of cancels that were posted before the run came to rest
+	lag      lag             // of the facts: what waits to share an append
+	ahead    []*batch        // handed over, and not known to be durable: the oldest first
+	steps    int             // supersteps that have ended in them
+	unsaved  int             // bytes of them
+	heard    []*effectEntry  // by nodes, durable and applied: to be told
+	expires  *alarms[string] // when questions are over, by interrupt
+	drains   []string        // ids of the posts that cancelled the run
+	moot     []string        // ids of cancels that were posted before the run came to rest
 	warnings []string
 
 	wishes *wishes           // of the call
@@ -278,7 +278,7 @@ func (r *run) idle() bool {
 		r.park("limit", &LimitError{Limit: "supersteps", Max: r.c.opts.Limits.Supersteps}, nil)
 		return true
 	}
-	return len(r.m.ready) == 0 && len(r.due) == 0 && len(r.overdue()) == 0
+	return len(r.m.ready) == 0 && r.due.none() && len(r.overdue()) == 0
 }
 
 func (r *run) limited() bool { return r.m.steps >= r.c.opts.Limits.Supersteps }

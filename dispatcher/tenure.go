@@ -296,7 +296,9 @@ func (r *run) afterGoexit(h *tenure) {
 		r.setUp, r.early = nil, early{err: e}
 		return
 	}
-	r.undecided(h.decide, &userError{kind: failedGoexit, err: h.whose.blames(errGoexit), stack: h.stack})
+	d := h.decide
+	h.decide = decision{} // what ends the next goroutine is no answer to it
+	r.undecided(d, &userError{kind: failedGoexit, err: h.whose.blames(errGoexit), stack: h.stack})
 	h.whose = whose{}
 }
 

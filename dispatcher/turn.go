@@ -206,7 +206,7 @@ func (r *run) take(x *fact, in input) (err error) {
 	if limit := r.c.opts.Limits.StateBytes; next.Size() > limit {
 		return &LimitError{"state bytes", limit, "the input"}
 	}
-	return next.Check()
+	return sound(next.Check())
 }
 
 // refuseInput keeps the run completed. Of the caller's own input nothing is left, and the

@@ -135,8 +135,8 @@ func (r *run) rouse() {
 
 // wakes is when the owner has to look after something, if nothing happens before.
 func (r *run) wakes() (at time.Time, ok bool) {
-	at, ok = r.earliest()
-	if over, expires := r.nextExpiry(); expires && (!ok || over.Before(at)) {
+	at, ok = r.due.next()
+	if over, expires := r.expires.next(); expires && (!ok || over.Before(at)) {
 		at, ok = over, true
 	}
 	if end := r.lag.since.Add(r.lag.unit); len(r.facts) > 0 && (!ok || end.Before(at)) {
@@ -145,25 +145,16 @@ func (r *run) wakes() (at time.Time, ok bool) {
 	return at, ok
 }
 
-func (r *run) earliest() (at time.Time, ok bool) {
-	for _, t := range r.due {
-		if !ok || t.Before(at) {
-			at, ok = t, true
-		}
-	}
-	return at, ok
-}
-
 // wakeDue offers the visits whose wait between attempts is over.
 func (r *run) wakeDue() {
-	if len(r.due) == 0 {
+	now, ok := r.due.come()
+	if !ok {
 		return
 	}
-	now := time.Now()
 	for _, t := range r.m.delays() {
-		if at, ok := r.due[t]; ok && !at.After(now) {
-			delete(r.due, t)
+		if r.due.rung(t, now) {
 			r.m.wake(t)
 		}
 	}
+	r.due.drop(func(_ *task, at time.Time) bool { return !at.After(now) })
 }

@@ -266,7 +266,7 @@ func (b *blaming) merged(m *machine, e *checkpoint.Entry) {
 		if !t.keeps() {
 			continue
 		}
-		if t.wrecked() {
+		if records(t.node) { // it has failed: a changed graph may follow that, without an entry
 			b.settle(path)
 		}
 		to.state.add(b.visits[path])

@@ -299,3 +299,27 @@ func TestBlameBehindAnOldMigration(t *testing.T) {
 		}
 	}
 }
+
+// What a Loop did that failed is done by the visits inside it, also if nobody followed its failure until a changed graph did.
+func TestBlameOfALoopWhoseFailureIsFollowedNow(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	graph := func(followed bool) *dag.Graph[Tale] {
+		body, b := dag.New[Tale]("body"), dag.New[Tale]("outer")
+		dag.Step(body, "draft", func(_ context.Context, s *Tale) error { s.Word.Set("drafted"); return nil })
+		loop := dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { panic("nobody knows") }, 3)
+		if followed {
+			dag.Step(b, "after", nothing[Tale], loop.Failed())
+		}
+		return frozen(t, b)
+	}
+	res, err := process(t, graph(false), &store, dispatcher.Options{}).Run(t.Context(), run, func(s *Tale) { s.Word.Set("given") })
+	rests(t, res, err, checkpoint.StatusFailed, "loop")
+	d := process(t, graph(true), &store, dispatcher.Options{})
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	got := blameText(t, d, run, "", "Word")
+	if res.State.Word.Get() != "drafted" || len(got) != 1 || !strings.HasPrefix(got[0], "Word: visit loop/1/draft at tale@") {
+		t.Errorf("of %q to blame are %q, want visit loop/1/draft", res.State.Word.Get(), got)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
 )
 
 // A Blame tells who wrote a cell.
@@ -194,10 +195,11 @@ func (c *core) blaming(ctx context.Context, id string, upTo uint64) (*blaming, *
 // blameEntry follows one entry.
 func (c *core) blameEntry(ctx context.Context, b *blaming, m *machine, e *checkpoint.Entry) error {
 	own := *e // writers keep its texts
-	var was json.RawMessage
+	var was map[string]state.Image
 	switch {
 	case e.Kind == checkpoint.Migrated && m.root != nil:
-		was = m.root.view.AppendJSON(nil)
+		was = map[string]state.Image{}
+		m.root.views(was)
 	case e.Kind == checkpoint.Rewound: // what was abandoned before it, and how often, was left out
 		var next struct{ Machine struct{ Generation int } }
 		if err := json.Unmarshal(e.Data, &next); err != nil {
@@ -218,7 +220,7 @@ func (c *core) blameEntry(ctx context.Context, b *blaming, m *machine, e *checkp
 	case e.Kind == checkpoint.Opened && len(m.lineage) > 0:
 		return c.blameOrigin(ctx, b, m, e)
 	case was != nil:
-		return b.changed(was, m.root.view.AppendJSON(nil), &own)
+		return b.changed(was, m, &own)
 	}
 	return nil
 }

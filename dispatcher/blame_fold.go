@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/state"
 )
 
 // A blaming follows who wrote what while a log is replayed: the same fold as that of the state,
@@ -302,24 +303,41 @@ func (b *blaming) rename(d *checkpoint.Migration) {
 	b.frames, b.visits = frames, visits
 }
 
-// changed blames a migration for the cells of the run's own state that it made others.
-func (b *blaming) changed(was, is json.RawMessage, e *checkpoint.Entry) error {
-	var before, after map[string]json.RawMessage
-	if err := json.Unmarshal(was, &before); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(is, &after); err != nil {
-		return err
-	}
-	by := b.writer(WroteMigration, e)
-	for cell, value := range after {
-		if string(before[cell]) != string(value) {
-			b.frames[""].state.add(touches{cell: {whole: true, by: []Writer{by}}})
+// views adds the states of f and of the frames inside it, by the visits that hold them.
+func (f *frame) views(to map[string]state.Image) {
+	to[f.held()] = f.view.Draft()
+	for _, i := range f.open {
+		if inner := f.tasks[i].inner; inner != nil {
+			inner.views(to)
 		}
 	}
-	for cell := range before {
-		if _, ok := after[cell]; !ok {
-			delete(b.frames[""].state, cell)
+}
+
+// changed blames a migration for the cells that it made others, of the states of frames that m was at work on before it.
+func (b *blaming) changed(was map[string]state.Image, m *machine, e *checkpoint.Entry) error {
+	var d checkpoint.Migration
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return err
+	}
+	is := map[string]state.Image{}
+	m.root.views(is)
+	for held, before := range was {
+		held, there := d.Renamed(held)
+		after, open := is[held]
+		f := b.frames[held]
+		if !there || !open || f == nil { // of a migration that doesn't say what it renamed, nobody knows which frame it is
+			continue
+		}
+		diff, err := state.Diff(before, after)
+		if err != nil {
+			return err
+		}
+		for _, c := range diff.Cells {
+			if c.After == nil {
+				delete(f.state, c.Cell)
+				continue
+			}
+			f.state.add(touches{c.Cell: {whole: true, by: []Writer{b.writer(WroteMigration, e)}}})
 		}
 	}
 	return nil

@@ -300,6 +300,99 @@ func TestBlameBehindAnOldMigration(t *testing.T) {
 	}
 }
 
+// setsWord is a migration's State that sets Word in one frame, and leaves the others as they are.
+func setsWord(frame string) func(string, json.RawMessage) (json.RawMessage, error) {
+	return func(path string, was json.RawMessage) (json.RawMessage, error) {
+		if path != frame {
+			return was, nil
+		}
+		var cells map[string]json.RawMessage
+		err := json.Unmarshal(was, &cells)
+		cells["Word"] = json.RawMessage(`"migrated"`)
+		is, failed := json.Marshal(cells)
+		return is, errors.Join(err, failed)
+	}
+}
+
+// Whoever migrates the state of a frame has written there what it made another, whatever the nodes around it are called now.
+func TestBlameOfAMigratedFrame(t *testing.T) {
+	for name, c := range map[string]struct {
+		frame, is string
+		hold      func(b *dag.Builder[Tale], name string, inner *dag.Graph[Tale])
+	}{
+		"the run's own": {"", "", func(b *dag.Builder[Tale], name string, inner *dag.Graph[Tale]) {
+			dag.Step(b, "b", nothing[Tale], dag.Step(b, "a", func(_ context.Context, s *Tale) error { s.Word.Set("a"); return nil }))
+			dag.Step(b, name, nothing[Tale])
+		}},
+		"an embedded graph": {"hunt", "chase", func(b *dag.Builder[Tale], name string, inner *dag.Graph[Tale]) {
+			dag.Embed(b, name, inner, func(_, _ *Tale) {}, func(_, _ *Tale) {})
+		}},
+		"an iteration": {"hunt/1", "chase/1", func(b *dag.Builder[Tale], name string, inner *dag.Graph[Tale]) {
+			dag.Loop(b, name, inner, func(*Tale) bool { return true }, 3)
+		}},
+		"an item": {"hunt/1", "chase/1", func(b *dag.Builder[Tale], name string, inner *dag.Graph[Tale]) {
+			dag.EachGraph(b, name, func(*Tale) []int { return []int{1} }, inner, func(*Tale, int, *Tale) {}, func(*Tale, int, *Tale) {})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var store memory.Store
+			graph := func(name string) *dag.Graph[Tale] {
+				inner, b := dag.New[Tale]("inner"), dag.New[Tale]("outer")
+				a := dag.Step(inner, "a", func(_ context.Context, s *Tale) error { s.Word.Set("a"); s.Count.Add(1); return nil })
+				dag.Step(inner, "b", func(_ context.Context, s *Tale) error { s.Notes.Put("k", "v"); return nil }, a)
+				c.hold(b, name, frozen(t, inner))
+				return frozen(t, b)
+			}
+			in := func(frame string) string { return strings.TrimPrefix(frame+"/b", "/") }
+			changeHeld(t, graph("hunt"), &store, in(c.frame))
+			d := process(t, graph("chase"), &store, migrating(dispatcher.Migration{
+				Name: "words", Nodes: map[string]string{"hunt": "chase"}, State: setsWord(c.frame),
+			}))
+			res, err := d.Resume(t.Context(), run)
+			completes(t, res, err)
+			got := blameText(t, d, run, strings.TrimPrefix(c.is+"@2", "@"), "Word")
+			if len(got) != 1 || !strings.HasPrefix(got[0], "Word: migration at tale@") {
+				t.Errorf("to blame are %q, want the migration alone", got)
+			}
+		})
+	}
+}
+
+// A migration that writes what a cell holds with other escapes, or other spaces, has changed nothing in it.
+func TestBlameOfAMigrationThatChangesNoValue(t *testing.T) {
+	var store memory.Store
+	graph := func(last string) *dag.Graph[Tale] {
+		b := dag.New[Tale]("line")
+		a := dag.Step(b, "a", func(_ context.Context, s *Tale) error {
+			s.Word.Set("a<b")
+			s.Notes.Put("k&", "v")
+			s.Said.Append(">")
+			return nil
+		})
+		dag.Step(b, last, nothing[Tale], a)
+		return frozen(t, b)
+	}
+	changeHeld(t, graph("b"), &store, "b")
+	d := process(t, graph("c"), &store, migrating(dispatcher.Migration{
+		Name: "escapes", Nodes: map[string]string{"b": "c"}, State: func(_ string, was json.RawMessage) (json.RawMessage, error) {
+			var cells map[string]any
+			if err := json.Unmarshal(was, &cells); err != nil {
+				return nil, err
+			}
+			cells["Count"] = 3
+			return json.MarshalIndent(cells, "", " ")
+		},
+	}))
+	res, err := d.Resume(t.Context(), run)
+	completes(t, res, err)
+	for _, line := range blameText(t, d, run, "") {
+		cell, by, _ := strings.Cut(line, ": ")
+		if migrated := strings.HasPrefix(by, "migration "); migrated != (cell == "Count") || !migrated && !strings.HasPrefix(by, "visit a ") {
+			t.Errorf("to blame is %s", line)
+		}
+	}
+}
+
 // What a Loop did that failed is done by the visits inside it, also if nobody followed its failure until a changed graph did.
 func TestBlameOfALoopWhoseFailureIsFollowedNow(t *testing.T) {
 	quiet(t)

@@ -479,6 +479,36 @@ func TestMigrationOfTheStateFails(t *testing.T) {
 	}
 }
 
+// A migration that makes a state larger than a frame may have changes nothing: the limit is an error of the call.
+func TestMigrationOutgrowsTheState(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	changeHeld(t, migrateSpin(t, &w, "spin", "loop", "a", "b"), &store, "loop/1/b")
+	before, _ := store.Stat(t.Context(), run)
+	for _, frame := range []string{"", "loop/1"} {
+		o := migrating(dispatcher.Migration{
+			Name: "words", Nodes: map[string]string{"loop": "lap"}, State: func(of string, was json.RawMessage) (json.RawMessage, error) {
+				if of != frame {
+					return was, nil
+				}
+				return fmt.Appendf(nil, `{"Word":%q}`, strings.Repeat("x", 300)), nil
+			},
+		})
+		o.Limits.StateBytes = 300
+		next := migrateSpin(t, &w, "spin", "lap", "a", "b")
+		_, err := process(t, next, &store, o).Resume(t.Context(), run)
+		reached(t, err, "state bytes", 300, fmt.Sprintf("migration %q of the state of frame %q", "words", frame))
+		if after, _ := store.Stat(t.Context(), run); after.Head != before.Head {
+			t.Errorf("%q: something was written", frame)
+		}
+		o.Limits.StateBytes = 311
+		if _, err := process(t, next, &store, o).State(t.Context(), run); err != nil {
+			t.Errorf("%q: with room for it: %v", frame, err)
+		}
+	}
+}
+
 // What is not merged yet can't be migrated: nobody knows what it will be merged with.
 func TestMigrationOfWhatIsNotMerged(t *testing.T) {
 	quiet(t)

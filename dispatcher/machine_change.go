@@ -32,6 +32,7 @@ type change struct {
 	// byDigest: a migration names the very graph that it comes from, so that it may be of
 	// another name.
 	byDigest bool
+	limit    int      // of a migration: how large a state may be
 	dropped  []string // paths, in the log, of forgotten visits of which nothing is merged
 	reasons  []string // what stands in the way
 }

@@ -44,7 +44,8 @@ type Migration struct {
 	// State changes the state of a frame that is open: that of the run (path "") and those
 	// of the graphs that its visits hold. It gets and returns an object of the cells that
 	// are not zero, by their names. What ends a Loop's visit is what its iterations have written, which this does
-	// not change: a cell that they wrote to ends as they left it. Nil means that states are the same.
+	// not change: a cell that they wrote to ends as they left it. One that is larger than Limits.StateBytes is a [*LimitError] of the call,
+	// and changes nothing. Nil means that states are the same.
 	State func(path string, state json.RawMessage) (json.RawMessage, error)
 }
 
@@ -189,7 +190,7 @@ func (c *core) carry(id string, was *machine) (checkpoint.Migration, error) {
 		if m == nil {
 			return d, c.changed(id, from.Digest, reasons)
 		}
-		next, err := m.onto(was, c.plan)
+		next, err := m.onto(was, c.plan, c.opts.Limits.StateBytes)
 		if err != nil {
 			return d, err
 		}
@@ -210,9 +211,9 @@ type migrated struct {
 }
 
 // onto asks the migration for the states of all open frames, and takes the machine to the
-// graph.
-func (m *Migration) onto(was *machine, is *dag.Plan) (migrated, error) {
-	c := change{names: m.Nodes, byDigest: m.From != ""}
+// graph. limit is how large a state may be.
+func (m *Migration) onto(was *machine, is *dag.Plan, limit int) (migrated, error) {
+	c := change{names: m.Nodes, byDigest: m.From != "", limit: limit}
 	if m.State != nil {
 		c.views = map[string]json.RawMessage{}
 		if err := m.states(was.root, is, &c); err != nil {
@@ -233,7 +234,10 @@ func (m *Migration) states(f *frame, is *dag.Plan, c *change) error {
 		if err != nil {
 			return err
 		}
-		reasons, view := accepts(f, is.Schema, view)
+		reasons, view, size := accepts(f, is.Schema, view)
+		if size > c.limit {
+			return &LimitError{"state bytes", c.limit, m.of(f)}
+		}
 		c.reasons = append(c.reasons, reasons...)
 		c.views[f.path] = view
 	}
@@ -267,26 +271,30 @@ func (c *change) body(t *task, is *dag.Plan) *dag.Plan {
 
 // state calls the user's function for one frame.
 func (m *Migration) state(f *frame) (view json.RawMessage, err error) {
-	what := fmt.Sprintf("migration %q of the state of frame %q", m.Name, f.path)
 	failed := protect(func() { view, err = m.State(f.path, f.view.AppendJSON(nil)) })
 	if failed != nil {
-		return nil, &FaultError{Kind: "migration", Message: what + ": " + failed.Error(), Stack: failed.stack, Err: failed.err}
+		return nil, &FaultError{Kind: "migration", Message: m.of(f) + ": " + failed.Error(), Stack: failed.stack, Err: failed.err}
 	}
 	if err != nil {
-		return nil, &FaultError{Kind: "migration", Message: what + ": " + fmt.Sprint(err), Err: err}
+		return nil, &FaultError{Kind: "migration", Message: m.of(f) + ": " + fmt.Sprint(err), Err: err}
 	}
 	return view, nil
 }
 
-// accepts checks a state that a migration returned against the cells of the new graph.
-func accepts(f *frame, schema *state.Schema, view json.RawMessage) (reasons []string, compact json.RawMessage) {
+// of is how an error speaks of the migration of the state of a frame.
+func (m *Migration) of(f *frame) string {
+	return fmt.Sprintf("migration %q of the state of frame %q", m.Name, f.path)
+}
+
+// accepts checks a state that a migration returned against the cells of the new graph. size is that of the state, if it is one.
+func accepts(f *frame, schema *state.Schema, view json.RawMessage) (reasons []string, compact json.RawMessage, size int) {
 	var cells map[string]json.RawMessage
 	var buf bytes.Buffer
 	if err := json.Unmarshal(view, &cells); err != nil {
-		return []string{fmt.Sprintf("the migrated state of frame %q is no object: %v", f.path, err)}, view
+		return []string{fmt.Sprintf("the migrated state of frame %q is no object: %v", f.path, err)}, view, 0
 	}
 	if err := json.Compact(&buf, view); err != nil {
-		return []string{fmt.Sprintf("the migrated state of frame %q: %v", f.path, err)}, view
+		return []string{fmt.Sprintf("the migrated state of frame %q: %v", f.path, err)}, view, 0
 	}
 	for _, info := range schema.Cells() {
 		if raw, ok := cells[info.Name]; ok {
@@ -295,8 +303,11 @@ func accepts(f *frame, schema *state.Schema, view json.RawMessage) (reasons []st
 			}
 		}
 	}
-	if _, err := schema.Parse(buf.Bytes()); err != nil && reasons == nil {
+	switch is, err := schema.Parse(buf.Bytes()); {
+	case err == nil:
+		size = is.Size()
+	case reasons == nil:
 		reasons = append(reasons, fmt.Sprintf("the migrated state of frame %q: %s", f.path, plain(err)))
 	}
-	return reasons, buf.Bytes()
+	return reasons, buf.Bytes(), size
 }

@@ -116,7 +116,7 @@ func (c *core) carried(m *machine) *machine {
 	if how == nil {
 		return nil
 	}
-	done, err := how.onto(m, c.plan)
+	done, err := how.onto(m, c.plan, c.opts.Limits.StateBytes)
 	if err != nil || done.reasons != nil {
 		return nil
 	}

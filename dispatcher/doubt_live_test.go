@@ -117,6 +117,47 @@ func TestDoubtResolvedForTheNextOwner(t *testing.T) {
 	})
 }
 
+// A run that may be ahead of the disk drains what somebody says of an effect behind what it has of the effect itself: a visit that
+// is taken back later is told.
+func TestDoubtResolvedOfARunAheadOfTheDisk(t *testing.T) {
+	quiet(t)
+	inner, paid := new(memory.Store), make(chan struct{})
+	store := &tampered{Store: inner, after: func(c call, err error) error {
+		for _, e := range c.entries {
+			if c.method == "Append" && e.Kind == checkpoint.Done && e.Path == "x" && e.Seq == 0 {
+				close(paid)
+			}
+		}
+		return err
+	}}
+	var g *dag.Graph[Tale]
+	b := dag.New[Tale]("ahead")
+	dag.Step(b, "x", func(ctx context.Context, s *Tale) error {
+		n, err := dag.Effect(ctx, "k", 1, func(context.Context, int) (int, error) { return 0, errDoubtReset })
+		if err != nil {
+			s.Word.Set("unclear")
+		}
+		s.Count.Add(n)
+		return nil
+	})
+	var first sync.Once
+	dag.Step(b, "y", func(_ context.Context, s *Tale) (err error) {
+		first.Do(func() {
+			<-paid // and y is the only one at work
+			s.Word.Set("y")
+			err = process(t, g, inner, dispatcher.Options{}).Resolve(t.Context(), run, "x", "k", dispatcher.Happened(1))
+		})
+		return err
+	})
+	g = frozen(t, b)
+	res, err := process(t, g, store, dispatcher.Options{Lag: 4, Parallel: 1}).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "x", "y")
+	res, err = process(t, g, inner, dispatcher.Options{}).Resume(t.Context(), run)
+	if completes(t, res, err); res.State.Count.Get() != 1 || res.State.Word.Get() != "" {
+		t.Errorf("x was told %d, %q, want 1 and no doubt", res.State.Count.Get(), res.State.Word.Get())
+	}
+}
+
 // A deafStore tells its process of no posts, once it is deaf.
 type deafStore struct {
 	checkpoint.Store

@@ -96,8 +96,12 @@ func (r *run) takePosts(h *tenure) bool {
 	return len(posts) == 0 || r.takeAll(h, posts)
 }
 
-// takeAll drains posts. A cancel is heard before any append, however many of them there are.
+// takeAll drains posts, behind what their senders may have read in the log. A cancel is heard before any append, however many of
+// them there are.
 func (r *run) takeAll(h *tenure, posts []checkpoint.Post) bool {
+	if !r.catchUp(h) {
+		return false
+	}
 	posts = r.unsaid(posts)
 	lines := r.m.queued(posts, nil).line // posts are in the order of their numbers still
 	oldestFirst(posts)

@@ -150,6 +150,62 @@ func TestForkEffects(t *testing.T) {
 	}
 }
 
+// What a fork of a fork reuses is told to be of the run that did it, also where the fork has it from a checkpoint behind the one in
+// which it was reused.
+func TestForkOfAForkTellsWhoDidAnEffect(t *testing.T) {
+	quiet(t)
+	inner, b := dag.New[Tale]("inner"), dag.New[Tale]("outer")
+	dag.Step(inner, "i2", nothing[Tale], dag.Step(inner, "i1", nothing[Tale]))
+	dag.Step(b, "x", func(ctx context.Context, s *Tale) error {
+		word, err := dag.Effect(ctx, "k", 1, func(context.Context, int) (string, error) { return "did", nil })
+		if err != nil {
+			return err
+		}
+		s.Word.Set(word)
+		_, err = dag.Ask[string](ctx, "q", "on?")
+		return err
+	})
+	dag.Embed(b, "e", frozen(t, inner), func(_, _ *Tale) {}, func(_, _ *Tale) {})
+	store := new(memory.Store)
+	d := process(t, frozen(t, b), store, dispatcher.Options{InterruptBefore: []string{"e/i2"}})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "x", "e/i2")
+	if err := d.Answer(t.Context(), run, "", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	for name, o := range map[string]dispatcher.Options{"read": {}, "behind a snapshot": dispatcher.Eager(dispatcher.Options{})} {
+		o.InterruptBefore = []string{"e/i2"}
+		d := process(t, frozen(t, b), store, o)
+		forkOne(t, d, "0", name, dispatcher.ReuseOrRefuse)
+		res, err := d.Run(t.Context(), name, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "x", "e/i2")
+		if res, err = d.Resume(t.Context(), name); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatalf("the fork is %s, %v", res.Status, err)
+		}
+		ids, err := d.Fork(t.Context(), name, "e@2", dispatcher.ForkOptions[Tale]{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = d.Run(t.Context(), ids[0], nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		var ended []string
+		for e, err := range store.Read(t.Context(), ids[0], 1, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == checkpoint.EffectEnded {
+				ended = append(ended, string(e.Data))
+			}
+		}
+		if len(ended) != 1 || !strings.Contains(ended[0], `"reused":"tale"`) {
+			t.Errorf("%s: in the fork of the fork effects ended with %q", name, ended)
+		}
+	}
+}
+
 // A reused effect is one append.
 func TestForkReusesInOneAppend(t *testing.T) {
 	bank := &forkBank{}

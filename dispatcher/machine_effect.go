@@ -34,6 +34,7 @@ type effect struct {
 	took     time.Duration
 	resolved bool   // somebody has said what happened
 	by       string // who that was
+	reused   string // the run that did it, if a fork has taken what it returned there
 	checkpoint.DeclaredEffect
 }
 
@@ -107,7 +108,7 @@ func (m *machine) effectEnded(x *fact) error {
 // end is what becomes of an effect that was begun.
 func (was *effect) end(end *checkpoint.EndedEffect) *effect {
 	e := *was
-	e.input, e.took, e.resolved, e.by = nil, end.Took, end.Resolved, end.By
+	e.input, e.took, e.resolved, e.by, e.reused = nil, end.Took, end.Resolved, end.By, end.Reused
 	switch {
 	case end.NotDone != "":
 		e.state, e.why = effectNotDone, end.NotDone
@@ -149,20 +150,21 @@ type frozenEffect struct {
 	Took       time.Duration   `json:"took,omitempty"`
 	Resolved   bool            `json:"resolved,omitempty"`
 	By         string          `json:"by,omitempty"`
+	Reused     string          `json:"reused,omitempty"`
 	checkpoint.DeclaredEffect
 }
 
 func (e *effect) freeze() frozenEffect {
 	return frozenEffect{
 		e.digest, e.state, e.output, e.why, e.begun, e.approval, e.generation, e.at, e.anew,
-		e.attempt, e.want, e.input, e.took, e.resolved, e.by, e.DeclaredEffect,
+		e.attempt, e.want, e.input, e.took, e.resolved, e.by, e.reused, e.DeclaredEffect,
 	}
 }
 
 func (z *frozenEffect) thaw() *effect {
 	return &effect{
 		z.Digest, z.State, z.Output, z.Why, z.Begun, z.Approval, z.Generation, z.At, z.Anew,
-		z.Attempt, z.Want, z.Input, z.Took, z.Resolved, z.By, z.DeclaredEffect,
+		z.Attempt, z.Want, z.Input, z.Took, z.Resolved, z.By, z.Reused, z.DeclaredEffect,
 	}
 }
 

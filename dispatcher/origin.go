@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -174,7 +175,7 @@ func (g *gathering) found(path, key string, e *effect) {
 	name := onShelf(g.turn, path)
 	g.begun[name+"#"+key] = e.digest
 	if e.state == effectEnded {
-		g.ended = append(g.ended, gathered{name, key, g.renames, shelved{Digest: e.digest, Output: e.output, Run: g.run}})
+		g.ended = append(g.ended, gathered{name, key, g.renames, shelved{Digest: e.digest, Output: e.output, Run: cmp.Or(e.reused, g.run)}})
 	}
 }
 
@@ -213,11 +214,9 @@ func (g *gathering) read(e *checkpoint.Entry) error {
 		if err := json.Unmarshal(e.Data, &end); err != nil || end.Output == nil {
 			return err
 		}
-		by := g.run
-		if end.Reused != "" {
-			by = end.Reused
-		}
-		g.ended = append(g.ended, gathered{name, e.ID, g.renames, shelved{Digest: g.begun[name+"#"+e.ID], Output: end.Output, Run: by}})
+		g.ended = append(g.ended, gathered{
+			name, e.ID, g.renames, shelved{Digest: g.begun[name+"#"+e.ID], Output: end.Output, Run: cmp.Or(end.Reused, g.run)},
+		})
 	}
 	return nil
 }

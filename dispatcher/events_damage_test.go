@@ -90,7 +90,13 @@ func TestEventsOfDamagedEntries(t *testing.T) {
 	store := new(garbled)
 	d := damaging(t, store)
 	log := readLog(t, &store.Store)
-	read := map[checkpoint.Kind]bool{}
+	read, turns := map[checkpoint.Kind]bool{}, map[uint64]int{}
+	for e, err := range d.Events(t.Context(), run, dispatcher.Listen{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns[e.Seq] = e.Turn
+	}
 	for i := range log {
 		e := &log[i]
 		if len(e.Data) == 0 {
@@ -117,6 +123,22 @@ func TestEventsOfDamagedEntries(t *testing.T) {
 	} {
 		if !read[k] {
 			t.Errorf("no damage to an entry %s was told", k)
+		}
+	}
+	for _, e := range log {
+		if e.Kind == checkpoint.EffectBegun {
+			store.at = e.Seq // who begins behind it asks the entries that come for the turn
+		}
+	}
+	if _, err := d.At(t.Context(), run, "1"); !errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Fatalf("what is behind damage is read: %v", err)
+	}
+	for since := store.at; since <= uint64(len(log)); since++ {
+		seq := since
+		for e, err := range d.Events(t.Context(), run, dispatcher.Listen{Since: since}) {
+			if seq++; err != nil || e.Seq != seq || e.Graph != "damaging" || e.Turn != turns[seq] {
+				t.Fatalf("behind damage, since %d, event %d is %s in turn %d, %v, want turn %d", since, seq, e, e.Turn, err, turns[seq])
+			}
 		}
 	}
 	for _, e := range log { // who begins in front of these asks them for the turn

@@ -337,6 +337,69 @@ func TestListenStates(t *testing.T) {
 	}
 }
 
+// An event tells the graph that the run had then, wherever the reader begins: before a migration to a graph of another name, and before
+// the run went back to where it had the first one.
+func TestEventsTellTheGraphOfTheirTime(t *testing.T) {
+	graph := func(name string) *dag.Graph[Tale] {
+		b := dag.New[Tale](name)
+		a := dag.Step(b, "a", nothing[Tale])
+		dag.Step(b, "b", nothing[Tale], a)
+		return frozen(t, b)
+	}
+	store, old := new(memory.Store), graph("old")
+	changeHeld(t, old, store, "b")
+	o := migrating(dispatcher.Migration{Name: "name", From: old.Digest()})
+	o.InterruptAfter = []string{"b"}
+	d := process(t, graph("new"), store, o)
+	res, err := d.Resume(t.Context(), run)
+	rests(t, res, err, checkpoint.StatusInterrupted, "b")
+	graphs := func(since uint64) (all []string) {
+		t.Helper()
+		for e, err := range d.Events(t.Context(), run, dispatcher.Listen{Since: since}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, fmt.Sprint(e.Seq, " ", e.Graph, " ", e.Turn))
+		}
+		return all
+	}
+	same := func(when string) {
+		t.Helper()
+		all := graphs(0)
+		for since := range all {
+			if got := graphs(uint64(since)); !slices.Equal(got, all[since:]) {
+				t.Fatalf("%s: since %d the graphs are\n%q, want\n%q", when, since, got, all[since:])
+			}
+		}
+	}
+	same("migrated")
+	if all := graphs(0); !strings.HasSuffix(all[1], " old 1") || !strings.HasSuffix(all[len(all)-1], " new 1") {
+		t.Errorf("the graphs are %q", all)
+	}
+	for _, to := range []string{"0", "1"} {
+		if err := d.Rewind(t.Context(), run, to, dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		same("rewound to " + to)
+		res, err = d.Resume(t.Context(), run)
+		rests(t, res, err, checkpoint.StatusInterrupted, "b")
+		same("rewound to " + to + ", and gone on")
+	}
+	if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := store.Stat(t.Context(), run)
+	if err != nil || info.First <= 1 {
+		t.Fatalf("the log begins at %d, %v", info.First, err)
+	}
+	all := graphs(info.First - 1)
+	for i := range all {
+		if got := graphs(info.First - 1 + uint64(i)); !slices.Equal(got, all[i:]) {
+			t.Fatalf("trimmed: since %d the graphs are\n%q, want\n%q", info.First-1+uint64(i), got, all[i:])
+		}
+	}
+}
+
 // What can't be read is refused by name.
 func TestEventsRefused(t *testing.T) {
 	ctx, store := t.Context(), new(memory.Store)

@@ -117,10 +117,14 @@ func (rd *reader) begin(ctx context.Context) error {
 	return nil
 }
 
-// beginTurn finds in which turn the reader begins: the first entry behind that which changes
-// the turn tells.
+// beginTurn finds in which turn the reader begins, and which graph the run has there. If what is before cannot be read, the first
+// entry behind it that changes the turn tells that, and the graph is the one at the head.
 func (rd *reader) beginTurn(ctx context.Context, head uint64) error {
 	if rd.seq == head || rd.seq == 0 { // the entry that opened the run tells
+		return nil
+	}
+	if m, _, err := rd.c.load(ctx, rd.run, rd.seq); err == nil {
+		rd.about.graph, rd.about.turn = m.plan.Name, m.turn
 		return nil
 	}
 	for e, err := range rd.c.store.Read(ctx, rd.run, rd.seq+1, head) {

@@ -351,3 +351,37 @@ func TestGraphsOfAnotherNameReadNoState(t *testing.T) {
 		}
 	}
 }
+
+// A frame that has ended is read as a migration has left it behind its last superstep, under the path that it had before.
+func TestMigratedFrameIsReadAsItEnded(t *testing.T) {
+	quiet(t)
+	graph := func(embed, a string) *dag.Graph[Tale] {
+		inner, b := dag.New[Tale]("inner"), dag.New[Tale]("outer")
+		dag.Step(inner, a, func(_ context.Context, s *Tale) error { s.Word.Set("a"); return nil })
+		talk := dag.Embed(b, embed, frozen(t, inner), func(_, _ *Tale) {}, func(from, to *Tale) { to.Word.Set(from.Word.Get()) })
+		dag.Step(b, "end", nothing[Tale], talk)
+		return frozen(t, b)
+	}
+	for embed, store := range map[string]checkpoint.Store{
+		"talk": new(memory.Store), "speech": new(memory.Store), "debate": withoutNames{new(memory.Store)},
+	} {
+		o := dispatcher.Options{InterruptAfter: []string{"talk/a"}}
+		res, err := process(t, graph("talk", "a"), store, o).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "talk/a")
+		d := process(t, graph(embed, "z"), store, migrating(dispatcher.Migration{
+			Name: "words", Nodes: map[string]string{"talk": embed, "talk/a": embed + "/z"}, State: setsWord("talk"),
+		}))
+		res, err = d.Resume(t.Context(), run)
+		if completes(t, res, err); res.State.Word.Get() != "migrated" {
+			t.Fatalf("the run ends with %s", asJSON(t, res.State))
+		}
+		of, err := dispatcher.StateOf[Tale](t.Context(), d, run, "talk")
+		frame, word := embed, "migrated"
+		if embed == "debate" { // nobody knows which frame it became
+			frame, word = "talk", "a"
+		}
+		if err != nil || of.State.Word.Get() != word || of.Frame != frame {
+			t.Errorf("%s: the frame %q is read as %s, %v", embed, of.Frame, asJSON(t, of.State), err)
+		}
+	}
+}

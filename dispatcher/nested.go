@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -113,8 +114,47 @@ func (c *core) frameFor(ctx context.Context, id, address string) (*machine, Chec
 	if err != nil {
 		return nil, last, err
 	}
-	m, _, err = c.load(ctx, id, last.Seq)
-	return m, last, err
+	return c.left(ctx, h, last)
+}
+
+// left is where a frame stood last that has ended: at its last superstep, or behind that at the last edit or migration that came while it
+// was open. Once the superstep of the run's own frame has ended none inside it is.
+func (c *core) left(ctx context.Context, h *hindsight, last Checkpoint) (*machine, Checkpoint, error) {
+	m, _, err := c.load(ctx, last.Run, last.Seq)
+	if err != nil {
+		return nil, last, err
+	}
+	for e, err := range c.store.Read(ctx, last.Run, last.Seq+1, h.info.Head.Seq) {
+		if err != nil {
+			return nil, last, err
+		}
+		if h.abandoned(e.Seq) {
+			continue
+		}
+		if e.Kind == checkpoint.Superstep && e.Path == "" {
+			break
+		}
+		if e.Kind != checkpoint.Edited && e.Kind != checkpoint.Migrated {
+			continue
+		}
+		path, there := last.Path, true
+		if e.Kind == checkpoint.Migrated {
+			var d checkpoint.Migration
+			if err := json.Unmarshal(e.Data, &d); err != nil {
+				return nil, last, damaged(last.Run, e.Seq, err)
+			}
+			path, there = d.Renamed(path)
+		}
+		next, _, err := c.load(ctx, last.Run, e.Seq)
+		if err != nil {
+			return nil, last, err
+		}
+		if !there || next.frameAt(path) == nil {
+			break
+		}
+		m, last.Path, last.Seq = next, path, e.Seq
+	}
+	return m, last, nil
 }
 
 func noFrame(address string) error {

@@ -341,3 +341,78 @@ func TestTimeEditOfAnEmbeddedGraph(t *testing.T) {
 	}
 	timeReplayed(t, d, store)
 }
+
+// A frame that has ended is read with what was edited behind its last superstep, in it or around it, and with nothing that was
+// edited when it had ended, or in what was abandoned since.
+func TestTimeEditBehindTheLastSuperstep(t *testing.T) {
+	quiet(t)
+	for _, o := range []dispatcher.Options{{}, dispatcher.Eager(dispatcher.Options{})} {
+		store := new(memory.Store)
+		count := func(_ context.Context, s *Tale) error { s.Count.Add(1); return nil }
+		inner, body, b := dag.New[Tale]("inner"), dag.New[Tale]("body"), dag.New[Tale]("outer")
+		dag.Step(inner, "a", count)
+		dag.Step(body, "a", count)
+		talk := dag.Embed(b, "talk", frozen(t, inner), func(_, _ *Tale) {}, func(_, _ *Tale) { panic("no way out") })
+		loop := dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { return false }, 2, talk.Failed())
+		dag.Step(b, "end", nothing[Tale], loop)
+		o.InterruptAfter, o.InterruptBefore = []string{"talk/a", "loop/1/a", "loop/2/a"}, []string{"end"}
+		d := callsDispatcher(t, frozen(t, b), store, o)
+		words := func(want map[string]string) {
+			t.Helper()
+			for address, want := range want {
+				res, err := dispatcher.StateOf[Tale](t.Context(), d, run, address)
+				if err != nil {
+					t.Fatal(address, err)
+				}
+				got := fmt.Sprintf("%s %d %s %s", res.Frame, res.Superstep, res.State.Word.Get(), slices.Sorted(res.State.Tags.All()))
+				if got != want {
+					t.Errorf("%s is read as %s, want %s", address, got, want)
+				}
+			}
+		}
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "talk/a")
+		timeEdit(t, d, dispatcher.EditOptions{Frame: "talk"}, func(s *Tale) { s.Word.Set("said") })
+		res, err = d.Resume(t.Context(), run)
+		rests(t, res, err, checkpoint.StatusInterrupted, "loop/1/a")
+		timeEdit(t, d, dispatcher.EditOptions{}, func(s *Tale) { s.Tags.Add("around") })
+		timeEdit(t, d, dispatcher.EditOptions{Frame: "loop"}, func(s *Tale) { s.Word.Set("one") })
+		res, err = d.Resume(t.Context(), run)
+		rests(t, res, err, checkpoint.StatusInterrupted, "loop/2/a")
+		timeEdit(t, d, dispatcher.EditOptions{Frame: "loop"}, func(s *Tale) { s.Word.Set("two") })
+		res, err = d.Resume(t.Context(), run)
+		rests(t, res, err, checkpoint.StatusInterrupted, "end")
+		timeEdit(t, d, dispatcher.EditOptions{}, func(s *Tale) { s.Word.Set("late"); s.Tags.Add("late") })
+		res, err = d.Resume(t.Context(), run)
+		completes(t, res, err)
+		words(map[string]string{
+			"talk": "talk 1 said []", "talk@1": "talk 1  []", "loop/1": "loop/1 1 one [around]", "loop/1@1": "loop/1 1  []",
+			"loop": "loop/2 1 two [around]", "loop/2@1": "loop/2 1 one [around]",
+		})
+		past, err := d.HistoryOf(t.Context(), run, dispatcher.HistoryFilter{Frames: []string{"loop/1"}, Causes: []dispatcher.Cause{dispatcher.CauseEdited}})
+		if err != nil || len(past) != 1 {
+			t.Fatalf("edited in loop/1 are %v, %v", past, err)
+		}
+		if err := d.Rewind(t.Context(), run, fmt.Sprintf("%s@%d", run, past[0].Seq), dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		timeEdit(t, d, dispatcher.EditOptions{Frame: "loop"}, func(s *Tale) { s.Tags.Add("again") })
+		for err = dispatcher.ErrInterrupted; errors.Is(err, dispatcher.ErrInterrupted); {
+			res, err = d.Resume(t.Context(), run)
+		}
+		completes(t, res, err)
+		words(map[string]string{
+			"talk": "talk 1 said []", "loop/1": "loop/1 1 one [again around]", "loop": "loop/2 1 one [again around]", "loop/2@1": "loop/2 1 one [again around]",
+		})
+		if _, err := d.Turn(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := d.Resume(t.Context(), run); !errors.Is(err, dispatcher.ErrInterrupted) {
+				t.Fatal(err)
+			}
+		}
+		timeEdit(t, d, dispatcher.EditOptions{Frame: "loop"}, func(s *Tale) { s.Word.Set("next") })
+		words(map[string]string{"1/loop": "loop/2 1 one [again around]", "loop": "loop/2 1 next [again around]"})
+	}
+}

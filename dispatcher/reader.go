@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,38 +118,58 @@ func (rd *reader) begin(ctx context.Context) error {
 	return nil
 }
 
-// beginTurn finds in which turn the reader begins, and which graph the run has there. If what is before cannot be read, the first
-// entry behind it that changes the turn tells that, and the graph is the one at the head.
+// beginTurn finds in which turn the reader begins, and which graph the run has there, if that is not the one at the head: by
+// the next entries that change them, which cost no more than telling what is in front of them.
 func (rd *reader) beginTurn(ctx context.Context, head uint64) error {
 	if rd.seq == head || rd.seq == 0 { // the entry that opened the run tells
 		return nil
 	}
-	if m, _, err := rd.c.load(ctx, rd.run, rd.seq); err == nil {
-		rd.about.graph, rd.about.turn = m.plan.Name, m.turn
-		return nil
-	}
+	turn := false
 	for e, err := range rd.c.store.Read(ctx, rd.run, rd.seq+1, head) {
+		if err != nil && turn { // whoever reads as far as that is told
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		switch e.Kind {
-		case checkpoint.TurnBegun:
-			var t checkpoint.Turn
-			if err := json.Unmarshal(e.Data, &t); err != nil {
-				return rd.damage(&e, err)
-			}
-			rd.about.turn = t.Number - 1
-			return nil
-		case checkpoint.Rewound:
-			var w checkpoint.Rewinding
-			if err := json.Unmarshal(e.Data, &w); err != nil {
-				return rd.damage(&e, err)
-			}
-			rd.about.turn = w.Left
+		was, changed, err := rd.before(ctx, &e)
+		if err != nil {
+			return rd.damage(&e, err)
+		}
+		if was.turn > 0 && !turn {
+			rd.about.turn, turn = was.turn, true
+		}
+		if changed {
+			rd.about.graph = cmp.Or(was.graph, rd.about.graph)
 			return nil
 		}
 	}
 	return nil
+}
+
+// before is what an entry says of the turn and the graph before it. changed: it may have changed the graph.
+func (rd *reader) before(ctx context.Context, e *checkpoint.Entry) (was about, changed bool, err error) {
+	switch e.Kind {
+	case checkpoint.TurnBegun:
+		var t checkpoint.Turn
+		err = json.Unmarshal(e.Data, &t)
+		was.turn = t.Number - 1
+	case checkpoint.Rewound:
+		var w checkpoint.Rewinding
+		err = json.Unmarshal(e.Data, &w)
+		was.turn, changed = w.Left, true
+		if m, _, err := rd.c.load(ctx, rd.run, e.Seq-1); err == nil {
+			was.graph = m.plan.Name
+		}
+	case checkpoint.Migrated:
+		var m checkpoint.Migration
+		err = json.Unmarshal(e.Data, &m)
+		changed = true
+		if plan, err := rd.c.planOf(ctx, rd.run, m.From); err == nil {
+			was.graph = plan.Name
+		}
+	}
+	return was, changed, err
 }
 
 // head returns the number of the last entry of the log.

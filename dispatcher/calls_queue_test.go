@@ -300,6 +300,30 @@ func TestCallsTurnBehindOneThatRestsInAStoreThatHangs(t *testing.T) {
 	})
 }
 
+// So does a Turn whose own input is refused.
+func TestCallsTurnWhoseInputIsRefusedInAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tampered{Store: new(memory.Store)}
+		d := process(t, callsTalk(t, nil), store, dispatcher.Options{Grace: time.Second})
+		res, err := d.Run(t.Context(), run, hear("one"))
+		completes(t, res, err)
+		store.before = func(_ context.Context, c call) error {
+			if c.method == "Release" {
+				lasts(time.Hour)
+			}
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		res, err = d.Turn(ctx, run, hear("bad"))
+		var fault *dispatcher.FaultError
+		if !errors.As(err, &fault) || res.Status != checkpoint.StatusCompleted || len(res.Abandoned) != 1 {
+			t.Errorf("the run is %s, Turn returned %v, and abandoned %q", res.Status, err, res.Abandoned)
+		}
+		lasts(2 * time.Hour)
+	})
+}
+
 // If the context is done before a turn that was to come first has begun, Turn says that its own input was not taken: it is
 // that of a turn that has begun which is taken and rests.
 func TestCallsTurnUnderADoneContext(t *testing.T) {

@@ -335,3 +335,38 @@ func TestRetentionTellsWhereTheRunStands(t *testing.T) {
 		}
 	})
 }
+
+// A Turn whose own input is refused, or not taken, has come to rest as well: what it ran before that is trimmed.
+func TestRetentionOfATurnWhoseInputIsNotTaken(t *testing.T) {
+	t.Parallel()
+	for _, breaks := range []bool{false, true} {
+		var store memory.Faulty
+		broken, broke := errors.New("the queue is broken"), false
+		store.FailRead = func(_ context.Context, method, _ string) error {
+			if broke && method == "Posts" {
+				return broken
+			}
+			return nil
+		}
+		o := dispatcher.Options{Retention: dispatcher.Retention{Last: 1}, Observe: func(e dispatcher.Event) {
+			broke = broke || breaks && e.Turn == 2 && e.Kind == dispatcher.RunRested
+		}}
+		d := process(t, callsTalk(t, nil), &store, o)
+		res, err := d.Run(t.Context(), run, hear("one"))
+		completes(t, res, err)
+		before, err := store.Stat(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		enqueue(t, d, "good")
+		res, err = d.Turn(t.Context(), run, hear("bad"))
+		fault := (*dispatcher.FaultError)(nil)
+		if refused := errors.As(err, &fault); refused == breaks || errors.Is(err, broken) != breaks || res.Turn != 2 || res.Status != checkpoint.StatusCompleted {
+			t.Errorf("broken %t: the run is %s in turn %d, and Turn returned %v", breaks, res.Status, res.Turn, err)
+		}
+		if info, err := store.Stat(t.Context(), run); err != nil || info.First <= before.First || res.Cursor.Seq != info.Head.Seq {
+			t.Errorf("broken %t: the log began at %d, and has entries %d to %d, %v; the cursor is %s",
+				breaks, before.First, info.First, info.Head.Seq, err, res.Cursor)
+		}
+	}
+}

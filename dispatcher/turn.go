@@ -87,6 +87,7 @@ func (r *run) nextTurn(h *tenure) (begun, owner bool) {
 		err = &notTaken{r.cause()}
 	}
 	if err != nil {
+		r.atRest = true
 		r.early = early{r.m.report(r.id, r.journal.head.Seq), r.c.refuse(r.id, err)}
 		return false, true
 	}
@@ -215,7 +216,7 @@ func (r *run) refuseInput(err error) {
 	in := r.taking
 	r.taking = nil
 	if in.write != nil {
-		r.fresh = nil
+		r.fresh, r.atRest = nil, true
 		r.early = early{r.m.report(r.id, r.journal.head.Seq), r.c.refuse(r.id, err)}
 		return
 	}

@@ -125,8 +125,8 @@ func (r *run) find(w *wishes, input func(any)) early {
 		switch {
 		case p.Kind == postCancel && (m.status.Resting() || m.status == checkpoint.StatusCompleted):
 			r.moot = append(r.moot, p.ID) // too late for the last call, and no wish for this one
-		case p.Kind == postTurn: // posted again, it is only drained
-			waits = waits || !m.seen[p.ID] || w.how != modeResume
+		case p.Kind == postTurn: // posted again, it begins nothing
+			waits = waits || !m.seen[p.ID]
 		}
 	}
 	r.m, r.journal.head, r.journal.since = m, head, m.read

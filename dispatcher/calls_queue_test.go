@@ -237,6 +237,91 @@ func TestCallsEnqueueWithAName(t *testing.T) {
 	})
 }
 
+// Input that is repeated when it was taken is nothing to be at work for: it is drained, and that is all, also if the graph
+// has changed. What is refused leaves it.
+func TestCallsRepeatedInputIsNoWork(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var l hookLog
+		o.Hooks = l.ends()
+		ctx := t.Context()
+		d := callsDispatcher(t, callsTalk(t, func(ctx context.Context, s *Talk) error {
+			if s.Heard.Get() != "ask" {
+				return nil
+			}
+			_, err := dag.Ask[bool](ctx, "ok", "?")
+			return err
+		}), store, o)
+		b := dag.New[Talk]("talk")
+		dag.Step(b, "only", nothing[Talk])
+		grown := callsDispatcher(t, frozen(t, b), store, o)
+		post := func(word string) {
+			t.Helper()
+			if err := d.Enqueue(ctx, run, hear(word), dispatcher.Message(word)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		drains := func(call func() (*dispatcher.Result[Talk], error), word, rest string) {
+			t.Helper()
+			post(word)
+			before := readLog(t, store)
+			res, err := call()
+			log := readLog(t, store)
+			if got := fmt.Sprint(err); res != nil && res.Cursor.Seq != uint64(len(log)) || !strings.Contains(got, rest) {
+				t.Errorf("the call returned %v, %s, want %q", res, got, rest)
+			}
+			if len(log) != len(before)+1 || log[len(log)-1].Kind != checkpoint.Noted {
+				t.Errorf("the log has %d entries and had %d, want one more, that says so", len(log), len(before))
+			}
+			if posts, err := store.Posts(ctx, run); err != nil || len(posts) > 0 {
+				t.Errorf("%d posts are left, %v", len(posts), err)
+			}
+			l.expect(t)
+		}
+		leaves := func(word string, call func()) {
+			t.Helper()
+			post(word)
+			unchanged(t, store, run, call)
+			l.expect(t)
+			drains(func() (*dispatcher.Result[Talk], error) { return d.Run(ctx, run, nil) }, word, "")
+		}
+		res, err := d.Run(ctx, run, hear("one"))
+		completes(t, res, err)
+		post("two")
+		res, err = d.Run(ctx, run, nil)
+		completes(t, res, err)
+		l.took()
+		for _, d := range []*dispatcher.Dispatcher[Talk]{d, grown} {
+			drains(func() (*dispatcher.Result[Talk], error) { return d.Run(ctx, run, nil) }, "two", "<nil>")
+			drains(func() (*dispatcher.Result[Talk], error) { _, err := d.Continue(ctx, run); return nil, err }, "two", "<nil>")
+		}
+		leaves("two", func() {
+			if _, err := d.Resume(ctx, run); !errors.Is(err, dispatcher.ErrCompleted) {
+				t.Errorf("Resume returned %v", err)
+			}
+		})
+		post("ask")
+		res, err = d.Run(ctx, run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "say")
+		stale := res.Cursor
+		l.took()
+		drains(func() (*dispatcher.Result[Talk], error) { return d.Run(ctx, run, nil) }, "ask", "is interrupted at say")
+		drains(func() (*dispatcher.Result[Talk], error) { return d.Resume(ctx, run) }, "two", "is interrupted at say")
+		leaves("ask", func() {
+			if _, err := d.Turn(ctx, run, hear("three")); !errors.Is(err, dispatcher.ErrNotCompleted) {
+				t.Errorf("Turn returned %v", err)
+			}
+			if _, err := d.Resume(ctx, run, dispatcher.From(stale)); !errors.Is(err, dispatcher.ErrStaleCursor) {
+				t.Errorf("Resume returned %v", err)
+			}
+		})
+		now, err := d.State(ctx, run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drains(func() (*dispatcher.Result[Talk], error) { return d.Resume(ctx, run, dispatcher.From(now.Cursor)) }, "ask", "is interrupted at say")
+	})
+}
+
 // If a turn that was to come first rests, Turn says that its own input was not taken, and
 // how the run rests.
 func TestCallsTurnBehindOneThatRests(t *testing.T) {

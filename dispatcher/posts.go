@@ -126,13 +126,14 @@ func (r *run) takeAll(h *tenure, posts []checkpoint.Post) bool {
 }
 
 // drainBefore drains, before the call does anything, what the log has to say before it goes on: answers, if there are more of
-// them than can share an append, and a cancel that came when the run was at rest, or about to be. It returns what else
-// was posted, and where the run stands now.
+// them than can share an append, input that is repeated, and a cancel that came when the run was at rest, or about to be. It
+// returns what else was posted, and where the run stands now.
 func (r *run) drainBefore(m *machine, head checkpoint.Head, posts []checkpoint.Post) ([]checkpoint.Post, checkpoint.Head, error) {
 	var lines []checkpoint.Entry
 	if !shareAppend(posts) {
 		lines = m.queued(posts, nil).line
 	}
+	lines = append(lines, r.repeated(m, head, posts)...)
 	if m.status.Resting() && m.status != checkpoint.StatusCancelled {
 		lines = append(lines, m.cancelledBy(posts)...)
 	}

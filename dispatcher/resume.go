@@ -92,7 +92,30 @@ func (r *run) resumable(w *wishes) early {
 
 // foundWork reports whether something was posted that is not input: that waits until the run is completed.
 func (r *run) foundWork() bool {
-	return slices.ContainsFunc(r.found, func(p checkpoint.Post) bool { return p.Kind != postTurn || r.m.seen[p.ID] })
+	return slices.ContainsFunc(r.found, func(p checkpoint.Post) bool { return p.Kind != postTurn })
+}
+
+// repeated is what drains input that was posted again when it had been taken: nothing else is to be done about it. A call that
+// is about to be refused, for where the run stands or for its status, leaves it. Else From means where that leads.
+func (r *run) repeated(m *machine, head checkpoint.Head, posts []checkpoint.Post) (lines []checkpoint.Entry) {
+	w, refuses := r.wishes, modeTurn
+	if m.status == checkpoint.StatusCompleted {
+		refuses = modeResume
+	}
+	if w.how == refuses || m.standsAt(r.id, head.Seq, w.from) != nil {
+		return nil
+	}
+	for _, p := range posts {
+		if p.Kind == postTurn && m.seen[p.ID] {
+			lines = append(lines, m.drained(p))
+		}
+	}
+	if w.from != nil && len(lines) > 0 {
+		from := *w.from
+		from.Seq += uint64(len(lines))
+		w.from = &from
+	}
+	return lines
 }
 
 // stands is what the run was before the call, which has changed nothing in it but the status, and perhaps

@@ -88,6 +88,7 @@ var goStatements = map[string]int{
 	"dispatcher/stream.go":             1, // the run of a stream
 	"dispatcher/tenure.go":             3, // the owner, and who follows it
 	"dispatcher/crew.go":               1, // bodies beside others
+	"dispatcher/trim.go":               1, // the trim of Options.Retention
 	"supervisor/ticket.go":             2, // a run at work, and who follows one that ended its goroutine
 }
 

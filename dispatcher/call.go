@@ -65,9 +65,6 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		c.keep(id, r.journal.head, r.m, r.journal.since)
 	}
 	r.letGo()
-	if rep != nil && r.stuck != errAtHome && r.atRest {
-		c.retain(ctx, id, rep, err)
-	}
 	if r.stuck != errAtHome { // else nothing of r is ours
 		abandoned = slices.Concat(r.names, abandoned)
 	}
@@ -80,8 +77,12 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	if rested && len(abandoned) == 0 {
 		r.clearDesk()
 	}
+	retains := rep != nil && r.stuck != errAtHome && r.atRest
 	if err == nil && rested && len(abandoned) == 0 && !r.early.now() {
 		c.leave(r)
+	}
+	if retains {
+		c.retain(ctx, id, rep, err)
 	}
 	return rep, err
 }

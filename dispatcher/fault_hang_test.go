@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -228,6 +229,55 @@ func TestHangingRelease(t *testing.T) {
 			t.Errorf("the lease was not given back: %v", err)
 		}
 	})
+}
+
+// Nor does a store that hangs where the run is trimmed: that is named, and the run is none the worse for it.
+func TestHangingRetention(t *testing.T) {
+	for _, method := range []string{"Acquire", "Stat", "Read", "Trim", "Release"} {
+		for _, streams := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) { hangRetention(t, method, streams) })
+		}
+	}
+}
+
+func hangRetention(t *testing.T, method string, streams bool) {
+	var w witness
+	var inner memory.Store
+	var trims, hung atomic.Bool
+	free := make(chan struct{})
+	store := &tampered{Store: &inner, before: func(_ context.Context, c call) error {
+		if c.method == "Acquire" && c.n == 2 { // the first one was for the run itself
+			trims.Store(true)
+		}
+		if trims.Load() && c.method == method && !hung.Swap(true) {
+			<-free
+		}
+		return nil
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	end := time.Now().Add(time.Second)
+	d := process(t, line(t, &w, nil), store, dispatcher.Options{Retention: dispatcher.Retention{Last: 1}})
+	var res *dispatcher.Result[Tale]
+	var err error
+	if streams {
+		_, res, err = eventsStreamed(t, d.Stream(ctx, run, nil, dispatcher.Listen{}))
+	} else {
+		res, err = d.Run(ctx, run, nil)
+	}
+	if took := time.Since(end); took < 0 || took > 5*time.Second {
+		t.Errorf("%s hangs: the call returned %v after the end of its context", method, took)
+	}
+	completes(t, res, err)
+	if want := []string{"trimming the run in the store"}; !slices.Equal(res.Abandoned, want) || len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "the past was not trimmed") {
+		t.Errorf("%s hangs: the call abandoned %q, and warns of %q", method, res.Abandoned, res.Warnings)
+	}
+	close(free)
+	synctest.Wait()
+	if _, err := inner.Acquire(t.Context(), run, "somebody"); err != nil && method != "Release" { // whose context has ended
+		t.Errorf("%s hangs: the lease was not given back: %v", method, err)
+	}
+	w.expect(t, "a", "b", "c")
 }
 
 // large is more than the store may be asked to replay without a snapshot.

@@ -229,13 +229,27 @@ func (c *core) cutBy(ctx context.Context, h *hindsight, keep Retention) (cut uin
 	return cut, last[0].voids != r.told.voids, nil
 }
 
+const doingTrim = "trimming the run in the store"
+
 // retain trims a run that has come to rest, as Options.Retention says, and tells those who are told of the rest where it
-// stands then. If it does not work that is a warning: the run is none the worse for it.
+// stands then. If it does not work that is a warning: the run is none the worse for it. It returns within the grace period once ctx
+// is done, whatever the store does.
 func (c *core) retain(ctx context.Context, id string, rep *report, rest error) {
 	if c.opts.Retention == (Retention{}) || ctx.Err() != nil {
 		return
 	}
-	seq, err := c.trimmed(ctx, id, c.opts.Retention, "")
+	var seq uint64
+	err := errGoexit // unless it returns
+	ended := make(chan struct{})
+	go func() { // retain waits for it, or abandons it
+		defer close(ended)
+		seq, err = c.trimmed(ctx, id, c.opts.Retention, "")
+	}()
+	if !c.endsInTime(ctx, ended) {
+		rep.Abandoned = append(rep.Abandoned, doingTrim)
+		rep.Warnings = append(rep.Warnings, "the past was not trimmed within the grace period")
+		return
+	}
 	switch {
 	case err != nil && !busy(err):
 		rep.Warnings = append(rep.Warnings, fmt.Sprintf("the past was not trimmed: %s", plain(err)))
@@ -244,6 +258,23 @@ func (c *core) retain(ctx context.Context, id string, rep *report, rest error) {
 		if e := (*Rest)(nil); errors.As(rest, &e) {
 			e.Cursor.Seq = seq
 		}
+	}
+}
+
+// endsInTime waits for a goroutine of a call, and reports whether it has ended before the grace period of ctx is over.
+func (c *core) endsInTime(ctx context.Context, ended <-chan struct{}) bool {
+	select {
+	case <-ended:
+		return true
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(c.opts.Grace)
+	defer grace.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-grace.C:
+		return false
 	}
 }
 

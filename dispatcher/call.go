@@ -81,7 +81,11 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	if err == nil && rested && len(abandoned) == 0 && !r.early.now() {
 		c.leave(r)
 	}
-	if retains {
+	switch {
+	case !retains:
+	case w.ears != nil: // who reads along comes first
+		w.ears.retains = true
+	default:
 		c.retain(ctx, id, rep, err)
 	}
 	return rep, err

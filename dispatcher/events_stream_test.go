@@ -339,6 +339,40 @@ func TestStreamRefused(t *testing.T) {
 	})
 }
 
+// What Options.Retention drops the stream of the call has told before, however slow its reader is.
+func TestStreamIsToldBeforeItIsTrimmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var store memory.Store
+		free := make(chan struct{})
+		g := line(t, &w, func(context.Context, *Tale) error { <-free; return nil })
+		d := process(t, g, &store, dispatcher.Options{Retention: dispatcher.Retention{Last: 1}})
+		next, waits := uint64(1), true
+		for item, err := range d.Stream(t.Context(), run, nil, dispatcher.Listen{}) {
+			switch e := item.Event; {
+			case item.Result != nil:
+				completes(t, item.Result, err)
+				info, err := store.Stat(t.Context(), run)
+				if err != nil || info.First < 2 || item.Result.Cursor.Seq != info.Head.Seq || next != info.Head.Seq {
+					t.Errorf("%d entries were told, the cursor is %s, and the log has entries %d to %d, %v",
+						next-1, item.Result.Cursor, info.First, info.Head.Seq, err)
+				}
+			case e.Live:
+			case e.Seq != next:
+				t.Fatalf("%s was told in the place of entry %d", e, next)
+			default:
+				next++
+			}
+			if waits {
+				waits = false
+				close(free)
+				synctest.Wait() // the run has come to rest
+			}
+		}
+		trimVerified(t, &store, run)
+	})
+}
+
 // If the log can't be read the run goes on, and the error is joined to its own.
 func TestStreamThatCannotBeRead(t *testing.T) {
 	broken := errors.New("the reader's disk is broken")

@@ -33,6 +33,7 @@ type listener struct {
 	bytes   atomic.Int64 // kept in notices
 	dropped atomic.Int64
 	grown   chan struct{} // has room for one: the log has grown
+	retains bool          // the call has left it to its stream to trim the run; read once the call has ended
 }
 
 func newListener(l Listen) *listener {

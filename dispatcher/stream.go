@@ -69,6 +69,9 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 	if readErr == errLeft {
 		return nil, nil, true
 	}
+	if rd.ears.retains {
+		c.retain(ctx, id, rep, err)
+	}
 	if readErr != nil {
 		err = errors.Join(err, c.refuse(id, listenFrom(readErr)))
 	}

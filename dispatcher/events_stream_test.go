@@ -373,6 +373,48 @@ func TestStreamIsToldBeforeItIsTrimmed(t *testing.T) {
 	})
 }
 
+// A stream that would begin in what was trimmed is refused, and nothing is begun: it can be told that it is to begin behind that.
+func TestStreamOfWhatWasTrimmed(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	d := process(t, rewindLine(t, &w, "a", "b", "c"), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
+		t.Fatal(err)
+	}
+	w.took()
+	input := func(*Tale) { t.Error("the input is called") }
+	trimmed := (*checkpoint.TrimmedError)(nil)
+	for name, stream := range map[string]func(dispatcher.Listen) iter.Seq2[dispatcher.Item[Tale], error]{
+		"Stream": func(l dispatcher.Listen) iter.Seq2[dispatcher.Item[Tale], error] {
+			return d.Stream(t.Context(), run, input, l)
+		},
+		"StreamTurn": func(l dispatcher.Listen) iter.Seq2[dispatcher.Item[Tale], error] {
+			return d.StreamTurn(t.Context(), run, input, l)
+		},
+	} {
+		unchanged(t, trimReads{&store}, run, func() {
+			events, _, err := eventsStreamed(t, stream(dispatcher.Listen{}))
+			if trimmed = nil; len(events) > 0 || !errors.As(err, &trimmed) || trimmed.Run != run {
+				t.Errorf("%s tells %d events, and ends with %v", name, len(events), err)
+			}
+		})
+	}
+	if trimmed == nil {
+		t.FailNow()
+	}
+	w.expect(t)
+	input = func(s *Tale) { s.Word.Set("more") }
+	events, res, err := eventsStreamed(t, d.StreamTurn(t.Context(), run, input, dispatcher.Listen{Since: trimmed.First - 1}))
+	completes(t, res, err)
+	w.expect(t, "2/a", "2/b", "2/c")
+	if res.Turn != 2 || len(events) == 0 || events[0].Seq != trimmed.First {
+		t.Errorf("turn %d, and %d events from entry %d on", res.Turn, len(events), trimmed.First)
+	}
+}
+
 // If the log can't be read the run goes on, and the error is joined to its own.
 func TestStreamThatCannotBeRead(t *testing.T) {
 	broken := errors.New("the reader's disk is broken")

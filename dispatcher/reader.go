@@ -25,6 +25,7 @@ type reader struct {
 	ears    *listener       // nil if the reader does not tail
 	follows <-chan struct{} // from the store, if that can tell
 	seq     uint64          // of the last entry read
+	first   uint64          // number of the first entry that is left, when head looked last
 	created time.Time       // of the run, zero if there is none yet
 	early   bool            // the run may not be there yet
 	limit   time.Duration   // of a store call; zero means none but the context's
@@ -98,6 +99,8 @@ func (rd *reader) begin(ctx context.Context) error {
 	case rd.seq > head:
 		return fmt.Errorf("%w: there is no entry %d: the log ends at %d",
 			checkpoint.ErrCursor, rd.seq, head)
+	case rd.first > 1 && rd.seq+1 < rd.first:
+		return &checkpoint.TrimmedError{Run: rd.run, First: rd.first}
 	}
 	if err := rd.beginTurn(ctx, head); err != nil {
 		return err
@@ -180,6 +183,7 @@ func (rd *reader) head(ctx context.Context) (uint64, error) {
 	ctx, stop := rd.limited(ctx)
 	defer stop()
 	info, err := rd.c.store.Stat(ctx, rd.run)
+	rd.first = info.First
 	switch {
 	case errors.Is(err, checkpoint.ErrNotFound) && rd.early && rd.created.IsZero():
 		return 0, nil

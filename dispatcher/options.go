@@ -43,7 +43,9 @@ type Options struct {
 	// Revalidate is asked at a resume about a dependency that is stale and that says
 	// dag.Revalidate. An error refuses the resume. Nil means that such a resume is refused.
 	Revalidate func(context.Context, dag.Dependency) error
-	// Retention trims each run when a call returns with it at rest or completed, as Trim does.
+	// Retention trims each run when a call that was at work on it returns with it at rest or completed, as Trim does;
+	// that of a Stream once its events were told. A call that found nothing to do, or whose context is done, and a
+	// Stream that was left, trim nothing: the next one does.
 	// What goes wrong with it is one of Result.Warnings. Zero means that nothing is trimmed.
 	Retention Retention
 	// Limits bound what a run may use. Zero fields mean the defaults.

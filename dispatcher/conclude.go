@@ -39,7 +39,7 @@ func (r *run) conclude(rested bool) (*report, error) {
 	if r.c.store == nil {
 		rep = r.m.lastReport(r.id, 0)
 	} else {
-		rep = r.m.report(r.id, r.journal.head.Seq)
+		rep = r.beyond(r.crossing).report(r.id, r.journal.head.Seq)
 	}
 	rep.Warnings = r.warnings
 	var err error

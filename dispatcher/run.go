@@ -124,6 +124,8 @@ type logged struct {
 	fresh  func(any)         // the input of Turn, until a turn has begun with it; else nil
 	taking *input            // a turn is to begin with it: user code runs
 
+	crossing *crossing // to the dispatcher's graph, of a completed run that is of another one; else nil
+
 	posted    <-chan struct{} // the store tells the owner that there are posts; nil if it can't
 	rehear    bool            // there were posts since the reader began
 	released  bool            // the lease was given back

@@ -34,7 +34,13 @@ func (r *run) furtherTurn(w *wishes, own func(any)) early {
 	r.stood = rep
 	err := r.admits(w)
 	if err == nil && m.plan != r.c.plan {
-		err = r.adopt()
+		err = r.asking("migration", func() (err error) {
+			r.crossing, err = r.cross()
+			return err
+		})
+		if err == nil {
+			err = r.c.putGraph(r.stored)
+		}
 	}
 	if err != nil {
 		return early{rep, r.c.refuse(r.id, err)}
@@ -48,6 +54,43 @@ func (r *run) furtherTurn(w *wishes, own func(any)) early {
 	m.vets, m.gates = r.c.vets(), r.c.asksBefore()
 	m.rescan()
 	return early{}
+}
+
+// A crossing is how a completed run comes to the dispatcher's graph. The log says so with the turn that begins there, and not
+// before: as long as no input is taken the run is what it was.
+type crossing struct {
+	at       checkpoint.Head // where the run stood when it was looked at
+	migrated fact
+	to       *machine // the run behind that, to be read
+}
+
+// cross finds how the run comes to the dispatcher's graph, or says why that can't be. A Migration is called here.
+func (r *run) cross() (*crossing, error) {
+	d, err := r.c.carry(r.id, r.m)
+	if err != nil {
+		return nil, err
+	}
+	x := said(checkpoint.Entry{Kind: checkpoint.Migrated, Data: encode(d)}, nil)
+	x.more().plan = r.c.plan
+	to := newMachine(r.m.plan)
+	to.replaying = true
+	return &crossing{r.journal.head, x, to}, to.migrate(&x)
+}
+
+// crossed is the crossing of the run as it stands now: what was drained behind the last one is part of it. Nil is none.
+func (r *run) crossed() (*crossing, error) {
+	if r.crossing == nil || r.crossing.at == r.journal.head {
+		return r.crossing, nil
+	}
+	return r.cross()
+}
+
+// beyond is the run in the dispatcher's graph, to be read: behind the crossing, if there is one.
+func (r *run) beyond(x *crossing) *machine {
+	if x != nil {
+		return x.to
+	}
+	return r.m
 }
 
 // nextTurn begins the next turn of a run that is completed, durably, and for which input
@@ -87,11 +130,16 @@ func (r *run) nextTurn(h *tenure) (begun, owner bool) {
 		err = &notTaken{r.cause()}
 	}
 	if err != nil {
-		r.atRest = true
-		r.early = early{r.m.report(r.id, r.journal.head.Seq), r.c.refuse(r.id, err)}
+		r.noTurn(err)
 		return false, true
 	}
 	return r.beginTurn(h, input{write: r.fresh})
+}
+
+// noTurn has the call return why no turn begins any more. The run stays completed.
+func (r *run) noTurn(err error) {
+	r.fresh, r.atRest = nil, true
+	r.early = early{r.beyond(r.crossing).report(r.id, r.journal.head.Seq), r.c.refuse(r.id, err)}
 }
 
 // notTaken is the error of a Turn whose input was not taken, since a turn that was to come
@@ -142,9 +190,14 @@ func (r *run) beginTurn(h *tenure, in input) (begun, owner bool) {
 		Kind: checkpoint.TurnBegun, Post: in.post,
 		Data: encode(checkpoint.Turn{Number: r.m.turn + 1, Owner: r.c.owner}),
 	}, nil)
-	var err error
+	var err, stays error
+	var crossing *crossing
 	r.taking, h.decide = &in, decision{kind: takeInput}
-	ok, failed := r.ask(h, "the input of a turn", func() { err = r.take(&x, in) })
+	ok, failed := r.ask(h, "the input of a turn", func() {
+		if crossing, stays = r.crossed(); stays == nil {
+			err = r.take(&x, in, r.beyond(crossing).root.view)
+		}
+	})
 	if !ok {
 		return false, false
 	}
@@ -153,12 +206,19 @@ func (r *run) beginTurn(h *tenure, in input) (begun, owner bool) {
 	case failed != nil:
 		r.undecided(decision{kind: takeInput}, failed)
 		return false, true
+	case stays != nil:
+		r.taking = nil
+		r.noTurn(stays)
+		return false, true
 	case err != nil:
 		r.refuseInput(&FaultError{Kind: "input", Message: clip(fmt.Sprint(err)), Err: err})
 		return false, true
 	}
 	r.taking = nil
 	r.atRest, r.polled, r.errs = false, false, nil
+	if r.crossing = nil; crossing != nil {
+		r.add(crossing.migrated)
+	}
 	r.add(x)
 	if in.write != nil {
 		r.fresh = nil
@@ -172,9 +232,8 @@ func (r *run) beginTurn(h *tenure, in input) (begun, owner bool) {
 	return true, true
 }
 
-// take makes an input the delta of a fact, if the state can be what it becomes by it.
-func (r *run) take(x *fact, in input) (err error) {
-	view := r.m.root.view
+// take makes an input the delta of a fact, if the state, which view is, can be what it becomes by it.
+func (r *run) take(x *fact, in input, view state.Image) (err error) {
 	if in.err != nil {
 		return in.err
 	}
@@ -216,8 +275,7 @@ func (r *run) refuseInput(err error) {
 	in := r.taking
 	r.taking = nil
 	if in.write != nil {
-		r.fresh, r.atRest = nil, true
-		r.early = early{r.m.report(r.id, r.journal.head.Seq), r.c.refuse(r.id, err)}
+		r.noTurn(err)
 		return
 	}
 	why := clip(plain(err))

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"go/ast"
-	"go/constant"
 	"go/parser"
 	"go/token"
+	"math/big"
 	"strings"
 
 	"github.com/pawlgo/pawl/dag"
@@ -40,19 +40,21 @@ func reckon(expression string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if i := constant.ToInt(v); i.Kind() == constant.Int {
-		return i.ExactString(), nil
+	if digits, finite := v.FloatPrec(); finite {
+		return v.FloatString(digits), nil
 	}
-	return v.String(), nil
+	return v.String(), nil // 1/3, of which every decimal would be inexact
 }
 
-func value(e ast.Expr) (constant.Value, error) {
+func value(e ast.Expr) (*big.Rat, error) {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
 		return value(e.X)
 	case *ast.BasicLit:
 		if strings.Trim(e.Value, "0123456789.") == "" { // neither 0x10 nor 1e999999999
-			return constant.MakeFromLiteral(e.Value, token.FLOAT, 0), nil
+			if x, ok := new(big.Rat).SetString(e.Value); ok {
+				return x, nil
+			}
 		}
 		return nil, refuse("%q is no number", e.Value)
 	case *ast.UnaryExpr:
@@ -60,24 +62,40 @@ func value(e ast.Expr) (constant.Value, error) {
 		if err != nil || e.Op != token.SUB && e.Op != token.ADD {
 			return nil, orElse(err, "%q is no sign", e.Op)
 		}
-		return constant.UnaryOp(e.Op, x, 0), nil
+		if e.Op == token.SUB {
+			x.Neg(x)
+		}
+		return x, nil
 	case *ast.BinaryExpr:
 		x, err := value(e.X)
 		if err != nil {
 			return nil, err
 		}
 		y, err := value(e.Y)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case e.Op != token.ADD && e.Op != token.SUB && e.Op != token.MUL && e.Op != token.QUO:
-			return nil, refuse("the calculator knows + - * /, not %q", e.Op)
-		case e.Op == token.QUO && constant.Sign(y) == 0:
-			return nil, refuse("division by zero")
 		}
-		return constant.BinaryOp(x, e.Op, y), nil
+		return reckoned(x, e.Op, y)
 	}
 	return nil, refuse("the calculator knows numbers, + - * / and parentheses")
+}
+
+// reckoned is x op y, in the place of x.
+func reckoned(x *big.Rat, op token.Token, y *big.Rat) (*big.Rat, error) {
+	switch op {
+	case token.ADD:
+		return x.Add(x, y), nil
+	case token.SUB:
+		return x.Sub(x, y), nil
+	case token.MUL:
+		return x.Mul(x, y), nil
+	case token.QUO:
+		if y.Sign() == 0 {
+			return nil, refuse("division by zero")
+		}
+		return x.Quo(x, y), nil
+	}
+	return nil, refuse("the calculator knows + - * /, not %q", op)
 }
 
 func orElse(err error, format string, args ...any) error {

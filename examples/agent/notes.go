@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/pawlgo/pawl/dag"
 )
@@ -43,11 +43,15 @@ func (n *Notebook) tool() Tool {
 	}
 }
 
+const longestName = 200 // bytes: most systems take 255, and what is written has a longer name at first
+
 // write adds a note to a file of the directory. The file is replaced as a whole: after a crash it
-// has all of the note or nothing.
+// has all of the note or nothing. A name that no file of notes can have is refused, so that the model
+// chooses another.
 func (n *Notebook) write(file string, add note) (string, error) {
-	if strings.ContainsAny(file, `/\`) || strings.HasPrefix(file, ".") {
-		return "", refuse("%q is no name of a file in the notebook", file)
+	if len(file) > longestName || strings.ContainsAny(file, `/\`) || strings.HasPrefix(file, ".") ||
+		strings.ContainsFunc(file, unicode.IsControl) {
+		return "", refuse("%.*q is no name of a file in the notebook", longestName, file)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -60,13 +64,16 @@ func (n *Notebook) write(file string, add note) (string, error) {
 		return "", err
 	}
 	defer root.Close()
+	if is, err := root.Lstat(file); err == nil && !is.Mode().IsRegular() {
+		return "", refuse("%q is no file of notes", file)
+	}
 	old, err := root.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	for lines := bufio.NewScanner(bytes.NewReader(old)); lines.Scan(); {
+	for line := range bytes.Lines(old) {
 		var n note
-		if json.Unmarshal(lines.Bytes(), &n) == nil && n.Key == add.Key {
+		if json.Unmarshal(line, &n) == nil && n.Key == add.Key {
 			return "noted in " + file, nil
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -79,7 +80,8 @@ func (t *Tool) bind(arguments string) (*Binding, error) {
 	if err := json.Unmarshal([]byte(arguments), &given); err != nil {
 		return b, errors.New("the arguments are no JSON object")
 	}
-	for name, raw := range given {
+	for _, name := range slices.Sorted(maps.Keys(given)) { // in one order, so that the same is kept each time
+		raw := given[name]
 		if name == rejected {
 			if err := json.Unmarshal(raw, &b.Rejected); err != nil {
 				return b, errors.New("the rejected alternatives are no list of tools and reasons")

@@ -16,6 +16,12 @@ func TestTheCalculatorIsExact(t *testing.T) {
 		"1/4":              "0.25",
 		"-2 * -(3)":        "6",
 		"10000000000 * 10": "100000000000",
+		"12345.678 + 0":    "12345.678",
+		"0.000000001 / 4":  "0.00000000025",
+		"1 / 3":            "1/3",
+		"-0.5 / 7":         "-1/14",
+		"007.50":           "7.5",
+		"2. * .5":          "1",
 	} {
 		if got, err := reckon(expression); got != want || err != nil {
 			t.Errorf("%s = %q, %v, want %s", expression, got, err, want)
@@ -63,6 +69,41 @@ func TestANoteIsKeptOnce(t *testing.T) {
 	}
 }
 
+// A note is kept once however long it is.
+func TestALongNoteIsKeptOnce(t *testing.T) {
+	book := &Notebook{dir: t.TempDir()}
+	long := note{"k", strings.Repeat("x", 70_000)}
+	for _, n := range []note{{"before", "one"}, long, long, {"behind", "two"}, {"behind", "two"}} {
+		if _, err := book.write("a.txt", n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(filepath.Join(book.dir, "a.txt")); strings.Count(string(got), "\n") != 3 || err != nil {
+		t.Errorf("the file has %d notes, %v", strings.Count(string(got), "\n"), err)
+	}
+}
+
+// What can't be a file of notes is refused, and the model is told: any other error would fail the run,
+// again each time that it goes on.
+func TestNamesThatAreRefused(t *testing.T) {
+	book := &Notebook{dir: t.TempDir()}
+	if err := os.Mkdir(filepath.Join(book.dir, "shelf"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("shelf", filepath.Join(book.dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"../x", ".hidden", strings.Repeat("x", 201), "a\x00b", "a\nb", "shelf", "link"} {
+		var refused *Refusal
+		if said, err := book.write(file, note{"k", "text"}); !errors.As(err, &refused) {
+			t.Errorf("%.20q: %q, %v, want a refusal", file, said, err)
+		}
+	}
+	if _, err := book.write(strings.Repeat("x", 200), note{"k", "text"}); err != nil {
+		t.Errorf("a long name: %v", err)
+	}
+}
+
 // The name of a file is a model's or a person's, and leads nowhere else.
 func TestNotesStayInTheirDirectory(t *testing.T) {
 	dir := t.TempDir()
@@ -103,6 +144,12 @@ func TestBind(t *testing.T) {
 	for _, arguments := range []string{"", "[]", "{", `{"mode":"0777"}`, `{"rejected":"none"}`} {
 		if _, err := tool.bind(arguments); err == nil {
 			t.Errorf("%s: no error", arguments)
+		}
+	}
+	reckons := calculator()
+	for range 50 { // what a run has of it is what a fork of it has
+		if b, err := reckons.bind(`{"mode":"x","expression":"1+1"}`); err == nil || b.Inputs["expression"] != "1+1" {
+			t.Fatalf("bound %+v, %v", b, err)
 		}
 	}
 }

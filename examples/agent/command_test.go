@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/examples/agent/script"
@@ -128,12 +129,49 @@ func TestCommandRejected(t *testing.T) {
 	}
 }
 
+// Whoever was abandoned, and what the dispatcher warns of, is told.
+func TestWarningsOfTheDispatcher(t *testing.T) {
+	var told strings.Builder
+	s := &session{config: new(config), stderr: &told}
+	s.tell(&dispatcher.Result[Mind]{
+		Status: checkpoint.StatusCompleted, Abandoned: []string{"work/act"}, Warnings: []string{"the run has rested for 26h"},
+	}, new(Mind))
+	for _, want := range []string{"agent: warning: work/act did not stop in time", "agent: warning: the run has rested for 26h\n"} {
+		if !strings.Contains(told.String(), want) {
+			t.Errorf("told\n%s\nwant %q", told.String(), want)
+		}
+	}
+}
+
+// A run has one task and one audience: a command for another is refused, and the run stays as it is.
+func TestARunHasOneTask(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, "")
+	first := s.run(t, "", "-run", "a", "-for", "a child", compare).exits(t, 0).stdout
+	for _, args := range [][]string{{"another"}, {"-for", "a judge"}, {"-for", "a judge", compare}} {
+		o := s.run(t, "", append([]string{"-run", "a"}, args...)...).exits(t, 2)
+		if o.stdout != "" || !strings.Contains(o.stderr, `agent: run "a" has another `) {
+			t.Errorf("%q: %+v", args, o)
+		}
+	}
+	for _, args := range [][]string{{}, {compare}, {" " + compare}, {"-for", "a child"}} {
+		if o := s.run(t, "", append([]string{"-run", "a"}, args...)...).exits(t, 0); o.stdout != first {
+			t.Errorf("%q: printed %q, want %q", args, o.stdout, first)
+		}
+	}
+	s.run(t, "", "-run", "b").exits(t, 3) // asks for its task
+	if o := s.run(t, "", "-run", "b", compare).exits(t, 2); !strings.Contains(o.stderr, "-resume -answer") {
+		t.Errorf("%+v", o)
+	}
+}
+
 // What can't be meant is refused before anything is made.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "")
 	for _, args := range [][]string{{"-nonsense"}, {"a", "b"}, {"-resume", "a task"}, {"-answer", "a"}, {"-notes", ""},
-		{"-budget", "-1"}, {"-budget", "much"}, {"-run", "a\nb"}} {
+		{"-budget", "-1"}, {"-budget", "much"}, {"-budget", "10k"}, {"-budget", "0x100"}, {"-budget", ""}, {"-run", "a\nb"},
+		{"-run", "", "-resume"}, {"-store", "", "a"}} {
 		if o := s.run(t, "", args...).exits(t, 2); o.stdout != "" || strings.Count(o.stderr, "\n") != 1 || !strings.HasPrefix(o.stderr, "agent: ") {
 			t.Errorf("%q: %+v", args, o)
 		}

@@ -51,7 +51,8 @@
 //
 //	-store DIR      where runs are kept; by default pawl/agent in the user's cache directory
 //	-notes DIR      where notes are written; by default notes
-//	-run ID         the run: a new one by default; one that exists goes on where it stands
+//	-run ID         the run: a new one by default; one that exists goes on where it stands, with its
+//	                own task and audience
 //	-resume         go on with -run, or with the newest run that is not completed
 //	-answer TEXT    with -resume: answer what the run asked first; of an approval, that is approve
 //	                or reject, and why: 'reject: WHY'

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"syscall"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -88,8 +90,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	})
 	fs.StringVar(&c.audience, "for", "", "write the answer for an `AUDIENCE`")
 	fs.Func("budget", "spend at most `N` tokens, 0 for as many as it takes", func(s string) error {
-		n := 0
-		_, err := fmt.Sscanf(s, "%d", &n)
+		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 {
 			return errors.New("not a number of tokens")
 		}
@@ -109,6 +110,15 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	case fs.NArg() > 1:
 		return nil, usagef("one task is worked on at a time: put it in quotes, behind the flags")
 	}
+	var empty error
+	fs.Visit(func(f *flag.Flag) {
+		if f.Value.String() == "" && slices.Contains([]string{"store", "notes", "run"}, f.Name) {
+			empty = usagef("-%s is empty", f.Name)
+		}
+	})
+	if empty != nil {
+		return nil, empty
+	}
 	c.task = fs.Arg(0)
 	return c, c.check()
 }
@@ -125,8 +135,6 @@ func (c *config) check() error {
 		return usagef("-resume takes no task: the run has one")
 	case c.answer != nil && !c.resume:
 		return usagef("-answer needs -resume")
-	case c.notes == "":
-		return usagef("-notes is empty")
 	}
 	return nil
 }

@@ -116,6 +116,9 @@ func (s *session) work(ctx context.Context) (*dispatcher.Result[Mind], error) {
 	if err := s.choose(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.sameTask(ctx); err != nil {
+		return nil, err
+	}
 	var options []dispatcher.RunOption
 	if s.budget != nil {
 		options = append(options, dispatcher.Settings(Settings{Budget: *s.budget}, "the command line"))
@@ -156,6 +159,30 @@ func (s *session) choose(ctx context.Context) error {
 		return errors.New("there is nothing to resume: every run is completed")
 	}
 	s.run = runs[0].Run
+	return nil
+}
+
+// sameTask refuses a task, or an audience, other than the one that a run which exists has.
+func (s *session) sameTask(ctx context.Context) error {
+	if s.task == "" && s.audience == "" {
+		return nil
+	}
+	res, err := s.dispatcher.State(ctx, s.run)
+	if errors.Is(err, dispatcher.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	task, own := strings.TrimSpace(s.task), strings.TrimSpace(res.State.Task.Get())
+	switch {
+	case task != "" && own == "":
+		return usagef("run %q asks for its task: answer with -resume -answer", s.run)
+	case task != "" && task != own:
+		return usagef("run %q has another task: %s", s.run, printable(shortened(own)))
+	case s.audience != "" && s.audience != res.State.Audience.Get():
+		return usagef("run %q has another audience: %q", s.run, res.State.Audience.Get())
+	}
 	return nil
 }
 
@@ -216,6 +243,9 @@ func (s *session) tell(res *dispatcher.Result[Mind], mind *Mind) {
 	say := func(format string, args ...any) { fmt.Fprintf(s.stderr, "agent: "+format+"\n", args...) }
 	for _, text := range append(mind.Warnings(), res.Warnings...) {
 		say("warning: %s", printable(text))
+	}
+	for _, name := range res.Abandoned {
+		say("warning: %s did not stop in time and was abandoned", name)
 	}
 	say("the model was asked %d times in this call; the run has spent %d tokens", s.calls.Load(), mind.Spent.Get())
 	for id, step := range mind.Steps.All() {

@@ -50,6 +50,8 @@ func New(endpoint, key, name string) (*Model, error) {
 	options := []option.RequestOption{option.WithBaseURL(endpoint), option.WithMaxRetries(0)}
 	if key != "" {
 		options = append(options, option.WithAPIKey(key))
+	} else {
+		options = append(options, option.WithHeaderDel("authorization")) // of the environment, which the client reads by itself
 	}
 	return &Model{openai.NewClient(options...), name, key}, nil
 }

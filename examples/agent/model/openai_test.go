@@ -115,3 +115,22 @@ func TestFromEnv(t *testing.T) {
 		t.Errorf("no URL: %v", err)
 	}
 }
+
+// Without a key none is sent, not even one that the client would find in the environment by itself.
+func TestNoKeyIsSent(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", key)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got, ok := r.Header["Authorization"]; ok {
+			t.Errorf("sent %q", got)
+		}
+		says(`{"role":"assistant","content":"yes"}`, "stop")(w, r)
+	}))
+	defer server.Close()
+	m, err := model.New(server.URL, "", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := m.Ask(t.Context(), model.Request{}); reply.Text != "yes" || err != nil {
+		t.Errorf("%+v, %v", reply, err)
+	}
+}

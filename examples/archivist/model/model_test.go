@@ -198,3 +198,22 @@ func TestFromEnv(t *testing.T) {
 		}
 	}
 }
+
+// Without a key none is sent, not even one that the client would find in the environment by itself.
+func TestNoKeyIsSent(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", key)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got, ok := r.Header["Authorization"]; ok {
+			t.Errorf("sent %q", got)
+		}
+		stream(w, "yes")
+	}))
+	defer server.Close()
+	m, err := model.New(server.URL, "", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := m.Write(t.Context(), "", "t", "m", nil); text != "yes" || err != nil {
+		t.Errorf("wrote %q, %v", text, err)
+	}
+}

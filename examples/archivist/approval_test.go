@@ -99,6 +99,22 @@ func TestApprove(t *testing.T) {
 	}
 }
 
+// A verdict counts also if nobody would be asked for it any more.
+func TestAVerdictOutlivesItsSetting(t *testing.T) {
+	store := t.TempDir()
+	for run, c := range map[string]struct{ answer, says string }{
+		"r": {"reject", "a person read it and did not let it go out"},
+		"e": {"edit: Go and read “Ariadne”.", "Go and read “Ariadne”.\n\n" + edited},
+	} {
+		archivist(t, "-store", store, "-approve", "-run", run, labyrinth).exits(t, 3)
+		archivist(t, "-store", store, "-run", run, "-resume", "-approve=false").exits(t, 3)
+		o := archivist(t, "-store", store, "-run", run, "-resume", "-answer", c.answer).exits(t, 0)
+		if !strings.Contains(strings.ReplaceAll(o.stdout, "\n", " "), strings.ReplaceAll(c.says, "\n", " ")) {
+			t.Errorf("%s: answered\n%s", c.answer, o.stdout)
+		}
+	}
+}
+
 // What is set for a run holds for it, until a later command sets something else.
 func TestSettingsHold(t *testing.T) {
 	store := t.TempDir()

@@ -10,7 +10,8 @@ import (
 )
 
 // The node that answers, alone: it asks a person if the settings say so, about the answer
-// that would go out, and lets nothing out before.
+// that would go out, and lets nothing out before. What a person has said counts whatever the settings
+// say by then.
 func TestRespondAsksForApproval(t *testing.T) {
 	t.Parallel()
 	lib := openLibrary(t, catalogue.Default())
@@ -24,6 +25,8 @@ func TestRespondAsksForApproval(t *testing.T) {
 		{&dagtest.Visit{Settings: Settings{Approve: true}}, "", dagtest.ErrUnanswered, 1},
 		{&dagtest.Visit{Settings: Settings{Approve: true}, Answers: map[string]any{
 			approval + "-1": Verdict{Decision: "perhaps"}, approval + "-2": Verdict{Decision: Reject}}}, rejected, nil, 2},
+		{&dagtest.Visit{Answers: map[string]any{approval + "-1": Verdict{Decision: Reject}}}, rejected, nil, 1},
+		{&dagtest.Visit{Answers: map[string]any{approval + "-1": Verdict{Decision: "perhaps"}}}, "nothing", nil, 1},
 	} {
 		q, _ := inquire(t, lib, "a book about zzyzx")
 		err := lib.Respond(dagtest.Context(t.Context(), c.visit), q)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -73,16 +72,17 @@ func refusal(d Draft, shortlist []Candidate) string {
 	if len(d.Quotes) == 0 {
 		return "it quotes nothing"
 	}
+	quotes, books := make(map[Quote]bool), make(map[[2]string]bool)
+	for _, c := range shortlist { // two may have one title and author, and other years
+		quotes[quote(c.Book)], books[[2]string{c.Book.Title, c.Book.Author}] = true, true
+	}
 	var wrong []string
 	seen := make(map[Citation]bool)
 	for _, said := range d.Quotes {
-		i := slices.IndexFunc(shortlist, func(c Candidate) bool {
-			return c.Book.Title == said.Title && c.Book.Author == said.Author
-		})
 		switch {
-		case i < 0:
+		case !books[[2]string{said.Title, said.Author}]:
 			wrong = append(wrong, fmt.Sprintf("%q is not on the shortlist", said.Title))
-		case quote(shortlist[i].Book) != said:
+		case !quotes[said]:
 			wrong = append(wrong, fmt.Sprintf("the catalogue says otherwise of %q", said.Title))
 		case seen[said.Citation]:
 			wrong = append(wrong, fmt.Sprintf("%q is quoted twice", said.Title))

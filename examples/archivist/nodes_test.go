@@ -343,7 +343,8 @@ func TestFirstDraftIsRefusedAndSecondApproved(t *testing.T) {
 func TestDraftsThatAreRefused(t *testing.T) {
 	known := catalogue.Book{Title: "Ficciones", Author: "Jorge Luis Borges", Year: 1944, About: "Stories."}
 	undated := catalogue.Book{Title: "Undated", Author: "Nobody"}
-	list := []Candidate{{Book: known}, {Book: undated}}
+	first, second := catalogue.Book{Title: "Mazes", Author: "Anna Nobody", Year: 1990}, catalogue.Book{Title: "Mazes", Author: "Anna Nobody", Year: 2001}
+	list := []Candidate{{Book: known}, {Book: undated}, {Book: first}, {Book: second}}
 	say := func(change func(*Quote)) Draft {
 		said := quote(known)
 		change(&said)
@@ -361,6 +362,7 @@ func TestDraftsThatAreRefused(t *testing.T) {
 		"invented words":   {say(func(s *Quote) { s.About = "A thriller." }), "says otherwise"},
 		"left out a year":  {say(func(s *Quote) { s.Year = 0 }), "says otherwise"},
 		"one book, twice":  {Draft{Quotes: []Quote{quote(known), quote(known)}}, "twice"},
+		"two of one title": {Draft{Quotes: []Quote{quote(second), quote(first)}}, ""},
 		"case is no title": {say(func(s *Quote) { s.Title = "ficciones" }), "not on the shortlist"},
 	} {
 		got := refusal(c.draft, list)

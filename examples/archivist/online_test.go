@@ -82,6 +82,18 @@ func TestOnlineFindsJoinTheOthers(t *testing.T) {
 	}
 }
 
+// Works of one title and author are told apart by their years.
+func TestWorksOfOneTitle(t *testing.T) {
+	lib := defaultLibrary(t)
+	lib.online = func(context.Context, openlibrary.Field, string, int) ([]catalogue.Book, error) {
+		return []catalogue.Book{{Title: "X", Author: "Anna Nobody", Year: 1990}, {Title: "X", Author: "Anna Nobody", Year: 2001}}, nil
+	}
+	q, _ := answered(t, lib, new(memory.Store), "r", "books by Anna Nobody")
+	if want := []Citation{{"X", "Anna Nobody", 1990}, {"X", "Anna Nobody", 2001}}; !slices.Equal(q.Citations.Slice(), want) {
+		t.Errorf("cited %v, want %v:\n%s", q.Citations.Slice(), want, q.Answer.Get())
+	}
+}
+
 func TestOpenLibraryIsAskedOnlyWhenItIsWanted(t *testing.T) {
 	_, ran := answered(t, defaultLibrary(t), new(memory.Store), "r", labyrinth)
 	s := openSite(t, says(http.StatusOK, recordedSearch(t)))

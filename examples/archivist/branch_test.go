@@ -43,6 +43,11 @@ func TestBranches(t *testing.T) {
 	}{
 		{labyrinth, "search", listed, "The best match for “labyrinth” among 660 books is “Labyrinths” by Jorge Luis Borges (1962)."},
 		{"What is Dune about?", "describe", 1, "“Dune” by Frank Herbert (1965). A noble family is given a desert planet"},
+		{"When was Emma by Jane Austen published?", "describe", 1, "“Emma” by Jane Austen (1815). A rich young woman"},
+		{"What is Labyrinth about?", "describe", 2, "“Labyrinth” by Kate Mosse (2005)."},
+		{"What is In the Labyrinth about?", "describe", 2, "“In the Labyrinth” by Alain Robbe-Grillet (1959)."},
+		{"What is invisible man about?", "describe", 2, "“Invisible Man” by Ralph Ellison (1952)."},
+		{"What is Labyrinth by Kate Mosse about?", "describe", 1, "“Labyrinth” by Kate Mosse (2005)."},
 		{"books by Jorge Luis Borges", "by-author", 4, "Of Jorge Luis Borges I have 4 books, the oldest first. - “Ficciones”"},
 		{"books like Dune", "similar", listed, "Among 660 books the most like “Dune” is “The Left Hand of Darkness”"},
 		{"the best books about the sea", "top-rated", listed, "The best among 660 books for “sea”, by my own ratings: - “"},

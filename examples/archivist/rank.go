@@ -7,6 +7,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/examples/archivist/search"
@@ -78,19 +79,30 @@ func likened(s *Quest, c Candidate) bool {
 }
 
 // calledFor parts the candidates that a question calls for by name from the rest. An author's are
-// in the order of their years.
+// in the order of their years. A book of the very title comes before one whose title differs in words
+// that don't count.
 func calledFor(w Wish, list []Candidate) (called, rest []Candidate) {
 	for _, c := range list {
 		switch {
-		case w.Intent == Describe && titleKey(c.Book.Title) == titleKey(w.Subject),
+		case w.Intent == Describe && entitled(c.Book, w.Subject),
 			w.Intent == ByAuthor && named(w.Subject, c.Book.Author):
 			called = append(called, c)
 		default:
 			rest = append(rest, c)
 		}
 	}
-	if w.Intent == ByAuthor {
+	switch w.Intent {
+	case ByAuthor:
 		slices.SortStableFunc(called, older)
+	case Describe:
+		title, _ := byline(w.Subject)
+		differs := func(c Candidate) int {
+			if strings.EqualFold(c.Book.Title, title) {
+				return 0
+			}
+			return 1
+		}
+		slices.SortStableFunc(called, func(a, b Candidate) int { return cmp.Compare(differs(a), differs(b)) })
 	}
 	return called, rest
 }

@@ -73,18 +73,29 @@ func (lib *Library) byTitle(name string) []catalogue.Book {
 	if books := lib.titles[titleKey(name)]; len(books) > 0 {
 		return books
 	}
-	i := strings.LastIndex(strings.ToLower(name), " by ")
-	if i < 0 || i+len(" by ") > len(name) {
-		return nil
-	}
-	author := name[i+len(" by "):]
+	title, author := byline(name)
 	var books []catalogue.Book
-	for _, b := range lib.titles[titleKey(name[:i])] {
+	for _, b := range lib.titles[titleKey(title)] {
 		if named(author, b.Author) {
 			books = append(books, b)
 		}
 	}
 	return books
+}
+
+// byline parts the author from a name of a book; there may be none.
+func byline(name string) (title, author string) {
+	i := strings.LastIndex(strings.ToLower(name), " by ")
+	if i < 0 || i+len(" by ") > len(name) {
+		return name, ""
+	}
+	return name[:i], name[i+len(" by "):]
+}
+
+// entitled reports whether a book has a name: its title, which may be followed by its author.
+func entitled(b catalogue.Book, name string) bool {
+	title, author := byline(name)
+	return titleKey(b.Title) == titleKey(name) || titleKey(b.Title) == titleKey(title) && named(author, b.Author)
 }
 
 // byAuthor returns the books whose author has this name, or bears it among others.

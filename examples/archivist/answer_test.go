@@ -116,6 +116,25 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+func TestLikesNamesAnAuthorOfAll(t *testing.T) {
+	for _, c := range []struct {
+		like []Citation
+		want string
+	}{
+		{[]Citation{{"Dune", "Frank Herbert", 1965}}, "“Dune”"},
+		{[]Citation{{"Dune", "Frank Herbert", 1965}, {"Whipping Star", "Frank Herbert", 1970}}, "the books of Frank Herbert"},
+		{[]Citation{{"Dune", "Frank Herbert", 1965}, {"Dune", "Somebody Else", 1999}}, "“x”"},
+		{[]Citation{{"Mazes", "", 1990}, {"Mazes", "", 2001}}, "“x”"},
+	} {
+		q := new(Inquiry)
+		q.Terms.Append("x")
+		q.Like.Append(c.like...)
+		if got := likes(q); got != c.want {
+			t.Errorf("of %v: likes %s, want %s", c.like, got, c.want)
+		}
+	}
+}
+
 func TestWantedIsShort(t *testing.T) {
 	q := new(Inquiry)
 	q.Terms.Append("a", "b", "c", "d", "e", "f", "g")

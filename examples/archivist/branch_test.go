@@ -49,6 +49,8 @@ func TestBranches(t *testing.T) {
 		{"What is invisible man about?", "describe", 2, "“Invisible Man” by Ralph Ellison (1952)."},
 		{"What is Labyrinth by Kate Mosse about?", "describe", 1, "“Labyrinth” by Kate Mosse (2005)."},
 		{"books by Jorge Luis Borges", "by-author", 4, "Of Jorge Luis Borges I have 4 books, the oldest first. - “Ficciones”"},
+		{"books like Borges", "similar", listed, "Among 660 books the most like the books of Jorge Luis Borges is “"},
+		{"books like Terry Pratchett", "similar", listed, "Among 660 books the most like “terry pratchett” is “"},
 		{"books like Dune", "similar", listed, "Among 660 books the most like “Dune” is “The Left Hand of Darkness”"},
 		{"the best books about the sea", "top-rated", listed, "The best among 660 books for “sea”, by my own ratings: - “"},
 		{"top rated books", "top-rated", listed, "The best of 660 books, by my own ratings: - “"},

@@ -133,10 +133,16 @@ func author(q *Inquiry, d Draft) string {
 	return printable(d.Quotes[0].Author)
 }
 
+// likes names what books shall be similar to.
 func likes(q *Inquiry) string {
 	like := q.Like.Slice()
 	if len(like) == 1 {
 		return title(like[0])
+	}
+	for _, c := range like {
+		if c.Author == "" || c.Author != like[0].Author {
+			return wanted(q)
+		}
 	}
 	return "the books of " + printable(like[0].Author)
 }

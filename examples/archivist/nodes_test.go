@@ -207,6 +207,17 @@ func TestScoutsStopWhenTheirContextDoes(t *testing.T) {
 	}
 }
 
+// A cancel is no finding: a plan that could not look everything up is none.
+func TestPlanStopsWhenItsContextDoes(t *testing.T) {
+	reason := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(reason)
+	s := sent("a labyrinth for zzyzx", Texts)
+	if planned, err := defaultLibrary(t).Plan(ctx, s); !errors.Is(err, reason) {
+		t.Errorf("planned %v, %v, unknown %q, want the cause of the cancel", planned, err, s.Unknown.Slice())
+	}
+}
+
 func TestGatherKeepsEachBookOnce(t *testing.T) {
 	a, b := catalogue.Book{Title: "A", Author: "X"}, catalogue.Book{Title: "A", Author: "Y"}
 	s := new(Quest)

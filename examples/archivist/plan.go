@@ -47,6 +47,9 @@ func (lib *Library) Plan(ctx context.Context, s *Quest) ([]Scout, error) {
 	if s.Like.Len() == 0 {
 		s.Unknown.Append(lib.unknown(ctx, terms)...)
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx) // what could not be looked up now can be later
+	}
 	return slices.DeleteFunc(w.Scouts, func(scout Scout) bool { return !lib.useful(scout, w, terms) }), nil
 }
 

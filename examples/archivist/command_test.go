@@ -162,6 +162,18 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+// What the dispatcher warns of is a warning of the run.
+func TestWarningsOfTheDispatcher(t *testing.T) {
+	s := &session{config: new(config)}
+	got := s.warnings(&dispatcher.Result[Inquiry]{
+		State: new(Inquiry), Abandoned: []string{"respond"}, Warnings: []string{"the run has rested for 26h"},
+	})
+	want := []string{"respond did not stop in time and was abandoned", "the run has rested for 26h"}
+	if !slices.Equal(got, want) {
+		t.Errorf("warnings %q, want %q", got, want)
+	}
+}
+
 // The lenient line: the same command again, whatever became of the run.
 func TestAnExistingRunGoesOn(t *testing.T) {
 	store := t.TempDir()

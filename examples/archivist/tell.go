@@ -26,7 +26,7 @@ func (s *session) warnings(res *dispatcher.Result[Inquiry]) []string {
 	for _, name := range res.Abandoned {
 		all = append(all, fmt.Sprintf("%s did not stop in time and was abandoned", name))
 	}
-	return all
+	return append(all, res.Warnings...)
 }
 
 // tell writes what came of the run to people: what -json does not tell them, or else all of it but

@@ -37,6 +37,9 @@ func (s *session) answerQuestion(d *dialog) (*dispatcher.Result[Inquiry], error)
 
 // begin is the line that the whole program is for, in its lenient and its strict form.
 func (s *session) begin() (*dispatcher.Result[Inquiry], error) {
+	if err := s.trySettings(); err != nil {
+		return nil, err
+	}
 	if s.fork != "" {
 		if err := s.branch(); err != nil {
 			return nil, err
@@ -71,6 +74,20 @@ func (s *session) begin() (*dispatcher.Result[Inquiry], error) {
 		s.hear(last.Event)
 	}
 	return last.Result, err
+}
+
+// trySettings refuses settings that the dispatcher refuses before a run is answered or forked: they are
+// tried on a run that does not exist.
+func (s *session) trySettings() error {
+	options, err := s.settings(nil)
+	if err != nil || options == nil {
+		return err
+	}
+	_, err = s.dispatcher.Resume(context.Background(), dispatcher.NewRunID(), options...)
+	if errors.Is(err, dispatcher.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // sameQuestion refuses a question other than the one that a run which exists has.

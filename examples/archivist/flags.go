@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -152,7 +153,7 @@ func (c *config) check() error {
 	if err := c.checkMode(); err != nil {
 		return err
 	}
-	if err := checkText("the question", c.question); err != nil {
+	if err := cmp.Or(checkText("the question", c.question), checkText("-model", c.model)); err != nil {
 		return err
 	}
 	if c.answer != nil {

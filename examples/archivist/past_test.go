@@ -51,6 +51,21 @@ func TestForkWithAnotherQuestion(t *testing.T) {
 	}
 }
 
+// Settings that are refused are refused before anything is answered or forked.
+func TestRefusedSettingsLeaveNothingBehind(t *testing.T) {
+	store := t.TempDir()
+	const model = "sk-0123456789abcdefghijklmnopqrstuvwxyzABCDEF"
+	archivist(t, "-store", store, "-approve", "-run", "r", labyrinth).exits(t, 3)
+	archivist(t, "-store", store, "-resume", "-model", model, "-answer", "approve").complains(t, 1, "secret")
+	archivist(t, "-store", store, "-fork", "0", "-model", model, dune).complains(t, 1, "secret")
+	if n := runs(t, store); n != 1 {
+		t.Errorf("there are %d runs, want 1", n)
+	}
+	if r := ask(t, store, "-run", "r").exits(t, 3).report(t); len(r.Interrupts) != 1 {
+		t.Errorf("interrupts %v, want the question", r.Interrupts)
+	}
+}
+
 // Without another question a fork comes to the same answer, from any checkpoint, and runs only what
 // follows it; by default it is one of the newest run. It can be stopped and resumed as any run.
 func TestForkWithTheSameQuestion(t *testing.T) {

@@ -56,6 +56,8 @@ var wrongUsage = []struct {
 	{[]string{"-books", "51", "x"}, "-books"},
 	{[]string{"-books", "many", "x"}, "books"},
 	{[]string{"-model", "", "x"}, "-model is empty"},
+	{[]string{"-model", "\xff", "x"}, "UTF-8"},
+	{[]string{"-model", "\xff", "-resume", "-answer", "approve"}, "UTF-8"},
 	{[]string{"-approve=maybe", "x"}, "approve"},
 	{[]string{"-metrics", "nowhere", "x"}, "-metrics"},
 	{[]string{"-metrics", "", "x"}, "-metrics is empty"},

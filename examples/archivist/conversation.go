@@ -187,13 +187,26 @@ func (s *session) give(i dispatcher.Interrupt, said string) error {
 	return s.dispatcher.Answer(context.Background(), s.run, i.ID, value)
 }
 
-// newest returns the id of the newest run of any of these statuses, or of all; "" if there is none.
+// newest returns the id of the newest run of any of these statuses, or of all; "" if there is none. Runs
+// that can't be read are passed by, and told; if there are no others, or an answer is given, that is the
+// error.
 func (s *session) newest(status ...checkpoint.Status) (string, error) {
-	runs, err := s.store.List(context.Background(), checkpoint.Filter{
-		Status: status, Graph: s.dispatcher.Graph(), Limit: 1,
-	})
-	if err != nil || len(runs) == 0 {
-		return "", err
+	var passed error
+	f := checkpoint.Filter{Status: status, Graph: s.dispatcher.Graph(), Limit: 1}
+	for info, err := range checkpoint.Runs(context.Background(), s.dispatcher.Store(), f) {
+		switch {
+		case err != nil && info.Run == "":
+			return "", err
+		case err != nil:
+			passed = errors.Join(passed, fmt.Errorf("run %s can't be read: %w", info.Run, err))
+		case passed != nil && s.answer != nil: // that may be for one of them
+			return "", errors.Join(passed, errors.New("name the run that is answered with -run"))
+		default:
+			if passed != nil {
+				fmt.Fprintf(s.stderr, "archivist: %s\n", complaint(passed))
+			}
+			return info.Run, nil
+		}
 	}
-	return runs[0].Run, nil
+	return "", passed
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -9,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 const dune = "What is Dune about?"
@@ -48,6 +52,40 @@ func TestForkWithAnotherQuestion(t *testing.T) {
 	}
 	if n := runs(t, store); n != 3 {
 		t.Errorf("there are %d runs, want 3", n)
+	}
+}
+
+// A run of which nothing can be told is passed by where the newest is meant, and told of.
+func TestTheNewestRunThatCanBeRead(t *testing.T) {
+	store := new(memory.Faulty)
+	d := dispatch(t, defaultLibrary(t), store, dispatcher.Options{})
+	for _, run := range []string{"old", "new"} {
+		if _, err := d.Run(t.Context(), run, func(q *Inquiry) { q.Query.Set("hello") }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	s := &session{config: new(config), dispatcher: d, stderr: stderr}
+	store.Spoil("new", checkpoint.PartInfo)
+	if id, err := s.newest(); id != "old" || err != nil {
+		t.Errorf("the newest is %q, %v, want old", id, err)
+	}
+	told, err := os.ReadFile(stderr.Name())
+	if want := "archivist: run new can't be read: "; !strings.HasPrefix(string(told), want) || strings.Count(string(told), "\n") != 1 {
+		t.Errorf("told %q, %v, want %q", told, err, want)
+	}
+	s.answer = new("borges")
+	if id, err := s.newest(); id != "" || !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "-run") {
+		t.Errorf("an answer that may be for new is given to %q, %v", id, err)
+	}
+	s.answer = nil
+	store.Spoil("old", checkpoint.PartInfo)
+	if id, err := s.newest(); id != "" || !errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Errorf("of no run that can be read the newest is %q, %v", id, err)
 	}
 }
 

@@ -84,20 +84,19 @@ func (e *unreadableError) Unwrap() error { return e.err }
 // none of them, because it is not completed. Runs of other versions of the graph are left out.
 func (a *archive) completed(ctx context.Context, most int) iter.Seq2[Earlier, error] {
 	return func(yield func(Earlier, error) bool) {
-		runs, err := a.store.List(ctx, checkpoint.Filter{
-			Status: []checkpoint.Status{checkpoint.StatusCompleted},
-			Graph:  a.dispatcher.Graph(),
-			Limit:  most,
-		})
-		if err != nil {
-			yield(Earlier{}, err)
-			return
-		}
-		for _, info := range runs {
-			if info.Digest != a.digest {
-				continue
+		f := checkpoint.Filter{Status: []checkpoint.Status{checkpoint.StatusCompleted}, Graph: a.dispatcher.Graph(), Limit: most}
+		left := most
+		for info, err := range checkpoint.Runs(ctx, a.store, f) {
+			on := true
+			switch {
+			case err != nil && info.Run == "":
+				on = yield(Earlier{}, err)
+			case err != nil:
+				on = yield(Earlier{}, &unreadableError{info.Run, err})
+			case info.Digest == a.digest:
+				on = yield(a.read(ctx, info.Run))
 			}
-			if !yield(a.read(ctx, info.Run)) {
+			if left--; !on || left == 0 {
 				return
 			}
 		}

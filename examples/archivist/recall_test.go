@@ -134,6 +134,33 @@ func TestArchive(t *testing.T) {
 	}
 }
 
+// A run of which nothing can be told hides none that is older.
+func TestArchivePassesByARunThatIsDamaged(t *testing.T) {
+	store, lib := new(memory.Faulty), defaultLibrary(t)
+	d := dispatch(t, lib, store, dispatcher.Options{})
+	for _, run := range []string{"first", "second", "third", "fourth"} {
+		if _, err := d.Run(t.Context(), run, func(q *Inquiry) { q.Query.Set("mirrors") }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store.Spoil("third", checkpoint.PartInfo)
+	for most, want := range map[int][]string{2: {"fourth", "third"}, 3: {"fourth", "third", "second"}, 9: {"fourth", "third", "second", "first"}} {
+		var got []string
+		for e, err := range archiveOf(t, lib, d, store).completed(t.Context(), most) {
+			var damaged *unreadableError
+			if errors.As(err, &damaged) {
+				e.Run = damaged.run
+			}
+			if got = append(got, e.Run); (err != nil) != (e.Run == "third") || err != nil && damaged == nil {
+				t.Errorf("yields %s, %v", e.Run, err)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("of %d runs it yields %q, want %q", most, got, want)
+		}
+	}
+}
+
 func TestArchiveLeavesOutRunsOfOtherGraphs(t *testing.T) {
 	var store memory.Store
 	lib := defaultLibrary(t)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/examples/agent/script"
 )
@@ -140,6 +141,37 @@ func TestWarningsOfTheDispatcher(t *testing.T) {
 		if !strings.Contains(told.String(), want) {
 			t.Errorf("told\n%s\nwant %q", told.String(), want)
 		}
+	}
+}
+
+// A run of which nothing can be told is passed by where the newest is meant, and told of.
+func TestTheNewestRunThatCanBeRead(t *testing.T) {
+	store := new(memory.Faulty)
+	w := newWorld(t, script.Mountaineer)
+	w.store = store
+	w.restart(t)
+	for _, run := range []string{"old", "new"} {
+		if _, err := w.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) { // it asks for its task
+			t.Fatal(err)
+		}
+	}
+	store.Spoil("new", checkpoint.PartInfo)
+	var told strings.Builder
+	s := &session{config: &config{resume: true}, stderr: &told, dispatcher: w.Dispatcher}
+	if err := s.choose(t.Context()); s.run != "old" || err != nil {
+		t.Errorf("it goes on with %q, %v, want old", s.run, err)
+	}
+	if want := "agent: run new can't be read: "; !strings.HasPrefix(told.String(), want) || strings.Count(told.String(), "\n") != 1 {
+		t.Errorf("told %q, want %q", told.String(), want)
+	}
+	s = &session{config: &config{resume: true, answer: new("approve")}, stderr: &told, dispatcher: w.Dispatcher}
+	if err := s.choose(t.Context()); !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "-run") {
+		t.Errorf("an answer that may be for new is given to %q, %v", s.run, err)
+	}
+	store.Spoil("old", checkpoint.PartInfo)
+	s = &session{config: &config{resume: true}, stderr: &told, dispatcher: w.Dispatcher}
+	if err := s.choose(t.Context()); !errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Errorf("with no run that can be read: %q, %v", s.run, err)
 	}
 }
 

@@ -139,7 +139,8 @@ func (s *session) work(ctx context.Context) (*dispatcher.Result[Mind], error) {
 	return s.dispatcher.Resume(ctx, s.run, options...)
 }
 
-// choose finds the run that is meant.
+// choose finds the run that is meant. Runs that can't be read are passed by, and told; if there are no
+// others, or an answer is given, that is the error.
 func (s *session) choose(ctx context.Context) error {
 	if s.run != "" {
 		return nil
@@ -148,18 +149,31 @@ func (s *session) choose(ctx context.Context) error {
 		s.run = dispatcher.NewRunID()
 		return nil
 	}
-	runs, err := s.store.List(ctx, checkpoint.Filter{Graph: s.dispatcher.Graph(), Limit: 1, Status: []checkpoint.Status{
+	f := checkpoint.Filter{Graph: s.dispatcher.Graph(), Limit: 1, Status: []checkpoint.Status{
 		checkpoint.StatusPending, checkpoint.StatusRunning, checkpoint.StatusInterrupted,
 		checkpoint.StatusCancelled, checkpoint.StatusTimedOut, checkpoint.StatusFailed,
-	}})
-	if err != nil {
-		return err
+	}}
+	var passed []error
+	for info, err := range checkpoint.Runs(ctx, s.dispatcher.Store(), f) {
+		switch {
+		case err != nil && info.Run == "":
+			return err
+		case err != nil:
+			passed = append(passed, fmt.Errorf("run %s can't be read: %w", info.Run, err))
+		case len(passed) > 0 && s.answer != nil: // that may be for one of them
+			return errors.Join(append(passed, errors.New("name the run that is answered with -run"))...)
+		default:
+			for _, err := range passed {
+				fmt.Fprintf(s.stderr, "agent: %s\n", printable(err.Error()))
+			}
+			s.run = info.Run
+			return nil
+		}
 	}
-	if len(runs) == 0 {
-		return errors.New("there is nothing to resume: every run is completed")
+	if len(passed) > 0 {
+		return errors.Join(passed...)
 	}
-	s.run = runs[0].Run
-	return nil
+	return errors.New("there is nothing to resume: every run is completed")
 }
 
 // sameTask refuses a task, or an audience, other than the one that a run which exists has.

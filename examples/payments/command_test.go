@@ -2,11 +2,16 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/examples/payments/bank"
 )
 
@@ -123,6 +128,45 @@ func TestPaymentsSeveralInDoubt(t *testing.T) {
 	c.do(t, "-run", "one", "-resolve", found).exits(t, 0)
 	c.do(t, "-resolve", "happened:"+sent[1].Number).exits(t, 0) // the only one now
 	c.do(t, "-resolve", found).complains(t, 1, "nothing is in doubt")
+}
+
+// A payment of which nothing can be told hides no other: it is passed by, and told.
+func TestPaymentsBesideADamagedOne(t *testing.T) {
+	t.Parallel()
+	w, store := newWorld(t), new(memory.Faulty)
+	d, err := dispatcher.New(w.graph(t), store, dispatcher.Options{Gates: gates()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"waits", "doubt", "damaged"} {
+		o := Order{Number: id, From: "ada", To: "grace", Cents: small}
+		if w.open(t, bank.Fault{Operation: bank.Transfer, Kind: bank.LoseReply}); id == "waits" {
+			o.Cents = large
+		}
+		if _, err := d.Run(t.Context(), id, func(p *Payment) { p.Order.Set(o) }); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+	}
+	store.Spoil("damaged", checkpoint.PartInfo)
+	var told, listed strings.Builder
+	s := &session{config: new(config), stderr: &told, dispatcher: d}
+	for _, which := range []func(context.Context) (string, error){s.doubted, s.newest} {
+		told.Reset()
+		if id, err := which(t.Context()); id != "doubt" || err != nil {
+			t.Errorf("found %q, %v, want doubt", id, err)
+		}
+		if want := `payments: payment "damaged" can't be read: `; !strings.HasPrefix(told.String(), want) || strings.Count(told.String(), "\n") != 1 {
+			t.Errorf("told %q, want %q", told.String(), want)
+		}
+	}
+	s.approve = true
+	if id, err := s.newest(t.Context()); !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "-run") {
+		t.Errorf("an approval that may be of the damaged one is of %q, %v", id, err)
+	}
+	err = s.list(t.Context(), &listed)
+	if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(listed.String(), "waits is interrupted") || !strings.Contains(listed.String(), "doubt is interrupted") {
+		t.Errorf("listed\n%s\nand then %v", listed.String(), err)
+	}
 }
 
 // What was charged for a transfer that the bank refuses goes back.

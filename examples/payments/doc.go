@@ -57,7 +57,8 @@
 // # Exit status
 //
 //	0  the payment has come to its end, made or given back, or a listing was printed
-//	1  the payment failed and can be resumed, or the bank or the store refused
+//	1  the payment failed and can be resumed, the bank or the store refused, or -open has left out a
+//	   payment that can't be read
 //	2  wrong usage; nothing was printed on standard output
 //	3  the payment waits for a person, or was cancelled, and can be resumed
 package main

@@ -35,12 +35,13 @@ type inDoubt struct {
 	Advice    []string        `json:"advice"` // commands, and when to give them
 }
 
-// list is -open: nothing runs.
+// list is -open: nothing runs. Payments that can't be read are its error, when the others are listed.
 func (s *session) list(ctx context.Context, stdout io.Writer) error {
 	runs := []string{s.run}
+	var errs []error
 	if s.run == "" {
 		var err error
-		if runs, err = s.all(ctx); err != nil {
+		if runs, errs, err = s.all(ctx); err != nil {
 			return err
 		}
 	}
@@ -48,10 +49,19 @@ func (s *session) list(ctx context.Context, stdout io.Writer) error {
 	for _, run := range runs {
 		o, err := s.dispatcher.Open(ctx, run)
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		items = append(items, s.itemOf(o))
 	}
+	if len(items) > 0 || len(errs) == 0 {
+		errs = append(errs, s.tellItems(stdout, items))
+	}
+	return errors.Join(errs...)
+}
+
+// tellItems writes what -open lists.
+func (s *session) tellItems(stdout io.Writer, items []item) error {
 	if s.json {
 		return writeJSON(stdout, items)
 	}
@@ -88,42 +98,53 @@ func (s *session) itemOf(o *dispatcher.Opened) item {
 	return it
 }
 
-// all are the payments that are not completed, newest first.
-func (s *session) all(ctx context.Context) ([]string, error) {
-	var ids []string
+// all are the payments that are not completed, newest first. Those of which nothing can be told may be
+// among them: passed says which.
+func (s *session) all(ctx context.Context) (ids []string, passed []error, err error) {
 	f := checkpoint.Filter{Status: unfinished, Graph: s.dispatcher.Graph()}
-	for {
-		page, err := s.store.List(ctx, f)
-		if err != nil || len(page) == 0 {
-			return ids, err
-		}
-		for _, info := range page {
+	for info, err := range checkpoint.Runs(ctx, s.dispatcher.Store(), f) {
+		switch {
+		case err != nil && info.Run == "":
+			return nil, nil, err
+		case err != nil:
+			passed = append(passed, fmt.Errorf("payment %q can't be read: %w", info.Run, err))
+		default:
 			ids = append(ids, info.Run)
 		}
-		f.After = ids[len(ids)-1]
+	}
+	return ids, passed, nil
+}
+
+// pass tells of payments that are passed by.
+func (s *session) pass(passed []error) {
+	for _, err := range passed {
+		fmt.Fprintf(s.stderr, "payments: %s\n", complaint(err))
 	}
 }
 
-// doubted is the id of the only payment of which something is in doubt.
+// doubted is the id of the only payment of which something is known to be in doubt.
 func (s *session) doubted(ctx context.Context) (string, error) {
-	all, err := s.all(ctx)
+	all, passed, err := s.all(ctx)
 	if err != nil {
 		return "", err
 	}
 	var ids []string
 	for _, id := range all {
 		o, err := s.dispatcher.Open(ctx, id)
-		if err != nil {
-			return "", err
-		}
-		if len(o.InDoubt()) > 0 {
+		switch {
+		case err != nil:
+			passed = append(passed, err)
+		case len(o.InDoubt()) > 0:
 			ids = append(ids, id)
 		}
 	}
-	switch len(ids) {
-	case 0:
+	switch {
+	case len(ids) == 0 && len(passed) > 0:
+		return "", errors.Join(passed...)
+	case len(ids) == 0:
 		return "", errors.New("nothing is in doubt")
-	case 1:
+	case len(ids) == 1:
+		s.pass(passed)
 		return ids[0], nil
 	}
 	return "", usagef("of %d payments a transfer is in doubt: name one with -run, of these: %s", len(ids), strings.Join(ids, ", "))

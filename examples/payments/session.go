@@ -144,14 +144,19 @@ var unfinished = []checkpoint.Status{
 	checkpoint.StatusCancelled, checkpoint.StatusTimedOut, checkpoint.StatusFailed,
 }
 
-// newest is the id of the newest payment that is not completed.
+// newest is the id of the newest payment that is not completed, of those that can be read.
 func (s *session) newest(ctx context.Context) (string, error) {
-	runs, err := s.store.List(ctx, checkpoint.Filter{Status: unfinished, Graph: s.dispatcher.Graph(), Limit: 1})
-	if err != nil {
+	ids, passed, err := s.all(ctx)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if len(runs) == 0 {
+	case len(ids) == 0 && len(passed) > 0:
+		return "", errors.Join(passed...)
+	case len(ids) == 0:
 		return "", errors.New("every payment is completed")
+	case len(passed) > 0 && (s.approve || s.reject): // one of them may be meant
+		return "", errors.Join(append(passed, errors.New("name the payment with -run"))...)
 	}
-	return runs[0].Run, nil
+	s.pass(passed)
+	return ids[0], nil
 }

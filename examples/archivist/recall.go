@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
-	"github.com/pawlgo/pawl/examples/archivist/search"
 )
 
 const (
@@ -58,8 +56,8 @@ func remembers(q *Inquiry, question string) bool {
 	return false
 }
 
-// same reports whether two questions search for the same words.
-func same(a, b string) bool { return slices.Equal(search.Terms(a), search.Terms(b)) }
+// same reports whether two questions search for the same words, or are the same if they have none.
+func same(a, b string) bool { return titleKey(a) == titleKey(b) }
 
 // An archive is a store of runs, and what can read them.
 type archive struct {

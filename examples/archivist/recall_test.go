@@ -55,6 +55,15 @@ func TestRecall(t *testing.T) {
 	}
 }
 
+// Questions that have no word to search for are the same if they have the same words.
+func TestQuestionsWithoutTerms(t *testing.T) {
+	lib := defaultLibrary(t)
+	lib.runs = past(before("2", "How do you do?"), before("1", "who  ARE you?"))
+	if q := recall(t, lib, "Who are you?"); q.Before.Get() != "1" {
+		t.Errorf("asked before in run %q, want 1", q.Before.Get())
+	}
+}
+
 func TestRecallPassesOverRunsThatCantBeRead(t *testing.T) {
 	lib := defaultLibrary(t)
 	lib.runs = func(context.Context, int) iter.Seq2[Earlier, error] {

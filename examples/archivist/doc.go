@@ -53,7 +53,7 @@
 //	-corpus FILE      answer from another catalogue, one book in JSON per line
 //	-approve          ask a person before the answer goes out; at a terminal it is asked there,
 //	                  otherwise the run waits, with status 3, for -resume -answer
-//	-books N          name at most N books
+//	-books N          name at most N books, from 1 to 50
 //	-model NAME       the language model, if the environment names an endpoint
 //	-online           ask Open Library too, over the network
 //	-metrics ADDR     serve Prometheus metrics on ADDR while the run is at work

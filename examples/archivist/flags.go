@@ -115,7 +115,12 @@ func (c *config) flags() *flag.FlagSet {
 		return err
 	})
 	fs.StringVar(&c.model, "model", "", "the `NAME` of the language model, if the environment names an endpoint")
-	fs.IntVar(&c.most, "books", 0, "name at most `N` books")
+	fs.Func("books", "name at most `N` books", func(s string) (err error) {
+		if c.most, err = strconv.Atoi(s); err != nil || c.most < 1 || c.most > mostBooks {
+			return fmt.Errorf("it is from 1 to %d", mostBooks)
+		}
+		return nil
+	})
 	fs.StringVar(&c.addr, "metrics", "", "serve Prometheus metrics on `ADDR` while the run is at work")
 	return fs
 }
@@ -138,9 +143,6 @@ func duration(to **time.Duration) func(string) error {
 func (c *config) check() error {
 	if c.slow < 0 {
 		return usagef("-slow is negative")
-	}
-	if c.most < 0 || c.most > mostBooks {
-		return usagef("-books is from 1 to %d", mostBooks)
 	}
 	if c.run != "" {
 		if err := checkpoint.CheckRunID(c.run); err != nil {

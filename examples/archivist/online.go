@@ -42,6 +42,9 @@ func (lib *Library) Online(ctx context.Context, s *Quest) error {
 	if lib.online == nil {
 		return errors.New("the run was planned with -online, and goes on without")
 	}
+	if err := lib.pause(ctx); err != nil {
+		return err
+	}
 	field, query := onlineQuery(s)
 	books, err := lib.online(ctx, field, query, onlineFinds)
 	if err != nil {
@@ -83,7 +86,7 @@ func (lib *Library) described(b catalogue.Book) catalogue.Book {
 func (lib *Library) onlinePolicy() dag.Policy {
 	return dag.Policy{
 		Attempts: 3,
-		Timeout:  cmp.Or(lib.onlineTimeout, 5*time.Second),
+		Timeout:  lib.slow + cmp.Or(lib.onlineTimeout, 5*time.Second),
 		Backoff:  dag.Exponential(250*time.Millisecond, 2*time.Second).Jitter(0.5),
 		Retry: func(err error) bool {
 			var refused *openlibrary.StatusError

@@ -162,11 +162,14 @@ func newLive(w *os.File, colours bool) *progress {
 		b.show(events)
 	}()
 	var once sync.Once
-	return &progress{
-		observe: func(e dispatcher.Event) { events <- e },
-		close: func() error {
-			once.Do(func() { close(events); <-ended })
-			return nil
-		},
+	p := &progress{observe: func(e dispatcher.Event) { events <- e }}
+	p.close = func() error {
+		once.Do(func() {
+			p.observe = func(dispatcher.Event) {} // of an answer that a person gives then
+			close(events)
+			<-ended
+		})
+		return nil
 	}
+	return p
 }

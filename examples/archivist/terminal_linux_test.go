@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 // terminal opens a pseudo-terminal: what is written to its far end is read from its near one.
@@ -69,6 +71,18 @@ func TestLiveProgressOnATerminal(t *testing.T) {
 	if text := shown(t, "TERM=dumb"); strings.Contains(text, "\x1b") || !strings.Contains(text, "respond") {
 		t.Errorf("a dumb terminal got\n%q", text)
 	}
+}
+
+// What happens behind the close of what is shown, as an answer that a person gives then, is not shown and
+// hurts nobody.
+func TestNothingIsShownBehindAClose(t *testing.T) {
+	_, far := terminal(t)
+	defer far.Close()
+	p := newLive(far, false)
+	if err := p.close(); err != nil {
+		t.Fatal(err)
+	}
+	p.observe(dispatcher.Event{Kind: dispatcher.RunStarted})
 }
 
 // talk runs the program with its input and standard error on a terminal, where a person types a line

@@ -53,6 +53,7 @@ var wrongUsage = []struct {
 	{[]string{"-answer", strings.Repeat("x", longest+1), "-resume"}, "limit"},
 	{[]string{"-answer", "\xc3", "-resume"}, "UTF-8"},
 	{[]string{"-books", "-1", "x"}, "-books"},
+	{[]string{"-books", "0", "x"}, "from 1 to 50"},
 	{[]string{"-books", "51", "x"}, "-books"},
 	{[]string{"-books", "many", "x"}, "books"},
 	{[]string{"-model", "", "x"}, "-model is empty"},

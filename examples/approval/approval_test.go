@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -68,9 +69,6 @@ type house struct {
 
 func newHouse(t *testing.T, args ...string) *house {
 	t.Helper()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Fatalf("%v: the test drives the service as people do", err)
-	}
 	h := &house{t: t, dir: t.TempDir(), args: args, told: map[string][]string{}, news: make(chan struct{}, 100)}
 	h.followUps = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -131,25 +129,34 @@ func (h *house) again() {
 	h.start()
 }
 
-// curl is the command, and what it prints: the body, and the status.
-func (h *house) curl(args ...string) (body string, status int) {
+// send makes a request, of the method POST if it has a body, and returns the body and the status of what
+// is answered.
+func (h *house) send(path, body string, header http.Header) (answer string, status int) {
 	h.t.Helper()
-	out, err := exec.Command("curl", append([]string{"-sS", "-w", "\n%{http_code}"}, args...)...).CombinedOutput()
-	if err != nil {
-		h.t.Fatalf("curl %q: %v\n%s", args, err, out)
+	method := http.MethodGet
+	if body != "" {
+		method = http.MethodPost
 	}
-	text := string(out)
-	at := strings.LastIndexByte(text, '\n')
-	status, err = strconv.Atoi(text[at+1:])
+	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
 	if err != nil {
-		h.t.Fatalf("curl printed %q", text)
+		h.t.Fatal(err)
 	}
-	return text[:at], status
+	maps.Copy(r.Header, header)
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer a.Body.Close()
+	raw, err := io.ReadAll(a.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return string(raw), a.StatusCode
 }
 
 func (h *house) ask(order string, cents int) standing {
 	h.t.Helper()
-	body, status := h.curl("-d", fmt.Sprintf(`{"order":%q,"cents":%d,"reason":"broken"}`, order, cents), h.url+"/refunds")
+	body, status := h.send("/refunds", fmt.Sprintf(`{"order":%q,"cents":%d,"reason":"broken"}`, order, cents), nil)
 	if status != http.StatusOK {
 		h.t.Fatalf("asking for a refund: %d %s", status, body)
 	}
@@ -166,7 +173,7 @@ func (h *house) read(body string) (s standing) {
 
 func (h *house) stands(order string) standing {
 	h.t.Helper()
-	body, status := h.curl(h.url + "/refunds/" + order)
+	body, status := h.send("/refunds/"+order, "", nil)
 	if status != http.StatusOK {
 		h.t.Fatalf("%s: %d %s", order, status, body)
 	}
@@ -181,9 +188,10 @@ func (h *house) pull(trigger continuation.Trigger) (body string, status int) {
 		h.t.Fatal(err)
 	}
 	now := time.Now()
-	return h.curl("-H", continuation.TimestampHeader+": "+strconv.FormatInt(now.Unix(), 10),
-		"-H", continuation.SignatureHeader+": "+continuation.Sign([]byte(secret), now, raw),
-		"-d", string(raw), h.url+"/triggers")
+	header := http.Header{}
+	header.Set(continuation.TimestampHeader, strconv.FormatInt(now.Unix(), 10))
+	header.Set(continuation.SignatureHeader, continuation.Sign([]byte(secret), now, raw))
+	return h.send("/triggers", string(raw), header)
 }
 
 // follow waits until n follow-ups have come.
@@ -284,7 +292,7 @@ func TestRefused(t *testing.T) {
 	h := newHouse(t)
 	before := h.ask("B-1", 900_00)
 	h.again()
-	body, status := h.curl("-d", `{"id":"x","kind":"approval_resolution","key":"B-1","decision":"approved","actor":{"authority":"human"}}`, h.url+"/triggers")
+	body, status := h.send("/triggers", `{"id":"x","kind":"approval_resolution","key":"B-1","decision":"approved","actor":{"authority":"human"}}`, nil)
 	if status != http.StatusUnauthorized {
 		t.Errorf("without a signature: %d %s", status, body)
 	}
@@ -302,16 +310,16 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", name, status, body, c.status)
 		}
 	}
-	if body, status := h.curl("-d", `{"order":"B-1","cents":1}`, h.url+"/refunds"); status != http.StatusConflict {
+	if body, status := h.send("/refunds", `{"order":"B-1","cents":1}`, nil); status != http.StatusConflict {
 		t.Errorf("another amount for one order: %d %s", status, body)
 	}
 	for _, bad := range []string{`{"order":"../x","cents":1}`, `{"order":"B-3","cents":0}`, `{`, `{"order":"B-4","cents":1}{}`} {
-		if body, status := h.curl("-d", bad, h.url+"/refunds"); status != http.StatusBadRequest {
+		if body, status := h.send("/refunds", bad, nil); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", bad, status, body)
 		}
 	}
 	for _, order := range []string{"B-9", "%00"} {
-		if body, status := h.curl(h.url + "/refunds/" + order); status != http.StatusNotFound {
+		if body, status := h.send("/refunds/"+order, "", nil); status != http.StatusNotFound {
 			t.Errorf("a refund that nobody asked for: %d %s", status, body)
 		}
 	}

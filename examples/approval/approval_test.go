@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -415,7 +416,7 @@ func TestRecovered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newService(store, &config{dir: filepath.Join(h.dir, "data"), secret: secret})
+	s, err := newService(t.Context(), store, &config{dir: filepath.Join(h.dir, "data"), secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,7 +438,7 @@ func TestRecovered(t *testing.T) {
 // A refund that can't be gone on with keeps no other from it.
 func TestRecoveredBesideOneThatFails(t *testing.T) {
 	dir := t.TempDir()
-	s, err := newService(&memory.Store{}, &config{dir: dir, secret: secret})
+	s, err := newService(t.Context(), &memory.Store{}, &config{dir: dir, secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,6 +461,39 @@ func TestRecoveredBesideOneThatFails(t *testing.T) {
 		if at, stat := s.d.Store().Stat(t.Context(), order); stat != nil || at.Status != checkpoint.StatusFailed {
 			t.Errorf("%s is %s, %v", order, at.Status, stat)
 		}
+	}
+}
+
+// A refund goes on though whoever has asked for it hangs up.
+func TestAskedByWhoHangsUp(t *testing.T) {
+	s, err := newService(t.Context(), &memory.Store{}, &config{dir: t.TempDir(), secret: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	r := httptest.NewRequestWithContext(gone, http.MethodPost, "/refunds", strings.NewReader(`{"order":"I-1","cents":500}`))
+	s.mux.ServeHTTP(httptest.NewRecorder(), r)
+	if at, err := s.d.State(t.Context(), "I-1"); err != nil || at.Status != checkpoint.StatusCompleted || at.State.Receipt.Get() != "receipt 1" {
+		t.Errorf("it is %s, with %q, %v", at.Status, at.State.Receipt.Get(), err)
+	}
+}
+
+// The secret comes from the command line or from the environment, and is printed by nothing.
+func TestTheSecretStays(t *testing.T) {
+	t.Setenv("APPROVAL_SECRET", secret)
+	var said strings.Builder
+	if _, err := parse([]string{"-help"}, &said); !errors.Is(err, flag.ErrHelp) || strings.Contains(said.String(), secret) {
+		t.Errorf("%v: -help prints\n%s", err, said.String())
+	}
+	const other = "another-horse-battery"
+	for want, args := range map[string][]string{secret: nil, other: {"-secret", other}} {
+		if c, err := parse(args, io.Discard); err != nil || c.secret != want {
+			t.Errorf("%q: the secret is %q, %v, want %q", args, c.secret, err, want)
+		}
+	}
+	if _, err := newService(t.Context(), &memory.Store{}, &config{dir: t.TempDir(), secret: "short"}); err == nil {
+		t.Error("a short secret makes a service")
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -37,13 +38,14 @@ func parse(args []string, stderr io.Writer) (*config, error) {
 	f.SetOutput(stderr)
 	f.StringVar(&c.listen, "listen", "localhost:8080", "`address` to serve at")
 	f.StringVar(&c.dir, "dir", "approval-data", "`directory` of the store and of the payments")
-	f.StringVar(&c.secret, "secret", os.Getenv("APPROVAL_SECRET"), "of 16 bytes or more that triggers are signed with (or APPROVAL_SECRET)")
+	f.StringVar(&c.secret, "secret", "", "of 16 bytes or more that triggers are signed with (default: APPROVAL_SECRET of the environment)")
 	f.StringVar(&c.followUp, "follow-up", "", "`URL` that is told what came of refunds; none are told without it")
 	f.DurationVar(&c.redeliver, "redeliver", time.Minute, "how long after a follow-up that failed the next is tried")
 	f.DurationVar(&c.waits.Manager, "manager", 72*time.Hour, "how long a person may take to decide")
 	f.DurationVar(&c.waits.Duty, "duty", 24*time.Hour, "how long anybody may take after that")
 	f.DurationVar(&c.waits.Hold, "hold", 24*time.Hour, "how long what was approved can be called off")
 	err := f.Parse(args)
+	c.secret = cmp.Or(c.secret, os.Getenv("APPROVAL_SECRET")) // as a default -help would print it
 	switch {
 	case err != nil:
 		return nil, err
@@ -90,7 +92,8 @@ func (c *config) serve(ctx context.Context, stderr io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	s, err := newService(store, c)
+	work, ctx := errgroup.WithContext(ctx)
+	s, err := newService(ctx, store, c)
 	if err != nil {
 		return err
 	}
@@ -99,10 +102,9 @@ func (c *config) serve(ctx context.Context, stderr io.Writer) (err error) {
 		return err
 	}
 	fmt.Fprintf(stderr, "refunds are taken at http://%s\n", l.Addr())
-	work, ctx := errgroup.WithContext(ctx)
 	server := &http.Server{
 		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second,
-		BaseContext: func(net.Listener) context.Context { return ctx }, // what requests began rests when ctx ends
+		BaseContext: func(net.Listener) context.Context { return ctx }, // what requests look up ends with it too
 	}
 	work.Go(func() error { return server.Serve(l) })
 	work.Go(func() error { return s.rt.Serve(ctx, func(err error) { fmt.Fprintln(stderr, "approval:", err) }) })

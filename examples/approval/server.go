@@ -23,8 +23,9 @@ type service struct {
 	mux *http.ServeMux
 }
 
-// newService makes the service over a store.
-func newService(store checkpoint.Store, c *config) (*service, error) {
+// newService makes the service over a store. Refunds that are asked for go on until ctx ends, not until
+// whoever asks hangs up.
+func newService(ctx context.Context, store checkpoint.Store, c *config) (*service, error) {
 	graph, err := flow(c.waits, treasury{c.books()})
 	if err != nil {
 		return nil, err
@@ -40,13 +41,16 @@ func newService(store checkpoint.Store, c *config) (*service, error) {
 	if s.rt, err = continuation.New(s.d, o); err != nil {
 		return nil, err
 	}
-	s.mux.HandleFunc("POST /refunds", s.ask)
-	s.mux.HandleFunc("GET /refunds/{order}", s.tell)
 	triggers, err := s.rt.Handler(continuation.HandlerOptions{
 		Secret: []byte(c.secret), Authorities: []dag.Authority{dag.Human, dag.Agent},
 	})
+	if err != nil {
+		return nil, err
+	}
+	s.mux.HandleFunc("POST /refunds", func(w http.ResponseWriter, r *http.Request) { s.ask(ctx, w, r) })
+	s.mux.HandleFunc("GET /refunds/{order}", s.tell)
 	s.mux.Handle("POST /triggers", triggers)
-	return s, err
+	return s, nil
 }
 
 // A request asks for a refund.
@@ -58,9 +62,9 @@ type request struct {
 
 var orders = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// ask begins a run, once for each order. It answers when the refund rests or is paid: what a small one
-// takes is a moment, and a large one comes to wait as fast.
-func (s *service) ask(w http.ResponseWriter, r *http.Request) {
+// ask begins a run, once for each order, that ends with ctx. It answers when the refund rests or is paid:
+// what a small one takes is a moment, and a large one comes to wait as fast.
+func (s *service) ask(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	var q request
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 16<<10))
 	d.DisallowUnknownFields()
@@ -68,7 +72,7 @@ func (s *service) ask(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, `wanted: {"order": letters, digits and -, "cents": more than 0, "reason": text}`)
 		return
 	}
-	_, err := s.d.Run(r.Context(), q.Order, func(f *Refund) {
+	_, err := s.d.Run(ctx, q.Order, func(f *Refund) {
 		f.Order.Set(q.Order)
 		f.Cents.Set(q.Cents)
 		f.Reason.Set(q.Reason)
@@ -86,7 +90,7 @@ func (s *service) ask(w http.ResponseWriter, r *http.Request) {
 }
 
 // recover goes on with refunds that were on their way, and waited for nothing, when the last process
-// ended or whoever had asked hung up. One that can't be gone on with keeps no other from it.
+// ended. One that can't be gone on with keeps no other from it.
 func (s *service) recover(ctx context.Context) error {
 	f := checkpoint.Filter{Graph: s.d.Graph(), Status: []checkpoint.Status{
 		checkpoint.StatusPending, checkpoint.StatusRunning, checkpoint.StatusCancelled,

@@ -169,6 +169,31 @@ func TestPaymentsBesideADamagedOne(t *testing.T) {
 	}
 }
 
+// What the dispatcher warns of, and whoever was abandoned, is told in either form.
+func TestPaymentsWarnings(t *testing.T) {
+	t.Parallel()
+	res := &dispatcher.Result[Payment]{
+		Run: "p", Status: checkpoint.StatusCompleted, State: new(Payment),
+		Abandoned: []string{"notify"}, Warnings: []string{"the run has rested for 26h"},
+	}
+	for _, asJSON := range []bool{false, true} {
+		var stdout, stderr strings.Builder
+		s := &session{config: &config{json: asJSON}, stderr: &stderr}
+		if err := s.tell(&stdout, res); err != nil {
+			t.Error(err)
+		}
+		told := stderr.String()
+		if asJSON {
+			told = stdout.String()
+		}
+		for _, want := range []string{"notify did not stop in time and was abandoned", "the run has rested for 26h"} {
+			if !strings.Contains(told, want) {
+				t.Errorf("json=%t: %q is not told:\n%s", asJSON, want, told)
+			}
+		}
+	}
+}
+
 // What was charged for a transfer that the bank refuses goes back.
 func TestPaymentsRefusedTransferIsRefunded(t *testing.T) {
 	t.Parallel()

@@ -12,11 +12,12 @@ import (
 
 // A report is what -json prints of a payment.
 type report struct {
-	Run     string            `json:"run"`
-	Status  checkpoint.Status `json:"status"`
-	Cursor  []string          `json:"cursor"` // visits that have still to run, or wait
-	Payment *Payment          `json:"payment"`
-	Waits   []wait            `json:"waits"`
+	Run      string            `json:"run"`
+	Status   checkpoint.Status `json:"status"`
+	Cursor   []string          `json:"cursor"` // visits that have still to run, or wait
+	Payment  *Payment          `json:"payment"`
+	Waits    []wait            `json:"waits"`
+	Warnings []string          `json:"warnings"`
 }
 
 // A wait is a visit that waits for a person.
@@ -27,7 +28,18 @@ type wait struct {
 }
 
 func reportOf(res *dispatcher.Result[Payment]) report {
-	return report{res.Run, res.Status, append([]string{}, res.Cursor.Visits...), res.State, waitsOf(res.Interrupts)}
+	return report{
+		res.Run, res.Status, append([]string{}, res.Cursor.Visits...), res.State, waitsOf(res.Interrupts), warningsOf(res),
+	}
+}
+
+// warningsOf are what a person should know although nothing failed.
+func warningsOf(res *dispatcher.Result[Payment]) []string {
+	all := append([]string{}, res.Warnings...)
+	for _, name := range res.Abandoned {
+		all = append(all, name+" did not stop in time and was abandoned")
+	}
+	return all
 }
 
 func waitsOf(interrupts []dispatcher.Interrupt) []wait {
@@ -56,6 +68,9 @@ func (s *session) tell(stdout io.Writer, res *dispatcher.Result[Payment]) error 
 	r := reportOf(res)
 	if s.json {
 		return writeJSON(stdout, r)
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(s.stderr, "payments: warning: %s\n", text)
 	}
 	if res.Status == checkpoint.StatusCompleted {
 		_, err := fmt.Fprintln(stdout, res.State.Told.Get())

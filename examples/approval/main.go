@@ -103,7 +103,7 @@ func (c *config) serve(ctx context.Context, stderr io.Writer) (err error) {
 	}
 	fmt.Fprintf(stderr, "refunds are taken at http://%s\n", l.Addr())
 	server := &http.Server{
-		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second,
+		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // what requests look up ends with it too
 	}
 	work.Go(func() error { return server.Serve(l) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -177,6 +178,25 @@ func TestErrorThatCannotBeUnwrapped(t *testing.T) {
 			if res.Status != checkpoint.StatusFailed || errors.Is(err, fs.ErrNotExist) || !panics && (!errors.As(err, &fault) || fault.Kind != "check") {
 				t.Errorf("%s, panics=%t: the run is %s, %v, want it failed", name, panics, res.Status, err)
 			}
+		}
+	}
+}
+
+// The error of a visit that panicked says where, also if the runtime did it.
+func TestPanicTellsItsPlace(t *testing.T) {
+	for name, breaks := range map[string]func(s *Tale){
+		"boom":            func(*Tale) { panic("boom") },
+		"out of range":    func(s *Tale) { _ = []int{}[len(s.Said.Slice())] },
+		"nil dereference": func(*Tale) { _ = *(*int)(nil) },
+	} {
+		b := dag.New[Tale]("breaks")
+		dag.Step(b, "breaks", func(_ context.Context, s *Tale) error {
+			breaks(s)
+			return nil
+		})
+		_, err := process(t, frozen(t, b), nil, dispatcher.Options{}).Start(t.Context(), run, nil)
+		if err == nil || !regexp.MustCompile(`failed: panic: .* \(fault_large_test\.go:\d+\)$`).MatchString(err.Error()) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -401,6 +401,48 @@ func TestFrameThatFailed(t *testing.T) {
 	}
 }
 
+// A run that had failed has recovered at the end of the next superstep, and not where a frame fails of which the rest is kept: that is
+// no checkpoint.
+func TestRecoveryBehindAFrameThatFails(t *testing.T) {
+	inner := dag.New[Task]("inner")
+	dag.Step(inner, "asks", func(ctx context.Context, s *Task) error {
+		if err := asking("on")(ctx, s); err != nil {
+			return err
+		}
+		return errOffline
+	})
+	b := dag.New[Task]("outer")
+	loop := dag.Loop(b, "loop", build(t, inner), func(*Task) bool { return true }, 1)
+	dag.Step(b, "mend", func(context.Context, *Task) error { return nil }, loop.Failed())
+	dag.Step(b, "end", func(context.Context, *Task) error { return nil }, loop)
+	offline := true
+	dag.Step(b, "pay", func(context.Context, *Task) error {
+		if offline {
+			return errOffline
+		}
+		return nil
+	})
+	d := dispatch(t, build(t, b), new(memory.Store))
+	if err := goesOn(t, d); !errors.Is(err, errOffline) {
+		t.Fatalf("the run has not failed: %v", err)
+	}
+	offline = false
+	if err := d.Answer(t.Context(), "r", "", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Resume(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	n, err := milestone.New(d, milestone.Recovery())
+	if err != nil {
+		t.Fatal(err)
+	}
+	finds(t, n, "r", "recovery", "recovery")
+	if got := tags(t, d, "r"); !slices.Equal(got, []string{"recovery is @1", "recovery pay is @1"}) {
+		t.Errorf("the names are %q", got)
+	}
+}
+
 // Whatever a visit calls what it did, a tag says it, shortly.
 func TestDetailsAreShort(t *testing.T) {
 	b := dag.New[Task]("names")

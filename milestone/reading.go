@@ -80,8 +80,11 @@ func (r *reading) hear(e *dispatcher.Event) (found []Milestone) {
 	return r.checkpoint(e)
 }
 
-// checkpoint says which names a checkpoint has.
+// checkpoint says which names a checkpoint has. A frame that failed, of which the rest is kept, is none.
 func (r *reading) checkpoint(e *dispatcher.Event) (found []Milestone) {
+	if e.Outcome != "" {
+		return nil
+	}
 	if r.given && e.State != nil {
 		r.begin(e)
 		r.given = false
@@ -90,9 +93,6 @@ func (r *reading) checkpoint(e *dispatcher.Event) (found []Milestone) {
 		if detail, hit := rule.checkpoint(e); hit {
 			found = append(found, r.named(rule.name, detail, e.Seq))
 		}
-	}
-	if e.Outcome != "" { // a frame that failed, of which the rest is kept
-		return found
 	}
 	r.open = slices.DeleteFunc(r.open, func(d deed) bool {
 		if !under(d.path, e.Path) {

@@ -32,7 +32,8 @@ func (l *log) begun(e *checkpoint.Entry, at place) error {
 	return json.Unmarshal(e.Data, &x.BegunEffect)
 }
 
-// ended hears how an effect ended; of what it began with the log may have lost the entry.
+// ended hears how an effect ended; of what it began with the log may have lost the entry. If it was in doubt, and somebody was
+// asked, that is the answer.
 func (l *log) ended(e *checkpoint.Entry, at place) error {
 	x := l.effect[effectKey{e.Path, e.ID}]
 	if x == nil {
@@ -40,7 +41,16 @@ func (l *log) ended(e *checkpoint.Entry, at place) error {
 		x.BegunEffect.At = e.At
 	}
 	x.end = new(checkpoint.EndedEffect)
-	return json.Unmarshal(e.Data, x.end)
+	if err := json.Unmarshal(e.Data, x.end); err != nil {
+		return err
+	}
+	q := l.question(x.end.Interrupt)
+	if q == nil {
+		return nil
+	}
+	said, err := json.Marshal(checkpoint.Resolution{Happened: x.end.Output, NotHappened: x.end.NotDone})
+	q.answer, q.answerSeq = &checkpoint.Answer{Value: said, How: checkpoint.AnswerGiven, By: x.end.By, At: e.At}, e.Seq
+	return err
 }
 
 func (l *log) newEffect(e *checkpoint.Entry, at place) *effect {

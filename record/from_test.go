@@ -218,6 +218,46 @@ func TestRecordOfAnEffectInDoubt(t *testing.T) {
 		[]any{"completed", "done", 0, 0, 1})
 }
 
+// What a person has said of an effect in doubt is the answer to the question that asked for it, whichever way it was said.
+func TestRecordOfADoubtThatAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		say    dispatcher.Resolution
+		answer string
+	}{
+		"it happened": {dispatcher.Happened(true), `{"happened":true}`},
+		"it did not":  {dispatcher.NotHappened("the bank says so"), `{"not_happened":"the bank says so"}`},
+	} {
+		for _, answers := range []bool{true, false} {
+			lost := true
+			d := inquire(t, newStore(), []string{"pay"}, func(ctx context.Context, q *Inquiry) error {
+				_, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (bool, error) {
+					if lost {
+						return false, errors.New("connection reset")
+					}
+					return true, nil
+				}, dag.InDoubt(dag.DoubtAsks))
+				return err
+			})
+			_, err := d.Run(t.Context(), "r", nil)
+			rests(t, err)
+			q := from(t, d, "r", record.Options{}).QuestionsForUser[0]
+			same(t, name, []any{q.Status, q.Question, q.RequiredAuthority}, []any{"open", "what came of effect charge?", dag.Human})
+			lost = false
+			if answers {
+				done(t, d.Answer(t.Context(), "r", q.ID, c.say, dispatcher.Author("ann")))
+			} else {
+				done(t, d.Resolve(t.Context(), "r", "pay", "charge", c.say, dispatcher.Author("ann")))
+			}
+			_, err = d.Resume(t.Context(), "r")
+			done(t, err)
+			r := from(t, d, "r", record.Options{})
+			q = r.QuestionsForUser[0]
+			same(t, name, []any{len(r.QuestionsForUser), q.Status, q.Answer, q.AnsweredBy, q.AnsweredAt > 0, r.ToolEffects[0].Status},
+				[]any{1, "answered", c.answer, ann, true, "done"})
+		}
+	}
+}
+
 // A question that ends by itself tells when, and what then comes of its point.
 func TestRecordOfAQuestionThatEnds(t *testing.T) {
 	d := inquire(t, newStore(), []string{"ask"}, func(ctx context.Context, q *Inquiry) error {

@@ -273,13 +273,22 @@ func (l *log) places(yield func(*place) bool) {
 }
 
 func (l *log) answered(e *checkpoint.Entry) error {
+	q := l.question(e.ID)
+	if q == nil {
+		return nil
+	}
+	q.answer, q.answerSeq = new(checkpoint.Answer), e.Seq
+	return json.Unmarshal(e.Data, q.answer)
+}
+
+// question is the one that was asked last under an id, nil if there is none, or it was trimmed.
+func (l *log) question(id string) *asked {
 	for i := range slices.Backward(l.questions) {
-		if q := &l.questions[i]; q.id == e.ID {
-			q.answer, q.answerSeq = new(checkpoint.Answer), e.Seq
-			return json.Unmarshal(e.Data, q.answer)
+		if q := &l.questions[i]; q.id == id {
+			return q
 		}
 	}
-	return nil // what was asked was trimmed
+	return nil
 }
 
 func (x *step) action() Action {

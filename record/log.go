@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 // A log is what counts of the entries of a run.
@@ -23,6 +24,7 @@ type log struct {
 	restAt    uint64
 
 	notes     []noted
+	frames    []place // that visits hold
 	steps     []step
 	questions []asked
 	effects   []*effect
@@ -88,6 +90,9 @@ func (l *log) hear(e *checkpoint.Entry) error {
 		l.resting = nil
 		if l.started == 0 {
 			l.started = millis(e.At)
+		}
+		if e.Path != "" { // that of a visit
+			l.frames = append(l.frames, at)
 		}
 	case checkpoint.TurnBegun:
 		var d checkpoint.Turn
@@ -174,7 +179,7 @@ func (l *log) retries() {
 
 // void drops what visits, and all inside them, have done and said in the turn. Their effects have
 // happened. The answers to a visit's own questions stay: it has them when it runs again. What was
-// answered inside it is asked anew.
+// approved of it, and what was answered inside it, is asked anew.
 func (l *log) void(seq uint64, paths []string) {
 	inside := func(p *place) bool {
 		return p.turn == l.turn && slices.ContainsFunc(paths, func(v string) bool { return strings.HasPrefix(p.is, v+"/") })
@@ -191,8 +196,20 @@ func (l *log) void(seq uint64, paths []string) {
 		drop(&l.steps[i].place, true)
 	}
 	for i := range l.questions {
-		drop(&l.questions[i].place, l.questions[i].answer == nil)
+		q := &l.questions[i]
+		drop(&q.place, q.answer == nil || q.Kind != string(dispatcher.KindAsked) && !l.spent(q))
 	}
+}
+
+// spent reports whether a question was about an effect that has begun, or ended, by the answer.
+func (l *log) spent(q *asked) bool {
+	switch dispatcher.InterruptKind(q.Kind) {
+	case dispatcher.KindDoubt:
+		return true
+	case dispatcher.KindEffect:
+		return slices.ContainsFunc(l.effects, func(x *effect) bool { return x.Approval == q.id && !x.gone() })
+	}
+	return false
 }
 
 // settle leaves out what does not count where the log ends. Effects have happened.
@@ -203,7 +220,7 @@ func (l *log) settle() {
 }
 
 // rewound drops what was abandoned, and has count again what an earlier entry took back that did count at the checkpoint. A
-// question that was open there is asked anew.
+// question that was open there is asked anew, and so is every other one of a visit that begins anew.
 func (l *log) rewound(e *checkpoint.Entry) error {
 	var d checkpoint.Rewinding
 	if err := json.Unmarshal(e.Data, &d); err != nil {
@@ -218,14 +235,32 @@ func (l *log) rewound(e *checkpoint.Entry) error {
 	for p := range l.places {
 		p.back(e.Seq, d.To)
 	}
+	stays := l.stays()
 	for i := range l.questions {
-		if q := &l.questions[i]; q.answer == nil || q.answerSeq > d.To {
+		if q := &l.questions[i]; q.answer == nil || q.answerSeq > d.To || !stays(q) {
 			q.drop(e.Seq)
 		}
 	}
 	l.underWay()
 	l.resting = nil
 	return nil
+}
+
+// stays tells which answered questions a run that goes back does not ask anew: those of visits that have ended since, or hold a
+// frame that goes on, or are no more, and those about effects that have begun.
+func (l *log) stays() func(*asked) bool {
+	since := map[string]uint64{} // by paths, the last entry of an end or a frame
+	for i := range l.steps {
+		if x := &l.steps[i]; !x.gone() && (x.failed == nil || x.failed.Final && !x.failed.Unfollowed) {
+			since[x.is] = x.seq
+		}
+	}
+	for i := range l.frames {
+		for path := l.frames[i].is; !l.frames[i].gone() && path != ""; path = around(path) {
+			since[path] = l.frames[i].seq
+		}
+	}
+	return func(q *asked) bool { return since[q.is] > q.seq || q.forgotten() || l.spent(q) }
 }
 
 // migrated has what was said go with its visits: the log tells of them by other paths from here on.
@@ -252,6 +287,11 @@ func (l *log) migrated(e *checkpoint.Entry) error {
 func (l *log) places(yield func(*place) bool) {
 	for i := range l.notes {
 		if !yield(&l.notes[i].place) {
+			return
+		}
+	}
+	for i := range l.frames {
+		if !yield(&l.frames[i]) {
 			return
 		}
 	}

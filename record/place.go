@@ -32,7 +32,7 @@ type called struct {
 func (p *place) migrated(seq uint64, m *checkpoint.Migration) {
 	path, there := m.Renamed(p.is)
 	for holder := strings.TrimSuffix(p.is, "/"); !there; {
-		holder = holder[:max(strings.LastIndexByte(holder, '/'), 0)]
+		holder = around(holder)
 		path, there = m.Renamed(holder)
 		path += "/"
 	}
@@ -40,6 +40,9 @@ func (p *place) migrated(seq uint64, m *checkpoint.Migration) {
 		p.was, p.is = append(p.was, called{seq, p.is}), path
 	}
 }
+
+// around is the path of what a visit or a frame stands in, "" if that is the run's own frame.
+func around(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
 
 // gone reports whether what was said does not count.
 func (p *place) gone() bool { return len(p.flips)%2 == 1 }

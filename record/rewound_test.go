@@ -1,8 +1,12 @@
 package record_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/dag"
@@ -112,6 +116,125 @@ func TestRecordOfARunThatIsRewoundToWhatWasAbandoned(t *testing.T) {
 		same(t, "questions", questions(t, d), []string{"way? answered left"})
 		same(t, "effects", effects(), []string{"r/c#pay false", "r~1/c#pay true"})
 	}
+}
+
+// What a visit was answered that begins anew in a run that goes back is asked anew, and told once. What others were answered stays, and
+// so does what was approved: a frame that goes on, and an effect that has begun.
+func TestRecordOfAnswersBehindARewind(t *testing.T) {
+	inner := dag.New[Inquiry]("inner")
+	dag.Step(inner, "second", asksFor("on"), dag.Step(inner, "first", asksFor("go")))
+	body, err := inner.Build()
+	done(t, err)
+	b := dag.New[Inquiry]("inquiry")
+	dag.Loop(b, "loop", body, func(*Inquiry) bool { return true }, 1)
+	dag.Embed(b, "other", body, func(*Inquiry, *Inquiry) {}, func(*Inquiry, *Inquiry) {})
+	dag.Step(b, "beside", asking("coat?", "hat?"))
+	dag.Step(b, "pay", func(ctx context.Context, q *Inquiry) error {
+		if _, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (bool, error) { return true, nil }); err != nil {
+			return err
+		}
+		return asking("tip?")(ctx, q)
+	})
+	d := inquiry(t, b, newStore(), dispatcher.Options{Gates: dispatcher.Gates{Names: []string{"loop", "other", "pay", "pay#*"}}})
+	end := func(path, key string) { t.Helper(); ends(t, d, path, key) }
+	told := func(status record.QuestionStatus) []string { return asked(t, d, status) }
+	_, err = d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	for _, x := range [][2]string{{"loop", ""}, {"other", ""}, {"pay", ""}, {"pay", "charge"}, {"beside", "coat?"}, {"loop/1/first", "go"}} {
+		end(x[0], x[1])
+	}
+	all := []string{"beside, coat?", "loop", "loop/1/first, go", "other", "pay", "pay, charge"}
+	same(t, "answered", told(record.QuestionAnswered), all)
+	same(t, "open", told(record.QuestionOpen), []string{"beside, hat?", "loop/1/second, on", "other/first, go", "pay, tip?"})
+
+	done(t, d.Rewind(t.Context(), "r", "loop/1@1", dispatcher.RewindOptions{}))
+	kept := []string{"loop", "loop/1/first, go", "other", "pay, charge"}
+	same(t, "answered at the checkpoint", told(record.QuestionAnswered), kept)
+	same(t, "open there", told(record.QuestionOpen), nil)
+	_, err = d.Resume(t.Context(), "r")
+	rests(t, err)
+	same(t, "answered, once it goes on", told(record.QuestionAnswered), kept)
+	open := []string{"beside, coat?", "loop/1/second, on", "other/first, go", "pay"}
+	same(t, "open, once it goes on", told(record.QuestionOpen), open)
+	end("pay", "")
+	same(t, "open at last", told(record.QuestionOpen), []string{"beside, coat?", "loop/1/second, on", "other/first, go", "pay, tip?"})
+}
+
+// A visit that has failed does not begin anew if its failure is followed; if it is not, since an effect is in doubt, it does. Nor does
+// one begin anew that a migration has forgotten.
+func TestRecordOfAnswersOfVisitsThatFailedBehindARewind(t *testing.T) {
+	store := newStore()
+	program := func(forgets map[string]string) *dispatcher.Dispatcher[Inquiry] {
+		return renamed(t, store, forgets, func(b *dag.Builder[Inquiry]) {
+			inner := dag.New[Inquiry]("inner")
+			dag.Step(inner, "second", asksFor("on"), dag.Step(inner, "first", asksFor("go")))
+			body, err := inner.Build()
+			done(t, err)
+			dag.Loop(b, "loop", body, func(*Inquiry) bool { return true }, 1)
+			late := dag.Step(b, "late", func(ctx context.Context, q *Inquiry) error {
+				return cmp.Or(asksFor("when")(ctx, q), errors.New("too late"))
+			})
+			pay := dag.Step(b, "pay", func(ctx context.Context, q *Inquiry) error {
+				if err := asksFor("sure")(ctx, q); err != nil {
+					return err
+				}
+				_, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (bool, error) {
+					return false, errors.New("connection reset")
+				}, dag.InDoubt(dag.DoubtFails))
+				return err
+			})
+			dag.Step(b, "instead", nothing, late.Failed())
+			dag.Step(b, "unpaid", nothing, pay.Failed())
+			if forgets == nil {
+				dag.Step(b, "gone", asking("size?", "colour?"))
+			}
+		})
+	}
+	was := program(nil)
+	_, err := was.Run(t.Context(), "r", nil)
+	rests(t, err)
+	ends(t, was, "gone", "size?")
+	d := program(map[string]string{"gone": ""})
+	for _, x := range [][2]string{{"late", "when"}, {"pay", "sure"}, {"loop/1/first", "go"}} {
+		ends(t, d, x[0], x[1])
+	}
+	kept := []string{"gone, size?", "late, when", "loop/1/first, go"}
+	same(t, "answered", asked(t, d, record.QuestionAnswered), append(slices.Clone(kept), "pay, sure"))
+	done(t, d.Rewind(t.Context(), "r", "loop/1@1", dispatcher.RewindOptions{}))
+	_, err = d.Resume(t.Context(), "r")
+	rests(t, err)
+	same(t, "answered, once it goes on", asked(t, d, record.QuestionAnswered), kept)
+	same(t, "open then", asked(t, d, record.QuestionOpen), []string{"loop/1/second, on", "pay, sure"})
+}
+
+// ends answers, or approves, what waits in a visit, and has the run go on.
+func ends(t *testing.T, d *dispatcher.Dispatcher[Inquiry], path, key string) {
+	t.Helper()
+	o, err := d.Open(t.Context(), "r")
+	done(t, err)
+	k := slices.IndexFunc(o.Interrupts, func(i dispatcher.Interrupt) bool { return i.Path == path && i.Key == key })
+	if k < 0 {
+		t.Fatalf("nobody waits for %s in %s: %v", key, path, o.Interrupts)
+	}
+	answer := any("yes")
+	if o.Interrupts[k].Kind != dispatcher.KindAsked {
+		answer = dispatcher.Approve
+	}
+	done(t, d.Answer(t.Context(), "r", o.Interrupts[k].ID, answer))
+	_, err = d.Resume(t.Context(), "r")
+	rests(t, err)
+}
+
+// asked are the visits and keys of which questions are told.
+func asked(t *testing.T, d record.Runs, status record.QuestionStatus) (all []string) {
+	t.Helper()
+	for _, q := range from(t, d, "r", record.Options{}).QuestionsForUser {
+		if what, _, _ := strings.Cut(q.Context, ": "); q.Status == status {
+			all = append(all, strings.TrimPrefix(what, "visit "))
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // A visit has the name that it had at the checkpoint that the run goes on from, be that before a migration or behind it, also

@@ -2,7 +2,9 @@ package record_test
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -81,6 +83,64 @@ func TestRecordOfAnswersInAFrameThatWasVoided(t *testing.T) {
 
 	void("", "loop")
 	same(t, "without the loop", questions(t, d), nil)
+}
+
+// Who has approved a visit that is voided is asked again, and so is who has approved an effect of it that has not begun: the approval is
+// told once. That of an effect that has begun stays.
+func TestRecordOfApprovalsOfAVisitThatWasVoided(t *testing.T) {
+	b := dag.New[Inquiry]("inquiry")
+	tips := true
+	dag.Step(b, "pay", func(ctx context.Context, _ *Inquiry) error {
+		does := func(key string) error {
+			_, err := dag.Effect(ctx, key, 5, func(context.Context, int) (bool, error) { return true, nil })
+			return err
+		}
+		err := does("charge")
+		if tips {
+			err = errors.Join(err, does("tip"))
+		}
+		return err
+	})
+	dag.Step(b, "beside", asksFor("on"))
+	d := inquiry(t, b, newStore(), dispatcher.Options{Gates: dispatcher.Gates{Names: []string{"pay", "pay#*"}}})
+	approve := func() {
+		t.Helper()
+		o, err := d.Open(t.Context(), "r")
+		done(t, err)
+		for _, i := range o.Interrupts {
+			if i.Path == "pay" {
+				done(t, d.Answer(t.Context(), "r", i.ID, dispatcher.Approve, dispatcher.Author("ann")))
+			}
+		}
+	}
+	goOn := func() {
+		t.Helper()
+		_, err := d.Resume(t.Context(), "r")
+		rests(t, err)
+	}
+	told := func() []string {
+		all := ids(from(t, d, "r", record.Options{}).QuestionsForUser, func(q record.Question) string {
+			what, _, _ := strings.Cut(q.Context, ":")
+			return what + " " + string(q.Status)
+		})
+		slices.Sort(all)
+		return all
+	}
+	_, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	approve()
+	goOn()
+	approve()
+	tips = false
+	goOn()
+	same(t, "approved", told(), []string{"visit beside, on open", "visit pay answered", "visit pay, charge answered", "visit pay, tip answered"})
+	done(t, d.Edit(t.Context(), "r", func(q *Inquiry) { q.Answer.Set("hers") }, dispatcher.EditOptions{Void: []string{"pay"}}))
+	same(t, "voided", told(), []string{"visit beside, on open", "visit pay, charge answered"})
+	goOn()
+	same(t, "asked again", told(), []string{"visit beside, on open", "visit pay open", "visit pay, charge answered"})
+	approve()
+	goOn()
+	same(t, "done again", told(), []string{"visit beside, on open", "visit pay answered", "visit pay, charge answered"})
 }
 
 // The answers of a visit that is voided itself stay, since it has them when it runs again; under another name as well, and

@@ -127,6 +127,36 @@ func TestApprovalsStayThroughEveryAdvance(t *testing.T) {
 	same(t, "at last", []any{answer(now, q), len(now.ResumePoints), now.Task.Status}, []any{"no", 0, "completed"})
 }
 
+// The point from which a run at rest goes on stays the same one, and approved, while the run is named, noted and trimmed, which does
+// not bring it on.
+func TestAnApprovalStaysWhileTheRunRests(t *testing.T) {
+	for name, c := range map[string]func(d *dispatcher.Dispatcher[Inquiry]) error{
+		"named": func(d *dispatcher.Dispatcher[Inquiry]) error { return d.Tag(t.Context(), "r", "", "x") },
+		"noted": func(d *dispatcher.Dispatcher[Inquiry]) error { return d.Note(t.Context(), "r", "seen", true) },
+		"trimmed": func(d *dispatcher.Dispatcher[Inquiry]) error {
+			return d.Trim(t.Context(), "r", dispatcher.Retention{Last: 1})
+		},
+		"named, and trimmed": func(d *dispatcher.Dispatcher[Inquiry]) error {
+			return errors.Join(d.Tag(t.Context(), "r", "", "x"), d.Trim(t.Context(), "r", dispatcher.Retention{Last: 1}))
+		},
+	} {
+		b := newBook(t)
+		d := inquire(t, b.store, []string{"a", "ask"}, nothing, asksFor("one"))
+		_, err := d.Run(t.Context(), "r", nil)
+		rests(t, err)
+		done(t, d.Cancel(t.Context(), "r", errors.New("too dear"), dispatcher.Author("ann")))
+		v := b.create(t, from(t, d, "r", record.Options{}))
+		p := v.Record.ResumePoints[len(v.Record.ResumePoints)-1].ID
+		_, err = b.Approve(t.Context(), "r", p, ann)
+		done(t, err)
+		done(t, c(d))
+		now, err := b.Advance(t.Context(), "r", from(t, d, "r", record.Options{}), cron)
+		done(t, err)
+		points := ids(now.Record.ResumePoints, func(p record.ResumePoint) string { return p.ID + " " + string(p.ApprovalStatus) })
+		same(t, name, points, []string{v.Record.ResumePoints[0].ID + " pending", p + " approved"})
+	}
+}
+
 // answer is that to a question.
 func answer(r *record.Record, question string) string {
 	k := slices.IndexFunc(r.QuestionsForUser, func(q record.Question) bool { return q.ID == question })

@@ -252,7 +252,7 @@ func (t *telling) rest(r *Record) {
 		return
 	}
 	p := ResumePoint{
-		ID:    fmt.Sprintf("%s@%d", t.info.Run, t.opened.Cursor.Seq),
+		ID:    fmt.Sprintf("%s@%d", t.info.Run, t.stands),
 		Label: "go on from where the run stands", Description: "the run is " + string(s),
 		When: "somebody resumes the run", RequiredAuthority: AnyAuthority,
 		SafeToAutoExecute: s != checkpoint.StatusFailed && s != checkpoint.StatusCancelled,

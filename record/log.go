@@ -22,6 +22,7 @@ type log struct {
 	completed int64
 	resting   *checkpoint.Resting // why the run rests, nil if it goes on or nobody has said
 	restAt    uint64
+	stands    uint64 // the last entry that brought the run on, or changed it: no name, note or trim from outside
 
 	notes     []noted
 	frames    []place // that visits hold
@@ -84,6 +85,9 @@ func newLog(ctx context.Context, s checkpoint.Store, info checkpoint.Info) (*log
 // hear follows the log by an entry, whose memory it does not keep.
 func (l *log) hear(e *checkpoint.Entry) error {
 	l.last = e.At
+	if e.Kind != checkpoint.Tagged && e.Kind != checkpoint.Trimmed && (e.Kind != checkpoint.Noted || e.Path != "") {
+		l.stands = e.Seq
+	}
 	at := place{seq: e.Seq, turn: l.turn, path: e.Path, at: e.At, is: e.Path}
 	switch e.Kind {
 	case checkpoint.Entered, checkpoint.Resumed:

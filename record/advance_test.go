@@ -325,6 +325,66 @@ func TestMergeOfRecordsAtTwoPositions(t *testing.T) {
 	}
 }
 
+// What nodes have said of a run stays in its record when the log is trimmed, however often, until they say otherwise; what stood in the
+// way of the run by then does not.
+func TestWhatWasTrimmedStaysTold(t *testing.T) {
+	b := newBook(t)
+	d := inquire(t, b.store, []string{"a", "b", "c", "d", "e"},
+		func(ctx context.Context, _ *Inquiry) error {
+			return errors.Join(
+				dag.Decide(ctx, dag.Decision{ID: "way", Description: "left"}),
+				dag.Decide(ctx, dag.Decision{ID: "pace", Description: "slow"}),
+				dag.Learn(ctx, dag.Learning{ID: "hours", Content: "it closes at six"}),
+				dag.Block(ctx, dag.Blocker{ID: "card", Description: "no card"}),
+				dag.Require(ctx, dag.Invariant{ID: "quiet", Description: "nobody talks"}))
+		}, asksFor("one"), asksFor("two"), decides("way"), asksFor("three"))
+	cancel := func() { done(t, d.Cancel(t.Context(), "r", errors.New("too dear"), dispatcher.Author("ann"))) }
+	trim := func() { done(t, d.Trim(t.Context(), "r", dispatcher.Retention{Last: 1})) }
+	told := func(r *record.Record) []any {
+		sorted := func(all []string) []string { slices.Sort(all); return all }
+		return []any{
+			sorted(ids(r.Decisions, func(d record.Decision) string { return d.ID + " " + d.Description })),
+			ids(r.Learnings, func(l record.Learning) string { return l.Content }),
+			sorted(ids(r.QuestionsForUser, func(q record.Question) string { return q.Question + " " + string(q.Status) })),
+			ids(r.Blockers, func(b record.Blocker) string { return b.Description }), len(r.Invariants), len(r.ResumePoints),
+		}
+	}
+	advance := func() *record.Record {
+		t.Helper()
+		v, err := b.Advance(t.Context(), "r", from(t, d, "r", record.Options{}), cron)
+		done(t, err)
+		return v.Record
+	}
+	_, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	b.create(t, from(t, d, "r", record.Options{}))
+	answer := func() {
+		t.Helper()
+		done(t, d.Answer(t.Context(), "r", "", "yes"))
+		_, err = d.Resume(t.Context(), "r")
+		rests(t, err)
+	}
+	first := []any{[]string{"pace slow", "way left"}, []string{"it closes at six"}, []string{"one? answered", "two? open"}, []string{"no card"}, 1, 1}
+	answer()
+	same(t, "told", told(advance()), first)
+	trim()
+	same(t, "trimmed", told(advance()), first)
+	second := []any{[]string{"pace slow", "way way"}, []string{"it closes at six"},
+		[]string{"one? answered", "three? open", "two? answered"}, []string{"no card"}, 1, 1}
+	answer()
+	same(t, "told again", told(advance()), second)
+	trim()
+	same(t, "trimmed again", told(advance()), second)
+	cancel()
+	same(t, "cancelled", ids(advance().Blockers, func(b record.Blocker) string { return b.Description }), []string{"no card", "the run is cancelled by ann: too dear"})
+	done(t, d.Answer(t.Context(), "r", "", "yes"))
+	_, err = d.Resume(t.Context(), "r")
+	done(t, err)
+	trim()
+	second[2], second[5] = []string{"one? answered", "two? answered"}, 0
+	same(t, "what was open", told(advance()), second)
+}
+
 // A record that people have changed has no more actions than one that From makes, however often it goes on with its run.
 func TestAdvanceTellsTheLastActions(t *testing.T) {
 	b := newBook(t)

@@ -100,7 +100,9 @@ func (w *Work) Labels() map[string]string {
 // Advance adds a version for a run that has gone on: fresh is what [From] tells of it now. What
 // the ledger's people have decided stays, however often the run goes on, and wins where the two
 // contradict each other; but how a question ended, the log knows. Resume points from which the run
-// has gone on are gone. As with From, the last 1000 actions are told. Of the same position of the log, or an earlier one, it adds nothing. An
+// has gone on are gone. Of what was trimmed from the log since, it keeps when the run began, what nodes
+// have said, and how questions ended: all that had been told of it, also what the run has gone back behind. As
+// with From, the last 1000 actions are told. Of the same position of the log, or an earlier one, it adds nothing. An
 // [*ArgumentError] if fresh is of another run than the record. That it is what From has made, the
 // caller vouches for; all the same a point that needs somebody else is not approved by it:
 // ErrAuthority. Behind a [Ledger.Merge], or in a record that goes on from a version of another one, it
@@ -130,7 +132,7 @@ func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Autho
 		if err != nil {
 			return nil, err
 		}
-		next, err := advanced(base, head, fresh)
+		next, err := advanced(base, head, fresh.keeping(base))
 		if err != nil {
 			return nil, err
 		}

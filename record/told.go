@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -155,6 +156,33 @@ func advanced(told, r, fresh *Record) (*Record, error) {
 	}
 	next.leave(told, fresh)
 	return next, nil
+}
+
+// keeping is what a trimmed log tells, and what it had told that it may have told of what is gone.
+func (r *Record) keeping(told *Record) *Record {
+	if r.Source.First == 0 {
+		return r
+	}
+	out := r.Clone()
+	out.Task.StartedAt = cmp.Or(r.Task.StartedAt, told.Task.StartedAt)
+	out.Decisions = keepItems(out.Decisions, told.Decisions, nil)
+	out.Learnings = keepItems(out.Learnings, told.Learnings, nil)
+	out.Invariants = keepItems(out.Invariants, told.Invariants, nil)
+	out.QuestionsForUser = keepItems(out.QuestionsForUser, told.QuestionsForUser, func(q *Question) bool { return q.Status != QuestionOpen })
+	out.Blockers = keepItems(out.Blockers, told.Blockers, func(b *Blocker) bool { return b.ReportedBy != Automatic })
+	return out
+}
+
+// keepItems puts before a list what it lacks of what was told, if it is to be kept; nil is all.
+func keepItems[T item](list, told []T, keeps func(*T) bool) []T {
+	var kept []T
+	has := index(list)
+	for i := range told {
+		if x := &told[i]; has[idOf(x)] == nil && (keeps == nil || keeps(x)) {
+			kept = append(kept, *x)
+		}
+	}
+	return append(kept, list...)
 }
 
 // leave takes away the resume points that the run has left behind.

@@ -177,10 +177,10 @@ func settled(data json.RawMessage) json.RawMessage {
 	return canonical
 }
 
-// exactly returns JSON whose numbers canonical JSON can hold: it has those of IEEE 754 only, so
-// what has more digits becomes a string.
+// exactly returns JSON that has a canonical form: that has numbers of IEEE 754 only, so what has more digits becomes a
+// string. Of a member that is there twice the last one counts, and half a character becomes U+FFFD, as for package json.
 func exactly(data json.RawMessage) json.RawMessage {
-	if inexact(data) == "" {
+	if _, err := jcs.Transform(data); err == nil && inexact(data) == "" {
 		return data
 	}
 	d := json.NewDecoder(bytes.NewReader(data))

@@ -444,6 +444,21 @@ func TestRecordOfLargeNumbers(t *testing.T) {
 	same(t, "effect", []any{string(e.Inputs), string(e.Outputs)}, []any{`{"value":"12345678901234567891"}`, `{"value":0.1}`})
 }
 
+// What of an effect has no canonical form is told all the same: of a member that is there twice the last one, and of half a
+// character that there is one.
+func TestRecordOfJSONWithoutACanonicalForm(t *testing.T) {
+	d := inquire(t, newStore(), []string{"pay"}, func(ctx context.Context, q *Inquiry) error {
+		_, err := dag.Effect(ctx, "n", json.RawMessage(`{"a":1,"a":2}`), func(context.Context, json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(`{"s":"\ud83d"}`), nil
+		})
+		return err
+	})
+	_, err := d.Run(t.Context(), "r", nil)
+	done(t, err)
+	e := from(t, d, "r", record.Options{}).ToolEffects[0]
+	same(t, "effect", []any{string(e.Inputs), string(e.Outputs)}, []any{`{"a":2}`, `{"s":"�"}`})
+}
+
 // Of a run that was trimmed, and of a fork, the record tells what is there, and from where.
 func TestRecordOfATrimmedRunAndAFork(t *testing.T) {
 	var keys []string

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -489,6 +490,28 @@ func TestRecordOfATrimmedRunAndAFork(t *testing.T) {
 	r = from(t, d, "r", record.Options{})
 	last := r.ToolEffects[len(r.ToolEffects)-1]
 	same(t, "trimmed", []any{learned(r), r.Source.First > 1, last.IdempotencyKey}, []any{[]string{"b"}, true, keys[len(keys)-1]})
+}
+
+// When a run has begun is not known once its beginning was trimmed, and a record that goes on with it keeps what it was told.
+func TestRecordOfWhenATrimmedRunBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(t)
+		d := inquire(t, b.store, []string{"a", "b"}, nothing, asksFor("one"))
+		_, err := d.Run(t.Context(), "r", nil)
+		rests(t, err)
+		v := b.create(t, from(t, d, "r", record.Options{}))
+		same(t, "began", v.Record.Task.StartedAt, time.Now().UnixMilli())
+		done(t, d.Trim(t.Context(), "r", dispatcher.Retention{Last: 1}))
+		time.Sleep(time.Hour)
+		done(t, d.Answer(t.Context(), "r", "", "yes"))
+		_, err = d.Resume(t.Context(), "r")
+		done(t, err)
+		r := from(t, d, "r", record.Options{})
+		same(t, "trimmed", []any{r.Source.First > 1, r.Task.StartedAt}, []any{true, 0})
+		now, err := b.Advance(t.Context(), "r", r, cron)
+		done(t, err)
+		same(t, "goes on", []any{now.Record.Task.StartedAt, now.Record.Task.Status}, []any{v.Record.Task.StartedAt, "completed"})
+	})
 }
 
 func nothing(context.Context, *Inquiry) error { return nil }

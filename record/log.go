@@ -14,8 +14,9 @@ import (
 
 // A log is what counts of the entries of a run.
 type log struct {
-	run  string
-	turn int // counted from 1
+	run     string
+	trimmed bool // its beginning is gone
+	turn    int  // counted from 1
 	keys
 	last      time.Time
 	started   int64 // milliseconds; 0 if the run has not begun, or its beginning is gone
@@ -61,7 +62,7 @@ type asked struct {
 // newLog begins with what is known of the run where its log begins. What a base says of that is
 // read leniently: it is the machine of package dispatcher.
 func newLog(ctx context.Context, s checkpoint.Store, info checkpoint.Info) (*log, error) {
-	l := &log{run: info.Run, turn: 1, effect: map[effectKey]*effect{}}
+	l := &log{run: info.Run, trimmed: info.First > 1, turn: 1, effect: map[effectKey]*effect{}}
 	if info.Base == "" {
 		return l, nil
 	}
@@ -75,7 +76,7 @@ func newLog(ctx context.Context, s checkpoint.Store, info checkpoint.Info) (*log
 	}
 	if json.Unmarshal(base, &machine) == nil {
 		l.turn, l.keys = max(machine.Turn, 1), machine.keys
-		if info.First <= 1 { // a fork begins a count of its own
+		if !l.trimmed { // a fork begins a count of its own
 			l.Generation = 0
 		}
 	}
@@ -92,7 +93,7 @@ func (l *log) hear(e *checkpoint.Entry) error {
 	switch e.Kind {
 	case checkpoint.Entered, checkpoint.Resumed:
 		l.resting = nil
-		if l.started == 0 {
+		if l.started == 0 && !l.trimmed {
 			l.started = millis(e.At)
 		}
 		if e.Path != "" { // that of a visit

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -21,7 +23,8 @@ func (l *Ledger) GetByHash(ctx context.Context, hash string) (*Version, error) {
 	if v != nil || err != nil && !w.scanned {
 		return v, err
 	}
-	for _, c := range w.chains {
+	for _, id := range slices.Sorted(maps.Keys(w.chains)) {
+		c := w.chains[id]
 		for i := 1; i < len(c.all); i++ {
 			if c.all[i-1].Record == nil && c.all[i].Record != nil && c.all[i].Record.ParentCRHash == hash {
 				return nil, &BrokenError{c.id, i, "the version of this hash can't be read"}
@@ -127,10 +130,8 @@ func (l *Ledger) walk() *walker { return &walker{l: l, chains: map[string]*chain
 // can't be read.
 func (w *walker) find(ctx context.Context, hash string) (*Version, error) {
 	for {
-		for _, c := range w.chains {
-			if v := c.version(hash); v != nil {
-				return v, nil
-			}
+		if v, _ := w.version(hash); v != nil {
+			return v, nil
 		}
 		if w.scanned {
 			return nil, w.unread
@@ -139,6 +140,19 @@ func (w *walker) find(ctx context.Context, hash string) (*Version, error) {
 			return nil, err
 		}
 	}
+}
+
+// version is the version of a content hash, nil if there is none, and the chain that has it. One that was copied into other
+// records is unverified there.
+func (w *walker) version(hash string) (*Version, *chain) {
+	var v *Version
+	var in *chain
+	for _, id := range slices.Sorted(maps.Keys(w.chains)) {
+		if x := w.chains[id].version(hash); x != nil && (v == nil || v.Unverified != "" && x.Unverified == "") {
+			v, in = x, w.chains[id]
+		}
+	}
+	return v, in
 }
 
 // scan reads all records of the store, and notes in unread which of them can't be.
@@ -219,7 +233,8 @@ func (w *walker) common(ctx context.Context, a, b *Version) (*Version, error) {
 		}
 	}
 	if nearest != nil && nearest.Unverified != "" {
-		return nil, w.chains[nearest.Record.ID].broken
+		_, in := w.version(nearest.Record.ContentHash)
+		return nil, in.broken
 	}
 	return nearest, nil
 }

@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,4 +92,50 @@ func TestAListingThatBreaksOff(t *testing.T) {
 		_, err := l.Merge(t.Context(), "a", "b", record.PreferA, ann)
 		return err
 	})
+}
+
+// A version that somebody has copied into other records is the one of the record that it was written for; if that is not there, it is
+// told as what is broken in the first of the others, in whichever order they are read.
+func TestAVersionThatWasCopiedIntoOtherRecords(t *testing.T) {
+	b := newBook(t)
+	x := b.create(t, draft("x"))
+	for _, id := range []string{"a", "b"} {
+		b.learn(t, b.branch(t, id, draft(id), x), "of "+id)
+	}
+	var copied checkpoint.Entry
+	for e, err := range b.store.Read(t.Context(), "pawl.record/x", preamble+1, 0) {
+		done(t, err)
+		copied = e
+		copied.Data = bytes.Clone(e.Data)
+	}
+	for _, id := range []string{"c", "d", "e"} {
+		b.create(t, draft(id))
+	}
+	for _, there := range []bool{true, false} {
+		for range 20 {
+			s := forged(t, b.store, func(all []checkpoint.Entry) []checkpoint.Entry {
+				for _, id := range []string{"c", "d", "e"} {
+					if bytes.Contains(all[len(all)-1].Data, []byte(`"id":"`+id+`"`)) {
+						return append(all, copied)
+					}
+				}
+				return all
+			})
+			if !there {
+				done(t, s.Delete(t.Context(), "pawl.record/x"))
+			}
+			l := ledgerOver(t, s, nil)
+			v, err := l.GetByHash(t.Context(), x.Record.ContentHash)
+			done(t, err)
+			same(t, "it", []any{v.Record.ID, v.Unverified == ""}, []any{"x", there})
+			_, err = l.Merge(t.Context(), "a", "b", record.PreferA, ann)
+			var broken *record.BrokenError
+			if there && err != nil || !there && (!errors.As(err, &broken) || broken == nil || broken.ID != "c") {
+				t.Fatalf("merged, x is there: %v: %v", there, err)
+			}
+			if !there && v.Unverified != broken.Error() {
+				t.Errorf("found is what is broken by %s, and merged over by %v", v.Unverified, broken)
+			}
+		}
+	}
 }

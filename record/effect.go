@@ -77,7 +77,7 @@ func (l *log) underWay() {
 func (x *effect) tool() ToolEffect {
 	e := ToolEffect{
 		ID: x.id, IdempotencyKey: x.id, ToolName: cmp.Or(x.Operation, x.key), Operation: x.key,
-		Inputs: object(x.Input), IsReplayable: x.Replayable, Reversible: x.Reversible,
+		Inputs: object(x.Input), IsReplayable: x.Replayable && !x.taken(), Reversible: x.Reversible,
 		SideEffects: slices.Clone(x.Touches), ExecutedAt: millis(x.At), Abandoned: x.gone(),
 		Status: EffectInDoubt,
 	}
@@ -95,6 +95,9 @@ func (x *effect) tool() ToolEffect {
 	}
 	return e
 }
+
+// taken reports whether a fork has taken what the effect returned elsewhere: the other side has never had its key.
+func (x *effect) taken() bool { return x.end != nil && x.end.Reused != "" }
 
 // object is JSON as an object, which inputs and outputs have to be: what is none becomes its
 // member value.

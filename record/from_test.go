@@ -275,6 +275,24 @@ func TestRecordOfAQuestionThatEnds(t *testing.T) {
 	same(t, "skipped", []any{q.Status, q.AnsweredBy}, []any{"skipped", ann})
 }
 
+// An effect whose output a fork has taken from its origin was never done under the key that it has in the fork, so it is not replayable there.
+func TestRecordOfAnEffectThatAForkHasTaken(t *testing.T) {
+	d := inquire(t, newStore(), []string{"a", "pay"}, nothing, func(ctx context.Context, q *Inquiry) error {
+		_, err := dag.Effect(ctx, "charge", 1, func(context.Context, int) (int, error) { return 1, nil }, dag.Replayable)
+		return err
+	})
+	_, err := d.Run(t.Context(), "r", nil)
+	done(t, err)
+	forks, err := d.Fork(t.Context(), "r", "1", dispatcher.ForkOptions[Inquiry]{})
+	done(t, err)
+	_, err = d.Run(t.Context(), forks[0], nil)
+	done(t, err)
+	for run, want := range map[string]bool{"r": true, forks[0]: false} {
+		e := from(t, d, run, record.Options{}).ToolEffects[0]
+		same(t, run, []any{e.Status, e.IsReplayable}, []any{"done", want})
+	}
+}
+
 // The options of a question are told as they were given, also those that are no texts.
 func TestRecordOfAQuestionWithOptions(t *testing.T) {
 	d := inquire(t, newStore(), []string{"ask"}, func(ctx context.Context, q *Inquiry) error {

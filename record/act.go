@@ -16,7 +16,8 @@ import (
 // and mend learnings, blockers and invariants. What others decide has verbs of its own: Update neither
 // answers questions nor approves points, it does not touch decisions, unless they are tentative
 // and the author's own, and takes no item away but learnings, blockers and invariants. An effect
-// that was in doubt may become one that is not. A change that changes nothing adds no version.
+// that was in doubt may become one that is not, with what came of it: Status, Outputs and DurationMs. A change that changes nothing
+// adds no version.
 //
 // A decision or learning that names nobody is the author's. Only a person may add one in the name of
 // another, or mend what another has learned: ErrAuthority.

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -293,12 +294,19 @@ func TestUpdateDecidesNothing(t *testing.T) {
 			r.ResumePoints = append(r.ResumePoints, p)
 			return nil
 		},
-		"decides otherwise": func(r *record.Record) error { r.Decisions[0].Description = "right"; return nil },
-		"takes a decision":  func(r *record.Record) error { r.Decisions = nil; return nil },
-		"takes an effect":   func(r *record.Record) error { r.ToolEffects = r.ToolEffects[1:]; return nil },
-		"changes an effect": func(r *record.Record) error { r.ToolEffects[0].Reversible = true; return nil },
-		"is not valid":      func(r *record.Record) error { r.Task.Status = "lost"; return nil },
-		"fails":             func(r *record.Record) error { r.Task.Goal = "half"; return mine },
+		"decides otherwise":         func(r *record.Record) error { r.Decisions[0].Description = "right"; return nil },
+		"takes a decision":          func(r *record.Record) error { r.Decisions = nil; return nil },
+		"takes an effect":           func(r *record.Record) error { r.ToolEffects = r.ToolEffects[1:]; return nil },
+		"changes an effect":         func(r *record.Record) error { r.ToolEffects[0].Reversible = true; return nil },
+		"doubts an effect":          func(r *record.Record) error { r.ToolEffects[0].Status = record.EffectInDoubt; return nil },
+		"rewrites a doubt":          func(r *record.Record) error { r.ToolEffects[1].IdempotencyKey = "k"; return nil },
+		"says what came of a doubt": func(r *record.Record) error { r.ToolEffects[1].Outputs = json.RawMessage("{}"); return nil },
+		"ends another than was in doubt": func(r *record.Record) error {
+			r.ToolEffects[1].Status, r.ToolEffects[1].Inputs = record.EffectDone, json.RawMessage(`{"n":7}`)
+			return nil
+		},
+		"is not valid": func(r *record.Record) error { r.Task.Status = "lost"; return nil },
+		"fails":        func(r *record.Record) error { r.Task.Goal = "half"; return mine },
 	} {
 		if err := b.unchanged(t, func() error { _, err := b.Update(t.Context(), "r", v.Record.ContentHash, change, ann); return err }); err == nil {
 			t.Errorf("%s: done", name)
@@ -312,7 +320,8 @@ func TestUpdateDecidesNothing(t *testing.T) {
 	}
 	next, err := b.Update(t.Context(), "r", v.Record.ContentHash, func(r *record.Record) error {
 		r.Decisions[0].Status = dag.Accepted // it was tentative, and its maker's
-		r.ToolEffects[1].Status = record.EffectDone
+		e := &r.ToolEffects[1]
+		e.Status, e.Outputs, e.DurationMs = record.EffectDone, json.RawMessage(`{"value":7}`), 3
 		r.Task.Status, r.ID, r.MerkleRoot = record.TaskCompleted, "another", "x"
 		return nil
 	}, bot)

@@ -42,11 +42,18 @@ func guard(was, next *Record, by Author) error {
 	for i := range was.ToolEffects {
 		e := &was.ToolEffects[i]
 		now := effects[e.ID]
-		if now == nil || say(now) != say(e) && e.Status != EffectInDoubt {
-			return was.refuse(fmt.Sprintf("effect %q", e.ID), ErrSettled, "what has happened is not changed: add another effect")
+		if now == nil || say(now) != say(e) && !e.foundOut(now) {
+			return was.refuse(fmt.Sprintf("effect %q", e.ID), ErrSettled, "what has happened is not changed, and of one in doubt no more is said than what came of it: add another effect")
 		}
 	}
 	return fresh(was, next)
+}
+
+// foundOut reports whether an effect in doubt becomes another by no more than what came of it.
+func (e *ToolEffect) foundOut(now *ToolEffect) bool {
+	x := *now
+	x.Status, x.Outputs, x.DurationMs = e.Status, e.Outputs, e.DurationMs
+	return e.Status == EffectInDoubt && now.Status != e.Status && say(&x) == say(e)
 }
 
 // signed makes by the author of what next has of new decisions and learnings that name nobody. It

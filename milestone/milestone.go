@@ -259,7 +259,11 @@ func (n *Namer) events(ctx context.Context, r *reading, tail bool) iter.Seq2[dis
 func (n *Namer) inherit(ctx context.Context, r *reading, from checkpoint.Origin) error {
 	r.origin = n.fresh(from.Run)
 	r.origin.given = true
-	o, err := n.begin(ctx, from.Run)
+	var o *reading
+	err := n.isOrigin(ctx, from.Run, r.run)
+	if err == nil {
+		o, err = n.begin(ctx, from.Run)
+	}
 	if err == nil {
 		err = n.readTo(ctx, o, from.Seq)
 	}
@@ -272,6 +276,19 @@ func (n *Namer) inherit(ctx context.Context, r *reading, from checkpoint.Origin)
 	}
 	r.inherit(r.origin)
 	return nil
+}
+
+// isOrigin is an error unless the run is there that a fork was made of. One that is younger than the fork has its id since.
+func (n *Namer) isOrigin(ctx context.Context, run, fork string) error {
+	is, err := n.of.Store().Stat(ctx, run)
+	if err != nil {
+		return err
+	}
+	of, err := n.of.Store().Stat(ctx, fork)
+	if err == nil && is.Created.After(of.Created) {
+		err = checkpoint.ErrNotFound
+	}
+	return err
 }
 
 // hear reads the next entry, and returns the names that follow from it. Behind a rewind the reading is what one is that has

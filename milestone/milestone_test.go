@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -758,6 +759,35 @@ func TestForkWhoseOriginIsGone(t *testing.T) {
 	if got := changes(t, d, fork); len(got) > 0 {
 		t.Errorf("the names are %q", got)
 	}
+}
+
+// A fork does not compare with another run that has the id of its origin since that was deleted.
+func TestForkWhoseOriginIsAnotherRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := dag.New[Task]("chain")
+		nothing := func(context.Context, *Task) error { return nil }
+		dag.Step(b, "second", nothing, dag.Step(b, "first", nothing))
+		d := dispatch(t, build(t, b), new(memory.Store))
+		begin := func(phase string) {
+			t.Helper()
+			if _, err := d.Run(t.Context(), "r", func(s *Task) { s.Phase.Set(phase) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin("mine")
+		fork := forked(t, d, "r", "1", true)
+		again := forked(t, d, fork, fork+"@1", true)
+		if err := d.Store().Delete(t.Context(), "r"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+		begin("hers")
+		for _, run := range []string{fork, again} {
+			if got := changes(t, d, run); len(got) > 0 {
+				t.Errorf("the names of %s are %q", run, got)
+			}
+		}
+	})
 }
 
 // A Namer can be asked about one run from several sides, and remembers so many runs and no more.

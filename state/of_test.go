@@ -32,6 +32,56 @@ type stamped struct {
 	Note string
 }
 
+// What these have of a marshaller is that of an embedded field.
+type (
+	wraps      struct{ stamped }
+	wrapsAgain struct{ wraps }
+	amount     struct{ *big.Int }
+	instant    struct{ *time.Time }
+	both       interface {
+		json.Marshaler
+		json.Unmarshaler
+	}
+	anything struct{ both }
+	noted    struct {
+		time.Time
+		Note string
+	}
+	bare struct{ netip.Addr }
+)
+
+func (n noted) MarshalJSON() ([]byte, error) { return json.Marshal([]any{n.Time, n.Note}) }
+
+// A purse makes what it embeds itself when it is read.
+type purse struct{ *big.Int }
+
+func (p *purse) UnmarshalJSON(b []byte) error {
+	p.Int = new(big.Int)
+	return p.Int.UnmarshalJSON(b)
+}
+
+// An option has its own marshaller, for fields of any type.
+type option[T any] struct {
+	v  T
+	ok bool
+}
+
+func (o option[T]) MarshalJSON() ([]byte, error) {
+	if !o.ok {
+		return []byte("[]"), nil
+	}
+	return json.Marshal([]T{o.v})
+}
+
+func (o *option[T]) UnmarshalJSON(b []byte) error {
+	var vs []T
+	err := json.Unmarshal(b, &vs)
+	if o.ok = len(vs) > 0; o.ok {
+		o.v = vs[0]
+	}
+	return err
+}
+
 type (
 	inner    struct{ Exported int }
 	embedder struct {
@@ -172,6 +222,13 @@ func TestOfRefusesWhatJSONCannotBringBack(t *testing.T) {
 		problem[struct{ V state.Value[otherHalf] }]():        ".V is a state_test.otherHalf, which has an unmarshaller without the marshaller that belongs to it",
 		problem[struct{ V state.Value[textHalf] }]():         ".V is a state_test.textHalf, which has a marshaller without the unmarshaller that belongs to it",
 		problem[struct{ V state.Value[stamped] }]():          ".V is a state_test.stamped, whose MarshalJSON is that of an embedded field, which leaves out the others",
+		problem[struct{ V state.Value[wraps] }]():            ".V is a state_test.wraps, which embeds a state_test.stamped, whose MarshalJSON is that of an embedded field, which leaves out the others",
+		problem[struct{ V state.Value[wrapsAgain] }](): ".V is a state_test.wrapsAgain, which embeds a state_test.wraps, which embeds a state_test.stamped, " +
+			"whose MarshalJSON is that of an embedded field, which leaves out the others",
+		problem[struct{ V state.Value[noted] }]():    ".V is a state_test.noted, whose UnmarshalJSON is that of an embedded field, which leaves out the others",
+		problem[struct{ V state.List[amount] }]():    ".V is a state_test.amount, whose UnmarshalJSON is that of an embedded *big.Int, which is nil when a value is read",
+		problem[struct{ V state.Value[instant] }]():  ".V is a state_test.instant, whose UnmarshalJSON is that of an embedded *time.Time, which is nil when a value is read",
+		problem[struct{ V state.Value[anything] }](): ".V is a state_test.anything, whose UnmarshalJSON is that of an embedded state_test.both, which is nil when a value is read",
 		problem[struct {
 			V state.Value[map[string]big.Int]
 		}](): ".V[] is a big.Int, whose marshaller has a pointer receiver, which encoding/json does not call for the values of a map",
@@ -247,6 +304,9 @@ func TestOfAcceptsWhatJSONBringsBack(t *testing.T) {
 		J state.Value[[2]struct{}]
 		K state.Value[quoted]
 		L state.Map[*big.Int, int]
+		M state.Value[purse]
+		N state.Value[option[int]]
+		O state.Map[struct{ bare }, int]
 	}
 	s := schemaOf[fine](t)
 	want := []string{
@@ -262,6 +322,9 @@ func TestOfAcceptsWhatJSONBringsBack(t *testing.T) {
 		"J value [2]{}",
 		"K value {n: int}",
 		"L map map[*math/big.Int]int",
+		"M value github.com/pawlgo/pawl/state_test.purse",
+		"N value github.com/pawlgo/pawl/state_test.option[int]",
+		"O map map[struct { state_test.bare }]int",
 	}
 	for i, c := range s.Cells() {
 		if got := fmt.Sprint(c.Name, " ", c.Kind, " ", c.Type); got != want[i] {
@@ -282,12 +345,16 @@ func TestOfAcceptsWhatJSONBringsBack(t *testing.T) {
 		f.I.Set("12e3")
 		f.K.Set(quoted{5})
 		f.L.Put(seven, 1)
+		f.M.Set(purse{seven})
+		f.N.Set(option[int]{3, true})
+		f.O.Put(struct{ bare }{bare{netip.MustParseAddr("::1")}}, 1)
 	})
 	back := reparse(t, s, view).Value().(*fine)
 	if got, want := natural(t, back), natural(t, view.Value()); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if back.A.Get().Exported != 1 || back.K.Get().N != 5 || !back.L.Has(seven) {
+	if back.A.Get().Exported != 1 || back.K.Get().N != 5 || !back.L.Has(seven) || back.M.Get().Int64() != 7 ||
+		back.N.Get() != (option[int]{3, true}) || !back.O.Has(struct{ bare }{bare{netip.MustParseAddr("::1")}}) {
 		t.Error("a value did not come back")
 	}
 	for k := range back.L.All() {

@@ -156,10 +156,10 @@ func ownJSON(t reflect.Type, addressable bool) (bool, error) {
 	if t.Kind() == reflect.Interface {
 		return false, nil
 	}
-	marshaler, name := jsonMarshaler, "MarshalJSON"
+	marshaler, name := jsonMarshaler, "JSON"
 	from, to := p.Implements(jsonMarshaler), p.Implements(jsonUnmarshaler)
 	if !from && !to {
-		marshaler, name = textMarshaler, "MarshalText"
+		marshaler, name = textMarshaler, "Text"
 		from, to = p.Implements(textMarshaler), p.Implements(textUnmarshaler)
 	}
 	switch {
@@ -172,10 +172,30 @@ func ownJSON(t reflect.Type, addressable bool) (bool, error) {
 	case !addressable && !t.Implements(marshaler):
 		return false, errors.New("whose marshaller has a pointer receiver, which encoding/json " +
 			"does not call for the values of a map")
-	case t.Kind() == reflect.Struct && t.NumField() > 1 && promoted(p, name):
-		return false, fmt.Errorf("whose %s is that of an embedded field, which leaves out the others", name)
 	}
-	return true, nil
+	return true, cmp.Or(covers(t, "Marshal"+name), covers(t, "Unmarshal"+name))
+}
+
+// covers refuses t, or a struct that it embeds, if its method is that of an embedded field that is not all there is, or
+// that nobody has made when a value is read.
+func covers(t reflect.Type, method string) error {
+	if t.Kind() != reflect.Struct || !promoted(reflect.PointerTo(t), method) {
+		return nil
+	}
+	if t.NumField() > 1 {
+		return fmt.Errorf("whose %s is that of an embedded field, which leaves out the others", method)
+	}
+	f := t.Field(0).Type
+	if k := f.Kind(); strings.HasPrefix(method, "Unmarshal") && (k == reflect.Pointer || k == reflect.Interface) {
+		return fmt.Errorf("whose %s is that of an embedded %s, which is nil when a value is read", method, f)
+	}
+	if f.Kind() == reflect.Pointer {
+		f = f.Elem()
+	}
+	if err := covers(f, method); err != nil {
+		return fmt.Errorf("which embeds a %s, %w", f, err)
+	}
+	return nil
 }
 
 // promoted reports whether a method of the struct behind p comes from an embedded field:

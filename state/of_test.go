@@ -47,6 +47,11 @@ type (
 		time.Time
 		Note string
 	}
+	slot struct {
+		netip.Addr
+		Port int
+	}
+	addr struct{ *netip.Addr }
 	bare struct{ netip.Addr }
 )
 
@@ -237,6 +242,11 @@ func TestOfRefusesWhatJSONCannotBringBack(t *testing.T) {
 		problem[struct{ V state.Value[map[[1]int]int] }]():  ".V has keys of type [1]int: write a string, an integer, or a type with MarshalText and UnmarshalText",
 		problem[struct{ V state.Map[bool, int] }]():         ".V has keys of type bool: write a string, an integer, or a type with MarshalText and UnmarshalText",
 		problem[struct{ V state.Map[textHalf, int] }]():     ".V has keys of type state_test.textHalf: write a string, an integer, or a type with MarshalText and UnmarshalText",
+		problem[struct{ V state.Map[slot, int] }]():         ".V has keys of type state_test.slot, whose MarshalText is that of an embedded field, which leaves out the others",
+		problem[struct{ V state.Map[*slot, int] }]():        ".V has keys of type *state_test.slot, whose MarshalText is that of an embedded field, which leaves out the others",
+		problem[struct{ V state.Value[map[slot]int] }]():    ".V has keys of type state_test.slot, whose MarshalText is that of an embedded field, which leaves out the others",
+		problem[struct{ V state.Map[addr, int] }]():         ".V has keys of type state_test.addr, whose UnmarshalText is that of an embedded *netip.Addr, which is nil when a value is read",
+		problem[struct{ V state.Value[map[addr]int] }]():    ".V has keys of type state_test.addr, whose UnmarshalText is that of an embedded *netip.Addr, which is nil when a value is read",
 		problem[struct{ V state.Value[plainCell] }]():       ".V.C is a cell: cells stand in the state itself, not in values",
 		problem[struct {
 			V state.Value[state.Frozen[func()]]

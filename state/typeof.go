@@ -211,16 +211,19 @@ func promoted(p reflect.Type, name string) bool {
 
 // key describes a map's key. cell says that this package encodes it, not encoding/json.
 func (w *typeWalk) key(t reflect.Type, path string, cell bool) Type {
-	p := reflect.PointerTo(t)
-	from, to := t.Implements(textMarshaler), p.Implements(textUnmarshaler)
+	base := t
+	from, to := t.Implements(textMarshaler), reflect.PointerTo(t).Implements(textUnmarshaler)
 	if t.Kind() == reflect.Pointer {
-		to = t.Implements(textUnmarshaler) && cell
+		base, to = t.Elem(), t.Implements(textUnmarshaler) && cell
 	}
 	switch {
 	case t.Kind() == reflect.String && (cell || !to):
 		return Type{Kind: "string"}
 	case t.Kind() == reflect.Interface:
 	case from && to && t.Kind() != reflect.String:
+		if err := cmp.Or(covers(base, "MarshalText"), covers(base, "UnmarshalText")); err != nil {
+			return w.refuse(path, "has keys of type %s, %v", t, err)
+		}
 		return Type{Kind: "own", Name: ownName(t)}
 	case !from && !to && (reflect.Zero(t).CanInt() || reflect.Zero(t).CanUint() && t.Kind() != reflect.Uintptr):
 		return Type{Kind: t.Kind().String()}

@@ -59,8 +59,10 @@ func boxed(enc []byte) *box { return &box{text: text(enc), form: encoded} }
 
 // pack encodes v.
 func pack[T any](v T) (*box, error) {
-	if !fast[T]() && !infoOf(reflect.TypeFor[T]()).plain {
-		return packCopy(v)
+	if !fast[T]() {
+		if info := infoOf(reflect.TypeFor[T]()); !info.plain {
+			return packCopy(v, info)
+		}
 	}
 	t := &tbox[T]{v: v}
 	if s, ok := any(&t.v).(*string); ok && cleanPrefix(*s) == len(*s) {
@@ -78,8 +80,8 @@ func pack[T any](v T) (*box, error) {
 
 // packCopy is pack for a value that may share memory with the writer, and is not kept. It is a function of its own
 // since encode makes its v escape, which pack's then does not.
-func packCopy[T any](v T) (*box, error) {
-	enc, err := encode(&v, false)
+func packCopy[T any](v T, info *typeInfo) (*box, error) {
+	enc, err := encode(&v, info)
 	if err != nil {
 		return nil, err
 	}

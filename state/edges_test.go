@@ -229,6 +229,30 @@ func TestMapReplaceRefusesTwoKeysOfOneText(t *testing.T) {
 	}
 }
 
+// Of a map inside a value it is as of a Map: whichever came first, one of the values would be lost.
+func TestValuesRefuseTwoKeysOfOneText(t *testing.T) {
+	type days struct{ At map[time.Time]string }
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	twins := map[time.Time]string{at: "a", at.In(time.FixedZone("", 0)): "b"}
+	refused := func(name string, err error) {
+		if err == nil || !strings.Contains(err.Error(), `two of the keys are "2026-01-02T03:04:05Z"`) {
+			t.Errorf("%s: %v, want an error that names the key", name, err)
+		}
+	}
+	_, _, err := stored(t, twins)
+	refused("map", err)
+	_, _, err = stored(t, []*days{{}, {twins}})
+	refused("in a struct", err)
+	_, _, err = stored(t, state.Frozen[map[string]days]{V: map[string]days{"k": {twins}}})
+	refused("frozen", err)
+	_, err = state.Encode(&twins)
+	refused("encoded", err)
+	_, back, err := stored(t, []days{{map[time.Time]string{at: "a", at.Add(1): "b"}}, {map[time.Time]string{at: "a"}}})
+	if err != nil || len(back) != 2 || len(back[0].At) != 2 {
+		t.Errorf("two instants: %v, %v", back, err)
+	}
+}
+
 // Structs without a name that have the marshaller of their field are types of their own: a graph that has one in place of the other
 // has changed.
 func TestStructsWithoutANameAreToldApart(t *testing.T) {

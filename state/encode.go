@@ -61,7 +61,7 @@ func encodePlain[T any](v *T) ([]byte, error) {
 	case *bool:
 		return strconv.AppendBool(nil, *p), nil
 	}
-	return encode(v, infoOf(reflect.TypeFor[T]()).plain)
+	return encode(v, infoOf(reflect.TypeFor[T]()))
 }
 
 func encodeString(s string) ([]byte, error) {
@@ -92,18 +92,23 @@ var encoders = sync.Pool{New: func() any {
 }}
 
 // encode encodes *v with encoding/json and makes sure that it can be read back.
-func encode[T any](v *T, plain bool) ([]byte, error) {
+func encode[T any](v *T, info *typeInfo) ([]byte, error) {
 	e := encoders.Get().(*encoder) // given back only if all went well
 	if err := e.enc.Encode(v); err != nil {
 		return nil, err
 	}
 	out := bytes.TrimSuffix(e.buf.Bytes(), []byte{'\n'})
 	var fffd bool
-	if plain { // no marshaller had a say in it, and it is as deep as its type
+	if info.plain { // no marshaller had a say in it, and it is as deep as its type
 		fffd = bytes.Contains(out, bytesOf(`\ufffd`))
 	} else {
 		s := scanner{b: out, depth: maxDepth - MaxDepth}
-		if s.value(); s.err != nil {
+		if info.twins {
+			s.distinct()
+		} else {
+			s.value()
+		}
+		if s.err != nil {
 			return nil, s.err
 		}
 		fffd = s.fffd

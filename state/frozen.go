@@ -36,7 +36,7 @@ func thawed(t reflect.Type) (reflect.Type, bool) {
 }
 
 // MarshalJSON returns the JSON of V.
-func (f Frozen[T]) MarshalJSON() ([]byte, error) { return encode(&f.V, false) }
+func (f Frozen[T]) MarshalJSON() ([]byte, error) { return encode(&f.V, infoOf(reflect.TypeFor[T]())) }
 
 // UnmarshalJSON sets V.
 func (f *Frozen[T]) UnmarshalJSON(b []byte) error {

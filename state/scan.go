@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -186,6 +187,27 @@ func (s *scanner) value() {
 		s.word("null")
 	default:
 		s.fail(errSyntax)
+	}
+}
+
+// distinct passes one value, and refuses objects with two members of one name.
+func (s *scanner) distinct() {
+	switch s.peek() {
+	case '{':
+		seen := map[string]bool{}
+		for s.open('{'); s.more('}'); s.distinct() {
+			name := s.key()
+			if seen[name] {
+				s.fail(fmt.Errorf("two of the keys are %q", name))
+			}
+			seen[name] = true
+		}
+	case '[':
+		for s.open('['); s.more(']'); {
+			s.distinct()
+		}
+	default:
+		s.value()
 	}
 }
 

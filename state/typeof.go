@@ -336,6 +336,7 @@ func quotable(t reflect.Type) bool {
 type typeInfo struct {
 	plain  bool // can be shared: it has no memory that a reader could change
 	frozen bool // is shared: readers promised
+	twins  bool // may hold a map of which two keys have one text
 }
 
 var infos sync.Map // of reflect.Type to *typeInfo
@@ -345,9 +346,31 @@ func infoOf(t reflect.Type) *typeInfo {
 		return i.(*typeInfo)
 	}
 	_, frozen := thawed(t)
-	info := &typeInfo{plain: plain(t), frozen: frozen}
+	info := &typeInfo{plain: plain(t), frozen: frozen, twins: twins(t, map[reflect.Type]bool{})}
 	infos.Store(t, info)
 	return info
+}
+
+// twins reports whether a map with keys that marshal themselves may stand in a t. The types in seen are looked at elsewhere.
+func twins(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Map:
+		k := t.Key()
+		return k.Kind() != reflect.String && k.Implements(textMarshaler) || twins(t.Elem(), seen)
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return twins(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if twins(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // plain reports whether copies of a t share nothing, and its JSON says all about it.

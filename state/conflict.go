@@ -1,5 +1,10 @@
 package state
 
+import (
+	"math"
+	"slices"
+)
+
 // A Write is what one visit of a superstep wrote.
 type Write struct {
 	Visit string // its path, for errors
@@ -100,55 +105,48 @@ func parts(writes []Write, cell int32) []written {
 	return ps
 }
 
+// conflict returns the conflict of the first pair of ps, at the first key of that. It passes each key once, however
+// many visits there are.
 func conflict(c *cell, ps []written) error {
-	if c.core == coreKeyed && disjoint(ps, c.set) {
+	i, j, key := none, 0, ""
+	whole := slices.IndexFunc(ps, func(p written) bool { return p.exclusive() })
+	if c.core == coreKeyed {
+		before := ps
+		if whole >= 0 {
+			before = ps[:whole]
+		}
+		i, j, key = clash(before, c.set)
+	}
+	if whole >= 0 && i > 0 { // it conflicts with every other one, and so with the first
+		i, j, key = 0, max(whole, 1), ""
+	}
+	if i == none {
 		return nil
 	}
-	for i, p := range ps {
-		for _, q := range ps[i+1:] {
-			if key, ok := clash(p.part, q.part, c.set); ok {
-				return &ConflictError{Cell: c.Name, Key: key, Visits: [2]string{p.visit, q.visit}}
+	return &ConflictError{Cell: c.Name, Key: key, Visits: [2]string{ps[i].visit, ps[j].visit}}
+}
+
+const none = math.MaxInt // is behind every place
+
+// clash returns the first pair of ps that conflicts at a key, and the first such key; i is none if there is none.
+func clash(ps []written, set bool) (i, j int, key string) {
+	type writer struct {
+		place int32 // in ps
+		adds  bool
+	}
+	first := map[string]writer{}
+	i = none
+	for at, p := range ps {
+		p.keys().keys.each(func(k string, v *box) bool {
+			w, found := first[k]
+			switch {
+			case !found:
+				first[k] = writer{int32(at), v != nil}
+			case int(w.place) < i && !(set && w.adds == (v != nil)): // of one first it is the first second, and in that the first key
+				i, j, key = int(w.place), at, k
 			}
-		}
-	}
-	return nil
-}
-
-// disjoint reports whether no two of ps clash, in one pass over their keys.
-func disjoint(ps []written, set bool) bool {
-	added := map[string]bool{}
-	for _, p := range ps {
-		if p.keys().clear {
-			return false
-		}
-		ok := p.keys().keys.each(func(k string, v *box) bool {
-			was, found := added[k]
-			added[k] = v != nil
-			return !found || set && was == (v != nil)
+			return i > 0
 		})
-		if !ok {
-			return false
-		}
 	}
-	return true
-}
-
-// clash reports whether p and q conflict, and at which key if not as a whole.
-func clash(p, q *part, set bool) (key string, ok bool) {
-	if p.exclusive() || q.exclusive() {
-		return "", true
-	}
-	if p.op != opKeys {
-		return "", false
-	}
-	p.keys().keys.each(func(k string, v *box) bool {
-		if other := q.keys().keys.find(k); other != nil {
-			key, ok = k, !set || (v == nil) != (other.val == nil)
-		}
-		return !ok
-	})
-	if !ok {
-		key = ""
-	}
-	return key, ok
+	return i, j, key
 }

@@ -3,6 +3,10 @@ package state_test
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/state"
@@ -210,5 +214,109 @@ func TestConflictsAmongManyCells(t *testing.T) {
 	err := state.Conflicts(s, []state.Write{{Visit: "a", Delta: set}, {Visit: "b", Delta: set}})
 	if want := `state: "a" and "b" write to cell "D.J" in one superstep, and these writes don't merge: let one follow the other, or give the cell a type that merges`; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// A keyedStep is what one visit does to a Map or Set: true puts or adds, false deletes or removes.
+type keyedStep struct {
+	clear bool
+	keys  map[string]bool
+}
+
+// clash is what Conflicts says of p and q alone, told key by key.
+func (p keyedStep) clash(q keyedStep, set bool) (key string, ok bool) {
+	if p.clear || q.clear {
+		return "", true
+	}
+	for _, k := range slices.Sorted(maps.Keys(p.keys)) {
+		if add, both := q.keys[k]; both && (!set || add != p.keys[k]) {
+			return k, true
+		}
+	}
+	return "", false
+}
+
+// What is found in one pass is the first of all pairs.
+func TestConflictsAreThoseOfTheFirstPair(t *testing.T) {
+	s := schemaOf[every](t)
+	view := filled(t, s)
+	const seed = 7
+	r := rand.New(rand.NewPCG(seed, seed))
+	found := map[string]int{}
+	for round := range 4000 {
+		set := r.IntN(2) == 0
+		steps := make([]keyedStep, 2+r.IntN(6))
+		writes := make([]state.Write, len(steps))
+		keys := 2 + r.IntN(30)
+		for i := range steps {
+			step := keyedStep{clear: r.IntN(12) == 0, keys: map[string]bool{}}
+			for range r.IntN(5) {
+				step.keys[fmt.Sprintf("%02d", r.IntN(keys))] = r.IntN(4) > 0
+			}
+			steps[i] = step
+			writes[i] = state.Write{Visit: fmt.Sprint(i), Delta: draft(t, view, func(e *every) {
+				switch {
+				case step.clear && set:
+					e.Set.Clear()
+				case step.clear:
+					e.Map.Clear()
+				}
+				for k, add := range step.keys {
+					switch {
+					case set && add:
+						e.Set.Add(k)
+					case set:
+						e.Set.Remove(k)
+					case add:
+						e.Map.Put(k, 1)
+					default:
+						e.Map.Delete(k)
+					}
+				}
+			})}
+		}
+		want := "<nil>"
+	pairs:
+		for i, p := range steps {
+			for j, q := range steps[i+1:] {
+				wrote := func(s keyedStep) bool { return s.clear || len(s.keys) > 0 }
+				if key, ok := p.clash(q, set); ok && wrote(p) && wrote(q) {
+					want = fmt.Sprintf("%q %d %d", key, i, i+1+j)
+					break pairs
+				}
+			}
+		}
+		got := "<nil>"
+		var c *state.ConflictError
+		if errors.As(state.Conflicts(s, writes), &c) {
+			if set && c.Key != "" {
+				c.Key = strings.Trim(c.Key, `"`)
+			}
+			got = fmt.Sprintf("%q %s %s", c.Key, c.Visits[0], c.Visits[1])
+		}
+		if got != want {
+			t.Fatalf("round %d of seed %d: set %v, %v: %s, want %s", round, seed, set, steps, got, want)
+		}
+		found[want[:2]]++
+	}
+	if found["<n"] == 0 || found[`""`] == 0 || found[`"0`] == 0 {
+		t.Errorf("only %v was found", found)
+	}
+}
+
+// Two of very many visits that write to one key are found without a look at each pair: that would take minutes.
+func TestConflictAmongVeryManyVisits(t *testing.T) {
+	const n = 100_000
+	s := schemaOf[every](t)
+	view := s.New()
+	writes := make([]state.Write, n)
+	for i := range writes {
+		writes[i] = state.Write{Visit: fmt.Sprint(i), Delta: draft(t, view, func(e *every) {
+			e.Map.Put(fmt.Sprint(min(i, n-2)), i)
+		})}
+	}
+	var c *state.ConflictError
+	if !errors.As(state.Conflicts(s, writes), &c) || c.Key != "99998" || c.Visits != [2]string{"99998", "99999"} {
+		t.Errorf("found %v", c)
 	}
 }

@@ -12,41 +12,32 @@ type cellular interface{ about() about }
 
 // about is what a cell type says of itself.
 type about struct {
-	self      reflect.Type // to tell a cell from a struct that embeds one
 	kind      Kind
 	key, elem reflect.Type
 	merge     func(a, b *box) (*box, error)
 }
 
-func aboutOf[C any](kind Kind, elem reflect.Type) about {
-	return about{self: reflect.TypeFor[C](), kind: kind, elem: elem}
-}
-
-func (v Value[T]) about() about { return aboutOf[Value[T]](KindValue, reflect.TypeFor[T]()) }
-func (w Whole[T]) about() about { return aboutOf[Whole[T]](KindWhole, reflect.TypeFor[T]()) }
-func (l List[T]) about() about  { return aboutOf[List[T]](KindList, reflect.TypeFor[T]()) }
-func (s Set[T]) about() about   { return aboutOf[Set[T]](KindSet, reflect.TypeFor[T]()) }
-func (s Sum[N]) about() about   { return aboutOf[Sum[N]](KindSum, reflect.TypeFor[N]()) }
+func (v Value[T]) about() about { return about{kind: KindValue, elem: reflect.TypeFor[T]()} }
+func (w Whole[T]) about() about { return about{kind: KindWhole, elem: reflect.TypeFor[T]()} }
+func (l List[T]) about() about  { return about{kind: KindList, elem: reflect.TypeFor[T]()} }
+func (s Set[T]) about() about   { return about{kind: KindSet, elem: reflect.TypeFor[T]()} }
+func (s Sum[N]) about() about   { return about{kind: KindSum, elem: reflect.TypeFor[N]()} }
 
 func (m Map[K, V]) about() about {
-	a := aboutOf[Map[K, V]](KindMap, reflect.TypeFor[V]())
-	a.key = reflect.TypeFor[K]()
-	return a
+	return about{kind: KindMap, key: reflect.TypeFor[K](), elem: reflect.TypeFor[V]()}
 }
 
 func (f Fold[T]) about() about {
-	a := aboutOf[Fold[T]](KindFold, reflect.TypeFor[T]())
-	a.merge = mergeBoxes[T]
-	return a
+	return about{kind: KindFold, elem: reflect.TypeFor[T](), merge: mergeBoxes[T]}
 }
 
-// asCell returns what t says of itself, if it is a cell type.
+// asCell returns what t says of itself, if it is a cell type. One of another package that implements it embeds a cell, or
+// a pointer to one, which is nil.
 func asCell(t reflect.Type) (about, bool) {
-	if t.Kind() != reflect.Struct || !t.Implements(cellType) {
+	if t.Kind() != reflect.Struct || !t.Implements(cellType) || t.PkgPath() != cellType.PkgPath() {
 		return about{}, false
 	}
-	a := reflect.Zero(t).Interface().(cellular).about()
-	return a, a.self == t
+	return reflect.Zero(t).Interface().(cellular).about(), true
 }
 
 // A cellWalk collects the cells of a state type and what is wrong with it.

@@ -13,26 +13,19 @@ import (
 // Its JSON is that of V.
 type Frozen[T any] struct{ V T }
 
-// frozen returns the type that T freezes, and Frozen[T] itself, which a struct that embeds
-// it is not.
-func (Frozen[T]) frozen() (thawed, self reflect.Type) {
-	return reflect.TypeFor[T](), reflect.TypeFor[Frozen[T]]()
-}
+// frozen returns the type that is frozen.
+func (Frozen[T]) frozen() reflect.Type { return reflect.TypeFor[T]() }
 
-var frozenType = reflect.TypeFor[interface {
-	frozen() (thawed, self reflect.Type)
-}]()
+type freezer interface{ frozen() reflect.Type }
 
-// thawed returns T if t is Frozen[T].
+var frozenType = reflect.TypeFor[freezer]()
+
+// thawed returns T if t is Frozen[T]. One of another package embeds that, or a pointer to it, which is nil.
 func thawed(t reflect.Type) (reflect.Type, bool) {
-	if t.Kind() != reflect.Struct || !t.Implements(frozenType) {
+	if t.Kind() != reflect.Struct || !t.Implements(frozenType) || t.PkgPath() != frozenType.PkgPath() {
 		return nil, false
 	}
-	f := reflect.Zero(t).Interface().(interface {
-		frozen() (thawed, self reflect.Type)
-	})
-	v, self := f.frozen()
-	return v, self == t
+	return reflect.Zero(t).Interface().(freezer).frozen(), true
 }
 
 // MarshalJSON returns the JSON of V.

@@ -126,6 +126,9 @@ type (
 	group     struct{ In state.Value[int] }
 	promoting struct{ state.Value[int] }
 	renamed   state.List[int]
+	broken    struct{ *state.Sum[int] }
+	holder    struct{ B broken }
+	thaws     struct{ *state.Frozen[int] }
 	misplaced struct {
 		Group *group
 		Many  []state.Sum[int]
@@ -194,6 +197,8 @@ func TestOfSaysWhatToWrite(t *testing.T) {
 		problem[int]():             "state: int is no state: write a struct of cells, or state.Whole[int]",
 		problem[state.List[int]](): "state: state.List[int] is a cell: make it a field of a struct",
 		problem[promoting]():       "state: promoting.Value is embedded: give the cell a name",
+		problem[broken]():          "state: broken.Sum is a *state.Sum[int]: write state.Sum[int], without the pointer",
+		problem[holder]():          "state: holder.B is a state_test.broken: write state.Value[state_test.broken]",
 		problem[misplaced](): "state: misplaced.Group is a *state_test.group: write state_test.group, without the pointer\n" +
 			"state: misplaced.Many is a []state.Sum[int]: cells stand in the state itself: write a List, Map or Set of plain values\n" +
 			"state: misplaced.Named is a map[string]state_test.group: cells stand in the state itself: write a List, Map or Set of plain values\n" +
@@ -247,6 +252,8 @@ func TestOfRefusesWhatJSONCannotBringBack(t *testing.T) {
 		problem[struct{ V state.Value[map[slot]int] }]():    ".V has keys of type state_test.slot, whose MarshalText is that of an embedded field, which leaves out the others",
 		problem[struct{ V state.Map[addr, int] }]():         ".V has keys of type state_test.addr, whose UnmarshalText is that of an embedded *netip.Addr, which is nil when a value is read",
 		problem[struct{ V state.Value[map[addr]int] }]():    ".V has keys of type state_test.addr, whose UnmarshalText is that of an embedded *netip.Addr, which is nil when a value is read",
+		problem[struct{ V state.Value[broken] }]():          ".V is a cell: cells stand in the state itself, not in values",
+		problem[struct{ V state.Value[thaws] }]():           ".V is a state_test.thaws, whose UnmarshalJSON is that of an embedded *state.Frozen[int], which is nil when a value is read",
 		problem[struct{ V state.Value[plainCell] }]():       ".V.C is a cell: cells stand in the state itself, not in values",
 		problem[struct {
 			V state.Value[state.Frozen[func()]]

@@ -76,6 +76,7 @@ func (w *cellWalk) group(t reflect.Type, path, prefix string, off uintptr) {
 		at := path + "." + f.Name
 		tag, _ := f.Tag.Lookup("json")
 		name, _ := tagName(tag)
+		flat := f.Anonymous && name == "" // encoding/json takes its fields for those of the outer one
 		if name == "" {
 			name = f.Name
 		}
@@ -92,7 +93,7 @@ func (w *cellWalk) group(t reflect.Type, path, prefix string, off uintptr) {
 		case f.Type.Kind() == reflect.Struct && holdsCells(f.Type):
 			if tag == "-" { // encoding/json would leave them out of the state
 				w.refuse(`state: %s has the tag json:"-": its cells need a name`, at)
-			} else if f.Anonymous && tag == "" {
+			} else if flat {
 				w.group(f.Type, at, prefix, off+f.Offset)
 			} else if !f.IsExported() {
 				w.refuse("state: %s is not exported, so its cells can't be reached: write %s",

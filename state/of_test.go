@@ -124,6 +124,8 @@ type (
 	}
 	plainCell struct{ C state.Value[int] }
 	group     struct{ In state.Value[int] }
+	embedded  struct{ Out state.Value[int] }
+	Marked    struct{ Mark state.Value[int] }
 	promoting struct{ state.Value[int] }
 	renamed   state.List[int]
 	broken    struct{ *state.Sum[int] }
@@ -399,12 +401,17 @@ func TestCellsAreNamedAsInJSON(t *testing.T) {
 			Inner struct{ X state.Value[int] } `json:"in"`
 		}
 		group
+		embedded `json:",inline"`
+		Marked   `json:",omitempty"`
 	}
 	var names []string
 	for _, c := range schemaOf[deep](t).Cells() {
 		names = append(names, c.Name)
 	}
-	if got, want := strings.Join(names, " "), "query Cost Group.in.X In"; got != want {
+	if got, want := strings.Join(names, " "), "query Cost Group.in.X In Out Mark"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got, want := natural(t, deep{}), `{"query":"","Cost":0,"Group":{"in":{"X":0}},"In":0,"Out":0,"Mark":0}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -128,7 +128,7 @@ func (d Difference) Apply(base Image) (Image, error) {
 		if !json.Valid(cell.After) {
 			return Image{}, fmt.Errorf("state: the difference says of cell %q what is no JSON: take it from Diff, or from its JSON", cell.Cell)
 		}
-		c.raw[cell.Cell] = cell.After
+		c.raw[cell.Cell] = json.RawMessage(unescape.Replace(string(cell.After)))
 	}
 	next, err := base.s.Parse(ordered(c.raw))
 	if err != nil {
@@ -142,6 +142,10 @@ func (d Difference) Apply(base Image) (Image, error) {
 	}
 	return next, nil
 }
+
+// unescape undoes what json.Marshal does to <, > and & in a difference that is kept as JSON: a state has them as they are.
+// It passes by escaped backslashes.
+var unescape = strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // A content is what a state holds, by cell.
 type content struct {

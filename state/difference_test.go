@@ -151,12 +151,15 @@ func TestDifferencesOfNullAndText(t *testing.T) {
 	s := schemaOf[struct {
 		Cell state.Value[*int]
 		Text state.Value[string]
+		Raw  state.Value[json.RawMessage]
 	}](t)
 	for _, c := range []struct{ from, to, want string }{
 		{`{}`, `{"Cell":null}`, "+ Cell: null\n"},
 		{`{"Cell":null}`, `{}`, "- Cell: null\n"},
 		{`{"Cell":1}`, `{"Cell":null}`, "  Cell: 1 → null\n"},
 		{`{"Text":"<a> & "}`, `{"Cell":null,"Text":"<a> & "}`, "+ Cell: null\n"},
+		{`{"Text":"a"}`, `{"Text":"<b> && \\u003c\\\u2028\n\\"}`, `  Text: "a" → "<b> && \\u003c\\\u2028\n\\"` + "\n"},
+		{`{"Raw":"a"}`, `{"Raw":{"<":"\u00e9\/>"}}`, `  Raw: "a" → {"<":"é/>"}` + "\n"},
 	} {
 		from, err := s.Parse([]byte(c.from))
 		if err != nil {

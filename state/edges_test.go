@@ -253,6 +253,34 @@ func TestValuesRefuseTwoKeysOfOneText(t *testing.T) {
 	}
 }
 
+// Of several entries that can't be stored it is always the same one that is told.
+func TestMapReplaceFailsInTheOrderOfKeys(t *testing.T) {
+	type rates struct {
+		Of   state.Map[string, float64]
+		Suit state.Map[suit, int]
+		Day  state.Map[time.Time, float64]
+	}
+	s := schemaOf[rates](t)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for range 40 {
+		img := s.New()
+		img.Value().(*rates).Of.Replace(map[string]float64{"a": 1, "b": math.NaN(), "c": math.Inf(1), "d": math.Inf(-1)})
+		if _, err := img.Delta(); err == nil || !strings.Contains(err.Error(), "NaN") {
+			t.Fatalf("%v, want the error of key b", err)
+		}
+		img = s.New()
+		img.Value().(*rates).Suit.Replace(map[suit]int{1: 1, 7: 1, 8: 1, 9: 1})
+		if _, err := img.Delta(); err == nil || !strings.Contains(err.Error(), "7 is no suit") {
+			t.Fatalf("%v, want the error of key 7", err)
+		}
+		img = s.New()
+		img.Value().(*rates).Day.Replace(map[time.Time]float64{at: math.NaN(), at.In(time.FixedZone("", 0)): 1})
+		if _, err := img.Delta(); err == nil || !strings.Contains(err.Error(), "two of the keys") {
+			t.Fatalf("%v, want the error of the two keys", err)
+		}
+	}
+}
+
 // Structs without a name that have the marshaller of their field are types of their own: a graph that has one in place of the other
 // has changed.
 func TestStructsWithoutANameAreToldApart(t *testing.T) {

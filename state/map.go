@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -73,23 +74,10 @@ func (m *Map[K, V]) Delete(k K) {
 // Replace makes the keys and values of vs all that the map holds. Two keys of one text, as times of one
 // instant may be, fail the visit.
 func (m *Map[K, V]) Replace(vs map[K]V) {
-	var keys *node[string]
-	for k, v := range vs {
-		s, err := encodeKey(k)
-		if err != nil {
-			m.c.fail(err)
-			return
-		}
-		b, err := pack(v)
-		if err != nil {
-			m.c.fail(err)
-			return
-		}
-		if keys.find(s) != nil {
-			m.c.fail(fmt.Errorf("two of the keys are %q", s))
-			return
-		}
-		keys = keys.put(s, b)
+	keys, err := packMap(vs)
+	if err != nil {
+		m.c.fail(err)
+		return
 	}
 	m.c.replace(keys)
 }
@@ -121,4 +109,37 @@ func (m *Map[K, V]) UnmarshalJSON(b []byte) error {
 	}
 	m.Replace(vs)
 	return nil
+}
+
+// packMap encodes vs, in the order of the encoded keys: of several errors it is always the same one.
+func packMap[K comparable, V any](vs map[K]V) (*node[string], error) {
+	type entry struct {
+		key string
+		v   V
+	}
+	entries := make([]entry, 0, len(vs))
+	var failed error // of several the one whose text is the first
+	for k, v := range vs {
+		s, err := encodeKey(k)
+		if err != nil && (failed == nil || err.Error() < failed.Error()) {
+			failed = err
+		}
+		entries = append(entries, entry{s, v})
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+	leaves := make([]*node[string], len(entries))
+	for i, e := range entries {
+		if i+1 < len(entries) && e.key == entries[i+1].key {
+			return nil, fmt.Errorf("two of the keys are %q", e.key)
+		}
+		b, err := pack(e.v)
+		if err != nil {
+			return nil, err
+		}
+		leaves[i] = leaf(e.key, b)
+	}
+	return grow(leaves), nil
 }

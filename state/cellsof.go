@@ -14,7 +14,7 @@ type cellular interface{ about() about }
 type about struct {
 	kind      Kind
 	key, elem reflect.Type
-	merge     func(a, b *box) (*box, error)
+	merge     func(a, b *box, more []written) (*box, error)
 }
 
 func (v Value[T]) about() about { return about{kind: KindValue, elem: reflect.TypeFor[T]()} }

@@ -50,7 +50,7 @@ func (f *Fold[T]) Merge(v T) {
 	if o == opNone {
 		o = opMerge
 	} else if err == nil {
-		b, err = mergeBoxes[T](f.c.pend, b)
+		b, err = mergeBoxes[T](f.c.pend, b, nil)
 	}
 	if err != nil {
 		f.c.fail(err)
@@ -92,6 +92,11 @@ func (f *Fold[T]) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func mergeBoxes[T Merger[T]](a, b *box) (*box, error) {
-	return pack(unpack[T](a).Merge(unpack[T](b)))
+// mergeBoxes merges b into a, and then each of more. Only the result is encoded.
+func mergeBoxes[T Merger[T]](a, b *box, more []written) (*box, error) {
+	v := unpack[T](a).Merge(unpack[T](b))
+	for _, p := range more {
+		v = v.Merge(unpack[T](p.box()))
+	}
+	return pack(v)
 }

@@ -1,5 +1,7 @@
 package state
 
+import "slices"
+
 // Merged is what the Folds of a superstep came to.
 type Merged struct {
 	State Delta // sets each merged Fold, to be applied to the view
@@ -35,18 +37,16 @@ func Merge(view, outer Image, writes []Write) (Merged, error) {
 }
 
 func (m *Merged) fold(view, outer Image, writes []Write, k int, c *cell) error {
-	var operand *box
-	var err error
-	for _, p := range parts(writes, int32(k)) {
-		if p.op != opMerge {
-			continue
-		}
-		if operand, err = c.onto(operand, p.box()); err != nil {
+	ps := slices.DeleteFunc(parts(writes, int32(k)), func(p written) bool { return p.op != opMerge })
+	if len(ps) == 0 {
+		return nil
+	}
+	operand := ps[0].box()
+	if len(ps) > 1 {
+		var err error
+		if operand, err = c.merge(operand, ps[1].box(), ps[2:]); err != nil {
 			return err
 		}
-	}
-	if operand == nil {
-		return nil
 	}
 	value, err := c.onto(foldAt(view.p, c.off).cur, operand)
 	if err != nil {
@@ -77,5 +77,5 @@ func (c *cell) onto(a, b *box) (*box, error) {
 	if a == nil {
 		return b, nil
 	}
-	return c.merge(a, b)
+	return c.merge(a, b, nil)
 }

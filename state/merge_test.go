@@ -1,7 +1,9 @@
 package state_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/pawlgo/pawl/state"
@@ -178,5 +180,48 @@ func TestMergeBeginsWithTheFirstOperand(t *testing.T) {
 	}
 	if got := string(m.Outer.AppendJSON(nil)); got != `{"L":{"merged":5}}` {
 		t.Errorf("outer %s, want 5", got)
+	}
+}
+
+// A counted is a trail that counts how often one was encoded.
+type counted struct{ Of trail }
+
+var encodings int
+
+func (c counted) Merge(o counted) counted { return counted{c.Of.Merge(o.Of)} }
+
+func (c counted) MarshalJSON() ([]byte, error) {
+	encodings++
+	return json.Marshal(c.Of)
+}
+
+func (c *counted) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &c.Of) }
+
+// What grows with each operand is encoded once for all of them, not behind each.
+func TestMergeEncodesOnce(t *testing.T) {
+	type sums struct{ C state.Fold[counted] }
+	s := schemaOf[sums](t)
+	view, outer := s.New(), s.New()
+	write(t, view, func(v *sums) { v.C.Set(counted{trail{"v"}}) })
+	outer.Value().(*sums).C.Set(counted{trail{"o"}})
+	var writes []state.Write
+	var all string
+	for i := range 200 {
+		writes = append(writes, state.Write{Delta: draft(t, s.New(), func(v *sums) { v.C.Merge(counted{trail{fmt.Sprint(i)}}) })})
+		all += fmt.Sprintf(`,"%d"`, i)
+	}
+	encodings = 0
+	m, err := state.Merge(view, outer, writes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if encodings > 3 {
+		t.Errorf("%d encodings, want one each of the operand, the value and what the outer image has", encodings)
+	}
+	if got, want := string(m.State.AppendJSON(nil)), `{"C":{"set":["v"`+all+`]}}`; got != want {
+		t.Errorf("state %s, want %s", got, want)
+	}
+	if got, want := string(m.Outer.AppendJSON(nil)), `{"C":{"set":["o"`+all+`]}}`; got != want {
+		t.Errorf("outer %s, want %s", got, want)
 	}
 }

@@ -67,7 +67,7 @@ type cell struct {
 	off   uintptr
 	label []byte // the name as the key of an object, with its colon
 	// merge is the Merge of a Fold; nil in a parsed schema.
-	merge func(a, b *box) (*box, error)
+	merge func(a, b *box, more []written) (*box, error)
 }
 
 // A Schema is a state type without its type parameter. It is immutable.

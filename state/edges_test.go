@@ -281,6 +281,39 @@ func TestMapReplaceFailsInTheOrderOfKeys(t *testing.T) {
 	}
 }
 
+// A call that fails wrote nothing of what it was given.
+func TestSetsKeepWhatTheyHadWhenACallFails(t *testing.T) {
+	type tags struct{ T state.Set[string] }
+	s := schemaOf[tags](t)
+	view := s.New()
+	write(t, view, func(v *tags) { v.T.Add("old") })
+	for name, call := range map[string]func(*tags) error{
+		"Add":           func(v *tags) error { v.T.Add("a", "\xff"); return nil },
+		"Remove":        func(v *tags) error { v.T.Remove("old", "\xff"); return nil },
+		"UnmarshalJSON": func(v *tags) error { return v.T.UnmarshalJSON([]byte(`["a",1]`)) },
+	} {
+		img := view.Draft()
+		v := img.Value().(*tags)
+		failed := call(v)
+		if _, err := img.Delta(); failed == nil && !errors.Is(err, state.ErrUTF8) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := asJSON(t, v.T); got != `["old"]` {
+			t.Errorf("%s leaves %s", name, got)
+		}
+	}
+	type suits struct{ T state.Set[suit] }
+	img := schemaOf[suits](t).New()
+	v := img.Value().(*suits)
+	v.T.Add(2)
+	if err := v.T.UnmarshalJSON([]byte(`["H","X"]`)); err != nil { // which is read as one that is none
+		t.Fatal(err)
+	}
+	if _, err := img.Delta(); err == nil || asJSON(t, v.T) != `["D"]` {
+		t.Errorf("UnmarshalJSON leaves %s, %v", asJSON(t, v.T), err)
+	}
+}
+
 // Structs without a name that have the marshaller of their field are types of their own: a graph that has one in place of the other
 // has changed.
 func TestStructsWithoutANameAreToldApart(t *testing.T) {

@@ -47,27 +47,33 @@ func (s *Set[T]) All() iter.Seq[T] {
 }
 
 // Add adds elements. Without any it writes nothing.
-func (s *Set[T]) Add(vs ...T) {
+func (s *Set[T]) Add(vs ...T) { s.add(s.c, vs) }
+
+// add makes the set what c is with vs. If one of them can't be stored it stays as it is.
+func (s *Set[T]) add(c keyedCell, vs []T) {
 	for _, v := range vs {
 		k, b, err := member(v)
 		if err != nil {
 			s.c.fail(err)
 			return
 		}
-		s.c.put(k, b)
+		c.put(k, b)
 	}
+	s.c = c
 }
 
 // Remove removes elements. It is a write also of what is no element.
 func (s *Set[T]) Remove(vs ...T) {
+	c := s.c
 	for _, v := range vs {
 		k, _, err := member(v)
 		if err != nil {
 			s.c.fail(err)
 			return
 		}
-		s.c.put(k, nil)
+		c.put(k, nil)
 	}
+	s.c = c
 }
 
 // Clear removes everything.
@@ -84,7 +90,8 @@ func (s *Set[T]) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &vs); err != nil {
 		return err
 	}
-	s.Clear()
-	s.Add(vs...)
+	c := s.c
+	c.clear()
+	s.add(c, vs)
 	return nil
 }

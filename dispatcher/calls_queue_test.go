@@ -162,6 +162,15 @@ func TestCallsEnqueueRefuses(t *testing.T) {
 	if err := d.Enqueue(ctx, run, hear("\xff")); !errors.As(err, &fault) {
 		t.Errorf("input that is not UTF-8: %v", err)
 	}
+	for name, input := range map[string]func(*Talk){
+		"SetAt":    func(s *Talk) { s.Lines.Append("x"); s.Lines.SetAt(0, "y") },
+		"Truncate": func(s *Talk) { s.Lines.Append("x", "y"); s.Lines.Truncate(1) },
+		"Append":   func(s *Talk) { s.Lines.Truncate(0); s.Lines.Append("x") },
+	} {
+		if err := d.Enqueue(ctx, run, input); !errors.As(err, &fault) || !strings.Contains(err.Error(), `"Lines"`) || !strings.Contains(err.Error(), "Replace") {
+			t.Errorf("input of which %s would take what the run has: %v", name, err)
+		}
+	}
 	var option *dispatcher.OptionError
 	for name, o := range map[string]dispatcher.RunOption{
 		"From": dispatcher.From(res.Cursor), "Settings": dispatcher.Settings(1, "me"), "Message": dispatcher.Message(""),
@@ -180,6 +189,32 @@ func TestCallsEnqueueRefuses(t *testing.T) {
 	res, err = d.Run(ctx, run, nil)
 	if completes(t, res, err); res.Turn != 1 {
 		t.Errorf("turn %d has begun", res.Turn)
+	}
+}
+
+// What an input makes of a list is done to the one that the run has, if that can be told from the input alone.
+func TestCallsEnqueueWritesLists(t *testing.T) {
+	d := process(t, callsTalk(t, nil), new(memory.Store), dispatcher.Options{})
+	ctx := t.Context()
+	res, err := d.Run(ctx, run, hear("one"))
+	completes(t, res, err)
+	for _, test := range []struct {
+		input func(*Talk)
+		begin []string
+	}{
+		{func(s *Talk) { s.Lines.Append("x", "y") }, append(res.State.Lines.Slice(), "x", "y")},
+		{func(s *Talk) { s.Lines.Append("x"); s.Lines.Replace([]string{"z"}) }, []string{"z"}},
+		{func(s *Talk) { s.Lines.Truncate(0) }, nil},
+	} {
+		if err := d.Enqueue(ctx, run, test.input); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Run(ctx, run, nil)
+		completes(t, res, err)
+		got := res.State.Lines.Slice()
+		if len(got) < len(test.begin) || !slices.Equal(got[:len(test.begin)], test.begin) || test.begin == nil && slices.Contains(got, "z") {
+			t.Errorf("the lines are %q, want %q first", got, test.begin)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -90,6 +91,9 @@ func (c *core) enqueue(ctx context.Context, id string, input func(any), options 
 	if !d.IsZero() {
 		t.Delta = d.AppendJSON(nil)
 		t.Cells = cellsOf(t.Delta, c.plan.Schema)
+		if err := blind(&t); err != nil {
+			return c.refuse(id, &FaultError{Kind: "input", Message: fmt.Sprint(err), Err: err})
+		}
 	}
 	post := checkpoint.Post{ID: "turn:" + message, Kind: postTurn, Data: encode(t)}
 	err = c.store.Post(ctx, id, post)
@@ -97,4 +101,19 @@ func (c *core) enqueue(ctx context.Context, id string, input func(any), options 
 		err = &OptionError{"Message", fmt.Sprintf("%q names another input", message)}
 	}
 	return c.refuse(id, err)
+}
+
+// blind refuses input that appends to a list and changes it by place. It was written to an empty list, so these may be
+// places in what it appends itself, and of the list that the run has nothing would be left.
+func blind(t *postedTurn) error {
+	var does map[string]struct{ Truncate, Append json.RawMessage }
+	if err := json.Unmarshal(t.Delta, &does); err != nil {
+		return err
+	}
+	for _, c := range t.Cells {
+		if w := does[c.Name]; c.Kind == state.KindList && w.Truncate != nil && w.Append != nil {
+			return fmt.Errorf("cell %q: it appends to a list that it does not see, and changes it by SetAt or Truncate: Append what is right, or Replace the list", c.Name)
+		}
+	}
+	return nil
 }

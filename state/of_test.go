@@ -309,6 +309,38 @@ func TestMarshallersWithPointerReceiversInMaps(t *testing.T) {
 	}
 }
 
+// Nine types that all point to each other.
+type (
+	nine struct {
+		A *nineA
+		B *nineB
+		C *nineC
+		D *nineD
+		E *nineE
+		F *nineF
+		G *nineG
+		H *nineH
+		I *nineI
+	}
+	nineA nine
+	nineB nine
+	nineC nine
+	nineD nine
+	nineE nine
+	nineF nine
+	nineG nine
+	nineH nine
+	nineI nine
+)
+
+// A type is described once for every way to it, of which there are very many where types all point to each other.
+func TestOfRefusesTypesWithTooManyWays(t *testing.T) {
+	got := problem[struct{ V state.Value[nineA] }]()
+	if want := "a state_test.nineA, which is too large to be described"; strings.Count(got, "\n") > 0 || !strings.Contains(got, want) {
+		t.Errorf("got %.400s, want %s", got, want)
+	}
+}
+
 func TestOfAcceptsWhatJSONBringsBack(t *testing.T) {
 	type fine struct {
 		A state.Value[embedder]

@@ -49,8 +49,13 @@ var (
 // A typeWalk describes types and collects what is wrong with them.
 type typeWalk struct {
 	around   []opened // the types that are open, outermost first
+	passed   int      // types so far, each as often as there are ways to it
 	problems []error
 }
+
+// maxPassed is how many types a walk passes. The description of as many takes megabytes, in the log too; of ten types that
+// all point to each other there would be ten million.
+const maxPassed = 1 << 18
 
 // opened is a type that a walk is inside of.
 type opened struct {
@@ -68,6 +73,12 @@ func (w *typeWalk) refuse(path, format string, args ...any) Type {
 func (w *typeWalk) walk(t reflect.Type, path string, addressable bool) Type {
 	if v, ok := thawed(t); ok {
 		return w.walk(v, path, true)
+	}
+	if w.passed++; w.passed > maxPassed {
+		if w.passed == maxPassed+1 {
+			w.refuse(path, "is part of a %s, which is too large to be described: its types contain each other in too many ways", w.around[0].t)
+		}
+		return Type{}
 	}
 	i := slices.IndexFunc(w.around, func(o opened) bool { return o.t == t })
 	ref := Type{Kind: "ref", Up: len(w.around) - i}

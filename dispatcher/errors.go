@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -108,30 +107,7 @@ func (e *NodeError) Error() string {
 	if e.Err != nil && (e.Kind != dag.FailedTimeout || !errors.Is(e.Err, context.DeadlineExceeded)) {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
-	if e.Kind == dag.FailedPanic {
-		if place := panicPlace(e.Stack); place != "" {
-			fmt.Fprintf(&b, " (%s)", place)
-		}
-	}
 	return b.String()
-}
-
-// panicPlace is the file and the line that panicked, without directories, by the stack of who recovered; "" if it doesn't tell.
-func panicPlace(stack []byte) string {
-	panicked := false
-	lines := strings.Split(string(stack), "\n")
-	for i := 0; i+1 < len(lines); i++ {
-		name := lines[i]
-		if strings.HasPrefix(name, "\t") { // the file of the function before
-			continue
-		}
-		if panicked && !strings.HasPrefix(name, "runtime.") {
-			file, _, _ := strings.Cut(path.Base(strings.TrimSpace(lines[i+1])), " ")
-			return file
-		}
-		panicked = panicked || strings.HasPrefix(name, "panic(")
-	}
-	return ""
 }
 
 // Is reports whether Err is target, or whether target is ErrTimeout and the attempt

@@ -127,7 +127,7 @@ func (rd *reader) beginTurn(ctx context.Context, head uint64) error {
 	if rd.seq == head || rd.seq == 0 { // the entry that opened the run tells
 		return nil
 	}
-	turn := false
+	turn, graph := false, false
 	for e, err := range rd.c.store.Read(ctx, rd.run, rd.seq+1, head) {
 		if err != nil && turn { // whoever reads as far as that is told
 			return nil
@@ -142,8 +142,10 @@ func (rd *reader) beginTurn(ctx context.Context, head uint64) error {
 		if was.turn > 0 && !turn {
 			rd.about.turn, turn = was.turn, true
 		}
-		if changed {
-			rd.about.graph = cmp.Or(was.graph, rd.about.graph)
+		if changed && !graph {
+			rd.about.graph, graph = cmp.Or(was.graph, rd.about.graph), true
+		}
+		if turn && graph {
 			return nil
 		}
 	}

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -200,7 +201,30 @@ func (e *Rest) Error() string {
 	if e.Cause != nil && !ofContext(e.Cause) { // else the status says it
 		fmt.Fprintf(&b, ": %s", plain(e.Cause))
 	}
+	if n, ok := e.Cause.(*NodeError); ok && n.Kind == dag.FailedPanic {
+		if place := panicPlace(n.Stack); place != "" {
+			fmt.Fprintf(&b, " (%s)", place)
+		}
+	}
 	return b.String()
+}
+
+// panicPlace is the file and the line that panicked, without directories, by the stack of who recovered; "" if it doesn't tell.
+func panicPlace(stack []byte) string {
+	panicked := false
+	lines := strings.Split(string(stack), "\n")
+	for i := 0; i+1 < len(lines); i++ {
+		name := lines[i]
+		if strings.HasPrefix(name, "\t") { // the file of the function before
+			continue
+		}
+		if panicked && !strings.HasPrefix(name, "runtime.") {
+			file, _, _ := strings.Cut(path.Base(strings.TrimSpace(lines[i+1])), " ")
+			return file
+		}
+		panicked = panicked || strings.HasPrefix(name, "panic(")
+	}
+	return ""
 }
 
 var restVerbs = map[checkpoint.Status]string{

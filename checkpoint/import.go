@@ -140,6 +140,9 @@ func loadFork(
 		}
 	}
 	o := file.log.Info().Origin
+	if o == nil { // it was opened again, without one
+		return Info{}, Corrupt(f.Run, 1, damage("it begins at a base and has no origin"))
+	}
 	fork := Fork{Base: file.base(o.Base), Shelf: file.base(o.Shelf), Runs: []ForkedRun{f}}
 	if err := s.Fork(ctx, fork); err != nil {
 		return Info{}, err

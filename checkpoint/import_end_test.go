@@ -114,3 +114,81 @@ func TestImportOfNegativeLines(t *testing.T) {
 		t.Error("the reader was read")
 	}
 }
+
+// begunAt seals the first append of a log: of these kinds and data, in order.
+func begunAt(t *testing.T, entries ...checkpoint.Entry) []byte {
+	t.Helper()
+	data, _, err := checkpoint.Seal(nil, checkpoint.Head{}, time.Now(), 1, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// An archive whose log was trimmed and lacks nothing, or has a pin of what it does not lack, is refused: a file of one ended the
+// process that imported it, or no store could tell the pins of the run when it was opened again.
+func TestTrimmingThatDropsNothing(t *testing.T) {
+	base := []byte("{}")
+	digest := checkpoint.BaseDigest(base)
+	opening := checkpoint.Entry{Kind: checkpoint.Opened, Data: json.RawMessage(`{"graph":"g","digest":"d"}`)}
+	trimming := checkpoint.Trimming{Known: checkpoint.Known{
+		Graph: "g", Digest: "d", Status: checkpoint.StatusPending, Turn: 1, Created: time.Now(), Updated: time.Now(),
+	}}
+	for name, c := range map[string]struct {
+		first uint64
+		base  string
+		pins  []checkpoint.Pin
+	}{
+		"with a base":                   {1, digest, nil},
+		"of entry 0":                    {0, digest, nil},
+		"with a pin":                    {1, "", []checkpoint.Pin{{Seq: 1, Base: digest}}},
+		"of less than a pin":            {2, digest, []checkpoint.Pin{{Seq: 2, Base: digest}}},
+		"of entry 2 and a pin of none":  {2, digest, []checkpoint.Pin{{Base: digest}}},
+		"of entry 2 and a pin too many": {2, digest, []checkpoint.Pin{{Seq: 1, Base: digest}, {Seq: 7, Base: digest}}},
+	} {
+		trimming.First, trimming.Base, trimming.Pins = c.first, c.base, c.pins
+		data, err := json.Marshal(trimming)
+		if err != nil {
+			t.Fatal(err)
+		}
+		envelope := begunAt(t, opening, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: data})
+		for of, s := range map[string]checkpoint.Archiver{"memory": new(memory.Store), "badger": superBadger(t)} {
+			l, err := s.(checkpoint.Store).Acquire(t.Context(), "run", "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Restore(t.Context(), l, checkpoint.Archive{
+				Envelopes: func(yield func([]byte, error) bool) { yield(envelope, nil) }, Bases: [][]byte{base},
+			})
+			if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "no trimming") {
+				t.Errorf("%s: Restore of a trimming %s = %v, want ErrCorrupt", of, name, err)
+			}
+		}
+	}
+}
+
+// A file of a run that begins at a base and was opened again, without an origin, is refused where it would be made by a Fork.
+func TestImportOfABaseWithoutOrigin(t *testing.T) {
+	base := []byte("{}")
+	opening := func(data string) checkpoint.Entry {
+		return checkpoint.Entry{Kind: checkpoint.Opened, Data: json.RawMessage(data)}
+	}
+	envelope := begunAt(t, opening(`{"graph":"g","digest":"d","origin":{"run":"r","seq":3,"base":"`+checkpoint.BaseDigest(base)+`"}}`),
+		opening(`{"graph":"g","digest":"d"}`))
+	from := new(memory.Store)
+	l, err := from.Acquire(t.Context(), "run", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = from.Restore(t.Context(), l, checkpoint.Archive{
+		Envelopes: func(yield func([]byte, error) bool) { yield(envelope, nil) }, Bases: [][]byte{base},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := new(memory.Store)
+	_, err = checkpoint.Import(t.Context(), superPlain{to}, bytes.NewReader(superExport(t, from, "run")), checkpoint.ImportOptions{})
+	if _, none := to.Stat(t.Context(), "run"); !errors.Is(err, checkpoint.ErrCorrupt) || !errors.Is(none, checkpoint.ErrNotFound) {
+		t.Errorf("Import = %v, Stat = %v, want ErrCorrupt and no run", err, none)
+	}
+}

@@ -109,6 +109,9 @@ func (i *Info) append(at time.Time, head Head, entries []Entry) (trimming *Trimm
 			if err := json.Unmarshal(e.Data, &t); err != nil {
 				return nil, fmt.Errorf("checkpoint: the data of %s is no trimming: %w", e.Kind, err)
 			}
+			if what := t.fault(); what != "" {
+				return nil, fmt.Errorf("checkpoint: the data of %s is no trimming: %s", e.Kind, what)
+			}
 			*i, trimming = i.trimmed(&t), &t
 			status = i.Status
 		case Rewound:

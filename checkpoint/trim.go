@@ -46,12 +46,12 @@ func (i Info) Trimming(entry Entry, bases [][]byte) (Trimming, error) {
 	for _, base := range bases {
 		known = append(known, BaseDigest(base))
 	}
+	if what := t.fault(); what != "" {
+		return refuse("entry", "is no trimming: %s", what)
+	}
 	named := []string{t.Base}
 	for _, p := range t.Pins {
 		named = append(named, p.Base)
-		if p.Seq == 0 || p.Seq >= t.First {
-			return refuse("pin", "is of entry %d: only what lies before entry %d needs one", p.Seq, t.First)
-		}
 	}
 	for _, digest := range named {
 		if !slices.Contains(known, digest) {
@@ -64,6 +64,19 @@ func (i Info) Trimming(entry Entry, bases [][]byte) (Trimming, error) {
 		}
 	}
 	return t, nil
+}
+
+// fault says why t can't be what trims a run, "" if it can: it has to drop something, and to pin nothing but that.
+func (t *Trimming) fault() string {
+	if t.First < 2 {
+		return fmt.Sprintf("nothing lies before entry %d", t.First)
+	}
+	for _, p := range t.Pins {
+		if p.Seq == 0 || p.Seq >= t.First {
+			return fmt.Sprintf("it has a pin of entry %d: only what lies before entry %d needs one", p.Seq, t.First)
+		}
+	}
+	return ""
 }
 
 // Entry returns the entry to append that trims the run of which i is known, for which [Info.Trimming] has returned t.

@@ -67,7 +67,10 @@ func Import(ctx context.Context, s Store, r io.Reader, o ImportOptions) (Info, e
 	if o.LineBytes == 0 {
 		o.LineBytes = 128 << 20
 	}
-	from, drop, err := twice(r)
+	if err := ctx.Err(); err != nil {
+		return Info{}, err
+	}
+	from, drop, err := twice(ctx, r)
 	if err != nil {
 		return Info{}, fmt.Errorf("checkpoint: import: %w", err)
 	}
@@ -240,8 +243,8 @@ func postAll(ctx context.Context, s Store, run string, posts []Post) error {
 }
 
 // twice returns a reader of r that can be read from where it stands more than once, and what
-// ends it.
-func twice(r io.Reader) (io.ReadSeeker, func(), error) {
+// ends it. When ctx ends r is read no further.
+func twice(ctx context.Context, r io.Reader) (io.ReadSeeker, func(), error) {
 	if s, ok := r.(io.ReadSeeker); ok {
 		if _, err := s.Seek(0, io.SeekCurrent); err == nil { // a pipe is a file that can't
 			return s, func() {}, nil
@@ -255,7 +258,12 @@ func twice(r io.Reader) (io.ReadSeeker, func(), error) {
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 	}
-	_, err = io.Copy(f, r)
+	_, err = io.Copy(f, readFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return r.Read(p)
+	}))
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
@@ -265,3 +273,8 @@ func twice(r io.Reader) (io.ReadSeeker, func(), error) {
 	}
 	return f, drop, nil
 }
+
+// A readFunc is an io.Reader that is a function.
+type readFunc func(p []byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }

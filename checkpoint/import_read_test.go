@@ -2,6 +2,7 @@ package checkpoint_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -83,6 +84,37 @@ var errBroken = errors.New("broken")
 type errReader struct{}
 
 func (errReader) Read([]byte) (int, error) { return 0, errBroken }
+
+// An endless reader can't seek, and ends the context of who reads it by its first byte.
+type endlessReader struct {
+	end   context.CancelFunc
+	reads int
+}
+
+func (r *endlessReader) Read(p []byte) (int, error) {
+	r.end()
+	if r.reads++; r.reads > 1 {
+		return 0, errBroken
+	}
+	return copy(p, "{"), nil
+}
+
+// When ctx ends a reader that can't seek is read no further, as one that can, and with one that has ended nothing is read.
+func TestImportReadsUntilTheContextEnds(t *testing.T) {
+	for name, ended := range map[string]bool{"while it is read": false, "before": true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r, want := &endlessReader{end: cancel}, 1
+		if ended {
+			cancel()
+			want = 0
+		}
+		_, err := checkpoint.Import(ctx, new(memory.Store), r, checkpoint.ImportOptions{})
+		if !errors.Is(err, context.Canceled) || r.reads != want {
+			t.Errorf("with a context that ends %s: Import = %v behind %d reads, want %d", name, err, r.reads, want)
+		}
+	}
+}
 
 // A fork's file that is exchanged while it is read is refused as well, by a store that takes it in one append.
 func TestImportReadsAForkTwice(t *testing.T) {

@@ -249,6 +249,42 @@ func TestForkstoreVerify(t *testing.T) {
 	}
 }
 
+// misnamed has graphs none of which is the one of its digest.
+type misnamed struct{ *memory.Store }
+
+func (misnamed) Graph(context.Context, string) ([]byte, error) { return []byte("{}"), nil }
+
+// What is wrong with graphs Verify finds in the order of their digests, however often it is asked.
+func TestVerifyFindsGraphsInOrder(t *testing.T) {
+	s := misnamed{new(memory.Store)}
+	l, err := s.Acquire(t.Context(), "run", "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var digests []string
+	entries := []checkpoint.Entry{{Kind: checkpoint.Opened, Data: json.RawMessage(`{"graph":"g"}`)}}
+	for i := range 9 {
+		digests = append(digests, "sha256:"+strings.Repeat(fmt.Sprint(i), 64))
+		entries = append(entries, checkpoint.Entry{Kind: checkpoint.Migrated, Data: fmt.Appendf(nil, `{"graph":"g","to":%q}`, digests[i])})
+	}
+	if _, err := s.Append(t.Context(), l, checkpoint.Head{}, entries); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for f, err := range checkpoint.Verify(t.Context(), s, "run") {
+		if err != nil || n == len(digests) {
+			t.Fatalf("behind %d findings: %v, %v", n, f, err)
+		}
+		if !strings.Contains(f.Reason, digests[n]) {
+			t.Errorf("finding %d is %v, want that of graph %s", n, f, digests[n])
+		}
+		n++
+	}
+	if n != len(digests) {
+		t.Errorf("Verify finds %d graphs, want %d", n, len(digests))
+	}
+}
+
 // What is not about stored data ends the loop with an error.
 func TestForkstoreVerifyErrors(t *testing.T) {
 	s := forkstoreRuns(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -274,7 +275,7 @@ func (v *verifier) beside(ctx context.Context) bool {
 	if _, err := v.s.Snapshot(ctx, v.run, 0); !errors.Is(err, ErrNotFound) && !v.look(PartSnapshot, err) {
 		return false
 	}
-	for digest := range v.graphs {
+	for _, digest := range slices.Sorted(maps.Keys(v.graphs)) {
 		graph, err := v.s.Graph(ctx, digest)
 		if err == nil {
 			err = checkGraph(digest, graph)

@@ -32,7 +32,7 @@ type Archiver interface {
 
 // An Archive is all of a run but its id: what [Archiver.Restore] makes it of.
 type Archive struct {
-	Envelopes iter.Seq2[[]byte, error] // its sealed appends, in order
+	Envelopes iter.Seq2[[]byte, error] // its sealed appends, in order; nil yields none
 	Posts     []Post                   // messages that have not been drained
 	Bases     [][]byte                 // that it refers to, each once; see [Info.Bases]
 }

@@ -44,7 +44,9 @@ func (s *Store) Restore(
 	if err != nil {
 		return checkpoint.Info{}, err
 	}
-	err = x.appends(ctx, a.Envelopes)
+	if a.Envelopes != nil {
+		err = x.appends(ctx, a.Envelopes)
+	}
 	if err == nil {
 		err = a.Complete(x.log)
 	}

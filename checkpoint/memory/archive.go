@@ -73,6 +73,9 @@ func (s *Store) vacant(ctx context.Context, l checkpoint.Lease) (*run, error) {
 func restored(ctx context.Context, id string, a checkpoint.Archive) (*run, error) {
 	r := new(run)
 	log := checkpoint.NewLog(id)
+	if a.Envelopes == nil {
+		return nil, a.Complete(log)
+	}
 	for data, err := range a.Envelopes {
 		if err == nil {
 			err = ctx.Err()

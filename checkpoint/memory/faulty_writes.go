@@ -77,6 +77,9 @@ func (f *Faulty) Restore(
 
 // taken is what envelopes yield, read already.
 func taken(ctx context.Context, envelopes iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
+	if envelopes == nil {
+		return nil
+	}
 	var all [][]byte
 	var failed error
 	for data, err := range envelopes {

@@ -206,6 +206,7 @@ func restoreIsAllOrNothing(t *trial, s checkpoint.Store) {
 		want      error
 	}{
 		{"nothing", lent(nil), nil, checkpoint.ErrCorrupt},
+		{"no envelopes", nil, nil, checkpoint.ErrCorrupt},
 		{"a log without its beginning", lent(envelopes[1:]), nil, checkpoint.ErrCorrupt},
 		{"a log without its second append", lent(slices.Delete(slices.Clone(envelopes), 1, 2)), nil, checkpoint.ErrCorrupt},
 		{"appends in another order", lent(swapped), nil, checkpoint.ErrCorrupt},

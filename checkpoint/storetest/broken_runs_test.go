@@ -37,6 +37,9 @@ type readsFirst struct{ sound }
 func (s readsFirst) Restore(ctx context.Context, l checkpoint.Lease, a checkpoint.Archive) (checkpoint.Info, error) {
 	log := checkpoint.NewLog(l.Run)
 	var envelopes [][]byte
+	if a.Envelopes == nil {
+		a.Envelopes = lent(nil)
+	}
 	for data, err := range a.Envelopes {
 		if err != nil {
 			return checkpoint.Info{}, err

@@ -142,6 +142,39 @@ func TestDirectoryIsMovedAndBack(t *testing.T) {
 	}
 }
 
+// A store whose directory and witness were named by relative paths stays where it was opened when the program changes its own.
+func TestDirectoryOfTheProgramChanges(t *testing.T) {
+	top := t.TempDir()
+	t.Chdir(top)
+	o := small
+	o.Witness = "witness"
+	s, err := badgerstore.Open(t.Context(), "store", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := acquire(t, s, 1)[0]
+	head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := t.TempDir()
+	t.Chdir(elsewhere)
+	s.FreeWith(func() (int64, error) { return 1 << 40, nil }) // it is asked at the next append, which looks where the directory is
+	if head, err = s.Append(t.Context(), l, head, oneEntry); err != nil {
+		t.Errorf("Append = %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	if entries, err := os.ReadDir(elsewhere); err != nil || len(entries) > 0 {
+		t.Errorf("the directory of the program holds %v, %v", entries, err)
+	}
+	o.Witness = filepath.Join(top, "witness")
+	again, err := badgerstore.Open(t.Context(), filepath.Join(top, "store"), o)
+	opened(t, again, err)
+	wantHead(t, again, head)
+}
+
 // Close of a store whose directory is gone makes none.
 func TestDirectoryIsRemovedWhileOpen(t *testing.T) {
 	t.Parallel()

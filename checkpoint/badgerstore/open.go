@@ -27,6 +27,7 @@ const databaseDir = "db"
 // syscall.EIO, errors.Is finds its error. What holds anything else is refused with a
 // *checkpoint.ArgumentError and left as it is: a file, a directory of other files, a database of
 // Badger that no store has made, or of which nobody can tell since all that the store has beside it is missing.
+// A relative dir is the one that it names during Open, wherever the program goes then; so is Options.Witness.
 //
 // If ctx ends Open returns its error, at the latest a second later. What then still opens, since a
 // disk does not answer, is closed in the background, and the directory is locked until it is: another
@@ -54,6 +55,10 @@ func open(ctx context.Context, dir string, o Options, synced bool) (*Store, erro
 		return nil, err
 	}
 	if err := o.check(); err != nil {
+		return nil, err
+	}
+	dir, o, err := absolute(dir, o)
+	if err != nil {
 		return nil, err
 	}
 	type opened struct {
@@ -90,6 +95,18 @@ func open(ctx context.Context, dir string, o Options, synced bool) (*Store, erro
 			return nil, fmt.Errorf("checkpoint: opening the store: the disk does not answer: %w", err)
 		}
 	}
+}
+
+// absolute makes the paths absolute, for the program may change its directory.
+func absolute(dir string, o Options) (string, Options, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil && o.Witness != "" {
+		o.Witness, err = filepath.Abs(o.Witness)
+	}
+	if err != nil {
+		err = fmt.Errorf("checkpoint: opening the store: %w", err)
+	}
+	return dir, o, err
 }
 
 // A damageError says what is damaged, and all that there is to do about it, so remedied adds nothing. errors.Is finds ErrCorrupt.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -139,10 +140,17 @@ func (s *Store) firstKeys(ctx context.Context, prefix, end []byte) ([][]byte, er
 
 // sweepAll ends what an earlier process left unfinished: the removal of deleted runs, of the past
 // of trimmed ones, and of pieces of bases. It runs before the committer does, and commits by
-// itself.
+// itself. What there is no room for stays, as behind a Delete that could not finish.
 func (s *Store) sweepAll(ctx context.Context) error {
 	next := frame(nextKey, binary.BigEndian.AppendUint64(nil, s.lastRun+1))
 	remove := func(keys [][]byte) error {
+		size := perKey * (len(keys) + 1)
+		for _, key := range keys {
+			size += len(key)
+		}
+		if err := s.space.check(time.Now(), size); err != nil {
+			return err
+		}
 		return s.commitAlone(func(txn *badger.Txn) error {
 			for _, key := range keys {
 				if err := txn.Delete(key); err != nil {
@@ -165,19 +173,19 @@ func (s *Store) sweepAll(ctx context.Context) error {
 		},
 		piecesKey: func(mark []byte) error { return s.sweepPieces(ctx, mark, remove) },
 	} {
-		for {
-			marks, err := s.firstKeys(ctx, []byte{kind}, nil)
-			if err != nil {
-				return err
-			}
-			if len(marks) == 0 {
-				break
-			}
+		err := s.sweepPrefix(ctx, []byte{kind}, nil, func(marks [][]byte) error {
 			for _, mark := range marks {
 				if err := finish(mark); err != nil {
 					return err
 				}
 			}
+			return nil
+		})
+		if errors.Is(err, checkpoint.ErrFull) {
+			return nil
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -159,6 +159,13 @@ func (s *Store) FreeWith(free func() (int64, error)) {
 	s.space.written = askEvery
 }
 
+// SweepAll removes what an earlier process has left to be removed, as Open does, while nobody uses the store.
+func (s *Store) SweepAll(ctx context.Context) error {
+	s.committing.Lock()
+	defer s.committing.Unlock()
+	return s.sweepAll(ctx)
+}
+
 // Below returns how much has to be free for what a compaction writes of older tables.
 func (s *Store) Below() int64 { return s.space.below }
 

@@ -85,6 +85,33 @@ func TestFullBeforeTheStoreIsMade(t *testing.T) {
 	}
 }
 
+// What an earlier process has left to be removed, and there is no room to, stays and keeps no store from being opened: it is
+// removed once there is room.
+func TestSweepWithoutRoom(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	if err := forkstoreGrow(t.Context(), s, "run", 1); err != nil {
+		t.Fatal(err)
+	}
+	mark, left := badgerstore.DeletedKey(s, 7), badgerstore.LogKey(7, 3)
+	put(t, s, mark, badgerstore.Frame(mark, []byte("a run")))
+	put(t, s, left, []byte("left behind"))
+	for _, free := range []int64{0, 1 << 40} {
+		s.FreeWith(func() (int64, error) { return free, nil })
+		if err := s.SweepAll(t.Context()); err != nil {
+			t.Errorf("with %d bytes free: %v", free, err)
+		}
+		for _, key := range [][]byte{mark, left} {
+			if _, there := valuesOf(t, s)[string(key)]; there != (free == 0) {
+				t.Errorf("with %d bytes free: the key %q is there: %t", free, key, there)
+			}
+		}
+	}
+	if err := forkstoreGrow(t.Context(), s, "run", 1); err != nil {
+		t.Error(err)
+	}
+}
+
 // However much Options.FreeSpace is, it has to be free beside what compactions need.
 func TestFreeSpaceIsNotTooMuchToAdd(t *testing.T) {
 	t.Parallel()

@@ -213,12 +213,15 @@ func (s *Store) describe(q *request, was checkpoint.Status, num uint64, entries 
 		named = named || renames(entries[i].Kind)
 	}
 	if first || named || q.info.Status != was {
+		most := inlineMost
+		if first {
+			most = firstRowMost
+		}
 		key := runKey(rowKey, num)
 		w := row{info: q.info, first: q.after.Seq + 1}
-		value := w.encode(key)
-		if len(value) > inlineMost {
-			return fmt.Errorf("%w: run %q: %d bytes of names and labels, the limit is %d",
-				checkpoint.ErrTooLarge, q.info.Run, len(value), inlineMost)
+		value, err := w.within(most, key)
+		if err != nil {
+			return err
 		}
 		q.set(key, value)
 	}

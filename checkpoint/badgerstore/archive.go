@@ -160,10 +160,9 @@ func (x *restoration) tryEnd(ctx context.Context, bases [][]byte) (err error) {
 	q.rule, q.run, q.lease, q.info, q.restored = atHead, x.r, x.lease, info, x.num
 	key := runKey(rowKey, x.num)
 	w := row{info: info, first: x.first}
-	value := w.encode(key)
-	if len(value) > inlineMost {
-		return fmt.Errorf("%w: run %q: %d bytes of names and labels, the limit is %d",
-			checkpoint.ErrTooLarge, info.Run, len(value), inlineMost)
+	value, err := w.within(firstRowMost, key)
+	if err != nil {
+		return err
 	}
 	q.set(key, value)
 	name := nameKey(x.s.kinds.id, info.Run)

@@ -171,10 +171,9 @@ func (s *Store) sealFork(f *forked, entries []checkpoint.Entry) error {
 func (f *forked) describe(s *Store, q *request, log bool) error {
 	key := runKey(rowKey, f.num)
 	w := row{info: f.info, first: 1}
-	value := w.encode(key)
-	if len(value) > inlineMost {
-		return fmt.Errorf("%w: run %q: %d bytes of names and labels, the limit is %d",
-			checkpoint.ErrTooLarge, f.run.id, len(value), inlineMost)
+	value, err := w.within(firstRowMost, key)
+	if err != nil {
+		return err
 	}
 	q.set(key, value)
 	name := nameKey(s.kinds.id, f.run.id)

@@ -1,6 +1,7 @@
 package badgerstore_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -243,6 +245,83 @@ func TestTooLarge(t *testing.T) {
 	}
 	if _, err := s.Append(t.Context(), l, head, oneEntry); err != nil {
 		t.Error(err)
+	}
+}
+
+// A run whose labels are as long as they may be is trimmed, goes on and comes to rest as any other, however it was made.
+func TestLongestLabelsComeToRest(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	base := []byte("{}")
+	opening := func(n int, origin *checkpoint.Origin) []checkpoint.Entry {
+		data, err := json.Marshal(checkpoint.Opening{
+			Graph: "graph", Digest: "digest", Labels: map[string]string{"a": strings.Repeat("x", n)}, Origin: origin,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []checkpoint.Entry{{Kind: checkpoint.Opened, Data: data}}
+	}
+	lease := func(run string) checkpoint.Lease {
+		l, err := s.Acquire(t.Context(), run, "owner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	for name, begin := range map[string]func(run string, n int) error{
+		"Append": func(run string, n int) error {
+			l := lease(run)
+			return errors.Join(second(s.Append(t.Context(), l, checkpoint.Head{}, opening(n, nil))), s.Release(t.Context(), l))
+		},
+		"Fork": func(run string, n int) error {
+			origin := &checkpoint.Origin{Run: "parent", Seq: 2, Base: checkpoint.BaseDigest(base)}
+			return s.Fork(t.Context(), checkpoint.Fork{Base: base, Runs: []checkpoint.ForkedRun{{Run: run, Entries: opening(n, origin)}}})
+		},
+		"Restore": func(run string, n int) error {
+			envelope, _, err := checkpoint.Seal(nil, checkpoint.Head{}, time.Now(), 1, opening(n, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := lease(run)
+			_, err = s.Restore(t.Context(), l, checkpoint.Archive{Envelopes: func(yield func([]byte, error) bool) { yield(envelope, nil) }})
+			return errors.Join(err, s.Release(t.Context(), l))
+		},
+	} {
+		longest, fits, most := "", 500_000, 530_000
+		for most-fits > 1 {
+			n := (fits + most) / 2
+			run := fmt.Sprint(name, " ", n)
+			switch err := begin(run, n); {
+			case err == nil:
+				longest, fits = run, n
+			case errors.Is(err, checkpoint.ErrTooLarge):
+				most = n
+			default:
+				t.Fatal(err)
+			}
+		}
+		l := lease(longest)
+		info, err := s.Stat(t.Context(), longest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := info.Head
+		for _, kind := range []checkpoint.Kind{checkpoint.Waiting, checkpoint.Answered, checkpoint.Completed, checkpoint.TurnBegun, checkpoint.Failed} {
+			if head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{{Kind: kind}}); err != nil {
+				t.Fatalf("%s: Append of an entry of kind %s = %v", name, kind, err)
+			}
+		}
+		data, err := json.Marshal(checkpoint.Trimming{First: head.Seq, Base: checkpoint.BaseDigest(base)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head, err = s.Trim(t.Context(), l, head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: data}, base); err != nil {
+			t.Errorf("%s: Trim = %v", name, err)
+		}
+		if _, err = s.Append(t.Context(), l, head, []checkpoint.Entry{{Kind: checkpoint.Completed}}); err != nil {
+			t.Errorf("%s: Append behind a Trim = %v", name, err)
+		}
 	}
 }
 

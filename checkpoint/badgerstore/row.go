@@ -49,6 +49,20 @@ func (w *row) outdatedBy(e checkpoint.Envelope) error {
 	return nil
 }
 
+// firstRowMost is the largest row of a run that comes to be. A later one may have up to inlineMost: for a longer status, higher
+// numbers, and the base of a run that is trimmed.
+const firstRowMost = inlineMost - 1<<10
+
+// within is encode, or ErrTooLarge if that is more than most.
+func (w *row) within(most int, key []byte) ([]byte, error) {
+	value := w.encode(key)
+	if len(value) > most {
+		return nil, fmt.Errorf("%w: run %q: %d bytes of names and labels, the limit is %d",
+			checkpoint.ErrTooLarge, w.info.Run, len(value), most)
+	}
+	return value, nil
+}
+
 func (w *row) encode(key []byte) []byte {
 	i := &w.info
 	var b writer

@@ -468,7 +468,7 @@ func (s *Store) sweepPieces(
 	ctx context.Context, mark []byte, remove func(keys [][]byte) error,
 ) error {
 	prefix := append([]byte{chunkKey, s.kinds.base}, mark[1:]...)
-	if err := s.sweepPrefix(ctx, prefix, nil, remove); err != nil {
+	if err := s.sweepPrefix(ctx, prefix, nil, nil, remove); err != nil {
 		return err
 	}
 	return remove([][]byte{mark})

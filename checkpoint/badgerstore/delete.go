@@ -94,30 +94,31 @@ func (s *Store) sweep(
 		append([]byte{chunkKey}, runKey(postKey, num)...),
 		append([]byte{chunkKey}, runKey(snapshotKey, num)...),
 	} {
-		if err := s.sweepPrefix(ctx, prefix, nil, remove); err != nil {
+		if err := s.sweepPrefix(ctx, prefix, nil, nil, remove); err != nil {
 			return err
 		}
 	}
 	return remove([][]byte{runKey(trimmedKey, num), runKey(s.kinds.deleted, num)})
 }
 
-// sweepPrefix removes the keys with that prefix, up to end if it is not nil.
+// sweepPrefix removes the keys with that prefix, from begin on and up to end if these are not nil.
 func (s *Store) sweepPrefix(
-	ctx context.Context, prefix, end []byte, remove func(keys [][]byte) error,
+	ctx context.Context, prefix, begin, end []byte, remove func(keys [][]byte) error,
 ) error {
 	for {
-		keys, err := s.firstKeys(ctx, prefix, end)
+		keys, err := s.firstKeys(ctx, prefix, begin, end)
 		if err != nil || len(keys) == 0 {
 			return err
 		}
 		if err := remove(keys); err != nil {
 			return err
 		}
+		begin = append(keys[len(keys)-1], 0) // an iterator steps over keys that were removed one by one
 	}
 }
 
-// firstKeys returns at most deleteMost keys with that prefix, before end if it is not nil.
-func (s *Store) firstKeys(ctx context.Context, prefix, end []byte) ([][]byte, error) {
+// firstKeys returns at most deleteMost keys with that prefix, from begin on and before end if these are not nil.
+func (s *Store) firstKeys(ctx context.Context, prefix, begin, end []byte) ([][]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func (s *Store) firstKeys(ctx context.Context, prefix, end []byte) ([][]byte, er
 	it := v.iterator(prefix, false)
 	defer it.Close()
 	var keys [][]byte
-	for it.Rewind(); it.Valid() && len(keys) < deleteMost; it.Next() {
+	for it.Seek(begin); it.Valid() && len(keys) < deleteMost; it.Next() {
 		if end != nil && bytes.Compare(it.Item().Key(), end) >= 0 {
 			break
 		}
@@ -169,11 +170,11 @@ func (s *Store) sweepAll(ctx context.Context) error {
 			if err != nil || value == nil { // it went with a deleted run
 				return err
 			}
-			return s.sweepTrimmed(ctx, mark, value, remove)
+			return s.sweepTrimmed(ctx, mark, value, 0, remove)
 		},
 		piecesKey: func(mark []byte) error { return s.sweepPieces(ctx, mark, remove) },
 	} {
-		err := s.sweepPrefix(ctx, []byte{kind}, nil, func(marks [][]byte) error {
+		err := s.sweepPrefix(ctx, []byte{kind}, nil, nil, func(marks [][]byte) error {
 			for _, mark := range marks {
 				if err := finish(mark); err != nil {
 					return err

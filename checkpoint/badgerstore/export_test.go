@@ -166,6 +166,11 @@ func (s *Store) SweepAll(ctx context.Context) error {
 	return s.sweepAll(ctx)
 }
 
+// SweepLog gives remove the keys of the log of a run, some at a time, as a Delete does.
+func (s *Store) SweepLog(ctx context.Context, run uint64, remove func(keys [][]byte) error) error {
+	return s.sweepPrefix(ctx, runKey(logKey, run), nil, nil, remove)
+}
+
 // Below returns how much has to be free for what a compaction writes of older tables.
 func (s *Store) Below() int64 { return s.space.below }
 

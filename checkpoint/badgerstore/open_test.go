@@ -284,6 +284,33 @@ func openEndsDeletions(t *testing.T, open opener) {
 	})
 }
 
+// What removes a long log goes on behind the keys that it has removed: to begin at the first again it would step over all of
+// those, each time.
+func TestSweepGoesOnBehindWhatItRemoved(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	const appends = 2500
+	if err := forkstoreGrow(t.Context(), s, "run", appends); err != nil {
+		t.Fatal(err)
+	}
+	num := badgerstore.NumberOf(t, s, "run")
+	var given [][]byte
+	err := s.SweepLog(t.Context(), num, func(keys [][]byte) error { // and removes none
+		if given = append(given, keys...); len(given) > appends {
+			return errors.New("it has begun again")
+		}
+		return nil
+	})
+	if err != nil || len(given) != appends {
+		t.Fatalf("%d keys are to be removed, %v, want %d", len(given), err, appends)
+	}
+	for i, key := range given {
+		if want := badgerstore.LogKey(num, uint64(2*i+1)); !slices.Equal(key, want) {
+			t.Fatalf("key %d is %q, want %q", i, key, want)
+		}
+	}
+}
+
 // What a process that was killed while it looked for room has left is removed, and nothing that only has such a name.
 func TestOpenRemovesProbes(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -232,4 +233,55 @@ func growLarge(ctx context.Context, s *badgerstore.Store, run string, large []by
 		head = info.Head
 	}
 	return second(s.Append(ctx, l, head, []checkpoint.Entry{{Kind: checkpoint.Done, Delta: large}}))
+}
+
+// A Trim looks for what it is to remove where the one before it has ended, and not at the run's first entry. What that one could not
+// remove goes with the next one, and so does what there is of a run that was not in memory.
+func TestTrimBeginsWhereTheLastOneEnded(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	commits := -100
+	room := func(n int64) { s.FreeWith(func() (int64, error) { return n, nil }) }
+	s.CommitWith(func(next func() error) error {
+		if commits++; commits == 1 {
+			room(0)
+		}
+		return next()
+	})
+	if err := forkstoreGrow(t.Context(), s, "run", 20); err != nil {
+		t.Fatal(err)
+	}
+	num := badgerstore.NumberOf(t, s, "run")
+	log, snapshot := badgerstore.LogKey(num, 3), badgerstore.SnapshotKey(num, 4)
+	trim := func(first uint64, want ...[]byte) {
+		t.Helper()
+		if err := forkstoreTrim(t.Context(), s, "run", first, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		var left [][]byte // of what was dropped; the oldest append that stays may begin with the entry before
+		for _, key := range keysOf(s) {
+			for _, kind := range []func(run, seq uint64) []byte{badgerstore.LogKey, badgerstore.SnapshotKey} {
+				if key >= string(kind(num, 0)) && key < string(kind(num, first-1)) {
+					left = append(left, []byte(key))
+				}
+			}
+		}
+		if !slices.EqualFunc(left, want, bytes.Equal) {
+			t.Errorf("behind a Trim to entry %d of what was dropped %q is left, want %q", first, left, want)
+		}
+	}
+	trim(10)
+	put(t, s, log, []byte("left behind"))
+	put(t, s, snapshot, []byte("left behind"))
+	trim(12, log, snapshot)
+	s.ForgetIdle()
+	if err := forkstoreGrow(t.Context(), s, "other", 1); err != nil { // behind it the run is forgotten
+		t.Fatal(err)
+	}
+	trim(14)
+	commits = 0
+	trim(16, badgerstore.LogKey(num, 13))
+	room(1 << 40)
+	trim(18)
+	forkstoreAudit(t, s)
 }

@@ -31,10 +31,11 @@ type run struct {
 	snapping  turn      // of PutSnapshot
 	snapshots series    // that the last one has left, if no more; whose turn it is has it
 	trimming  turn
-	users     int  // calls that need the run to stay
-	inFlight  int  // requests that are being written
-	doubts    int  // requests of which a caller does not know the outcome
-	idle      bool // it stands in the store's queue of idle runs
+	swept     uint64 // before this entry no key is left that a Trim has dropped, as far as is known
+	users     int    // calls that need the run to stay
+	inFlight  int    // requests that are being written
+	doubts    int    // requests of which a caller does not know the outcome
+	idle      bool   // it stands in the store's queue of idle runs
 }
 
 func (r *run) exists() bool { return r.info.Head.Seq > 0 }
@@ -48,7 +49,7 @@ func (r *run) advance(q *request) {
 	switch {
 	case q.gone:
 		r.info = checkpoint.Info{Run: r.id, Epoch: r.info.Epoch}
-		r.num, r.tail, r.durableEpoch, r.posted = 0, checkpoint.Head{}, 0, time.Time{}
+		r.num, r.tail, r.durableEpoch, r.posted, r.swept = 0, checkpoint.Head{}, 0, time.Time{}, 0
 	case q.restored > 0:
 		epoch := max(r.info.Epoch, q.info.Epoch)
 		r.durableEpoch = q.info.Epoch

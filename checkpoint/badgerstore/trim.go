@@ -51,7 +51,9 @@ func (s *Store) Trim(
 		}
 		if err == nil {
 			// It is trimmed, whatever comes now.
-			_ = s.sweepTrimmed(ctx, x.mark(), x.markValue(), s.remover(ctx))
+			if s.sweepTrimmed(ctx, x.mark(), x.markValue(), s.sweptOf(r), s.remover(ctx)) == nil {
+				s.swept(r, x.num, x.from)
+			}
 			_ = s.sweepDrained(ctx, r) // or the next Trim does, or Delete
 		}
 		return head, err
@@ -179,9 +181,10 @@ func readTrimmed(mark, value []byte) (from, first uint64, err error) {
 	return binary.BigEndian.Uint64(payload), binary.BigEndian.Uint64(payload[8:]), nil
 }
 
-// sweepTrimmed removes the keys that a mark of a trimmed run says are dropped, and last the mark.
+// sweepTrimmed removes the keys that a mark of a trimmed run says are dropped, and last the mark. Those before entry begin are
+// removed already: an iterator that began before them would step over each.
 func (s *Store) sweepTrimmed(
-	ctx context.Context, mark, value []byte, remove func(keys [][]byte) error,
+	ctx context.Context, mark, value []byte, begin uint64, remove func(keys [][]byte) error,
 ) error {
 	from, first, err := readTrimmed(mark, value)
 	if err != nil {
@@ -189,16 +192,32 @@ func (s *Store) sweepTrimmed(
 	}
 	num := runOf(mark)
 	for kind, first := range map[byte]uint64{logKey: from, snapshotKey: first} {
-		prefix, end := runKey(kind, num), seqKey(kind, num, first)
-		if err := s.sweepPrefix(ctx, prefix, end, remove); err != nil {
+		prefix, begin, end := runKey(kind, num), seqKey(kind, num, begin), seqKey(kind, num, first)
+		if err := s.sweepPrefix(ctx, prefix, begin, end, remove); err != nil {
 			return err
 		}
-		prefix, end = append([]byte{chunkKey}, prefix...), append([]byte{chunkKey}, end...)
-		if err := s.sweepPrefix(ctx, prefix, end, remove); err != nil {
+		chunk := []byte{chunkKey}
+		prefix, begin, end = slices.Concat(chunk, prefix), slices.Concat(chunk, begin), slices.Concat(chunk, end)
+		if err := s.sweepPrefix(ctx, prefix, begin, end, remove); err != nil {
 			return err
 		}
 	}
 	return remove([][]byte{mark})
+}
+
+// swept remembers that no key of the run is left that a Trim has dropped before that entry.
+func (s *Store) swept(r *run, num, before uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.num == num { // else it was deleted meanwhile
+		r.swept = before
+	}
+}
+
+func (s *Store) sweptOf(r *run) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.swept
 }
 
 // sweepDrained removes the pieces of large messages that a run does not have any more, or that were given up before it had them.

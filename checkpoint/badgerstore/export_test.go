@@ -171,6 +171,22 @@ func (s *Store) SweepLog(ctx context.Context, run uint64, remove func(keys [][]b
 	return s.sweepPrefix(ctx, runKey(logKey, run), nil, nil, remove)
 }
 
+// PostsWhile looks for the messages of a run, as Posts does, and calls meanwhile before it keeps what it has found.
+func (s *Store) PostsWhile(t *testing.T, run string, meanwhile func()) {
+	t.Helper()
+	v, f, err := s.look(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, _, err := v.posts(run, f.num)
+	v.close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	meanwhile()
+	s.remember(f, keys)
+}
+
 // Below returns how much has to be free for what a compaction writes of older tables.
 func (s *Store) Below() int64 { return s.space.below }
 

@@ -11,8 +11,10 @@ import (
 
 // A found is a run as a view sees it.
 type found struct {
-	info checkpoint.Info
-	num  uint64
+	info  checkpoint.Info
+	num   uint64
+	run   *run // nil if it was not in memory
+	inbox *inbox
 }
 
 // look opens a view and finds the run of that id in it. If there is no error the caller
@@ -67,7 +69,7 @@ func (s *Store) tryLook(id string) (*view, found, *run, error) {
 		s.exitLocked()
 		return nil, found{}, nil, checkpoint.NotFound(id)
 	}
-	return s.viewLocked(), found{info: r.info, num: r.num}, nil, nil
+	return s.viewLocked(), found{r.info, r.num, r, r.inbox}, nil, nil
 }
 
 // ready reports whether r is loaded. The store's mutex is held.

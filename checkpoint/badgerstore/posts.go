@@ -30,7 +30,7 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 		return err
 	}
 	q := newRequest()
-	q.rule, q.run, q.num = alive, r, num
+	q.rule, q.run, q.num, q.post = alive, r, num, key
 	data, err := encodePost(id, p)
 	if err != nil {
 		return err
@@ -114,21 +114,47 @@ func (s *Store) Posts(ctx context.Context, id string) ([]checkpoint.Post, error)
 		return nil, err
 	}
 	defer v.close()
+	if !f.inbox.known() {
+		keys, posts, err := v.posts(id, f.num)
+		if err == nil {
+			s.remember(f, keys)
+		}
+		return posts, err
+	}
 	var posts []checkpoint.Post
-	it := v.iterator(runKey(postKey, f.num), false)
+	for _, key := range f.inbox.keys {
+		value, err := get(v.txn, []byte(key))
+		if err != nil {
+			return nil, err
+		}
+		if value == nil {
+			return nil, checkpoint.Corrupt(id, 0, checkpoint.Damage("a message is missing"))
+		}
+		p, err := v.post(id, []byte(key), value)
+		if err != nil {
+			return nil, checkpoint.Corrupt(id, 0, err)
+		}
+		posts = append(posts, p)
+	}
+	return posts, nil
+}
+
+// posts looks for the messages of a run, and returns their keys too.
+func (v *view) posts(id string, num uint64) (keys []string, posts []checkpoint.Post, err error) {
+	it := v.iterator(runKey(postKey, num), false)
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
 		key := it.Item().Key()
 		err := it.Item().Value(func(value []byte) error {
 			p, err := v.post(id, key, value)
-			posts = append(posts, p)
+			keys, posts = append(keys, string(key)), append(posts, p)
 			return err
 		})
 		if err != nil {
-			return nil, checkpoint.Corrupt(id, 0, err)
+			return nil, nil, checkpoint.Corrupt(id, 0, err)
 		}
 	}
-	return posts, nil
+	return keys, posts, nil
 }
 
 // postMost is the largest post: it has to fit into the append that drains it, beside others.

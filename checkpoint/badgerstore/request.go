@@ -35,6 +35,7 @@ type request struct {
 	// all of its log and ends its lease. It is 0 if the request does not.
 	restored uint64
 
+	post    []byte   // key of the message that it posts
 	forks   []forked // runs that exist once the request is durable
 	refs    []ref    // of bases
 	mark    []byte   // set with its pieces, of a first append: until it is made its number is that of a deleted run

@@ -28,8 +28,9 @@ type run struct {
 	loadErr   error
 	posting   turn      // of Post
 	posted    time.Time // of the last message that was posted; zero if it is not known
-	snapping  turn      // of PutSnapshot
-	snapshots series    // that the last one has left, if no more; whose turn it is has it
+	inbox     *inbox
+	snapping  turn   // of PutSnapshot
+	snapshots series // that the last one has left, if no more; whose turn it is has it
 	trimming  turn
 	swept     uint64 // before this entry no key is left that a Trim has dropped, as far as is known
 	users     int    // calls that need the run to stay
@@ -46,6 +47,9 @@ func (r *run) heldBy(l checkpoint.Lease) bool {
 
 // advance makes known that q is durable.
 func (r *run) advance(q *request) {
+	if len(q.post) > 0 || len(q.deletes) > 0 {
+		r.inbox = r.inbox.behind(q)
+	}
 	switch {
 	case q.gone:
 		r.info = checkpoint.Info{Run: r.id, Epoch: r.info.Epoch}

@@ -27,7 +27,7 @@ const databaseDir = "db"
 // syscall.EIO, errors.Is finds its error. What holds anything else is refused with a
 // *checkpoint.ArgumentError and left as it is: a file, a directory of other files, a database of
 // Badger that no store has made, or of which nobody can tell since all that the store has beside it is missing.
-// A relative dir is the one that it names during Open, wherever the program goes then; so is Options.Witness.
+// A relative dir, or Options.Witness, is what it names when Open is called, wherever the program goes then.
 //
 // If ctx ends Open returns its error, at the latest a second later. What then still opens, since a
 // disk does not answer, is closed in the background, and the directory is locked until it is: another

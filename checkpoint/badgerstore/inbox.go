@@ -17,7 +17,7 @@ func (b *inbox) known() bool { return b != nil && b.kept }
 // behind is the inbox behind a request that may change it. It is another one, whether the keys are known or not: so who has looked
 // meanwhile knows that he may have missed something.
 func (b *inbox) behind(q *request) *inbox {
-	if !b.known() || q.gone {
+	if !b.known() || q.gone || q.restored > 0 {
 		return new(inbox)
 	}
 	keys := slices.Clone(b.keys)

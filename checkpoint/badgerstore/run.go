@@ -47,7 +47,7 @@ func (r *run) heldBy(l checkpoint.Lease) bool {
 
 // advance makes known that q is durable.
 func (r *run) advance(q *request) {
-	if len(q.post) > 0 || len(q.deletes) > 0 {
+	if len(q.post) > 0 || len(q.deletes) > 0 || q.gone || q.restored > 0 {
 		r.inbox = r.inbox.behind(q)
 	}
 	switch {

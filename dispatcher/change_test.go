@@ -267,3 +267,81 @@ func TestChangedGraphIsToldToReaders(t *testing.T) {
 		t.Errorf("nobody was told of the change: %q", live)
 	}
 }
+
+// A visit failed in a frame, and so did the visit that holds it, and a changed graph follows both failures, or forgets the first
+// and follows the second: the frame goes on, with what was done in it.
+func TestChangedGraphFollowsBothFailures(t *testing.T) {
+	quiet(t)
+	type failable interface {
+		dag.Edge[Tale]
+		Failed() dag.Edge[Tale]
+	}
+	once := func(*Tale) bool { return true }
+	gives := func(from, to *Tale) { to.Count.Add(from.Count.Get()) }
+	for _, kind := range []string{"loop", "embed", "each", "loop in a loop"} {
+		for _, way := range []string{"both", "only inside", "forgotten", "all forgotten"} {
+			var w witness
+			build := func(more bool) *dag.Graph[Tale] {
+				body, b := dag.New[Tale]("body"), dag.New[Tale]("top")
+				if !more || !strings.HasSuffix(way, "forgotten") {
+					c := dag.Step(body, "c", w.sees(func(context.Context, *Tale) error { return errWeather }))
+					if more {
+						dag.Step(body, "mend", w.sees(nil), c.Failed())
+						dag.End(body, dag.Edge[Tale](c))
+					}
+				}
+				if way != "all forgotten" {
+					dag.Step(body, "d", w.sees(counts))
+				} else if more {
+					dag.Step(body, "e", w.sees(counts))
+				}
+				var hold failable
+				switch kind {
+				case "loop":
+					hold = dag.Loop(b, "hold", frozen(t, body), once, 1)
+				case "embed":
+					hold = dag.Embed(b, "hold", frozen(t, body), func(_, _ *Tale) {}, gives)
+				case "each":
+					hold = dag.EachGraph(b, "hold", eachOf(1), frozen(t, body), func(*Tale, string, *Tale) {},
+						func(from *Tale, _ string, to *Tale) { gives(from, to) })
+				default:
+					mid := dag.New[Tale]("mid")
+					dag.Loop(mid, "in", frozen(t, body), once, 1)
+					hold = dag.Loop(b, "hold", frozen(t, mid), once, 1)
+				}
+				if more && way != "only inside" {
+					dag.Step(b, "rescue", w.sees(nil), hold.Failed())
+					dag.End(b, dag.Edge[Tale](hold))
+				}
+				return frozen(t, b)
+			}
+			var store memory.Store
+			res, err := process(t, build(false), &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+			if res.Status != checkpoint.StatusFailed {
+				t.Fatalf("%s, %s: the run is %s: %v", kind, way, res.Status, err)
+			}
+			w.took()
+			node, at := "hold/c", "hold/1/"
+			switch kind {
+			case "embed":
+				at = "hold/"
+			case "loop in a loop":
+				node, at = "hold/in/c", "hold/1/in/1/"
+			}
+			var o dispatcher.Options
+			ran := []string{at + "mend"}
+			switch way {
+			case "forgotten":
+				o, ran = migrating(dispatcher.Migration{Name: "m", Nodes: map[string]string{node: ""}}), nil
+			case "all forgotten":
+				o, ran = migrating(dispatcher.Migration{Name: "m", Nodes: map[string]string{node: ""}}), []string{at + "e"}
+			}
+			res, err = process(t, build(true), &store, o).Resume(t.Context(), run)
+			completes(t, res, err)
+			w.expect(t, ran...)
+			if got := res.State.Count.Get(); got != 1 {
+				t.Errorf("%s, %s: the count is %d, want 1", kind, way, got)
+			}
+		}
+	}
+}

@@ -23,7 +23,9 @@ func (c *change) carry(w *passage, z *frozenFrame, p place) {
 		t.Asks[k].Node = w.at
 	}
 	if t.Inner != nil {
-		t.Inner = c.inner(t.Inner, w, p)
+		was := t.Inner
+		t.Inner = c.inner(was, w, p)
+		t.revive(was)
 	}
 	if t.Phase == failing && w.is.FailureFollowed && !t.Unfollowed {
 		t.follow(w.is)
@@ -55,14 +57,23 @@ func (c *change) inner(z *frozenFrame, w *passage, p place) *frozenFrame {
 		t := &next.Tasks[i]
 		t.Delta = c.delta(t.Delta, fmt.Sprintf("what visit %s%d has written", body.log, t.Node+1), z, body)
 		t.Failure = c.failure(t.Failure)
-		if t.Inner != nil {
-			t.Inner = c.frame(t.Inner, place{
+		if was := t.Inner; was != nil {
+			t.Inner = c.frame(was, place{
 				was: w.was.Body, is: w.is.Body, node: body.node,
-				log: t.Inner.Path + "/", path: c.renamed(t.Inner.Path) + "/",
+				log: was.Path + "/", path: c.renamed(was.Path) + "/",
 			})
+			t.revive(was)
 		}
 	}
 	return &next
+}
+
+// revive lets a visit go on that has failed because the frame that it holds had, which was was: what failed in it is followed
+// now, or forgotten. One with nothing left to run has failed since its end could not be decided.
+func (t *frozenTask) revive(was *frozenFrame) {
+	if t.Phase == failing && !t.Inner.fails() && (was.Items != nil || len(was.Open) > 0) {
+		t.Phase, t.Failure, t.Unfollowed = inside, nil, false
+	}
 }
 
 // follow lets the failure edge be taken of a visit whose failure was nobody's, and now is

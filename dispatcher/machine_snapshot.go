@@ -185,7 +185,9 @@ func (f *frame) unmerged() (bytes int) {
 
 // sharesView reports whether the frame is one of items whose state is that of the frame
 // around it.
-func (f *frame) sharesView() bool { return f.items != nil && len(f.open) > 0 && f.failing == 0 }
+func (f *frame) sharesView() bool {
+	return f.items != nil && len(f.open) > 0 && f.failing == 0 && !f.salvaged
+}
 
 // extend adds i, which is greater than any before, to a list of ranges.
 func extend(ranges []int, i int) []int {

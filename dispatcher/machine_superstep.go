@@ -133,11 +133,14 @@ func (m *machine) superstep(x *fact) error {
 }
 
 // kept marks what visits of a failed frame wrote as merged, so that it is not merged again
-// if the frame around it can't be merged for now.
+// if the frame around it can't be merged for now. What stands behind an item that failed is not merged.
 func (m *machine) kept(f *frame) {
 	m.shed += f.unmerged()
 	for _, i := range f.open {
 		t := &f.tasks[i]
+		if !t.keeps() {
+			continue
+		}
 		f.put(t, state.Delta{})
 		if t.wrecked() {
 			m.lose(t)

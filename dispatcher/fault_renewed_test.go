@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -122,5 +123,130 @@ func TestSalvagedItemsRunAgain(t *testing.T) {
 		if got := res.State.Count.Get(); got != want {
 			t.Errorf("%s: the count is %d, want %d", way, got, want)
 		}
+	}
+}
+
+// A Loop that failed, and of which all is salvaged into a frame around it that then can't be merged, goes on where it was: what it
+// wrote counts once, if it fails again, if it does not, behind an edit, and from a snapshot.
+func TestSalvagedTwiceRunsAgain(t *testing.T) {
+	t.Parallel()
+	for _, eager := range []bool{false, true} {
+		for _, mends := range []bool{false, true} {
+			for _, edits := range []bool{false, true} {
+				var w witness
+				mended, store, o := false, new(memory.Store), dispatcher.Options{}
+				if eager {
+					o = dispatcher.Eager(o)
+				}
+				name := fmt.Sprintf("eager=%t mends=%t edits=%t", eager, mends, edits)
+				g := twice(t, &w, &mended)
+				renewed(t, g, store, o)
+				w.took()
+				mended = mends
+				d, want := process(t, g, store, o), 1
+				if mends {
+					want += 10
+				}
+				if edits {
+					want += 100
+					if err := d.Edit(t.Context(), run, func(s *Tale) { s.Count.Add(100) }, dispatcher.EditOptions{}); err != nil {
+						t.Fatal(name, err)
+					}
+				}
+				sameMachine(t, d, run)
+				res, err := d.Resume(t.Context(), run)
+				w.expect(t, "around/1/middle/1/inside/1/bad#2")
+				if mends {
+					rests(t, res, err, checkpoint.StatusInterrupted, "around/1/middle/1/inside/1/bad")
+					voidRefused(t, d, "around/1/middle/1/inside")
+					sameMachine(t, d, run)
+					if err := d.Answer(t.Context(), run, res.Interrupts[0].ID, "yes"); err != nil {
+						t.Fatal(name, err)
+					}
+					res, err = process(t, g, store, o).Resume(t.Context(), run)
+				}
+				completes(t, res, err)
+				if got := res.State.Count.Get(); got != want {
+					t.Errorf("%s: the count is %d, want %d", name, got, want)
+				}
+			}
+		}
+	}
+}
+
+// voidRefused checks that an edit can't void a visit: it is salvaged, or a part of what it holds is.
+func voidRefused[S any](t *testing.T, d *dispatcher.Dispatcher[S], path string) {
+	t.Helper()
+	var option *dispatcher.OptionError
+	err := d.Edit(t.Context(), run, func(*S) {}, dispatcher.EditOptions{Void: []string{path}})
+	if !errors.As(err, &option) {
+		t.Errorf("%s was voided: %v", path, err)
+	}
+}
+
+// twice is a renewal of a Loop inside a Loop. bad fails until it is mended, and asks then.
+func twice(t *testing.T, w *witness, mended *bool) *dag.Graph[Tale] {
+	return renewal(t, setWord, func(b *dag.Builder[Tale]) {
+		inner, mid := dag.New[Tale]("inner"), dag.New[Tale]("mid")
+		dag.Step(inner, "ok", w.sees(func(_ context.Context, s *Tale) error { s.Count.Add(1); return nil }))
+		dag.Step(inner, "bad", w.sees(func(ctx context.Context, s *Tale) error {
+			if !*mended {
+				return errWeather
+			}
+			s.Count.Add(10)
+			_, err := dag.Ask[string](ctx, "q", "on?")
+			return err
+		}))
+		dag.Loop(mid, "inside", frozen(t, inner), func(*Tale) bool { return true }, 1)
+		dag.Loop(b, "middle", frozen(t, mid), func(*Tale) bool { return true }, 1)
+	})
+}
+
+// A log in which an earlier version has begun such a Loop anew is read, and goes on.
+func TestSalvagedTwiceWasBegunAnew(t *testing.T) {
+	t.Parallel()
+	const inside = "around/1/middle/1/inside/1"
+	var w witness
+	mended, store := false, new(memory.Store)
+	g := twice(t, &w, &mended)
+	renewed(t, g, store, dispatcher.Options{})
+	w.took()
+	mended = true
+	appended(t, store,
+		checkpoint.Entry{Kind: checkpoint.Resumed, Data: json.RawMessage(`{"owner":"before"}`)},
+		checkpoint.Entry{Kind: checkpoint.Entered, Path: inside})
+	d := process(t, g, store, dispatcher.Options{})
+	sameMachine(t, d, run)
+	res, err := d.Resume(t.Context(), run)
+	rests(t, res, err, checkpoint.StatusInterrupted, inside+"/bad")
+	w.expect(t, inside+"/ok", inside+"/bad")
+	sameMachine(t, d, run)
+	if err := d.Answer(t.Context(), run, res.Interrupts[0].ID, "yes"); err != nil {
+		t.Fatal(err)
+	}
+	res, err = process(t, g, store, dispatcher.Options{}).Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, inside+"/bad")
+	if got := res.State.Count.Get(); got != 12 {
+		t.Errorf("the count is %d, want that of two visits of ok, and of one of bad", got)
+	}
+}
+
+// appended adds entries to the log of the run, as another program did.
+func appended(t *testing.T, store checkpoint.Store, entries ...checkpoint.Entry) {
+	t.Helper()
+	info, err := store.Stat(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := store.Acquire(t.Context(), run, "before")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = store.Append(t.Context(), l, info.Head, entries); err == nil {
+		err = store.Release(t.Context(), l)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -35,7 +35,7 @@ func (m *machine) independ(path string) {
 }
 
 // disown forgets what visits of f depend on, and those inside them, of which a failed Loop or Each keeps nothing: they
-// have failed, or are items behind one that has. Loops and Eaches in it that have failed too were lost before it.
+// have failed, or are items behind one that has; and so on in Loops and Eaches that have failed in it.
 func (m *machine) disown(f *frame) {
 	maps.DeleteFunc(m.depends, func(path string, _ dependence) bool {
 		rest, inside := strings.CutPrefix(path, f.path+"/")
@@ -46,6 +46,11 @@ func (m *machine) disown(f *frame) {
 		t := m.task(f, name)
 		return t != nil && !t.phase.settled() && !t.keeps() && (t.phase != failing || !records(t.node))
 	})
+	for _, i := range f.open {
+		if t := &f.tasks[i]; t.wrecked() {
+			m.disown(t.inner)
+		}
+	}
 }
 
 // isOrIn reports whether a visit is another one, or inside it.

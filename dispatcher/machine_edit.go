@@ -123,7 +123,7 @@ func (t *task) shares() bool { return t.inner != nil && records(t.node) }
 
 // voidable reports whether an edit may void what the visit did: it has finished, or is at work
 // on a frame that it holds. What is salvaged can be taken back only with the frame.
-func (t *task) voidable() bool { return t.phase == inside || t.ended() && !t.frame.salvaged }
+func (t *task) voidable() bool { return (t.phase == inside || t.ended()) && !t.salvaged() }
 
 // toVoid says what an edit of f may void.
 func (f *frame) toVoid() string {

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/state"
@@ -32,7 +33,8 @@ func (m *machine) enterTask(x *fact) error {
 		if err := f.given(x); err != nil {
 			return err
 		}
-	case t.inner == nil:
+	case t.inner == nil || strings.HasSuffix(x.Path, "/1"): // earlier versions have begun anew what is salvaged twice
+		m.drop(t)
 		f.iteration = 1
 		f.view, f.outer = t.frame.view.Draft(), t.frame.view.Draft()
 	default:
@@ -133,7 +135,8 @@ func (m *machine) superstep(x *fact) error {
 }
 
 // kept marks what visits of a failed frame wrote as merged, so that it is not merged again
-// if the frame around it can't be merged for now. What stands behind an item that failed is not merged.
+// if the frame around it can't be merged for now. Loops and Eaches that failed in it have recorded nothing from here on, and
+// may go on. What stands behind an item that failed is not merged.
 func (m *machine) kept(f *frame) {
 	m.shed += f.unmerged()
 	for _, i := range f.open {
@@ -143,7 +146,7 @@ func (m *machine) kept(f *frame) {
 		}
 		f.put(t, state.Delta{})
 		if t.wrecked() {
-			m.lose(t)
+			t.inner.outer = f.view.Draft()
 		}
 	}
 }

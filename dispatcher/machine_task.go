@@ -118,6 +118,12 @@ func (t *task) wrecked() bool {
 	return t.phase == failing && records(t.node) && t.inner != nil
 }
 
+// salvaged reports whether a part of what the visit did may be merged already: its frame has failed, and has kept what was
+// finished. What has written since then has run again; of a Loop or Each that may be a part.
+func (t *task) salvaged() bool {
+	return t.frame.salvaged && (records(t.node) || t.ended() && t.wrote().IsZero())
+}
+
 // wrote is what the visit wrote: of a wrecked Loop or Each, what it has recorded.
 func (t *task) wrote() *state.Delta {
 	if !t.wrecked() {

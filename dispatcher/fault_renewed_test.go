@@ -250,3 +250,51 @@ func appended(t *testing.T, store checkpoint.Store, entries ...checkpoint.Entry)
 		t.Fatal(err)
 	}
 }
+
+// A Chest is a state that holds no more than nine.
+type Chest struct {
+	Count state.Sum[int]
+	Word  state.Value[string]
+}
+
+func (c *Chest) Check() error {
+	if n := c.Count.Get(); n > 9 {
+		return fmt.Errorf("%d is too much", n)
+	}
+	return nil
+}
+
+// What runs again in a frame of which a part is salvaged is voided alone if the state that it makes is refused, and runs once more.
+func TestSalvagedBesideWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	var oks, bads, writes int
+	g := renewal(t, func(s *Chest, word string) { s.Word.Set(word) }, func(b *dag.Builder[Chest]) {
+		inner := dag.New[Chest]("inner")
+		dag.Step(inner, "ok", func(_ context.Context, s *Chest) error { oks++; s.Count.Add(1); return nil })
+		dag.Step(inner, "bad", func(_ context.Context, s *Chest) error {
+			if bads++; bads == 1 {
+				return errWeather
+			}
+			s.Count.Add(writes)
+			return nil
+		})
+		dag.Loop(b, "inside", frozen(t, inner), func(*Chest) bool { return true }, 1)
+	})
+	store := new(memory.Store)
+	renewed(t, g, store, dispatcher.Options{})
+	writes = 10
+	d := process(t, g, store, dispatcher.Options{})
+	res, err := d.Resume(t.Context(), run)
+	var fault *dispatcher.FaultError
+	if res.Status != checkpoint.StatusFailed || !errors.As(err, &fault) || fault.Kind != "check" {
+		t.Fatalf("the run is %s: %v, want a state that is refused", res.Status, err)
+	}
+	writes = 2
+	sameMachine(t, d, run)
+	voidRefused(t, d, "around/1/inside/1/ok")
+	res, err = process(t, g, store, dispatcher.Options{}).Resume(t.Context(), run)
+	completes(t, res, err)
+	if got := res.State.Count.Get(); got != 3 || oks != 1 || bads != 3 {
+		t.Errorf("the count is %d, want 3: %d times what is salvaged ran, %d times what is not", got, oks, bads)
+	}
+}

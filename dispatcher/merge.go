@@ -199,15 +199,12 @@ func (f *frame) name() string {
 }
 
 // finishedHere lists the visits of the open superstep of f, and of it alone, that are done
-// and count, and the Loops and Eaches that failed: what they have finished counts as well. Of what is salvaged there are none: it
-// is merged.
+// and count, and the Loops and Eaches that failed: what they have finished counts as well. What is salvaged is not among
+// them: it is merged.
 func (f *frame) finishedHere() []string {
-	if f.salvaged {
-		return nil
-	}
 	var visits []string
 	for _, i := range f.open {
-		if t := &f.tasks[i]; t.keeps() && (t.phase == finished || records(t.node)) {
+		if t := &f.tasks[i]; t.keeps() && !t.salvaged() && (t.phase == finished || records(t.node)) {
 			visits = append(visits, t.path())
 		}
 	}

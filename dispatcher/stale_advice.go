@@ -32,7 +32,7 @@ func (s staleness) stuck(m *machine) bool {
 // behind an item that failed and may run again.
 func (m *machine) voidable(path string) bool {
 	t := m.find(path)
-	return t != nil && t.phase == finished && !t.frame.salvaged
+	return t != nil && t.phase == finished && !t.salvaged()
 }
 
 // before is a turn, and the last superstep in it at which nothing that is stale in m can be merged.

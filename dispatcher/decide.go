@@ -175,6 +175,6 @@ func (r *run) undecided(d decision, u *userError) {
 	r.blame(e)
 	r.fails(t, 0, checkpoint.FailedAttempt{
 		Kind: string(u.kind), Message: clip(u.Error()), Stack: clip(string(u.stack)), Final: true,
-		Unfollowed: r.m.leftInDoubt(t.path()),
+		Unfollowed: r.m.leavesInDoubt(t),
 	}, e, 0)
 }

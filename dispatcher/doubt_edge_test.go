@@ -270,6 +270,138 @@ func TestDoubtLeftBehindTakesNoFailureEdge(t *testing.T) {
 	}
 }
 
+// An effect that is in doubt in a frame that was voided holds back the failure edge of what held the frame, and of what is around
+// that, if it fails before the visit comes to the effect again: inside the frame, or before that begins.
+func TestDoubtInAVoidedFrameTakesNoFailureEdge(t *testing.T) {
+	items := func(*Tale) []int { return []int{1} }
+	none, once := func(_, _ *Tale) {}, func(*Tale) bool { return true }
+	for name, at := range map[string]string{
+		"an embed": "hold", "a loop": "hold/1", "items": "hold/1", "a loop around an embed": "hold/1/in",
+	} {
+		for _, fails := range []string{"in a visit before it", "in its input", "denied", "rejected", "it is met"} {
+			if fails == "in its input" && name != "an embed" {
+				continue
+			}
+			var w witness
+			ctx, cancel := context.WithCancel(t.Context())
+			broken := false
+			body, b := dag.New[Tale]("body"), dag.New[Tale]("edges")
+			first := dag.Step(body, "first", w.sees(func(context.Context, *Tale) error {
+				if broken && fails == "in a visit before it" {
+					return errWeather
+				}
+				return nil
+			}))
+			dag.Step(body, "pay", w.sees(func(ctx context.Context, s *Tale) error {
+				receipt, err := dag.Effect(ctx, "charge", 5, func(ctx context.Context, _ int) (string, error) {
+					cancel()
+					<-ctx.Done()
+					return "", ctx.Err()
+				}, dag.InDoubt(dag.DoubtFails))
+				s.Word.Set(receipt)
+				return err
+			}), first)
+			input := func(_, _ *Tale) {
+				if broken && fails == "in its input" {
+					panic("no input")
+				}
+			}
+			gives := func(from, to *Tale) { to.Word.Set(from.Word.Get()) }
+			var hold interface{ Failed() dag.Edge[Tale] }
+			switch name {
+			case "an embed":
+				hold = dag.Embed(b, "hold", frozen(t, body), input, gives)
+			case "a loop":
+				hold = dag.Loop(b, "hold", frozen(t, body), once, 1)
+			case "items":
+				hold = dag.EachGraph(b, "hold", items, frozen(t, body), func(*Tale, int, *Tale) {},
+					func(from *Tale, _ int, to *Tale) { gives(from, to) })
+			default:
+				around := dag.New[Tale]("around")
+				dag.Embed(around, "in", frozen(t, body), none, gives)
+				hold = dag.Loop(b, "hold", frozen(t, around), once, 1)
+			}
+			dag.Step(b, "refund", w.sees(nil), hold.Failed())
+			dag.End(b, hold.(dag.Edge[Tale]))
+			g, store := frozen(t, b), new(memory.Store)
+			res, err := process(t, g, store, dispatcher.Options{}).Run(ctx, run, nil)
+			rests(t, res, err, checkpoint.StatusCancelled, at+"/pay")
+
+			var o dispatcher.Options
+			switch fails {
+			case "denied":
+				o.Hooks.Intercept = []dispatcher.Interceptor{{Name: "no", Before: func(context.Context, dispatcher.Call) dispatcher.Ruling {
+					return dispatcher.Deny("closed")
+				}}}
+			case "rejected":
+				o.InterruptBefore = []string{"hold"}
+			}
+			d := process(t, g, store, dispatcher.Eager(o))
+			if err := d.Edit(t.Context(), run, func(*Tale) {}, dispatcher.EditOptions{Void: []string{"hold"}}); err != nil {
+				t.Fatal(name, err)
+			}
+			broken = true
+			res, err = d.Resume(t.Context(), run)
+			for _, i := range res.Interrupts {
+				if err := d.Answer(t.Context(), run, i.ID, dispatcher.Reject); err != nil {
+					t.Fatal(name, err)
+				}
+				res, err = d.Resume(t.Context(), run)
+			}
+			if ran := w.took(); res.Status != checkpoint.StatusFailed || slices.Contains(ran, "refund") {
+				t.Errorf("%s, %s: the run is %s, %v, and %q ran", name, fails, res.Status, err, ran)
+				continue
+			}
+			sameMachine(t, d, run)
+			if err := d.Resolve(t.Context(), run, at+"/pay", "charge", dispatcher.Happened("found")); err != nil {
+				t.Errorf("%s, %s: %v", name, fails, err)
+				continue
+			}
+			broken = false
+			res, err = process(t, g, store, dispatcher.Options{}).Resume(t.Context(), run)
+			if completes(t, res, err); res.State.Word.Get() != "found" || slices.Contains(w.took(), "refund") {
+				t.Errorf("%s, %s: the state has %q", name, fails, res.State.Word.Get())
+			}
+		}
+	}
+}
+
+// An effect in doubt in a frame that was voided holds nothing back if no visit comes to it any more.
+func TestDoubtThatNobodyMeetsHoldsNothingBack(t *testing.T) {
+	var w witness
+	ctx, cancel := context.WithCancel(t.Context())
+	again := false
+	body, around, b := dag.New[Tale]("body"), dag.New[Tale]("around"), dag.New[Tale]("edges")
+	dag.Step(body, "pay", w.sees(func(ctx context.Context, _ *Tale) error {
+		if again {
+			return nil
+		}
+		_, err := dag.Effect(ctx, "charge", 5, func(ctx context.Context, _ int) (string, error) {
+			cancel()
+			<-ctx.Done()
+			return "", ctx.Err()
+		}, dag.InDoubt(dag.DoubtFails))
+		return err
+	}))
+	none := func(_, _ *Tale) {}
+	in := dag.Embed(around, "in", frozen(t, body), none, none)
+	dag.Step(around, "last", w.sees(func(context.Context, *Tale) error { return errWeather }), in)
+	hold := dag.Embed(b, "hold", frozen(t, around), none, none)
+	dag.Step(b, "refund", w.sees(nil), hold.Failed())
+	dag.End(b, dag.Edge[Tale](hold))
+	g, store := frozen(t, b), new(memory.Store)
+	res, err := process(t, g, store, dispatcher.Options{}).Run(ctx, run, nil)
+	rests(t, res, err, checkpoint.StatusCancelled, "hold/in/pay")
+	d := process(t, g, store, dispatcher.Options{})
+	if err := d.Edit(t.Context(), run, func(*Tale) {}, dispatcher.EditOptions{Void: []string{"hold"}}); err != nil {
+		t.Fatal(err)
+	}
+	again = true
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, "hold/in/pay", "hold/in/pay", "hold/last", "refund")
+}
+
 // Of two effects in doubt in one attempt, of which one would have the visit ask and one has it fail, the second one decides:
 // the visit fails, whichever was in doubt first.
 func TestDoubtOfTwoEffects(t *testing.T) {

@@ -134,7 +134,8 @@ func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
 	if t.phase != inside || t.inner != f {
 		return true, nil
 	}
-	if records(t.node) && t.caught() {
+	left := r.m.leavesInDoubt(t)
+	if records(t.node) && t.caught() && !left {
 		if made, ok := r.salvage(h, f); !ok || !made {
 			return ok, nil
 		}
@@ -142,7 +143,7 @@ func (r *run) bury(h *tenure, f *frame) (bool, *userError) {
 	failure := f.failure()
 	r.fails(t, 0, checkpoint.FailedAttempt{
 		Kind: string(failure.Kind), Message: failure.Message, Final: true,
-		Origin: failure.Path, Attempts: failure.Attempts, Unfollowed: f.doubtful(),
+		Origin: failure.Path, Attempts: failure.Attempts, Unfollowed: left || f.doubtful(),
 	}, r.nodeError(failure), 0)
 	return true, nil
 }

@@ -170,7 +170,7 @@ type substitute struct {
 func (r *run) deny(t *task, by, reason string) {
 	err := denial(by, reason)
 	e := &NodeError{Run: r.id, Path: t.path(), Kind: dag.FailedDenied, Attempt: t.attempts(), Err: err}
-	unfollowed := r.m.leftInDoubt(t.path())
+	unfollowed := r.m.leavesInDoubt(t)
 	if !t.node.FailureFollowed || unfollowed {
 		r.blame(e)
 	}

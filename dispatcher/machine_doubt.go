@@ -103,7 +103,7 @@ func (m *machine) resolution(path, key, by, post string, s checkpoint.Resolution
 
 // caught reports whether a failure of the frame that the visit holds is somebody's to follow.
 func (t *task) caught() bool {
-	return t.node.FailureFollowed && (t.inner == nil || !t.inner.doubtful())
+	return t.node.FailureFollowed && (t.odd == nil || !t.odd.unfollowed) && (t.inner == nil || !t.inner.doubtful())
 }
 
 // doubtful reports whether a visit in f, at any depth, has failed whose failure edge is not taken.
@@ -151,7 +151,10 @@ func (m *machine) resolved(t *task, key string) {
 // meets reports whether the visit of a path may still run, now or once more, and meet an effect
 // that it has left in doubt. If it may not, what it did about the doubt is what counts. A visit
 // that is not there may run if what holds it begins anew, or another iteration may come to it.
-func (m *machine) meets(path string) bool {
+func (m *machine) meets(path string) bool { return m.reaches(path, (*task).caught) }
+
+// reaches is meets, if failures of frames are somebody's to follow as catches says.
+func (m *machine) reaches(path string, catches func(*task) bool) bool {
 	caught := false
 	for f := m.root; f != nil; {
 		name, rest, inside := strings.Cut(path, "/")
@@ -162,7 +165,7 @@ func (m *machine) meets(path string) bool {
 		case !inside || t.inner == nil:
 			return true
 		}
-		caught, path, f = caught || t.caught(), rest, t.inner
+		caught, path, f = caught || catches(t), rest, t.inner
 		if t.node.Kind != dag.KindLoop {
 			continue
 		}
@@ -192,7 +195,7 @@ func (t *task) unsettled(caught bool) bool {
 
 // unfollowed reports whether an answer fails a visit whose failure edge is not taken.
 func (m *machine) unfollowed(p *pending, answer json.RawMessage) bool {
-	if p.kind != kindBefore || !m.leftInDoubt(p.t.path()) {
+	if p.kind != kindBefore || !m.leavesInDoubt(p.t) {
 		return false
 	}
 	var v Verdict
@@ -205,6 +208,24 @@ func (m *machine) unfollowed(p *pending, answer json.RawMessage) bool {
 func (m *machine) leftInDoubt(path string) bool {
 	for _, e := range m.effects[path] {
 		if e.state == effectBegun && !e.Replayable && e.Doubt != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// leavesInDoubt reports the same of a visit, or of one inside it that begins anew, since a frame around it was voided, and may yet
+// meet the effect.
+func (m *machine) leavesInDoubt(t *task) bool {
+	path := t.path()
+	if m.leftInDoubt(path) {
+		return true
+	}
+	if !holds(t.node) || len(m.voids) == 0 {
+		return false
+	}
+	for other := range m.effects {
+		if strings.HasPrefix(other, path+"/") && m.leftInDoubt(other) && m.reaches(other, func(*task) bool { return false }) {
 			return true
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -124,6 +126,42 @@ func TestSalvagedItemsRunAgain(t *testing.T) {
 			t.Errorf("%s: the count is %d, want %d", way, got, want)
 		}
 	}
+}
+
+// An item behind the one that failed, in a frame that is salvaged, is voided alone if it is stale when that one runs again.
+func TestSalvagedBesideAStaleItem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		third, mended := make(chan struct{}), false
+		g := renewal(t, setWord, func(b *dag.Builder[Tale]) {
+			dag.Each(b, "items", eachOf(3), func(ctx context.Context, s *Tale, item string) error {
+				w.note(ctx)
+				s.Count.Add(1)
+				switch {
+				case item == "item2" && !mended:
+					<-third
+					return errWeather
+				case item == "item3" && !mended:
+					defer close(third)
+					return dag.Depends(ctx, dag.Dependency{Name: "prices", StaleAfter: time.Minute, OnStale: dag.Invalidate})
+				}
+				return nil
+			})
+		})
+		store, o := new(memory.Store), dispatcher.Eager(dispatcher.Options{})
+		renewed(t, g, store, o)
+		w.took()
+		mended = true
+		<-time.After(time.Hour)
+		d := process(t, g, store, o)
+		res, err := d.Resume(t.Context(), run)
+		completes(t, res, err)
+		w.expect(t, "around/1/items/2#2", "around/1/items/3")
+		if got := res.State.Count.Get(); got != 3 {
+			t.Errorf("the count is %d, want 3", got)
+		}
+		sameMachine(t, d, run)
+	})
 }
 
 // A Loop that failed, and of which all is salvaged into a frame around it that then can't be merged, goes on where it was: what it

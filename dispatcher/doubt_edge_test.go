@@ -473,3 +473,59 @@ func TestDoubtOfAFunctionThatBreaks(t *testing.T) {
 		})
 	}
 }
+
+// A node may survive that the function of its effect panics, or calls runtime.Goexit in a goroutine that the node has begun. What is
+// declared for the doubt comes of the visit all the same: the node has been told nothing that it could have decided by.
+func TestDoubtOfABreakThatTheNodeSurvives(t *testing.T) {
+	for name, c := range map[string]struct {
+		around             func(effect func(breaks func()))
+		tells, fails, asks string
+	}{
+		"a panic": {func(effect func(func())) {
+			defer func() { _ = recover() }()
+			effect(func() { panic("no network") })
+		}, "completed", "failed in_doubt", "interrupted doubt"},
+		"runtime.Goexit": {func(effect func(func())) {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				effect(runtime.Goexit)
+			}()
+			<-done
+		}, "completed", "failed in_doubt", "interrupted doubt"},
+		"a panic that goes on": {func(effect func(func())) {
+			effect(func() { panic("no network") })
+		}, "completed", "failed panic", "interrupted doubt"}, // it may be tried again, but for one that lets the visit fail
+	} {
+		for doubt, want := range map[dag.Doubt]string{dag.DoubtTells: c.tells, dag.DoubtFails: c.fails, dag.DoubtAsks: c.asks} {
+			calls := 0
+			g := effectNode(t, func(ctx context.Context, _ *Tale) error {
+				c.around(func(breaks func()) {
+					_, _ = dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) {
+						calls++
+						breaks()
+						return "", nil
+					}, dag.InDoubt(doubt))
+				})
+				return nil
+			}, dag.Policy{Attempts: 2})
+			store := new(memory.Store)
+			d := process(t, g, store, dispatcher.Eager(dispatcher.Options{}))
+			res, err := d.Run(t.Context(), run, nil)
+			if got := doubtOutcome(res); got != want || calls != 1 {
+				t.Errorf("%s, %s: the run is %s, want %s, and the effect was done %d times: %v", name, doubt, got, want, calls, err)
+			}
+			if doubt == dag.DoubtTells {
+				continue
+			}
+			sameMachine(t, d, run)
+			if err := d.Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("by hand")); err != nil {
+				t.Fatal(name, doubt, err)
+			}
+			res, err = process(t, g, store, dispatcher.Options{}).Resume(t.Context(), run)
+			if completes(t, res, err); calls != 1 {
+				t.Errorf("%s, %s: behind the resolution the effect was done %d times", name, doubt, calls)
+			}
+		}
+	}
+}

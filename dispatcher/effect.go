@@ -37,10 +37,10 @@ func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessag
 		return nil, v.effectError(call, fmt.Errorf("%w: %s", dag.ErrOutputLost, was.why))
 	}
 	a := effectAttempt{v: v, call: call, is: was}
-	defer func() { // fn may panic, and then the node is not told what that means
+	defer func() { // fn may panic, and the node survive that without being told what it means
 		v.known().CompareAndSwap(call.Key, claim, a.is)
 		if a.is.state == effectBegun && !call.Replayable {
-			v.leave(call)
+			_ = v.inDoubt(call, a.is, nil)
 		}
 	}()
 	if output, done, err := a.reuse(ctx, digest); done {

@@ -64,8 +64,11 @@ func (s visit) effect(ctx context.Context, call dag.EffectCall) (output json.Raw
 	if k == nil {
 		return output, false, err
 	}
-	ended := false
-	defer func() { // fn may panic
+	began, ended := false, false
+	defer func() { // fn may panic, and the node survive that
+		if began && !ended && !call.Replayable {
+			_ = s.inDoubt(call, nil)
+		}
 		s.v.mu.Lock()
 		defer s.v.mu.Unlock()
 		k.underWay = false
@@ -92,11 +95,13 @@ func (s visit) effect(ctx context.Context, call dag.EffectCall) (output json.Raw
 		k.output = output
 		return output, false, nil
 	}
+	began = true
 	if err = call.Run(""); err != nil {
 		ended = true
 		return nil, true, s.failed(call, err)
 	}
 	output, err = call.Result()
+	ended = true
 	k.output, k.lost = output, err
 	return output, true, err
 }

@@ -227,3 +227,30 @@ func TestDoubtedByTwo(t *testing.T) {
 		}
 	}
 }
+
+// The node may survive that the function panics: what is declared for the doubt comes of the visit all the same.
+func TestDoubtedByAPanic(t *testing.T) {
+	for _, test := range []struct {
+		options []dag.EffectOption
+		next    error // of another effect
+	}{
+		{nil, nil},
+		{[]dag.EffectOption{dag.InDoubt(dag.DoubtAsks)}, dag.ErrAsked},
+		{[]dag.EffectOption{dag.InDoubt(dag.DoubtFails)}, dag.ErrInDoubt},
+		{[]dag.EffectOption{dag.InDoubt(dag.DoubtFails), dag.Replayable}, nil},
+	} {
+		v := new(dagtest.Visit)
+		ctx := dagtest.Context(t.Context(), v)
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) { panic("no network") }, test.options...)
+		}()
+		if d := v.Doubted(); (d != nil) != (test.next != nil) || d != nil && d.Key != "charge" {
+			t.Errorf("%v: the visit is doubted by %v", test.options, d)
+		}
+		_, err := dag.Effect(ctx, "mail", 1, func(context.Context, int) (string, error) { return "", nil })
+		if !errors.Is(err, test.next) || test.next == nil && err != nil {
+			t.Errorf("%v: another effect: %v", test.options, err)
+		}
+	}
+}

@@ -278,7 +278,8 @@ func (r *run) overdue() (over []*pending) {
 
 // expire ends the questions whose time is over, as a person would: it posts what they come to,
 // under the next number. So the answer that somebody may give at the same moment either stands
-// before it, and counts, or is refused. It reports whether the caller still owns the run.
+// before it, and counts, or is refused. Those whose defaults are too large for one message end with the next one. It reports
+// whether the caller still owns the run.
 func (r *run) expire(h *tenure) bool {
 	if r.halting {
 		return true
@@ -288,8 +289,13 @@ func (r *run) expire(h *tenure) bool {
 		return true
 	}
 	var p postedAnswers
+	size := 0
 	for _, q := range over {
-		p.Replies = append(p.Replies, q.expired())
+		x := q.expired()
+		if size += len(x.Value) + entryOverhead; size > landingBytes && len(p.Replies) > 0 {
+			break
+		}
+		p.Replies = append(p.Replies, x)
 	}
 	drained := r.m.numbered()
 	if !h.leave(inCall, "ending questions that have expired") {

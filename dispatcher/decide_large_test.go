@@ -17,7 +17,7 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// A narrowStore takes no append that badgerstore would not take.
+// A narrowStore takes no append and no message that badgerstore would not take.
 type narrowStore struct {
 	memory.Store
 }
@@ -31,6 +31,13 @@ func (s *narrowStore) Append(ctx context.Context, l checkpoint.Lease, after chec
 		return after, fmt.Errorf("%w: %d bytes", checkpoint.ErrTooLarge, size)
 	}
 	return s.Store.Append(ctx, l, after, entries)
+}
+
+func (s *narrowStore) Post(ctx context.Context, run string, p checkpoint.Post) error {
+	if len(p.Data) > 32<<20 {
+		return fmt.Errorf("%w: %d bytes", checkpoint.ErrTooLarge, len(p.Data))
+	}
+	return s.Store.Post(ctx, run, p)
 }
 
 // What is decided side by side, and what is asked, shares an append only as far as a store can make it atomic: else a run of
@@ -283,6 +290,38 @@ func TestCrashBetweenLargeDecisions(t *testing.T) {
 				t.Errorf("the run made %d writes: nothing was split", n)
 			}
 			return
+		}
+	}
+}
+
+// Questions that expire together end with messages that a store takes, however large their defaults are: each of them was taken
+// by itself.
+func TestManyLargeDefaultsAtOnce(t *testing.T) {
+	for _, c := range []struct{ visits, each, bytes int }{{4, 1, 9 << 20}, {40, 1, 1 << 20}, {2, 3, 9 << 20}} {
+		b := dag.New[Tale]("defaults")
+		for i := range c.visits {
+			dag.Step(b, fmt.Sprint("asks-", i), func(ctx context.Context, s *Tale) (err error) {
+				for k := range c.each {
+					word, asked := dag.Ask[string](ctx, fmt.Sprint("q", k), "which?", dag.Within(time.Hour), dag.OrDefault(strings.Repeat("d", c.bytes)))
+					s.Count.Add(len(word))
+					err = errors.Join(err, asked)
+				}
+				return err
+			})
+		}
+		o := dispatcher.Options{Limits: dispatcher.Limits{VisitBytes: 30 << 20}}
+		d := process(t, frozen(t, b), new(narrowStore), o)
+		res, err := d.Run(t.Context(), run, nil)
+		if res.Status != checkpoint.StatusInterrupted || len(res.Interrupts) != c.visits*c.each {
+			t.Fatalf("%+v: the run is %s with %d interrupts: %.300v", c, res.Status, len(res.Interrupts), err)
+		}
+		var ids []string
+		for _, i := range res.Interrupts {
+			ids = append(ids, i.ID)
+		}
+		res, err = d.Resume(t.Context(), run, dispatcher.Expire(ids...))
+		if completes(t, res, err); res.State.Count.Get() != c.visits*c.each*c.bytes {
+			t.Errorf("%+v: the visits got %d bytes", c, res.State.Count.Get())
 		}
 	}
 }

@@ -98,6 +98,7 @@ func (g *giving) try() (settled bool, err error) {
 			return false, c.refuse(g.run, err)
 		}
 	}
+	pauses := slices.ContainsFunc(a.Replies, func(x reply) bool { return m.waits[x.Interrupt].pauses() })
 	counted, err := c.drain(ctx, g.run, &posted{post, a}, standing{m: m, head: head})
 	if conflict(err) { // it does not stand there any more
 		counted, err = c.drain(ctx, g.run, &posted{post, a}, standing{})
@@ -108,16 +109,20 @@ func (g *giving) try() (settled bool, err error) {
 	case err != nil && !elsewhere(err):
 		return false, c.refuse(g.run, err)
 	}
-	return g.counts(a, post, head.Seq)
+	return g.counts(a, post, head.Seq, pauses)
 }
 
 // counts looks whether the post has come to what it says, or will, and not one that somebody
-// else has posted before under the same number, of which the log did not tell yet.
-func (g *giving) counts(a *postedAnswers, post checkpoint.Post, seen uint64) (bool, error) {
+// else has posted before under the same number, of which the log did not tell yet. A reply to a
+// pause won't if a resume has ended that first.
+func (g *giving) counts(a *postedAnswers, post checkpoint.Post, seen uint64, pauses bool) (bool, error) {
 	rest := a.Replies
 	for e, err := range g.c.store.Read(g.ctx, g.run, seen+1, 0) {
 		if err != nil {
 			return false, g.c.refuse(g.run, unknownIfTrimmed(err))
+		}
+		if pauses && e.Kind == checkpoint.Resumed && endsPauses(e.Data) {
+			return false, nil
 		}
 		if e.Post != post.ID {
 			continue
@@ -130,6 +135,12 @@ func (g *giving) counts(a *postedAnswers, post checkpoint.Post, seen uint64) (bo
 		}
 	}
 	return true, nil
+}
+
+// endsPauses reports whether a resume ends the interrupts before and after visits that nobody has asked about.
+func endsPauses(resumed json.RawMessage) bool {
+	var r checkpoint.Resumption
+	return json.Unmarshal(resumed, &r) == nil && r.Ends
 }
 
 // unknownIfTrimmed makes ErrCommitUnknown of an error of who reads what became of something that was said:

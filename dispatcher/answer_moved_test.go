@@ -144,3 +144,53 @@ func TestAnswerThatIsLateMovesNoCursor(t *testing.T) {
 		}
 	}
 }
+
+// A resume ends what waits before a visit. Who answers that at the same moment, and posts the answer behind what the resume has
+// looked at, is told that it comes too late, also while whoever has the run has not drained it yet.
+func TestAnswerBesideAResumeThatEndsThePause(t *testing.T) {
+	var w witness
+	inner := new(memory.Store)
+	store := &postingStore{Store: inner} // it tells nobody what was posted
+	begun, free := make(chan struct{}), make(chan struct{})
+	g := line(t, &w, func(ctx context.Context, s *Tale) error {
+		if visitPath(ctx) == "b" {
+			close(begun)
+			<-free
+		}
+		return nil
+	})
+	o := dispatcher.Options{InterruptBefore: []string{"b"}}
+	d := process(t, g, store, o)
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "b")
+	ended := make(chan error, 1)
+	store.posted = func() {
+		go func() {
+			res, err := process(t, g, &lateStore{Store: inner}, o).Resume(t.Context(), run)
+			if err == nil && res.Status != checkpoint.StatusCompleted {
+				err = errors.New("the run is " + string(res.Status))
+			}
+			ended <- err
+		}()
+		<-begun
+	}
+	refused(t, d.Answer(t.Context(), run, res.Interrupts[0].ID, dispatcher.Reject), dispatcher.ErrNotAwaited)
+	close(free)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A lateStore tells nothing at the first look of what was posted: that was a moment before. It is no Watcher.
+type lateStore struct {
+	checkpoint.Store
+	looked bool
+}
+
+func (s *lateStore) Posts(ctx context.Context, run string) ([]checkpoint.Post, error) {
+	if !s.looked {
+		s.looked = true
+		return nil, nil
+	}
+	return s.Store.Posts(ctx, run)
+}

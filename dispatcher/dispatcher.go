@@ -198,7 +198,8 @@ func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error, opt
 // Of several answers to one interrupt exactly one counts; calls that give the same at once are one. Once it is in the log every
 // further one is refused, the same one too. An [*AnswerError] says why an answer was refused, and of an
 // interrupt that was answered by whom and when; then nothing has changed. (If somebody has rewound the run while it was
-// being given, the log notes that it did not count.) [Author] says who gives
+// being given, the log notes that it did not count. So it does of an answer to a pause that comes when a Resume has looked at what
+// was posted and not yet begun, as in OnStart: the Resume ends the pause.) [Author] says who gives
 // it, [Because] why. As State, Answer calls the store on the caller's goroutine.
 func (d *Dispatcher[S]) Answer(ctx context.Context, run, interrupt string, value any, options ...RunOption) error {
 	return d.inside().give(ctx, run, checkpoint.AnswerGiven, map[string]any{interrupt: value}, options)

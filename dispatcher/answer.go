@@ -74,7 +74,7 @@ func (g *giving) try() (settled bool, err error) {
 	if err != nil {
 		return false, c.refuse(g.run, missing(err))
 	}
-	q, drained := m.queued(posts, nil), m.numbered()
+	q, drained := m.queued(posts, nil), m.answered
 	if g.id != "" && m.seen[givenPrefix+g.id] {
 		c.keep(g.run, head, m, m.read)
 		return true, nil

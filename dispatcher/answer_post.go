@@ -120,14 +120,6 @@ func numberOf(id string) uint64 {
 	return n
 }
 
-// numbered is the number of the last answer that was drained.
-func (m *machine) numbered() (last uint64) {
-	for id := range m.seen {
-		last = max(last, numberOf(id))
-	}
-	return last
-}
-
 // lastNumber is that of the last one that is drained or waits to be.
 func lastNumber(posts []checkpoint.Post, drained uint64) uint64 {
 	for _, p := range posts {

@@ -297,7 +297,7 @@ func (r *run) expire(h *tenure) bool {
 		}
 		p.Replies = append(p.Replies, x)
 	}
-	drained := r.m.numbered()
+	drained := r.m.answered
 	if !h.leave(inCall, "ending questions that have expired") {
 		return false
 	}

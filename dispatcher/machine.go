@@ -32,6 +32,8 @@ type machine struct {
 	waits  map[string]*pending // open interrupts by id
 	fresh  []string            // paths of visits that were rejected since the run failed
 	seen   map[string]bool     // ids of posts that were drained
+	// answered is the number of the last answer among them, 0 if there is none.
+	answered uint64
 	// effects are those of visits whose superstep of the run's own frame has not ended, by
 	// path and key; nil if there are none.
 	effects map[string]map[string]*effect
@@ -58,11 +60,11 @@ type machine struct {
 	gates bool
 	// replaying: facts come from the log. Nothing is offered until rescan.
 	replaying bool
+	asked     int32 // of queue: handed out; here it takes no room of its own
 	home      *kept // what the machine is part of; nil if it was never kept
 
 	few   [2]decision // where queue begins
 	queue []decision  // in the order in which they came up
-	asked int         // of queue: handed out
 	ready []*task     // visits whose body may begin
 	taken []*task     // those that were handed out last
 }
@@ -84,6 +86,7 @@ func (m *machine) see(id string) {
 		m.seen = map[string]bool{}
 	}
 	m.seen[id] = true
+	m.answered = max(m.answered, numberOf(id))
 }
 
 // apply is the only transition. Live runs and recovery both come through it. An error

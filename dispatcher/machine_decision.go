@@ -52,7 +52,7 @@ func (m *machine) push(d decision) {
 
 // next returns the oldest decision that still has to be made.
 func (m *machine) next() (decision, bool) {
-	if m.asked == len(m.queue) {
+	if int(m.asked) == len(m.queue) {
 		m.queue, m.asked = m.queue[:0], 0
 		return decision{}, false
 	}
@@ -61,4 +61,4 @@ func (m *machine) next() (decision, bool) {
 }
 
 // undecided reports whether a decision still has to be made.
-func (m *machine) undecided() bool { return m.asked < len(m.queue) }
+func (m *machine) undecided() bool { return int(m.asked) < len(m.queue) }

@@ -23,7 +23,7 @@ import (
 
 // calm makes m, which was replayed up to a checkpoint, such a machine. Its effects stay.
 func (m *machine) calm() {
-	m.fault, m.fresh, m.seen, m.waits = nil, nil, nil, nil
+	m.fault, m.fresh, m.seen, m.answered, m.waits = nil, nil, nil, 0, nil
 	if !m.deadEnd() {
 		m.renew(m.root)
 	}
@@ -99,7 +99,7 @@ func beginning(o *checkpoint.Opening, base, shelf []byte) (*frozenMachine, error
 // given to its checkpoints stay given.
 func (m *machine) rewound(from ancestor, now *machine) {
 	m.calm()
-	m.seen, m.tags, m.generation = now.seen, now.tags, now.generation+1
+	m.seen, m.answered, m.tags, m.generation = now.seen, now.answered, now.tags, now.generation+1
 	m.lineage = append(slices.Clip(m.lineage), from)
 }
 

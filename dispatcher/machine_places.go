@@ -123,5 +123,5 @@ func (m *machine) spare(f *frame) {
 	}
 	m.ready = slices.DeleteFunc(m.ready, gone)
 	tail := slices.DeleteFunc(m.queue[m.asked:], func(d decision) bool { return d.t != nil && gone(d.t) })
-	m.queue = m.queue[:m.asked+len(tail)]
+	m.queue = m.queue[:int(m.asked)+len(tail)]
 }

@@ -26,17 +26,14 @@ func (m *machine) thawAll(z *frozenMachine) error {
 		return fmt.Errorf("it is of graph %s, not %s", z.Graph, m.plan.Digest)
 	}
 	m.turn = z.Turn
-	m.status, m.steps, m.fault, m.seen, m.waits = z.Status, z.Steps, nil, nil, nil
+	m.status, m.steps, m.fault, m.seen, m.answered, m.waits = z.Status, z.Steps, nil, nil, 0, nil
 	m.told = told{z.Labels, z.Correlation, z.Settings}
 	m.tags, m.depends = maps.Clone(z.Tags), maps.Clone(z.Depends)
 	if z.Fault != nil {
 		m.fault = &fault{z.Fault.Kind, z.Fault.Message, z.Fault.Stack}
 	}
 	for _, id := range z.Seen {
-		if m.seen == nil {
-			m.seen = map[string]bool{}
-		}
-		m.seen[id] = true
+		m.see(id)
 	}
 	m.effects = nil
 	m.thawEffects(z.Effects)

@@ -135,3 +135,31 @@ func FuzzThaw(f *testing.F) {
 		again.take()
 	})
 }
+
+// The number of the last answer that was drained is known wherever a machine goes on. A fork has drained none.
+func TestAnsweredWhereverAMachineGoesOn(t *testing.T) {
+	plan := thawGraph(t)
+	thawed := func(seen ...string) *machine {
+		m := newMachine(plan)
+		if err := m.thawAll(&frozenMachine{Graph: plan.Digest, Seen: seen, Root: &frozenFrame{View: []byte(`{}`)}}); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	now := thawed("answer:000000000007", "answer:1000000000000", "given:answer:9000000000000", "note:11")
+	if n := now.answered; n != 1e12 {
+		t.Errorf("thawed: %d, want 1000000000000", n)
+	}
+	now.see("answer:1000000000001")
+	now.see("answer:000000000008")
+	if n := now.answered; n != 1e12+1 {
+		t.Errorf("behind a later one: %d, want 1000000000001", n)
+	}
+	old := thawed("answer:000000000003")
+	if old.rewound(ancestor{}, now); old.answered != 1e12+1 {
+		t.Errorf("rewound: %d, want 1000000000001", old.answered)
+	}
+	if now.calm(); now.answered != 0 {
+		t.Errorf("a fork: %d, want 0", now.answered)
+	}
+}

@@ -149,7 +149,13 @@ func (o *odd) weight() (bytes int) {
 		return 0
 	}
 	for _, p := range o.asks {
-		bytes += len(p.ask.Question) + len(p.ask.Default)
+		bytes += len(p.ask.Question) + len(p.ask.Default) + len(p.ask.About) + len(p.ask.Want)
+	}
+	for _, a := range o.approved {
+		bytes += len(a.Question)
+	}
+	for _, g := range o.grants {
+		bytes += len(g.Question)
 	}
 	for _, a := range o.answers {
 		bytes += len(a.Value)

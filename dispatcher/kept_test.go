@@ -132,12 +132,27 @@ func TestKeptMachinesAreSmall(t *testing.T) {
 	for name, f := range map[string]part{
 		"an effect":  func(ctx context.Context, _ *Tale) error { return keptEffect(ctx, large) },
 		"a question": func(ctx context.Context, _ *Tale) error { _, err := dag.Ask[int](ctx, "q", large); return err },
-		"nothing":    func(ctx context.Context, _ *Tale) error { return keptEffect(ctx, "") },
+		"a subject": func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Ask[int](ctx, "q", "?", dag.About(large))
+			return err
+		},
+		"approvals": func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Effect(ctx, "approve", large, func(context.Context, string) (string, error) { return "", nil })
+			_, other := dag.Ask[int](ctx, "q", "?")
+			return errors.Join(err, other)
+		},
+		"nothing": func(ctx context.Context, _ *Tale) error { return keptEffect(ctx, "") },
 	} {
 		o := dispatcher.Options{Limits: dispatcher.Limits{ValueBytes: 10 << 20, VisitBytes: 10 << 20}}
+		o.Gates.Names = []string{"n0#approve"}
 		d := process(t, chainOf(t, 1, func(ctx context.Context, _ int, s *Tale) error { return f(ctx, s) }), new(memory.Store), o)
 		res, err := d.Run(t.Context(), run, nil)
 		rests(t, res, err, checkpoint.StatusInterrupted, "n0")
+		if name == "approvals" {
+			if err := d.Answer(t.Context(), run, res.Interrupts[0].ID, dispatcher.Approve); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if n := dispatcher.Kept(d); n == 1 != (name == "nothing") {
 			t.Errorf("%d machines are kept of a run whose visit has in hand: %s", n, name)
 		}

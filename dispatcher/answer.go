@@ -226,6 +226,9 @@ func (g *giving) siblings(q *queue, a *postedAnswers) error {
 	}
 	for _, x := range a.Replies {
 		ends := q.m.waits[x.Interrupt].endsWith(x)
+		if len(ends) == 1 { // itself
+			continue
+		}
 		for _, y := range a.Replies {
 			if y.Interrupt != x.Interrupt && slices.Contains(ends, y.Interrupt) {
 				return &AnswerError{g.run, y.Interrupt, fmt.Sprintf(

@@ -253,11 +253,12 @@ func (r *run) expiresAfter(id string, wait time.Duration, until time.Time) {
 func (r *run) armExpiries(over []string) {
 	now := r.c.opts.Now()
 	for _, p := range r.m.pendings() {
-		left := min(p.ask.Until.Sub(now), p.ask.Wait)
-		if slices.Contains(over, p.id) {
-			left = 0
+		r.expiresAfter(p.id, min(p.ask.Until.Sub(now), p.ask.Wait), p.ask.Until)
+	}
+	for _, id := range over {
+		if p := r.m.waits[id]; p != nil { // else it has an answer
+			r.expiresAfter(id, 0, p.ask.Until)
 		}
-		r.expiresAfter(p.id, left, p.ask.Until)
 	}
 }
 

@@ -20,9 +20,13 @@ func (m *machine) openEffects(id string) []OpenEffect {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b OpenEffect) int { return a.Begun.Compare(b.Begun) })
+	at := make(map[[2]string]int, len(all))
+	for i := range all {
+		at[[2]string{all[i].Path, all[i].Key}] = i
+	}
 	for _, p := range m.pendings() {
 		if p.kind == kindEffect {
-			all = m.unbegun(all, id, p.t.path(), p.key, p.ask.Question, OpenEffect{Phase: PhaseAwaiting, Interrupt: p.id})
+			all = m.unbegun(all, at, id, p.t.path(), p.key, p.ask.Question, OpenEffect{Phase: PhaseAwaiting, Interrupt: p.id})
 		}
 	}
 	if m.root != nil {
@@ -31,10 +35,10 @@ func (m *machine) openEffects(id string) []OpenEffect {
 			if g.Rejected {
 				phase = PhaseNotBegun
 			}
-			all = m.unbegun(all, id, t.path(), key, g.Question, OpenEffect{Phase: phase, By: g.By, Why: g.Reason})
+			all = m.unbegun(all, at, id, t.path(), key, g.Question, OpenEffect{Phase: phase, By: g.By, Why: g.Reason})
 		})
 	}
-	return all
+	return slices.DeleteFunc(all, func(o OpenEffect) bool { return o.Path == "" })
 }
 
 // openEffect tells of an effect that has begun.
@@ -57,10 +61,13 @@ func (m *machine) openEffect(id, path, key string) OpenEffect {
 }
 
 // unbegun adds an effect that needs an approval, and that somebody was asked about. One that
-// has begun before, and is done again, stays what it is. o has what is known of the approval.
-func (m *machine) unbegun(all []OpenEffect, id, path, key string, action json.RawMessage, o OpenEffect) []OpenEffect {
-	i := slices.IndexFunc(all, func(o OpenEffect) bool { return o.Path == path && o.Key == key })
-	if i >= 0 && all[i].Phase == PhaseBegun {
+// has begun before, and is done again, stays what it is. o has what is known of the approval, at tells where in all an effect
+// is, by path and key: one that is told of here leaves an empty one behind.
+func (m *machine) unbegun(
+	all []OpenEffect, at map[[2]string]int, id, path, key string, action json.RawMessage, o OpenEffect,
+) []OpenEffect {
+	i, known := at[[2]string{path, key}]
+	if known && all[i].Phase == PhaseBegun {
 		all[i].Interrupt = o.Interrupt
 		return all
 	}
@@ -72,9 +79,10 @@ func (m *machine) unbegun(all []OpenEffect, id, path, key string, action json.Ra
 			o.Declared.Access = a.Access.String()
 		}
 	}
-	if i >= 0 {
-		return append(slices.Delete(all, i, i+1), o)
+	if known {
+		all[i] = OpenEffect{}
 	}
+	at[[2]string{path, key}] = len(all)
 	return append(all, o)
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -87,17 +86,41 @@ func anyNode(plan *dag.Plan, segments []string, same func(segment, name string) 
 	return false
 }
 
-// numbers reports whether a segment may be the number of an iteration or item.
+// numbers reports whether a segment may be the number of an iteration or item: it is one, or each part of the pattern
+// matches a digit, as a star does too.
 func numbers(segment string, same func(segment, name string) bool) bool {
 	if isIteration(segment) {
 		return true
 	}
-	for k := 1; k < 1000; k++ {
-		if same(segment, strconv.Itoa(k)) {
-			return true
+	const most = 10 // digits
+	digits, rest := "123456789", segment
+	for n := 0; rest != ""; n++ {
+		part := firstPart(rest)
+		if n == most || !strings.ContainsFunc(digits, func(d rune) bool { return same(part, string(d)) }) {
+			return false
 		}
+		digits, rest = "0123456789", rest[len(part):]
 	}
-	return false
+	return segment != ""
+}
+
+// firstPart is the first part of a pattern that is not empty: a star, or what matches one character.
+func firstPart(pattern string) string {
+	switch pattern[0] {
+	case '\\':
+		return pattern[:min(2, len(pattern))]
+	case '[':
+		for i := 1; i < len(pattern); i++ {
+			switch pattern[i] {
+			case '\\':
+				i++
+			case ']':
+				return pattern[:i+1]
+			}
+		}
+		return pattern
+	}
+	return pattern[:1]
 }
 
 // visit reports whether n names a visit. See [gates.visit].

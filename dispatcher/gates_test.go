@@ -80,6 +80,9 @@ func TestGatesNames(t *testing.T) {
 		"tree/leaf#charge":      {"tree/1/leaf#charge", "tree/2/leaf#charge"},
 		"tree/*#tool/1":         {"tree/1/leaf#tool/1", "tree/2/leaf#tool/1"},
 		"rounds/pay#unheard-of": nil,
+		"all/1???":              nil, // there may be so many
+		"all/[^0]*9999":         nil,
+		"rounds/????/pay":       nil,
 	} {
 		t.Run(strings.ReplaceAll(name, "/", "|"), func(t *testing.T) {
 			got := gatesAsked(t, gatesNested(t), new(memory.Store), gated(dispatcher.Gates{Names: []string{name}}))
@@ -95,7 +98,7 @@ func TestGatesThatCannotBe(t *testing.T) {
 	g := gatesNested(t)
 	for _, name := range []string{
 		"", "pay", "round/*", "rounds/3/pay", "rounds/1", "rounds/*/?/pay", "all/0", "[", "rounds/[", "rounds/pay#",
-		"rounds/pay#[", "rounds#charge", "tree#charge", "#charge", "nobody#charge", "\xff", "tree/[a-k]eaf",
+		"all/0*", "all/?????????????", "all/1[a-z]0", "rounds/1\\.?/pay", "rounds/pay#[", "rounds#charge", "tree#charge", "#charge", "nobody#charge", "\xff", "tree/[a-k]eaf",
 		"nobod*#charge", "tree/[a-k]eaf#charge", "round/*#*",
 	} {
 		if _, err := dispatcher.New(g, new(memory.Store), gated(dispatcher.Gates{Names: []string{"rounds/pay", name}})); !isOptionError(err) {

@@ -37,6 +37,9 @@ func (f *frame) waiting() bool {
 	if len(f.open) == 0 {
 		return len(f.after) > 0
 	}
+	if f.items != nil && f.items.busy > 0 { // an item has its place no longer than it could use it
+		return false
+	}
 	waits := false
 	for _, i := range f.open {
 		t := &f.tasks[i]

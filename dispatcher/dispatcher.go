@@ -136,7 +136,7 @@ func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), op
 // next Run, Resume or Turn does. Turns are begun in the order of their posting, each with one
 // input. The input is called at once, with the empty state: what it writes is what is posted, so
 // it can't depend on what it reads. Append beside SetAt or Truncate of one list is refused: their places are
-// not those of the list that the run has. The input can't be nil, and a panic or runtime.Goexit in it is as in that of
+// not those of the list that the run has. Truncate(0) alone empties that, also behind an Append which it takes back. The input can't be nil, and a panic or runtime.Goexit in it is as in that of
 // [Dispatcher.Edit]. [Message] gives it a name.
 //
 // Input that the state's Check or a limit refuses, when its turn is to begin, is drained

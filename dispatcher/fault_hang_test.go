@@ -272,8 +272,18 @@ func hangRetention(t *testing.T, method string, streams bool) {
 	if want := []string{"trimming the run in the store"}; !slices.Equal(res.Abandoned, want) || len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "the past was not trimmed") {
 		t.Errorf("%s hangs: the call abandoned %q, and warns of %q", method, res.Abandoned, res.Warnings)
 	}
+	more := func(s *Tale) { s.Word.Set("more") }
+	if _, err := d.Turn(t.Context(), run, more); !errors.Is(err, dispatcher.ErrStillRunning) || !strings.Contains(err.Error(), "trimming") {
+		t.Errorf("%s hangs: a turn meanwhile returned %v", method, err)
+	}
 	close(free)
 	synctest.Wait()
+	if method != "Release" {
+		w.took()
+		res, err := d.Turn(t.Context(), run, more)
+		completes(t, res, err)
+		return
+	}
 	if _, err := inner.Acquire(t.Context(), run, "somebody"); err != nil && method != "Release" { // whose context has ended
 		t.Errorf("%s hangs: the lease was not given back: %v", method, err)
 	}

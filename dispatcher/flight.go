@@ -62,8 +62,8 @@ func (r *run) drop(v *visit) {
 	r.flight = r.flight[:last]
 }
 
-// launch begins what may run. A visit that is alone, while nothing else waits for an answer or
-// an instant, runs on the owner's goroutine; then more is true. If stride may run it, it is returned
+// launch begins what may run. A visit that is alone, while nothing else waits for an answer, an
+// instant or the append that items share, runs on the owner's goroutine; then more is true. If stride may run it, it is returned
 // instead. owner is false if the ownership was taken meanwhile.
 func (r *run) launch(h *tenure) (plain *task, more, owner bool) {
 	if r.halting || r.limited() {

@@ -122,10 +122,16 @@ func (rd *reader) begin(ctx context.Context) error {
 }
 
 // beginTurn finds in which turn the reader begins, and which graph the run has there, if that is not the one at the head: by
-// the next entries that change them, which cost no more than telling what is in front of them.
+// the entries behind it that change them next, or by what is before, whichever is less to read.
 func (rd *reader) beginTurn(ctx context.Context, head uint64) error {
 	if rd.seq == head || rd.seq == 0 { // the entry that opened the run tells
 		return nil
+	}
+	if rd.seq < head-rd.seq {
+		if m, _, err := rd.c.load(ctx, rd.run, rd.seq); err == nil {
+			rd.about.graph, rd.about.turn = m.plan.Name, m.turn
+			return nil
+		}
 	}
 	turn, graph := false, false
 	for e, err := range rd.c.store.Read(ctx, rd.run, rd.seq+1, head) {
@@ -239,7 +245,7 @@ func (rd *reader) wait(ctx context.Context, ended <-chan struct{}, pause time.Du
 		case <-again:
 		case <-ended:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return sound(context.Cause(ctx))
 		}
 		return nil
 	}

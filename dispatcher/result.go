@@ -45,7 +45,7 @@ type Result[S any] struct {
 	// goes on, if something else has stopped it first.
 	Failures []dag.Failure
 	// Abandoned names nodes, and store calls, that did not return within the grace
-	// period. What they still do does not count.
+	// period. What they still do does not count, but that a trim may still drop what is past.
 	Abandoned []string
 	// Settings are those that hold, or held at the position that was asked for: JSON, nil
 	// if there are none.

@@ -240,12 +240,20 @@ func (c *core) retain(ctx context.Context, id string, rep *report, rest error) {
 	}
 	var seq uint64
 	err := errGoexit // unless it returns
-	ended := make(chan struct{})
+	ended, s := make(chan struct{}), new(strays)
+	s.names.Store(&[]string{doingTrim})
 	go func() { // retain waits for it, or abandons it
+		defer c.strays.CompareAndDelete(id, s)
 		defer close(ended)
 		seq, err = c.trimmed(ctx, id, c.opts.Retention, "")
 	}()
 	if !c.endsInTime(ctx, ended) {
+		c.strays.LoadOrStore(id, s)
+		select {
+		case <-ended: // and may have looked for s before
+			c.strays.CompareAndDelete(id, s)
+		default:
+		}
 		rep.Abandoned = append(rep.Abandoned, doingTrim)
 		rep.Warnings = append(rep.Warnings, "the past was not trimmed within the grace period")
 		return

@@ -278,7 +278,8 @@ func (n *Namer) inherit(ctx context.Context, r *reading, from checkpoint.Origin)
 	return nil
 }
 
-// isOrigin is an error unless the run is there that a fork was made of. One that is younger than the fork has its id since.
+// isOrigin is an error unless the run is there that a fork was made of. One that is younger than the fork has its id since; or
+// a clock was set back, or both were imported, the fork first, into a store that is no Archiver: then the origin counts as gone.
 func (n *Namer) isOrigin(ctx context.Context, run, fork string) error {
 	is, err := n.of.Store().Stat(ctx, run)
 	if err != nil {

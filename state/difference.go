@@ -24,6 +24,20 @@ type Difference struct {
 	From  string           `json:"from"`
 	To    string           `json:"to"`
 	Cells []CellDifference `json:"cells,omitempty"` // that differ, in the order of the schema
+
+	kept bool // it comes from JSON
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (d *Difference) UnmarshalJSON(data []byte) error {
+	type plain Difference
+	var p plain
+	if err := json.Unmarshal(data, &p); err != nil {
+		return err
+	}
+	*d = Difference(p)
+	d.kept = true
+	return nil
 }
 
 // A CellDifference is how one cell differs.
@@ -128,7 +142,9 @@ func (d Difference) Apply(base Image) (Image, error) {
 		if !json.Valid(cell.After) {
 			return Image{}, fmt.Errorf("state: the difference says of cell %q what is no JSON: take it from Diff, or from its JSON", cell.Cell)
 		}
-		c.raw[cell.Cell] = json.RawMessage(unescape.Replace(string(cell.After)))
+		if c.raw[cell.Cell] = cell.After; d.kept {
+			c.raw[cell.Cell] = json.RawMessage(unescape.Replace(string(cell.After)))
+		}
 	}
 	next, err := base.s.Parse(ordered(c.raw))
 	if err != nil {
@@ -143,8 +159,8 @@ func (d Difference) Apply(base Image) (Image, error) {
 	return next, nil
 }
 
-// unescape undoes what json.Marshal does to <, > and & in a difference that is kept as JSON: a state has them as they are.
-// It passes by escaped backslashes.
+// unescape undoes what json.Marshal does to <, > and & in a difference that is kept as JSON: a state has them as they are, but in
+// what a json.RawMessage, or a MarshalJSON of somebody's own, has escaped itself. It passes by escaped backslashes.
 var unescape = strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // A content is what a state holds, by cell.

@@ -177,10 +177,30 @@ func TestDifferencesOfNullAndText(t *testing.T) {
 		if raw, err := json.Marshal(d); err != nil || json.Unmarshal(raw, &kept) != nil {
 			t.Fatal(err)
 		}
-		next, err := kept.Apply(from)
-		if err != nil || string(next.AppendJSON(nil)) != c.to || next.Size() != to.Size() {
-			t.Errorf("%s and %v is %s, %v", c.from, d, next.AppendJSON(nil), err)
+		for _, d := range []state.Difference{d, kept} {
+			next, err := d.Apply(from)
+			if err != nil || string(next.AppendJSON(nil)) != c.to || next.Size() != to.Size() {
+				t.Errorf("%s and %v is %s, %v", c.from, d, next.AppendJSON(nil), err)
+			}
 		}
+	}
+}
+
+// What a json.RawMessage has escaped itself a difference leaves as it is.
+func TestDifferenceOfEscapes(t *testing.T) {
+	s := schemaOf[struct{ Raw state.Value[json.RawMessage] }](t)
+	from := s.New()
+	const escaped = `{"Raw":"\u003cb\u003e \u0026"}`
+	to, err := s.Parse([]byte(escaped))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := state.Diff(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next, err := d.Apply(from); err != nil || string(next.AppendJSON(nil)) != escaped {
+		t.Errorf("%v leads to %s, %v", d, next.AppendJSON(nil), err)
 	}
 }
 

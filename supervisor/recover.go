@@ -28,7 +28,7 @@ type Recovery struct {
 // knows it, or its log is damaged. So is one whose store fails. Who answers a run, or notes, tags or edits
 // something, has it for a moment, which is waited for; one who takes longer, as an Edit may, keeps it
 // from going on. Runs that rest, or that somebody has cancelled meanwhile, are not
-// touched. Recover may be called at any time and again.
+// touched, unless somebody has submitted them meanwhile. Recover may be called at any time and again.
 //
 // A node that ends its process, by os.Exit or for want of memory, does so again at each Recover, since an
 // attempt that a crash has cut off is not counted: do what may end it in a dag.Effect, which is in doubt then

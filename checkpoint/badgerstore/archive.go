@@ -160,7 +160,11 @@ func (x *restoration) tryEnd(ctx context.Context, bases [][]byte) (err error) {
 	q.rule, q.run, q.lease, q.info, q.restored = atHead, x.r, x.lease, info, x.num
 	key := runKey(rowKey, x.num)
 	w := row{info: info, first: x.first}
-	value, err := w.within(firstRowMost, key)
+	most := inlineMost
+	if x.first == 1 { // a log of one append is to come to rest yet
+		most = firstRowMost
+	}
+	value, err := w.within(most, key)
 	if err != nil {
 		return err
 	}

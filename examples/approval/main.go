@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -103,7 +104,7 @@ func (c *config) serve(ctx context.Context, stderr io.Writer) (err error) {
 	}
 	fmt.Fprintf(stderr, "refunds are taken at http://%s\n", l.Addr())
 	server := &http.Server{
-		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: inTime(s.mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // what requests look up ends with it too
 	}
 	work.Go(func() error { return server.Serve(l) })
@@ -125,4 +126,24 @@ func (c *config) serve(ctx context.Context, stderr io.Writer) (err error) {
 		return err
 	}
 	return nil
+}
+
+// inTime gives a client 30 seconds to say what it wants. A ReadTimeout of the server would end what is done for it by then, too.
+func inTime(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		c := http.NewResponseController(w)
+		_ = c.SetReadDeadline(time.Now().Add(30 * time.Second)) // a writer that knows none has no client that waits
+		body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, 1<<20))
+		if err != nil {
+			status := http.StatusBadRequest
+			if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+				status = http.StatusRequestEntityTooLarge
+			}
+			http.Error(w, "the request can't be read: "+err.Error(), status)
+			return
+		}
+		_ = c.SetReadDeadline(time.Time{})
+		q.Body = io.NopCloser(bytes.NewReader(body))
+		h.ServeHTTP(w, q)
+	})
 }

@@ -75,7 +75,7 @@ func serve(ctx context.Context, addr string, stderr io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(stderr, "the bank is open at http://%s\n", l.Addr())
-	server := &http.Server{Handler: new(bank.Bank), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{Handler: new(bank.Bank), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	closed := context.AfterFunc(ctx, func() { _ = server.Close() }) // Serve returns
 	defer closed()
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -405,32 +406,36 @@ func TestDoubtThatNobodyMeetsHoldsNothingBack(t *testing.T) {
 // Of two effects in doubt in one attempt, of which one would have the visit ask and one has it fail, the second one decides:
 // the visit fails, whichever was in doubt first.
 func TestDoubtOfTwoEffects(t *testing.T) {
-	for _, second := range []dag.Doubt{dag.DoubtFails, dag.DoubtAsks} {
-		synctest.Test(t, func(t *testing.T) {
-			b := dag.New[Tale]("two")
-			dag.Step(b, "pay", func(ctx context.Context, _ *Tale) error {
-				errs := make(chan error, 2)
-				for _, doubt := range []dag.Doubt{dag.DoubtFails, dag.DoubtAsks} {
-					go func() {
-						_, err := dag.Effect(ctx, doubt.String(), 5, func(context.Context, int) (int, error) {
-							if time.Sleep(time.Second); doubt == second { // both have begun
-								time.Sleep(time.Second)
-							}
-							return 0, errWeather
-						}, dag.InDoubt(doubt))
-						errs <- err
-					}()
-				}
-				return errors.Join(<-errs, <-errs)
-			})
-			d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{})
-			res, err := d.Run(t.Context(), run, nil)
-			rests(t, res, err, checkpoint.StatusFailed, "pay")
-			if len(res.Failures) != 1 || res.Failures[0].Kind != dag.FailedInDoubt || len(res.Interrupts) > 0 {
-				t.Errorf("%s second: failures %+v, and %v waits", second, res.Failures, res.Interrupts)
+	for _, doubts := range [][2]dag.Doubt{{dag.DoubtFails, dag.DoubtAsks}, {dag.DoubtAsks, dag.DoubtFails}} {
+		b := dag.New[Tale]("two")
+		dag.Step(b, "pay", func(ctx context.Context, _ *Tale) error {
+			var begun sync.WaitGroup
+			begun.Add(2)
+			doubted := [2]chan error{make(chan error, 1), make(chan error, 1)}
+			first := make(chan struct{}) // is in doubt
+			for i, doubt := range doubts {
+				go func() {
+					_, err := dag.Effect(ctx, doubt.String(), 5, func(context.Context, int) (int, error) {
+						begun.Done()
+						if begun.Wait(); i == 1 {
+							<-first
+						}
+						return 0, errWeather
+					}, dag.InDoubt(doubt))
+					doubted[i] <- err
+				}()
 			}
-			sameMachine(t, d, run)
+			err := <-doubted[0]
+			close(first)
+			return errors.Join(err, <-doubted[1])
 		})
+		d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{})
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "pay")
+		if len(res.Failures) != 1 || res.Failures[0].Kind != dag.FailedInDoubt || len(res.Interrupts) > 0 {
+			t.Errorf("%s: failures %+v, and %v waits", doubts, res.Failures, res.Interrupts)
+		}
+		sameMachine(t, d, run)
 	}
 }
 

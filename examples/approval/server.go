@@ -129,28 +129,21 @@ func (s *service) status(w http.ResponseWriter, r *http.Request, order string) {
 		problem(w, http.StatusNotFound, fmt.Sprintf("no order is called %q", order))
 		return
 	}
-	res, err := s.d.State(r.Context(), order)
-	if errors.Is(err, checkpoint.ErrNotFound) {
+	// A run that is over stays so: what is read behind its delivery is no older than that.
+	up, err := s.rt.DeliveryOf(r.Context(), order)
+	if errors.Is(err, continuation.ErrNotFound) {
 		problem(w, http.StatusNotFound, "there is no refund for order "+order)
 		return
 	}
-	if err != nil {
+	res, unread := s.d.State(r.Context(), order)
+	waits, unlisted := s.rt.List(r.Context(), continuation.Filter{Run: order})
+	if err := errors.Join(err, unread, unlisted); err != nil {
 		problem(w, http.StatusInternalServerError, err.Error())
 		return
 	}
 	at := standing{
 		Order: order, Status: res.Status, Decision: res.State.Decision.Get(), By: res.State.By.Get(),
-		Why: res.State.Why.Get(), Receipt: res.State.Receipt.Get(), Failures: res.Failures,
-	}
-	waits, err := s.rt.List(r.Context(), continuation.Filter{Run: order})
-	if err == nil {
-		var up continuation.FollowUp
-		up, err = s.rt.DeliveryOf(r.Context(), order)
-		at.Delivery = up.Status
-	}
-	if err != nil {
-		problem(w, http.StatusInternalServerError, err.Error())
-		return
+		Why: res.State.Why.Get(), Receipt: res.State.Receipt.Get(), Failures: res.Failures, Delivery: up.Status,
 	}
 	for _, v := range waits {
 		if !v.Status.Terminal() {

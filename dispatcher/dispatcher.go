@@ -80,7 +80,8 @@ func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 // Run brings the run to its end, or as far as it can go. It starts the run if there is
 // none, calling input on the empty state (nil means the state stays empty); it goes on
 // with one that is at rest or was left running; it returns the result of one that is
-// completed. It ends no interrupt: only Resume and Answer do. ErrBusy if the run is live.
+// completed. It ends no pause, which is for Resume, and answers nothing; questions whose time
+// is over end. ErrBusy if the run is live.
 //
 // Under a ctx that is done already the run is opened or taken up all the same, and rests as Cancelled, or
 // TimedOut, where it stood; also one that had Failed: what failed is in its log, and is run again by

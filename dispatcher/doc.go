@@ -24,10 +24,10 @@
 // that is the store says: a directory of checkpoint/badgerstore is open in one process at a
 // time, so there whoever answers or cancels is in that process, or the next one.
 //
-// The calls that bring a run on (Run, Start, Resume, Continue, Turn and the streams) return
-// within [Options.Grace] once their context is done. All others call the store on the caller's
-// own goroutine, and end with their context if the store heeds it: badgerstore and memory do,
-// but for a disk that doesn't come back.
+// The calls that bring a run on (Run, Start, Resume, Continue and Turn) return within
+// [Options.Grace] once their context is done. A stream does if the store heeds its context. All
+// others call the store on the caller's own goroutine, and end with their context if the store
+// heeds it. badgerstore and memory do, but for a disk that doesn't come back.
 //
 // # Conversations
 //
@@ -55,11 +55,12 @@
 //
 // # Promises
 //
-// A visit whose entry is durable is never run again; one that was cut off may be, under
-// the same idempotency key. An effect ([dag.Effect]) that has ended is never done again, and
+// A visit whose entry is durable and not voided is never run again; one that was cut off may be,
+// under the same idempotency key. An effect ([dag.Effect]) that has ended is never done again, and
 // one that nobody can tell of is in doubt, not repeated. A cancelled call that brings a run on
-// returns within [Options.Grace], whatever nodes and stores do. No goroutine outlives the call
-// that started it, but for a node or a store call that was abandoned, which the result names.
+// returns within [Options.Grace], whatever nodes and stores do; a stream does if the store heeds
+// its context. No goroutine outlives the call that started it, but for a node or a store call that
+// was abandoned, which the result names.
 // States and cursors do not depend on the order in which parallel nodes finish.
 //
 // # Hooks

@@ -18,7 +18,7 @@ type EditOptions struct {
 	// "compose-loop/2"; that of a Loop alone means its iteration at work. Zero means the run's
 	// own.
 	Frame string
-	// Reason is kept in the log and told by History: up to 1024 bytes of UTF-8
+	// Reason is kept in the log and told by HistoryOf: up to 1024 bytes of UTF-8
 	// without control characters. Zero means none is given.
 	Reason string
 	// Void names visits of the open superstep, of this frame or inside it, that began with what

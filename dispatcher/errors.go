@@ -16,7 +16,8 @@ var (
 	// ErrInterrupted: the run waits for an answer or a resume.
 	ErrInterrupted = errors.New("dispatcher: run is interrupted")
 	// ErrBusy: the run is live. A *checkpoint.BusyError names its owner. Who only says something of a run, as Answer or Edit does,
-	// has it for a moment, which is waited for: up to half of Options.Grace by a call that is to go on with the run.
+	// has it for a moment, which is waited for: by a call that is to go on with the run for up to half of Options.Grace, or 127 ms if
+	// that is more, and never longer than Grace.
 	ErrBusy = checkpoint.ErrBusy
 	// ErrNotFound: there is no such run.
 	ErrNotFound = checkpoint.ErrNotFound

@@ -99,7 +99,7 @@ type Limits struct {
 	// DecodeBytes is what a call may read of one run to know where it stands: its newest
 	// snapshot, and what the log holds behind it. Zero means 1 GiB.
 	DecodeBytes int
-	// Items is how many items one visit of an Each may have. Zero means 100,000.
+	// Items is how many items one visit of an Each may have. More than 16,777,216 are never allowed. Zero means 100,000.
 	Items int
 }
 

@@ -34,9 +34,9 @@ type HistoryFilter struct {
 // History does, and also the opening, turns, edits and rewindings, each with what led to it.
 // A page takes the memory of its checkpoints and of the supersteps that are open where it is read.
 //
-// checkpoint.ErrCursor for a frame or a visit that neither the run nor the graph has, a tag that
-// nobody gave, or an After behind the head; an [*OptionError] for a Limit below zero and a Cause
-// that is none.
+// checkpoint.ErrCursor for a tag that nobody gave, or an After behind the head; and, once the
+// listing has come to its end, which is a page that is not full, for a frame or a visit that neither
+// the run nor the graph has. An [*OptionError] for a Limit below zero and a Cause that is none.
 func (d *Dispatcher[S]) HistoryOf(ctx context.Context, run string, f HistoryFilter) ([]Past, error) {
 	return d.inside().historyOf(ctx, run, &f)
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // A RunOption is one more wish of a call that runs something: [From], [Expire], [Settings],
-// [Labels], [Correlation], [Drain], [Manual], [OrStart] or [Message]; or of one that changes a run and runs
-// nothing: [Author] and [Because].
+// [Labels], [Correlation], [Drain], [Manual] or [OrStart]; or of one that changes a run and runs
+// nothing: [Author], [Because], [Message], and for Note From.
 // Each may be given once. A call refuses a bad one, with an [*OptionError], a [*SecretError] or
 // a [*LimitError], before anything happens. The zero
 // RunOption wishes nothing.

@@ -143,7 +143,8 @@ func (c *AskCall) take(options []AskOption) error {
 }
 
 var (
-	// ErrNoVisit is returned by [Ask] for a context that belongs to no visit.
+	// ErrNoVisit is returned by [Ask] for a context that belongs to no visit; and for a nil one by
+	// whatever a node calls that returns an error.
 	ErrNoVisit = errors.New("dag: the context belongs to no visit of a run")
 	// ErrExpired is returned by [Ask] of a question that nobody has answered in time, and that
 	// has no default.

@@ -32,8 +32,8 @@
 //
 // A node is a function of a context and a *S. [Key], [Attempt], [Ask], [Reply], [Effect], [Emit],
 // [Depends], [Settings] and [Failures] work on that context. Outside a run they do something
-// sensible, so that a node can be tested by calling it, and refuse what a run would refuse, with
-// an [*ArgumentError]; package dagtest scripts what a node may ask for.
+// sensible, so that a node can be tested by calling it, and refuse what a run would refuse; package
+// dagtest scripts what a node may ask for.
 //
 // A node may run more than once, so what it does outside its state may happen more than
 // once. [Effect] does a thing at most once; package pawltest finds nodes that forgot.

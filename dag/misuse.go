@@ -12,7 +12,7 @@ import (
 // An ArgumentError says which argument a call of a node can't do without, or can't take; or that a
 // Graph is none. Nothing has happened.
 type ArgumentError struct {
-	Call     string // Ask, Effect, Emit, Depends or MarshalJSON
+	Call     string // Ask, Effect, Emit, Depends, Note, Decide, Learn, Block, Require or MarshalJSON
 	Argument string // which one, with its name if it has one
 	Reason   string // what is wrong with it, and what to give
 }

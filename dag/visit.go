@@ -57,7 +57,7 @@ const (
 	FailedPanic    FailureKind = "panic"    // user code panicked
 	FailedGoexit   FailureKind = "goexit"   // user code called runtime.Goexit
 	FailedTimeout  FailureKind = "timeout"  // Policy.Timeout passed
-	FailedOutcome  FailureKind = "outcome"  // a Route chose an outcome it did not declare
+	FailedOutcome  FailureKind = "outcome"  // an outcome was chosen, by it or in its place, that is not declared
 	FailedState    FailureKind = "state"    // a value that it wrote cannot be stored
 	FailedRejected FailureKind = "rejected" // a person rejected its interrupt
 	FailedDenied   FailureKind = "denied"   // an interceptor did not let it begin or be kept; or ErrDenied

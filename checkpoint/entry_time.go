@@ -20,7 +20,7 @@ type Edit struct {
 // A Tag is the Data of a [Tagged] entry. A name is given once in a run, and stays.
 type Tag struct {
 	Name   string `json:"name"`
-	Seq    uint64 `json:"seq"` // of the entry that ends the superstep
+	Seq    uint64 `json:"seq"` // of the checkpoint's entry
 	Author string `json:"author,omitempty"`
 }
 
@@ -28,7 +28,7 @@ type Tag struct {
 // the fork is a base that its store keeps: see [Store.Fork].
 type Origin struct {
 	Run  string `json:"run"`
-	Seq  uint64 `json:"seq"`  // of the entry that ends the superstep
+	Seq  uint64 `json:"seq"`  // of the checkpoint's entry
 	Base string `json:"base"` // digest of the machine: SHA-256, in hexadecimal
 	// Shelf is the digest of what effects have returned behind the checkpoint, which is kept as
 	// the base is; "" if there is nothing.
@@ -53,7 +53,7 @@ type Ancestor struct {
 
 // A Rewinding is the Data of a [Rewound] entry.
 type Rewinding struct {
-	To     uint64 `json:"to"`     // of the entry that ends the superstep
+	To     uint64 `json:"to"`     // of the checkpoint's entry
 	Turn   int    `json:"turn"`   // that the run is in from here on
 	Left   int    `json:"left"`   // turn that it was in
 	Graph  string `json:"graph"`  // name of the graph that it has from here on
@@ -80,6 +80,6 @@ type Trimming struct {
 
 // A Pin names the machine of a checkpoint whose entries are gone.
 type Pin struct {
-	Seq  uint64 `json:"seq"`  // of the entry that ends the superstep
+	Seq  uint64 `json:"seq"`  // of the checkpoint's entry
 	Base string `json:"base"` // digest of the machine behind it: SHA-256, in hexadecimal
 }

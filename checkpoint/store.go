@@ -56,7 +56,7 @@ type Info struct {
 // A Post is a durable message to a run from someone without its lease.
 type Post struct {
 	ID   string // unique in the run; posting the same message again changes nothing
-	Kind string // cancel, answer, turn or tag; of UTF-8
+	Kind string // cancel, answer, turn, tag, note or resolution; of UTF-8
 	Data json.RawMessage
 	// At is set by the store, and tells the order of posting: it is later than that of whatever the run was
 	// posted before this Post was called and nobody has drained, in another process or on another host too,

@@ -57,8 +57,8 @@ func sign(secret []byte, timestamp string, body []byte) string {
 // JSON of the [Outcome]; or of an error, with the status 401 for a signature or time that is not
 // right, 403 for an authority, 404 for no such wait, 409 for a mismatch, a wait that has its
 // trigger, or no attempts left, 410 for a wait that has ended, 422 for what can't be a trigger or
-// its payload, 413 for one that is too large, 400 for what can't be read, and 500, which says no more,
-// for a store that fails.
+// its payload, 413 for one that is too large, 400 for what can't be read, 405 for what is not posted,
+// and 500, which says no more, for a store that fails.
 //
 // The signature is the HMAC-SHA256 of the timestamp, a dot and the body, under the secret, in hex
 // behind "sha256=", as [Sign] makes it. In a shell, with dag.Human among the Authorities:

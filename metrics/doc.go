@@ -15,7 +15,7 @@
 //	pawl_runs_rested_total            counter    graph, status         rests: calls and turns that ended, by what became of the run
 //	pawl_runs_in_flight               gauge      graph                 calls that have not ended
 //	pawl_superstep_duration_seconds   histogram  graph, node           supersteps of a frame; node holds the frame
-//	pawl_node_duration_seconds        histogram  graph, node           attempts of Steps and Routes
+//	pawl_node_duration_seconds        histogram  graph, node           attempts of nodes and items that run a function
 //	pawl_attempts_total               counter    graph, node, outcome  the same: done, or how they failed
 //	pawl_interrupts_total             counter    graph, kind           visits that began to wait
 //	pawl_denials_total                counter    graph, node           visits that were denied: by an interceptor, or as an effect was rejected

@@ -47,7 +47,8 @@ type OptionError struct {
 func (e *OptionError) Error() string { return "supervisor: " + e.Option + " " + e.Reason }
 
 // A RunError says why a run could not be recovered, and is still in the store as it was; or
-// why a submission was refused: the run waits or is at work already, as one of Graph.
+// why a submission was refused: the run waits or is at work already, as one of Graph, the
+// dispatcher has another store or none ([ErrOtherStore]), or no runner is of Graph ([ErrUnknownGraph]).
 type RunError struct {
 	Run, Graph string
 	Err        error

@@ -42,7 +42,7 @@ type Options struct {
 	//	256 MiB         333      1200    333
 	//
 	// Beside that the tables are mapped into memory, which the system takes back when it needs it. A
-	// transaction, which all runs share, has at most a tenth of it.
+	// transaction, which all runs share, has about a tenth of it at most, and one that is a single large request up to a seventh.
 	MemTableSize int64
 
 	// FreeSpace is how many bytes have to be free on the device before a write, beside those

@@ -41,7 +41,9 @@ func newImporter(r io.Reader, limit int) *importer {
 // fault is what is wrong with the line that was read last.
 func (m *importer) fault(err error) error {
 	var known *ImportError
-	switch {
+	switch stores := (*storeError)(nil); {
+	case errors.As(err, &stores):
+		return stores.error
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, ErrVersion), errors.Is(err, ErrTooLarge):
@@ -49,7 +51,7 @@ func (m *importer) fault(err error) error {
 	case errors.Is(err, ErrCorrupt):
 		return &ImportError{Line: m.number, Reason: err.Error(), Err: ErrCorrupt}
 	}
-	return err // of the reader, or of the store
+	return err // of the reader
 }
 
 // envelopes yields the appends of the run, each valid until the next one. The loop ends
@@ -244,8 +246,14 @@ func (m *importer) takeGraph(body []byte) error {
 	if m.graph == nil {
 		return nil
 	}
-	return m.graph(g.Graph, graph)
+	if err := m.graph(g.Graph, graph); err != nil {
+		return &storeError{err}
+	}
+	return nil
 }
+
+// A storeError is what the store says of a graph that was given to it.
+type storeError struct{ error }
 
 // eitherOf returns what a line holds as JSON, or else as base64.
 func eitherOf(raw json.RawMessage, text []byte) ([]byte, error) {

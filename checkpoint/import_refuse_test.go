@@ -239,3 +239,26 @@ func TestImportRefusesEntriesInTwoForms(t *testing.T) {
 	}
 	superRefused(t, new(memory.Store), superResum(bytes.Replace(file, old, both, 1)), 3, checkpoint.ErrCorrupt, "entries in two forms")
 }
+
+// A graphless is a store that takes no graph.
+type graphless struct {
+	*memory.Store
+	err error
+}
+
+func (s graphless) PutGraph(context.Context, string, []byte) error { return s.err }
+
+// What the store has against a graph is the store's error, and says nothing against the file.
+func TestImportIntoAStoreThatTakesNoGraph(t *testing.T) {
+	var file bytes.Buffer
+	if err := checkpoint.Export(t.Context(), superRun(t, "run"), "run", &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, cause := range []error{checkpoint.ErrTooLarge, checkpoint.ErrVersion, &checkpoint.CorruptError{Run: "another", Reason: "it is damaged"}} {
+		s := graphless{new(memory.Store), fmt.Errorf("the store: %w", cause)}
+		_, err := checkpoint.Import(t.Context(), s, bytes.NewReader(file.Bytes()), checkpoint.ImportOptions{})
+		if err != s.err { // as it is
+			t.Errorf("Import = %v, want %v", err, s.err)
+		}
+	}
+}

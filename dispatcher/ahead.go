@@ -321,8 +321,13 @@ func (r *run) caughtUp(h *tenure, news []*effectEntry, n int) bool {
 
 // tellBatches tells the observer of batches, and of what nodes have appended, in the order of the log.
 func (r *run) tellBatches(h *tenure, done []*batch) bool {
+	was := r.told
+	for _, b := range done {
+		r.tells(b.events)
+	}
 	r.telling = true
 	if !h.leave(inCall, doingObserve) {
+		r.told = was
 		return false
 	}
 	for _, b := range done {

@@ -63,11 +63,14 @@ func (r *run) keepUp() {
 }
 
 func (r *run) observeFacts(h *tenure) bool {
+	was := r.told
+	r.tells(r.events)
 	if r.c.opts.Observe == nil {
 		return true
 	}
 	r.telling = true
 	if !h.leave(inCall, doingObserve) {
+		r.told = was
 		return false
 	}
 	r.tellEmitted()
@@ -86,6 +89,18 @@ func (r *run) observeFacts(h *tenure) bool {
 	return true
 }
 
+// tells remembers, just before events are told, whether they leave a call at work.
+func (r *run) tells(events []Event) {
+	for i := range events {
+		switch events[i].Kind {
+		case RunStarted, RunResumed, TurnBegun:
+			r.told = true
+		case RunRested:
+			r.told = false
+		}
+	}
+}
+
 // makeEvents makes the events of the facts, which are durable now; or handed over, and then they
 // get their numbers when they are.
 func (r *run) makeEvents() {
@@ -102,12 +117,7 @@ func (r *run) makeEvents() {
 		if x.err != nil {
 			e.Err = x.err
 		}
-		switch e.Kind {
-		case RunStarted, RunResumed, TurnBegun:
-			r.told = true
-		case RunRested:
-			r.told = false
-		case SuperstepEnded:
+		if e.Kind == SuperstepEnded {
 			e.Duration = r.sinceBegun(x.f)
 		}
 		r.events = append(r.events, e)

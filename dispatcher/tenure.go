@@ -327,10 +327,15 @@ func (r *run) resign() bool {
 
 // gone is the end of an owner whose tenure was taken.
 func (r *run) gone(h *tenure) {
-	if h.word.Load() == takenAtHome {
-		r.forsake()
+	defer r.strays.returned()
+	if h.word.Load() != takenAtHome {
+		return
 	}
-	r.strays.returned()
+	r.forsake()
+	if r.told { // the caller, who had nothing of r, has not told of its end
+		r.told = false
+		r.c.observe(r.left(r.c.refuse(r.id, errAtHome)))
+	}
 }
 
 // forsake gives up what is in flight, and the slot that nobody has used: no owner lands anything from now on. Bodies

@@ -2,10 +2,12 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"testing"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 )
 
@@ -105,5 +107,56 @@ func TestARunWithGoroutinesIsNotLeft(t *testing.T) {
 		if r.c.leave(r); (r.host == nil) == listens {
 			t.Errorf("listens=%t: its memory is left: %t", listens, r.host == nil)
 		}
+	}
+}
+
+// The observer of a call that was given up while its owner was at home is told by the owner that it has ended: the caller can't.
+func TestOwnerTellsThatItsCallHasEnded(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		r, h := atWork(t), &tenure{}
+		var rested []Event
+		r.c.opts.Observe = func(e Event) { rested = append(rested, e) }
+		r.told = told // that it is live
+		r.giveUp(h)
+		if _, err := r.conclude(false); !errors.Is(err, ErrStuck) || len(rested) > 0 {
+			t.Errorf("the call returns %v, and the caller tells %v", err, rested)
+		}
+		r.own(h)
+		if !told {
+			if len(rested) > 0 {
+				t.Errorf("of a call that nobody knows the observer is told %v", rested)
+			}
+			continue
+		}
+		if len(rested) != 1 || rested[0].Kind != RunRested || rested[0].Status != checkpoint.StatusRunning || !errors.Is(rested[0].Err, ErrStuck) {
+			t.Errorf("the observer is told %v, want that the call has ended", rested)
+		}
+	}
+}
+
+// An owner that is to tell its observer of the beginning, and finds that its call was given up, tells of no end either.
+func TestOwnerTellsNoEndOfWhatHasNotBegun(t *testing.T) {
+	r, h := atWork(t), &tenure{}
+	var told []Event
+	r.c.opts.Observe = func(e Event) { told = append(told, e) }
+	r.events = []Event{{Kind: RunStarted}}
+	r.giveUp(h)
+	if r.observeFacts(h) || len(told) > 0 {
+		t.Fatalf("the observer is told %v", told)
+	}
+	if r.gone(h); len(told) > 0 {
+		t.Errorf("the observer is told %v, and of no beginning", told)
+	}
+	r = atWork(t)
+	r.c.opts.Observe = func(e Event) { told = append(told, e) }
+	r.logged = new(logged)
+	r.ahead = []*batch{{events: []Event{{Kind: RunStarted}}}}
+	h = &tenure{}
+	r.giveUp(h)
+	if r.tellBatches(h, r.ahead) {
+		t.Fatal("an owner without its tenure tells")
+	}
+	if r.gone(h); len(told) > 0 {
+		t.Errorf("the observer is told %v, and of no batch", told)
 	}
 }

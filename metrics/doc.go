@@ -31,7 +31,7 @@
 //	pawl_group_appends                histogram                        appends that one write of a store joined
 //	pawl_group_bytes                  histogram                        keys and values of one write
 //	pawl_group_duration_seconds       histogram                        until a write was durable
-//	pawl_group_errors_total           counter                          writes that failed
+//	pawl_group_errors_total           counter                          writes that failed, or were refused for want of room
 //	pawl_supervisor_working           gauge      graph                 runs at work
 //	pawl_supervisor_waiting           gauge      graph                 runs that wait for their turn
 //	pawl_supervisor_wait_seconds      histogram  graph                 until a run had its turn

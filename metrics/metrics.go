@@ -74,7 +74,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		groupBytes:    single("group_bytes", "Keys and values of one write of a store.", sizes),
 		groupDuration: single("group_duration_seconds", "Until a write of a store was durable.", durations),
 		groupErrors: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "pawl", Name: "group_errors_total", Help: "Writes of a store that failed.",
+			Namespace: "pawl", Name: "group_errors_total", Help: "Writes of a store that failed, or were refused for want of room.",
 		}),
 	}
 	all := collector{

@@ -55,6 +55,7 @@ func (s *Store) commit(g *group, now time.Time) {
 		if moved := (*movedError)(nil); errors.As(g.err, &moved) {
 			s.poison(g.err)
 		}
+		g.written = true
 		s.settle(g, false)
 		return
 	}

@@ -1,6 +1,7 @@
 package badgerstore_test
 
 import (
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -42,5 +43,28 @@ func TestObserverEndsItsGoroutine(t *testing.T) {
 			}
 			wantHead(t, open(t, dir), head)
 		})
+	}
+}
+
+// An append that is refused for want of room is told of as one that failed: whoever counts failures hears of a full disk.
+func TestRefusedForWantOfRoomIsObserved(t *testing.T) {
+	t.Parallel()
+	var groups []checkpoint.Group
+	o := small
+	o.Observe = func(g checkpoint.Group) { groups = append(groups, g) } // by one goroutine, which Close waits for
+	s, err := badgerstore.Open(t.Context(), t.TempDir(), o)
+	opened(t, s, err)
+	l := acquire(t, s, 1)[0]
+	room := int64(0)
+	s.FreeWith(func() (int64, error) { return room, nil })
+	if _, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry); !errors.Is(err, checkpoint.ErrFull) {
+		t.Fatalf("Append without room = %v, want ErrFull", err)
+	}
+	room = 1 << 40
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(groups) != 1 || groups[0].Appends != 1 || !errors.Is(groups[0].Err, checkpoint.ErrFull) {
+		t.Errorf("the observer was told of %+v, want one group that failed with ErrFull", groups)
 	}
 }

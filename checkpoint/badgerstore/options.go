@@ -21,8 +21,8 @@ const (
 // Options say how a store works. The zero Options are those of a service that does other things
 // beside; [Large] is for a program whose work the store is.
 type Options struct {
-	// Observe is called by the store's own goroutine after every write, also one that failed; while it
-	// runs nothing else is written. In a store that is not synced a run alone commits its appends itself, and
+	// Observe is called by the store's own goroutine after every write, also one that failed or that was refused for want
+	// of room; while it runs nothing else is written. In a store that is not synced a run alone commits its appends itself, and
 	// sooner, if nobody observes. Zero means nobody observes.
 	Observe func(checkpoint.Group)
 

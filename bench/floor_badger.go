@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"strconv"
 	"sync"
 
@@ -54,7 +53,7 @@ func (l *ledger) begin() error {
 	l.run, l.seq, l.since, l.size, l.newest = l.run+1, 0, 0, 0, [2]uint64{}
 	l.done = make([]uint64, unsyncedLength/64+1)
 	number := binary.BigEndian.AppendUint64(nil, l.run)
-	return l.put([]byte("xrun-"+strconv.FormatUint(l.run, 10)), number, l.key('r', 0), []byte(about("pending", "{}").Data))
+	return l.put([]byte("xrun-"+strconv.FormatUint(l.run, 10)), number, l.key('r', 0), []byte("{}"))
 }
 
 // superstep is a function with a draft and a context, whose outcome is committed as JSON with a digest and a checksum, and now and
@@ -77,19 +76,6 @@ func (l *ledger) superstep(ctx context.Context, i int, writes string) (err error
 		return nil
 	}
 	return l.snapshot(writes)
-}
-
-// say appends what a superstep says: that a node is done and what it wrote, a text that is JSON as it is, and that the superstep has ended.
-func say(to []byte, step int, wrote string) ([]byte, error) {
-	for i := range len(wrote) {
-		if c := wrote[i]; c < ' ' || c == '"' || c == '\\' {
-			return nil, errors.New("this text would have to be escaped")
-		}
-	}
-	to = strconv.AppendInt(append(to, `{"kind":"done","path":"node-`...), int64(step), 10)
-	to = strconv.AppendInt(append(to, `","step":`...), int64(step), 10)
-	to = append(append(append(to, `,"delta":{"Title":"`...), wrote...), `"}}{"kind":"superstep","step":`...)
-	return append(strconv.AppendInt(to, int64(step), 10), '}'), nil
 }
 
 // snapshot has another goroutine write where the run stands, and remove what was written so before the last time.

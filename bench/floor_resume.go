@@ -18,18 +18,42 @@ type scribe struct {
 	slab
 	ctx  context.Context
 	kept [][]byte // what was appended by starts
+	said []byte   // what is sealed next
 	text []byte   // where the run stood with behindNewest of kept to come, as JSON; nil if there are no more
 }
 
 // behindNewest is about how many appends of a run that asks behind 1 000 nodes are behind its newest snapshot.
 const behindNewest = 147
 
-// visit is a function with a draft and a context, and an append of what it says.
-func (x *scribe) visit(said any) ([]byte, error) {
-	if err := x.next(x.ctx, new(plain)).tryout(); err != nil {
+// visit is a function with a draft and a context, and returns what it has counted.
+func (x *scribe) visit() (int, error) {
+	f := x.next(x.ctx, new(plain))
+	err := f.tryout()
+	return f.draft.Count, err
+}
+
+// counts is a visit, and an append of what it says, and of what is said behind it.
+func (x *scribe) counts(behind string) ([]byte, error) {
+	n, err := x.visit()
+	if err != nil {
 		return nil, err
 	}
-	return x.append(said)
+	x.said = append(sayCount(x.said[:0], 9, n), behind...)
+	return x.seal(x.said), nil
+}
+
+// asks is a visit that says that it waits for an answer.
+func (x *scribe) asks(question string) (err error) {
+	if _, err = x.visit(); err != nil {
+		return err
+	}
+	x.said = append(x.said[:0], `{"kind":"interrupted","path":"node-9","step":9,"id":"94496a83-2f87-4b4d-a9c6-3bfd6405ff84",`+
+		`"data":{"kind":"asked","key":"sure","want":{"kind":"bool"},"question":`...)
+	if x.said, err = quoted(x.said, question); err != nil {
+		return err
+	}
+	x.seal(append(x.said, `}}{"kind":"waiting"}`...))
+	return nil
 }
 
 // starts does so many nodes and one that asks, beside its caller, and returns when that one began. Each of the others
@@ -41,42 +65,41 @@ func (x *scribe) starts(nodes int) (asks time.Time, err error) {
 			if i > 0 && i == nodes-behindNewest {
 				x.text = stands(i, nodes)
 			}
-			data, err := x.visit([]excerpt{about("done", "{}"), about("superstep", "{}")})
+			data, err := x.counts("")
 			if err != nil {
 				return err
 			}
 			x.kept = append(x.kept, data)
 		}
 		asks = time.Now()
-		_, err := x.visit([]excerpt{about("waiting", `{"name":"sure","question":"Shall I go on?"}`)})
-		return err
+		return x.asks("Shall I go on?")
 	})
 	return asks, err
 }
 
-// answers is an answer, and two nodes behind it: a call that appends one entry, and one beside its caller that appends five in three.
+// answers is an answer, and two nodes behind it: a call that appends one entry, and one beside its caller that appends six in three.
 func (x *scribe) answers() error {
-	if _, err := x.append(about("answered", `{"name":"sure","value":true}`)); err != nil {
-		return err
-	}
+	x.said = append(x.said[:0], `{"kind":"answered","id":"94496a83-2f87-4b4d-a9c6-3bfd6405ff84","post":"answer:000000000001",`+
+		`"data":{"value":true,"how":"answered","at":"2026-11-26T22:47:37.074712277Z"}}`...)
+	x.seal(x.said)
 	return beside(x.ctx, func() error {
-		_, err := x.append(about("resumed", "{}"))
-		for _, kind := range []string{"superstep", "completed"} {
-			if err == nil {
-				_, err = x.visit([]excerpt{about("done", "{}"), about(kind, "{}")})
-			}
+		x.said = append(x.said[:0], `{"kind":"resumed","data":{"owner":"6edd6823-3a8d-47cc-bd3b-9748c8fee2fa"}}`...)
+		x.seal(x.said)
+		_, err := x.counts("")
+		if err == nil {
+			_, err = x.counts(`{"kind":"completed"}`)
 		}
 		return err
 	})
 }
 
-// stands is where a run stands of which so many nodes are done, each of which has added 2: the state, and a bit for each node.
+// stands is where a run stands of which so many nodes are done, each of which has added 1: the state, and a bit for each node.
 func stands(done, nodes int) []byte {
 	bits := make([]uint64, nodes/64+1)
 	for i := range done {
 		bits[i/64] |= 1 << (i % 64)
 	}
-	text := fmt.Appendf(nil, `{"Count":%d,"Done":[`, 2*done)
+	text := fmt.Appendf(nil, `{"Count":%d,"Done":[`, done)
 	for _, b := range bits {
 		text = append(strconv.AppendUint(text, b, 10), ',')
 	}
@@ -108,9 +131,9 @@ func goesOn(text []byte, nodes int) (state int, waits []bool, err error) {
 }
 
 // reads checks what was kept, as a log is checked that is read, from where the run stood on, and makes of it what has to be known to
-// go on: the state, how many entries there are of each node, and how many nodes had to be waited for.
-func (x *scribe) reads() (state int, entries map[string]int, waited int, err error) {
-	entries = map[string]int{}
+// go on: the state, how often each node is done, and how many nodes had to be waited for.
+func (x *scribe) reads() (state int, visits map[string]int, waited int, err error) {
+	visits = map[string]int{}
 	kept := x.kept
 	if x.text != nil {
 		var waits []bool
@@ -128,10 +151,10 @@ func (x *scribe) reads() (state int, entries map[string]int, waited int, err err
 		_ = crc32.Checksum(data, castagnoli)
 		for what, value := range told(data[sha256.Size:]) {
 			switch {
-			case string(what) == "Path":
+			case string(what) == "path":
 				path, _ := cutString(value[1:])
-				entries[string(path)]++
-			case string(what) == "Count":
+				visits[string(path)]++
+			case string(what) == "add":
 				n, err := strconv.Atoi(string(value[1:bytes.IndexByte(value, '}')]))
 				if err != nil {
 					return 0, nil, 0, err
@@ -140,7 +163,7 @@ func (x *scribe) reads() (state int, entries map[string]int, waited int, err err
 			}
 		}
 	}
-	return state, entries, waited, nil
+	return state, visits, waited, nil
 }
 
 // told yields the strings of JSON that has no escapes, and what follows each.
@@ -201,9 +224,9 @@ func coldAnswers(nodes int) stage {
 		}
 		return func() error {
 			for i := range all {
-				state, entries, waited, err := all[i].reads()
-				if err != nil || state != 2*nodes || entries["node-9"] != 2*min(nodes, behindNewest) || nodes > behindNewest && waited != behindNewest {
-					return fmt.Errorf("of %d nodes came %d, %d of which were waited for, and %v: %w", nodes, state, waited, entries, err)
+				state, visits, waited, err := all[i].reads()
+				if err != nil || state != nodes || visits["node-9"] != min(nodes, behindNewest) || nodes > behindNewest && waited != behindNewest {
+					return fmt.Errorf("of %d nodes came %d, %d of which were waited for, and %v: %w", nodes, state, waited, visits, err)
 				}
 				if err := all[i].answers(); err != nil {
 					return err
@@ -224,9 +247,9 @@ func resumeFloor(s session) ([]row, error) {
 		}
 		rows = append(rows,
 			shown(fmt.Sprintf("floor/resume-%d", n), all[0].times(1e-3), "µs", "for resume-%d, from the node on that asks, behind as many others: a call beside its caller that ends, and another one, "+
-				"three functions with a draft and a context each, and five small appends of JSON in a log in memory, with digests and checksums", n),
+				"three functions with a draft and a context each, and five small appends of JSON, by hand, in a log in memory, with digests and checksums", n),
 			shown(fmt.Sprintf("floor/resume-cold-%d", n), all[1].times(1e-3), "µs", "for resume-cold-%d: the same from the answer on, "+
-				"behind %d appends that were made long before, of the newest %d of which the checksums are checked, and of their JSON a number is added up and a node is found in a map for each entry; "+
+				"behind %d appends that were made long before, of the newest %d of which the checksums are checked, and of the JSON of each a number is added up and its node is found in a map; "+
 				"of what is before them it is read where the run stood", n, n, min(n, behindNewest)))
 	}
 	flat, err := s.flatness(questions)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"strconv"
 	"sync"
 
@@ -80,10 +79,7 @@ func (l *ledger) superstep(ctx context.Context, i int, writes string) (err error
 
 // snapshot has another goroutine write where the run stands, and remove what was written so before the last time.
 func (l *ledger) snapshot(state string) error {
-	data, err := json.Marshal(struct {
-		State string
-		Done  []uint64
-	}{state, l.done})
+	data, err := sayStands(state, l.done)
 	if err != nil {
 		return err
 	}

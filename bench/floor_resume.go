@@ -99,11 +99,7 @@ func stands(done, nodes int) []byte {
 	for i := range done {
 		bits[i/64] |= 1 << (i % 64)
 	}
-	text := fmt.Appendf(nil, `{"Count":%d,"Done":[`, done)
-	for _, b := range bits {
-		text = append(strconv.AppendUint(text, b, 10), ',')
-	}
-	return append(text[:len(text)-1], "]}"...)
+	return append(list(fmt.Appendf(nil, `{"Count":%d,"Done":`, done), bits), '}')
 }
 
 // goesOn makes of such a text the state, and for each node whether it is waited for.

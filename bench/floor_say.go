@@ -39,6 +39,21 @@ func ended(to []byte, step int) []byte {
 	return append(strconv.AppendInt(append(to, `}{"kind":"superstep","step":`...), int64(step), 10), '}')
 }
 
+// sayStands returns where a run stands: the state, and a bit for each node that is done.
+func sayStands(state string, done []uint64) ([]byte, error) {
+	to, err := quoted(append(make([]byte, 0, len(state)+21*len(done)+32), `{"State":`...), state)
+	return append(list(append(to, `,"Done":`...), done), '}'), err
+}
+
+// list appends a list of numbers, of one at least.
+func list(to []byte, numbers []uint64) []byte {
+	before := byte('[')
+	for _, n := range numbers {
+		to, before = strconv.AppendUint(append(to, before), n, 10), ','
+	}
+	return append(to, ']')
+}
+
 // quoted appends a text as a string of JSON. The text is ASCII, and JSON as it is.
 func quoted(to []byte, text string) ([]byte, error) {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080

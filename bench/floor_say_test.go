@@ -61,6 +61,14 @@ func TestFloorsSayWhatPawlDoes(t *testing.T) {
 	}
 }
 
+// A floor's snapshot has the state as it is.
+func TestFloorsSayWhereARunStands(t *testing.T) {
+	said, err := sayStands(text, []uint64{1<<64 - 1, 7})
+	if want := `{"State":"` + text + `","Done":[18446744073709551615,7]}`; err != nil || string(said) != want {
+		t.Errorf("where a run stands is %s, %v; want %s", said, err, want)
+	}
+}
+
 // texts returns what each append to a log says, behind the digest of the one before it.
 func texts(t *testing.T, d *diary) (all [][]byte) {
 	t.Helper()

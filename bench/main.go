@@ -2,13 +2,12 @@
 // figure beside the target that it should reach. It says so when one is missed, and does
 // not fail because of it: figures depend on the machine, ratios much less.
 //
-//	go run . [-json] [-only A,B] [-quick] [-plot DIR] [-dir DIR] [-cpuprofile FILE]
+//	go run . [-json] [-page FILE] [-only A,B] [-quick] [-plot DIR] [-dir DIR] [-cpuprofile FILE]
 //	go run . -from FILES [-json] [-page FILE]
 package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"runtime/pprof"
@@ -49,35 +48,28 @@ var parts = []part{
 
 func main() {
 	child() // does not return if this process was started by another one of ours
-	asJSON := flag.Bool("json", false, "print a JSON array instead of a table")
-	quick := flag.Bool("quick", false, "measure small things for a moment: shows that all works, not how fast")
-	only := flag.String("only", "", "measure rows whose names begin with one of `NAMES`, separated by commas: "+names())
-	plot := flag.String("plot", "", "draw charts of what was measured, as SVG files in `DIR`")
-	dir := flag.String("dir", "", "keep stores under `DIR` while measuring; it says which disk is measured (default: for temporary files)")
-	profile := flag.String("cpuprofile", "", "write a profile of the processor, of both sides of what is measured, into `FILE`")
-	from := flag.String("from", "", "measure nothing, and take the rows that an earlier -json printed into `FILES`, separated by commas")
-	page := flag.String("page", "", "put the rows as a table into `FILE`, which has a place for it, as ../docs/performance.md has")
-	flag.Parse()
-	var rows []row
-	var err error
-	if *from != "" {
-		rows, err = readRows(strings.Split(*from, ",")...)
-	} else {
-		rows, err = profiled(*profile, func() ([]row, error) { return bench(*quick, *only, *plot, *dir) })
-	}
-	switch {
-	case rows == nil: // nothing was begun
-	case *page != "" && err == nil:
-		err = writePage(*page, rows)
-	case *asJSON:
-		err = errors.Join(err, printJSON(os.Stdout, rows))
-	default:
-		err = errors.Join(err, printTable(os.Stdout, rows))
-	}
-	if err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// run does what args ask for.
+func run(args []string) error {
+	o, err := ordered(args)
+	if err != nil {
+		return err
+	}
+	var rows []row
+	if o.from != nil {
+		rows, err = readRows(o.from...)
+	} else {
+		rows, err = profiled(o.profile, func() ([]row, error) { return bench(o) })
+	}
+	if rows == nil { // nothing was begun
+		return err
+	}
+	return o.give(os.Stdout, rows, err)
 }
 
 // profiled calls do while a profile is written, if path says where.
@@ -106,22 +98,19 @@ func names() string {
 }
 
 // bench measures. Beside the errors of parts are all rows that there are.
-func bench(quick bool, only, plot, dir string) ([]row, error) {
-	s, err := newSession(quick, dir)
+func bench(o order) ([]row, error) {
+	s, err := newSession(o.quick, o.dir)
 	if err != nil {
 		return nil, err
 	}
-	s.plot = plot
 	defer os.RemoveAll(s.dir)
-	if only != "" {
-		s.only = strings.Split(only, ",")
-	}
+	s.only, s.plot = o.only, o.plot
 	if err := s.known(parts); err != nil {
 		return nil, err
 	}
 	rows, err := s.measure(parts)
-	if err == nil && plot != "" {
-		err = s.charts.draw(plot)
+	if err == nil && o.plot != "" {
+		err = s.charts.draw(o.plot)
 	}
 	return rows, err
 }

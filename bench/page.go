@@ -31,16 +31,25 @@ func readRows(paths ...string) ([]row, error) {
 	return rows, nil
 }
 
-// writePage puts the rows, as a table, between the marks of a page of Markdown.
-func writePage(path string, rows []row) error {
+// placeIn returns what stands before the marks of a page of Markdown, and behind them.
+func placeIn(path string) (before, after []byte, err error) {
 	page, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	before, rest, begins := bytes.Cut(page, []byte(beginResults))
 	_, after, ends := bytes.Cut(rest, []byte(endResults))
 	if !begins || !ends {
-		return fmt.Errorf("%s has no place for results: give it the lines %q and %q", path, beginResults, endResults)
+		return nil, nil, fmt.Errorf("%s has no place for results: give it the lines %q and %q", path, beginResults, endResults)
+	}
+	return before, after, nil
+}
+
+// writePage puts the rows, as a table, between the marks of a page of Markdown.
+func writePage(path string, rows []row) error {
+	before, after, err := placeIn(path)
+	if err != nil {
+		return err
 	}
 	var b bytes.Buffer
 	b.Write(before)

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -31,11 +33,24 @@ func ordered(args []string) (o order, err error) {
 	from := flags.String("from", "", "measure nothing, and take the rows that an earlier -json printed into `FILES`, separated by commas")
 	flags.StringVar(&o.page, "page", "", "put the rows as a table into `FILE`, which has a place for it, as ../docs/performance.md has")
 	_ = flags.Parse(args) // it ends the process instead
-	if *from != "" {
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("%q belongs to no flag: -only takes names with commas and no spaces between them, and -json prints what > puts into a file", flags.Arg(0))
+	}
+	given := make(map[string]bool)
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if given["from"] {
+		for _, name := range []string{"only", "quick", "plot", "dir", "cpuprofile"} {
+			if given[name] {
+				return o, fmt.Errorf("-%s says what is measured or how, and -from that nothing is: leave out one of them", name)
+			}
+		}
 		o.from = strings.Split(*from, ",")
 	}
-	if *only != "" {
+	if given["only"] {
 		o.only = strings.Split(*only, ",")
+		if slices.Contains(o.only, "") {
+			return o, fmt.Errorf("-only: a name is empty in %q: every row's name begins so", *only)
+		}
 	}
 	if o.page != "" {
 		_, _, err = placeIn(o.page)

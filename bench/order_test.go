@@ -16,6 +16,17 @@ func TestOrderRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ args, want string }{
+		{"chain", `"chain" belongs to no flag`},
+		{"-only chain fan", `"fan" belongs to no flag`},
+		{"-json out -only chain", `"out" belongs to no flag`},
+		{"-only chain,", "-only: a name is empty"},
+		{"-only chain,,fan", "-only: a name is empty"},
+		{"-only=", "-only: a name is empty"},
+		{"-from r.json -only fan", "-only says what is measured or how"},
+		{"-from r.json -quick", "-quick says what is measured or how"},
+		{"-from r.json -plot d", "-plot says what is measured or how"},
+		{"-from r.json -dir d", "-dir says what is measured or how"},
+		{"-from r.json -cpuprofile f", "-cpuprofile says what is measured or how"},
 		{"-page " + filepath.Join(dir, "absent.md"), "absent.md"},
 		{"-page " + page, "no place for results"},
 		{"-from r.json -json -page " + page, "no place for results"},

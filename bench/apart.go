@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"runtime/debug"
 	"strings"
@@ -37,7 +36,9 @@ func (s session) withRivals(part string) ([]row, error) {
 		args = append(args, "-plot", s.plot)
 	}
 	c := exec.Command(goTool, args...)
-	c.Stderr = os.Stderr
+	if err := asChild(c, "bench"); err != nil { // go run hands on what is a child's
+		return nil, err
+	}
 	return rowsOf(c)
 }
 

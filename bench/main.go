@@ -7,11 +7,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime/pprof"
 	"strings"
+	"syscall"
 )
 
 // A part is figures that are measured together. Its rows' names begin with its name. Beside an error are the
@@ -103,7 +106,7 @@ func bench(o order) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(s.dir)
+	defer clearing(s.dir)()
 	s.only, s.plot = o.only, o.plot
 	if err := s.known(parts); err != nil {
 		return nil, err
@@ -113,6 +116,25 @@ func bench(o order) ([]row, error) {
 		err = s.charts.draw(o.plot)
 	}
 	return rows, err
+}
+
+// clearing returns what removes dir, and does so as well when the process is told to end, which it does then.
+func clearing(dir string) (clear func()) {
+	told, ignore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	stay := context.AfterFunc(told, func() {
+		for range 100 { // stores are written to meanwhile
+			if os.RemoveAll(dir) == nil {
+				break
+			}
+		}
+		fmt.Fprintln(os.Stderr, "bench:", context.Cause(told))
+		os.Exit(1)
+	})
+	return func() {
+		_ = os.RemoveAll(dir)
+		stay()
+		ignore()
+	}
 }
 
 // measure measures what is wanted of parts. One that fails keeps none of the others from being measured.

@@ -23,7 +23,7 @@ func killed(s session) ([]row, error) {
 	runs := s.scale(10_000, 200)
 	var first, all, reading, over series
 	for range s.rounds {
-		dir, err := crashed(s, runs)
+		dir, err := crashed(s, runs, 5*time.Minute)
 		if err != nil {
 			return nil, err
 		}
@@ -88,8 +88,9 @@ func takeOff(args []string) error {
 	return <-failed
 }
 
-// crashed returns the directory of the store of a process that was killed with so many runs in flight.
-func crashed(s session, runs int) (string, error) {
+// crashed returns the directory of the store of a process that was killed with so many runs in flight. It waits no
+// longer than most until they are.
+func crashed(s session, runs int, most time.Duration) (string, error) {
 	dir, err := os.MkdirTemp(s.dir, "killed-")
 	if err != nil {
 		return "", err
@@ -105,7 +106,11 @@ func crashed(s session, runs int) (string, error) {
 	if err := c.Start(); err != nil {
 		return "", err
 	}
+	late := time.AfterFunc(most, func() { _ = c.Process.Kill() })
 	said, err := bufio.NewReader(out).ReadString('\n')
+	if !late.Stop() {
+		err = fmt.Errorf("%d runs were not in flight after %v", runs, most)
+	}
 	_ = c.Process.Kill()
 	_ = c.Wait() // it was killed
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -35,6 +36,22 @@ func TestRecoveredWantsAllRuns(t *testing.T) {
 		if _, err := recovered(test.dir, test.runs); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("recovered = %v, want %s", err, test.want)
 		}
+	}
+}
+
+// A process is killed when all of its runs are in flight, and is not waited for without end.
+func TestCrashed(t *testing.T) {
+	s := session{dir: t.TempDir()}
+	dir, err := crashed(s, 3, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := recovered(dir, 3); err != nil {
+		t.Errorf("recovered = %+v, %v; want what was in flight", r, err)
+	}
+	const none = 0 // which never are in flight
+	if _, err := crashed(s, none, 200*time.Millisecond); err == nil || !strings.Contains(err.Error(), "not in flight after 200ms") {
+		t.Errorf("crashed = %v, want that nothing was in flight in time", err)
 	}
 }
 

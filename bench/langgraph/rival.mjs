@@ -64,16 +64,15 @@ async function sqlite() {
   savers["sqlite-full"].db.pragma("synchronous = FULL");
 }
 
-let pool; // where there is a schema to drop in the end
+let pool; // where there may be a schema to drop in the end
 async function postgresql() {
   if (!postgres) throw new Error("BENCH_POSTGRES names no database");
   const { default: pg } = await import("pg");
   const { PostgresSaver } = await import("@langchain/langgraph-checkpoint-postgres");
-  const connections = new pg.Pool({ connectionString: postgres });
-  const saver = new PostgresSaver(connections, undefined, { schema });
-  await saver.setup();
+  pool = new pg.Pool({ connectionString: postgres });
+  const saver = new PostgresSaver(pool, undefined, { schema });
+  await saver.setup(); // it may fail when it has made the schema
   savers.postgres = saver;
-  pool = connections;
 }
 
 async function absentIfNot(name, open) {
@@ -199,6 +198,10 @@ for await (const line of createInterface({ input: process.stdin })) {
   }
 }
 if (pool) {
-  await pool.query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`);
+  try {
+    await pool.query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`);
+  } catch (e) {
+    if (savers.postgres) throw e; // else there may be no database, as absent says
+  }
   await pool.end();
 }

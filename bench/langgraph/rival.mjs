@@ -8,6 +8,9 @@ import { createInterface } from "node:readline";
 import { Annotation, Command, END, MemorySaver, START, StateGraph, interrupt } from "@langchain/langgraph";
 
 const [directory, postgres] = process.argv.slice(2);
+// Who started this process may end first, by a Ctrl-C that both are sent: this one ends with its input, and clears away.
+process.on("SIGINT", () => {});
+process.stdout.on("error", () => {});
 setMaxListeners(0); // a fan-out of LangGraph's own has more than Node warns of
 const schema = `pawl_bench_${process.pid}`;
 

@@ -136,23 +136,29 @@ func (s session) filled(window time.Duration, probes ...probe) ([]series, error)
 }
 
 // alike is stages for two that do a thing equally often, so that the quicker one fills a window, and for others beside them.
-// In each round the two do it another number of times, from half as often to half as often again, unless once fills a window already. What Badger has to merge goes
-// up in steps with what was written: where they lie a ratio does not depend on.
+// In each round the two do it another number of times, from half as often to half as often again: once, twice or three times, if
+// once fills a window already. What Badger has to merge goes up in steps with what was written: where they lie a ratio does not depend on.
 func (s session) alike(window time.Duration, two [2]stage, others ...stage) ([]series, error) {
 	probes := timed(append(two[:], others...))
 	times, err := calibrated(window, probes)
 	if err != nil {
 		return nil, err
 	}
-	most := max(times[0], times[1])
+	usual := max(times[0], times[1], 2)
 	return s.rounded(func(round int) []int {
-		step := round / 2
-		if round%2 > 0 { // small and large ones in turn: what drifts rises or falls
-			step = s.rounds - 1 - step
-		}
-		n := max(1, most/2+most*step/max(1, s.rounds-1))
+		n := s.amount(usual, round)
 		return append([]int{n, n}, times[2:]...)
 	}, probes...)
+}
+
+// amount is how often a thing is done in a round that is usually done so often: each number from half of that to half as much again
+// in as many rounds as any other, as far as they go.
+func (s session) amount(usual, round int) int {
+	step := round / 2
+	if round%2 > 0 { // small and large ones in turn: what drifts rises or falls
+		step = s.rounds - 1 - step
+	}
+	return usual/2 + min(usual, (usual+1)*step/max(1, s.rounds-1))
 }
 
 // probes is turns for what times itself.

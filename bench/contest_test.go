@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,45 @@ func TestCalibrate(t *testing.T) {
 		n, err := calibrate(8*time.Millisecond, busy(test.one).timed)
 		if err != nil || n < test.least || n > test.most {
 			t.Errorf("calibrate(%v each) = %d, %v; want %d to %d", test.one, n, err, test.least, test.most)
+		}
+	}
+}
+
+// In each round two that write alike write another amount, also where once fills a window. What is beside them does not.
+func TestAlikeAmounts(t *testing.T) {
+	var wrote [3][]int
+	stages := make([]stage, len(wrote))
+	for i := range wrote {
+		stages[i] = contender(func(n int) error {
+			wrote[i] = append(wrote[i], n)
+			return nil
+		}).ready
+	}
+	s := session{rounds: 6}
+	if _, err := s.alike(0, [2]stage(stages[:2]), stages[2]); err != nil { // no window at all: calibration runs each once
+		t.Fatal(err)
+	}
+	for i, want := range [][]int{{1, 1, 3, 1, 3, 2, 2}, {1, 1, 3, 1, 3, 2, 2}, {1, 1, 1, 1, 1, 1, 1}} {
+		if !slices.Equal(wrote[i], want) {
+			t.Errorf("amounts of %d are %v, want %v", i, wrote[i], want)
+		}
+	}
+}
+
+// Amounts are spread evenly, from half of the usual one to half as much again.
+func TestAmounts(t *testing.T) {
+	for _, test := range []struct{ rounds, usual, least, most int }{
+		{15, 2, 1, 3}, {15, 4, 2, 6}, {15, 28, 14, 42}, {15, 201, 100, 301}, {3, 2, 1, 3}, {1, 2, 1, 1},
+	} {
+		s := session{rounds: test.rounds}
+		often := map[int]int{}
+		for round := range s.rounds {
+			often[s.amount(test.usual, round)]++
+		}
+		amounts := slices.Collect(maps.Keys(often))
+		counts := slices.Collect(maps.Values(often))
+		if slices.Min(amounts) != test.least || slices.Max(amounts) != test.most || slices.Max(counts)-slices.Min(counts) > 1 {
+			t.Errorf("of %d rounds, usually %d: %v, want %d to %d", test.rounds, test.usual, often, test.least, test.most)
 		}
 	}
 }

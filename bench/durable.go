@@ -14,8 +14,8 @@ import (
 // durable measures how many supersteps of 1 KB a second become durable when so many runs
 // are at work, against a bare loop that fills one synced transaction with one entry of the
 // same bytes for each of them: the most that grouping can give where Badger syncs. Every window has a directory
-// of its own, and half a second to one and a half, in which ten runs and more write tables. One run, and transactions of their own, write
-// less than a table in it.
+// of its own, and half a second to one and a half, in which ten runs and more write tables; what a thousand do once takes longer, and they
+// do it once, twice or three times. One run, and transactions of their own, write less than a table in it.
 func durable(s session) ([]row, error) {
 	var rows []row
 	for _, t := range []struct {

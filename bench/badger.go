@@ -21,6 +21,10 @@ func onBadger(s session) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	long, err := againstBare(s, chain(unsyncedLength, writeLong))
+	if err != nil {
+		return nil, err
+	}
 	ours, theirs := small.ours.median()*1e-3, small.theirs.median()*1e-3
 	return []row{
 		atMost("badger/superstep", small.ours.times(1e-3), "µs", 10, "a superstep of %d bytes, not synced", small.bytes),
@@ -29,6 +33,9 @@ func onBadger(s session) ([]row, error) {
 		atMost("badger/superstep-1KB-to-bare", large.ours.over(large.theirs), "ratio", 1.4,
 			"a superstep of %d bytes %.3g µs, a bare transaction of the same %.3g µs",
 			large.bytes, large.ours.median()*1e-3, large.theirs.median()*1e-3),
+		shown("badger/superstep-1500B-to-bare", long.ours.over(long.theirs), "ratio",
+			"a superstep of %d bytes, which a store tries to compress and keeps as it is, %.3g µs, a bare transaction of the same %.3g µs",
+			long.bytes, long.ours.median()*1e-3, long.theirs.median()*1e-3),
 	}, nil
 }
 

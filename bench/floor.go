@@ -163,7 +163,7 @@ func ofTarget(s session, bare float64) ([]series, error) {
 func corrected(turns, want, took float64) float64 { return turns * want / max(took, want/2) }
 
 // aPage is about what keep sets.
-var aPage = Page{Number: 1, Title: "a page of a thousand bytes", Text: text}
+var aPage = page(1, pageText)
 
 // sealing writes supersteps that set a struct into a log in memory.
 func sealing(sets any) contender {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -40,6 +41,12 @@ func write(_ context.Context, w *Work) error {
 	return nil
 }
 
+// writeLong is what nodes do that write more than a store leaves as it is.
+func writeLong(_ context.Context, w *Work) error {
+	w.Title.Set(longText)
+	return nil
+}
+
 // plain is a Work without cells, for those that have none.
 type plain struct {
 	Title string
@@ -54,11 +61,19 @@ func plainStep(_ context.Context, p *plain) error {
 	return nil
 }
 
-// A Page is about 1 KB as JSON.
+// A Page is 1 KB as JSON, with a text of pageBytes.
 type Page struct {
 	Number int
 	Title  string
 	Text   string
+}
+
+const pageBytes = 950
+
+var pageText = noise(1, pageBytes)
+
+func page(n int, text string) Page {
+	return Page{Number: n, Title: "a page of a thousand bytes", Text: text}
 }
 
 // A Book is the state of graphs whose nodes write a struct of 1 KB each.
@@ -69,17 +84,18 @@ type Book struct {
 
 func (b *Book) count() int { return b.Count.Get() }
 
-// text is what nodes write that write 1 KB: so much that a store keeps an entry of it in a thousand
-// bytes, as it is. What is longer it tries to compress.
-var text = noise(1, 800)
+// text is what nodes write that write 1 KB: so much that a superstep of it is 1 031 bytes, with its envelope and its key, and is
+// kept as it is. An append of more than 1 152 bytes a store tries to compress; longText, of which a superstep is 1 501, gains nothing by it.
+var text, longText = noise(1, 800), noise(4, 1_270)
 
-// noise returns a text of n bytes which compresses as little as one can.
+// noise returns a text of n bytes which compresses as little as one can, and which is JSON as it is, whoever writes it: nothing
+// in it is escaped.
 func noise(seed uint64, n int) string {
 	random := rand.New(rand.NewPCG(seed, 0))
-	text := make([]byte, n)
-	for i := range text {
-		if text[i] = byte('#' + random.IntN('~'-'#')); text[i] == '\\' {
-			text[i] = ' '
+	text := make([]byte, 0, n)
+	for len(text) < n {
+		if c := byte('#' + random.IntN('~'-'#')); strings.IndexByte(`&<>\`, c) < 0 {
+			text = append(text, c)
 		}
 	}
 	return string(text)
@@ -89,7 +105,7 @@ func noise(seed uint64, n int) string {
 func keep(_ context.Context, b *Book) error {
 	n := b.Count.Get() + 1
 	b.Count.Set(n)
-	b.Page.Set(Page{Number: n, Title: "a page of a thousand bytes", Text: text})
+	b.Page.Set(page(n, pageText))
 	return nil
 }
 

@@ -29,7 +29,7 @@ func inMemory(s session) ([]row, error) {
 	return []row{
 		atMost("memory/superstep", long.times(1e-3), "µs", 1.2, "a further superstep that adds to a Sum"),
 		atMost("memory/superstep-1KB", large[0].per(large[1], 999).times(1e-3), "µs", 4,
-			"a further superstep that sets a struct of 1 KB"),
+			"a further superstep that sets a struct that is 1 KB of JSON"),
 		atMost("memory/flat-in-graph", long.over(short), "ratio", 1.25,
 			"a further superstep of 1 000 (%.0f ns) to one of 100 (%.0f ns)", long.median(), short.median()),
 		atMost("memory/flat-in-state", filled.over(long), "ratio", 1.25,

@@ -33,7 +33,7 @@ func opening(s session) ([]row, error) {
 	g := chain(supersteps+1, func(_ context.Context, v *Volume) error {
 		n := v.Count.Get() + 1
 		v.Count.Add(1)
-		v.Pages.Append(Page{Number: n, Title: "a page of a thousand bytes", Text: noise(uint64(n), 900)})
+		v.Pages.Append(page(n, noise(uint64(n), pageBytes)))
 		return nil
 	})
 	d := func(store checkpoint.Store) *dispatcher.Dispatcher[Volume] {
@@ -70,7 +70,7 @@ func opening(s session) ([]row, error) {
 		for _, p := range r.State.Pages.All() {
 			bytes += len(p.Text)
 		}
-		if bytes != supersteps*900 {
+		if bytes != supersteps*pageBytes {
 			return fmt.Errorf("the state has %d bytes of text", bytes)
 		}
 		return nil

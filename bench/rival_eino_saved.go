@@ -13,17 +13,19 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// durable saves after every node. Eino writes a checkpoint when a graph is interrupted and
-// at no other time, so that each node is interrupted after it and the graph called again.
-func (m einoMode) durable(n int, store *bare) (contender, error) {
+// durable runs a chain of n nodes, so many times with a store, and saves after every node. Eino writes a checkpoint when a graph is
+// interrupted and at no other time, so that each node is interrupted after it and the graph called again.
+func (m einoMode) durable(n int) (func(store *bare, times int) error, error) {
+	var store einoBadger
 	var names []string
 	for i := 1; i < n; i++ {
 		names = append(names, einoNode(i))
 	}
 	g, err := m.line(n, einoWrite, nil,
-		compose.WithCheckPointStore(einoBadger{store}), compose.WithInterruptAfterNodes(names))
+		compose.WithCheckPointStore(&store), compose.WithInterruptAfterNodes(names))
 	made := 0
-	return func(times int) error {
+	return func(b *bare, times int) error {
+		store.bare = b
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		for range times {

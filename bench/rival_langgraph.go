@@ -49,8 +49,8 @@ func (l *langGraph) absentSavers() (rows []row) {
 // The savers, what keeps their checkpoints, and what survives what.
 var savers = []struct{ name, kept, note string }{
 	{"memory", "memory", survivesNothing},
-	{"sqlite", "sqlite", "write-ahead log, synchronous = NORMAL as the saver leaves it; " + survivesProcess},
-	{"sqlite-full", "sqlite", "write-ahead log, synchronous = FULL; " + survivesPower},
+	{"sqlite", "sqlite", "one file for all windows, write-ahead log, synchronous = NORMAL as the saver leaves it; " + survivesProcess},
+	{"sqlite-full", "sqlite", "one file for all windows, write-ahead log, synchronous = FULL; " + survivesPower},
 	{"postgres", "postgres", postgresNote},
 }
 
@@ -160,4 +160,4 @@ func (l *langGraph) durable(steps int) []entrant {
 // which those that need one make a schema of their own, and drop it.
 const postgresVariable = "BENCH_POSTGRES"
 
-const postgresNote = "where the server has fsync and synchronous_commit on, " + survivesPower
+const postgresNote = "one schema for all windows; where the server has fsync and synchronous_commit on, " + survivesPower

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/pawlgo/pawl/dag"
 )
 
 // rivals compares pawl with what else a program could use, each written as its own
@@ -115,20 +117,16 @@ func (t *table) fan() error {
 	})
 }
 
-// durable compares steps that write 1 KB each, one run at a time.
+// durable compares steps that write 1 KB each, one run at a time. Who writes to Badger has a directory for each window: what is
+// merged behind one is not in the next. The others keep their process or their server, and what it has.
 func (t *table) durable() error {
 	s := t.session
-	b, err := openBed(s, true)
-	if err != nil {
-		return err
-	}
-	defer b.discard()
 	g := chain(s.length, write)
 	size, err := sizeOf(s, g)
 	if err != nil {
 		return err
 	}
-	rest, err := t.synced(s, size)
+	rest, err := synced(s, size)
 	if err != nil {
 		return err
 	}
@@ -136,42 +134,33 @@ func (t *table) durable() error {
 	rest = append(rest, t.served(s)...)
 	return t.add(s.long, comparison{
 		name:  "durable-step",
-		each:  fmt.Sprintf("a step that writes 1 KB, of a whole run of %d", s.length),
+		each:  fmt.Sprintf("a step that writes a text of %d bytes, of a whole run of %d", len(text), s.length),
 		per:   float64(s.length),
-		first: entrant{"pawl", "Badger, synced; " + survivesPower, watch(b.runs(g, 1))},
+		first: pawlSynced(s, g, size),
 		rest:  rest,
 	})
 }
 
-// synced are those that save to Badger: in values of so many bytes, or what they have to.
-func (t *table) synced(s session, size int) ([]entrant, error) {
-	alone, err := t.openBare(s, size)
-	if err != nil {
-		return nil, err
-	}
-	rest := []entrant{{"badger", "a synced transaction of the same bytes, which nothing resumes; " + survivesPower,
-		watch(func(times int) error { return alone.groups(1)(times * s.length) })}}
+// pawlSynced is pawl with a store for each window. A superstep of g is so many bytes.
+func pawlSynced(s session, g *dag.Graph[Work], size int) entrant {
+	note := fmt.Sprintf("Badger, synced, %d bytes with envelope and key; %s", size, survivesPower)
+	return entrant{"pawl", note, fresh(s, true, func(b *bed) contender { return b.runs(g, 1) }).timed}
+}
+
+// synced are the others that save to a synced Badger: transactions of so many bytes, or what they have to. They have one for each
+// window.
+func synced(s session, size int) ([]entrant, error) {
+	alone := freshBare(s, size, true, func(b *bare, n int) error { return b.groups(1)(n * s.length) })
+	rest := []entrant{{"badger", "a synced transaction of the same bytes, which nothing resumes; " + survivesPower, alone.timed}}
 	for _, mode := range einoModes {
-		store, err := t.openBare(s, 1)
-		if err != nil {
-			return nil, err
-		}
-		run, err := mode.durable(s.length, store)
+		run, err := mode.durable(s.length)
 		if err != nil {
 			return nil, err
 		}
 		rest = append(rest, entrant{mode.name, mode.note + ", which saves at interrupts only: one after every node, " +
-			"and called again; its checkpoints in a synced Badger; " + survivesPower, watch(run)})
+			"and called again; its checkpoints in a synced Badger; " + survivesPower, freshBare(s, 1, true, run).timed})
 	}
 	return rest, nil
-}
-
-func (t *table) openBare(s session, size int) (*bare, error) {
-	b, err := openBare(s, size, true)
-	if err == nil {
-		t.opened = append(t.opened, b.db.Close)
-	}
-	return b, err
 }
 
 // served are those that need a server. Those that are absent have rows.

@@ -55,7 +55,7 @@ func openTemporal(s session) (*service, error) {
 		return nil, err
 	}
 	return &service{
-		note: "Temporal, Go SDK v1.50.0: an activity of a workflow; what its server acknowledges survives the " +
+		note: "Temporal, Go SDK v1.50.0: an activity of a workflow; one server for all windows; what it acknowledges survives the " +
 			"process, and a power cut if the server's database does",
 		run: watch(func(times int) error {
 			for range times {

@@ -62,8 +62,8 @@ func TestEinoCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer store.db.Close()
-			durable, err := mode.durable(3, store)
-			try(t, "durable", durable, err)
+			durable, err := mode.durable(3)
+			try(t, "durable", func(n int) error { return durable(store, n) }, err)
 			question, err := mode.question(3)
 			try(t, "question", func(n int) error {
 				took, err := question(n)

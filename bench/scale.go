@@ -18,14 +18,9 @@ import (
 // scaling measures the largest things that are promised to work against ordinary ones: each further
 // superstep, item or byte should cost what the first thousands did.
 func scaling(s session) ([]row, error) {
-	long := s
-	long.rounds = min(s.rounds, 3) // a round takes half a minute
 	var rows []row
-	for _, part := range []struct {
-		measure func(session) ([]row, error)
-		s       session
-	}{{longRuns, long}, {manyItems, s}, {largeStates, long}} {
-		some, err := part.measure(part.s)
+	for _, measure := range []func(session) ([]row, error){longRuns, manyItems, largeStates} {
+		some, err := measure(s)
 		if err != nil {
 			return rows, err
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strconv"
 	"sync"
@@ -90,8 +89,8 @@ func (b *bed) runsWith(g *dag.Graph[Work], at int, o dispatcher.Options) contend
 
 // ranAll checks the result of a chain of so many nodes, each of which is a step, or writes a text.
 func ranAll(r *dispatcher.Result[Work], nodes int) error {
-	if r.Superstep != nodes {
-		return fmt.Errorf("run %s has ended %d supersteps of %d", r.Run, r.Superstep, nodes)
+	if err := endedSupersteps(r, nodes); err != nil {
+		return err
 	}
 	if title := r.State.Title.Get(); title == text || title == longText {
 		return nil

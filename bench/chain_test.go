@@ -26,7 +26,7 @@ func TestCountsTo(t *testing.T) {
 		{"all steps", ranAll(steps, 3), ""},
 		{"all writes", ranAll(writes, 3), ""},
 		{"all long writes", ranAll(ran(t, 3, writeLong), 3), ""},
-		{"one more write", ranAll(writes, 4), "has ended 3 supersteps of 4"},
+		{"one more write", ranAll(writes, 4), "has ended 3 supersteps, not 4"},
 		{"all idle", ranAll(idle, 3), "should count to 3, not to 0"},
 	} {
 		if (test.err == nil) != (test.want == "") || test.err != nil && !strings.Contains(test.err.Error(), test.want) {

@@ -18,6 +18,8 @@ type Volume struct {
 	Count state.Sum[int]
 }
 
+func (v *Volume) count() int { return v.Count.Get() }
+
 type plainVolume struct {
 	Pages []Page
 	Count int
@@ -57,9 +59,12 @@ func opening(s session) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	stands := func(ctx context.Context, store *badgerstore.Store) error {
-		_, err := d(store).State(ctx, "volume")
-		return err
+	untouching := func(ctx context.Context, store *badgerstore.Store) error {
+		r, err := d(store).State(ctx, "volume")
+		if err != nil {
+			return err
+		}
+		return errors.Join(endedSupersteps(r, supersteps), countsTo(r, supersteps))
 	}
 	decoded := func(ctx context.Context, store *badgerstore.Store) error {
 		r, err := d(store).State(ctx, "volume")
@@ -78,7 +83,7 @@ func opening(s session) ([]row, error) {
 	unmarshal := func(int) (func() error, func(), error) {
 		return func() error { return json.Unmarshal(raw, new(plainVolume)) }, nil, nil
 	}
-	all, err := s.turns([]int{1, 1, 1, 1, 1}, c.opened(stands), c.scanned(untouched), c.opened(decoded), unmarshal, c.scanned(checking))
+	all, err := s.turns([]int{1, 1, 1, 1, 1}, c.opened(untouching), c.scanned(untouched), c.opened(decoded), unmarshal, c.scanned(checking))
 	if err != nil {
 		return nil, err
 	}

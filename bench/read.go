@@ -21,7 +21,8 @@ func reading(s session) ([]row, error) {
 	defer b.discard()
 	ctx := context.Background()
 	w := &writer{store: b.store, run: "read"}
-	for range 32 {
+	const appends = 32
+	for range appends {
 		if err := w.append(ctx); err != nil {
 			return nil, err
 		}
@@ -29,10 +30,10 @@ func reading(s session) ([]row, error) {
 	busy := &writer{store: b.store, run: "written"}
 	idle, beside, err := besideIdle(s, func(alone bool) (median float64, err error) {
 		if alone {
-			return medianRead(ctx, b.store, s)
+			return medianRead(ctx, b.store, s, appends)
 		}
 		err = busy.during(ctx, func() (err error) {
-			median, err = medianRead(ctx, b.store, s)
+			median, err = medianRead(ctx, b.store, s, appends)
 			return err
 		})
 		return median, err
@@ -44,15 +45,13 @@ func reading(s session) ([]row, error) {
 		"the median of reading 32 appends: %.3g µs beside synced commits, %.3g µs alone", beside.median()*1e-3, idle.median()*1e-3)}, nil
 }
 
-// medianRead reads the run again and again for a window.
-func medianRead(ctx context.Context, store checkpoint.Store, s session) (float64, error) {
+// medianRead reads the run, which has so many entries, again and again for a window.
+func medianRead(ctx context.Context, store checkpoint.Store, s session, entries int) (float64, error) {
 	var took series
 	for end := time.Now().Add(10 * s.window); time.Now().Before(end) || len(took) == 0; {
 		began := time.Now()
-		for _, err := range store.Read(ctx, "read", 1, 0) {
-			if err != nil {
-				return 0, err
-			}
+		if err := readEntries(ctx, store, "read", entries); err != nil {
+			return 0, err
 		}
 		took = append(took, float64(time.Since(began)))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -88,7 +89,8 @@ func collected(s session, g *dag.Graph[Shelf], runs int) (*bed, error) {
 
 // read200 adds to rows those of reading.
 func read200(s session, rows []row) ([]row, error) {
-	g := chain(200, collect)
+	const length = 200
+	g := chain(length, collect)
 	b, err := collected(s, g, 1)
 	if err != nil {
 		return rows, err
@@ -98,7 +100,7 @@ func read200(s session, rows []row) ([]row, error) {
 	if err != nil {
 		return rows, err
 	}
-	all, err := s.turns([]int{1, 1, 1, 1}, c.opened(readAll), c.opened(stateOf(g)), c.scanned(copying), c.scanned(checkingEntries))
+	all, err := s.turns([]int{1, 1, 1, 1}, c.opened(readAll(length)), c.opened(stateOf(g, length)), c.scanned(copying), c.scanned(checkingEntries))
 	if err != nil {
 		return rows, err
 	}
@@ -112,18 +114,42 @@ func read200(s session, rows []row) ([]row, error) {
 			"where the run stands and its state, by a dispatcher that has never seen it: %.3g µs", all[1].median()*1e-3)), nil
 }
 
-func readAll(ctx context.Context, store *badgerstore.Store) error {
-	for _, err := range store.Read(ctx, "run-0", 1, 0) {
+// readAll reads a run of so many supersteps, each of which is two entries, behind two of its beginning and before one of its end.
+func readAll(supersteps int) func(context.Context, *badgerstore.Store) error {
+	return func(ctx context.Context, store *badgerstore.Store) error {
+		return readEntries(ctx, store, "run-0", 2*supersteps+3)
+	}
+}
+
+// readEntries reads a run, and returns an error unless it has so many entries.
+func readEntries(ctx context.Context, store checkpoint.Store, run string, want int) error {
+	n := 0
+	for _, err := range store.Read(ctx, run, 1, 0) {
 		if err != nil {
 			return err
 		}
+		n++
+	}
+	if n != want {
+		return fmt.Errorf("%s has %d entries, not %d", run, n, want)
 	}
 	return nil
 }
 
-func stateOf(g *dag.Graph[Shelf]) func(context.Context, *badgerstore.Store) error {
+func stateOf(g *dag.Graph[Shelf], supersteps int) func(context.Context, *badgerstore.Store) error {
 	return func(ctx context.Context, store *badgerstore.Store) error {
-		_, err := dispatch(g, checkpoint.Store(store), dispatcher.Options{}).State(ctx, "run-0")
-		return err
+		r, err := dispatch(g, checkpoint.Store(store), dispatcher.Options{}).State(ctx, "run-0")
+		if err != nil {
+			return err
+		}
+		return endedSupersteps(r, supersteps)
 	}
+}
+
+// endedSupersteps returns an error unless r has ended so many supersteps.
+func endedSupersteps[S any](r *dispatcher.Result[S], supersteps int) error {
+	if r.Superstep != supersteps {
+		return fmt.Errorf("%s has ended %d supersteps, not %d", r.Run, r.Superstep, supersteps)
+	}
+	return nil
 }

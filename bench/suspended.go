@@ -157,10 +157,15 @@ func (c *crowd) fresh() *dispatcher.Dispatcher[Work] {
 	})
 }
 
+// load finds out where runs stand, none of which was gone on with.
 func (c *crowd) load(times int) error {
 	d := c.fresh()
 	for range times {
-		if _, err := d.State(context.Background(), c.pick()); err != nil {
+		r, err := d.State(context.Background(), c.pick())
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(endedSupersteps(r, 2), countsTo(r, 2)); err != nil {
 			return err
 		}
 	}

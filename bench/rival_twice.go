@@ -54,7 +54,7 @@ func (p *payer) rows(s session, name, note string) ([]row, error) {
 		return nil, err
 	}
 	return []row{shown(name, series{p.ratio}, "ratio",
-		"the same for %s; at most %d visits were executed again after one of %d kills", note, p.again, p.killed)}, nil
+		"the same for %s; at most %d visits were executed again after one of %d kills", note, p.again, p.died)}, nil
 }
 
 // An einoWork is the work as Eino does it. What it has saved outlives the lives.
@@ -63,21 +63,21 @@ type einoWork struct {
 	saved einoMap
 }
 
-func (w einoWork) live(end int) ([]int, bool, error) {
+func (w einoWork) live(end int) (lived, error) {
 	l := &life{end: end}
 	g, err := w.mode.stages(l.begin, einoMortal{w.saved, l})
 	if err != nil {
-		return nil, false, err
+		return lived{}, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for {
 		p, err := g.Invoke(ctx, plain{}, compose.WithCheckPointID("work"))
 		if l.over() {
-			return l.began, false, nil
+			return lived{began: l.began}, nil
 		}
 		if _, interrupted := compose.ExtractInterruptInfo(err); !interrupted {
-			return l.began, true, counted(p, err, visitsNeeded)
+			return lived{began: l.began, done: true}, counted(p, err, visitsNeeded)
 		}
 	}
 }
@@ -134,12 +134,13 @@ type langGraphWork struct {
 	work int
 }
 
-func (w langGraphWork) live(end int) ([]int, bool, error) {
+func (w langGraphWork) live(end int) (lived, error) {
 	type life struct {
-		Work   int `json:"work"`
-		End    int `json:"end"`
-		Stages int `json:"stages"`
-		Sides  int `json:"sides"`
+		Work   int   `json:"work"`
+		End    int   `json:"end"`
+		Slow   int64 `json:"slow"` // milliseconds
+		Stages int   `json:"stages"`
+		Sides  int   `json:"sides"`
 	}
 	var a struct {
 		Began []int
@@ -147,6 +148,6 @@ func (w langGraphWork) live(end int) ([]int, bool, error) {
 	}
 	err := w.call(struct {
 		Live life `json:"live"`
-	}{life{w.work, end, stagesOfWork, sideBySide}}, &a)
-	return a.Began, a.Done, err
+	}{life{w.work, end, slowVisit.Milliseconds(), stagesOfWork, sideBySide}}, &a)
+	return lived{began: a.Began, done: a.Done}, err
 }

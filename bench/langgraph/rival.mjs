@@ -150,18 +150,20 @@ function mortal(saver, over) {
 
 let work; // the number of the work that is done, and what is saved of it
 
-// live goes on with a work until it is done, or begins its end-th visit: then that life is over, of
-// which nothing is left but what the saver has. It answers with the visits that began.
+// live goes on with a work until it is done, or a little behind its end-th visit, which and those behind it
+// take longer: then that life is over, of which nothing is left but what the saver has. It answers with the
+// visits that began.
 async function live(request) {
   if (work?.number !== request.work) work = { number: request.work, saver: new MemorySaver() };
   const began = [];
-  const over = () => began.length >= request.end;
+  let ended = false;
+  const over = () => ended;
   let die;
-  const death = new Promise((resolve) => (die = resolve));
+  const death = new Promise((resolve) => (die = () => resolve((ended = true))));
   const begin = (visit) => {
-    if (!over()) began.push(visit);
-    if (!over()) return { count: 1 };
-    die();
+    if (!ended) began.push(visit);
+    if (began.length < request.end) return { count: 1 };
+    if (began.length === request.end) setTimeout(die, request.slow);
     return never();
   };
   const [checkpointer, settled] = mortal(work.saver, over);

@@ -161,8 +161,8 @@ func (t *chronicle) visit(e *checkpoint.Entry) error {
 // opened begins with the run. A fork goes on from where its origin stood.
 func (t *chronicle) opened(ctx context.Context, c *core, e *checkpoint.Entry, p *Past) error {
 	p.Cause = CauseOpened
-	var o checkpoint.Opening
-	if err := json.Unmarshal(e.Data, &o); err != nil || o.Origin == nil {
+	o, err := parse(e.Data, plainOpening)
+	if err != nil || o.Origin == nil {
 		return err
 	}
 	p.Superstep, p.Author, p.Reason = o.Origin.Step, o.Origin.Author, o.Origin.Reason

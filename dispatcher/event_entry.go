@@ -37,8 +37,7 @@ func (a *about) after(e *checkpoint.Entry) *about {
 	case checkpoint.Opened:
 		next := *a
 		next.turn = 1
-		var o checkpoint.Opening
-		if json.Unmarshal(e.Data, &o) == nil {
+		if o, err := parse(e.Data, plainOpening); err == nil {
 			next.labels, next.correlation = o.Labels, o.Correlation
 			if o.Graph != "" { // a run without a log has none
 				next.graph = o.Graph
@@ -83,8 +82,7 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 	switch e.Kind {
 	case checkpoint.Entered, checkpoint.Superstep, checkpoint.Resumed:
 	case checkpoint.Opened:
-		var o checkpoint.Opening
-		if json.Unmarshal(e.Data, &o) == nil && o.Origin != nil {
+		if o, err := parse(e.Data, plainOpening); err == nil && o.Origin != nil {
 			v.Value = encode(o.Origin)
 			v.Name = Ancestor{Run: o.Origin.Run, Seq: o.Origin.Seq}.Address()
 			v.By, v.Cause = o.Origin.Author, o.Origin.Reason

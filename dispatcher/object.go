@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/internal/byhand"
 	"github.com/pawlgo/pawl/state"
 )
 
@@ -70,9 +71,9 @@ func encodeAnswer(a *checkpoint.Answer) json.RawMessage {
 	return o.end()
 }
 
-// parse is json.Unmarshal, in a fraction of the time for what plain reads by hand.
-func parse[T any](data []byte, plain func(data []byte) (x T, ok bool)) (T, error) {
-	if x, ok := plain(data); ok {
+// parse is json.Unmarshal, in a fraction of the time for what is read by hand.
+func parse[T any](data []byte, byHand func(data []byte) (x T, ok bool)) (T, error) {
+	if x, ok := byHand(data); ok {
 		return x, nil
 	}
 	var x T
@@ -80,22 +81,19 @@ func parse[T any](data []byte, plain func(data []byte) (x T, ok bool)) (T, error
 	return x, err
 }
 
-// plainOpening reads an opening without labels and settings, of a run that is no fork.
+// plainOpening reads an opening without settings, of a run that is no fork.
 func plainOpening(data []byte) (o checkpoint.Opening, ok bool) {
-	m := members(data)
-	o.Graph = string(m.text(`{"graph":"`))
-	o.Digest = string(m.text(`,"digest":"`))
-	o.Correlation = string(m.text(`,"correlation":"`))
-	return o, o.Graph != "" && string(m) == "}"
+	o.Graph, o.Digest, o.Labels, o.Correlation, ok = byhand.Opening(data)
+	return o, ok
 }
 
 // plainInterrupt reads a question that is a value without parts, and wants one.
 func plainInterrupt(data []byte) (i checkpoint.Interrupt, ok bool) {
-	m := members(data)
-	i.Kind = string(m.text(`{"kind":"`))
-	i.Key = string(m.text(`,"key":"`))
-	i.Question = m.scalar(`,"question":`)
-	if kind := m.text(`,"want":{"kind":"`); kind != nil {
+	m := byhand.Members(data)
+	i.Kind = string(m.Text(`{"kind":"`))
+	i.Key = string(m.Text(`,"key":"`))
+	i.Question = m.Scalar(`,"question":`)
+	if kind := m.Text(`,"want":{"kind":"`); kind != nil {
 		i.Want = fmt.Appendf(nil, `{"kind":"%s"}`, kind)
 		m = bytes.TrimPrefix(m, []byte("}"))
 	}
@@ -104,50 +102,22 @@ func plainInterrupt(data []byte) (i checkpoint.Interrupt, ok bool) {
 
 // plainType reads a type without parts.
 func plainType(data []byte) (t state.Type, ok bool) {
-	m := members(data)
-	t.Kind = string(m.text(`{"kind":"`))
+	m := byhand.Members(data)
+	t.Kind = string(m.Text(`{"kind":"`))
 	return t, t.Kind != "" && string(m) == "}"
 }
 
 // plainAnswer reads an answer that is a value without parts, with texts that need no escapes.
 func plainAnswer(data []byte) (a checkpoint.Answer, ok bool) {
-	m := members(data)
-	a.Value = m.scalar(`{"value":`)
-	a.How = string(m.text(`,"how":"`))
-	a.By = string(m.text(`,"by":"`))
-	at := m.text(`,"at":"`)
-	a.Reason = string(m.text(`,"reason":"`))
-	a.Message = string(m.text(`,"message":"`))
+	m := byhand.Members(data)
+	a.Value = m.Scalar(`{"value":`)
+	a.How = string(m.Text(`,"how":"`))
+	a.By = string(m.Text(`,"by":"`))
+	at := m.Text(`,"at":"`)
+	a.Reason = string(m.Text(`,"reason":"`))
+	a.Message = string(m.Text(`,"message":"`))
 	ok = len(a.Value) > 0 && string(m) == "}" && a.At.UnmarshalText(at) == nil
 	return a, ok
-}
-
-// members are what is left of an object. What is not there, or not plain, is nothing, and stays.
-type members []byte
-
-// text takes a text, whose opening quote is part of its name.
-func (m *members) text(name string) []byte {
-	rest, ok := bytes.CutPrefix(*m, []byte(name))
-	n := bytes.IndexByte(rest, '"')
-	if !ok || n < 0 || bytes.ContainsFunc(rest[:n], func(c rune) bool { return c < ' ' || c > '~' || c == '\\' }) {
-		return nil
-	}
-	*m = members(rest[n+1:])
-	return rest[:n]
-}
-
-// scalar takes a copy of a value that is no list, no object and not null.
-func (m *members) scalar(name string) json.RawMessage {
-	if text := m.text(name + `"`); text != nil {
-		return append(append(append(make(json.RawMessage, 0, len(text)+2), '"'), text...), '"')
-	}
-	rest, ok := bytes.CutPrefix(*m, []byte(name))
-	n := bytes.IndexByte(rest, ',')
-	if !ok || n <= 0 || !bytes.ContainsAny(rest[:1], "-0123456789tf") || rest[n-1] <= ' ' || !json.Valid(rest[:n]) {
-		return nil
-	}
-	*m = members(rest[n:])
-	return bytes.Clone(rest[:n])
 }
 
 func (a *postedAnswers) encode() json.RawMessage {

@@ -3,7 +3,8 @@ package badgerstore
 import "slices"
 
 // An inbox has the keys of the messages of a run, in order, once somebody has looked for them, which is to step over all that were
-// drained, until tables are merged. It is never changed: who looks at the run has the one of that moment. A run that is loaded has none.
+// drained, until tables are merged. It is never changed: who looks at the run has the one of that moment. A run that is loaded has none, one
+// that has just begun an empty one.
 type inbox struct {
 	kept bool // else it is not known which there are
 	keys []string

@@ -198,3 +198,28 @@ func TestPostsBesideThoseWhoPost(t *testing.T) {
 	all.Wait()
 	wantPosts(t, s, "run")
 }
+
+// The messages of a run that has just begun are not looked for: there are none. What somebody else has put where they would be is not found.
+func TestPostsOfARunThatHasJustBegun(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	if err := forkstoreGrow(t.Context(), s, "other", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Post(t.Context(), "other", checkpoint.Post{ID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	key := badgerstore.PostKey(badgerstore.NumberOf(t, s, "other"), "a")
+	value := valuesOf(t, s)[string(key)]
+	if err := forkstoreGrow(t.Context(), s, "run", 1); err != nil {
+		t.Fatal(err)
+	}
+	beside := badgerstore.PostKey(badgerstore.NumberOf(t, s, "run"), "a")
+	put(t, s, beside, badgerstore.Reframe(t, key, beside, value, nil))
+	wantPosts(t, s, "run")
+	if err := s.Post(t.Context(), "run", checkpoint.Post{ID: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	wantPosts(t, s, "run", "b")
+	wantPosts(t, s, "other", "a")
+}

@@ -64,6 +64,9 @@ func (r *run) advance(q *request) {
 		r.info = q.info
 		r.info.Owner, r.info.Epoch = owner, epoch
 		r.durableEpoch = q.lease.Epoch
+		if r.num == 0 { // it has just begun: nobody could post to it
+			r.inbox = &inbox{kept: true}
+		}
 		if q.num > 0 {
 			r.num = q.num
 		}

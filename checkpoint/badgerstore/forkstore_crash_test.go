@@ -107,11 +107,12 @@ var forkstoreSteps = []func(ctx context.Context, s *badgerstore.Store) error{
 // base counted right, and no key that belongs to nothing.
 func TestForkstoreCrashesAnywhere(t *testing.T) {
 	t.Parallel()
+	after := forkstoreAfter(t)
 	for _, lost := range []bool{true, false} {
 		t.Run(fmt.Sprintf("lost=%v", lost), func(t *testing.T) {
 			t.Parallel()
 			crash := 1
-			for forkstoreCrash(t, crash, lost) {
+			for forkstoreCrash(t, crash, lost, after) {
 				crash++
 			}
 			if crash < 30 {
@@ -121,15 +122,38 @@ func TestForkstoreCrashesAnywhere(t *testing.T) {
 	}
 }
 
-// forkstoreCrash has a process die at that write. It returns false if there were fewer.
-func forkstoreCrash(t *testing.T, crash int, lost bool) bool {
+// forkstoreParent opens a store in which there is a run to trim.
+func forkstoreParent(t *testing.T, dir string) *badgerstore.Store {
 	t.Helper()
-	broken := errors.New("the process is dying")
-	dir := t.TempDir()
 	s := openUnsynced(t, dir)
 	if err := forkstoreGrow(t.Context(), s, "parent", 4); err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// forkstoreAfter is the summary behind each step where nothing dies.
+func forkstoreAfter(t *testing.T) (after []string) {
+	t.Helper()
+	s := forkstoreParent(t, t.TempDir())
+	for i, step := range forkstoreSteps {
+		if err := step(t.Context(), s); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		after = append(after, forkstoreSummary(t, s))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return after
+}
+
+// forkstoreCrash has a process die at that write. It returns false if there were fewer. After are the summaries of forkstoreAfter.
+func forkstoreCrash(t *testing.T, crash int, lost bool, after []string) bool {
+	t.Helper()
+	broken := errors.New("the process is dying")
+	dir := t.TempDir()
+	s := forkstoreParent(t, dir)
 	commits, dead := 0, false
 	s.CommitWith(func(next func() error) error {
 		if commits++; commits < crash {
@@ -151,21 +175,26 @@ func forkstoreCrash(t *testing.T, crash int, lost bool) bool {
 			break
 		}
 	}
-	forkstoreAfterCrash(t, s, dir, before, at, fmt.Sprintf("crash %d, lost: %v", crash, lost))
+	forkstoreAfterCrash(t, s, dir, before, after[at], at, fmt.Sprintf("crash %d, lost: %v", crash, lost))
 	return dead
 }
 
 // forkstoreAfterCrash opens the store again: what it holds is what it was before the step or what it
 // is after it; the step can be done, and everything be deleted.
-func forkstoreAfterCrash(t *testing.T, s *badgerstore.Store, dir, before string, at int, name string) {
+func forkstoreAfterCrash(t *testing.T, s *badgerstore.Store, dir, before, after string, at int, name string) {
 	t.Helper()
 	_ = s.Close()
 	s = openUnsynced(t, dir)
 	forkstoreAudit(t, s)
-	if forkstoreSummary(t, s) == before {
+	is := forkstoreSummary(t, s)
+	if is == before {
 		if err := forkstoreSteps[at](t.Context(), s); err != nil {
 			t.Fatalf("%s: step %d done again: %v", name, at, err)
 		}
+		is = forkstoreSummary(t, s)
+	}
+	if is != after {
+		t.Errorf("%s: the runs are\n%s\nwant\n%s", name, is, after)
 	}
 	forkstoreAudit(t, s)
 	for _, run := range []string{"parent", "a", "b", "c"} {

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// testSources returns the text of every test file of the library.
-func testSources(t *testing.T) []string {
+// testSources returns the text of every test file of the library, by its path from the root, with slashes.
+func testSources(t *testing.T) map[string]string {
 	t.Helper()
-	var all []string
+	all := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -24,7 +24,7 @@ func testSources(t *testing.T) []string {
 		if err != nil {
 			return err
 		}
-		all = append(all, read(t, name))
+		all[filepath.ToSlash(name)] = read(t, name)
 		return nil
 	})
 	if err != nil {

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -36,17 +36,22 @@ func newInjury(t *testing.T, calls, how string) *injury {
 
 // words are what a process is run with.
 func (i *injury) words() []string {
-	return []string{"strace", "-f", "-qq", "-o", i.told, "-e", "trace=" + i.calls, "-e", "inject=" + i.calls + ":" + i.how}
+	return []string{"strace", "-f", "-qq", "-y", "-o", i.told, "-e", "trace=" + i.calls, "-e", "inject=" + i.calls + ":" + i.how}
 }
 
-// done tells whether any sync went wrong.
-func (i *injury) done(t *testing.T) bool {
+// done tells the syncs that went wrong, each with the path that it was of.
+func (i *injury) done(t *testing.T) (hurt []string) {
 	t.Helper()
 	text, err := os.ReadFile(i.told)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bytes.Contains(text, []byte("(INJECTED)")) || bytes.Contains(text, []byte("(DELAYED)"))
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "(INJECTED)") {
+			hurt = append(hurt, line)
+		}
+	}
+	return hurt
 }
 
 // The n-th sync of a thread fails, or that and all behind it: the process ends in time, says that what it does not
@@ -102,7 +107,8 @@ func failSync(t *testing.T, graph string, i *injury) (came string, hurt bool) {
 	t.Helper()
 	p := newPatient(t, filepath.Join(t.TempDir(), "store"), "run", graph, 1, "-grace", "2s")
 	e := p.watch(p.command("start", i.words()...), nil)
-	hurt, came = i.done(t), "completed"
+	syncs := i.done(t)
+	hurt, came = len(syncs) > 0, "completed"
 	switch {
 	case e.status == 1 && len(e.kinds) > 0:
 		came = e.kinds[0]
@@ -111,6 +117,11 @@ func failSync(t *testing.T, graph string, i *injury) (came string, hurt bool) {
 	}
 	if slices.Contains(e.kinds, "other") || len(e.kinds) > 2 {
 		t.Errorf("%s: it says %q, which does not tell what it was: %s", i.how, e.kinds, e.stderr)
+	}
+	// One sync is tried for what it is worth: that of the directory above a store that is made. No other may fail unnoticed.
+	above := "<" + filepath.Dir(p.dir) + ">"
+	if noticed := func(sync string) bool { return !strings.Contains(sync, above) }; came == "completed" && slices.ContainsFunc(syncs, noticed) {
+		t.Errorf("%s: the run is completed, as if nothing had been hurt; %d syncs were, first %q", i.how, len(syncs), syncs[0])
 	}
 	if !hurt && !e.done {
 		t.Errorf("%s: nothing was hurt: exit status %d, %q: %s", i.how, e.status, e.kinds, e.stderr)

@@ -32,6 +32,7 @@ var arrows = map[string][]string{
 	"checkpoint/internal/watch": nil,
 	"internal/docs":             nil, // tests only
 	"internal/docs/coverage":    nil,
+	"internal/lacking":          nil, // imported by tests only
 	"internal/victim":           {"checkpoint", "checkpoint/badgerstore", "checkpoint/internal/watch", "dag", "dispatcher", "state", "…"},
 	"checkpoint/memory":         {"checkpoint", "checkpoint/internal/watch", "state"},
 	"checkpoint/storetest":      {"checkpoint", "state", "github.com/anishathalye/porcupine"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+	"github.com/pawlgo/pawl/internal/lacking"
 )
 
 // On a device that really is full the process lives, the store can be read, and goes on when
@@ -20,10 +21,10 @@ func TestFullDevice(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if os.Getuid() != 0 {
-		t.Skip("only root can mount a small file system")
+		lacking.Skip(t, "only root can mount a small file system")
 	}
 	if err := syscall.Mount("pawl", dir, "tmpfs", 0, "size=80m"); err != nil {
-		t.Skip("mounting a small file system:", err)
+		lacking.Skip(t, "mounting a small file system:", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
 	s, err := badgerstore.Open(t.Context(), dir, small)
@@ -87,7 +88,7 @@ func TestFullDevice(t *testing.T) {
 func TestFullDeviceWithoutReserve(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
-		t.Skip("only root can mount a small file system")
+		lacking.Skip(t, "only root can mount a small file system")
 	}
 	o := small
 	o.FreeSpace = 1
@@ -97,7 +98,7 @@ func TestFullDeviceWithoutReserve(t *testing.T) {
 			return syscall.Mount("pawl", dir, "tmpfs", flags, fmt.Sprint("size=", bytes))
 		}
 		if err := room(mib<<20, 0); err != nil {
-			t.Skip("mounting a small file system:", err)
+			lacking.Skip(t, "mounting a small file system:", err)
 		}
 		t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 		s, err := badgerstore.Open(t.Context(), dir, o)

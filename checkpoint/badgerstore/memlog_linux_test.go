@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+	"github.com/pawlgo/pawl/internal/lacking"
 )
 
 // What a synced store has acknowledged is on the disk: nothing of the log of what is in memory, whichever of its files
@@ -127,7 +128,7 @@ func unwritten(t *testing.T, path string) int {
 	var stat struct{ cached, dirty, writing, evicted, recently uint64 }
 	_, _, errno := syscall.Syscall6(cachestat, f.Fd(), uintptr(unsafe.Pointer(&whole)), uintptr(unsafe.Pointer(&stat)), 0, 0, 0)
 	if errno != 0 {
-		t.Skip("the system doesn't tell what it has not written: ", errno)
+		lacking.Skip(t, "the system doesn't tell what it has not written: ", errno)
 	}
 	return int(stat.dirty + stat.writing)
 }

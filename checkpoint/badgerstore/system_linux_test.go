@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
+	"github.com/pawlgo/pawl/internal/lacking"
 )
 
 // A device on which no further file can be made, at whatever moment of making, opening or closing a store,
@@ -19,7 +20,7 @@ import (
 func TestDeviceWithoutRoomForFiles(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
-		t.Skip("only root can mount a small file system")
+		lacking.Skip(t, "only root can mount a small file system")
 	}
 	refused := 0
 	for files := 2; ; files++ { // the first is the mount
@@ -43,17 +44,17 @@ func TestDeviceWithoutRoomForFiles(t *testing.T) {
 func TestOpenReadOnly(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
-		t.Skip("only root can mount a small file system")
+		lacking.Skip(t, "only root can mount a small file system")
 	}
 	mount := t.TempDir()
 	if err := syscall.Mount("pawl", mount, "tmpfs", 0, "size=200m"); err != nil {
-		t.Skip("mounting a small file system:", err)
+		lacking.Skip(t, "mounting a small file system:", err)
 	}
 	defer func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) }()
 	dir := filepath.Join(mount, "store")
 	open(t, dir).Close()
 	if err := syscall.Mount("pawl", mount, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Skip("mounting it to be read:", err)
+		lacking.Skip(t, "mounting it to be read:", err)
 	}
 	_, err := badgerstore.Open(t.Context(), dir, small)
 	if !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), "opened for writing, also to read it: copy it") {
@@ -69,7 +70,7 @@ func openWithFiles(t *testing.T, files int) (opened bool, err error) {
 		return syscall.Mount("pawl", mount, "tmpfs", flags, fmt.Sprint("size=200m,nr_inodes=", files))
 	}
 	if err := room(files, 0); err != nil {
-		t.Skip("mounting a small file system:", err)
+		lacking.Skip(t, "mounting a small file system:", err)
 	}
 	defer func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) }()
 	dir := filepath.Join(mount, "store")
@@ -96,7 +97,7 @@ func openWithFiles(t *testing.T, files int) (opened bool, err error) {
 func TestNoRoomForTheFilesOfTables(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
-		t.Skip("only root can mount a small file system")
+		lacking.Skip(t, "only root can mount a small file system")
 	}
 	stopped := 0
 	for left := range 8 {
@@ -115,7 +116,7 @@ func writeWithFiles(t *testing.T, left int) (stopped bool) {
 	mount := t.TempDir()
 	room := func(files int, flags uintptr) {
 		if err := syscall.Mount("pawl", mount, "tmpfs", flags, fmt.Sprint("size=300m,nr_inodes=", files)); err != nil {
-			t.Skip("mounting a small file system:", err)
+			lacking.Skip(t, "mounting a small file system:", err)
 		}
 	}
 	room(1000, 0)

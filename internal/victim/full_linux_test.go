@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawlgo/pawl/internal/lacking"
 )
 
 // A drive is a small file system in memory.
@@ -23,10 +25,10 @@ func newDrive(t *testing.T, bytes int) *drive {
 	t.Helper()
 	d := &drive{t, t.TempDir()}
 	if os.Getuid() != 0 {
-		t.Skip("only root can mount a small file system")
+		lacking.Skip(t, "only root can mount a small file system")
 	}
 	if err := syscall.Mount("pawl", d.mount, "tmpfs", 0, fmt.Sprintf("size=%d", bytes)); err != nil {
-		t.Skip("mounting a small file system: ", err)
+		lacking.Skip(t, "mounting a small file system: ", err)
 	}
 	t.Cleanup(d.remove)
 	return d

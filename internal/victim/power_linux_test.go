@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/internal/lacking"
 )
 
 // A disk is a file system of its own, in an image file, whose power can be cut.
@@ -24,7 +25,7 @@ type disk struct {
 func newDisk(t *testing.T) *disk {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("only root can mount a file system whose power can be cut")
+		lacking.Skip(t, "only root can mount a file system whose power can be cut")
 	}
 	dir := t.TempDir()
 	d := &disk{t: t, image: filepath.Join(dir, "image"), mount: filepath.Join(dir, "mount")}
@@ -33,7 +34,7 @@ func newDisk(t *testing.T) *disk {
 	}
 	for _, args := range [][]string{{"mkfs.ext4", "-q", d.image}, {"mount", "-o", "loop", d.image, d.mount}} {
 		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Skipf("a file system whose power can be cut needs %s: %v: %s", args[0], err, out)
+			lacking.Skip(t, fmt.Sprintf("a file system whose power can be cut needs %s: %v: %s", args[0], err, out))
 		}
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(d.mount, syscall.MNT_DETACH) })

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawlgo/pawl/internal/lacking"
 )
 
 // syncs are the calls by which a store has things written to the disk, commits those of its committer.
@@ -29,7 +31,7 @@ func newInjury(t *testing.T, calls, how string) *injury {
 	t.Helper()
 	i := &injury{calls, how, filepath.Join(t.TempDir(), "strace")}
 	if out, err := exec.CommandContext(t.Context(), "strace", "-f", "-o", i.told, "-e", "inject="+calls+":"+how, "true").CombinedOutput(); err != nil {
-		t.Skipf("syncs that fail need strace: %v: %s", err, out)
+		lacking.Skip(t, fmt.Sprintf("syncs that fail need strace: %v: %s", err, out))
 	}
 	return i
 }

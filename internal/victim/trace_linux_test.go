@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/pawlgo/pawl/internal/lacking"
 )
 
 // A systemCall is one that a thread is about to make.
@@ -90,14 +92,14 @@ func (tr *tracer) trace(t *testing.T, cmd *exec.Cmd) syscall.WaitStatus {
 	if err := ptrace(ptraceSeize, tr.pid, 0, options); err != nil {
 		_ = open.Close()
 		_ = cmd.Wait()
-		t.Skip("to stop a process before its system calls needs ptrace: ", err)
+		lacking.Skip(t, "to stop a process before its system calls needs ptrace: ", err)
 	}
 	_ = ptrace(ptraceInterrupt, tr.pid, 0, 0)
 	_, err = open.Write([]byte("\n"))
 	if err := errors.Join(err, tr.run()); err != nil {
 		tr.kill()
 		if errors.Is(err, syscall.EIO) {
-			t.Skip("to know a system call needs Linux 5.3, with PTRACE_GET_SYSCALL_INFO: ", err)
+			lacking.Skip(t, "to know a system call needs Linux 5.3, with PTRACE_GET_SYSCALL_INFO: ", err)
 		}
 		t.Fatal("tracing: ", err)
 	}

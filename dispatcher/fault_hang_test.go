@@ -284,9 +284,6 @@ func hangRetention(t *testing.T, method string, streams bool) {
 		completes(t, res, err)
 		return
 	}
-	if _, err := inner.Acquire(t.Context(), run, "somebody"); err != nil && method != "Release" { // whose context has ended
-		t.Errorf("%s hangs: the lease was not given back: %v", method, err)
-	}
 	w.expect(t, "a", "b", "c")
 }
 

@@ -212,6 +212,7 @@ func TestLagSurvivesCrashes(t *testing.T) {
 					t.Errorf("Lag %d, death %d: the run has said %q", lag, n, got)
 				}
 				if !died {
+					diedOften(t, n-1, 2)
 					break
 				}
 			}

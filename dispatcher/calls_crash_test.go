@@ -61,6 +61,7 @@ func TestCallsTurnsSurviveCrashes(t *testing.T) {
 						t.Fatalf("%s, killed at append %d, written=%t:\n got %s\nwant %s", name, k, written, got, want)
 					}
 					if !died {
+						diedOften(t, k-1, 10)
 						break
 					}
 				}

@@ -319,6 +319,7 @@ func TestEachSurvivesCrashes(t *testing.T) {
 					res := w.end(func(int) (int, bool) { return max(0, k-w.store.appends), o.Paranoid })
 					w.same(&c, fmt.Sprintf("crash at append %d", k), res, want)
 					if w.deaths == 0 || t.Failed() {
+						diedOften(t, k-1, 2)
 						break
 					}
 				}

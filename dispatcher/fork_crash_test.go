@@ -178,14 +178,16 @@ func TestForkDiesAtEveryAppend(t *testing.T) {
 			if res.Status != c.status || !slices.Equal(slices.Sorted(maps.Keys(calm.done)), c.done) {
 				t.Fatalf("without a crash the fork is %s", want)
 			}
+			lives := 0
 			for life, died := 1, true; died && !t.Failed(); life++ {
-				died = false
+				died, lives = false, life
 				for _, again := range []bool{false, true} {
 					for _, written := range []bool{false, true} {
 						died = forkSweep(t, newForkMortal(t, c.how, c.edit), life, written, again, want) || died
 					}
 				}
 			}
+			diedOften(t, lives-1, 4)
 		})
 	}
 }

@@ -117,6 +117,7 @@ func TestGatesSurviveCrashes(t *testing.T) {
 					t.Errorf("crash at append %d, written=%t: %s, want %s", k, written, state, calm)
 				}
 				if k > 0 && !died || t.Failed() {
+					diedOften(t, k-1, 2)
 					break
 				}
 			}

@@ -71,6 +71,7 @@ func TestGuardedRunSurvivesCrashes(t *testing.T) {
 					t.Errorf("crash at append %d, written=%t: %s, want %s", k, written, state, undisturbed)
 				}
 				if k > 0 && !died || t.Failed() {
+					diedOften(t, k-1, 3)
 					break
 				}
 			}

@@ -84,11 +84,20 @@ func TestRandomGraphsSurviveCrashes(t *testing.T) {
 				what := fmt.Sprintf("crash at append %d, written=%t", k, written)
 				sameRest(t, what, res, err, c.want.rest())
 				if d.calls == 1 || t.Failed() {
+					diedOften(t, k-1, 1)
 					break
 				}
 			}
 		}
 	})
+}
+
+// diedOften fails a test in which processes die at one append after the other, if too few did: then it has tried nothing.
+func diedOften(t *testing.T, died, least int) {
+	t.Helper()
+	if died < least {
+		t.Errorf("processes have died at %d appends, want %d or more", died, least)
+	}
 }
 
 // A run whose processes all die after a few appends gets on all the same. The first append

@@ -252,6 +252,13 @@ func TestEndedBeforeEverySystemCall(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := record(t, newPatient(t, filepath.Join(t.TempDir(), "store"), "run", c.graph, 1), c.kills...)
+			if k := c.kills; k != nil {
+				said := func(kill int) int { return r.all[kill-1].said }
+				if said(k[0]) > 0 || said(k[1]) == 0 || said(k[2]) != said(k[1]) {
+					t.Errorf("behind the kills %v there are %d, %d and %d bytes said, want none, some, and no more",
+						k, said(k[0]), said(k[1]), said(k[2]))
+				}
+			}
 			all := r.all[c.from:]
 			r.checkSome(all, count("PAWL_EACH", len(all)/c.short))
 		})

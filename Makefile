@@ -8,6 +8,7 @@ check: # all that a commit has to pass
 race:
 	go test -race -timeout 30m work
 
+# Those of forks are killed 40 times, not 4. The supervisor, the agent and the payments are killed as in the ordinary test.
 crash: # programs and stores are killed 200 times each, not 25 and 10 times
 	PAWL_CRASHES=200 PAWL_KILLS=200 go test -count=1 -timeout 60m -run 'Crash|Kill' \
 		./checkpoint/badgerstore ./continuation ./supervisor ./examples/agent ./examples/archivist ./examples/payments

@@ -148,7 +148,13 @@ func TestDiskFilledBySomebodyElse(t *testing.T) {
 	t.Parallel()
 	d := newDrive(t, 64<<20)
 	p := d.patient("slow")
-	e, _ := p.strike(p.command("start"), moment{lines: 4, after: time.Minute}, func(*exec.Cmd) { d.fill() })
+	e, _ := p.strike(p.command("start"), moment{lines: 4, after: time.Minute}, func(cmd *exec.Cmd) {
+		stopped := cmd.Process.Signal(syscall.SIGSTOP) // else it may have ended before the disk is full
+		d.fill()
+		if err := errors.Join(stopped, cmd.Process.Signal(syscall.SIGCONT)); err != nil {
+			t.Error(err)
+		}
+	})
 	p.full(e)
 	d.grow()
 	if err := p.examine(t.Context()); err != nil {

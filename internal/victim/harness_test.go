@@ -119,8 +119,8 @@ type end struct {
 }
 
 // watch runs a process to its end, holds what it says against what it may say, and tells heard that it has begun, as
-// line 0, and of each line.
-func (p *patient) watch(cmd *exec.Cmd, heard func(lines int)) end {
+// line 0, and of each line, and how many of them were errors.
+func (p *patient) watch(cmd *exec.Cmd, heard func(lines, errs int)) end {
 	p.t.Helper()
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -132,14 +132,14 @@ func (p *patient) watch(cmd *exec.Cmd, heard func(lines int)) end {
 		p.t.Fatal(err)
 	}
 	if heard == nil {
-		heard = func(int) {}
+		heard = func(int, int) {}
 	}
-	heard(0)
+	heard(0, 0)
 	e := end{at: -1}
 	scanner := bufio.NewScanner(out)
 	for n := 1; scanner.Scan(); n++ { // what was said before the end counts, to the last line
 		p.hear(&e, strings.Fields(scanner.Text()))
-		heard(n)
+		heard(n, len(e.kinds))
 	}
 	_ = cmd.Wait() // the status tells
 	e.status, e.stderr = cmd.ProcessState.ExitCode(), stderr.String()
@@ -280,18 +280,19 @@ func (p *patient) heal() {
 	}
 }
 
-// A moment is when a process is ended: after so many lines, or so long.
+// A moment is when a process is ended: after so many lines, or errors, or so long.
 type moment struct {
-	lines int
+	lines int // 0 is no number of them
+	errs  int
 	after time.Duration
 }
 
 // someMoment is in one half of all cases a number of lines and else a time, opening the store included.
 func someMoment(r *rand.Rand) moment {
 	if r.IntN(2) == 0 {
-		return moment{1 + r.IntN(80), time.Minute}
+		return moment{lines: 1 + r.IntN(80), after: time.Minute}
 	}
-	return moment{1 << 30, time.Duration(r.Int64N(int64(300 * time.Millisecond)))}
+	return moment{after: time.Duration(r.Int64N(int64(300 * time.Millisecond)))}
 }
 
 // strike runs a process until the moment, when strike is called once, and then to its end. It reports whether the
@@ -300,12 +301,15 @@ func (p *patient) strike(cmd *exec.Cmd, m moment, strike func(*exec.Cmd)) (e end
 	p.t.Helper()
 	now := make(chan struct{}, 1)
 	hit, over := make(chan bool), make(chan struct{})
-	e = p.watch(cmd, func(lines int) {
-		switch lines {
-		case 0:
+	e = p.watch(cmd, func(lines, errs int) {
+		switch {
+		case lines == 0:
 			go func() { hit <- m.come(now, over, func() { strike(cmd) }) }() // received below
-		case m.lines:
-			now <- struct{}{}
+		case lines == m.lines, m.errs > 0 && errs == m.errs:
+			select {
+			case now <- struct{}{}:
+			default: // it was heard already
+			}
 		}
 	})
 	close(over)

@@ -136,14 +136,14 @@ func failSync(t *testing.T, graph string, i *injury) (came string, hurt bool) {
 	return came, hurt
 }
 
-// Every sync takes ten seconds, from one in the middle of the run on: the call ends in time, and so does the closing of
+// Every sync takes two minutes, from one in the middle of the run on: the call ends in time, and so does the closing of
 // the store, before even one of them has; and what was acknowledged is there. The process itself is ended, since
 // strace does not let it go before.
 func TestSyncThatHangs(t *testing.T) {
 	t.Parallel()
-	i := newInjury(t, commits, "delay_exit=10000000:when=3+")
-	p := newPatient(t, filepath.Join(t.TempDir(), "store"), "run", "line50", 1, "-within", "1s", "-grace", "500ms")
-	e, _ := p.strike(p.command("start", i.words()...), moment{lines: 1 << 30, after: 6 * time.Second}, kill)
+	i := newInjury(t, commits, "delay_exit=120000000:when=3+")
+	p := newPatient(t, filepath.Join(t.TempDir(), "store"), "run", "line50", 1, "-within", "5s", "-grace", "500ms")
+	e, _ := p.strike(p.command("start", i.words()...), moment{errs: 2, after: time.Minute}, kill)
 	if want := []string{"stuck", "deadline"}; !slices.Equal(e.kinds, want) {
 		t.Errorf("in the time of half a sync it said %q, want %q: of the call, and of closing the store: %s", e.kinds, want, e.stderr)
 	}

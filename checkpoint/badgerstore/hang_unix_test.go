@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -137,13 +136,11 @@ func TestFirstOpenOnADiskThatDoesNotAnswer(t *testing.T) {
 // made. So is one in the directory of a store that is there.
 func TestAWitnessThatIsNoFile(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
 	open := func(dir, witness string) {
 		t.Helper()
 		o := small
 		o.Witness = witness
-		s, err := badgerstore.Open(ctx, dir, o)
+		s, err := badgerstore.Open(t.Context(), dir, o)
 		if err == nil {
 			_ = s.Close()
 		}
@@ -167,7 +164,7 @@ func TestAWitnessThatIsNoFile(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	s, err := badgerstore.Open(ctx, dir, small)
+	s, err := badgerstore.Open(t.Context(), dir, small)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,9 +211,7 @@ func TestStoreFilesThatAreNoFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			s, err := badgerstore.Open(ctx, dir, small)
-			cancel()
+			s, err := badgerstore.Open(t.Context(), dir, small)
 			if err == nil {
 				_ = s.Close()
 			}

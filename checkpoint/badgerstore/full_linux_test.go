@@ -26,7 +26,7 @@ func TestFullDevice(t *testing.T) {
 	if err := syscall.Mount("pawl", dir, "tmpfs", 0, "size=80m"); err != nil {
 		lacking.Skip(t, "mounting a small file system:", err)
 	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	s, err := badgerstore.Open(t.Context(), dir, small)
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func TestAppendsGoOnBesideBulk(t *testing.T) {
 			}
 		})
 	}
-	for s.QueuedBulk() < runs {
+	for s.QueuedBulk() < runs || s.Queued() < runs { // each pokes the committer too, which is held
 		runtime.Gosched()
 	}
 	large := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: []byte(`"` + noise(200<<10) + `"`)}}

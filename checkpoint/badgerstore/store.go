@@ -139,6 +139,7 @@ func (s *Store) Close() error {
 		s.closing = true
 		open := s.runs != nil
 		if open && s.calls == 0 {
+			s.awaited.Store("a write to the disk") // there is no call to wait for
 			close(s.vacant)
 		}
 		s.mu.Unlock()

@@ -177,6 +177,7 @@ func TestVisitsSideBySideAfterACancel(t *testing.T) {
 			cancel()
 			over.Store(true)
 		}
+		<-ctx.Done() // also where another goroutine came to it before the cancel
 		return ctx.Err()
 	})
 	d, err := dispatcher.New(g, new(memory.Store), dispatcher.Options{})

@@ -140,15 +140,20 @@ func diaryOf(t *testing.T, nodes int, body func(i int, d *diary)) *dag.Graph[dia
 // the next call would find that it is due, and its caller would wait for it.
 func TestSnapshotsAreNotLeftToTheNextCall(t *testing.T) { // not parallel: it takes a processor away
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	var store memory.Store
-	d := callsDispatcher(t, askChain(t, 1_000), &store, dispatcher.Options{})
-	if _, err := d.Start(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
-		t.Fatal(err)
-	}
-	log := len(readLog(t, &store))
-	s, err := store.Snapshot(t.Context(), run, 0)
-	if err != nil || log < 2_000 || s.Head.Seq < 1_900 { // one is due every 970 entries or so
-		t.Errorf("the newest snapshot of a log of %d entries is at %d, %v", log, s.Head.Seq, err)
+	for n := 3; ; n-- { // the goroutine that writes the last one may be preempted, and the run have ended by then
+		var store memory.Store
+		d := callsDispatcher(t, askChain(t, 1_000), &store, dispatcher.Options{})
+		if _, err := d.Start(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		log := len(readLog(t, &store))
+		s, err := store.Snapshot(t.Context(), run, 0)
+		switch {
+		case err == nil && log >= 2_000 && s.Head.Seq >= 1_900: // one is due every 970 entries or so
+			return
+		case n == 1:
+			t.Fatalf("the newest snapshot of a log of %d entries is at %d, %v", log, s.Head.Seq, err)
+		}
 	}
 }
 

@@ -160,19 +160,21 @@ func TestRubbish(t *testing.T) {
 func TestWriteEndsWithItsContext(t *testing.T) {
 	reason := errors.New("enough")
 	for _, begun := range []bool{false, true} {
+		ctx, cancel := context.WithCancelCause(t.Context())
 		m, _ := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the client has gone
 			if begun {
-				fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"a"}}]}`+"\n\n")
+				text := strings.Repeat("a", 2*len(key)) // of which that is shown which can't be the beginning of the key
+				fmt.Fprintf(w, `data: {"choices":[{"index":0,"delta":{"content":"%s"}}]}`+"\n\n", text)
 				w.(http.Flusher).Flush()
+			} else {
+				cancel(reason)
 			}
 			<-r.Context().Done()
 		})
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, reason)
-		if _, err := m.Write(ctx, "", "t", "m", nil); !errors.Is(err, reason) {
+		if _, err := m.Write(ctx, "", "t", "m", func(string) { cancel(reason) }); !errors.Is(err, reason) {
 			t.Errorf("begun %t: %v, want the cause of the end", begun, err)
 		}
-		cancel()
 	}
 }
 

@@ -239,6 +239,7 @@ func (c call) do(ctx context.Context, s checkpoint.Store) (a answer) {
 // get in each other's way.
 type crowd struct {
 	clock atomic.Int64
+	runs  string // how the names of theirs begin
 
 	mu      sync.Mutex
 	leases  map[string][2]checkpoint.Lease // the last two of each run
@@ -252,7 +253,7 @@ func (w *crowd) choose(r *rand.Rand, client int) call {
 		"Acquire", "Acquire", "Release", "Append", "Append", "Append", "Append", "Append",
 		"Post", "Post", "Posts", "Stat", "Stat",
 	}
-	c := call{verb: verbs[r.IntN(len(verbs))], run: fmt.Sprintf("run-%d", r.IntN(2))}
+	c := call{verb: verbs[r.IntN(len(verbs))], run: fmt.Sprint(w.runs, r.IntN(2))}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch c.verb {
@@ -288,9 +289,19 @@ func (w *crowd) learn(o porcupine.Operation) {
 // call stands somewhere between its beginning and its end: nobody reads what is older than what
 // somebody was told before, and of two who race one was first.
 func historyHasAnOrder(t *trial, s checkpoint.Store) {
-	const clients, calls = 5, 60
+	for calls := 60; calls > 0 && !historyHasAnOrderOf(t, s, calls); calls /= 2 {
+	}
+}
+
+// historyHasAnOrderOf has each client make so many calls. It reports whether they were few enough for this machine to
+// know within a minute whether there is an order. Its name begins so for [stacks].
+func historyHasAnOrderOf(t *trial, s checkpoint.Store, calls int) bool {
+	const clients = 5
 	seed := rand.Uint64()
-	w := &crowd{leases: make(map[string][2]checkpoint.Lease), heads: make(map[string][2]checkpoint.Head)}
+	w := &crowd{
+		runs:   fmt.Sprintf("run-%d-", calls),
+		leases: make(map[string][2]checkpoint.Lease), heads: make(map[string][2]checkpoint.Head),
+	}
 	var all sync.WaitGroup
 	for client := range clients {
 		t.beside(&all, func() {
@@ -307,7 +318,8 @@ func historyHasAnOrder(t *trial, s checkpoint.Store) {
 	result, found := porcupine.CheckOperationsVerbose(byRun, w.history, time.Minute)
 	switch result {
 	case porcupine.Unknown:
-		t.Skipf("not checked: no order of %d calls was found in a minute (seed %d)", len(w.history), seed)
+		t.Logf("no order of %d calls was found in a minute (seed %d): fewer are tried", len(w.history), seed)
+		return false
 	case porcupine.Illegal:
 		drawing := filepath.Join(t.ArtifactDir(), "history.html")
 		if err := porcupine.VisualizePath(byRun, found, drawing); err != nil {
@@ -316,4 +328,5 @@ func historyHasAnOrder(t *trial, s checkpoint.Store) {
 		t.Errorf("no order of %d calls explains what %d clients were told (seed %d; a drawing, which go test -artifacts keeps: %s):%s",
 			len(w.history), clients, seed, drawing, unexplained(found, w.history))
 	}
+	return true
 }

@@ -281,7 +281,7 @@ func TestConcurrentLookups(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			for i := range 100 {
+			for i := range 16 {
 				ctx := fickleContext(t.Context(), 1+i%4)
 				_, err := x.FullText(ctx, "science fiction love war sea history children journeys", 1000)
 				ctx.end()

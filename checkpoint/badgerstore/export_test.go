@@ -153,6 +153,16 @@ func (s *Store) CommitAnywhereWith(commit func(next func() error) error) {
 	}
 }
 
+// SyncWith makes a synced store sync its log by that function, which is given what does it. It is called before anything is appended.
+func (s *Store) SyncWith(sync func(next func() error) error) {
+	s.commitAt = func(txn *badger.Txn, ts uint64) error {
+		if err := txn.CommitAt(ts, nil); err != nil {
+			return err
+		}
+		return sync(s.log.sync)
+	}
+}
+
 // FreeWith makes the store ask that function how much room is left.
 func (s *Store) FreeWith(free func() (int64, error)) {
 	s.space.free = func(string) (int64, error) { return free() }

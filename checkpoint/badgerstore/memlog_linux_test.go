@@ -32,6 +32,32 @@ func TestNothingAcknowledgedIsUnwritten(t *testing.T) {
 	}
 }
 
+// A new file of the log that the store can't open, as where no descriptor is to be had, is synced all the same, and so are those
+// behind it.
+func TestNothingAcknowledgedIsUnwrittenInAFileThatCantBeOpened(t *testing.T) {
+	t.Parallel()
+	open := func(ctx context.Context, dir string, o badgerstore.Options) (*badgerstore.Store, error) {
+		s, err := badgerstore.Open(ctx, dir, o)
+		if err != nil {
+			return nil, err
+		}
+		s.SyncWith(func(next func() error) error {
+			logs, err := filepath.Glob(filepath.Join(dir, "db", "*.mem"))
+			if err != nil || logs[len(logs)-1] < filepath.Join(dir, "db", "00002.mem") {
+				return errors.Join(err, next())
+			}
+			newest, aside := logs[len(logs)-1], filepath.Join(dir, "aside")
+			err = errors.Join(os.Rename(newest, aside), os.Symlink(newest, newest))
+			return errors.Join(err, next(), os.Rename(aside, newest))
+		})
+		return s, nil
+	}
+	files, most := appendLarge(t, open)
+	if files < 3 || most > 0 {
+		t.Errorf("of %d files of the log, want more, %d pages were not written when an append was acknowledged", files, most)
+	}
+}
+
 // The files that a store writes beside its database, its name, its inventory and its witness, are on the disk when Open or Close
 // has returned: a power cut that empties the name leaves no store.
 func TestFilesBesideTheDatabaseAreWritten(t *testing.T) {

@@ -197,7 +197,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	undo = append(undo, db.Close)
 	s := newStore(o, db, db.MaxVersion())
 	if synced && syncsMapped {
-		if s.log, err = openMemLog(a.dir); err != nil {
+		if s.log, err = openMemLog(db, a.dir); err != nil {
 			return nil, err
 		}
 		undo = append(undo, s.log.close)

@@ -134,3 +134,33 @@ func TestOpenUnderALimitOfDescriptors(t *testing.T) {
 		}
 	}
 }
+
+// An append whose log goes on in the file that it has takes no descriptor: where there is none to be had it is acknowledged.
+func TestAppendUnderALimitOfDescriptors(t *testing.T) {
+	if dir := os.Getenv(limitDir); dir != "" {
+		s := open(t, dir)
+		l := acquire(t, s, 1)[0]
+		head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+		var was syscall.Rlimit
+		if err = errors.Join(err, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was)); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) }() // for Close
+		err = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: was.Max})
+		for range 3 {
+			if err == nil {
+				head, err = s.Append(t.Context(), l, head, oneEntry)
+			}
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	t.Parallel()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), limitDir+"="+t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}

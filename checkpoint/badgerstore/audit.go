@@ -65,7 +65,11 @@ func (a *auditor) each(kind byte, do func(it *badger.Iterator, key []byte) bool)
 // eachWith is each for the keys of any prefix. They rise: a table whose bytes have changed since it was opened may
 // lead back to where the iterator has been.
 func (a *auditor) eachWith(prefix []byte, do func(it *badger.Iterator, key []byte) bool) bool {
-	it := a.iterator(prefix, false)
+	it, err := a.iterator(prefix, false)
+	if err != nil {
+		a.yield(checkpoint.Finding{}, err)
+		return false
+	}
 	defer it.Close()
 	var last []byte
 	for it.Rewind(); it.Valid(); {
@@ -105,7 +109,7 @@ func (a *auditor) kinds() bool {
 
 // own finds values of the store's own that refuse the next Open.
 func (a *auditor) own() bool {
-	name, err := get(a.txn, storeKey)
+	name, err := a.get(storeKey)
 	if err == nil && name == nil {
 		err = checkpoint.Damage("the database does not say of which store it is")
 	} else if err == nil {

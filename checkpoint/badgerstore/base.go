@@ -146,7 +146,7 @@ func (s *Store) loadBase(b *base) {
 // count returns how many runs refer to the base.
 func (v *view) count(digest string) (uint64, error) {
 	key := nameKey(countKey, digest)
-	value, err := get(v.txn, key)
+	value, err := v.get(key)
 	if err != nil || value == nil {
 		return 0, err
 	}
@@ -162,7 +162,7 @@ func (v *view) count(digest string) (uint64, error) {
 
 // piecesOf tells which pieces a blob is in, if it is in any.
 func (v *view) piecesOf(key []byte) (a attempt, large bool, err error) {
-	value, err := get(v.txn, key)
+	value, err := v.get(key)
 	if err != nil {
 		return a, false, err
 	}
@@ -177,9 +177,12 @@ func (v *view) piecesOf(key []byte) (a attempt, large bool, err error) {
 }
 
 // piecesLeft returns the marks of all pieces of the base that there are.
-func (v *view) piecesLeft(digest string) (marks [][]byte) {
+func (v *view) piecesLeft(digest string) (marks [][]byte, err error) {
 	prefix := append([]byte{chunkKey}, nameKey(v.s.kinds.base, digest)...)
-	it := v.iterator(prefix, false)
+	it, err := v.iterator(prefix, false)
+	if err != nil {
+		return nil, err
+	}
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
 		key := it.Item().Key()
@@ -191,7 +194,7 @@ func (v *view) piecesLeft(digest string) (marks [][]byte) {
 			marks = append(marks, mark)
 		}
 	}
-	return marks
+	return marks, nil
 }
 
 // Base implements [checkpoint.Store].
@@ -214,7 +217,7 @@ func (s *Store) Base(ctx context.Context, id, digest string) ([]byte, error) {
 // base returns a base that is counted, having checked that it is the one.
 func (v *view) base(digest string) ([]byte, error) {
 	key := nameKey(v.s.kinds.base, digest)
-	value, err := get(v.txn, key)
+	value, err := v.get(key)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +277,9 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 		return nil
 	}
 	change.makes, change.heals = !kept, kept
-	h.abandonAll(q, b)
+	if err := h.abandonAll(q, b); err != nil {
+		return err
+	}
 	key := nameKey(h.s.kinds.base, digest)
 	x, err := h.s.pack(place{key: key}, data)
 	if err != nil {
@@ -319,21 +324,23 @@ func (s *Store) kept(r *ref) (bool, error) {
 
 // abandonAll adds to q the marks of all pieces that there are of a base whose turn the hold has, if it is not known which it
 // was in: q leaves them to nobody.
-func (h *hold) abandonAll(q *request, b *base) {
+func (h *hold) abandonAll(q *request, b *base) error {
 	s := h.s
 	s.mu.Lock()
 	if b.damage == nil {
 		s.mu.Unlock()
-		return
+		return nil
 	}
 	s.calls++
 	v := s.viewLocked()
 	s.mu.Unlock()
 	defer v.close()
-	for _, mark := range v.piecesLeft(b.digest) {
+	marks, err := v.piecesLeft(b.digest)
+	for _, mark := range marks {
 		q.set(mark, frame(mark))
 		h.gone = append(h.gone, mark)
 	}
+	return err
 }
 
 // drop adds to q that a run does not refer to the bases any more.

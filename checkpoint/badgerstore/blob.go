@@ -142,7 +142,7 @@ func (v *view) chunks(key []byte, a attempt, each int, size uint64, sum uint32) 
 	}
 	var data []byte // it grows with what is there, whatever size says
 	for i := 0; uint64(len(data)) < size; i++ {
-		part, err := get(v.txn, chunkOf(key, a, i))
+		part, err := v.get(chunkOf(key, a, i))
 		if err != nil {
 			return nil, err
 		}

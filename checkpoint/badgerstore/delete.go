@@ -127,7 +127,10 @@ func (s *Store) firstKeys(ctx context.Context, prefix, begin, end []byte) ([][]b
 	v := s.viewLocked()
 	s.mu.Unlock()
 	defer v.close()
-	it := v.iterator(prefix, false)
+	it, err := v.iterator(prefix, false)
+	if err != nil {
+		return nil, err
+	}
 	defer it.Close()
 	var keys [][]byte
 	for it.Seek(begin); it.Valid() && len(keys) < deleteMost; it.Next() {
@@ -165,7 +168,7 @@ func (s *Store) sweepAll(ctx context.Context) error {
 		s.kinds.deleted: func(mark []byte) error { return s.sweep(ctx, runOf(mark), remove) },
 		trimmedKey: func(mark []byte) error {
 			v := s.openingView()
-			value, err := get(v.txn, mark)
+			value, err := v.get(mark)
 			v.close()
 			if err != nil || value == nil { // it went with a deleted run
 				return err

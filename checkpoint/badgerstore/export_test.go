@@ -210,6 +210,13 @@ func (s *Store) Remembered() int {
 	return len(s.runs)
 }
 
+// Entered returns how many calls are under way.
+func (s *Store) Entered() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls
+}
+
 // Queued returns how many requests wait for the committer.
 // LimitKeys makes that the most keys that a transaction may have, before the first call.
 func (s *Store) LimitKeys(n int) { s.maxKeys = n }

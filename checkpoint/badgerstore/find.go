@@ -98,7 +98,7 @@ func (v *view) find(id string) (found, error) {
 		return found{}, err
 	}
 	key := runKey(rowKey, num)
-	value, err := get(v.txn, key)
+	value, err := v.get(key)
 	if err != nil {
 		return found{}, err
 	}
@@ -139,7 +139,10 @@ func (s *Store) lookBehind(ctx context.Context, id string) (*view, uint64, error
 // rowOf returns the number of the row that says it is that of a run, or the error if there is none. It
 // reads the rows of all runs.
 func (v *view) rowOf(ctx context.Context, id string, none error) (uint64, error) {
-	it := v.iterator([]byte{rowKey}, false)
+	it, err := v.iterator([]byte{rowKey}, false)
+	if err != nil {
+		return 0, err
+	}
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
 		if err := ctx.Err(); err != nil {
@@ -160,7 +163,7 @@ func (v *view) rowOf(ctx context.Context, id string, none error) (uint64, error)
 // number returns the number of the run of that id.
 func (v *view) number(id string) (uint64, error) {
 	key := nameKey(v.s.kinds.id, id)
-	value, err := get(v.txn, key)
+	value, err := v.get(key)
 	if err != nil {
 		return 0, err
 	}

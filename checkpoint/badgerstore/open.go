@@ -331,7 +331,7 @@ func (s *Store) create() error {
 func (s *Store) recognize(ctx context.Context, tabled uint64) error {
 	v := s.openingView()
 	defer v.close()
-	value, err := get(v.txn, storeKey)
+	value, err := v.get(storeKey)
 	if err != nil {
 		return err
 	}
@@ -401,12 +401,15 @@ func (v *view) noGaps(ctx context.Context, tabled uint64) error {
 // lastRun returns the highest number that a run was ever given and that matters.
 func (v *view) lastRun() (uint64, error) {
 	var last uint64
-	it := v.iterator([]byte{rowKey}, true)
+	it, err := v.iterator([]byte{rowKey}, true)
+	if err != nil {
+		return 0, err
+	}
 	defer it.Close()
 	if it.Seek(seqKey(rowKey, ^uint64(0), 0)); it.Valid() {
 		last = runOf(it.Item().Key())
 	}
-	value, err := get(v.txn, nextKey)
+	value, err := v.get(nextKey)
 	if err != nil || value == nil {
 		return last, err
 	}

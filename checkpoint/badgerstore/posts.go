@@ -51,7 +51,7 @@ func (s *Store) postKey(ctx context.Context, r *run, p *checkpoint.Post) ([]byte
 	}
 	defer v.close()
 	key := append(runKey(postKey, f.num), p.ID...)
-	value, err := get(v.txn, key)
+	value, err := v.get(key)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -93,7 +93,10 @@ func (s *Store) behind(v *view, r *run, num uint64) time.Time {
 // lastPosted returns when the newest message of the run was posted. One that can't be read is no reason to refuse
 // another, and counts for nothing.
 func (v *view) lastPosted(id string, num uint64) (last time.Time) {
-	it := v.iterator(runKey(postKey, num), false)
+	it, err := v.iterator(runKey(postKey, num), false)
+	if err != nil {
+		return last
+	}
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
 		_ = it.Item().Value(func(value []byte) error {
@@ -123,7 +126,7 @@ func (s *Store) Posts(ctx context.Context, id string) ([]checkpoint.Post, error)
 	}
 	var posts []checkpoint.Post
 	for _, key := range f.inbox.keys {
-		value, err := get(v.txn, []byte(key))
+		value, err := v.get([]byte(key))
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +144,10 @@ func (s *Store) Posts(ctx context.Context, id string) ([]checkpoint.Post, error)
 
 // posts looks for the messages of a run, and returns their keys too.
 func (v *view) posts(id string, num uint64) (keys []string, posts []checkpoint.Post, err error) {
-	it := v.iterator(runKey(postKey, num), false)
+	it, err := v.iterator(runKey(postKey, num), false)
+	if err != nil {
+		return nil, nil, err
+	}
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
 		key := it.Item().Key()

@@ -59,7 +59,10 @@ func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Inf
 	}
 	defer v.close()
 	var page []checkpoint.Info
-	it := v.iterator([]byte{rowKey}, true)
+	it, err := v.iterator([]byte{rowKey}, true)
+	if err != nil {
+		return nil, err
+	}
 	defer it.Close()
 	for it.Seek(start); it.Valid() && len(page) < f.Page(); it.Next() {
 		if err := ctx.Err(); err != nil {
@@ -134,7 +137,10 @@ func (v *view) blame(ctx context.Context, num uint64, said string, err error) er
 // idOf returns the id that leads to a number, "" if none does that can be read. It reads the numbers
 // of all runs.
 func (v *view) idOf(ctx context.Context, num uint64) (string, error) {
-	it := v.iterator([]byte{v.s.kinds.id}, false)
+	it, err := v.iterator([]byte{v.s.kinds.id}, false)
+	if err != nil {
+		return "", err
+	}
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
 		if err := ctx.Err(); err != nil {

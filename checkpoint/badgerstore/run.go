@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dgraph-io/badger/v4"
-
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
@@ -263,7 +261,17 @@ func (s *Store) endTurn(t *turn) {
 	*t = nil
 }
 
-// closedError says why the store takes no calls.
+// stoppedError returns the error of calls that a store has stopped under, nil if it has not stopped.
+func (s *Store) stoppedError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		return nil
+	}
+	return s.closedError()
+}
+
+// closedError says why the store takes no calls. The store's mutex is held.
 func (s *Store) closedError() error {
 	if errors.Is(s.failed, checkpoint.ErrClosed) {
 		return s.failed // and what to do
@@ -292,15 +300,3 @@ func conflict(id string, head, after checkpoint.Head) error {
 }
 
 func alreadyThere(id string) error { return fmt.Errorf("%w: run %q", checkpoint.ErrExists, id) }
-
-// get returns the value of a key as the transaction sees it, copied, or nil.
-func get(txn *badger.Txn, key []byte) ([]byte, error) {
-	item, err := txn.Get(key)
-	if errors.Is(err, badger.ErrKeyNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint: reading the store: %w", err)
-	}
-	return item.ValueCopy(nil)
-}

@@ -39,7 +39,7 @@ func (s *Store) setSeal(txn *badger.Txn) error {
 // seal returns the id of the key that the seal is sealed with, and the sealed word; nil if the
 // store is not encrypted.
 func (v *view) seal() (key string, sealedWord []byte, err error) {
-	value, err := get(v.txn, sealKey)
+	value, err := v.get(sealKey)
 	if err != nil || value == nil {
 		return "", nil, err
 	}

@@ -110,12 +110,20 @@ func (s *Store) findSnapshots(ctx context.Context, id string, head checkpoint.He
 			return l, err
 		}
 	}
+	snapshots, err := v.keys(runKey(snapshotKey, f.num))
+	if err != nil {
+		return l, err
+	}
+	chunks, err := v.keys(append([]byte{chunkKey}, runKey(snapshotKey, f.num)...))
+	if err != nil {
+		return l, err
+	}
 	l.num = f.num
-	for _, key := range v.keys(runKey(snapshotKey, f.num)) {
+	for _, key := range snapshots {
 		l.add(seqOf(key))
 	}
 	l.add(head.Seq)
-	for _, key := range v.keys(append([]byte{chunkKey}, runKey(snapshotKey, f.num)...)) {
+	for _, key := range chunks {
 		if seq := seqOf(key[1:]); seq == head.Seq || !slices.Contains(l.kept, seq) {
 			l.stale = append(l.stale, key)
 		} else {
@@ -141,14 +149,17 @@ func (v *view) passed(f found, at checkpoint.Head) error {
 }
 
 // keys returns all keys with that prefix.
-func (v *view) keys(prefix []byte) [][]byte {
-	it := v.iterator(prefix, false)
+func (v *view) keys(prefix []byte) ([][]byte, error) {
+	it, err := v.iterator(prefix, false)
+	if err != nil {
+		return nil, err
+	}
 	defer it.Close()
 	var keys [][]byte
 	for it.Rewind(); it.Valid(); it.Next() {
 		keys = append(keys, it.Item().KeyCopy(nil))
 	}
-	return keys
+	return keys, nil
 }
 
 // Snapshot implements [checkpoint.Store]. It checks that the log still holds the position
@@ -161,7 +172,10 @@ func (s *Store) Snapshot(
 		return checkpoint.Snapshot{}, err
 	}
 	defer v.close()
-	key := v.lastKey(snapshotKey, f.num, upTo)
+	key, err := v.lastKey(snapshotKey, f.num, upTo)
+	if err != nil {
+		return checkpoint.Snapshot{}, err
+	}
 	if key == nil || seqOf(key) < f.info.First { // one that a Trim has dropped may still be there
 		return checkpoint.Snapshot{}, fmt.Errorf("%w: snapshot of run %q",
 			checkpoint.ErrNotFound, id)
@@ -174,7 +188,7 @@ func (s *Store) Snapshot(
 }
 
 func (v *view) snapshot(f found, key []byte) (checkpoint.Snapshot, error) {
-	value, err := get(v.txn, key)
+	value, err := v.get(key)
 	if err != nil {
 		return checkpoint.Snapshot{}, err
 	}
@@ -242,7 +256,7 @@ func (s *Store) findGraph(ctx context.Context, digest string) ([]byte, error) {
 	}
 	defer v.close()
 	key := nameKey(s.kinds.graph, digest)
-	value, err := get(v.txn, key)
+	value, err := v.get(key)
 	if err != nil || value == nil {
 		return nil, err
 	}

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -175,4 +178,86 @@ func appendNoise(t *testing.T, s *badgerstore.Store, run, kib int) error {
 	data, _ := json.Marshal(noise(kib << 10))
 	_, err = s.Append(t.Context(), l, checkpoint.Head{}, []checkpoint.Entry{{Kind: checkpoint.Opened, Delta: data}})
 	return errors.Join(err, s.Release(t.Context(), l))
+}
+
+// When no further file of the log of what is in memory can be made the store stops. Calls that have begun before go on, or are
+// ErrClosed, and none panics.
+func TestCallsBesideALogThatCantBeBegun(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a small file system")
+	}
+	mount := t.TempDir()
+	room := func(files int, flags uintptr) {
+		if err := syscall.Mount("pawl", mount, "tmpfs", flags, fmt.Sprint("size=200m,nr_inodes=", files)); err != nil {
+			t.Skip("mounting a small file system:", err)
+		}
+	}
+	room(1000, 0)
+	defer func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) }()
+	s, err := badgerstore.OpenUnsynced(t.Context(), filepath.Join(mount, "store"), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }() // of one that has stopped, it may say so again
+	l := acquire(t, s, 1)[0]
+	var head checkpoint.Head
+	for range 4 {
+		if head, err = s.Append(t.Context(), l, head, slices.Repeat(oneEntry, 500)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read, stop := iter.Pull2(s.Read(t.Context(), l.Run, 1, 0)) // behind the first few hundred entries it looks anew
+	defer stop()
+	if _, err, _ := read(); err != nil {
+		t.Fatal(err)
+	}
+	used := 0
+	if err := filepath.WalkDir(mount, func(string, os.DirEntry, error) error { used++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]func() error{
+		"Acquire":  func() error { _, err := s.Acquire(t.Context(), "another run", "owner"); return err },
+		"List":     func() error { _, err := s.List(t.Context(), checkpoint.Filter{}); return err },
+		"Posts":    func() error { _, err := s.Posts(t.Context(), l.Run); return err },
+		"Snapshot": func() error { _, err := s.Snapshot(t.Context(), l.Run, 0); return err },
+		"Graph":    func() error { _, err := s.Graph(t.Context(), "sha256:0"); return err },
+	}
+	told := make(chan error, len(calls))
+	s.CommitAnywhereWith(func(next func() error) error {
+		err := next()
+		if err == nil {
+			return nil
+		}
+		for name, call := range calls { // when the database has failed, and the store has not stopped yet
+			go func() { told <- fmt.Errorf("%s: %w", name, call()) }() // waited for below
+		}
+		for s.Entered() < 2+len(calls) { // with the Read and the Append
+			runtime.Gosched()
+		}
+		return err
+	})
+	room(used, syscall.MS_REMOUNT)
+	defer room(1000, syscall.MS_REMOUNT) // for Close
+	for i := 1; err == nil; i++ {
+		err = appendNoise(t, s, i, 60)
+	}
+	if !errors.Is(err, checkpoint.ErrCommitUnknown) {
+		t.Fatalf("Append = %v, want ErrCommitUnknown", err)
+	}
+	for range calls {
+		if err := <-told; !errors.Is(err, checkpoint.ErrClosed) {
+			t.Errorf("%v, want ErrClosed", err)
+		}
+	}
+	n := 1
+	for err = error(nil); err == nil; n++ {
+		var ok bool
+		if _, err, ok = read(); !ok {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, checkpoint.ErrClosed) || err == nil && n != int(head.Seq) {
+		t.Errorf("behind %d entries of %d: %v, want them all or ErrClosed", n, head.Seq, err)
+	}
 }

@@ -241,7 +241,10 @@ func (s *Store) sweepDrained(ctx context.Context, r *run) error {
 // drained returns the keys of pieces whose message is not there.
 func (v *view) drained(num uint64) (keys [][]byte, err error) {
 	prefix := append([]byte{chunkKey}, runKey(postKey, num)...)
-	it := v.iterator(prefix, false)
+	it, err := v.iterator(prefix, false)
+	if err != nil {
+		return nil, err
+	}
 	defer it.Close()
 	var message []byte // of the last piece
 	there := false
@@ -252,7 +255,7 @@ func (v *view) drained(num uint64) (keys [][]byte, err error) {
 		}
 		if of := messageOf(key); !bytes.Equal(of, message) {
 			message = bytes.Clone(of)
-			value, err := get(v.txn, message)
+			value, err := v.get(message)
 			if err != nil {
 				return nil, err
 			}

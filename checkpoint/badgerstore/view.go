@@ -3,6 +3,7 @@ package badgerstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -64,7 +65,10 @@ func (s *Store) oldestReader() uint64 {
 
 // envelope returns the append of a run that holds the entry seq, or its last one if seq is 0.
 func (v *view) envelope(f found, seq uint64) (checkpoint.Envelope, error) {
-	it := v.seekBack(f.num, seq)
+	it, err := v.seekBack(f.num, seq)
+	if err != nil {
+		return checkpoint.Envelope{}, err
+	}
 	if it == nil {
 		return checkpoint.Envelope{}, checkpoint.Damage("the log is missing")
 	}
@@ -86,9 +90,11 @@ func (v *view) envelope(f found, seq uint64) (checkpoint.Envelope, error) {
 // seekBack returns the view's backward iterator over all logs, at the last append of a run
 // that begins at or before seq, or at its last one if seq is 0. It returns nil if there is
 // none. A view has one such iterator because making one costs more than a page of seeks.
-func (v *view) seekBack(num, seq uint64) *badger.Iterator {
+func (v *view) seekBack(num, seq uint64) (_ *badger.Iterator, err error) {
 	if v.back == nil {
-		v.back = v.iterator([]byte{logKey}, true)
+		if v.back, err = v.iterator([]byte{logKey}, true); err != nil {
+			return nil, err
+		}
 	}
 	if seq == 0 {
 		seq--
@@ -97,9 +103,9 @@ func (v *view) seekBack(num, seq uint64) *badger.Iterator {
 		v.back.Seek(key)
 	}
 	if !v.back.ValidForPrefix(runKey(logKey, num)) {
-		return nil
+		return nil, nil
 	}
-	return v.back
+	return v.back, nil
 }
 
 // fewSteps is how many appends back cost about as much as a seek, which looks into every table.
@@ -128,11 +134,20 @@ func (v *view) appends(ctx context.Context, f found, seq uint64) iter.Seq2[[]byt
 	return func(yield func([]byte, error) bool) {
 		start := seqKey(logKey, f.num, seq)
 		if seq > 1 {
-			if it := v.seekBack(f.num, seq); it != nil {
+			it, err := v.seekBack(f.num, seq)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if it != nil {
 				start = it.Item().KeyCopy(nil)
 			}
 		}
-		it := v.iterator(runKey(logKey, f.num), false)
+		it, err := v.iterator(runKey(logKey, f.num), false)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		defer it.Close()
 		more := true
 		each := func(value []byte) error {
@@ -162,19 +177,57 @@ func (v *view) appends(ctx context.Context, f found, seq uint64) iter.Seq2[[]byt
 
 // lastKey returns the last key of that kind of a run at or before seq, or of all if seq is
 // 0, or nil if there is none.
-func (v *view) lastKey(kind byte, num, seq uint64) []byte {
+func (v *view) lastKey(kind byte, num, seq uint64) ([]byte, error) {
 	if seq == 0 {
 		seq--
 	}
-	it := v.iterator(runKey(kind, num), true)
+	it, err := v.iterator(runKey(kind, num), true)
+	if err != nil {
+		return nil, err
+	}
 	defer it.Close()
 	it.Seek(seqKey(kind, num, seq))
 	if !it.Valid() {
-		return nil
+		return nil, nil
 	}
-	return it.Item().KeyCopy(nil)
+	return it.Item().KeyCopy(nil), nil
 }
 
-func (v *view) iterator(prefix []byte, reverse bool) *badger.Iterator {
-	return v.txn.NewIterator(badger.IteratorOptions{Prefix: prefix, Reverse: reverse})
+// iterator returns an iterator that the caller closes.
+func (v *view) iterator(prefix []byte, reverse bool) (it *badger.Iterator, err error) {
+	defer v.caught(&err)
+	return v.txn.NewIterator(badger.IteratorOptions{Prefix: prefix, Reverse: reverse}), nil
+}
+
+// get returns the value of a key as the view sees it, copied, or nil.
+func (v *view) get(key []byte) (value []byte, err error) {
+	defer v.caught(&err)
+	item, err := v.txn.Get(key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: reading the store: %w", err)
+	}
+	return item.ValueCopy(nil)
+}
+
+// caught recovers the panic of a database that has nowhere left to write to: when it can't begin another log of what is in memory it
+// can't be read either, already before the commit that it fails in has stopped the store. Any other panic goes on.
+func (v *view) caught(err *error) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	s := v.s
+	*err = s.stoppedError()
+	if *err == nil {
+		s.committing.Lock() // until such a commit has ended
+		*err = s.stoppedError()
+		s.committing.Unlock()
+	}
+	if *err == nil {
+		panic(p)
+	}
+	v.txn = s.db.NewTransactionAt(v.ts, false) // one that has no iterator which can't be closed
 }

@@ -163,6 +163,16 @@ func (s *Store) SyncWith(sync func(next func() error) error) {
 	}
 }
 
+// BeforeAlarm makes the alarm call that function before it stops the store.
+func (s *Store) BeforeAlarm(first func()) {
+	stop := *s.alarm.stop.Load()
+	later := func(err error) {
+		first()
+		stop(err)
+	}
+	s.alarm.stop.Store(&later)
+}
+
 // FreeWith makes the store ask that function how much room is left.
 func (s *Store) FreeWith(free func() (int64, error)) {
 	s.space.free = func(string) (int64, error) { return free() }
@@ -215,6 +225,13 @@ func (s *Store) Entered() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls
+}
+
+// Awaited reports whether a call waits for a request to be settled.
+func (s *Store) Awaited() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.woken != nil
 }
 
 // Queued returns how many requests wait for the committer.

@@ -1,9 +1,13 @@
 package badgerstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -182,4 +186,94 @@ func TestCloseBesideADiskThatDoesNotAnswer(t *testing.T) {
 		}
 		return
 	}
+}
+
+// A commit that waits for room in memory when the database finds that it can't write a table waits for ever. The append in it is
+// ErrCommitUnknown, what waits behind it ErrClosed, and so is a call that waits to know what became of one that was given up.
+func TestCommitThatWaitsForATableThatCantBeWritten(t *testing.T) { // alone: it looks at all goroutines
+	for name, given := range map[string]bool{"its caller waits": false, "its caller has given up": true} {
+		dir := t.TempDir()
+		o := small
+		o.CloseWithin = time.Millisecond
+		s, err := badgerstore.Open(t.Context(), dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken := filepath.Join(dir, "db", "000001.sst")
+		if err := os.WriteFile(taken, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		leases := acquire(t, s, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		appended, queued, asked := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		before := waitForRoom() // those of this test that have done so, and do until the process ends
+		s.BeforeAlarm(func() {
+			for waitForRoom() == before {
+				runtime.Gosched()
+			}
+			if given {
+				cancel()
+				if err := <-appended; !errors.Is(err, checkpoint.ErrCommitUnknown) || !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: Append = %v, want ErrCommitUnknown and its context", name, err)
+				}
+			}
+			go func() { // waited for below
+				_, err := s.Append(context.Background(), leases[1], checkpoint.Head{}, oneEntry)
+				queued <- err
+			}()
+			go func() { // waited for below
+				_, err := s.Stat(context.Background(), leases[0].Run)
+				asked <- err
+			}()
+			for s.Queued() == 0 || given && !s.Awaited() {
+				runtime.Gosched()
+			}
+		})
+		var head checkpoint.Head
+		go func() { // waited for below
+			entries := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", noise(60_000))}}
+			var err error
+			for err == nil {
+				var next checkpoint.Head
+				if next, err = s.Append(ctx, leases[0], head, entries); err == nil {
+					head = next
+				}
+			}
+			appended <- err
+		}()
+		if !given {
+			if err := <-appended; !errors.Is(err, checkpoint.ErrCommitUnknown) || errors.Is(err, checkpoint.ErrClosed) {
+				t.Errorf("%s: Append = %v, want ErrCommitUnknown alone", name, err)
+			}
+		}
+		if err := <-queued; !errors.Is(err, checkpoint.ErrClosed) {
+			t.Errorf("%s: Append behind it = %v, want ErrClosed", name, err)
+		}
+		if err := <-asked; given && !errors.Is(err, checkpoint.ErrClosed) {
+			t.Errorf("%s: Stat = %v, want ErrClosed", name, err)
+		}
+		cancel()
+		if err := s.Close(); !errors.Is(err, context.DeadlineExceeded) { // the database can't be closed
+			t.Errorf("%s: Close = %v, want DeadlineExceeded", name, err)
+		}
+		if err := os.Remove(taken); err != nil {
+			t.Fatal(err)
+		}
+		again := open(t, copyDir(t, dir)) // as behind the end of the process
+		if info, err := again.Stat(t.Context(), leases[0].Run); err != nil || info.Head.Seq < head.Seq {
+			t.Errorf("%s: there are %d entries, %v, want %d", name, info.Head.Seq, err, head.Seq)
+		}
+	}
+}
+
+// waitForRoom returns how many databases wait for one of their tables to be written.
+func waitForRoom() (n int) {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
+		if bytes.Contains(stack, []byte("sync.(*Cond).Wait")) && bytes.Contains(stack, []byte("ensureRoomForWrite")) {
+			n++
+		}
+	}
+	return n
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -241,7 +242,11 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		return nil, err
 	}
 	s.alarm = a
-	stop := s.poison
+	alarmed := sync.OnceFunc(func() { close(s.alarmed) })
+	stop := func(err error) {
+		s.poison(err)
+		alarmed()
+	}
 	a.stop.Store(&stop)
 	if err := a.err(); err != nil {
 		return nil, fmt.Errorf("checkpoint: opening the store: %w", err)

@@ -155,6 +155,8 @@ func (s *Store) send(ctx context.Context, to chan *request, q *request) error {
 		case to <- q:
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-s.alarmed:
+			return s.stoppedError()
 		}
 	}
 	if to == s.bulk {
@@ -175,16 +177,21 @@ func (s *Store) poke() {
 	}
 }
 
-// await waits for the outcome of q, which the committer has or will find in its queue.
+// await waits for the outcome of q, which the committer has or will find in its queue. When the alarm has stopped the store q is
+// given up as if ctx had ended.
 func (s *Store) await(ctx context.Context, q *request) error {
+	var why, cause error
 	select {
 	case err := <-q.done:
 		q.recycle()
 		return err
 	case <-ctx.Done():
+		why, cause = ctx.Err(), ctx.Err()
+	case <-s.alarmed:
+		why, cause = s.stoppedError(), s.failure()
 	}
 	if q.state.CompareAndSwap(queued, dropped) {
-		return ctx.Err()
+		return why
 	}
 	piece := q.piece
 	if !s.doubt(q) {
@@ -193,9 +200,9 @@ func (s *Store) await(ctx context.Context, q *request) error {
 		return err
 	}
 	if piece {
-		return ctx.Err()
+		return why
 	}
-	return fmt.Errorf("%w: %w", checkpoint.ErrCommitUnknown, ctx.Err())
+	return fmt.Errorf("%w: %w", checkpoint.ErrCommitUnknown, cause)
 }
 
 // doubt gives up waiting for q, which is taken. Until q is settled nobody reads its run or

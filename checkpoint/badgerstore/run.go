@@ -271,6 +271,13 @@ func (s *Store) stoppedError() error {
 	return s.closedError()
 }
 
+// failure returns why the store has stopped, nil if it has not.
+func (s *Store) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
 // closedError says why the store takes no calls. The store's mutex is held.
 func (s *Store) closedError() error {
 	if errors.Is(s.failed, checkpoint.ErrClosed) {
@@ -288,6 +295,7 @@ func (s *Store) poison(err error) {
 	defer s.mu.Unlock()
 	s.failed = cmp.Or(s.failed, err)
 	s.logs.TellAll()
+	s.wake()
 }
 
 func fenced(l checkpoint.Lease) error {

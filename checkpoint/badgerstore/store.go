@@ -47,6 +47,7 @@ type Store struct {
 	bulky    *semaphore.Weighted // bytes of requests in bulk, which may wait for others: these don't wait for them
 	quitted  chan struct{}       // closed when it has ended
 	vacant   chan struct{}       // closed when the last call of a closing store has ended
+	alarmed  chan struct{}       // closed when the alarm has stopped the store: a commit under way may never end
 	closeOne sync.Once
 	closeErr error
 	awaited  atomic.Value  // string: what Close waits for, when the last call has ended
@@ -105,6 +106,7 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 		bulk:     make(chan *request, 64),
 		quitted:  make(chan struct{}),
 		vacant:   make(chan struct{}),
+		alarmed:  make(chan struct{}),
 		opened:   ts,
 		ts:       ts,
 		quiet:    quietMost,
@@ -126,7 +128,8 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 // If that takes longer than Options.CloseWithin, for a disk that does not answer or a call that does not
 // end, Close returns an error that says what it waits for and is context.DeadlineExceeded. The store
 // then closes in the background, and its directory is locked until it has. So it does after ErrFull, which says
-// that the device has too little room for what is in memory to become tables. If the directory is no
+// that the device has too little room for what is in memory to become tables. Where a commit waits for a table that
+// can't be written the store never closes, and the directory is locked until the process ends. If the directory is no
 // longer where it was opened Close leaves it, and what is there now, as they are, and returns ErrClosed with that
 // as its cause: what the database has in memory and open stays so until the process ends. What was
 // acknowledged is durable whatever Close returns, and a process that then ends harms nothing.

@@ -36,11 +36,11 @@ func Export(ctx context.Context, s Store, run string, w io.Writer) error {
 		return err
 	}
 	info, err := s.Stat(ctx, run)
-	if err == nil {
-		err = before.replaced(info) // the messages are those of the one before
-	}
 	if err != nil {
 		return err
+	}
+	if moved := before.movedTo(info); moved != nil { // the messages are those of the one before, or what drained them was dropped
+		return whileExported(moved)
 	}
 	x := exporter{s: s, log: NewLog(run), w: bufio.NewWriter(w), sum: newLineSum(), graphs: map[string]bool{}}
 	header := headerOf(info)
@@ -128,14 +128,17 @@ func (x *exporter) all(
 
 // stillThere returns err, or what explains it: that the run has been trimmed since it was looked at, or deleted.
 func (x *exporter) stillThere(ctx context.Context, before Info, err error) error {
-	switch moved := before.moved(ctx, x.s); {
-	case moved == nil:
-		return err
-	case errors.Is(moved, ErrTrimmed):
-		return fmt.Errorf("%w; it was while it was exported: export it again", moved)
-	default:
-		return fmt.Errorf("%w, while it was exported", moved)
+	if moved := before.moved(ctx, x.s); moved != nil {
+		return whileExported(moved)
 	}
+	return err
+}
+
+func whileExported(moved error) error {
+	if errors.Is(moved, ErrTrimmed) {
+		return fmt.Errorf("%w; it was while it was exported: export it again", moved)
+	}
+	return fmt.Errorf("%w, while it was exported", moved)
 }
 
 // An exporter writes the lines of one run.

@@ -172,6 +172,45 @@ func TestExportOfAMessageThatIsDrained(t *testing.T) {
 	}
 }
 
+// A message that the run drains just when it is exported, in an append that a trim drops, is nowhere in the log that there is then:
+// Export is ErrTrimmed, and does not take the message for one that waits.
+func TestExportOfAMessageThatIsDrainedAndTrimmed(t *testing.T) {
+	t.Parallel()
+	s := new(meddledPosts)
+	s.Store = new(memory.Store)
+	ctx := t.Context()
+	l, err := s.Acquire(ctx, "run", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := s.Append(ctx, l, checkpoint.Head{}, []checkpoint.Entry{{Kind: checkpoint.Opened, Data: json.RawMessage(`{}`)}})
+	if err == nil {
+		err = s.Post(ctx, "run", checkpoint.Post{ID: "drained", Kind: "answer"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.meddle = func() {
+		head, err := s.Append(ctx, l, head, []checkpoint.Entry{{Kind: checkpoint.Answered, Post: "drained"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := fmt.Appendf(nil, `{"first":%d,"base":%q}`, head.Seq+1, checkpoint.BaseDigest([]byte("{}")))
+		if _, err := s.Trim(ctx, l, head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: data}, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := checkpoint.Export(ctx, s, "run", io.Discard); !errors.Is(err, checkpoint.ErrTrimmed) {
+		t.Errorf("Export = %v, want ErrTrimmed", err)
+	}
+	s.meddle = func() {}
+	to := new(memory.Store)
+	superImport(t, to, superExport(t, s, "run"))
+	if posts, err := to.Posts(ctx, "run"); err != nil || len(posts) > 0 {
+		t.Errorf("Posts of the import = %v, %v, want none", posts, err)
+	}
+}
+
 // A meddled store has something happen to it just before a log is handed out.
 type meddled struct {
 	*memory.Store

@@ -85,21 +85,18 @@ func (i Info) moved(ctx context.Context, s Store) error {
 	case err != nil:
 		return nil
 	}
-	if err := i.replaced(now); err != nil {
-		return err
+	return i.movedTo(now)
+}
+
+// movedTo returns ErrNotFound if now is known of another run than i was, which was deleted then, and ErrTrimmed if the run was trimmed.
+func (i Info) movedTo(now Info) error {
+	if !now.Created.Equal(i.Created) || now.Head.Seq < i.Head.Seq || now.Head.Seq == i.Head.Seq && now.Head != i.Head {
+		return fmt.Errorf("%w: run %q was deleted, and another one made", ErrNotFound, i.Run)
 	}
 	if now.First != i.First {
 		return &TrimmedError{Run: i.Run, First: now.First}
 	}
 	return nil
-}
-
-// replaced returns ErrNotFound if now is known of another run than i was, which was deleted then.
-func (i Info) replaced(now Info) error {
-	if now.Created.Equal(i.Created) && now.Head.Seq >= i.Head.Seq && (now.Head.Seq > i.Head.Seq || now.Head == i.Head) {
-		return nil
-	}
-	return fmt.Errorf("%w: run %q was deleted, and another one made", ErrNotFound, i.Run)
 }
 
 // A verifier looks at one run. Its methods return false when the loop is over.

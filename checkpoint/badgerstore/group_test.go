@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // Who sends bulk while the queue is full can't poke the committer, which looks for bulk anyway: also if
@@ -288,4 +290,24 @@ func TestRequestOfAContextThatHasEnded(t *testing.T) {
 	if err := s.submit(c, sized(10)); !errors.Is(err, context.Canceled) || c.commits+len(s.queue) > 0 {
 		t.Errorf("%v, with %d commits and %d requests that wait", err, c.commits, len(s.queue))
 	}
+}
+
+// A store that has stopped may be stopped again, by what fails behind that, while calls are told.
+func TestStoppedAgainWhileCallsAreTold(t *testing.T) {
+	t.Parallel()
+	s, r := new(Store), new(run)
+	s.poison(errBaseMoved)
+	stopped := make(chan struct{})
+	go func() { // waited for below
+		defer close(stopped)
+		for range 100 {
+			s.poison(errBaseMoved)
+		}
+	}()
+	for range 100 {
+		if err := s.settled(t.Context(), r); !errors.Is(err, checkpoint.ErrClosed) {
+			t.Errorf("settled = %v, want ErrClosed", err)
+		}
+	}
+	<-stopped
 }

@@ -212,7 +212,7 @@ func (s *Store) onceSettled(ctx context.Context, r *run, then func() error) erro
 	for {
 		s.mu.Lock()
 		if s.failed != nil {
-			s.mu.Unlock()
+			defer s.mu.Unlock()
 			return s.closedError()
 		}
 		if r.inFlight == 0 && r.doubts == 0 {

@@ -109,9 +109,9 @@ func (s *Store) leaveBase(b *base) {
 	s.forget(b)
 }
 
-// forget forgets a base that is not kept and that nobody uses. The store's mutex is held.
+// forget forgets a base that nobody uses: what is known of it then is what the disk says. The store's mutex is held.
 func (s *Store) forget(b *base) {
-	if b.users+b.inFlight+b.doubts == 0 && (b.count == 0 || b.loadErr != nil) && s.bases[b.digest] == b {
+	if b.users+b.inFlight+b.doubts == 0 && s.bases[b.digest] == b {
 		delete(s.bases, b.digest)
 	}
 }

@@ -234,6 +234,13 @@ func (s *Store) Awaited() bool {
 	return s.woken != nil
 }
 
+// Bases returns how many bases the store has in memory.
+func (s *Store) Bases() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.bases)
+}
+
 // Queued returns how many requests wait for the committer.
 // LimitKeys makes that the most keys that a transaction may have, before the first call.
 func (s *Store) LimitKeys(n int) { s.maxKeys = n }

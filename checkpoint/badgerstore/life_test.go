@@ -266,6 +266,50 @@ func TestCommitThatWaitsForATableThatCantBeWritten(t *testing.T) { // alone: it 
 	}
 }
 
+// A base that runs refer to is forgotten when no call changes who does, as they are, and counted anew by the next.
+func TestBasesAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := openUnsynced(t, t.TempDir())
+	large := fmt.Appendf(nil, "%q", noise(200<<10))
+	leases := acquire(t, s, 8)
+	heads := make([]checkpoint.Head, len(leases))
+	for round := range 3 {
+		for i, l := range leases {
+			base := large // of the last two, and of all in the end
+			if i < 6 && round < 2 {
+				base = fmt.Appendf(nil, "[%d,%d]", i, round)
+			}
+			head, err := s.Append(t.Context(), l, heads[i], oneEntry)
+			if err == nil {
+				data := fmt.Appendf(nil, `{"first":%d,"base":%q}`, head.Seq+1, checkpoint.BaseDigest(base))
+				head, err = s.Trim(t.Context(), l, head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: data}, base)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			heads[i] = head
+		}
+		if n := s.Bases(); n != 0 {
+			t.Errorf("behind round %d %d bases are in memory, want none", round, n)
+		}
+	}
+	for finding, err := range s.Verify(t.Context(), nil) {
+		t.Errorf("%v, %v", finding, err)
+	}
+	full := forkstoreStored(s)
+	for _, l := range leases {
+		if err := errors.Join(s.Release(t.Context(), l), s.Delete(t.Context(), l.Run)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.Bases(); n != 0 {
+		t.Errorf("%d bases of no run are in memory", n)
+	}
+	if left := forkstoreStored(s); left > full/10 {
+		t.Errorf("of %d bytes %d are left behind the last run", full, left)
+	}
+}
+
 // waitForRoom returns how many databases wait for one of their tables to be written.
 func waitForRoom() (n int) {
 	stacks := make([]byte, 1<<20)

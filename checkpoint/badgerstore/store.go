@@ -84,7 +84,7 @@ type Store struct {
 	durable    uint64         // number of the last transaction that is durable: what readers see
 	readers    map[uint64]int // transactions that readers look at, and how many do
 	runs       map[string]*run
-	bases      map[string]*base // that are kept, as far as they were asked for
+	bases      map[string]*base // that calls change something about
 	idle       []*run           // oldest first; some may be in use again
 	leastEpoch uint64           // every new lease is above
 	lastRun    uint64           // the highest number of a run

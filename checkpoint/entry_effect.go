@@ -54,7 +54,7 @@ type DoubtQuestion struct {
 	ID    string          `json:"id"` // the idempotency key that the other side was given
 	Input json.RawMessage `json:"input"`
 	Begun time.Time       `json:"begun"`           // the last time
-	Error string          `json:"error,omitempty"` // what its function returned, if it has
+	Error string          `json:"error,omitempty"` // what its function returned or panicked with, if that is known
 	DeclaredEffect
 }
 

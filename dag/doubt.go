@@ -15,24 +15,27 @@ import (
 //
 // What follows the failure of a visit must not take for granted that the effect did not happen:
 // a refund behind a transfer that was made pays twice. With DoubtAsks and DoubtFails nothing can
-// follow: the failure edge is not taken, nor that of a node around the visit, and the run rests
-// Failed until somebody has said what happened. With DoubtTells it is: returning the error is
-// the node's decision that the visit fails, and who follows finds a kind of FailedInDoubt among
-// [Failures].
+// follow until somebody has said what happened: with DoubtAsks the visit waits for that, with
+// DoubtFails it fails, and so does the run. If the visit fails with either, also before it comes to the effect
+// again, its failure edge is not taken, nor that of a node around it. With DoubtTells it is:
+// returning the error is the node's decision that the visit fails, and who follows finds a kind
+// of FailedInDoubt among [Failures]. So does who follows if the last attempt has ended by a panic
+// or runtime.Goexit of the function, and no node was told.
 type Doubt uint8
 
 const (
 	// DoubtTells: Effect returns an [*InDoubtError], and the node decides. If it returns the
 	// error the visit fails for good, however many of Policy.Attempts are left, and its failure
-	// edge is taken, if there is one: also in the attempt behind one in which the function of
-	// the effect panicked. If it handles the error, it has said what happened.
+	// edge is taken, if there is one. If it handles the error, it has said what happened. If
+	// the function panics or calls runtime.Goexit, and with it the attempt ends, the next one is
+	// told; if there is none, the visit fails as if it had returned the error.
 	DoubtTells Doubt = iota
-	// DoubtAsks: the visit waits for a person, whatever the node returns, and what it wrote
-	// is dropped, as with [Ask]. Once somebody has said what happened it runs again from its
+	// DoubtAsks: the visit waits for a person, whatever the node returns, also if it panics, and
+	// what it wrote is dropped, as with [Ask]. Once somebody has said what happened it runs again from its
 	// first line, and Effect returns the output, or does what did not happen.
 	DoubtAsks
-	// DoubtFails: the visit fails for good, whatever the node returns, and nothing follows its
-	// failure: the run does. A resume meets the doubt again, unless somebody has said what
+	// DoubtFails: the visit fails for good, whatever the node returns, also if it panics, and
+	// nothing follows its failure: the run fails. A resume meets the doubt again, unless somebody has said what
 	// happened.
 	DoubtFails
 )

@@ -84,7 +84,7 @@ type InDoubtError struct {
 	ID    string    // the idempotency key that the other side was given
 	Begun time.Time // the last time
 	Doubt Doubt     // what the effect declares
-	Err   error     // what the function returned; nil in later attempts
+	Err   error     // what the function returned or panicked with; nil in later attempts
 }
 
 // Error says what to do.
@@ -108,7 +108,7 @@ func (e *InDoubtError) Error() string {
 // Is reports whether target is [ErrInDoubt].
 func (e *InDoubtError) Is(target error) bool { return target == ErrInDoubt }
 
-// Unwrap returns what the function returned.
+// Unwrap returns what the function returned or panicked with.
 func (e *InDoubtError) Unwrap() error { return e.Err }
 
 // Effect does fn at most once in a visit for each key, over all attempts, crashes and

@@ -62,7 +62,7 @@ const (
 	FailedRejected FailureKind = "rejected" // a person rejected its interrupt
 	FailedDenied   FailureKind = "denied"   // an interceptor did not let it begin or be kept; or ErrDenied
 	FailedEnd      FailureKind = "end"      // a dag.Fail was reached
-	FailedInDoubt  FailureKind = "in_doubt" // its function returned an InDoubtError
+	FailedInDoubt  FailureKind = "in_doubt" // its function returned an InDoubtError, or that of an effect broke
 	FailedExpired  FailureKind = "expired"  // its function returned ErrExpired
 	FailedSkipped  FailureKind = "skipped"  // its function returned ErrSkipped
 )

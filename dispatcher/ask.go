@@ -154,6 +154,14 @@ func (q *question) waits(about *question) bool {
 		(about.effect.Kind == kindDoubt || bytes.Equal(q.effect.Question, about.effect.Question))
 }
 
+// doubts reports whether q or one before it is about an effect in doubt: then the visit waits however the attempt has ended.
+func (q *question) doubts() bool {
+	for q != nil && (q.effect == nil || q.effect.Kind != kindDoubt) {
+		q = q.before
+	}
+	return q != nil
+}
+
 // answered is what a question comes to that has ended.
 func answered(key string, a checkpoint.Answer) (json.RawMessage, error) {
 	switch a.How {

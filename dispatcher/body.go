@@ -30,6 +30,9 @@ func (e *userError) tells() string {
 	return e.Error()
 }
 
+// broke reports whether the code did not return.
+func (e *userError) broke() bool { return e.kind == dag.FailedPanic || e.kind == dag.FailedGoexit }
+
 // returned reports whether the body returned an error, and did not break.
 func (e *userError) returned() bool {
 	switch e.kind {
@@ -61,11 +64,7 @@ func (v *visit) call() {
 			return
 		}
 		earlier := v.failed // of the body, when Policy.Retry broke
-		if p := recover(); p != nil {
-			v.failed = panicked(p)
-		} else {
-			v.failed = &userError{kind: dag.FailedGoexit, err: errGoexit, stack: debug.Stack()}
-		}
+		v.failed = broken(recover())
 		if v.round != nil {
 			v.failed.err = v.round.at.blames(v.failed.err)
 		}
@@ -157,6 +156,14 @@ func (v *visit) retries() bool {
 		return retry == nil || retry(v.failed.err)
 	}
 	return retry == nil
+}
+
+// broken is how user code failed that did not return, by what recover says of it.
+func broken(p any) *userError {
+	if p == nil {
+		return &userError{kind: dag.FailedGoexit, err: errGoexit, stack: debug.Stack()}
+	}
+	return panicked(p)
 }
 
 func panicked(p any) *userError {

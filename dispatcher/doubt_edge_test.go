@@ -74,14 +74,11 @@ func doubtEdges(t *testing.T, w *witness, pay part) map[string]*dag.Graph[Tale] 
 
 // What follows the failure of a visit would have to guess whether an effect in doubt happened: a
 // refund behind a payment that was made pays twice. An effect that lets the visit fail, or asks
-// a person, has the failure edge not taken, wherever it is, also if the node panics: the run
-// rests Failed until somebody says what happened. Then the visit runs, and nothing was refunded.
+// a person, has the failure edge not taken, wherever it is, also if its function panics: the run
+// rests until somebody says what happened. Then the visit runs, and nothing was refunded.
 func TestDoubtTakesNoFailureEdge(t *testing.T) {
 	for _, doubt := range []dag.Doubt{dag.DoubtFails, dag.DoubtAsks} {
 		for _, panics := range []bool{false, true} {
-			if doubt == dag.DoubtAsks && !panics {
-				continue // the visit waits, and has not failed: TestDoubtPolicies
-			}
 			var side *doubtSide
 			var w witness
 			for name, g := range doubtEdges(t, &w, func(ctx context.Context, s *Tale) error {
@@ -103,10 +100,11 @@ func TestDoubtTakesNoFailureEdge(t *testing.T) {
 				store := new(memory.Store)
 				d := process(t, g, store, dispatcher.Eager(dispatcher.Options{}))
 				res, err := d.Run(t.Context(), run, nil)
-				if res.Status != checkpoint.StatusFailed || len(res.Failures) != 1 || res.Cursor.Visits[0] != res.Failures[0].Path {
-					t.Fatalf("%s: the run is %s at %q: %v", name, res.Status, res.Cursor.Visits, err)
-				}
-				if doubt == dag.DoubtFails && !panics && !errors.Is(err, dag.ErrInDoubt) {
+				switch {
+				case doubt == dag.DoubtAsks && doubtOutcome(res) == "interrupted doubt": // the visit waits, and has not failed
+				case doubt == dag.DoubtAsks || doubtOutcome(res) != "failed in_doubt" || res.Cursor.Visits[0] != res.Failures[0].Path:
+					t.Fatalf("%s: the run is %s at %q: %v", name, doubtOutcome(res), res.Cursor.Visits, err)
+				case !errors.Is(err, dag.ErrInDoubt):
 					t.Errorf("%s: the error is %v", name, err)
 				}
 				sameMachine(t, d, run)
@@ -441,15 +439,18 @@ func TestDoubtOfTwoEffects(t *testing.T) {
 
 // An effect whose function panics, calls runtime.Goexit or returns that the time of the visit is over is in doubt as one that
 // returns another error: it is not done again, and whichever attempt goes on is told. If that returns the error no further one
-// is made, and the failure edge is taken.
+// is made, and the failure edge is taken. Who follows it is told as well if there is none to go on.
 func TestDoubtOfAFunctionThatBreaks(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks   func(context.Context)
-		attempts int
+		attempts int // of those that the policy allows
+		allowed  int
 	}{
-		"a panic":        {func(context.Context) { panic("no network") }, 2},
-		"runtime.Goexit": {func(context.Context) { runtime.Goexit() }, 2},
-		"a timeout":      {func(ctx context.Context) { <-ctx.Done() }, 1},
+		"a panic":                     {func(context.Context) { panic("no network") }, 2, 5},
+		"runtime.Goexit":              {func(context.Context) { runtime.Goexit() }, 2, 5},
+		"a timeout":                   {func(ctx context.Context) { <-ctx.Done() }, 1, 5},
+		"a panic, at the last":        {func(context.Context) { panic("no network") }, 1, 1},
+		"runtime.Goexit, at the last": {func(context.Context) { runtime.Goexit() }, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -463,7 +464,7 @@ func TestDoubtOfAFunctionThatBreaks(t *testing.T) {
 						return 0, ctx.Err()
 					})
 					return err
-				}).With(dag.Policy{Attempts: 5, Timeout: time.Minute})
+				}).With(dag.Policy{Attempts: c.allowed, Timeout: time.Minute})
 				dag.Step(b, "refund", func(ctx context.Context, s *Tale) error {
 					for _, f := range dag.Failures(ctx) {
 						s.Word.Set(string(f.Kind))
@@ -500,7 +501,7 @@ func TestDoubtOfABreakThatTheNodeSurvives(t *testing.T) {
 		}, "completed", "failed in_doubt", "interrupted doubt"},
 		"a panic that goes on": {func(effect func(func())) {
 			effect(func() { panic("no network") })
-		}, "completed", "failed panic", "interrupted doubt"}, // it may be tried again, but for one that lets the visit fail
+		}, "completed", "failed in_doubt", "interrupted doubt"}, // it may be tried again, but for one that lets the visit fail
 	} {
 		for doubt, want := range map[dag.Doubt]string{dag.DoubtTells: c.tells, dag.DoubtFails: c.fails, dag.DoubtAsks: c.asks} {
 			calls := 0

@@ -37,23 +37,23 @@ func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessag
 		return nil, v.effectError(call, fmt.Errorf("%w: %s", dag.ErrOutputLost, was.why))
 	}
 	a := effectAttempt{v: v, call: call, is: was}
+	returned := false
 	defer func() { // fn may panic, and the node survive that without being told what it means
 		v.known().CompareAndSwap(call.Key, claim, a.is)
-		if a.is.state == effectBegun && !call.Replayable {
+		switch {
+		case a.is.state != effectBegun || call.Replayable:
+		case returned:
 			_ = v.inDoubt(call, a.is, nil)
+		default:
+			p := recover()
+			if v.breaks(call, a.is, broken(p)); p != nil {
+				panic(p)
+			}
 		}
 	}()
-	if output, done, err := a.reuse(ctx, digest); done {
-		return output, err
-	}
-	if err := a.begin(ctx, digest); err != nil {
-		return nil, v.effectError(call, err)
-	}
-	began := time.Now()
-	if err := call.Run(effectID(v.host.id, int(v.turn), v.path(), call.Key, a.is)); err != nil {
-		return nil, a.failed(err)
-	}
-	return a.happened(time.Since(began))
+	output, err := a.do(ctx, digest)
+	returned = true
+	return output, err
 }
 
 // claim makes the caller the only one that does the effect, or tells what came of it. Of an
@@ -121,6 +121,21 @@ type effectAttempt struct {
 	v    *visit
 	call dag.EffectCall
 	is   *effect // as far as it is durable
+}
+
+// do does the effect, unless a fork has its output.
+func (a *effectAttempt) do(ctx context.Context, digest string) (json.RawMessage, error) {
+	if output, done, err := a.reuse(ctx, digest); done {
+		return output, err
+	}
+	if err := a.begin(ctx, digest); err != nil {
+		return nil, a.v.effectError(a.call, err)
+	}
+	began := time.Now()
+	if err := a.call.Run(effectID(a.v.host.id, int(a.v.turn), a.v.path(), a.call.Key, a.is)); err != nil {
+		return nil, a.failed(err)
+	}
+	return a.happened(time.Since(began))
 }
 
 // begin makes it durable that the effect begins, unless it can't begin now.

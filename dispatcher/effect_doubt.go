@@ -31,12 +31,11 @@ func effectID(run string, turn int, path, key string, e *effect) string {
 
 // inDoubt says that nobody knows what came of an effect, and sees to it that what the effect
 // declares for that comes of the visit.
-func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) error {
+func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) *dag.InDoubtError {
 	doubt := &dag.InDoubtError{
 		Key: call.Key, Path: v.path(), ID: effectID(v.host.id, int(v.turn), v.path(), call.Key, e),
 		Begun: e.begun, Doubt: call.Doubt, Err: err,
 	}
-	v.leave(call)
 	switch call.Doubt {
 	case dag.DoubtAsks:
 		q := checkpoint.DoubtQuestion{ID: doubt.ID, Input: call.Input, Begun: e.begun, DeclaredEffect: declared(&call)}
@@ -56,13 +55,19 @@ func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) error {
 	return doubt
 }
 
-// leave keeps that an effect is in doubt, if it declares that the node has no say in it: should
-// the visit fail, also by a panic, whoever follows its failure must not go on either.
-func (v *visit) leave(call dag.EffectCall) {
-	if call.Doubt != dag.DoubtTells {
-		v.does().unsaid.Store(true)
+// breaks is inDoubt of an effect whose function broke, and keeps that for the attempt, which may break by it.
+func (v *visit) breaks(call dag.EffectCall, e *effect, u *userError) {
+	err := u.err
+	if u.kind == dag.FailedPanic {
+		err = fmt.Errorf("panic: %w (%s)", err, panicPlace(u.stack))
 	}
+	doubt := v.inDoubt(call, e, err)
+	v.does().broke.CompareAndSwap(nil, &userError{kind: dag.FailedInDoubt, err: doubt, stack: u.stack})
 }
+
+// unsaid reports whether an effect is in doubt of which the node can't say what happened: should
+// the visit fail, whoever follows its failure must not go on either.
+func (v *visit) unsaid() bool { return v.has().fails.Load() != nil || v.has().asks.Load().doubts() }
 
 // mayNotAsk reports whether an effect is in doubt that lets the visit fail, whatever else it waits for. One that would be asked
 // about, but that there are too many questions, is asked about when the others are answered.
@@ -71,15 +76,36 @@ func (v *visit) mayNotAsk() bool {
 	return doubt != nil && doubt.Doubt == dag.DoubtFails
 }
 
-// doubted makes a visit fail in which an effect is in doubt that lets it fail. What broke
-// stays what it is; no other attempt is made.
+// doubted makes a visit fail in which an effect is in doubt that lets it fail: no other attempt is made.
 func (v *visit) doubted() {
 	doubt := v.has().fails.Load()
 	if doubt == nil {
 		return
 	}
-	if v.failed == nil || v.failed.returned() || v.failed.kind == dag.FailedOutcome {
+	switch u, broke := v.failed, v.has().broke.Load(); {
+	case u == nil || u.returned() || u.kind == dag.FailedOutcome:
 		v.failed = &userError{kind: dag.FailedInDoubt, err: doubt}
+	case u.broke() && broke != nil && broke.err == error(doubt): // which tells of the break
+		v.failed = &userError{kind: dag.FailedInDoubt, err: doubt, stack: broke.stack}
+	case u.broke():
+		v.failed = &userError{kind: dag.FailedInDoubt, err: fmt.Errorf("%w; then %s", doubt, u.tells()), stack: u.stack}
 	}
 	v.failed.again = false
+}
+
+// brokeInDoubt has a visit that has failed for good by a break tell that an effect is in doubt, if that came out of the
+// function of the effect, or is a panic with the error that Effect returned. Who follows the failure would
+// take it for one of something else.
+func (v *visit) brokeInDoubt() {
+	u, broke := v.failed, v.has().broke.Load()
+	switch {
+	case !u.broke():
+	case broke != nil:
+		u.kind, u.err, u.stack = broke.kind, broke.err, broke.stack
+		if v.round != nil {
+			u.err = v.round.at.blames(u.err)
+		}
+	case errors.Is(u.err, dag.ErrInDoubt):
+		u.kind = dag.FailedInDoubt
+	}
 }

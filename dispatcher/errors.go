@@ -87,7 +87,7 @@ type NodeError struct {
 	Attempt int    // of the last attempt
 	Kind    dag.FailureKind
 	Budget  time.Duration // FailedTimeout: the Policy.Timeout that passed
-	Stack   []byte        // FailedPanic, FailedGoexit: of the goroutine
+	Stack   []byte        // of code that panicked or called runtime.Goexit
 	// Err is what the function returned or panicked with. After a restart only its text
 	// is left.
 	Err error

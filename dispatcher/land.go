@@ -22,7 +22,7 @@ func (r *run) land(v *visit) {
 	}
 	r.emitted = v.emitted(r.emitted)
 	returned := v.failed == nil || v.failed.returned() || v.failed.kind == dag.FailedOutcome
-	if asks := v.has().asks.Load(); asks != nil && returned && !v.mayNotAsk() {
+	if asks := v.has().asks.Load(); asks != nil && (returned || asks.doubts()) && !v.mayNotAsk() {
 		r.asked(v, asks)
 		return
 	}
@@ -139,15 +139,18 @@ func (c *core) delta(draft state.Image, d *state.Delta) (size int, err error) {
 // attemptFailed states that an attempt failed, and whether and when there is another.
 func (r *run) attemptFailed(v *visit) {
 	t, p, u := v.t, v.t.node.Policy, v.failed
-	a := checkpoint.FailedAttempt{Kind: string(u.kind), Message: clip(u.Error()), Stack: clip(string(u.stack))}
 	made := v.Attempt()
 	var previous time.Duration
 	if t.odd != nil {
 		made -= t.odd.budget
 		previous = t.odd.wait
 	}
-	a.Final = made >= max(p.Attempts, 1) || !u.again
-	a.Unfollowed = a.Final && (v.has().unsaid.Load() || r.m.leftInDoubt(v.path()))
+	final := made >= max(p.Attempts, 1) || !u.again
+	if final {
+		v.brokeInDoubt()
+	}
+	a := checkpoint.FailedAttempt{Kind: string(u.kind), Message: clip(u.Error()), Stack: clip(string(u.stack)), Final: final}
+	a.Unfollowed = a.Final && (v.unsaid() || r.m.leftInDoubt(v.path()))
 	if !a.Final {
 		a.Wait = p.Backoff.Delay(v.Key(), v.Attempt(), previous)
 		a.NotBefore = r.c.opts.Now().UTC().Add(a.Wait)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ type lossyBank struct {
 	asked  map[string]int // by idempotency key
 	done   map[string]int
 	doubts map[dag.Doubt]int
+	breaks int // by panics and Goexits
 }
 
 var errLost = errors.New("no reply")
@@ -41,9 +43,22 @@ func (b *lossyBank) pay(ctx context.Context, i int) (string, error) {
 		b.done[id]++
 	}
 	if luck > 0 {
+		b.loses(id)
 		return "", errLost
 	}
 	return fmt.Sprintf("%d for %s", i, id), nil
+}
+
+// loses has the function of an effect break now and then, instead of returning that there is no reply.
+func (b *lossyBank) loses(id string) {
+	switch chance(4, "breaks", id) {
+	case 0:
+		b.breaks++
+		panic(errLost)
+	case 1:
+		b.breaks++
+		runtime.Goexit()
+	}
 }
 
 // tells is what the other side says of an effect in doubt.
@@ -126,7 +141,7 @@ func (g *graphSpec) failing() bool {
 func TestRandomGraphsInDoubt(t *testing.T) {
 	t.Parallel()
 	met := map[dag.Doubt]int{}
-	n := 0
+	n, breaks := 0, 0
 	eachCase(t, func(t *testing.T, c *randomCase) {
 		if c.want.status != checkpoint.StatusCompleted { // what ran before it failed is timing
 			return
@@ -136,6 +151,7 @@ func TestRandomGraphsInDoubt(t *testing.T) {
 		}
 		bank := &lossyBank{c: c, asked: map[string]int{}, done: map[string]int{}, doubts: met}
 		res, store := c.endInDoubt(t, bank)
+		breaks += bank.breaks
 		sameRest(t, "doubts resolved", res, nil, c.want.rest())
 		for e, err := range store.Read(t.Context(), runID, 1, 0) {
 			if err != nil {
@@ -152,6 +168,9 @@ func TestRandomGraphsInDoubt(t *testing.T) {
 			}
 		}
 	})
+	if breaks == 0 {
+		t.Error("the function of no effect has broken")
+	}
 	for _, doubt := range []dag.Doubt{dag.DoubtTells, dag.DoubtAsks, dag.DoubtFails} {
 		if met[doubt] == 0 {
 			t.Errorf("no visit has met a doubt under the policy %s", doubt)

@@ -1,0 +1,158 @@
+package dispatcher_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// doubtBreaks are ways in which a function ends that does not return, and what is said of them.
+var doubtBreaks = map[string]struct {
+	breaks func()
+	says   string
+}{
+	"a panic":        {func() { panic(errFire) }, "panic: " + errFire.Error()},
+	"runtime.Goexit": {runtime.Goexit, "called runtime.Goexit"},
+}
+
+// An attempt in which the function of an effect breaks, and that breaks with it, ends as one that returns that the effect is in
+// doubt, if it is the last one: a panic says as little as an error of what the other side did. With a person asked it
+// waits for that, whatever attempts are left.
+func TestDoubtPoliciesOfABreak(t *testing.T) {
+	for name, c := range doubtBreaks {
+		for doubt, want := range map[dag.Doubt]string{
+			dag.DoubtTells: "failed in_doubt", dag.DoubtFails: "failed in_doubt", dag.DoubtAsks: "interrupted doubt",
+		} {
+			for policy, p := range map[string]dag.Policy{
+				"one attempt": {}, "final by its Retry": {Attempts: 3, Retry: func(error) bool { return true }}, "attempts left": {Attempts: 3},
+			} {
+				if policy == "attempts left" && doubt == dag.DoubtTells {
+					continue // another one is told: TestEffectsThatBlast
+				}
+				name := fmt.Sprintf("%s, %s, %s", name, doubt, policy)
+				calls, visits := 0, 0
+				g := effectNode(t, func(ctx context.Context, s *Tale) error {
+					visits++
+					return effectOnce(func(context.Context, int) (string, error) {
+						calls++
+						c.breaks()
+						return "", nil
+					}, dag.InDoubt(doubt))(ctx, s)
+				}, p)
+				store := new(memory.Store)
+				d := process(t, g, store, dispatcher.Eager(dispatcher.Options{}))
+				res, err := d.Run(t.Context(), run, nil)
+				if got := doubtOutcome(res); got != want || calls != 1 || visits != 1 {
+					t.Errorf("%s: the run is %s, want %s, and the effect was done %d times in %d attempts: %v", name, got, want, calls, visits, err)
+					continue
+				}
+				sameMachine(t, d, run)
+				if doubt == dag.DoubtAsks {
+					asksOfABreak(t, d, res, name, c.says)
+					continue
+				}
+				var failed *dispatcher.NodeError
+				var told *dag.InDoubtError
+				if !errors.As(err, &failed) || !strings.Contains(string(failed.Stack), "doubt_break_test.go") || !errors.As(err, &told) ||
+					!strings.Contains(err.Error(), c.says) || !errors.Is(told, errFire) && name[:7] == "a panic" {
+					t.Errorf("%s: the error is %v, with the stack %s", name, err, failed.Stack)
+				}
+				res, err = process(t, g, store, dispatcher.Options{}).State(t.Context(), run)
+				if err != nil || doubtOutcome(res) != want || !strings.Contains(res.Failures[0].Message, c.says) {
+					t.Errorf("%s: another process reads %+v, %v", name, res.Failures, err)
+				}
+			}
+		}
+	}
+}
+
+// asksOfABreak expects that who is asked about the effect is told how its function broke, and is asked again if it does so again.
+func asksOfABreak(t *testing.T, d *dispatcher.Dispatcher[Tale], res *dispatcher.Result[Tale], name, says string) {
+	t.Helper()
+	var q checkpoint.DoubtQuestion
+	if err := json.Unmarshal(res.Interrupts[0].Question, &q); err != nil || !strings.HasPrefix(q.Error, says) || says[0] == 'p' && !strings.Contains(q.Error, "doubt_break_test.go:") {
+		t.Errorf("%s: the question is %s, %v", name, res.Interrupts[0].Question, err)
+	}
+	if err := d.Resolve(t.Context(), run, "pay", "charge", dispatcher.NotHappened("no such charge")); err != nil {
+		t.Fatal(name, err)
+	}
+	res, err := d.Resume(t.Context(), run)
+	if got := doubtOutcome(res); got != "interrupted doubt" {
+		t.Errorf("%s: behind a resolution the run is %s: %v", name, got, err)
+	}
+	if err := d.Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("by hand")); err != nil {
+		t.Fatal(name, err)
+	}
+	if res, err = d.Resume(t.Context(), run); res.State.Word.Get() != "by hand" {
+		t.Errorf("%s: the receipt is %q: %v", name, res.State.Word.Get(), err)
+	}
+}
+
+// A node that breaks while an effect of it is in doubt fails as one that returns an error then: by the panic, but if that
+// is the error of the effect, or by what the effect declares. What has ended, or did not happen, or is replayable, is in no doubt.
+func TestDoubtOfANodeThatBreaks(t *testing.T) {
+	lost := func(context.Context, int) (string, error) { return "", errDoubtReset }
+	breaks := func(context.Context, int) (string, error) { panic(errFire) }
+	charge := func(ctx context.Context, f func(context.Context, int) (string, error), options ...dag.EffectOption) error {
+		_, err := dag.Effect(ctx, "charge", 5, f, options...)
+		return err
+	}
+	for _, test := range []struct {
+		name    string
+		node    func(ctx context.Context, declared dag.EffectOption) error
+		want    [3]string // DoubtTells, DoubtAsks, DoubtFails
+		message string    // of the failure
+	}{
+		{"with something else", func(ctx context.Context, declared dag.EffectOption) error {
+			_ = charge(ctx, lost, declared)
+			panic("smoke")
+		}, [3]string{"failed panic", "interrupted doubt", "failed in_doubt"}, "smoke"},
+		{"with the error of the effect", func(ctx context.Context, declared dag.EffectOption) error {
+			panic(fmt.Errorf("it must not fail: %w", charge(ctx, lost, declared)))
+		}, [3]string{"failed in_doubt", "interrupted doubt", "failed in_doubt"}, errDoubtReset.Error()},
+		{"with what the function panicked with", func(ctx context.Context, declared dag.EffectOption) error {
+			defer func() { panic(recover()) }()
+			return charge(ctx, breaks, declared)
+		}, [3]string{"failed in_doubt", "interrupted doubt", "failed in_doubt"}, errFire.Error()},
+		{"since a goroutine of it did", func(ctx context.Context, declared dag.EffectOption) error {
+			broke := make(chan any)
+			go func() {
+				defer func() { broke <- recover() }()
+				_ = charge(ctx, breaks, declared)
+			}()
+			panic(fmt.Sprint("in a goroutine: ", <-broke))
+		}, [3]string{"failed in_doubt", "interrupted doubt", "failed in_doubt"}, errFire.Error()},
+		{"behind an effect that has ended", func(ctx context.Context, declared dag.EffectOption) error {
+			_ = charge(ctx, func(context.Context, int) (string, error) { return "paid", nil }, declared)
+			panic("smoke")
+		}, [3]string{"failed panic", "failed panic", "failed panic"}, "smoke"},
+		{"behind an effect that did not happen", func(ctx context.Context, declared dag.EffectOption) error {
+			panic(charge(ctx, func(context.Context, int) (string, error) { return "", dag.NotDone }, declared))
+		}, [3]string{"failed panic", "failed panic", "failed panic"}, dag.NotDone.Error()},
+		{"in an effect that is replayable", func(ctx context.Context, declared dag.EffectOption) error {
+			return charge(ctx, breaks, declared, dag.Replayable)
+		}, [3]string{"failed panic", "failed panic", "failed panic"}, errFire.Error()},
+	} {
+		for i, doubt := range []dag.Doubt{dag.DoubtTells, dag.DoubtAsks, dag.DoubtFails} {
+			g := effectNode(t, func(ctx context.Context, _ *Tale) error { return test.node(ctx, dag.InDoubt(doubt)) }, dag.Policy{})
+			d := process(t, g, new(memory.Store), dispatcher.Options{})
+			res, err := d.Run(t.Context(), run, nil)
+			if got := doubtOutcome(res); got != test.want[i] {
+				t.Errorf("%s, %s: the run is %s, want %s: %v", test.name, doubt, got, test.want[i], err)
+			}
+			if len(res.Failures) > 0 && !strings.Contains(res.Failures[0].Message, test.message) {
+				t.Errorf("%s, %s: the failure is %q", test.name, doubt, res.Failures[0].Message)
+			}
+			sameMachine(t, d, run)
+		}
+	}
+}

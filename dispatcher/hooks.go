@@ -22,8 +22,8 @@ type Hooks struct {
 	// OnEnd is called once for each OnStart that returned nil, however the call ends, when
 	// how the run rests is durable and before its lease is given back, so that nobody else
 	// has the run between the two. Its context is not cancelled with the run, and ends
-	// shortly before the grace period does, or Options.Grace later if the run was not
-	// cancelled. Whatever goes wrong in it is one of Result.Warnings and changes nothing;
+	// shortly before the grace period does, which begins with the call of OnEnd if the run was
+	// not cancelled. Whatever goes wrong in it is one of Result.Warnings and changes nothing;
 	// if it does not return it is abandoned as a node would be. If the process dies it is
 	// not called. Nil means no.
 	OnEnd func(context.Context, End) error
@@ -141,14 +141,14 @@ func (r *run) finishing(rep *report, err error, rested bool) (abandoned []string
 	if r.hooked.Swap(hooksOver) != hooksBegun || r.c.opts.Hooks.OnEnd == nil {
 		return nil
 	}
-	until := time.Now().Add(r.c.opts.Grace)
+	left, slack := r.c.opts.Grace, r.reserve()/2
 	if !r.graceEnd.IsZero() {
-		until = r.graceEnd.Add(-r.reserve() / 4)
-		if soon := time.Now().Add(5 * time.Millisecond); until.Before(soon) {
-			until = soon
-		}
+		left, slack = time.Until(r.graceEnd)-r.reserve()/4, r.reserve()/8
 	}
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.parent), until)
+	slack = max(slack, 2*time.Millisecond)
+	left = max(left-slack, 3*time.Millisecond) // of ctx: what heeds it has the slack to return
+	until := time.Now().Add(left + slack)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.parent), left)
 	defer cancel()
 	warning := doingOnEnd + ": " + errGoexit.Error() // unless it returns
 	ended := make(chan struct{})

@@ -1,6 +1,7 @@
 package dispatcher_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -360,6 +361,53 @@ func warned(t *testing.T, name string, end func() error, cancelled bool) {
 	completes(t, res, err)
 	if len(res.Warnings) > 0 {
 		t.Errorf("warnings: %q", res.Warnings)
+	}
+}
+
+// An OnEnd that returns soon after its context is done is waited for.
+func TestOnEndObeysItsContext(t *testing.T) {
+	for _, grace := range []time.Duration{20 * time.Millisecond, time.Second, 0} {
+		for _, cancelled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v/cancelled=%t", grace, cancelled), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { obeysAtTheEnd(t, grace, cancelled) })
+			})
+		}
+	}
+}
+
+func obeysAtTheEnd(t *testing.T, grace time.Duration, cancelled bool) {
+	var w witness
+	var store memory.Store
+	g := line(t, &w, func(ctx context.Context, _ *Tale) error {
+		if cancelled {
+			return heeds(ctx, time.Minute)
+		}
+		return nil
+	})
+	d := process(t, g, &store, dispatcher.Options{Grace: grace, Hooks: dispatcher.Hooks{
+		OnEnd: func(ctx context.Context, _ dispatcher.End) error {
+			<-ctx.Done()
+			lasts(time.Millisecond)
+			return context.Cause(ctx)
+		},
+	}})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	end := time.Now()
+	if cancelled {
+		end = end.Add(time.Second)
+	}
+	res, err := d.Run(ctx, run, nil)
+	if cancelled {
+		rests(t, res, err, checkpoint.StatusTimedOut, "b")
+	} else {
+		completes(t, res, err)
+	}
+	if want := []string{"Hooks.OnEnd: " + context.DeadlineExceeded.Error()}; !slices.Equal(res.Warnings, want) || len(res.Abandoned) > 0 {
+		t.Errorf("warnings %q, abandoned %q, want the warnings %q alone", res.Warnings, res.Abandoned, want)
+	}
+	if took := time.Since(end); took > cmp.Or(grace, 5*time.Second) {
+		t.Errorf("the call took %v beyond its end", took)
 	}
 }
 

@@ -464,14 +464,33 @@ func TestMigrationOfTheStateFails(t *testing.T) {
 			return json.RawMessage(strings.ReplaceAll(string(old), "Notes", "Lines")), nil
 		}, "cell Word", false},
 	} {
-		_, err := process(t, migrateNumbers(t), &store, migrating(dispatcher.Migration{Name: "numbers", State: c.state})).Resume(t.Context(), run)
-		var fault *dispatcher.FaultError
-		var changed *dispatcher.GraphChangedError
-		if c.fault != errors.As(err, &fault) || c.fault == errors.As(err, &changed) || !strings.Contains(fmt.Sprint(err), c.want) {
-			t.Errorf("%s: the call returns %v, want %q", c.rule, err, c.want)
-		}
-		if c.fault && (!errors.Is(err, broken) || fault.Kind != "migration") {
-			t.Errorf("%s: the error %v is no failed migration, or does not hold its cause", c.rule, err)
+		d := process(t, migrateNumbers(t), &store, migrating(dispatcher.Migration{Name: "numbers", State: c.state}))
+		for name, call := range map[string]func() error{
+			"Resume": func() error { _, err := d.Resume(t.Context(), run); return err },
+			"State":  func() error { _, err := d.State(t.Context(), run); return err },
+			"At":     func() error { _, err := d.At(t.Context(), run, "1"); return err },
+			"StateOf": func() error {
+				_, err := dispatcher.StateOf[TaleInNumbers](t.Context(), d, run, "")
+				return err
+			},
+			"Events": func() error {
+				for _, err := range d.Events(t.Context(), run, dispatcher.Listen{States: true}) {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+		} {
+			err := call()
+			var fault *dispatcher.FaultError
+			var changed *dispatcher.GraphChangedError
+			if c.fault != errors.As(err, &fault) || c.fault == errors.As(err, &changed) || !strings.Contains(fmt.Sprint(err), c.want) {
+				t.Errorf("%s: %s returns %v, want %q", c.rule, name, err, c.want)
+			}
+			if c.fault && (!errors.Is(err, broken) || fault.Kind != "migration") {
+				t.Errorf("%s: the error %v of %s is no failed migration, or does not hold its cause", c.rule, err, name)
+			}
 		}
 		if after, _ := store.Stat(t.Context(), run); after.Head != before.Head {
 			t.Errorf("%s: something was written", c.rule)

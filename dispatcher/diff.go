@@ -109,7 +109,11 @@ func (c *core) viewOf(ctx context.Context, m *machine, f *frame, point Checkpoin
 	}
 	changed := c.changed(point.Run, m.plan.Digest, reasons)
 	if how := c.migration(m.plan); how != nil {
-		if f, _ := c.carriedFrame(m, point.Path); f != nil {
+		f, _, err := c.carriedFrame(point.Run, m, point.Path, how)
+		switch {
+		case err != nil:
+			return state.Image{}, err
+		case f != nil:
 			return f.view.Draft(), nil // as At reads it
 		}
 		changed.Migration = how.Name

@@ -97,7 +97,7 @@ func (c *core) at(ctx context.Context, id, address string) (*report, error) {
 	}
 	if err != nil {
 		var carried any
-		if carried, err = c.carriedState(m, point.Path, err); err == nil {
+		if carried, err = c.carriedState(id, m, point.Path, err); err == nil {
 			rep.state = carried
 			if point.Path != "" {
 				rep.Superstep, rep.Frame = point.Superstep, point.Path

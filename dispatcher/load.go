@@ -140,7 +140,7 @@ func (c *core) read(ctx context.Context, id string, upTo uint64) (*report, error
 	}
 	rep, err := c.report(m, id, seq)
 	if err != nil {
-		rep.state, err = c.carriedState(m, "", err)
+		rep.state, err = c.carriedState(id, m, "", err)
 	}
 	return rep, c.refuse(id, err)
 }

@@ -190,18 +190,24 @@ func (c *core) carry(id string, was *machine) (checkpoint.Migration, error) {
 		if m == nil {
 			return d, c.changed(id, from.Digest, reasons)
 		}
-		next, err := m.onto(was, c.plan, c.opts.Limits.StateBytes)
+		next, err := c.migrate(id, was, m)
 		if err != nil {
 			return d, err
 		}
-		if next.reasons != nil {
-			e := c.changed(id, from.Digest, next.reasons)
-			e.Migration = m.Name
-			return d, e
-		}
-		d.Name, d.Nodes, d.Machine = m.Name, m.Nodes, next.machine
+		d.Name, d.Nodes, d.Machine = m.Name, m.Nodes, next
 	}
 	return d, nil
+}
+
+// migrate takes a run to the dispatcher's graph as a migration says, or says why that can't be.
+func (c *core) migrate(id string, was *machine, how *Migration) ([]byte, error) {
+	next, err := how.onto(was, c.plan, c.opts.Limits.StateBytes)
+	if err == nil && next.reasons != nil {
+		changed := c.changed(id, was.plan.Digest, next.reasons)
+		changed.Migration = how.Name
+		return nil, changed
+	}
+	return next.machine, err
 }
 
 // A migrated is what a migration made of a machine, or why it could not.

@@ -110,38 +110,35 @@ func (c *core) sameName(id, name, digest string) error {
 	return c.changed(id, digest, []string{fmt.Sprintf(otherName+"%q and is %q", name, c.plan.Name)})
 }
 
-// carried is the machine as a migration makes it, for reading only; nil if none does.
-func (c *core) carried(m *machine) *machine {
-	how := c.migration(m.plan)
-	if how == nil {
-		return nil
-	}
-	done, err := how.onto(m, c.plan, c.opts.Limits.StateBytes)
-	if err != nil || done.reasons != nil {
-		return nil
-	}
-	z, err := parseMachine(done.machine)
+// carried is the machine as a migration makes it, for reading only, or why it makes none.
+func (c *core) carried(id string, m *machine, how *Migration) (*machine, error) {
+	data, err := c.migrate(id, m, how)
 	if err != nil {
-		return nil
+		return nil, err
+	}
+	z, err := parseMachine(data)
+	if err != nil {
+		return nil, err
 	}
 	next := newMachine(c.plan)
 	next.replaying = true
-	if next.thawAll(z) != nil || next.root == nil {
-		return nil
-	}
-	return next
+	return next, next.thawAll(z)
 }
 
 // carriedState is the state of a frame that can't be read for err, as a migration makes it: as the call that goes on
-// would have it. It is err if there is no migration, if that does not fit, or if the frame has a state of another type than
-// the run.
-func (c *core) carriedState(m *machine, path string, err error) (any, error) {
+// would have it. It is err if there is no migration, or if the frame has a state of another type than
+// the run. If the migration fails, or does not fit, the error says why.
+func (c *core) carriedState(id string, m *machine, path string, err error) (any, error) {
 	var changed *GraphChangedError
 	how := c.migration(m.plan)
 	if how == nil || !errors.As(err, &changed) && !errors.Is(err, checkpoint.ErrCorrupt) {
 		return nil, err
 	}
-	if f, root := c.carriedFrame(m, path); f != nil && sameType(f.view, root.view) {
+	f, root, failed := c.carriedFrame(id, m, path, how)
+	switch {
+	case failed != nil:
+		return nil, failed
+	case f != nil && sameType(f.view, root.view):
 		return f.view.Draft().Value(), nil
 	}
 	if changed != nil {
@@ -150,14 +147,14 @@ func (c *core) carriedState(m *machine, path string, err error) (any, error) {
 	return nil, err
 }
 
-// carriedFrame is a frame as a migration makes it, and that of the run; nil if none does.
-func (c *core) carriedFrame(m *machine, path string) (f, root *frame) {
-	next := c.carried(m)
-	if next == nil {
-		return nil, nil
+// carriedFrame is a frame as a migration makes it, nil if it is not there any more, and that of the run.
+func (c *core) carriedFrame(id string, m *machine, path string, how *Migration) (f, root *frame, err error) {
+	next, err := c.carried(id, m, how)
+	if err != nil || next.root == nil {
+		return nil, nil, err
 	}
-	names := change{names: c.migration(m.plan).Nodes}
-	return next.frameAt(names.renamed(path)), next.root
+	names := change{names: how.Nodes}
+	return next.frameAt(names.renamed(path)), next.root, nil
 }
 
 // typed is a copy of a state of the machine in the types of the dispatcher's own graph. If

@@ -149,7 +149,7 @@ func (rd *reader) telling(ctx context.Context, e *checkpoint.Entry) (t *telling,
 	if rd.m != nil && ofTheRun(e.Kind, e.Path, e.Outcome) {
 		t.state, err = rd.c.typed(rd.m, rd.m.root.view, rd.run, e.Seq)
 		if err != nil {
-			t.state, err = rd.c.carriedState(rd.m, "", err)
+			t.state, err = rd.c.carriedState(rd.run, rd.m, "", err)
 		}
 	}
 	return t, err

@@ -25,7 +25,7 @@ func (r *run) resumable(w *wishes) early {
 		rep, unfit := r.c.report(m, r.id, r.journal.head.Seq)
 		if unfit != nil {
 			unfit = r.asking("migration", func() (err error) {
-				rep.state, err = r.c.carriedState(m, "", unfit)
+				rep.state, err = r.c.carriedState(r.id, m, "", unfit)
 				return err
 			})
 		}

@@ -64,6 +64,8 @@ func (v *visit) call() {
 			return
 		}
 		earlier := v.failed // of the body, when Policy.Retry broke
+		// Also if the text of an error that it panicked with calls Goexit.
+		v.failed = &userError{kind: dag.FailedGoexit, err: errGoexit}
 		v.failed = broken(recover())
 		if v.round != nil {
 			v.failed.err = v.round.at.blames(v.failed.err)
@@ -73,12 +75,15 @@ func (v *visit) call() {
 			v.failed.err = fmt.Errorf("%w; Policy.Retry: %w", earlier.err, v.failed.err)
 		}
 	}()
+	var failed *userError
 	if v.round == nil {
-		v.failed = v.body()
+		failed = v.body()
 	} else {
-		v.failed = v.round.run(v)
+		failed = v.round.run(v)
 	}
-	if v.failed != nil {
+	if failed != nil {
+		_ = failed.Error() // is user code: if it breaks or hangs here, that is the visit's, and not the owner's
+		v.failed = failed
 		v.failed.again = v.retries()
 	}
 	ended = true
@@ -169,21 +174,36 @@ func broken(p any) *userError {
 func panicked(p any) *userError {
 	err, ok := p.(error)
 	if !ok {
-		err = fmt.Errorf("%v", p)
+		err = errors.New(textOf(p))
 	}
 	return &userError{kind: dag.FailedPanic, err: sound(err), stack: debug.Stack()}
 }
 
-// sound is err, or its text if nobody can look for another error in it: one of a nil pointer, say, whose Unwrap panics.
+// sound is err, or its text if nobody can look for another error in it: one of a nil pointer, say, whose Unwrap panics;
+// or if its Error panics with what can't be printed either.
 func sound(err error) (same error) {
+	if err == nil {
+		return nil
+	}
 	defer func() {
 		if recover() != nil {
-			same = errors.New(fmt.Sprint(err))
+			same = errors.New(textOf(err))
 		}
 	}()
+	_ = fmt.Sprint(err)
 	var e *userError
 	_, _ = errors.Is(err, errGoexit), errors.As(err, &e)
 	return err
+}
+
+// textOf is the text of a user's value, whatever its methods panic with.
+func textOf(v any) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprintf("a %T whose text panics", v)
+		}
+	}()
+	return fmt.Sprint(v)
 }
 
 func protect(f func()) (err *userError) {

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -219,4 +223,55 @@ func TestErrorThatPanics(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A brokenError is an error whose text is user code that breaks.
+type brokenError struct{ text func(error) string }
+
+func (e brokenError) Error() string { return e.text(e) }
+
+// An error whose text ends the goroutine, or panics with the error itself, is a failure of the visit that returned it or
+// panicked with it.
+func TestErrorWhoseTextBreaks(t *testing.T) {
+	exits := brokenError{func(error) string { runtime.Goexit(); return "" }}
+	itself := brokenError{func(e error) string { panic(e) }}
+	for name, c := range map[string]struct {
+		fails func() error
+		kind  dag.FailureKind
+	}{
+		"returned/exits":  {func() error { return exits }, dag.FailedGoexit},
+		"returned/itself": {func() error { return itself }, dag.FailedPanic},
+		"panic/exits":     {func() error { panic(exits) }, dag.FailedGoexit},
+		"panic/itself":    {func() error { panic(itself) }, dag.FailedPanic},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := dag.New[Tale]("fails")
+			dag.Step(b, "fails", func(context.Context, *Tale) error { return c.fails() })
+			d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{})
+			res, err := d.Run(t.Context(), run, nil)
+			var n *dispatcher.NodeError
+			if !errors.As(err, &n) || n.Kind != c.kind || len(res.Failures) != 1 || res.Status != checkpoint.StatusFailed {
+				t.Errorf("Run = %s, %v, %v, want a NodeError of kind %s", res.Status, res.Failures, err, c.kind)
+			}
+		})
+	}
+}
+
+// An error whose text hangs is a visit that hangs.
+func TestErrorWhoseTextHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := dag.New[Tale]("fails")
+		dag.Step(b, "fails", func(context.Context, *Tale) error {
+			return brokenError{func(error) string { lasts(time.Hour); return "late" }}
+		})
+		d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		res, err := d.Run(ctx, run, nil)
+		rests(t, res, err, checkpoint.StatusTimedOut, "fails")
+		if !slices.Equal(res.Abandoned, []string{"fails"}) {
+			t.Errorf("abandoned: %q, want the visit", res.Abandoned)
+		}
+		lasts(2 * time.Hour)
+	})
 }

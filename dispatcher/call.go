@@ -61,9 +61,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	rested := r.watch()
 	rep, err := r.conclude(rested)
 	abandoned := r.finishing(rep, err, rested)
-	if rested && r.atRest && err != nil && len(abandoned)+len(r.names)+len(r.parked) == 0 {
-		c.keep(id, r.journal.head, r.m, r.journal.since)
-	}
+	kept := rested && len(abandoned)+len(r.names)+len(r.parked) == 0 && r.goesOn(err) && c.keep(id, r.journal.head, r.m, r.journal.since)
 	r.letGo()
 	if r.stuck != errAtHome { // else nothing of r is ours
 		abandoned = slices.Concat(r.names, abandoned)
@@ -78,7 +76,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		r.clearDesk()
 	}
 	retains := rep != nil && r.stuck != errAtHome && r.atRest
-	if err == nil && rested && len(abandoned) == 0 && !r.early.now() {
+	if err == nil && rested && len(abandoned) == 0 && !r.early.now() && !kept {
 		c.leave(r)
 	}
 	switch {
@@ -89,6 +87,18 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		c.retain(ctx, id, rep, err)
 	}
 	return rep, err
+}
+
+// goesOn reports whether the next call is likely to want the machine of a run whose call returns err: it waits, or it has had several
+// turns, and this call has run one or found nothing to do.
+func (r *run) goesOn(err error) bool {
+	switch {
+	case r.m == nil:
+		return false
+	case r.early.now():
+		return err == nil && r.m.turn > 1
+	}
+	return r.atRest && (err != nil || r.m.turn > 1)
 }
 
 // find takes the run's lease and reads its log, or opens it.

@@ -127,5 +127,8 @@ func Behind[S any](ctx context.Context, d *Dispatcher[S], run string, seq uint64
 // Kept counts the machines that a dispatcher keeps.
 func Kept[S any](d *Dispatcher[S]) int { return len(d.core.kept.runs) }
 
+// KeptBytes is what the machines that are kept count as.
+func KeptBytes[S any](d *Dispatcher[S]) int { return d.core.kept.bytes }
+
 // Listeners counts who reads along with a run.
 func Listeners[S any](d *Dispatcher[S], run string) int { return len(d.core.hub.of(run)) }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Runs that wait for answers are mostly gone on with by the dispatcher that has run them. It keeps their
+// Runs that wait for answers, or for what is said next, are mostly gone on with by the dispatcher that has run them. It keeps their
 // machines, a bounded number of them, and reads no log then: only whether the head is still the one at
 // which the machine stands. A machine that is kept is as a replay of the log up to there would have made
 // it; nothing that is in no log is kept, but what can decode an answer.
@@ -22,7 +22,7 @@ const (
 	keptBytes = 32 << 20
 )
 
-// A keep has the machines of a dispatcher's runs that wait.
+// A keep has the machines of a dispatcher's runs that wait, and of completed ones that have had several turns or that somebody has amended.
 type keep struct {
 	mu    sync.Mutex
 	runs  map[string]*list.Element
@@ -80,11 +80,12 @@ func (k *keep) put(x *kept) {
 	}
 }
 
-// keep keeps the machine of a run that stands at head and waits, if it can. Of read bytes a replay would
-// have read. Nobody may use m any more.
-func (c *core) keep(run string, head checkpoint.Head, m *machine, read int) {
-	if m.status != checkpoint.StatusInterrupted || m.plan != c.plan || c.opts.eager || !m.root.forget() {
-		return
+// keep keeps the machine of a run that stands at head and waits or is completed, if it can. Of read bytes a replay would
+// have read. It reports whether it did, and then nobody may use m any more.
+func (c *core) keep(run string, head checkpoint.Head, m *machine, read int) bool {
+	rests := m.status == checkpoint.StatusInterrupted || m.status == checkpoint.StatusCompleted
+	if !rests || m.plan != c.plan || c.opts.eager || !m.root.forget() {
+		return false
 	}
 	x := m.home
 	if x == nil { // m may be part of a call, which is not kept
@@ -96,6 +97,7 @@ func (c *core) keep(run string, head checkpoint.Head, m *machine, read int) {
 	own.replaying, own.vets, own.gates, own.read = true, false, false, read
 	x.head, x.bytes = head, own.weight()
 	c.kept.put(x)
+	return true
 }
 
 // forget makes f what a replay would have made it. It reports false if something in it is known to the
@@ -120,7 +122,8 @@ func (f *frame) forget() bool {
 
 // weight is about what m takes in memory.
 func (m *machine) weight() int {
-	bytes := len(m.told.settings) + m.root.weight()
+	const anID = 100 // about what an id takes in a map
+	bytes := len(m.told.settings) + anID*(len(m.seen)+len(m.tags)) + m.root.weight()
 	if m.shelf != nil {
 		m.shelf.each(func(_, _ string, e shelved) { bytes += len(e.Output) })
 	}

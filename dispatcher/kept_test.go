@@ -284,3 +284,86 @@ func TestKeptMachinesAreNotTheCallers(t *testing.T) {
 		})
 	}
 }
+
+// A dispatcher that has run several turns of a run goes on with it, tells how it stands and takes notes about it without reading its
+// log, however long that is. What it has returned stays as it was.
+func TestKeptMachinesOfTurns(t *testing.T) {
+	t.Parallel()
+	for _, paranoid := range []bool{false, true} {
+		store, reads := readsLogs(new(memory.Store))
+		g := chainOf(t, 3, func(_ context.Context, i int, s *Tale) error {
+			s.Said.Append(fmt.Sprint(i))
+			s.Count.Add(1)
+			return nil
+		})
+		d, err := dispatcher.New(g, checkpoint.Store(store), dispatcher.Options{Paranoid: paranoid})
+		if err != nil {
+			t.Fatal(err)
+		}
+		say := func(s *Tale) { s.Count.Add(10) }
+		turns := []*dispatcher.Result[Tale]{}
+		turn := func(how func() (*dispatcher.Result[Tale], error)) {
+			t.Helper()
+			res, err := how()
+			if err != nil {
+				t.Fatal(err)
+			}
+			turns = append(turns, res)
+			res.State.Said.Append("the caller's") // who may do with it as he likes
+		}
+		run1 := func() (*dispatcher.Result[Tale], error) { return d.Run(t.Context(), run, nil) }
+		turn(run1)
+		turn(func() (*dispatcher.Result[Tale], error) { return d.Turn(t.Context(), run, say) })
+		*reads = 0
+		for i := range 20 {
+			turn(func() (*dispatcher.Result[Tale], error) { return d.Turn(t.Context(), run, say) })
+			id := fmt.Sprint("message ", i)
+			for range 2 { // the second one is repeated
+				if err := d.Enqueue(t.Context(), run, say, dispatcher.Message(id)); err != nil {
+					t.Fatal(err)
+				}
+				if err := d.Note(t.Context(), run, "note", i, dispatcher.Author("me"), dispatcher.Message(id)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := d.Note(t.Context(), run, "note", i, dispatcher.Author("me")); err != nil {
+				t.Fatal(err)
+			}
+			turn(run1)
+			if again, err := run1(); err != nil || again.State.Count.Get() != turns[len(turns)-1].State.Count.Get() {
+				t.Fatalf("a run that has nothing to do: %v", err)
+			}
+		}
+		if *reads > 0 && !paranoid {
+			t.Errorf("logs were read %d times", *reads)
+		}
+		for i, res := range turns {
+			if n := res.State.Count.Get(); n != 3*(i+1)+10*i || res.State.Said.Len() != 3*(i+1)+1 || res.Turn != i+1 {
+				t.Errorf("turn %d: counted %d, said %d, turn %d", i+1, n, res.State.Said.Len(), res.Turn)
+			}
+		}
+		other := process(t, g, store.Store, dispatcher.Options{})
+		if res, err := other.State(t.Context(), run); err != nil || res.State.Count.Get() != turns[len(turns)-1].State.Count.Get() {
+			t.Errorf("the log says %s, %v", asJSON(t, res.State), err)
+		}
+	}
+}
+
+// The ids of what a run has taken count as well: a run with very many is not kept.
+func TestKeptMachinesHaveFewIDs(t *testing.T) {
+	t.Parallel()
+	d := process(t, keptAsks(t), new(memory.Store), dispatcher.Options{})
+	_, err := d.Run(t.Context(), run, nil)
+	if !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	before := dispatcher.KeptBytes(d)
+	for i := range 100 {
+		if err := d.Note(t.Context(), run, "note", i, dispatcher.Author("me"), dispatcher.Message(fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := dispatcher.KeptBytes(d) - before; n < 100*50 {
+		t.Errorf("a hundred ids count as %d bytes", n)
+	}
+}

@@ -45,15 +45,23 @@ func (c *core) noteRun(ctx context.Context, id, name string, value any, options 
 			return []checkpoint.Entry{e}, m.standsAt(id, head.Seq, w.from)
 		}))
 	}
+	var there standing
 	if w.message == "" {
 		p.ID = namelessPrefix + NewRunID()
-	} else if m, _, err := c.load(ctx, id, 0); err != nil || m.seen[p.ID] {
+	} else if there.m, there.head, err = c.machine(ctx, id); err != nil {
 		return c.refuse(id, err)
+	} else if there.m.seen[p.ID] {
+		c.keep(id, there.head, there.m, there.m.read)
+		return nil
 	}
 	if err := c.store.Post(ctx, id, p); err != nil {
 		return c.refuse(id, err)
 	}
-	if _, err = c.drain(ctx, id, &posted{Post: p}, standing{}); elsewhere(err) { // whoever has the run takes it
+	_, err = c.drain(ctx, id, &posted{Post: p}, there)
+	if there.m != nil && conflict(err) { // it does not stand there any more
+		_, err = c.drain(ctx, id, &posted{Post: p}, standing{})
+	}
+	if elsewhere(err) { // whoever has the run takes it
 		err = nil
 	}
 	return c.refuse(id, err)

@@ -59,6 +59,20 @@
 // back what a store said of a run earlier, its status and graph, is found out when the run is next
 // looked at if its last append says otherwise, and by [Store.Verify] in any case.
 //
+// # Backups
+//
+// A backup is a copy of the whole directory, made while no process has it open: after [Store.Close], or after the process has died. It
+// is a store like the first, and can be opened anywhere; an encrypted one with the same keys.
+// So is what a file system keeps of the directory of a synced store as it was at one instant: it is what a power cut would leave there. A copy that
+// is made file by file while the store is written to is none: it has all that was acknowledged before it was begun, or is ErrCorrupt when it is
+// opened, which nobody knows before. Open a copy once, and call [Store.Verify], to know.
+// Without closing the store, the process that has it open can export its runs, by [checkpoint.Export] of each that [checkpoint.Runs] yields:
+// each is then as it was at a moment of its own. Import them into a new store, the oldest first.
+//
+// A store that is put back from a backup is older than a witness that was kept elsewhere (Options.Witness) says, and so is ErrCorrupt: an
+// empty file in the place of the witness has it taken as it is. Its runs go on from where they were then, and do again what they did
+// since, under the same idempotency keys. Do not go on with both: see [checkpoint.Export].
+//
 // # Secrets
 //
 // With Options.Cipher nobody reads in the files of a store what its runs say: appends, snapshots,

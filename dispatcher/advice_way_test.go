@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/state"
 )
 
 // An effect that has ended can't be done with an input that was edited since: the error and Open
@@ -107,5 +109,46 @@ func TestAdviceTurn(t *testing.T) {
 		})
 		_, err := d.Turn(t.Context(), "nope", nil)
 		advises(t, err, "or begin it with Run, or with this Turn and OrStart")
+	}
+}
+
+// A run whose state has a cell that is of another type now, as a struct with one field more, is refused until a Migration has a
+// State, which may return what it gets: the error says so, without a Migration and with one that has none.
+func TestAdviceCellOfAnotherType(t *testing.T) {
+	type place struct{ Street string }
+	type placeOfNow struct{ Street, Zip string }
+	var store memory.Store
+	old := dag.New[struct{ Place state.Value[place] }]("letters")
+	dag.Step(old, "write", func(_ context.Context, s *struct{ Place state.Value[place] }) error {
+		s.Place.Set(place{"Long Lane"})
+		return nil
+	})
+	res, err := process(t, frozen(t, old), &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	b := dag.New[struct{ Place state.Value[placeOfNow] }]("letters")
+	dag.Step(b, "write", nothing[struct{ Place state.Value[placeOfNow] }])
+	next := frozen(t, b)
+	asItIs := func(_ string, s json.RawMessage) (json.RawMessage, error) { return s, nil }
+	odd := func(string, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{"Place":1}`), nil }
+	for name, test := range map[string]struct {
+		all  []dispatcher.Migration
+		says string
+	}{
+		"no migration":       {nil, "use the graph that made it, or a Migration with a State, which may return what it gets if that fits the new types"},
+		"one with no State":  {[]dispatcher.Migration{{Name: "m"}}, `migration "m" does not fit: cell Place was a value of {Street: string} and is a value of {Street: string, Zip: string}: its State says what cells of another type hold, and may return what it gets if that fits`},
+		"one with a bad one": {[]dispatcher.Migration{{Name: "m", State: odd}}, "cell Place"},
+	} {
+		d := process(t, next, &store, dispatcher.Options{Migrations: test.all})
+		_, err := d.State(t.Context(), run)
+		advises(t, err, test.says)
+		if _, err = d.Turn(t.Context(), run, nil); err == nil {
+			t.Fatalf("%s: the run goes on", name)
+		}
+		advises(t, err, test.says)
+	}
+	d := process(t, next, &store, migrating(dispatcher.Migration{Name: "m", State: asItIs}))
+	now, err := d.State(t.Context(), run)
+	if err != nil || now.State.Place.Get() != (placeOfNow{Street: "Long Lane"}) {
+		t.Errorf("as it is the state is %+v, %v", now.State.Place.Get(), err)
 	}
 }

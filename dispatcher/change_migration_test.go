@@ -548,6 +548,9 @@ func TestMigrationOfWhatIsNotMerged(t *testing.T) {
 	})).Resume(t.Context(), run)
 	changeRefused(t, &store, before.Head, err,
 		"cell Word was a value of string and is a value of int, and what visit a has written to it is not merged yet")
+	if strings.Contains(err.Error(), "State") {
+		t.Errorf("the error is %v, as if a State could help", err)
+	}
 }
 
 // A run of a graph of another name goes on only if a migration names its very graph.

@@ -228,13 +228,23 @@ type GraphChangedError struct {
 }
 
 func (e *GraphChangedError) Error() string {
+	renamed := slices.ContainsFunc(e.Changes, func(s string) bool { return strings.HasPrefix(s, otherName) })
+	retyped := slices.ContainsFunc(e.Changes, func(s string) bool {
+		return strings.HasPrefix(s, ofCell) && !strings.HasSuffix(s, notMerged) // of what is not merged no State is asked
+	})
 	tried, todo := "", ": use the graph that made it, or a Migration"
-	if slices.Equal(e.Changes, []string{noGraph}) {
+	switch {
+	case slices.Equal(e.Changes, []string{noGraph}):
 		todo = ": use the graph that made it"
-	} else if e.Migration != "" {
+	case e.Migration != "":
 		tried, todo = fmt.Sprintf(", and migration %q does not fit", e.Migration), ""
-	} else if slices.ContainsFunc(e.Changes, func(s string) bool { return strings.HasPrefix(s, otherName) }) {
-		todo = ": use the graph that made it, or a Migration whose From is " + e.Stored
+		if retyped {
+			todo = ": its State says what cells of another type hold, and may return what it gets if that fits"
+		}
+	case renamed:
+		todo += " whose From is " + e.Stored
+	case retyped:
+		todo += " with a State, which may return what it gets if that fits the new types"
 	}
 	return fmt.Sprintf("dispatcher: run %q: its graph has changed from %s to %s%s: %s%s",
 		e.Run, short(e.Stored), short(e.Current), tried, strings.Join(e.Changes, "; "), todo)
@@ -243,8 +253,12 @@ func (e *GraphChangedError) Error() string {
 // noGraph is the change of a run that nobody but the graph that made it can read: a migration neither.
 const noGraph = "the graph that it was made by is not in the store"
 
-// otherName is what a change begins with that is one of the graph's name.
-const otherName = "the graph was "
+// What a change begins with that is one of the graph's name, or of a cell; and ends with if that was written to and is not merged.
+const (
+	otherName = "the graph was "
+	ofCell    = "cell "
+	notMerged = " to it is not merged yet"
+)
 
 func short(digest string) string {
 	if len(digest) > 19 {

@@ -83,3 +83,55 @@ func Example_migration() {
 	// dispatcher: run "letter-1" failed at write: visit write failed: out of ink
 	// completed [Ada Lovelace] Dear Ada <nil>
 }
+
+// A struct in a cell gets a field: the cell then is of another type, and a run whose cell holds something is refused, also a
+// completed one that is only read. A migration whose State returns what it gets takes all such runs over the change, as long
+// as the dispatcher has it.
+func Example_migrationOfAStruct() {
+	type Address struct{ Street, City string }
+	type Order struct{ To state.Value[Address] }
+	b := dag.New[Order]("orders")
+	dag.Step(b, "take", func(_ context.Context, o *Order) error {
+		o.To.Set(Address{"Long Lane 1", "Lisbon"})
+		return nil
+	})
+	first, err := b.Build()
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, store := context.Background(), new(memory.Store)
+	d, err := dispatcher.New(first, store, dispatcher.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	res, err := d.Run(ctx, "order-1", nil)
+	fmt.Println(res.Status, err)
+
+	type AddressOfNow struct{ Street, City, Zip string }
+	type OrderOfNow struct{ To state.Value[AddressOfNow] }
+	n := dag.New[OrderOfNow]("orders")
+	dag.Step(n, "take", func(context.Context, *OrderOfNow) error { return nil })
+	second, err := n.Build()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, migrations := range [][]dispatcher.Migration{nil, {{
+		Name:  "addresses have a zip",
+		State: func(_ string, old json.RawMessage) (json.RawMessage, error) { return old, nil },
+	}}} {
+		next, err := dispatcher.New(second, store, dispatcher.Options{Migrations: migrations})
+		if err != nil {
+			log.Fatal(err)
+		}
+		res, err := next.State(ctx, "order-1")
+		if changed := new(dispatcher.GraphChangedError); errors.As(err, &changed) {
+			fmt.Println(changed.Changes)
+			continue
+		}
+		fmt.Printf("%s %+v %v\n", res.Status, res.State.To.Get(), err)
+	}
+	// Output:
+	// completed <nil>
+	// [cell To was a value of {City: string, Street: string} and is a value of {City: string, Street: string, Zip: string}]
+	// completed {Street:Long Lane 1 City:Lisbon Zip:} <nil>
+}

@@ -44,10 +44,10 @@ func (c *change) cells(data json.RawMessage, what string, z *frozenFrame, p plac
 			continue
 		}
 		if z.Path != "" {
-			reason = strings.Replace(reason, "cell "+name, "cell "+name+" of "+z.Path, 1)
+			reason = strings.Replace(reason, ofCell+name, ofCell+name+" of "+z.Path, 1)
 		}
 		if what != "" {
-			reason += ", and " + what + " to it is not merged yet"
+			reason += ", and " + what + notMerged
 		}
 		if !slices.Contains(c.reasons, reason) {
 			c.reasons = append(c.reasons, reason)
@@ -72,11 +72,11 @@ func cellChanged(name string, was, is []state.CellInfo) string {
 	case string(a) == string(b):
 		return ""
 	case after == "":
-		return fmt.Sprintf("cell %s was a %s and is gone", name, before)
+		return fmt.Sprintf(ofCell+"%s was a %s and is gone", name, before)
 	case before == after:
-		return fmt.Sprintf("cell %s was %s and is %s", name, a, b)
+		return fmt.Sprintf(ofCell+"%s was %s and is %s", name, a, b)
 	}
-	return fmt.Sprintf("cell %s was a %s and is a %s", name, before, after)
+	return fmt.Sprintf(ofCell+"%s was a %s and is a %s", name, before, after)
 }
 
 // named is what a node follows, in the names of the new graph and in an order that does not

@@ -23,7 +23,8 @@ type Options struct {
 	// has ended, unless a name above says it already. Nil means no.
 	InterruptIf func(Boundary) bool
 	// Migrations say how runs go on whose past this graph does not have: the first one
-	// that is for the graph of the run. Nil means that such runs are refused.
+	// that is for the graph of the run. Keep one as long as there are runs that it is for: completed ones too, whose states are
+	// read by it, until a further turn begins. Nil means that such runs are refused.
 	Migrations []Migration
 	// Observe sees the events of all runs, in order for each run, from the goroutine that
 	// runs it: it should be quick. What a node emits it sees when the node has returned;

@@ -29,6 +29,9 @@ type RewindOptions struct {
 // key that they had. Where what came of one was trimmed, behind a checkpoint that a tag has kept, it is in doubt.
 // While an effect that began later has not ended, a rewind would forget to ask what came of it: dag.ErrInDoubt.
 //
+// What was drained stays drained, and an id of a [Message] that was used stays used: an input, answer or note that came behind the
+// checkpoint is given again under another id; under its own nothing happens, and the call returns nil.
+//
 // The run may have any status, also Completed, and must not be live: ErrBusy. It returns when
 // the entry is durable. Of the options [Author] says who does it. checkpoint.ErrCursor if the
 // address names no checkpoint of the run; a [*GraphChangedError] if the dispatcher's graph could

@@ -208,3 +208,27 @@ func TestRewoundRunKnowsNoEffectBehindARename(t *testing.T) {
 		sameMachine(t, d, run)
 	})
 }
+
+// A run that is deleted and made again under its id has the keys that it had: the other side of its effects takes them for the same.
+func TestARunMadeAgainHasTheSameKeys(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var keys []string
+		d := callsDispatcher(t, effectNode(t, func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Effect(ctx, "charge", 1, func(ctx context.Context, _ int) (int, error) {
+				keys = append(keys, dag.Key(ctx))
+				return 0, nil
+			})
+			return err
+		}, dag.Policy{}), store, o)
+		for range 2 {
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			if err := store.Delete(t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(keys) != 2 || keys[0] != keys[1] {
+			t.Errorf("the keys are %q, want the same twice", keys)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -126,5 +127,44 @@ func TestRewoundGatedEffectInFlight(t *testing.T) {
 		asked := slices.Sorted(slices.Values(kinds(readLog(t, store), checkpoint.Interrupted)))
 		gatesSame(t, "the visits that waited", asked, []string{"interrupted loop/1/in", "interrupted pay"})
 		sameMachine(t, d, run)
+	})
+}
+
+// An id of a message that was drained stays used, whatever the message says (while it waits another one is refused): behind a rewind to before what it brought too, which a
+// message with another id brings again.
+func TestRewoundMessageIsNotTakenAgain(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		b := dag.New[Tale]("chat")
+		dag.Step(b, "hear", nothing[Tale])
+		d := callsDispatcher(t, frozen(t, b), store, o)
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		enqueue := func(id, word string) error {
+			return d.Enqueue(t.Context(), run, func(s *Tale) { s.Said.Append(word) }, dispatcher.Message(id))
+		}
+		says := func(id, word string, turn int, said ...string) {
+			t.Helper()
+			if err := enqueue(id, word); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+			res, err := d.Run(t.Context(), run, nil)
+			if completes(t, res, err); res.Turn != turn || !slices.Equal(res.State.Said.Slice(), said) {
+				t.Errorf("behind %s the run is in turn %d, and says %q", id, res.Turn, res.State.Said.Slice())
+			}
+		}
+		var option *dispatcher.OptionError
+		if err := enqueue("m1", "one"); err != nil {
+			t.Fatal(err)
+		}
+		if err := enqueue("m1", "something else"); !errors.As(err, &option) || option.Option != "Message" {
+			t.Errorf("another input beside one of its name that waits: %v", err)
+		}
+		says("m1", "one", 2, "one")
+		says("m1", "something else", 2, "one")
+		if err := d.Rewind(t.Context(), run, "1", dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		says("m1", "one", 1)
+		says("m2", "one", 2, "one")
 	})
 }

@@ -122,7 +122,8 @@ func Correlation(id string) RunOption {
 
 // Message gives the input of Enqueue a name: of several inputs with one name the run gets
 // one, over all processes and however late. So who can't know whether an Enqueue has
-// succeeded repeats it. It has 1 to 200 bytes of UTF-8 without control characters. It is
+// succeeded repeats it. Of an input that waits one of its name with other content is an [*OptionError]; once it was drained its name
+// stays used, also behind a [Dispatcher.Rewind] to before it, and whatever comes under it is not looked at: the call returns nil. It has 1 to 200 bytes of UTF-8 without control characters. It is
 // for Enqueue, and for Note, whose notes are told apart by it in the same way; and for Answer, Answers and
 // Skip: one that is repeated changes nothing and returns nil, whatever the run waits for by then.
 func Message(id string) RunOption {

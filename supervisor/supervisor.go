@@ -22,7 +22,8 @@ type Runner interface {
 
 // Options configure a [Supervisor]. The zero Options work.
 type Options struct {
-	// Cap is how many runs may be at work at once. Zero means 64.
+	// Cap is how many runs may be at work at once. One that waits between two attempts, for as long as its Backoff says, is at
+	// work; one that waits for a person is not. Zero means 64.
 	Cap int
 	// Queue is how many runs may wait for their turn. Zero means 10,000.
 	Queue int

@@ -68,6 +68,36 @@ func TestCap(t *testing.T) {
 	}
 }
 
+// A run that waits between two attempts is at work, and keeps its place.
+func TestARunBetweenAttemptsIsAtWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		b := dag.New[parcel]("line")
+		tries := 0
+		dag.Step(b, "try", func(ctx context.Context, _ *parcel) error {
+			if tries++; tries == 1 {
+				return errors.New("not now")
+			}
+			return nil
+		}).With(dag.Policy{Attempts: 2, Backoff: dag.Constant(time.Hour)})
+		g, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := process(t, g, &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1}, d)
+		first := submit(t, s, d, "", "a")
+		synctest.Wait()
+		second := submit(t, s, d, "", "b")
+		synctest.Wait()
+		if working, waiting := s.Load(); working != 1 || waiting != 1 || tries != 1 {
+			t.Errorf("%d runs are at work and %d wait, behind %d attempts", working, waiting, tries)
+		}
+		completes(t, first)
+		completes(t, second)
+	})
+}
+
 // Keys take turns: who submits a thousand runs doesn't keep waiting who submits one.
 func TestKeysTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@
 //		if err != nil {
 //			t.Fatal(err)
 //		}
-//		pawltest.Crash(t, graph, func(o *Order) { o.Cents.Set(1999) }, pawltest.World(bank.Charges))
+//		pawltest.Crash(t, graph, func(o *Order) { o.Cents.Set(1999) }, pawltest.World(func() any { return bank.Charges() }))
 //	}
 //
 // A node that stores a receipt it got by dag.Effect passes; one that calls the bank itself

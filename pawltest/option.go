@@ -58,7 +58,8 @@ func (a *aids) take(options []Option) error {
 // World lets a test see what nodes do outside their state: see returns what they act on, a
 // count of letters sent or a copy of a table, as anything that JSON can say. It is called
 // between the steps of nodes, while none of them runs, often from the goroutine of the node
-// itself, so it must not wait for what a node holds while it asks for an effect.
+// itself, so it must not wait for what a node holds while it asks for an effect. A function that returns another type than any
+// is wrapped: World(func() any { return bank.Charges() }).
 //
 // What a body does behind an effect whose function returned an error, other than a dag.NotDone, counts as done
 // inside that effect: nothing in the log says that the function has returned.

@@ -22,6 +22,9 @@ import (
 // run that was trimmed is ErrUnsupported then. Export returns the store's errors, [ErrCorrupt]
 // among them, ErrTrimmed if the run is trimmed meanwhile, ErrNotFound if it is deleted, also where another one is made,
 // and those of w; what has been written then is no export, and Import refuses it.
+//
+// The run stays as it is, and so do its idempotency keys in the copy: if the copy is to go on delete this one, or both do what is
+// still to be done, each for itself, and other systems take the one for the other.
 func Export(ctx context.Context, s Store, run string, w io.Writer) error {
 	if err := needs(ctx, "Export", s, "writer", w); err != nil {
 		return err

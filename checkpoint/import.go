@@ -47,7 +47,8 @@ const importOwner = "an import"
 // exactly as it would have in the first: same id, same entries under the same numbers, same
 // messages. All of the file is verified before anything of it is written; an [*ImportError]
 // says what is wrong with it. ErrExists if the store has a run of that id: a run has one id,
-// for the keys of its visits are made of it, and what they did outside is known by them.
+// for the keys of its visits are made of it, and what they did outside is known by them. For the same reason the run
+// that is in the first store is to be deleted there, if this one is to go on.
 //
 // In an [Archiver] the run has the times and digests of the file, and is there whole or not
 // at all. Into any other store the entries are appended, at the times of their import. Up to

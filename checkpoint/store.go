@@ -166,6 +166,8 @@ type Store interface {
 	// no other run refers to. Runs that were forked from it stay. ErrBusy if the lease is held. A store
 	// need only be able to read how the run stands, as for Stat: else it returns the error of that. It need
 	// not look at the rest of the log, which may be damaged or sealed with a key that was not given.
+	// A run that is made later under the same id has the same idempotency keys, so that other systems take what it does for what
+	// the first one did: give what is new a new id.
 	Delete(ctx context.Context, run string) error
 
 	// Fork makes new runs that begin at one machine: all of them come to be, durably, or none

@@ -117,7 +117,9 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // has ended returns the output that was kept, and fn does not run.
 //
 // Inside fn, [Key] returns the idempotency key of the effect: the same in every attempt
-// and process, and unique. The other side should be given it. [Ask], Effect, [Depends], [Note] and what else makes
+// and process, and no other effect of any run has it. It is made of the run's id: a run that is deleted and made again under
+// its id has the same keys, and the other side takes its effects for those of the first. So has each copy of a run in another
+// store. The other side should be given it. [Ask], Effect, [Depends], [Note] and what else makes
 // notes return an error there: a later attempt may find the effect done, and would say nothing.
 //
 // If fn returns an error, also since Policy.Timeout or the run has ended its context, panics,

@@ -68,7 +68,8 @@ const (
 )
 
 // Key returns the idempotency key of the visit that ctx belongs to: the same for every
-// attempt, in every process. Outside a run it returns "". As [Attempt], [Failures], [Answers] and
+// attempt, in every process. It is made of the run's id, and so the same in a run that is deleted and made again under
+// its id. Outside a run it returns "". As [Attempt], [Failures], [Answers] and
 // [Reply], which have no error to return, it panics if ctx is nil.
 func Key(ctx context.Context) string {
 	if v := visitOf(ctx, "Key"); v != nil {

@@ -231,7 +231,10 @@ func (c *core) blankRun() *run {
 		if l.run = nil; r == nil {
 			r = new(run)
 		}
-		r.host, r.logged, r.legacy, r.m, r.facts = new(host), &noLog, l, &l.m, l.few[:0]
+		if l.own == nil {
+			l.own = new(unlogged)
+		}
+		r.host, r.logged, r.legacy, r.m, r.facts = new(host), &noLog, l, &l.own.m, l.own.few[:0]
 		return r
 	}
 	r := new(loggedRun)

@@ -7,13 +7,18 @@ import "github.com/pawlgo/pawl/checkpoint"
 // and what it leaves behind, knows which node of the plan its task is, and that is the same in both
 // runs. What a node can hold on to is never used again.
 type leftover struct {
-	run    *run    // without a log, if it had no goroutines but its caller's and its owner's
-	m      machine // of runs without a log: one with a log may come to wait, and is kept
-	few    [1]fact // where the facts of runs without a log begin
+	run    *run      // without a log, if it had no goroutines but its caller's and its owner's
+	own    *unlogged // nil with a log
 	root   *frame
 	ready  []*task
 	taken  []*task
 	flight []*visit
+}
+
+// An unlogged is memory of runs without a log: the machine of one with a log may come to wait, and is kept.
+type unlogged struct {
+	m   machine
+	few [1]fact // where the facts begin
 }
 
 // leave leaves what r does not need any more, which is completed and has abandoned nothing.
@@ -27,7 +32,9 @@ func (c *core) leave(r *run) {
 		l = new(leftover)
 	}
 	l.root, l.ready, l.taken, l.flight = m.root, forgotten(m.ready), forgotten(m.taken), forgotten(r.flight)
-	*m, l.few = machine{}, [1]fact{}
+	if *m = (machine{}); l.own != nil {
+		l.own.few = [1]fact{}
+	}
 	r.m, r.legacy, r.flight, r.facts = nil, nil, nil, nil // they may be those of another run from now on
 	if l.root.letGo(); c.nests {
 		l.root.renew()

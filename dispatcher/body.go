@@ -144,6 +144,9 @@ func returnedError(err error) *userError {
 	case errors.Is(err, dag.ErrDenied):
 		kind = dag.FailedDenied
 	}
+	if fmt.Sprint(err) == "<nil>" { // a nil pointer whose Error panics, of which nothing else tells
+		err = fmt.Errorf("%w, a nil %T: return nil itself where nothing failed", err, err)
+	}
 	return &userError{kind: kind, err: err}
 }
 

@@ -47,7 +47,8 @@ func (a *effectAttempt) reuse(ctx context.Context, digest string) (output json.R
 			return nil, true, v.effectError(a.call, fmt.Errorf("%w: the run that it comes from has no result left for this input, "+
 				"and may have had one, which was trimmed: fork Live to do the effect in any case", dag.ErrEffectRefused))
 		case v.reuse.how == ReuseOrRefuse:
-			return nil, true, v.effectError(a.call, fmt.Errorf("%w: the run that it comes from has no result for this input", dag.ErrEffectRefused))
+			return nil, true, v.effectError(a.call, fmt.Errorf("%w: the run that it comes from has no result for this input: "+
+				"fork with ReuseOrLive to have it done", dag.ErrEffectRefused))
 		}
 		return nil, false, nil
 	}

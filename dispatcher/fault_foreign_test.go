@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,5 +98,27 @@ func TestForeignContextCauses(t *testing.T) {
 				t.Errorf("the cause %v is not found in %v", errForeign, err)
 			}
 		})
+	}
+}
+
+// A refusal is an error that says nothing of itself if it is a nil pointer.
+type refusal struct{ why string }
+
+func (r *refusal) Error() string { return r.why }
+
+// A nil pointer that a node returns as its error is one: what it is is said, live and behind a restart, and it is found by its type.
+func TestErrorThatIsANilPointer(t *testing.T) {
+	quiet(t)
+	var store memory.Store
+	d := process(t, effectNode(t, func(context.Context, *Tale) error { var none *refusal; return none }, dag.Policy{}), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "pay")
+	says := "a nil *dispatcher_test.refusal: return nil itself where nothing failed"
+	if found := new(refusal); !errors.As(err, &found) || found != nil {
+		t.Errorf("the error is %v, want a nil refusal inside", err)
+	}
+	advises(t, err, says)
+	if res, err = d.State(t.Context(), run); err != nil || len(res.Failures) != 1 || !strings.Contains(res.Failures[0].Message, says) {
+		t.Errorf("State tells of the failures %+v, %v", res.Failures, err)
 	}
 }

@@ -129,6 +129,7 @@ func TestForkEffects(t *testing.T) {
 		if !errors.Is(err, dag.ErrEffectRefused) || !strings.Contains(err.Error(), `effect "ask" of visit c`) {
 			t.Errorf("the fork failed with %v", err)
 		}
+		advises(t, err, "fork with ReuseOrLive to have it done")
 		begun := 0
 		for e, err := range store.Read(t.Context(), "fork", 1, 0) {
 			if err != nil {

@@ -59,8 +59,8 @@ func (r *run) rested(rep *report) error {
 	switch {
 	case rep.Status == checkpoint.StatusFailed && len(r.parked) > 0:
 		e.Cause = r.parked[0].err
-	case rep.Status == checkpoint.StatusFailed && r.m.fault != nil:
-		e.Cause = &FaultError{Kind: r.m.fault.kind, Message: r.m.fault.message, Stack: r.m.fault.stack}
+	case rep.Fault != nil:
+		e.Cause = rep.Fault
 	case rep.Status == checkpoint.StatusFailed && len(rep.Failures) > 0:
 		e.Cause = r.nodeError(&rep.Failures[0])
 	case rep.Status == checkpoint.StatusCancelled, rep.Status == checkpoint.StatusTimedOut,

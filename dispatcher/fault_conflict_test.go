@@ -146,3 +146,63 @@ func voidedWithFailure(t *testing.T, entries []checkpoint.Entry, want ...string)
 		t.Errorf("the append that failed the run (%t) voids %q, want %q", failed, voided, want)
 	}
 }
+
+// Why a run failed that no visit made fail is told by every call that returns where it stands, also by another process, and until
+// the run goes on or is something else.
+func TestFaultOfARunIsReadAtRest(t *testing.T) {
+	quiet(t)
+	conflict := writers(t, new(witness), clashes[0], false, new(bool))
+	for _, test := range []struct {
+		g      *dag.Graph[Tale]
+		limits dispatcher.Limits
+		kind   string
+	}{
+		{conflict, dispatcher.Limits{}, "conflict"},
+		{changeLine(t, new(witness), "a", "b"), dispatcher.Limits{Supersteps: 1}, "limit"},
+		{changeLine(t, new(witness), "a", "b"), dispatcher.Limits{}, ""},
+		{effectNode(t, func(context.Context, *Tale) error { return errWeather }, dag.Policy{}), dispatcher.Limits{}, ""},
+	} {
+		eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+			o.Limits = test.limits
+			tells := func(what string, res *dispatcher.Result[Tale], kind, message string) {
+				t.Helper()
+				switch is := res.Fault; {
+				case kind == "" && is != nil:
+					t.Errorf("%s: the fault is %v, want none", what, is)
+				case kind != "" && (is == nil || is.Kind != kind || is.Message != message):
+					t.Errorf("%s: the fault is %v, want a %s: %s", what, is, kind, message)
+				}
+			}
+			d := callsDispatcher(t, test.g, store, o)
+			live, err := d.Run(t.Context(), run, nil)
+			message := ""
+			if live.Fault != nil {
+				message = live.Fault.Message
+				if rest := new(dispatcher.Rest); !errors.As(err, &rest) || rest.Cause.Error() != message {
+					t.Errorf("the fault is %v, and the error %v", live.Fault, err)
+				}
+			}
+			tells("Run", live, test.kind, message)
+			d = callsDispatcher(t, test.g, store, o)
+			at, err := d.State(t.Context(), run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tells("State", at, test.kind, message)
+			if at, err = d.At(t.Context(), run, "0"); err != nil {
+				t.Fatal(err)
+			}
+			tells("At before", at, "", "")
+			if test.kind == "" {
+				return
+			}
+			if err := d.Cancel(t.Context(), run, nil); err != nil {
+				t.Fatal(err)
+			}
+			if at, err = d.State(t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			tells("State of the cancelled run", at, "", "")
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -41,9 +42,12 @@ type Result[S any] struct {
 	Interrupts []Interrupt
 	// Finished lists visits of open supersteps that are done: they are not run again.
 	Finished []string
-	// Failures tells which visits failed for good, and that nothing follows. The run has failed because of them, or will once it
+	// Failures tells which visits failed for good, and that nothing follows. The run has failed because of them (or of Fault), or will once it
 	// goes on, if something else has stopped it first.
 	Failures []dag.Failure
+	// Fault is why the run has failed though no visit is the cause, as of a conflict or a limit: as the log tells it, the same in
+	// the call that met it and in any later one. It is nil if the run is not Failed, or visits alone are the cause.
+	Fault *FaultError
 	// Abandoned names nodes, and store calls, that did not return within the grace
 	// period. What they still do does not count, but that a trim may still drop what is past.
 	Abandoned []string
@@ -125,7 +129,7 @@ func typed[S any](run string, r *report) *Result[S] {
 	if r != nil {
 		out.Status, out.Cursor, out.Superstep = r.Status, r.Cursor, r.Superstep
 		out.Interrupts, out.Finished, out.Failures, out.Abandoned = r.Interrupts, r.Finished, r.Failures, r.Abandoned
-		out.Turn, out.Frame = r.Turn, r.Frame
+		out.Turn, out.Frame, out.Fault = r.Turn, r.Frame, r.Fault
 		out.Settings, out.Labels, out.Correlation = r.Settings, r.Labels, r.Correlation
 		out.Warnings = r.Warnings
 		out.State, _ = r.state.(*S)
@@ -160,6 +164,9 @@ func (m *machine) bareReport(run string, seq uint64) *report {
 	r.Run, r.Status = run, m.status
 	r.Cursor = checkpoint.Cursor{Run: run, Seq: seq, Visits: m.cursor()}
 	m.told.report(r)
+	if m.status == checkpoint.StatusFailed && m.fault != nil {
+		r.Fault = &FaultError{Kind: m.fault.kind, Message: m.fault.message, Stack: bytes.Clone(m.fault.stack)}
+	}
 	if m.root == nil {
 		return r
 	}

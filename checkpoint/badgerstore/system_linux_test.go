@@ -207,6 +207,9 @@ func TestCallsBesideALogThatCantBeBegun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := s.Post(t.Context(), l.Run, checkpoint.Post{ID: "a message that Posts reads"}); err != nil {
+		t.Fatal(err)
+	}
 	read, stop := iter.Pull2(s.Read(t.Context(), l.Run, 1, 0)) // behind the first few hundred entries it looks anew
 	defer stop()
 	if _, err, _ := read(); err != nil {

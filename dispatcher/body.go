@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"time"
 
@@ -144,7 +145,7 @@ func returnedError(err error) *userError {
 	case errors.Is(err, dag.ErrDenied):
 		kind = dag.FailedDenied
 	}
-	if fmt.Sprint(err) == "<nil>" { // a nil pointer whose Error panics, of which nothing else tells
+	if p := reflect.ValueOf(err); p.Kind() == reflect.Pointer && p.IsNil() && fmt.Sprint(err) == "<nil>" { // its Error panics, and nothing else tells of it
 		err = fmt.Errorf("%w, a nil %T: return nil itself where nothing failed", err, err)
 	}
 	return &userError{kind: kind, err: err}

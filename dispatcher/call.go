@@ -93,7 +93,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 // turns, and this call has run one or found nothing to do.
 func (r *run) goesOn(err error) bool {
 	switch {
-	case r.m == nil:
+	case r.m == nil || r.err != nil: // it may have heard what was never appended
 		return false
 	case r.early.now():
 		return err == nil && r.m.turn > 1

@@ -60,10 +60,10 @@ func (k *keep) forget(e *list.Element) {
 	k.bytes -= x.bytes
 }
 
-// put keeps a machine, which nobody else may use any more.
-func (k *keep) put(x *kept) {
+// put keeps a machine, which nobody else may use any more, unless it is too large.
+func (k *keep) put(x *kept) bool {
 	if x.bytes > keptBytes/4 {
-		return
+		return false
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -78,10 +78,11 @@ func (k *keep) put(x *kept) {
 	for len(k.runs) > keptMost || k.bytes > keptBytes {
 		k.forget(k.order.Back())
 	}
+	return true
 }
 
 // keep keeps the machine of a run that stands at head and waits or is completed, if it can. Of read bytes a replay would
-// have read. It reports whether it did, and then nobody may use m any more.
+// have read. It reports whether it did. Nobody may go on with m, or read it if it did.
 func (c *core) keep(run string, head checkpoint.Head, m *machine, read int) bool {
 	rests := m.status == checkpoint.StatusInterrupted || m.status == checkpoint.StatusCompleted
 	if !rests || m.plan != c.plan || c.opts.eager || !m.root.forget() {
@@ -96,8 +97,7 @@ func (c *core) keep(run string, head checkpoint.Head, m *machine, read int) bool
 	own.queue, own.few, own.asked, own.ready, own.taken = nil, [2]decision{}, 0, nil, nil
 	own.replaying, own.vets, own.gates, own.read = true, false, false, read
 	x.head, x.bytes = head, own.weight()
-	c.kept.put(x)
-	return true
+	return c.kept.put(x)
 }
 
 // forget makes f what a replay would have made it. It reports false if something in it is known to the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -365,5 +366,39 @@ func TestKeptMachinesHaveFewIDs(t *testing.T) {
 	}
 	if n := dispatcher.KeptBytes(d) - before; n < 100*50 {
 		t.Errorf("a hundred ids count as %d bytes", n)
+	}
+}
+
+// A machine that has heard what was not appended is not kept: what was posted is taken by the next call, whatever it is.
+func TestKeptMachinesHaveHeardNothingElse(t *testing.T) {
+	t.Parallel()
+	disk := errors.New("disk")
+	for _, paranoid := range []bool{false, true} {
+		var inner memory.Store
+		fails := false
+		store := &tampered{Store: &inner, before: func(_ context.Context, c call) error {
+			if fails && c.method == "Append" && c.entries[0].Kind == checkpoint.Noted {
+				fails = false
+				return disk
+			}
+			return nil
+		}}
+		d, err := dispatcher.New(chainOf(t, 1, func(context.Context, int, *Tale) error { return nil }), checkpoint.Store(store), dispatcher.Options{Paranoid: paranoid})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Run(t.Context(), run, func(s *Tale) { s.Count.Add(1) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Enqueue(t.Context(), run, func(s *Tale) { s.Count.Add(math.MaxInt) }); err != nil { // which is too much
+			t.Fatal(err)
+		}
+		fails = true
+		if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, disk) {
+			t.Fatalf("Run while the disk fails = %v", err)
+		}
+		if res, err := d.Run(t.Context(), run, nil); err != nil || len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "was refused") {
+			t.Errorf("the input is refused with %q, %v, want a warning", res.Warnings, err)
+		}
 	}
 }

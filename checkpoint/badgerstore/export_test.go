@@ -227,6 +227,16 @@ func (s *Store) Entered() int {
 	return s.calls
 }
 
+// Alarmed reports whether a table that could not be made has stopped the store.
+func (s *Store) Alarmed() bool {
+	select {
+	case <-s.alarmed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Awaited reports whether a call waits for a request to be settled.
 func (s *Store) Awaited() bool {
 	s.mu.Lock()

@@ -80,7 +80,7 @@ func (x *scribe) starts(nodes int) (asks time.Time, err error) {
 // answers is an answer, and two nodes behind it: a call that appends one entry, and one beside its caller that appends six in three.
 func (x *scribe) answers() error {
 	x.said = append(x.said[:0], `{"kind":"answered","id":"94496a83-2f87-4b4d-a9c6-3bfd6405ff84","post":"answer:000000000001",`+
-		`"data":{"value":true,"how":"answered","at":"2026-11-26T22:47:37.074712277Z"}}`...)
+		`"data":{"value":true,"how":"answered","at":"2001-02-03T04:05:06.070809101Z"}}`...)
 	x.seal(x.said)
 	return beside(x.ctx, func() error {
 		x.said = append(x.said[:0], `{"kind":"resumed","data":{"owner":"6edd6823-3a8d-47cc-bd3b-9748c8fee2fa"}}`...)

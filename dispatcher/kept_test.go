@@ -350,7 +350,7 @@ func TestKeptMachinesOfTurns(t *testing.T) {
 	}
 }
 
-// The ids of what a run has taken count as well: a run with very many is not kept.
+// The ids of what a run has taken count as well.
 func TestKeptMachinesHaveFewIDs(t *testing.T) {
 	t.Parallel()
 	d := process(t, keptAsks(t), new(memory.Store), dispatcher.Options{})

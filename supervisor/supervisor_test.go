@@ -73,9 +73,9 @@ func TestARunBetweenAttemptsIsAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
 		b := dag.New[parcel]("line")
-		tries := 0
+		var tries atomic.Int32
 		dag.Step(b, "try", func(ctx context.Context, _ *parcel) error {
-			if tries++; tries == 1 {
+			if tries.Add(1) == 1 {
 				return errors.New("not now")
 			}
 			return nil
@@ -90,8 +90,8 @@ func TestARunBetweenAttemptsIsAtWork(t *testing.T) {
 		synctest.Wait()
 		second := submit(t, s, d, "", "b")
 		synctest.Wait()
-		if working, waiting := s.Load(); working != 1 || waiting != 1 || tries != 1 {
-			t.Errorf("%d runs are at work and %d wait, behind %d attempts", working, waiting, tries)
+		if working, waiting := s.Load(); working != 1 || waiting != 1 || tries.Load() != 1 {
+			t.Errorf("%d runs are at work and %d wait, behind %d attempts", working, waiting, tries.Load())
 		}
 		completes(t, first)
 		completes(t, second)

@@ -780,7 +780,7 @@ func TestForkWhoseOriginIsAnotherRun(t *testing.T) {
 		if err := d.Store().Delete(t.Context(), "r"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond) // of the bubble: what begins now is younger than the fork
+		<-time.After(time.Millisecond) // of the bubble's clock: what begins now is younger than the fork
 		begin("hers")
 		for _, run := range []string{fork, again} {
 			if got := changes(t, d, run); len(got) > 0 {

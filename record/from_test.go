@@ -520,7 +520,7 @@ func TestRecordOfWhenATrimmedRunBegan(t *testing.T) {
 		v := b.create(t, from(t, d, "r", record.Options{}))
 		same(t, "began", v.Record.Task.StartedAt, time.Now().UnixMilli())
 		done(t, d.Trim(t.Context(), "r", dispatcher.Retention{Last: 1}))
-		time.Sleep(time.Hour) // of the bubble: the run is resumed an hour later
+		<-time.After(time.Hour) // of the bubble's clock: the run is resumed an hour later
 		done(t, d.Answer(t.Context(), "r", "", "yes"))
 		_, err = d.Resume(t.Context(), "r")
 		done(t, err)

@@ -87,14 +87,13 @@ func (r *run) letGo() {
 	if r.strays.count.Load() > 1 {
 		r.c.strays.Store(r.id, &r.strays)
 	}
-	if r.strays.count.Load() > 1 || r.released || r.journal.lease.Run == "" {
-		r.strays.returned()
+	if !r.strays.last() || r.released || r.journal.lease.Run == "" {
 		return
 	}
 	given := make(chan struct{})
 	go func() { // await waits for it, or abandons it
 		defer close(given)
-		r.strays.returned()
+		r.strays.release()
 	}()
 	r.await(given, "releasing the lease in the store")
 }

@@ -81,15 +81,27 @@ func (c *core) stillRunning(id string) error {
 	return ErrStillRunning
 }
 
-// returned is called when a stray has returned, and by the call at its end.
+// returned is called when a stray has returned, in a goroutine that no call waits for.
 func (s *strays) returned() {
-	if s.count.Add(-1) == 0 {
-		s.r.c.strays.CompareAndDelete(s.r.id, s)
-		if r := s.r; !r.released && r.journal.lease.Run != "" {
-			r.release(context.Background())
-			if r.atRest || errors.Is(r.stuck, ErrCommitUnknown) { // or has come to rest by an append that hung
-				r.c.heed(r.id)
-			}
+	if s.last() {
+		s.release()
+	}
+}
+
+// last reports whether this was the last stray, or the call at its end. Whoever is told so releases the lease.
+func (s *strays) last() bool {
+	if s.count.Add(-1) > 0 {
+		return false
+	}
+	s.r.c.strays.CompareAndDelete(s.r.id, s)
+	return true
+}
+
+func (s *strays) release() {
+	if r := s.r; !r.released && r.journal.lease.Run != "" {
+		r.release(context.Background())
+		if r.atRest || errors.Is(r.stuck, ErrCommitUnknown) { // or has come to rest by an append that hung
+			r.c.heed(r.id)
 		}
 	}
 }

@@ -264,8 +264,8 @@ func TestSlowReaderOfAStream(t *testing.T) {
 				if cancelled {
 					want = checkpoint.StatusCancelled
 				}
-				time.AfterFunc(time.Second, func() { // the body is still away
-					if res, err := d.State(t.Context(), run); err != nil || res.Status != want {
+				meanwhile(t, time.Second, func() { // the body is still away
+					if res, err := d.State(context.Background(), run); err != nil || res.Status != want {
 						t.Errorf("the run is %s, %v, want %s", res.Status, err, want)
 					}
 				})

@@ -99,8 +99,8 @@ func TestHangingPosts(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			end := time.Now().Add(time.Minute)
-			time.AfterFunc(time.Second, func() {
-				if err := inner.Post(t.Context(), run, checkpoint.Post{ID: "greeting", Kind: "greeting"}); err != nil {
+			meanwhile(t, time.Second, func() {
+				if err := inner.Post(context.Background(), run, checkpoint.Post{ID: "greeting", Kind: "greeting"}); err != nil {
 					t.Error(err)
 				}
 			})

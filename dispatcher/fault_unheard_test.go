@@ -70,7 +70,7 @@ func TestCancelWhilePostsAreRead(t *testing.T) {
 		time.AfterFunc(1*time.Second, func() {
 			_ = store.Post(context.Background(), run, checkpoint.Post{ID: "x", Kind: "other"})
 		})
-		time.AfterFunc(2*time.Second, func() {
+		meanwhile(t, 2*time.Second, func() {
 			if err := d.Cancel(context.Background(), run, errAda); err != nil {
 				t.Error(err)
 			}

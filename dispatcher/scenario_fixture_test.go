@@ -168,6 +168,16 @@ func says(t testing.TB, s *Tale, want ...string) {
 	}
 }
 
+// meanwhile calls f in so long, beside the test, which ends behind that. The context of t may have ended by then.
+func meanwhile(t *testing.T, in time.Duration, f func()) {
+	ended := make(chan struct{})
+	time.AfterFunc(in, func() { // the test waits for it
+		defer close(ended)
+		f()
+	})
+	t.Cleanup(func() { <-ended })
+}
+
 // asJSON is a state, or anything else, as text to compare.
 func asJSON(t testing.TB, v any) string {
 	t.Helper()

@@ -163,8 +163,8 @@ func TestDrainFromTheBeginning(t *testing.T) {
 		var w witness
 		var store memory.Store
 		p := process(t, line(t, &w, func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Minute) }), &store, dispatcher.Options{})
-		time.AfterFunc(2*time.Second, func() {
-			if err := p.Cancel(t.Context(), run, errWeather); err != nil {
+		meanwhile(t, 2*time.Second, func() {
+			if err := p.Cancel(context.Background(), run, errWeather); err != nil {
 				t.Error(err)
 			}
 		})

@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -92,11 +91,10 @@ func (k *bookmark) of(info *checkpoint.Info) bool {
 
 // known returns what is known of a run as long as its head is the same.
 func (b *bookmarks) known(info *checkpoint.Info) *hindsight {
-	i := slices.IndexFunc(b.all(), func(k *bookmark) bool {
-		return k.hindsight.info.Run == info.Run && k.hindsight.info.Head == info.Head
-	})
-	if i < 0 {
-		return nil
+	for _, mark := range b.all() {
+		if mark.of(info) {
+			return mark.hindsight
+		}
 	}
-	return b.all()[i].hindsight
+	return nil
 }

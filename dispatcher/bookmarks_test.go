@@ -1,0 +1,51 @@
+package dispatcher
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// What is known of a run is its own, or nothing, while others put bookmarks of theirs.
+func TestWhatIsKnownOfARunIsItsOwn(t *testing.T) {
+	marks := &bookmarks{}
+	of := func(id string) *hindsight {
+		return &hindsight{info: checkpoint.Info{Run: id, Head: checkpoint.Head{Seq: 1}}}
+	}
+	a := of("a")
+	marks.put(a, newChronicle("a"))
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			h := a
+			if i%40 > 0 {
+				h = of(fmt.Sprint(i % 40))
+			}
+			marks.put(h, newChronicle(h.info.Run))
+		}
+	}()
+	defer func() {
+		close(stop)
+		<-ended
+	}()
+	known := 0
+	for range 200_000 {
+		h := marks.known(&a.info)
+		if h != nil && h != a {
+			t.Fatalf("of run %q what run %q was is known", a.info.Run, h.info.Run)
+		}
+		if h == a {
+			known++
+		}
+	}
+	if known == 0 {
+		t.Error("nothing was ever known")
+	}
+}

@@ -132,9 +132,19 @@ func (r *run) within(ended <-chan struct{}, until time.Time) bool {
 		case <-ended:
 			return true
 		case <-timer.C:
-			return false
+			return hasEnded(ended) // of two that are ready select takes any
 		case <-done:
 			done, r.graceEnd = nil, time.Now().Add(r.c.opts.Grace)
 		}
+	}
+}
+
+// hasEnded reports whether a goroutine has ended.
+func hasEnded(ended <-chan struct{}) bool {
+	select {
+	case <-ended:
+		return true
+	default:
+		return false
 	}
 }

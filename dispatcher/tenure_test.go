@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -158,5 +159,23 @@ func TestOwnerTellsNoEndOfWhatHasNotBegun(t *testing.T) {
 	}
 	if r.gone(h); len(told) > 0 {
 		t.Errorf("the observer is told %v, and of no batch", told)
+	}
+}
+
+// What has ended counts as ended also if the time for it is over: whoever waits looks once more.
+func TestWhatHasEndedInTimeIsNotAbandoned(t *testing.T) {
+	r := atWork(t)
+	r.c.opts.Grace = 0
+	ended := make(chan struct{})
+	close(ended)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 1000 {
+		if !r.within(ended, time.Now().Add(-time.Second)) {
+			t.Fatal("a goroutine that has ended is abandoned")
+		}
+		if !r.c.endsInTime(ctx, ended) {
+			t.Fatal("a trim that has ended is abandoned")
+		}
 	}
 }

@@ -249,14 +249,12 @@ func (c *core) retain(ctx context.Context, id string, rep *report, rest error) {
 	}()
 	if !c.endsInTime(ctx, ended) {
 		c.strays.LoadOrStore(id, s)
-		select {
-		case <-ended: // and may have looked for s before
-			c.strays.CompareAndDelete(id, s)
-		default:
+		if !hasEnded(ended) {
+			rep.Abandoned = append(rep.Abandoned, doingTrim)
+			rep.Warnings = append(rep.Warnings, "the past was not trimmed within the grace period")
+			return
 		}
-		rep.Abandoned = append(rep.Abandoned, doingTrim)
-		rep.Warnings = append(rep.Warnings, "the past was not trimmed within the grace period")
-		return
+		c.strays.CompareAndDelete(id, s) // it may have looked for s before
 	}
 	switch {
 	case err != nil && !busy(err):
@@ -282,7 +280,7 @@ func (c *core) endsInTime(ctx context.Context, ended <-chan struct{}) bool {
 	case <-ended:
 		return true
 	case <-grace.C:
-		return false
+		return hasEnded(ended) // of two that are ready select takes any
 	}
 }
 

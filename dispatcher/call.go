@@ -145,7 +145,7 @@ func (r *run) find(w *wishes, input func(any)) early {
 		}
 	}
 	r.m, r.journal.head, r.journal.since = m, head, m.read
-	m.about(r.about.Load())
+	r.introduce()
 	r.journal.tip = head
 	r.durable.Store(head.Seq)
 	if m.status == checkpoint.StatusCompleted && (waits || w.how == modeTurn) {

@@ -52,6 +52,18 @@ func (r *run) tell(h *tenure) bool {
 	return true
 }
 
+// introduce completes what events tell of the run, before there are any of this call. A caller that has given it up may be reading
+// what stood there before.
+func (r *run) introduce() {
+	was, knows := r.about.Load(), &r.m.told
+	if r.m.turn == was.turn && len(knows.labels) == 0 && knows.correlation == "" {
+		return // as most runs without a log
+	}
+	next := *was
+	r.m.about(&next)
+	r.about.Store(&next)
+}
+
 // keepUp lets live notices tell of the turn that has begun, if nobody is told of facts.
 func (r *run) keepUp() {
 	about := r.about.Load()
@@ -160,7 +172,7 @@ func (r *run) tellLeft(err error) {
 
 // left is the notice of a call that ends and leaves the run running.
 func (r *run) left(err error) Event {
-	e := r.about.Load().event(RunRested, r.journal.head.Seq)
+	e := r.about.Load().event(RunRested, r.durable.Load())
 	e.Live, e.Status, e.Err = true, checkpoint.StatusRunning, err
 	if err != nil {
 		e.Cause = plain(err)

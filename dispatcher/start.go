@@ -27,7 +27,7 @@ func (r *run) open(w *wishes, input func(any)) error {
 	if err := r.addOpening(w, input); err != nil {
 		return err
 	}
-	r.m.about(r.about.Load())
+	r.introduce()
 	if !r.halted() {
 		r.enterRoot()
 	}

@@ -9,19 +9,14 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 )
 
 // atWork is a run with a visit in flight that has returned and not landed, and a place of Options.Parallel beside it
 // that nobody has used.
 func atWork(t *testing.T) *run {
-	b := dag.New[thawed]("tenure")
-	dag.Step(b, "a", func(context.Context, *thawed) error { return nil })
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := New(g, nil, Options{Parallel: 3})
+	d, err := New(thawLine(t), nil, Options{Parallel: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +27,17 @@ func atWork(t *testing.T) *run {
 	r.slot = true
 	r.c.slots <- struct{}{}
 	return r
+}
+
+// thawLine is a graph of one node.
+func thawLine(t *testing.T) *dag.Graph[thawed] {
+	b := dag.New[thawed]("tenure")
+	dag.Step(b, "a", func(context.Context, *thawed) error { return nil })
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 // bodyOf is a visit that runs and has its place.
@@ -176,6 +182,64 @@ func TestWhatHasEndedInTimeIsNotAbandoned(t *testing.T) {
 		}
 		if !r.c.endsInTime(ctx, ended) {
 			t.Fatal("a trim that has ended is abandoned")
+		}
+	}
+}
+
+// heldPosts is a store that says what was posted to a run once free is closed.
+type heldPosts struct {
+	checkpoint.Store
+	asked, free chan struct{}
+}
+
+func (s heldPosts) Posts(ctx context.Context, run string) ([]checkpoint.Post, error) {
+	close(s.asked)
+	<-s.free
+	return s.Store.Posts(ctx, run)
+}
+
+// A caller that gives up on the set-up of a run tells of that while its owner goes on with it, who writes to nothing that the
+// caller reads.
+func TestCallerGivesUpOnTheSetUp(t *testing.T) {
+	for _, stored := range []bool{false, true} {
+		r := atWork(t)
+		asked, free := make(chan struct{}), make(chan struct{})
+		input := func(any) { close(asked); <-free }
+		labelled := []RunOption{Labels(map[string]string{"key": "value"}), Correlation("id")}
+		how := modeStart
+		if stored {
+			d, err := New(thawLine(t), new(memory.Store), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.Start(t.Context(), "r", nil, labelled...); err != nil {
+				t.Fatal(err)
+			}
+			d.core.store = heldPosts{d.core.store, asked, free}
+			r, how, input = d.core.newRun(t.Context(), "r"), modeTurn, nil
+		}
+		w, err := r.c.wish(how, labelled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.setUp = func() early {
+			if !stored {
+				return early{err: r.open(w, input)}
+			}
+			return r.find(w, input)
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			r.own(&r.tenure)
+		}()
+		<-asked
+		r.giveUp(&r.tenure)
+		was := r.about.Load()
+		close(free)
+		r.left(r.stuck) // the race detector looks
+		if <-ended; was.labels != nil || was.correlation != "" {
+			t.Errorf("stored=%t: the owner wrote %v and %q where the caller reads", stored, was.labels, was.correlation)
 		}
 	}
 }

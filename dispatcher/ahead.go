@@ -133,11 +133,14 @@ func (r *run) handOver(b *batch) {
 	}
 	q.working = true
 	r.strays.count.Add(1)
-	ended := make(chan struct{})
+	before, ended := r.appending, make(chan struct{})
 	r.appending = ended
 	go func() { // finish waits for it, or it is abandoned
 		defer close(ended)
 		defer r.strays.returned() // before the call learns of it, and counts
+		if before != nil {
+			<-before // it has found nothing more, and is about to end
+		}
 		for r.appendBehind() {
 		}
 	}()

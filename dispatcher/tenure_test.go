@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -242,4 +243,32 @@ func TestCallerGivesUpOnTheSetUp(t *testing.T) {
 			t.Errorf("stored=%t: the owner wrote %v and %q where the caller reads", stored, was.labels, was.correlation)
 		}
 	}
+}
+
+// A goroutine that appends what was handed over ends behind the one before it, which has found nothing and not ended yet:
+// who waits for the last one waits for all.
+func TestWhoAppendsBehindEndsInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := New(thawLine(t), new(memory.Store), Options{Lag: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := d.core.newRun(t.Context(), "r")
+		if r.journal.lease, err = r.c.acquire(t.Context(), "r", r.c.owner); err != nil {
+			t.Fatal(err)
+		}
+		before := make(chan struct{})
+		r.appending = before
+		r.handOver(&batch{entries: []checkpoint.Entry{{Kind: checkpoint.Opened, Data: nothingMore}}})
+		synctest.Wait()
+		select {
+		case <-r.appending:
+			t.Error("the last one has ended, and the one before it has not")
+		default:
+		}
+		close(before)
+		if <-r.appending; r.durable.Load() != 1 || r.strays.count.Load() != 1 {
+			t.Errorf("%d entries are durable, and %d hold the run", r.durable.Load(), r.strays.count.Load())
+		}
+	})
 }

@@ -73,6 +73,7 @@ type call struct {
 	memtable int64
 	within   time.Duration
 	grace    time.Duration
+	closing  time.Duration
 }
 
 // run does what the arguments ask for, and returns the exit status.
@@ -83,11 +84,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			_, _ = fmt.Fprintln(stderr, "victim:", err)
 		}
 		return usage
-	}
-	if c.within > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.within)
-		defer cancel()
 	}
 	v := &victim{call: *c, out: &lines{w: stdout}}
 	fail := func(err error) {
@@ -126,8 +122,9 @@ func parse(args []string, stderr io.Writer) (*call, error) {
 	f.IntVar(&c.lag, "lag", 0, "supersteps that may be on their way to the disk while the run goes on")
 	f.BoolVar(&c.unsynced, "unsynced", false, "open the store so that it survives the process only")
 	f.Int64Var(&c.memtable, "memtable", 0, "`bytes` in memory before they become a table; 0 means the store's default")
-	f.DurationVar(&c.within, "within", 0, "the deadline of everything; 0 means none")
-	f.DurationVar(&c.grace, "grace", 0, "how long a call may take behind its deadline, and closing the store; 0 means their defaults")
+	f.DurationVar(&c.within, "within", 0, "the deadline of what is done with the store once it is open; 0 means none")
+	f.DurationVar(&c.grace, "grace", 0, "how long a call may take behind its deadline; 0 means the dispatcher's default")
+	f.DurationVar(&c.closing, "closing", 0, "how long closing the store may take; 0 means the store's default")
 	if len(args) > 0 {
 		c.command = args[0]
 		args = args[1:]

@@ -39,6 +39,11 @@ func (v *victim) do(ctx context.Context) error {
 	if err := v.open(ctx); err != nil {
 		return err
 	}
+	if v.within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, v.within)
+		defer cancel()
+	}
 	return commands[v.command](v, ctx)
 }
 
@@ -47,7 +52,7 @@ func (v *victim) open(ctx context.Context) (err error) {
 	if v.unsynced {
 		open = badgerstore.OpenUnsynced
 	}
-	v.store, err = open(ctx, v.dir, badgerstore.Options{MemTableSize: v.memtable, CloseWithin: v.grace})
+	v.store, err = open(ctx, v.dir, badgerstore.Options{MemTableSize: v.memtable, CloseWithin: v.closing})
 	if err != nil {
 		return err
 	}

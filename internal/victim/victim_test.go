@@ -146,7 +146,7 @@ func TestDump(t *testing.T) {
 // A signal cancels, and the call returns in time though the node that is at work does not heed it.
 func TestStubbornNodeIsLeft(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t, t.TempDir(), "run", "stubborn", 1, "-grace", "2s", "-unsynced") // a slow disk has no part in this
+	p := newPatient(t, t.TempDir(), "run", "stubborn", 1, "-grace", "2s", "-unsynced")
 	e, struck := p.strike(p.command("start"), moment{lines: 3, after: time.Minute}, func(cmd *exec.Cmd) {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // if it does not come there is no end
 	})

@@ -3,7 +3,6 @@ package storetest
 import (
 	"io"
 	"sync"
-	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -23,13 +22,13 @@ func follow(t *trial, s checkpoint.Store, run string) <-chan struct{} {
 	return grown
 }
 
-// wakes waits until a follower, or a watcher, is woken.
+// wakes waits until a follower, or a watcher, is woken, or the case is abandoned.
 func wakes(t *trial, grown <-chan struct{}, by string) {
 	t.Helper()
 	select {
 	case <-grown:
-	case <-time.After(patience):
-		t.Fatalf("who waits was not woken within %v by %s", patience, by)
+	case <-t.ctx.Done():
+		t.Fatalf("who waits was not woken by %s", by)
 	}
 }
 

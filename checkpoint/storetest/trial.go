@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// patience is how long a case waits to be told of what has happened.
+	// patience is how long a case that is abandoned may take to end by itself.
 	patience = 10 * time.Second
 
 	// standstill is how long a case may make no call of the store before it counts as hung. It has

@@ -32,13 +32,30 @@ func newDisk(t *testing.T) *disk {
 	if err := errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, 512<<20), os.Mkdir(d.mount, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"mkfs.ext4", "-q", d.image}, {"mount", "-o", "loop", d.image, d.mount}} {
-		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
-			lacking.Skip(t, fmt.Sprintf("a file system whose power can be cut needs %s: %v: %s", args[0], err, out))
-		}
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		lacking.Skip(t, "a file system whose power can be cut needs loop devices: ", err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "mkfs.ext4", "-q", d.image).CombinedOutput(); err != nil {
+		lacking.Skip(t, fmt.Sprintf("a file system whose power can be cut needs mkfs.ext4: %v: %s", err, out))
+	}
+	if err := d.attach(); err != nil {
+		lacking.Skip(t, "a file system whose power can be cut: ", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(d.mount, syscall.MNT_DETACH) })
 	return d
+}
+
+// attach mounts the disk. It tries for a minute: the kernel lets go of a loop device some time after it was unmounted.
+func (d *disk) attach() error {
+	for began := time.Now(); ; <-time.After(10 * time.Millisecond) {
+		out, err := exec.CommandContext(d.t.Context(), "mount", "-o", "loop", d.image, d.mount).CombinedOutput()
+		if err == nil {
+			return nil
+		}
+		if time.Since(began) > time.Minute {
+			return fmt.Errorf("mounting: %w: %s", err, out)
+		}
+	}
 }
 
 // cut ends the file system as the end of its power would: nothing that is not on the disk gets there.
@@ -60,15 +77,15 @@ func (d *disk) cut() error {
 func (d *disk) restart() {
 	d.t.Helper()
 	err := syscall.Unmount(d.mount, 0)
-	for began := time.Now(); errors.Is(err, syscall.EBUSY) && time.Since(began) < 10*time.Second; {
+	for began := time.Now(); errors.Is(err, syscall.EBUSY) && time.Since(began) < time.Minute; {
 		<-time.After(10 * time.Millisecond) // what this process forks has its files until it runs its program
 		err = syscall.Unmount(d.mount, 0)
 	}
 	if err != nil {
 		d.t.Fatal("unmounting: ", err)
 	}
-	if out, err := exec.CommandContext(d.t.Context(), "mount", "-o", "loop", d.image, d.mount).CombinedOutput(); err != nil {
-		d.t.Fatalf("mounting: %v: %s", err, out)
+	if err := d.attach(); err != nil {
+		d.t.Fatal(err)
 	}
 }
 

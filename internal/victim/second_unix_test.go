@@ -13,8 +13,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// A second process is refused at once, and can open the store as soon as the first has died, whose run
-// it goes on with.
+// A second process is refused while the first has the store, and does not wait for it. It can open the store as soon as
+// the first has died, whose run it goes on with.
 func TestSecondProcess(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t, t.TempDir(), "run", "slow", 1)
@@ -23,28 +23,9 @@ func TestSecondProcess(t *testing.T) {
 		if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil { // else it may have ended before all this has been tried
 			t.Error(err)
 		}
-		refused, opened := time.Hour, time.Hour // the fastest: the machine may have other work
-		for range 3 {
-			began := time.Now()
-			_, err := badgerstore.Open(t.Context(), p.dir, badgerstore.Options{})
-			refused = min(refused, time.Since(began))
-			if !errors.Is(err, checkpoint.ErrLocked) {
-				t.Errorf("Open beside a process that has the store open = %v, want ErrLocked", err)
-			}
-			began = time.Now()
-			s, err := badgerstore.Open(t.Context(), t.TempDir(), badgerstore.Options{})
-			opened = min(opened, time.Since(began))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-		t.Logf("refused in %v, a new store opened in %v", refused, opened)
-		if refused > opened {
-			t.Errorf("to be refused took %v, longer than to make a store and open it, %v: it waits", refused, opened)
+		// An Open that waited for the first process would not end, as long as that is stopped.
+		if _, err := badgerstore.Open(t.Context(), p.dir, badgerstore.Options{}); !errors.Is(err, checkpoint.ErrLocked) {
+			t.Errorf("Open beside a process that has the store open = %v, want ErrLocked", err)
 		}
 		if e := p.watch(p.command("verify"), nil); e.status != 1 || len(e.kinds) != 1 || e.kinds[0] != "locked" {
 			t.Errorf("a second process: exit status %d, %q: %s", e.status, e.kinds, e.stderr)

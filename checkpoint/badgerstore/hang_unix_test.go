@@ -3,6 +3,7 @@
 package badgerstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -102,9 +104,9 @@ func TestFirstOpenOnADiskThatDoesNotAnswer(t *testing.T) {
 	ours := errors.New("a cause of ours")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	go func() { // ends when Open has locked the directory, or with the test
+	go func() { // ends when Open has locked the directory and said so, or with the test
 		for t.Context().Err() == nil {
-			if _, err := os.Stat(filepath.Join(dir, "LOCK")); err == nil {
+			if said, _ := os.ReadFile(filepath.Join(dir, "LOCK")); bytes.Contains(said, []byte("\nopening\n")) {
 				cancel(ours)
 				return
 			}
@@ -115,8 +117,10 @@ func TestFirstOpenOnADiskThatDoesNotAnswer(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, ours) || !strings.Contains(err.Error(), "the disk does not answer") {
 		t.Fatalf("Open = %v, want the end of its context, and why", err)
 	}
+	soon, stop := context.WithTimeout(t.Context(), time.Minute) // an Open that is not refused waits for the pipe
+	defer stop()
 	for range 2 {
-		_, err := badgerstore.Open(t.Context(), dir, small)
+		_, err := badgerstore.Open(soon, dir, small)
 		if !errors.Is(err, checkpoint.ErrLocked) || !strings.Contains(err.Error(), "has not ended") {
 			t.Errorf("Open meanwhile = %v, want ErrLocked, by an Open that has not ended", err)
 		}

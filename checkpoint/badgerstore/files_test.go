@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
@@ -238,20 +239,35 @@ func flip(path string, at int64) error {
 	return err
 }
 
-// copyDir copies a directory as it is at one moment, holes in files included.
+// copyDir copies a directory as it is at one moment, holes in files included: when the database of a store that is open
+// is writing no table, nor what it says of them.
 func copyDir(t testing.TB, dir string) string {
 	t.Helper()
-	for {
+	for before := sizes(t, dir); ; {
 		to := memoryDir(t)
-		before := filesOf(t, dir)
-		err := copyFiles(dir, to, before)
-		if err == nil && slices.Equal(filesOf(t, dir), before) {
+		err := copyFiles(dir, to, slices.Sorted(maps.Keys(before)))
+		after := sizes(t, dir)
+		if err == nil && maps.Equal(before, after) {
 			return to
 		}
 		if err != nil && !errors.Is(err, errMoved) {
 			t.Fatal(err)
 		}
+		_ = os.RemoveAll(to) // if it can't be removed now it is with the test
+		before = after
 	}
+}
+
+// sizes returns the files of a directory with the size of each.
+func sizes(t testing.TB, dir string) map[string]int64 {
+	t.Helper()
+	all := make(map[string]int64)
+	for _, file := range filesOf(t, dir) {
+		if info, err := os.Stat(filepath.Join(dir, file)); err == nil { // or it has just been removed
+			all[file] = info.Size()
+		}
+	}
+	return all
 }
 
 // memoryDir returns a directory that ends with the test, in memory where there is one, for

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -139,31 +138,12 @@ func (p *place) die(t testing.TB) (dir string) {
 	t.Helper()
 	p.mu.Lock()
 	p.dead = true
-	for before := sizes(t, p.dir); ; { // until the database is writing no table, nor what it says of them
-		dir = copyDir(t, p.dir)
-		after := sizes(t, p.dir)
-		if maps.Equal(before, after) {
-			break
-		}
-		before = after
-	}
+	dir = copyDir(t, p.dir)
 	p.mu.Unlock()
 	if err := p.store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// sizes returns the files of a directory with the size of each.
-func sizes(t testing.TB, dir string) map[string]int64 {
-	t.Helper()
-	all := make(map[string]int64)
-	for _, file := range filesOf(t, dir) {
-		if info, err := os.Stat(filepath.Join(dir, file)); err == nil { // or it has just been removed
-			all[file] = info.Size()
-		}
-	}
-	return all
 }
 
 // fill takes the room away, and makes the store look how much there is.

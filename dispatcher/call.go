@@ -188,7 +188,7 @@ func (c *core) patience(ctx context.Context, id, owner string, err error) time.D
 		}
 		return aMoment
 	}
-	if _, ok := c.strays.Load(id); ok {
+	if len(c.strays.of(id)) > 0 {
 		return 0
 	}
 	if info, err := c.store.Stat(ctx, id); err != nil || !info.Status.Resting() {

@@ -85,7 +85,7 @@ func (r *run) letGo() {
 	}
 	r.await(r.reading, doingPosts)
 	if r.strays.count.Load() > 1 {
-		r.c.strays.Store(r.id, &r.strays)
+		r.c.strays.add(r.id, &r.strays)
 	}
 	if !r.strays.last() || r.released || r.journal.lease.Run == "" {
 		return

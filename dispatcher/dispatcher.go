@@ -35,9 +35,9 @@ type core struct {
 	nests   bool                  // some node holds a frame
 	before  patterns
 	after   patterns
-	slots   chan struct{} // full when Options.Parallel bodies run; nil: no limit
-	parsed  sync.Map      // digest → *dag.Plan of a graph of which there is no program here
-	strays  sync.Map      // run id → *strays: what was abandoned and has not returned
+	slots   chan struct{}   // full when Options.Parallel bodies run; nil: no limit
+	parsed  sync.Map        // digest → *dag.Plan of a graph of which there is no program here
+	strays  perRun[*strays] // what calls have abandoned that has not returned
 	marks   bookmarks
 	nodes   nodeIndex
 	hub     hub

@@ -250,3 +250,42 @@ func TestStubbornNodeWithoutGrace(t *testing.T) {
 		})
 	}
 }
+
+// What two calls of a run have abandoned is named together, and what the one has stays so when that of the other has returned.
+func TestTwoCallsAbandonWhatHoldsARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var n stubborn
+		free := make(chan struct{})
+		store := &tampered{Store: new(memory.Store), before: hangs("Acquire", 2, free)}
+		d := process(t, line(t, &w, n.part), store, dispatcher.Options{Grace: time.Second})
+		var ended sync.WaitGroup
+		ended.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			res, err := d.Run(ctx, run, nil)
+			rests(t, res, err, checkpoint.StatusTimedOut, "b")
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if _, err := d.Run(ctx, run, nil); !errors.Is(err, dispatcher.ErrStuck) {
+			t.Errorf("a run whose Acquire hangs returned %v, want ErrStuck", err)
+		}
+		ended.Wait()
+		still := func(names ...string) {
+			t.Helper()
+			_, err := d.Run(t.Context(), run, nil)
+			if !errors.Is(err, dispatcher.ErrStillRunning) || !strings.HasSuffix(err.Error(), ": "+strings.Join(names, ", ")) {
+				t.Errorf("a run beside them returned %v, want ErrStillRunning of %q", err, names)
+			}
+		}
+		still("b", "opening the run in the store")
+		close(free)
+		synctest.Wait()
+		still("b")
+		lasts(2 * time.Minute)
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+	})
+}

@@ -1,10 +1,6 @@
 package dispatcher
 
-import (
-	"slices"
-	"sync"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // A telling is an event on its way to a reader, with the state that belongs to it if the
 // reader wants that: a *S.
@@ -74,33 +70,17 @@ func (l *listener) taken(t *telling) *telling {
 // A hub knows who reads along with which run of a dispatcher. Nobody ever waits in it.
 type hub struct {
 	count atomic.Int64 // of listeners: most of the time there is none
-	runs  sync.Map     // run id → *[]*listener, which is not empty and never changes
+	runs  perRun[*listener]
 }
 
 func (h *hub) add(run string, l *listener) {
 	h.count.Add(1)
-	for {
-		old, there := h.runs.LoadOrStore(run, &[]*listener{l})
-		if !there {
-			return
-		}
-		more := append(slices.Clone(*old.(*[]*listener)), l)
-		if h.runs.CompareAndSwap(run, old, &more) {
-			return
-		}
-	}
+	h.runs.add(run, l)
 }
 
 func (h *hub) remove(run string, l *listener) {
 	h.count.Add(-1)
-	for {
-		old, _ := h.runs.Load(run)
-		others := slices.DeleteFunc(slices.Clone(*old.(*[]*listener)), func(o *listener) bool { return o == l })
-		if len(others) == 0 && h.runs.CompareAndDelete(run, old) ||
-			len(others) > 0 && h.runs.CompareAndSwap(run, old, &others) {
-			return
-		}
-	}
+	h.runs.remove(run, l)
 }
 
 // of returns who reads along with a run. The list must not be changed.
@@ -108,10 +88,7 @@ func (h *hub) of(run string) []*listener {
 	if h.count.Load() == 0 {
 		return nil
 	}
-	if all, ok := h.runs.Load(run); ok {
-		return *all.(*[]*listener)
-	}
-	return nil
+	return h.runs.of(run)
 }
 
 // grown tells who reads along that the log of a run has grown.

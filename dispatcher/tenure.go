@@ -71,12 +71,18 @@ type strays struct {
 
 // stillRunning refuses a call while something that an earlier one has abandoned holds the run.
 func (c *core) stillRunning(id string) error {
-	s, ok := c.strays.Load(id)
-	if !ok {
+	all := c.strays.of(id)
+	if len(all) == 0 {
 		return nil
 	}
-	if names := s.(*strays).names.Load(); names != nil && len(*names) > 0 {
-		return fmt.Errorf("%w: %s", ErrStillRunning, strings.Join(*names, ", "))
+	var names []string
+	for _, s := range all {
+		if of := s.names.Load(); of != nil {
+			names = append(names, *of...)
+		}
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("%w: %s", ErrStillRunning, strings.Join(names, ", "))
 	}
 	return ErrStillRunning
 }
@@ -93,7 +99,7 @@ func (s *strays) last() bool {
 	if s.count.Add(-1) > 0 {
 		return false
 	}
-	s.r.c.strays.CompareAndDelete(s.r.id, s)
+	s.r.c.strays.remove(s.r.id, s)
 	return true
 }
 

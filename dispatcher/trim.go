@@ -243,18 +243,18 @@ func (c *core) retain(ctx context.Context, id string, rep *report, rest error) {
 	ended, s := make(chan struct{}), new(strays)
 	s.names.Store(&[]string{doingTrim})
 	go func() { // retain waits for it, or abandons it
-		defer c.strays.CompareAndDelete(id, s)
+		defer c.strays.remove(id, s)
 		defer close(ended)
 		seq, err = c.trimmed(ctx, id, c.opts.Retention, "")
 	}()
 	if !c.endsInTime(ctx, ended) {
-		c.strays.LoadOrStore(id, s)
+		c.strays.add(id, s)
 		if !hasEnded(ended) {
 			rep.Abandoned = append(rep.Abandoned, doingTrim)
 			rep.Warnings = append(rep.Warnings, "the past was not trimmed within the grace period")
 			return
 		}
-		c.strays.CompareAndDelete(id, s) // it may have looked for s before
+		c.strays.remove(id, s) // it may have looked for s before
 	}
 	switch {
 	case err != nil && !busy(err):

@@ -46,8 +46,10 @@ func (c *core) amending(ctx context.Context, id string, f func(*amendment) error
 // stand there any more the error is ErrConflict, and nothing has changed. The zero standing says that
 // nobody has looked.
 func (c *core) amendingFrom(ctx context.Context, id string, there standing, f func(*amendment) error) error {
-	if err := c.stillRunning(id); err != nil {
-		return err
+	if !there.heeds { // else the lease alone decides: what was abandoned may not hold it, and who does heeds them
+		if err := c.stillRunning(id); err != nil {
+			return err
+		}
 	}
 	looked := there.m != nil
 	if !looked {

@@ -253,6 +253,58 @@ func TestCancelWhileARunIsTrimmed(t *testing.T) {
 	}
 }
 
+// Nor is a cancel lost beside a trim that was abandoned, or beside a call that was refused and abandoned when it had given the lease back.
+func TestCancelBesideWhatIsAbandonedAtRest(t *testing.T) {
+	for method, c := range map[string]struct {
+		call      func(context.Context, *dispatcher.Dispatcher[Tale]) (*dispatcher.Result[Tale], error)
+		abandoned string
+	}{
+		"Trim": {func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) (*dispatcher.Result[Tale], error) {
+			return d.Resume(ctx, run)
+		}, "trimming the run in the store"},
+		"Posts": {func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) (*dispatcher.Result[Tale], error) {
+			return d.Start(ctx, run, nil)
+		}, "releasing the lease in the store"},
+	} {
+		t.Run(method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var w witness
+				var inner memory.Store
+				free := make(chan struct{})
+				released := false
+				store := &tampered{Store: &inner, after: func(is call, err error) error {
+					if released = released || is.method == "Release"; released && is.method == method { // of posts it has seen none
+						<-free
+					}
+					return err
+				}}
+				g := line(t, &w, nil)
+				o := dispatcher.Options{InterruptBefore: []string{"b"}, Grace: time.Second}
+				res, err := process(t, g, &inner, o).Run(t.Context(), run, nil)
+				rests(t, res, err, checkpoint.StatusInterrupted, "b")
+				o.InterruptBefore, o.Retention = []string{"c"}, dispatcher.Retention{Last: 1}
+				d := process(t, g, store, o)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				res, err = c.call(ctx, d)
+				if err == nil || !slices.Equal(res.Abandoned, []string{c.abandoned}) {
+					t.Errorf("the call returned %v and abandoned %q, want %q", err, res.Abandoned, c.abandoned)
+				}
+				store.after = nil
+				if err := d.Cancel(t.Context(), run, errors.New("enough")); err != nil {
+					t.Fatal(err)
+				}
+				close(free)
+				synctest.Wait()
+				if res, err := d.State(t.Context(), run); err != nil || res.Status != checkpoint.StatusCancelled {
+					t.Errorf("the run is %s, %v, want it cancelled", res.Status, err)
+				}
+				nothingIsPosted(t, &inner)
+			})
+		})
+	}
+}
+
 // A run that comes to rest by an append that hung beyond the grace period is cancelled as well.
 func TestCancelBesideAnAppendThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -84,10 +84,11 @@ func (r *run) letGo() {
 		r.late.end(context.Canceled)
 	}
 	r.await(r.reading, doingPosts)
-	if r.strays.count.Load() > 1 {
-		r.c.strays.add(r.id, &r.strays)
+	if !r.strays.last() {
+		r.c.strayed(r.id, &r.strays)
+		return
 	}
-	if !r.strays.last() || r.released || r.journal.lease.Run == "" {
+	if !r.holdsLease() {
 		return
 	}
 	given := make(chan struct{})
@@ -95,27 +96,33 @@ func (r *run) letGo() {
 		defer close(given)
 		r.strays.release()
 	}()
-	r.await(given, "releasing the lease in the store")
+	if !r.await(given, "releasing the lease in the store") {
+		r.c.strayed(r.id, &r.strays)
+	}
 }
 
 // await waits for a goroutine of the call until the grace period is over, and abandons it
-// then. Nil is none.
-func (r *run) await(ended chan struct{}, doing string) {
+// then. Nil is none. It reports whether that has ended.
+func (r *run) await(ended chan struct{}, doing string) bool {
 	if ended == nil {
-		return
+		return true
 	}
 	select {
 	case <-ended:
-		return
+		return true
 	default:
 	}
 	until := r.graceEnd
 	if until.IsZero() {
 		until = time.Now().Add(r.c.opts.Grace)
 	}
-	if !r.within(ended, until) && r.stuck != errAtHome {
+	if r.within(ended, until) {
+		return true
+	}
+	if r.stuck != errAtHome {
 		r.abandon(doing)
 	}
+	return false
 }
 
 // within waits for a goroutine of the call until an instant, and reports whether it has ended. If the caller's context is done

@@ -231,6 +231,41 @@ func TestHangingRelease(t *testing.T) {
 	})
 }
 
+// Until it has been given back, whether before the end of the call or behind its OnEnd, the call that has abandoned that is named.
+func TestHangingReleaseIsNamed(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			var inner memory.Store
+			free := make(chan struct{})
+			store := &tampered{Store: &inner, before: hangs("Release", 1, free)}
+			var o dispatcher.Options
+			if ends {
+				o.Hooks.OnEnd = func(context.Context, dispatcher.End) error { return nil }
+			}
+			g := line(t, &w, nil)
+			d := process(t, g, store, o)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			res, err := d.Run(ctx, run, nil)
+			completes(t, res, err)
+			if want := []string{"releasing the lease in the store"}; !slices.Equal(res.Abandoned, want) {
+				t.Errorf("OnEnd %t: the call abandoned %q, want %q", ends, res.Abandoned, want)
+			}
+			if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrStillRunning) || !strings.Contains(err.Error(), "releasing") {
+				t.Errorf("OnEnd %t: a run beside it returned %v, want ErrStillRunning that names it", ends, err)
+			}
+			if _, err := process(t, g, &inner, o).Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrBusy) {
+				t.Errorf("OnEnd %t: a run beside it in another process returned %v, want ErrBusy", ends, err)
+			}
+			close(free)
+			synctest.Wait()
+			res, err = d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+		})
+	}
+}
+
 // Nor does a store that hangs where the run is trimmed: that is named, and the run is none the worse for it.
 func TestHangingRetention(t *testing.T) {
 	for _, method := range []string{"Acquire", "Stat", "Read", "Trim", "Release"} {

@@ -128,7 +128,7 @@ func (r *run) finish(h *tenure) {
 			return
 		}
 	}
-	if len(r.names) == 0 && r.journal.lease.Run != "" && !r.keepsLease() {
+	if len(r.names) == 0 && r.holdsLease() && !r.keepsLease() {
 		if !h.leave(inCall, "releasing the lease in the store") {
 			return
 		}
@@ -145,9 +145,9 @@ func (r *run) finish(h *tenure) {
 	h.word.CompareAndSwap(atHome, finishedRun)
 }
 
+func (r *run) holdsLease() bool { return !r.released && r.journal.lease.Run != "" }
+
 // release gives the lease back. A store that can't has its own way to end leases.
 func (r *run) release(ctx context.Context) {
-	if r.journal.lease.Run != "" {
-		_ = r.c.store.Release(ctx, r.journal.lease)
-	}
+	_ = r.c.store.Release(ctx, r.journal.lease)
 }

@@ -66,7 +66,22 @@ func (h *tenure) take() (where int32) {
 type strays struct {
 	r     *run
 	count atomic.Int32
+	back  atomic.Bool              // all have, and the lease was given back
 	names atomic.Pointer[[]string] // what the call has abandoned; nil before its end
+}
+
+// strayed has calls of a run refused until cameBack is called, or was.
+func (c *core) strayed(id string, s *strays) {
+	c.strays.add(id, s)
+	if s.back.Load() { // and was not found
+		c.strays.remove(id, s)
+	}
+}
+
+// cameBack says that nothing of s holds the run any more.
+func (c *core) cameBack(id string, s *strays) {
+	s.back.Store(true)
+	c.strays.remove(id, s)
 }
 
 // stillRunning refuses a call while something that an earlier one has abandoned holds the run.
@@ -95,20 +110,17 @@ func (s *strays) returned() {
 }
 
 // last reports whether this was the last stray, or the call at its end. Whoever is told so releases the lease.
-func (s *strays) last() bool {
-	if s.count.Add(-1) > 0 {
-		return false
-	}
-	s.r.c.strays.remove(s.r.id, s)
-	return true
-}
+func (s *strays) last() bool { return s.count.Add(-1) == 0 }
 
 func (s *strays) release() {
-	if r := s.r; !r.released && r.journal.lease.Run != "" {
+	r := s.r
+	holds := r.holdsLease()
+	if holds {
 		r.release(context.Background())
-		if r.atRest || errors.Is(r.stuck, ErrCommitUnknown) { // or has come to rest by an append that hung
-			r.c.heed(r.id)
-		}
+	}
+	r.c.cameBack(r.id, s)
+	if holds && (r.atRest || errors.Is(r.stuck, ErrCommitUnknown)) { // or has come to rest by an append that hung
+		r.c.heed(r.id)
 	}
 }
 

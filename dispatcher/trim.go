@@ -243,18 +243,17 @@ func (c *core) retain(ctx context.Context, id string, rep *report, rest error) {
 	ended, s := make(chan struct{}), new(strays)
 	s.names.Store(&[]string{doingTrim})
 	go func() { // retain waits for it, or abandons it
-		defer c.strays.remove(id, s)
 		defer close(ended)
+		defer c.cameBack(id, s)
 		seq, err = c.trimmed(ctx, id, c.opts.Retention, "")
 	}()
 	if !c.endsInTime(ctx, ended) {
-		c.strays.add(id, s)
+		c.strayed(id, s)
 		if !hasEnded(ended) {
 			rep.Abandoned = append(rep.Abandoned, doingTrim)
 			rep.Warnings = append(rep.Warnings, "the past was not trimmed within the grace period")
 			return
 		}
-		c.strays.remove(id, s) // it may have looked for s before
 	}
 	switch {
 	case err != nil && !busy(err):

@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -327,6 +328,63 @@ func TestCancelBesideAnAppendThatHangs(t *testing.T) {
 		}
 		lasts(2 * time.Minute)
 		isCancelledByAda(t, d, &inner)
+	})
+}
+
+// So is one that its observer holds up, be it at rest by then or left running.
+func TestCancelBesideAnObserverThatHangs(t *testing.T) {
+	for _, at := range []dispatcher.EventKind{dispatcher.RunRested, dispatcher.RunStarted} {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var w witness
+				var store memory.Store
+				d := process(t, line(t, &w, nil), &store, dispatcher.Options{
+					InterruptBefore: []string{"b"}, Grace: time.Second,
+					Observe: func(e dispatcher.Event) {
+						if e.Kind == at {
+							lasts(time.Minute)
+						}
+					},
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err := d.Run(ctx, run, nil); !errors.Is(err, dispatcher.ErrStuck) {
+					t.Errorf("Run = %v, want ErrStuck", err)
+				}
+				if err := d.Cancel(t.Context(), run, errors.New("enough"), dispatcher.Author("Ada")); err != nil {
+					t.Fatal(err)
+				}
+				lasts(2 * time.Minute)
+				isCancelledByAda(t, d, &store)
+			})
+		})
+	}
+}
+
+// So is a run at rest that a call was about to go on with.
+func TestCancelBesideAnOnStartThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var store memory.Store
+		g := line(t, &w, nil)
+		res, err := process(t, g, &store, dispatcher.Options{InterruptBefore: []string{"b"}}).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "b")
+		o := dispatcher.Options{Grace: time.Second}
+		o.Hooks.OnStart = func(context.Context, dispatcher.Start) error {
+			lasts(time.Minute)
+			return nil
+		}
+		d := process(t, g, &store, o)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := d.Resume(ctx, run); !errors.Is(err, dispatcher.ErrStuck) {
+			t.Errorf("Resume = %v, want ErrStuck", err)
+		}
+		if err := d.Cancel(t.Context(), run, errors.New("enough"), dispatcher.Author("Ada")); err != nil {
+			t.Fatal(err)
+		}
+		lasts(2 * time.Minute)
+		isCancelledByAda(t, d, &store)
 	})
 }
 

@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -119,7 +118,7 @@ func (s *strays) release() {
 		r.release(context.Background())
 	}
 	r.c.cameBack(r.id, s)
-	if holds && (r.atRest || errors.Is(r.stuck, ErrCommitUnknown)) { // or has come to rest by an append that hung
+	if holds {
 		r.c.heed(r.id)
 	}
 }

@@ -3,7 +3,9 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -69,6 +71,87 @@ func hangAtEvent(t *testing.T, n int) bool {
 		}
 	}
 	return true
+}
+
+// leftRunning are calls that leave their run running: since it drains, or since its store fails.
+var leftRunning = map[string]func(ctx context.Context, d *dispatcher.Dispatcher[Tale], store *tampered) error{
+	"drained": func(ctx context.Context, d *dispatcher.Dispatcher[Tale], _ *tampered) error {
+		now := make(chan struct{})
+		close(now)
+		_, err := d.Run(ctx, run, nil, dispatcher.Drain(now))
+		return err
+	},
+	"store": func(ctx context.Context, d *dispatcher.Dispatcher[Tale], store *tampered) error {
+		store.before = fails("Append", 2, checkpoint.ErrFull)
+		_, err := d.Run(ctx, run, nil)
+		return err
+	},
+}
+
+// The observer is told that a call leaves its run running before anybody can go on with it.
+func TestObserverIsToldThatARunIsLeftBeforeTheNextCall(t *testing.T) {
+	for name, leaves := range leftRunning {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var w witness
+				var seen eventsSeen
+				var d *dispatcher.Dispatcher[Tale]
+				store := &tampered{Store: new(memory.Store)}
+				store.after = func(c call, err error) error {
+					if c.method == "Release" && c.n == 1 {
+						res, err := d.Run(t.Context(), run, nil)
+						completes(t, res, err)
+					}
+					return err
+				}
+				d = process(t, line(t, &w, nil), store, dispatcher.Options{Observe: seen.observe})
+				if err := leaves(t.Context(), d, store); err == nil {
+					t.Error("the call has not left its run")
+				}
+				var told []string
+				for _, e := range seen.of(dispatcher.RunStarted, dispatcher.RunResumed, dispatcher.RunRested) {
+					told = append(told, fmt.Sprint(e.Kind, " ", e.Status))
+				}
+				if want := []string{"run started ", "run rested running", "run resumed ", "run rested completed"}; !slices.Equal(told, want) {
+					t.Errorf("the observer was told %q, want %q", told, want)
+				}
+			})
+		})
+	}
+}
+
+// While it hangs in that nobody goes on with the run, so that it is not called beside itself.
+func TestObserverHangsWhenARunIsLeft(t *testing.T) {
+	for name, leaves := range leftRunning {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var w witness
+				store := &tampered{Store: new(memory.Store)}
+				g := line(t, &w, nil)
+				d := process(t, g, store, dispatcher.Options{Observe: func(e dispatcher.Event) {
+					if e.Kind == dispatcher.RunRested && e.Status == checkpoint.StatusRunning {
+						lasts(time.Minute)
+					}
+				}})
+				if err := leaves(t.Context(), d, store); err == nil {
+					t.Error("the call has not left its run")
+				}
+				if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrStillRunning) || !strings.Contains(err.Error(), "Options.Observe") {
+					t.Errorf("a run beside it returned %v, want ErrStillRunning of the observer", err)
+				}
+				if _, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrBusy) {
+					t.Errorf("a run beside it in another process returned %v, want ErrBusy", err)
+				}
+				if err := d.Cancel(t.Context(), run, errors.New("enough"), dispatcher.Author("Ada")); err != nil {
+					t.Fatal(err)
+				}
+				lasts(2 * time.Minute)
+				isCancelledByAda(t, d, store)
+				res, err := d.Run(t.Context(), run, nil)
+				completes(t, res, err)
+			})
+		})
+	}
 }
 
 // User code may call the dispatcher that runs it.

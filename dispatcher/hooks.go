@@ -130,9 +130,9 @@ func (r *run) endLate(s Start) {
 	})
 }
 
-// keepsLease reports whether OnEnd is still to be called, under the lease.
+// keepsLease reports whether the caller has still to tell the observer that the run is left, or to call OnEnd, under the lease.
 func (r *run) keepsLease() bool {
-	return r.c.opts.Hooks.OnEnd != nil && r.hooked.Load() == hooksBegun
+	return r.told || r.c.opts.Hooks.OnEnd != nil && r.hooked.Load() == hooksBegun
 }
 
 // finishing calls OnEnd, when the run rests as rep and err say, and waits for it until

@@ -163,8 +163,10 @@ func (r *run) tellLeft(err error) {
 		return
 	}
 	told := make(chan struct{})
+	r.strays.count.Add(1)
 	go func() { // await waits for it, or abandons it
 		defer close(told)
+		defer r.strays.returned() // before the call learns of it, and counts
 		r.c.observe(e)
 	}()
 	r.await(told, doingObserve)

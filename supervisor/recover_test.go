@@ -401,28 +401,39 @@ func TestJoiningARecoveryGoesOnWithTheRun(t *testing.T) {
 
 // Who joins a run when it was its turn, and it was left at rest, is told how it rests, and gets its state.
 func TestJoiningARecoveryThatIsOver(t *testing.T) {
-	var store memory.Store
-	left(t, "line", 2, &store, "run")
-	other := asking(t, &store)
-	rests := listing{&store, func() {
-		if _, err := other.Continue(t.Context(), "run"); !errors.Is(err, dispatcher.ErrInterrupted) {
-			t.Error(err)
-		}
-	}}
-	d := asking(t, rests)
-	var s *supervisor.Supervisor
-	var task *supervisor.Task[parcel]
-	s = supervise(t, rests, supervisor.Options{Observe: func(e supervisor.Event) {
-		if e.Kind == supervisor.Ended {
-			task = submit(t, s, d, "", "run")
-		}
-	}}, d)
-	if r, err := s.Recover(t.Context()); err != nil || !slices.Equal(r.Rested, []string{"run"}) {
-		t.Errorf("Recover = %+v, %v", r, err)
-	}
-	res, err := task.Wait(t.Context())
-	if res.Status != checkpoint.StatusInterrupted || !errors.Is(err, dispatcher.ErrInterrupted) || res.State.Steps.Len() != 1 {
-		t.Errorf("who has joined gets %q, %s, %v, want that it is interrupted behind its first step", res.Status, res.State.Steps, err)
+	for _, status := range []checkpoint.Status{checkpoint.StatusInterrupted, checkpoint.StatusCancelled} {
+		t.Run(string(status), func(t *testing.T) {
+			var store memory.Store
+			left(t, "line", 2, &store, "run")
+			other := asking(t, &store)
+			rests := listing{&store, func() {
+				if _, err := other.Continue(t.Context(), "run"); !errors.Is(err, dispatcher.ErrInterrupted) {
+					t.Error(err)
+				}
+				if status != checkpoint.StatusCancelled {
+					return
+				}
+				if err := other.Cancel(t.Context(), "run", errLost); err != nil {
+					t.Error(err)
+				}
+			}}
+			d := asking(t, rests)
+			var s *supervisor.Supervisor
+			var task *supervisor.Task[parcel]
+			s = supervise(t, rests, supervisor.Options{Observe: func(e supervisor.Event) {
+				if e.Kind == supervisor.Ended && task == nil {
+					task = submit(t, s, d, "", "run")
+				}
+			}}, d)
+			if r, err := s.Recover(t.Context()); err != nil || !slices.Equal(r.Rested, []string{"run"}) {
+				t.Errorf("Recover = %+v, %v", r, err)
+			}
+			res, err := task.Wait(t.Context())
+			var rest *dispatcher.Rest
+			if res.Status != status || !errors.As(err, &rest) || rest.Status != status || res.State.Steps.Len() != 1 {
+				t.Errorf("who has joined gets %q, %s, %v, want that it is %s behind its first step", res.Status, res.State.Steps, err, status)
+			}
+		})
 	}
 }
 

@@ -317,6 +317,139 @@ func TestResultsAreTheDispatchers(t *testing.T) {
 	}
 }
 
+// A run whose interrupt is answered, and which is submitted again, before it is known here that the work on it is over, is gone
+// on with: also if what ends there is a call of the caller's own.
+func TestJoiningAnInterruptedRunGoesOnWithIt(t *testing.T) {
+	for _, where := range []string{"in the call", "when it has ended"} {
+		t.Run(where, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var store memory.Store
+				var told diary
+				var s *supervisor.Supervisor
+				var bare *supervisor.Task[struct{}]
+				var typed *supervisor.Task[parcel]
+				d := asking(t, &store)
+				answers := func() {
+					if err := d.Answer(t.Context(), "run", "", true); err != nil {
+						t.Error(err)
+					}
+					var err error
+					if bare, err = s.Continue(t.Context(), "k", "run"); err != nil {
+						t.Error(err)
+					}
+					typed = submit(t, s, d, "", "run")
+				}
+				s = supervise(t, &store, supervisor.Options{Cap: 1, Observe: func(e supervisor.Event) {
+					told.note(e.String())
+					if e.Kind == supervisor.Ended && typed == nil {
+						answers()
+					}
+					if e.Waited != 0 {
+						t.Errorf("%s: waited %v from when it had its place in the queue", e, e.Waited)
+					}
+				}}, d)
+				first, err := supervisor.Go(t.Context(), s, d, "", "run",
+					func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+						res, err := d.Run(ctx, "run", nil, drain)
+						if where == "in the call" {
+							answers()
+							lasts(time.Second)
+						}
+						return res, err
+					})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res, err := first.Wait(t.Context()); !errors.Is(err, dispatcher.ErrInterrupted) || len(res.Interrupts) != 1 {
+					t.Errorf("who called it gets %+v, %v, want that it is interrupted", res, err)
+				}
+				if res, err := bare.Wait(t.Context()); err != nil || res.Status != checkpoint.StatusCompleted {
+					t.Errorf("who goes on behind the answer gets %s, %v, want that it is completed", res.Status, err)
+				}
+				if res, err := typed.Wait(t.Context()); err != nil || res.State.Steps.Len() != 2 {
+					t.Errorf("who joined gets %s, %q, %v, want both steps", res.Status, res.State.Steps, err)
+				}
+				synctest.Wait()
+				want := []string{
+					"run: queued of line for line", "run: began of line for line", `run: ended of line for line: dispatcher: run "run" is interrupted at step-1`,
+					"run: joined of line for k", "run: joined of line for line",
+					"run: queued of line for k", "run: began of line for k", "run: ended of line for k",
+				}
+				if where == "in the call" {
+					want = slices.Concat(want[:2], want[3:5], want[2:3], want[5:])
+				}
+				told.expect(t, want...)
+			})
+		})
+	}
+}
+
+// Who observes that an interrupted run waits once more keeps nobody else from a turn.
+func TestJoiningAnInterruptedRunKeepsNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		hold, ended := make(chan struct{}), make(chan struct{})
+		queued := 0
+		d := asking(t, &store)
+		s := supervise(t, &store, supervisor.Options{Cap: 1, Observe: func(e supervisor.Event) {
+			switch {
+			case e.Kind == supervisor.Began:
+				<-hold
+			case e.Kind == supervisor.Queued && e.Run == "run":
+				if queued++; queued == 2 {
+					<-ended
+				}
+			case e.Kind == supervisor.Ended && e.Run == "other":
+				close(ended)
+			}
+		}}, d)
+		submit(t, s, d, "", "run")
+		other, joined := submit(t, s, d, "", "other"), submit(t, s, d, "", "run")
+		close(hold)
+		for _, task := range []*supervisor.Task[parcel]{other, joined} {
+			if res, err := task.Wait(t.Context()); !errors.Is(err, dispatcher.ErrInterrupted) || len(res.Interrupts) != 1 {
+				t.Errorf("Wait = %+v, %v", res, err)
+			}
+		}
+	})
+}
+
+// Who joins a run at work that is interrupted when the supervisor drains gets its result. Nothing begins for it.
+func TestJoiningAnInterruptedRunBesideADrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		hold := make(chan struct{})
+		d := asking(t, &store)
+		s := supervise(t, &store, supervisor.Options{}, d)
+		call := func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+			res, err := d.Run(ctx, "run", nil, drain)
+			<-hold
+			return res, err
+		}
+		if _, err := supervisor.Go(t.Context(), s, d, "", "run", call); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		task := submit(t, s, d, "", "run")
+		drained := make(chan supervisor.Drain)
+		go func() { // ends when the test receives from drained
+			r, err := s.Drain(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			drained <- r
+		}()
+		synctest.Wait()
+		close(hold)
+		if r := <-drained; !slices.Equal(r.Finished, []string{"run"}) || len(r.Left)+len(r.Stuck)+len(r.Waiting) > 0 {
+			t.Errorf("Drain = %+v", r)
+		}
+		if res, err := task.Wait(t.Context()); !errors.Is(err, dispatcher.ErrInterrupted) || len(res.Interrupts) != 1 {
+			t.Errorf("who has joined gets %+v, %v, want that it is interrupted", res, err)
+		}
+	})
+}
+
 // A call that panics or ends its goroutine has failed, and the next one has its turn.
 func TestBrokenCalls(t *testing.T) {
 	quiet(t)

@@ -26,7 +26,8 @@ type Task[S any] struct {
 // acknowledging it; [Drain].Waiting has those that never began.
 //
 // If the run waits or is at work already, the task is the one that is there: input and
-// options are not looked at, and both callers get one result, which neither may change; if
+// options are not looked at, and both callers get one result, which neither may change. One that is at work and comes to be
+// interrupted is gone on with once more for those who have joined it then, since its interrupt may be answered by now. If
 // it is there as a run of another graph, a [*RunError] wraps dispatcher.ErrBusy.
 // ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError]
 // that wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of
@@ -160,7 +161,7 @@ func (t *Task[S]) none() bool { return t == nil || t.ticket == nil }
 //
 // A task that joined one of another state type, as a Continue may, has all of its result but
 // State, which is read anew: it may be of later, if somebody went on with the run meanwhile. One that joined a Recover too
-// late, which had just left the run at rest, has its status and its state, and a [*dispatcher.Rest].
+// late, which had just left the run cancelled, say, has its status and its state, and a [*dispatcher.Rest].
 func (t *Task[S]) Wait(ctx context.Context) (*dispatcher.Result[S], error) {
 	none := &dispatcher.Result[S]{Run: t.Run(), State: new(S)}
 	if t.none() {

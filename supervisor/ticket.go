@@ -21,6 +21,7 @@ type ticket struct {
 	cancel          context.CancelCauseFunc // ends the context of call
 	waits           bool                    // it is in the queue, which says so
 	submitted       bool                    // somebody has joined it who did not come to recover it
+	next            *ticket                 // of those who have joined it at work; end says what becomes of it
 
 	told chan struct{} // closed when Queued was told of it, which comes first
 	done chan struct{} // closed when out is set
@@ -81,7 +82,9 @@ func (s *Supervisor) submit(
 	told := t.told
 	first, joined, err := s.admit(t, how)
 	defer func() { // whatever becomes of this goroutine in an observer
-		close(told)
+		if joined == nil {
+			close(told)
+		}
 		if first != nil {
 			go s.work(first) // ends when nobody waits for a turn; Drain waits for it
 		}
@@ -111,7 +114,8 @@ func late(ctx context.Context, run string) error {
 }
 
 // admit queues t, and returns who is to be begun. If the run is there already, joined is its
-// ticket.
+// ticket; of one at work it is the next ticket, which may be t: the run may have been interrupted and answered by now, and the work
+// on it is over but for telling so.
 func (s *Supervisor) admit(t *ticket, how joining) (first, joined *ticket, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,6 +127,12 @@ func (s *Supervisor) admit(t *ticket, how joining) (first, joined *ticket, err e
 			return nil, nil, &RunError{Run: t.run, Graph: joined.graph, Err: fmt.Errorf("%w: it waits or is at work here already: wait for it", dispatcher.ErrBusy)}
 		}
 		joined.submitted = joined.submitted || how == joins
+		if how == joins && !joined.waits {
+			if joined.next == nil {
+				joined.next = t
+			}
+			joined = joined.next
+		}
 		return nil, joined, nil
 	}
 	if s.working >= s.options.Cap {
@@ -202,11 +212,15 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 	began := time.Now()
 	returned, goesOn := false, false
 	defer func() {
-		next = s.end(t)
+		var again *ticket
+		next, again = s.end(t)
 		tells := t.recovers.Load()
-		if next != nil && (tells || !goesOn) {
+		if next != nil && (again != nil || tells || !goesOn) {
 			go s.work(next) // as the goroutine that ends here, or has still to tell what may take its time
 			next = nil
+		}
+		if again != nil {
+			s.queued(again)
 		}
 		if tells {
 			s.recovered(t)
@@ -229,6 +243,12 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 	return nil
 }
 
+// queued tells of a ticket that end has queued, which may begin then.
+func (s *Supervisor) queued(t *ticket) {
+	defer close(t.told) // whatever becomes of this goroutine in an observer
+	s.tell(Event{Kind: Queued, Run: t.run, Graph: t.graph, Key: t.key})
+}
+
 // broken is the error of a call that panicked with p, or, if p is nil, ended its goroutine.
 func broken(p any, stack []byte) error {
 	e := &dispatcher.FaultError{Kind: "call", Message: "called runtime.Goexit", Stack: stack}
@@ -239,8 +259,9 @@ func broken(p any, stack []byte) error {
 	return e
 }
 
-// end makes known that the work on t is over, and returns who is next.
-func (s *Supervisor) end(t *ticket) *ticket {
+// end makes known that the work on t is over, and returns who is next. Those who have joined it at work get its outcome; of a run
+// that is interrupted, and perhaps answered, again is their ticket, now in the queue: though it is full, for they were taken.
+func (s *Supervisor) end(t *ticket) (next, again *ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.tickets, t.run)
@@ -252,7 +273,18 @@ func (s *Supervisor) end(t *ticket) *ticket {
 			close(s.ending.vacant)
 		}
 	}
-	return s.beginNext()
+	switch n := t.next; {
+	case n == nil:
+	case t.out.status == checkpoint.StatusInterrupted && s.ending == nil:
+		again, n.came = n, time.Now()
+		s.tickets[n.run] = n
+		s.queue.push(n)
+	default:
+		n.cancel(nil)
+		n.out = t.out
+		close(n.done)
+	}
+	return s.beginNext(), again
 }
 
 // rested reports whether an outcome is that of a run which rests, completed or not.

@@ -206,7 +206,7 @@ func (t *Task[S]) Wait(ctx context.Context) (*dispatcher.Result[S], error) {
 func withState[S, T any](r *dispatcher.Result[T], s *S) *dispatcher.Result[S] {
 	return &dispatcher.Result[S]{
 		Run: r.Run, Status: r.Status, State: s, Frame: r.Frame, Cursor: r.Cursor, Superstep: r.Superstep,
-		Turn: r.Turn, Interrupts: r.Interrupts, Finished: r.Finished, Failures: r.Failures,
+		Turn: r.Turn, Interrupts: r.Interrupts, Finished: r.Finished, Failures: r.Failures, Fault: r.Fault,
 		Abandoned: r.Abandoned, Settings: r.Settings, Labels: r.Labels, Correlation: r.Correlation,
 		Warnings: r.Warnings,
 	}

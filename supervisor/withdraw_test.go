@@ -2,8 +2,10 @@ package supervisor_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -185,4 +187,49 @@ func supersWhole[S any](r *dispatcher.Result[S]) string {
 		asks = append(asks, i.Path)
 	}
 	return fmt.Sprintf("%s %s at %v, asks %v, labels %v, %d warnings", r.Run, r.Status, r.Cursor.Visits, asks, r.Labels, len(r.Warnings))
+}
+
+// No field of a result is lost to who joins a run without its state.
+func TestSupersJoinedResultHasEachField(t *testing.T) {
+	var store memory.Store
+	d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+	if _, err := d.Start(t.Context(), "run", nil); err != nil {
+		t.Fatal(err)
+	}
+	whole := reflect.ValueOf(dispatcher.Result[parcel]{
+		Run: "run", Status: checkpoint.StatusFailed, State: new(parcel), Frame: "frame", Superstep: 1, Turn: 2,
+		Cursor:     checkpoint.Cursor{Run: "run", Seq: 3},
+		Interrupts: []dispatcher.Interrupt{{ID: "ask"}}, Finished: []string{"step"},
+		Failures: []dag.Failure{{Path: "step"}}, Fault: &dispatcher.FaultError{Kind: "limit"}, Abandoned: []string{"node"},
+		Settings: json.RawMessage("{}"), Labels: map[string]string{"tenant": "ada"}, Correlation: "that", Warnings: []string{"warned"},
+	})
+	s := supervise(t, &store, supervisor.Options{}, d)
+	hold := make(chan struct{})
+	_, err := supervisor.Go(t.Context(), s, d, "", "run",
+		func(context.Context, dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+			<-hold
+			res := whole.Interface().(dispatcher.Result[parcel])
+			return &res, errLost
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := s.Continue(t.Context(), "", "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(hold)
+	res, err := task.Wait(t.Context())
+	if !errors.Is(err, errLost) {
+		t.Error(err)
+	}
+	for i := range whole.NumField() {
+		name, want, got := whole.Type().Field(i).Name, whole.Field(i), reflect.ValueOf(*res).Field(i).Interface()
+		if want.IsZero() {
+			t.Errorf("this test gives %s no value", name)
+		}
+		if name != "State" && !reflect.DeepEqual(got, want.Interface()) {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"time"
 )
 
 // ImportOptions say what [Import] takes. The zero ImportOptions are good.
@@ -119,15 +120,25 @@ func load(
 	if err = absent(ctx, s, info.Run); err == nil {
 		if archiver {
 			info, err := a.Restore(ctx, l, Archive{Envelopes: envelopes, Posts: file.posts, Bases: file.bases})
-			_ = s.Release(context.WithoutCancel(ctx), l)
+			release(ctx, s, l)
 			return info, err
 		}
 		if began, err = appendAll(ctx, s, l, envelopes); err == nil {
 			err = postAll(ctx, s, info.Run, file.posts)
 		}
 	}
-	_ = s.Release(context.WithoutCancel(ctx), l)
+	release(ctx, s, l)
 	return loaded(ctx, s, info.Run, began, err)
+}
+
+// patience is how long an import waits for what it does behind the end of its context.
+const patience = 10 * time.Second
+
+// release gives back the lease of an import, as far as the store does.
+func release(ctx context.Context, s Store, l Lease) {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	_ = s.Release(last, l)
 }
 
 // loadFork makes a run that begins at a base, in one append.
@@ -161,7 +172,9 @@ func loaded(ctx context.Context, s Store, run string, began bool, err error) (In
 		return s.Stat(ctx, run)
 	}
 	if began && !errors.Is(err, ErrFenced) && !errors.Is(err, ErrConflict) {
-		if derr := s.Delete(context.WithoutCancel(ctx), run); derr != nil && !errors.Is(derr, ErrNotFound) {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		if derr := s.Delete(last, run); derr != nil && !errors.Is(derr, ErrNotFound) {
 			err = fmt.Errorf("%w; deleting what was imported of it: %w", err, derr)
 		}
 	}

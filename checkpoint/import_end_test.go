@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -190,5 +191,52 @@ func TestImportOfABaseWithoutOrigin(t *testing.T) {
 	_, err = checkpoint.Import(t.Context(), superPlain{to}, bytes.NewReader(superExport(t, from, "run")), checkpoint.ImportOptions{})
 	if _, none := to.Stat(t.Context(), "run"); !errors.Is(err, checkpoint.ErrCorrupt) || !errors.Is(none, checkpoint.ErrNotFound) {
 		t.Errorf("Import = %v, Stat = %v, want ErrCorrupt and no run", err, none)
+	}
+}
+
+// A store that hangs when the lease is given back, or when a part of a run is deleted, holds nobody who imports for ever.
+func TestImportIntoAStoreThatHangsBehindIt(t *testing.T) {
+	file := superExport(t, superRun(t, "run"), "run")
+	for name, c := range map[string]struct {
+		plain  bool
+		method string // at which the store hangs from then on
+		want   error
+	}{
+		"an archiver":        {false, "Release", nil},
+		"a plain store":      {true, "Release", nil},
+		"a part of the run":  {true, "Append", checkpoint.ErrCommitUnknown},
+		"none of an archive": {false, "Restore", checkpoint.ErrCommitUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				faulty, hangs := new(memory.Faulty), false
+				faulty.FailRead = func(ctx context.Context, method, _ string) error {
+					if hangs = hangs || method == c.method; hangs && method == "Release" {
+						<-ctx.Done()
+						return context.Cause(ctx)
+					}
+					return nil
+				}
+				faulty.Fail = func(_ context.Context, w memory.Write) memory.Fault {
+					if hangs = hangs || w.Method == c.method; hangs {
+						return memory.Hang
+					}
+					return memory.None
+				}
+				var store checkpoint.Store = faulty
+				if c.plain {
+					store = superPlain{faulty}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				_, err := checkpoint.Import(ctx, store, bytes.NewReader(file), checkpoint.ImportOptions{})
+				if !errors.Is(err, c.want) {
+					t.Errorf("Import = %v, want %v", err, c.want)
+				}
+				if !hangs {
+					t.Error("the store was not asked to")
+				}
+			})
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -488,4 +489,22 @@ func TestVersionIsWrittenThoughItsLeaseIsKept(t *testing.T) {
 	if v, err = l.Override(t.Context(), "r", "way", "right", "", ann); err != nil || v.Number != 2 {
 		t.Errorf("%+v, %v", v, err)
 	}
+}
+
+// A store that hangs when a lease is given back holds nobody who writes a version for ever.
+func TestVersionIsWrittenThoughTheStoreHangsBehindIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Faulty
+		store.FailRead = func(ctx context.Context, method, _ string) error {
+			if method != "Release" {
+				return nil
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		l := ledgerOver(t, &store, time.Now)
+		if v, err := l.Create(t.Context(), draft("r"), bot); err != nil || v.Number != 1 {
+			t.Errorf("%+v, %v", v, err)
+		}
+	})
 }

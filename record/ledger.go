@@ -118,7 +118,7 @@ func (l *Ledger) begin(ctx context.Context, id string, versions ...*Record) (*Ve
 }
 
 // patience is how long a lease is waited for that somebody else holds: who writes holds it for
-// one append.
+// one append. A store that takes one back may take as long.
 const patience = 10 * time.Second
 
 // append appends under a lease of its own.
@@ -141,7 +141,9 @@ func (l *Ledger) append(ctx context.Context, id string, after checkpoint.Head, e
 	}
 	_, err := l.store.Append(ctx, lease, after, entries)
 	// What was appended is. A store that can't release has its own way to end leases.
-	_ = l.store.Release(context.WithoutCancel(ctx), lease)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	_ = l.store.Release(last, lease)
 	return err
 }
 

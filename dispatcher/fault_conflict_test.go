@@ -206,3 +206,49 @@ func TestFaultOfARunIsReadAtRest(t *testing.T) {
 		})
 	}
 }
+
+// A fault is over once the run goes on: nobody is told of it while the run is at work, nor if it fails of something else then.
+func TestFaultOfARunIsOverOnceItGoesOn(t *testing.T) {
+	quiet(t)
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var g *dag.Graph[Tale]
+		none := func(what string, status checkpoint.Status, res *dispatcher.Result[Tale]) {
+			t.Helper()
+			if res.Status != status || res.Fault != nil {
+				t.Errorf("%s: the run is %s with the fault %v, want it %s with none", what, res.Status, res.Fault, status)
+			}
+		}
+		state := func(what string, status checkpoint.Status) error {
+			t.Helper()
+			res, err := callsDispatcher(t, g, store, o).State(t.Context(), run)
+			none(what, status, res)
+			return err
+		}
+		fails := true
+		b := dag.New[Tale]("more")
+		dag.Step(b, "b", func(context.Context, *Tale) error {
+			err := state("State while it runs", checkpoint.StatusRunning)
+			if fails {
+				err = errors.Join(err, errWeather)
+			}
+			return err
+		}, dag.Step(b, "a", func(context.Context, *Tale) error { return nil }))
+		g = frozen(t, b)
+
+		limited := o
+		limited.Limits.Supersteps = 1
+		if res, _ := callsDispatcher(t, g, store, limited).Run(t.Context(), run, nil); res.Fault == nil {
+			t.Fatalf("the run is %s, want a fault", res.Status)
+		}
+		res, err := callsDispatcher(t, g, store, o).Resume(t.Context(), run)
+		rests(t, res, err, checkpoint.StatusFailed, "b")
+		none("Resume that fails", checkpoint.StatusFailed, res)
+		if err := state("State of what has failed otherwise", checkpoint.StatusFailed); err != nil {
+			t.Error(err)
+		}
+		fails = false
+		res, err = callsDispatcher(t, g, store, o).Resume(t.Context(), run)
+		completes(t, res, err)
+		none("Resume to the end", checkpoint.StatusCompleted, res)
+	})
+}

@@ -81,8 +81,9 @@ func (k *keep) put(x *kept) bool {
 	return true
 }
 
-// keep keeps the machine of a run that stands at head and waits or is completed, if it can. Of read bytes a replay would
-// have read. It reports whether it did. Nobody may go on with m, or read it if it did.
+// keep keeps the machine of a run that stands at head and waits or is completed, if it can. A replay would have read so many
+// bytes, or fewer if the run was trimmed: then a snapshot may come sooner. It reports whether it did. Nobody may go on with m, or
+// read it if it did.
 func (c *core) keep(run string, head checkpoint.Head, m *machine, read int) bool {
 	rests := m.status == checkpoint.StatusInterrupted || m.status == checkpoint.StatusCompleted
 	if !rests || m.plan != c.plan || c.opts.eager || !m.root.forget() {

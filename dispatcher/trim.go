@@ -91,8 +91,12 @@ func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string
 		return 0, err
 	}
 	t.Author = by
+	m := c.kept.take(id, info.Head)
 	now, err := c.store.Trim(ctx, lease, info.Head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: encode(t)}, bases...)
 	c.hub.grown(id)
+	if err == nil && m != nil { // the entry says nothing that changes it
+		c.keep(id, now, m, m.read)
+	}
 	return now.Seq, err
 }
 

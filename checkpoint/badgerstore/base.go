@@ -449,7 +449,7 @@ func (q *request) abandon(r *ref) {
 }
 
 // counted ends what counts began, of the last request first. The store's mutex is held.
-func (s *Store) counted(q *request, durable bool) {
+func (q *request) counted(durable bool) {
 	for i := range q.refs {
 		r := &q.refs[i]
 		b := r.base
@@ -466,7 +466,6 @@ func (s *Store) counted(q *request, durable bool) {
 				b.large, b.pieces, b.damage = r.wasLarge, r.was, r.wasDamage
 			}
 		}
-		s.forget(b)
 	}
 }
 

@@ -108,6 +108,7 @@ func (s *Store) refuse(g *group) {
 	for _, r := range g.refused {
 		r.request.settle()
 		r.request.unlease()
+		s.letGo(r.request)
 	}
 	s.wake()
 	s.mu.Unlock()
@@ -270,7 +271,8 @@ func (s *Store) settle(g *group, durable bool) {
 		}
 	}
 	for _, q := range slices.Backward(g.requests) {
-		s.counted(q, durable)
+		q.counted(durable)
+		s.letGo(q)
 	}
 	if durable {
 		s.durable = s.ts
@@ -278,6 +280,19 @@ func (s *Store) settle(g *group, durable bool) {
 	s.wake()
 	if s.groups++; s.groups%trimEvery == 0 {
 		s.db.SetDiscardTs(s.oldestReader())
+	}
+}
+
+// letGo has what q is about forgotten if q, whose outcome is known, was the last that needed it. The store's mutex is held.
+func (s *Store) letGo(q *request) {
+	if q.run != nil {
+		s.rest(q.run)
+	}
+	for _, f := range q.forks {
+		s.rest(f.run)
+	}
+	for _, r := range q.refs {
+		s.forget(r.base)
 	}
 }
 

@@ -52,6 +52,60 @@ func TestIdleRunsAreForgotten(t *testing.T) {
 	}
 }
 
+// Runs and bases of calls that were given up are forgotten once it is known what became of these, if nobody has used them since.
+func TestWhatWasGivenUpIsForgotten(t *testing.T) {
+	t.Parallel()
+	type call func(context.Context, *badgerstore.Store) error
+	fork := func(base string) call {
+		return func(ctx context.Context, s *badgerstore.Store) error {
+			return s.Fork(ctx, forkstoreFork([]byte(base), 10, "fork"))
+		}
+	}
+	remove := func(ctx context.Context, s *badgerstore.Store) error { return s.Delete(ctx, "last") }
+	for name, calls := range map[string][]call{ // of one transaction
+		"a Post": {func(ctx context.Context, s *badgerstore.Store) error {
+			return s.Post(ctx, "last", checkpoint.Post{ID: "post", Kind: "answer"})
+		}},
+		"a Fork":   {fork("[]")},
+		"a Delete": {remove},
+		"a Fork that is refused, since its base goes": {remove, fork("{}")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openUnsynced(t, t.TempDir())
+			s.ForgetIdle()
+			gate := forkstoreGated(s)
+			if err := s.Fork(t.Context(), forkstoreFork([]byte("{}"), 10, "last")); err != nil {
+				t.Fatal(err)
+			}
+			stopped, release := gate.stop(func() error { return forkstoreGrow(t.Context(), s, "bystander", 1) })
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			given := make(chan error, len(calls))
+			for i, call := range calls {
+				go func() { given <- call(ctx, s) }() // received below
+				forkstoreQueued(s, i+1)
+			}
+			gate.armed.Store(true)
+			release()
+			<-gate.began
+			cancel()
+			for range calls {
+				if err := <-given; !errors.Is(err, checkpoint.ErrCommitUnknown) {
+					t.Errorf("given up it = %v, want ErrCommitUnknown", err)
+				}
+			}
+			gate.goOn <- struct{}{}
+			if err := errors.Join(<-stopped, forkstoreGrow(t.Context(), s, "behind it", 1)); err != nil {
+				t.Fatal(err)
+			}
+			if runs, bases := s.Remembered(), s.Bases(); runs > 0 || bases > 0 {
+				t.Errorf("%d runs and %d bases are in memory, want none", runs, bases)
+			}
+		})
+	}
+}
+
 // A loop over a log keeps the store open, and what it reads, until it ends.
 func TestReadDuringDeleteAndClose(t *testing.T) {
 	t.Parallel()

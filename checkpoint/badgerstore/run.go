@@ -152,13 +152,17 @@ func (s *Store) pin(ctx context.Context, id string) (*run, error) {
 	return r, nil
 }
 
-// leave ends a call that has pinned r. A run that nobody uses or holds is forgotten some
-// time later.
+// leave ends a call that has pinned r.
 func (s *Store) leave(r *run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.exitLocked()
 	r.users--
+	s.rest(r)
+}
+
+// rest has r forgotten some time later if nobody uses or holds it: whoever makes that so calls it. The store's mutex is held.
+func (s *Store) rest(r *run) {
 	if r.idle || !r.forgettable() {
 		return
 	}

@@ -86,19 +86,24 @@ func (s *Store) pinBase(ctx context.Context, digest string) (*base, error) {
 	}
 	b.users++
 	s.mu.Unlock()
+	pinned := false
+	defer func() {
+		if !pinned { // also if the database panics
+			s.leaveBase(b)
+		}
+	}()
 	if first {
 		s.loadBase(b)
 	}
 	select {
 	case <-b.loaded:
 	case <-ctx.Done():
-		s.leaveBase(b)
 		return nil, ctx.Err()
 	}
 	if b.loadErr != nil {
-		s.leaveBase(b)
 		return nil, b.loadErr
 	}
+	pinned = true
 	return b, nil
 }
 
@@ -118,29 +123,35 @@ func (s *Store) forget(b *base) {
 
 // loadBase finds what the disk knows of b, which nobody else uses yet.
 func (s *Store) loadBase(b *base) {
+	is, err := base{}, errPanicked
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		defer close(b.loaded)
+		b.count, b.pieces, b.large, b.damage, b.loadErr = is.count, is.pieces, is.large, is.damage, err
+	}()
+	is, err = s.findBase(b.digest)
+}
+
+// findBase loads what the disk knows of a base.
+func (s *Store) findBase(digest string) (b base, err error) {
 	s.mu.Lock()
 	s.calls++
 	v := s.viewLocked()
 	s.mu.Unlock()
-	count, err := v.count(b.digest)
-	var a attempt
-	large, counted := false, err == nil
-	if counted && count > 0 {
-		a, large, err = v.piecesOf(nameKey(s.kinds.base, b.digest))
+	defer v.close()
+	b.count, err = v.count(digest)
+	counted := err == nil
+	if counted && b.count > 0 {
+		b.pieces, b.large, err = v.piecesOf(nameKey(s.kinds.base, digest))
 	}
-	v.close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer close(b.loaded)
-	b.count, b.pieces, b.large = count, a, large
 	if err != nil {
-		err = fmt.Errorf("checkpoint: base %s: %w", b.digest, err)
+		err = fmt.Errorf("checkpoint: base %s: %w", digest, err)
 	}
 	if counted && errors.Is(err, checkpoint.ErrCorrupt) {
-		b.damage = err // who has the base heals it
-		return
+		b.damage, err = err, nil // who has the base heals it
 	}
-	b.loadErr = err
+	return b, err
 }
 
 // count returns how many runs refer to the base.

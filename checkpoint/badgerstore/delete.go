@@ -42,18 +42,25 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	q.delete(runKey(rowKey, num))
 	mark := runKey(s.kinds.deleted, num)
 	q.set(mark, frame(mark, []byte(id)))
-	h := hold{s: s}
-	if err = h.drop(ctx, q, bases); err == nil {
-		err = s.submit(ctx, q)
-	}
-	s.endDelete(r, l, err)
-	h.end(ctx, err)
-	if err != nil {
+	if err := s.submitDelete(ctx, q, bases); err != nil {
 		return err
 	}
 	// It is deleted, whatever comes now.
 	_ = s.sweep(ctx, num, s.remover(ctx))
 	return nil
+}
+
+// submitDelete submits q, which deletes a run that refers to the bases, and ends its lease.
+func (s *Store) submitDelete(ctx context.Context, q *request, bases []string) (err error) {
+	h, r, l := hold{s: s}, q.run, q.lease
+	defer func() { // also if the database panics
+		s.endDelete(r, l, err)
+		h.end(ctx, err)
+	}()
+	if err := h.drop(ctx, q, bases); err != nil {
+		return err
+	}
+	return s.submit(ctx, q)
 }
 
 // leaseToDelete takes the lease of a run that exists and nobody holds. It also returns the

@@ -40,10 +40,12 @@ func (s *Store) look(ctx context.Context, id string) (*view, found, error) {
 			continue
 		}
 		if f.num == 0 {
-			f, err = v.find(id)
+			err = v.orClose(func() (err error) {
+				f, err = v.find(id)
+				return err
+			})
 		}
 		if err != nil {
-			v.close()
 			return nil, found{}, err
 		}
 		return v, f, nil
@@ -125,12 +127,14 @@ func (s *Store) lookBehind(ctx context.Context, id string) (*view, uint64, error
 	if err != nil {
 		return nil, 0, err
 	}
-	num, err := v.number(id)
-	if errors.Is(err, checkpoint.ErrCorrupt) {
-		num, err = v.rowOf(ctx, id, err)
-	}
+	var num uint64
+	err = v.orClose(func() (err error) {
+		if num, err = v.number(id); errors.Is(err, checkpoint.ErrCorrupt) {
+			num, err = v.rowOf(ctx, id, err)
+		}
+		return err
+	})
 	if err != nil {
-		v.close()
 		return nil, 0, err
 	}
 	return v, num, nil

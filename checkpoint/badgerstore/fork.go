@@ -50,9 +50,9 @@ func (s *Store) Fork(ctx context.Context, f checkpoint.Fork) error {
 }
 
 func (s *Store) tryFork(ctx context.Context, f checkpoint.Fork, digests []string) (err error) {
-	runs, err := s.leaseForks(ctx, f.Runs)
+	var runs []forked
 	defer func() { s.endForks(runs, err) }()
-	if err != nil {
+	if err := s.leaseForks(ctx, f.Runs, &runs); err != nil {
 		return err
 	}
 	size := 0
@@ -105,21 +105,19 @@ func (s *Store) holdsForks(q *request, f checkpoint.Fork) error {
 }
 
 // leaseForks takes the leases of runs that do not exist, and gives the runs numbers. What it
-// returns has to be ended by endForks, whatever the error.
-func (s *Store) leaseForks(
-	ctx context.Context, forks []checkpoint.ForkedRun,
-) (runs []forked, err error) {
-	for _, f := range forks {
+// leaves in runs has to be ended by endForks, whatever the error.
+func (s *Store) leaseForks(ctx context.Context, forks []checkpoint.ForkedRun, runs *[]forked) error {
+	for i, f := range forks {
 		r, err := s.pin(ctx, f.Run)
 		if err != nil {
-			return runs, err
+			return err
 		}
-		runs = append(runs, forked{run: r})
-		if err := s.onceSettled(ctx, r, func() error { return s.leaseFork(&runs[len(runs)-1]) }); err != nil {
-			return runs, err
+		*runs = append(*runs, forked{run: r})
+		if err := s.onceSettled(ctx, r, func() error { return s.leaseFork(&(*runs)[i]) }); err != nil {
+			return err
 		}
 	}
-	return runs, nil
+	return nil
 }
 
 // leaseFork takes the lease of one. The store's mutex is held.

@@ -136,19 +136,24 @@ func (s *Store) pin(ctx context.Context, id string) (*run, error) {
 	}
 	r.users++
 	s.mu.Unlock()
+	pinned := false
+	defer func() {
+		if !pinned { // also if the database panics
+			s.leave(r)
+		}
+	}()
 	if first {
 		s.load(r)
 	}
 	select {
 	case <-r.loaded:
 	case <-ctx.Done():
-		s.leave(r)
 		return nil, ctx.Err()
 	}
-	if err := r.loadErr; err != nil {
-		s.leave(r)
-		return nil, err
+	if r.loadErr != nil {
+		return nil, r.loadErr
 	}
+	pinned = true
 	return r, nil
 }
 
@@ -189,21 +194,27 @@ func (r *run) forgettable() bool {
 	return r.users == 0 && r.inFlight == 0 && r.doubts == 0 && r.info.Owner == ""
 }
 
+// errPanicked is told to those who wait for what another call reads when the database panics in that.
+var errPanicked = errors.New("checkpoint: reading the store: the database panicked in another call")
+
 // load finds what the disk knows of r, which nobody else uses yet.
 func (s *Store) load(r *run) {
-	found, err := s.find(r.id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer close(r.loaded)
-	if err != nil && !errors.Is(err, checkpoint.ErrNotFound) {
-		r.loadErr = err
-		delete(s.runs, r.id)
-		return
-	}
-	if err == nil {
-		r.info, r.num = found.info, found.num
-		r.tail, r.durableEpoch = r.info.Head, r.info.Epoch
-	}
+	f, err := found{}, errPanicked
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		defer close(r.loaded)
+		if err != nil && !errors.Is(err, checkpoint.ErrNotFound) {
+			r.loadErr = err
+			delete(s.runs, r.id)
+			return
+		}
+		if err == nil {
+			r.info, r.num = f.info, f.num
+			r.tail, r.durableEpoch = r.info.Head, r.info.Epoch
+		}
+	}()
+	f, err = s.find(r.id)
 }
 
 // settled waits until no write of r is under way.

@@ -226,12 +226,7 @@ func (s *Store) sweepDrained(ctx context.Context, r *run) error {
 		return err
 	}
 	defer s.endTurn(&r.posting)
-	v, f, err := s.look(ctx, r.id) // when it is known what became of those that were given up
-	if err != nil {
-		return err
-	}
-	keys, err := v.drained(f.num)
-	v.close()
+	keys, err := s.drained(ctx, r.id)
 	for some := range slices.Chunk(keys, deleteMost) {
 		err = cmp.Or(err, s.remover(ctx)(some))
 	}
@@ -239,8 +234,13 @@ func (s *Store) sweepDrained(ctx context.Context, r *run) error {
 }
 
 // drained returns the keys of pieces whose message is not there.
-func (v *view) drained(num uint64) (keys [][]byte, err error) {
-	prefix := append([]byte{chunkKey}, runKey(postKey, num)...)
+func (s *Store) drained(ctx context.Context, run string) (keys [][]byte, err error) {
+	v, f, err := s.look(ctx, run) // when it is known what became of those that were given up
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	prefix := append([]byte{chunkKey}, runKey(postKey, f.num)...)
 	it, err := v.iterator(prefix, false)
 	if err != nil {
 		return nil, err

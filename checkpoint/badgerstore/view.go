@@ -53,6 +53,19 @@ func (v *view) close() {
 	s.exitLocked()
 }
 
+// orClose calls find, and closes the view if that fails, or the database panics in it.
+func (v *view) orClose(find func() error) error {
+	ok := false
+	defer func() {
+		if !ok {
+			v.close()
+		}
+	}()
+	err := find()
+	ok = err == nil
+	return err
+}
+
 // oldestReader returns the transaction up to which the database may forget what was
 // overwritten. The store's mutex is held.
 func (s *Store) oldestReader() uint64 {

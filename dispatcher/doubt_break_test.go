@@ -156,3 +156,57 @@ func TestDoubtOfANodeThatBreaks(t *testing.T) {
 		}
 	}
 }
+
+// A node that survives that the function of its effect breaks, and then breaks by something else, fails by both: who reads
+// of the failure finds the doubt, what the function broke by, and what the node did.
+func TestDoubtOfANodeThatBreaksAgain(t *testing.T) {
+	quiet(t)
+	panics, exits := func(err error) func() { return func() { panic(err) } }, runtime.Goexit
+	for name, c := range map[string]struct {
+		effect, node func()
+		says, then   string
+	}{
+		"panics, then another": {panics(errFire), panics(errWeather), "panic: " + errFire.Error(), "panic: " + errWeather.Error()},
+		"panics, then Goexit":  {panics(errFire), exits, "panic: " + errFire.Error(), "called runtime.Goexit"},
+		"Goexit, then a panic": {exits, panics(errWeather), "called runtime.Goexit", "panic: " + errWeather.Error()},
+		"panics, then around it": {
+			panics(errFire), panics(fmt.Errorf("%w: %w", errWeather, errFire)), "panic: " + errFire.Error(), "panic: " + errWeather.Error() + ": ",
+		},
+	} {
+		for _, doubt := range []dag.Doubt{dag.DoubtTells, dag.DoubtFails} {
+			g := effectNode(t, func(ctx context.Context, _ *Tale) error {
+				survived := make(chan struct{})
+				go func() {
+					defer close(survived)
+					defer func() { _ = recover() }()
+					_, _ = dag.Effect(ctx, "charge", 5, func(context.Context, int) (int, error) { c.effect(); return 0, nil }, dag.InDoubt(doubt))
+				}()
+				<-survived
+				c.node()
+				return nil
+			}, dag.Policy{})
+			store := new(memory.Store)
+			res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+			var n *dispatcher.NodeError
+			var told *dag.InDoubtError
+			if doubtOutcome(res) != "failed in_doubt" || !errors.As(err, &n) || !errors.As(err, &told) || told.Key != "charge" {
+				t.Errorf("%s, %s: the run is %s: %v", name, doubt, doubtOutcome(res), err)
+				continue
+			}
+			for what, is := range map[string]error{errFire.Error(): errFire, errWeather.Error(): errWeather} {
+				if broke := strings.Contains(c.says+c.then, what); errors.Is(err, is) != broke {
+					t.Errorf("%s, %s: that %q is found is not %t in %v", name, doubt, what, broke, err)
+				}
+			}
+			if stack := string(n.Stack); strings.Count(stack, "goroutine ") < 2 || !strings.Contains(stack, "dag.Effect") || !strings.Contains(stack, "visit).body") {
+				t.Errorf("%s, %s: the stack is not that of both:\n%s", name, doubt, stack)
+			}
+			res, err = process(t, g, store, dispatcher.Options{}).State(t.Context(), run)
+			for _, text := range []string{n.Err.Error(), res.Failures[0].Message} {
+				if is, then, _ := strings.Cut(text, "; then "); err != nil || !strings.Contains(is, c.says) || !strings.HasPrefix(then, c.then) {
+					t.Errorf("%s, %s: the error is %q, %v", name, doubt, text, err)
+				}
+			}
+		}
+	}
+}

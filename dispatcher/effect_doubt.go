@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -57,12 +58,21 @@ func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) *dag.InDoubtE
 
 // breaks is inDoubt of an effect whose function broke, and keeps that for the attempt, which may break by it.
 func (v *visit) breaks(call dag.EffectCall, e *effect, u *userError) {
-	err := u.err
-	if u.kind == dag.FailedPanic {
-		err = fmt.Errorf("panic: %w (%s)", err, panicPlace(u.stack))
+	v.does().broke.CompareAndSwap(nil, &brokenEffect{*u, v.inDoubt(call, e, u.placed())})
+}
+
+// A brokenEffect is an effect whose function broke, which is in doubt by that.
+type brokenEffect struct {
+	userError
+	doubt *dag.InDoubtError // tells of the break
+}
+
+// placed is the error, and of a panic that it is one, and where.
+func (e *userError) placed() error {
+	if e.kind == dag.FailedPanic {
+		return fmt.Errorf("panic: %w (%s)", e.err, panicPlace(e.stack))
 	}
-	doubt := v.inDoubt(call, e, err)
-	v.does().broke.CompareAndSwap(nil, &userError{kind: dag.FailedInDoubt, err: doubt, stack: u.stack})
+	return e.err
 }
 
 // unsaid reports whether an effect is in doubt of which the node can't say what happened: should
@@ -85,26 +95,39 @@ func (v *visit) doubted() {
 	switch u, broke := v.failed, v.has().broke.Load(); {
 	case u == nil || u.returned() || u.kind == dag.FailedOutcome:
 		v.failed = &userError{kind: dag.FailedInDoubt, err: doubt}
-	case u.broke() && broke != nil && broke.err == error(doubt): // which tells of the break
-		v.failed = &userError{kind: dag.FailedInDoubt, err: doubt, stack: broke.stack}
+	case u.broke() && broke != nil && broke.doubt == doubt:
+		v.failed = v.brokeBy(broke)
 	case u.broke():
-		v.failed = &userError{kind: dag.FailedInDoubt, err: fmt.Errorf("%w; then %s", doubt, u.tells()), stack: u.stack}
+		v.failed = &userError{kind: dag.FailedInDoubt, err: thenBroke(doubt, u), stack: u.stack}
 	}
 	v.failed.again = false
 }
 
-// brokeInDoubt has a visit that has failed for good by a break tell that an effect is in doubt, if that came out of the
-// function of the effect, or is a panic with the error that Effect returned. Who follows the failure would
+// brokeBy is how a visit fails that broke behind the break of an effect: with the doubt, and with what it broke by itself, if that
+// is something else. Then both stacks are kept.
+func (v *visit) brokeBy(e *brokenEffect) *userError {
+	u, at := v.failed, whose{}
+	if v.round != nil {
+		at = v.round.at
+	}
+	if u.kind == e.kind && u.Error() == fmt.Sprint(at.blames(e.err)) {
+		return &userError{kind: dag.FailedInDoubt, err: at.blames(e.doubt), stack: e.stack}
+	}
+	return &userError{kind: dag.FailedInDoubt, err: thenBroke(e.doubt, u), stack: slices.Concat(e.stack, []byte("\n"), u.stack)}
+}
+
+// thenBroke tells of an effect in doubt, and of how the visit broke behind it.
+func thenBroke(doubt error, u *userError) error { return fmt.Errorf("%w; then %w", doubt, u.placed()) }
+
+// brokeInDoubt has a visit that has failed for good by a break tell that an effect is in doubt, if the function of the
+// effect broke too, or it is a panic with the error that Effect returned. Who follows the failure would
 // take it for one of something else.
 func (v *visit) brokeInDoubt() {
 	u, broke := v.failed, v.has().broke.Load()
 	switch {
 	case !u.broke():
 	case broke != nil:
-		u.kind, u.err, u.stack = broke.kind, broke.err, broke.stack
-		if v.round != nil {
-			u.err = v.round.at.blames(u.err)
-		}
+		*u = *v.brokeBy(broke)
 	case errors.Is(u.err, dag.ErrInDoubt):
 		u.kind = dag.FailedInDoubt
 	}

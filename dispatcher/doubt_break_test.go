@@ -20,9 +20,16 @@ var doubtBreaks = map[string]struct {
 	breaks func()
 	says   string
 }{
-	"a panic":        {func() { panic(errFire) }, "panic: " + errFire.Error()},
-	"runtime.Goexit": {runtime.Goexit, "called runtime.Goexit"},
+	"a panic":                   {func() { panic(errFire) }, "panic: " + errFire.Error()},
+	"runtime.Goexit":            {runtime.Goexit, "called runtime.Goexit"},
+	"an error whose text exits": {func() { panic(brokenError{func(error) string { runtime.Goexit(); return "" }}) }, "called runtime.Goexit"},
+	"a value whose text exits":  {func() { panic(brokenText{}) }, "called runtime.Goexit"},
 }
+
+// A brokenText is a value whose text ends the goroutine.
+type brokenText struct{}
+
+func (brokenText) String() string { runtime.Goexit(); return "" }
 
 // An attempt in which the function of an effect breaks, and that breaks with it, ends as one that returns that the effect is in
 // doubt, if it is the last one: a panic says as little as an error of what the other side did. With a person asked it

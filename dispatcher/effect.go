@@ -45,8 +45,10 @@ func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessag
 		case returned:
 			_ = v.inDoubt(call, a.is, nil)
 		default:
-			p := recover()
-			if v.breaks(call, a.is, broken(p)); p != nil {
+			how := broken(nil) // also if the text of what it panicked with calls Goexit
+			defer func() { v.breaks(call, a.is, how) }()
+			if p := recover(); p != nil {
+				how = panicked(p)
 				panic(p)
 			}
 		}

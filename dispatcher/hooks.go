@@ -84,7 +84,7 @@ func (r *run) begin(h *tenure) bool {
 	late := false
 	r.starting = true
 	ok, failed := r.ask(h, doingOnStart, func() {
-		if err = hook(r.ctx, s); err == nil {
+		if err = sound(hook(r.ctx, s)); err == nil {
 			late = !r.hooked.CompareAndSwap(0, hooksBegun)
 		}
 	})
@@ -177,7 +177,7 @@ func (r *run) finishing(rep *report, err error, rested bool) (abandoned []string
 // callOnEnd returns what went wrong in OnEnd, "" if nothing did.
 func (r *run) callOnEnd(ctx context.Context, end End) string {
 	var err error
-	if failed := protect(func() { err = r.c.opts.Hooks.OnEnd(ctx, end) }); failed != nil {
+	if failed := protect(func() { err = sound(r.c.opts.Hooks.OnEnd(ctx, end)) }); failed != nil {
 		return clip(doingOnEnd + ": panic: " + failed.Error())
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ func (r *run) enterItems(h *tenure, x *fact) (bool, *userError) {
 	var err error
 	from := t.frame.view.Draft()
 	ok, failed := r.ask(h, "the items of "+t.path(), func() {
-		list, e.Count, e.Digest, err = t.node.Items(from.Value())
+		list, e.Count, e.Digest, err = t.items(from.Value())
 	})
 	if !ok || failed != nil {
 		return ok, failed
@@ -30,6 +30,12 @@ func (r *run) enterItems(h *tenure, x *fact) (bool, *userError) {
 	x.more().items, x.more().Data = list, encode(e)
 	r.add(*x)
 	return true, nil
+}
+
+// items has the items of t computed from a state.
+func (t *task) items(s any) (list any, n int, digest string, err error) {
+	list, n, digest, err = t.node.Items(s)
+	return list, n, digest, sound(err)
 }
 
 // recompute has the items of every Each in f computed again whose items are open: only
@@ -57,7 +63,7 @@ func (t *task) recompute() error {
 	var is checkpoint.Items
 	var err error
 	from := t.frame.view.Draft()
-	if u := protect(func() { f.items.list, is.Count, is.Digest, err = t.node.Items(from.Value()) }); u != nil {
+	if u := protect(func() { f.items.list, is.Count, is.Digest, err = t.items(from.Value()) }); u != nil {
 		return &FaultError{Kind: "items", Message: fmt.Sprintf("the items of %s: %v", t.path(), u), Stack: u.stack, Err: u.err}
 	}
 	if err != nil {

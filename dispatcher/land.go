@@ -121,7 +121,7 @@ func reread(s *state.Schema, d *state.Delta) (err error) {
 
 func (c *core) delta(draft state.Image, d *state.Delta) (size int, err error) {
 	if err = draft.DeltaTo(d); err != nil {
-		return 0, err
+		return 0, sound(err)
 	}
 	limits := &c.opts.Limits
 	size = d.Size()

@@ -167,7 +167,7 @@ const mergedBytes = 48 << 20
 func (f *frame) merge(writes []state.Write) (state.Merged, error) {
 	m, err := state.Merge(f.view, f.outer, writes)
 	if err != nil {
-		return m, err
+		return m, sound(err)
 	}
 	if err := f.recordable(m.Outer); err != nil {
 		return m, err

@@ -278,7 +278,10 @@ func (c *change) body(t *task, is *dag.Plan) *dag.Plan {
 
 // state calls the user's function for one frame.
 func (m *Migration) state(f *frame) (view json.RawMessage, err error) {
-	failed := protect(func() { view, err = m.State(f.path, f.view.AppendJSON(nil)) })
+	failed := protect(func() {
+		view, err = m.State(f.path, f.view.AppendJSON(nil))
+		err = sound(err)
+	})
 	if failed != nil {
 		return nil, &FaultError{Kind: "migration", Message: m.of(f) + ": " + failed.Error(), Stack: failed.stack, Err: failed.err}
 	}

@@ -124,7 +124,7 @@ func (c *core) revalidate(ctx context.Context, d dag.Dependency) (err error) {
 	if c.opts.Revalidate == nil {
 		return &OptionError{"Revalidate", "is nil, and a dependency is to be revalidated"}
 	}
-	if u := protect(func() { err = c.opts.Revalidate(ctx, d) }); u != nil {
+	if u := protect(func() { err = sound(c.opts.Revalidate(ctx, d)) }); u != nil {
 		return &FaultError{Kind: "revalidate", Message: u.Error(), Stack: u.stack, Err: u.err}
 	}
 	return err

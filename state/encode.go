@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 	"reflect"
@@ -95,6 +96,7 @@ var encoders = sync.Pool{New: func() any {
 func encode[T any](v *T, info *typeInfo) ([]byte, error) {
 	e := encoders.Get().(*encoder) // given back only if all went well
 	if err := e.enc.Encode(v); err != nil {
+		_ = fmt.Sprint(err) // may be a marshaller's: if its text breaks or hangs, who writes does
 		return nil, err
 	}
 	out := bytes.TrimSuffix(e.buf.Bytes(), []byte{'\n'})

@@ -38,7 +38,7 @@ var (
 	// or trimmed.
 	ErrStaleCursor = errors.New("dispatcher: cursor is no longer the head of the run")
 	// ErrStillRunning: a node or a store call was abandoned by an earlier call of this Dispatcher and has not
-	// returned. The text names it, as Result.Abandoned did. To other Dispatchers the run is ErrBusy until then.
+	// returned. The text names it, as Result.Abandoned did, or the dispatcher if that was still at work. To other Dispatchers the run is ErrBusy until then.
 	ErrStillRunning = errors.New("dispatcher: what an earlier call abandoned has not returned")
 	// ErrStuck: user code or a store call did not return within the grace period, and
 	// the run could not be brought to rest. The next Run or Resume goes on from its log.

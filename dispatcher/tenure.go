@@ -93,12 +93,11 @@ func (c *core) stillRunning(id string) error {
 	for _, s := range all {
 		if of := s.names.Load(); of != nil {
 			names = append(names, *of...)
+		} else { // the call is about to say what, or its owner is at home
+			names = append(names, "the dispatcher")
 		}
 	}
-	if len(names) > 0 {
-		return fmt.Errorf("%w: %s", ErrStillRunning, strings.Join(names, ", "))
-	}
-	return ErrStillRunning
+	return fmt.Errorf("%w: %s", ErrStillRunning, strings.Join(names, ", "))
 }
 
 // returned is called when a stray has returned, in a goroutine that no call waits for.

@@ -60,6 +60,20 @@ func TestOwnerLearnsThatItsTenureWasTaken(t *testing.T) {
 	}
 }
 
+// While an owner that was given up at home has not learnt of it the run is refused, and the text says who holds it.
+func TestStillRunningNamesTheDispatcher(t *testing.T) {
+	r, h := atWork(t), &tenure{}
+	r.giveUp(h)
+	r.letGo()
+	if err := r.c.stillRunning(r.id); !errors.Is(err, ErrStillRunning) || err.Error() != ErrStillRunning.Error()+": the dispatcher" {
+		t.Errorf("a call beside it is refused with %v", err)
+	}
+	r.own(h)
+	if err := r.c.stillRunning("r"); err != nil {
+		t.Errorf("a call behind it is refused with %v", err)
+	}
+}
+
 // A caller that gives up on an owner in the body of a visit names the visit, which keeps its place until it returns.
 func TestCallerGivesUpOnABody(t *testing.T) {
 	r := atWork(t)

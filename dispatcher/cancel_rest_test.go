@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -272,9 +273,12 @@ func TestCancelBesideWhatIsAbandonedAtRest(t *testing.T) {
 				var w witness
 				var inner memory.Store
 				free := make(chan struct{})
-				released := false
+				var released, hung atomic.Bool
 				store := &tampered{Store: &inner, after: func(is call, err error) error {
-					if released = released || is.method == "Release"; released && is.method == method { // of posts it has seen none
+					if is.method == "Release" {
+						released.Store(true)
+					}
+					if is.method == method && released.Load() && !hung.Swap(true) { // of posts it has seen none
 						<-free
 					}
 					return err
@@ -291,7 +295,6 @@ func TestCancelBesideWhatIsAbandonedAtRest(t *testing.T) {
 				if err == nil || !slices.Equal(res.Abandoned, []string{c.abandoned}) {
 					t.Errorf("the call returned %v and abandoned %q, want %q", err, res.Abandoned, c.abandoned)
 				}
-				store.after = nil
 				if err := d.Cancel(t.Context(), run, errors.New("enough")); err != nil {
 					t.Fatal(err)
 				}

@@ -27,11 +27,14 @@ type Mortal struct {
 	// Store is what is written to. It must be set before the Mortal is used.
 	checkpoint.Store
 
-	mu     sync.Mutex
-	life   int  // writes until death, that one included; 0: it does not die
-	after  bool // the write at which it dies becomes durable, and nobody is told
+	mu     sync.Mutex // not held while the store is called
+	life   int        // writes until death, that one included; 0: it does not die
+	after  bool       // the write at which it dies becomes durable, and nobody is told
 	dead   bool
 	leases []checkpoint.Lease // that nobody has given back
+	calls  int                // that have not returned
+	writes bool               // one of them is a write that has its turn
+	moved  chan struct{}      // closed when the process dies or a call returns; nil if nobody waits for that
 }
 
 var (
@@ -54,11 +57,13 @@ func (m *Mortal) dieAt(n int, after bool) {
 	m.life, m.after = max(n, 0), after
 }
 
-// Kill has the process die now.
+// Kill has the process die now. A write that is under way is told ErrDead and checkpoint.ErrCommitUnknown, and may become
+// durable until Revive has returned.
 func (m *Mortal) Kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dead, m.life = true, 0
+	m.wake()
 }
 
 // Died reports whether the process is dead.
@@ -76,50 +81,116 @@ func (m *Mortal) Left() int {
 	return m.life
 }
 
-// Revive begins the life of the next process, which does not die: the leases that the last
-// one held are free. Make a new Dispatcher for it, or what the last one has in memory lives on.
+// Revive begins the life of the next process, which does not die: the last one is dead, and the leases that it
+// held are free. It waits until the calls of the last one have returned, or ctx ends, whose cause it returns then. Make a
+// new Dispatcher for it, or what the last one has in memory lives on.
 func (m *Mortal) Revive(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, l := range m.leases {
-		if err := m.Store.Release(ctx, l); err != nil {
+	m.dead = true
+	m.wake()
+	if err := m.await(ctx, func() bool { return m.calls == 0 }); err != nil {
+		return fmt.Errorf("pawltest: calls of a dead process have not returned: %w", err)
+	}
+	m.calls++
+	defer m.returned()
+	for ; len(m.leases) > 0; m.leases = m.leases[1:] {
+		l := m.leases[0]
+		if err := m.unlocked(func() error { return m.Store.Release(ctx, l) }); err != nil {
 			return fmt.Errorf("pawltest: the lease of run %q that a dead process held: %w", l.Run, err)
 		}
 	}
-	m.leases, m.life, m.dead = nil, 0, false
+	m.life, m.dead = 0, false
 	return nil
 }
 
-// write makes a write, unless the process is dead, or dies at it.
-func (m *Mortal) write(do func() error) error {
+// write makes a write when the one before it has returned, unless the process is dead, or dies at it.
+func (m *Mortal) write(ctx context.Context, do func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.calls++
+	defer m.returned()
+	if err := m.await(ctx, func() bool { return m.dead || !m.writes }); err != nil {
+		return err
+	}
 	if err := m.refuses(); err != nil {
 		return err
 	}
 	dies := m.life == 1
 	m.life = max(m.life-1, 0)
-	if !dies {
-		return do()
-	}
-	m.dead = true
-	if !m.after {
+	if dies && !m.after {
+		m.dead = true
 		return ErrDead
 	}
-	if err := do(); err != nil {
-		return fmt.Errorf("%w: %w", ErrDead, err)
+	m.writes = true
+	defer func() { m.writes = false }()
+	err := m.unlocked(do)
+	if m.dead = m.dead || dies; !m.dead {
+		return err
 	}
-	return fmt.Errorf("%w: %w", ErrDead, checkpoint.ErrCommitUnknown)
+	if err == nil {
+		err = checkpoint.ErrCommitUnknown
+	}
+	return fmt.Errorf("%w: %w", ErrDead, err)
 }
 
-// alive does what is no write, unless the process is dead.
+// alive does what is no write, unless the process is dead, or dies meanwhile.
 func (m *Mortal) alive(do func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.refuses(); err != nil {
 		return err
 	}
+	m.calls++
+	defer m.returned()
+	err := m.unlocked(do)
+	if m.dead {
+		return ErrDead
+	}
+	return err
+}
+
+// unlocked does what may take its time, as every call of the store may. mu is held before and behind it.
+func (m *Mortal) unlocked(do func() error) error {
+	m.mu.Unlock()
+	defer m.mu.Lock()
 	return do()
+}
+
+// await waits until something holds, or ctx ends. mu is held, though not while it waits.
+func (m *Mortal) await(ctx context.Context, holds func() bool) error {
+	for !holds() {
+		if m.moved == nil {
+			m.moved = make(chan struct{})
+		}
+		moved := m.moved
+		err := m.unlocked(func() error {
+			select {
+			case <-moved:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// returned ends a call. mu is held.
+func (m *Mortal) returned() {
+	m.calls--
+	m.wake()
+}
+
+// wake has those that await something look again. mu is held.
+func (m *Mortal) wake() {
+	if m.moved != nil {
+		close(m.moved)
+		m.moved = nil
+	}
 }
 
 // refuses is why nothing can be done. mu is held.

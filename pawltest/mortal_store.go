@@ -11,6 +11,8 @@ import (
 func (m *Mortal) Acquire(ctx context.Context, run, owner string) (l checkpoint.Lease, err error) {
 	err = m.alive(func() (err error) {
 		if l, err = m.Store.Acquire(ctx, run, owner); err == nil {
+			m.mu.Lock()
+			defer m.mu.Unlock()
 			m.leases = append(m.leases, l)
 		}
 		return err
@@ -33,6 +35,8 @@ func (m *Mortal) Release(ctx context.Context, l checkpoint.Lease) error {
 		if err := m.Store.Release(ctx, l); err != nil {
 			return err
 		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		m.leases = slices.DeleteFunc(m.leases, func(held checkpoint.Lease) bool {
 			return held.Run == l.Run && held.Epoch == l.Epoch
 		})
@@ -44,19 +48,19 @@ func (m *Mortal) Release(ctx context.Context, l checkpoint.Lease) error {
 func (m *Mortal) Append(
 	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
 ) (checkpoint.Head, error) {
-	return m.writeLog(func() (checkpoint.Head, error) { return m.Store.Append(ctx, l, after, entries) })
+	return m.writeLog(ctx, func() (checkpoint.Head, error) { return m.Store.Append(ctx, l, after, entries) })
 }
 
 // Trim implements [checkpoint.Store].
 func (m *Mortal) Trim(
 	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entry checkpoint.Entry, bases ...[]byte,
 ) (checkpoint.Head, error) {
-	return m.writeLog(func() (checkpoint.Head, error) { return m.Store.Trim(ctx, l, after, entry, bases...) })
+	return m.writeLog(ctx, func() (checkpoint.Head, error) { return m.Store.Trim(ctx, l, after, entry, bases...) })
 }
 
 // writeLog makes a write that moves a head, which a process that dies at it does not learn.
-func (m *Mortal) writeLog(do func() (checkpoint.Head, error)) (head checkpoint.Head, err error) {
-	err = m.write(func() (err error) {
+func (m *Mortal) writeLog(ctx context.Context, do func() (checkpoint.Head, error)) (head checkpoint.Head, err error) {
+	err = m.write(ctx, func() (err error) {
 		head, err = do()
 		return err
 	})
@@ -68,17 +72,17 @@ func (m *Mortal) writeLog(do func() (checkpoint.Head, error)) (head checkpoint.H
 
 // Post implements [checkpoint.Store].
 func (m *Mortal) Post(ctx context.Context, run string, p checkpoint.Post) error {
-	return m.write(func() error { return m.Store.Post(ctx, run, p) })
+	return m.write(ctx, func() error { return m.Store.Post(ctx, run, p) })
 }
 
 // Fork implements [checkpoint.Store].
 func (m *Mortal) Fork(ctx context.Context, f checkpoint.Fork) error {
-	return m.write(func() error { return m.Store.Fork(ctx, f) })
+	return m.write(ctx, func() error { return m.Store.Fork(ctx, f) })
 }
 
 // Delete implements [checkpoint.Store].
 func (m *Mortal) Delete(ctx context.Context, run string) error {
-	return m.write(func() error { return m.Store.Delete(ctx, run) })
+	return m.write(ctx, func() error { return m.Store.Delete(ctx, run) })
 }
 
 // PutSnapshot implements [checkpoint.Store].

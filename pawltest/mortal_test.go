@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -150,6 +152,73 @@ func TestMortalFreesWhatWasNotReleased(t *testing.T) {
 	if _, err := m.Acquire(ctx, "r", "second"); err != nil {
 		t.Errorf("the next process: %v", err)
 	}
+}
+
+// A store that hangs keeps nobody from killing the process: a write that is under way then is not known to be made, and a lease
+// that is had then is no dead process's. The next process begins when both are over.
+func TestMortalIsKilledWhileItsStoreHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memory.Faulty)
+		m := &pawltest.Mortal{Store: store}
+		ctx := t.Context()
+		lease, err := m.Acquire(ctx, "r", "first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		goes := make(chan struct{})
+		store.Fail = func(context.Context, memory.Write) memory.Fault { <-goes; return memory.None }
+		store.FailRead = func(_ context.Context, method, run string) error {
+			if method == "Acquire" && run == "hangs" {
+				<-goes
+			}
+			return nil
+		}
+		entries := []checkpoint.Entry{{Kind: checkpoint.Opened}}
+		appended, acquired, waited := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		go func() { // these end when the test receives what they send
+			_, err := m.Append(ctx, lease, checkpoint.Head{}, entries)
+			appended <- err
+		}()
+		synctest.Wait()
+		go func() {
+			_, err := m.Acquire(ctx, "hangs", "first")
+			acquired <- err
+		}()
+		go func() { waited <- m.Post(ctx, "r", checkpoint.Post{ID: "a", Kind: "note"}) }()
+		synctest.Wait()
+		if _, err := m.Acquire(ctx, "other", "first"); err != nil || m.Died() {
+			t.Errorf("beside a write that hangs: Acquire %v, died %t", err, m.Died())
+		}
+		brief, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if err := m.Post(brief, "r", checkpoint.Post{ID: "b", Kind: "note"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a write behind one that hangs: %v", err)
+		}
+		m.Kill()
+		if err := m.Revive(brief); !errors.Is(err, context.DeadlineExceeded) || !m.Died() {
+			t.Errorf("Revive while the store hangs: %v, died %t", err, m.Died())
+		}
+		revived := make(chan error, 1)
+		go func() { revived <- m.Revive(ctx) }()
+		synctest.Wait()
+		close(goes)
+		if err := <-revived; err != nil || m.Died() {
+			t.Errorf("Revive behind that: %v, died %t", err, m.Died())
+		}
+		if err := <-appended; !errors.Is(err, pawltest.ErrDead) || !errors.Is(err, checkpoint.ErrCommitUnknown) {
+			t.Errorf("the write that was under way: %v", err)
+		}
+		for what, err := range map[string]error{"a lease": <-acquired, "a write that had to wait": <-waited} {
+			if err != pawltest.ErrDead {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		for _, run := range []string{"r", "hangs", "other"} {
+			if _, err := m.Acquire(ctx, run, "second"); err != nil {
+				t.Errorf("the next process: %v", err)
+			}
+		}
+	})
 }
 
 // A Mortal that was given no store says so.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -589,10 +590,10 @@ func TestCallsQueueWhatCantBeRead(t *testing.T) {
 func TestCallsQueueThatCantBeRead(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the queue is broken")
-	fails := false
+	var fails atomic.Bool // read where the run listens for messages, too
 	var store memory.Faulty
 	store.FailRead = func(_ context.Context, method, _ string) error {
-		if fails && method == "Posts" {
+		if fails.Load() && method == "Posts" {
 			return broken
 		}
 		return nil
@@ -604,7 +605,7 @@ func TestCallsQueueThatCantBeRead(t *testing.T) {
 			if err := d.Enqueue(t.Context(), run, func(s *Tale) { s.Word.Set("more") }); err != nil {
 				t.Error(err)
 			}
-			fails = true
+			fails.Store(true)
 		}
 	}}
 	d = process(t, line(t, &w, nil), &store, o)
@@ -614,7 +615,7 @@ func TestCallsQueueThatCantBeRead(t *testing.T) {
 	}
 	says(t, res.State, "a", "b", "c")
 	w.expect(t, "a", "b", "c")
-	fails = false
+	fails.Store(false)
 	res, err = d.Run(t.Context(), run, nil)
 	completes(t, res, err)
 	if res.Turn != 2 || res.State.Word.Get() != "more" {

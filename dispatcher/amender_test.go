@@ -112,6 +112,7 @@ func runBeside(
 	t *testing.T, base checkpoint.Store, o dispatcher.Options, status checkpoint.Status,
 	call func(context.Context, *dispatcher.Dispatcher[Tale], string) error,
 ) {
+	o.Grace = time.Minute // as long as a machine may stand still while the other has the lease
 	ctx, id := t.Context(), run
 	first, end := context.WithCancelCause(ctx)
 	defer end(nil)

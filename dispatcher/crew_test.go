@@ -140,10 +140,23 @@ func (s watchedStore) Append(ctx context.Context, l checkpoint.Lease, after chec
 	return head, err
 }
 
-// Visits side by side that don't block share a few goroutines.
+// Visits side by side that don't block share a few goroutines: a spare one for each time that one is taken off its processor,
+// as may happen to many of them at a time, and not again and again.
 func TestVisitsSideBySideShareGoroutines(t *testing.T) {
-	const n = 1_000
-	var traces [n][64]byte // each visit has its own: one that waited for another's would have blocked
+	const n, tries = 1_000, 5
+	var used [tries]int
+	for i := range used {
+		if used[i] = goroutinesOfFan(t, n); used[i] <= n/4 {
+			return
+		}
+	}
+	t.Errorf("%d visits took %d goroutines, try by try", n, used)
+}
+
+// goroutinesOfFan is how many goroutines run n visits side by side.
+func goroutinesOfFan(t *testing.T, n int) int {
+	t.Helper()
+	traces := make([][64]byte, n) // each visit has its own: one that waited for another's would have blocked
 	g := crewFan(t, n, func(_ context.Context, i int) error {
 		runtime.Stack(traces[i][:], false)
 		return nil
@@ -158,9 +171,7 @@ func TestVisitsSideBySideShareGoroutines(t *testing.T) {
 	for _, text := range traces {
 		used[strings.Fields(string(text[:]))[1]] = true
 	}
-	if len(used) > n/4 { // a spare one for each time that one is taken off its processor
-		t.Errorf("%d visits took %d goroutines", n, len(used))
-	}
+	return len(used)
 }
 
 // A visit that has no goroutine yet when the run is cancelled is not begun.

@@ -25,6 +25,10 @@ type alarm struct {
 	home   *home
 	failed atomic.Pointer[error]       // the first failure
 	stop   atomic.Pointer[func(error)] // of the store, once there is one
+
+	// crowded says that a commit may have to wait until a table is written: when Badger last began to collect anew in
+	// memory, as much was waiting to become tables as may.
+	crowded atomic.Bool
 }
 
 // How the messages begin, or what they hold.
@@ -32,6 +36,9 @@ const (
 	flushFailed      = "error flushing memtable to disk"
 	compactionFailed = "LOG Compact FAILED"
 	tableIsFull      = "[%d] LOG Compact. Added" // said before a compaction writes it
+
+	// Said in a commit, when what is collected in memory is to become a table: how large it is, and how many wait with it.
+	memoryIsFull = "Flushing memtable, mt.size=%d size of flushChan: %d"
 )
 
 // Errorf implements badger.Logger.
@@ -52,9 +59,13 @@ func (a *alarm) Warningf(format string, args ...any) {
 func (*alarm) Infof(string, ...any) {}
 
 // Debugf implements badger.Logger.
-func (a *alarm) Debugf(format string, _ ...any) {
-	if strings.HasPrefix(format, tableIsFull) {
+func (a *alarm) Debugf(format string, args ...any) {
+	switch {
+	case strings.HasPrefix(format, tableIsFull):
 		a.awaitRoom()
+	case strings.HasPrefix(format, memoryIsFull):
+		n, ok := args[1].(int)
+		a.crowded.Store(!ok || n >= memTables)
 	}
 }
 

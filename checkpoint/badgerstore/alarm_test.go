@@ -31,7 +31,7 @@ func TestAlarmKnowsWhatBadgerSays(t *testing.T) {
 		}
 		all.Write(b)
 	}
-	for _, call := range []string{`Errorf("` + flushFailed, compactionFailed, `Debugf("` + tableIsFull} {
+	for _, call := range []string{`Errorf("` + flushFailed, compactionFailed, `Debugf("` + tableIsFull, `Debugf("` + memoryIsFull} {
 		if !strings.Contains(all.String(), call) {
 			t.Errorf("nothing in Badger says %q", call)
 		}

@@ -26,6 +26,9 @@ func (s *Store) commitLone(ctx context.Context, q *request, now time.Time) (done
 	if s.lastAppends+s.lastWaiting > 1 || s.debt > 0 { // a group is better
 		return false, nil
 	}
+	if s.alarm.crowded.Load() { // who waits for the committer is told when the commit is one that never ends
+		return false, nil
+	}
 	done = true
 	defer func() {
 		if p := recover(); p != nil { // nobody knows what the database has done

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -232,6 +233,38 @@ func TestLoneCommitThatFailsStopsTheStore(t *testing.T) {
 		}
 		if err := s.Close(); err != nil {
 			t.Errorf("%s: Close = %v", name, err)
+		}
+	}
+}
+
+// Who appends alone leaves it to the committer while as much waits to become tables as may, since a commit then waits for one that may never
+// be written: also behind a process that was killed with that.
+func TestNobodyCommitsHimselfBehindFullMemory(t *testing.T) {
+	t.Parallel()
+	for logs, alone := range map[int]int64{2: 1, 3: 0} {
+		dir := t.TempDir()
+		s := openUnsynced(t, dir)
+		l := acquire(t, s, 1)[0]
+		var head checkpoint.Head
+		for range 16 {
+			var err error
+			if head, err = s.Append(patient(t), l, head, oneEntry); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dir = copyDir(t, dir)
+		log := func(n int) string { return filepath.Join(dir, "db", fmt.Sprintf("%05d.mem", n)) }
+		for n := 1; n < logs; n++ {
+			badgerstore.SplitLog(t, log(n), log(n+1))
+		}
+		s = openUnsynced(t, dir)
+		lone, grouped := byCaller(s)
+		l = acquire(t, s, 1)[0]
+		if _, err := s.Append(patient(t), l, head, oneEntry); err != nil {
+			t.Fatal(err)
+		}
+		if lone.Load() != alone || lone.Load()+grouped.Load() != 1 {
+			t.Errorf("behind %d logs %d appends were committed by their caller and %d were not, want %d of 1", logs, lone.Load(), grouped.Load(), alone)
 		}
 	}
 }

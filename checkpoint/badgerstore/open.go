@@ -196,6 +196,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		return nil, err
 	}
 	undo = append(undo, db.Close)
+	a.crowded.Store(len(g.ends) >= memTables) // Badger does not say how many of them still wait
 	s := newStore(o, db, db.MaxVersion())
 	if synced && syncsMapped {
 		if s.log, err = openMemLog(db, a.dir); err != nil {

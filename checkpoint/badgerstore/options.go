@@ -149,7 +149,7 @@ func (o Options) forBadger(dir string, sync bool, format int) badger.Options {
 		WithNumVersionsToKeep(1).
 		WithValueThreshold(min(1<<20, o.MemTableSize*15/100)).
 		WithMemTableSize(o.MemTableSize).
-		WithNumMemtables(3).
+		WithNumMemtables(memTables).
 		WithNumLevelZeroTables(mergedAtOnce).
 		WithNumLevelZeroTablesStall(15).
 		WithBaseTableSize(min(8<<20, o.MemTableSize/2)).
@@ -164,6 +164,9 @@ func (o Options) forBadger(dir string, sync bool, format int) badger.Options {
 		WithNumGoroutines(2).
 		WithLogger(nil)
 }
+
+// memTables is how many tables' worth of what is in memory waits to be written before a commit has to wait for that.
+const memTables = 3
 
 // mergedAtOnce is how many new tables wait to be merged.
 const mergedAtOnce = 5

@@ -384,6 +384,59 @@ func TestJoiningAnInterruptedRunGoesOnWithIt(t *testing.T) {
 	}
 }
 
+// A run that was completed takes what was enqueued behind that, though it is submitted before it is known here that the work on it is over.
+func TestJoiningACompletedRunTakesWhatWasEnqueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		var s *supervisor.Supervisor
+		var task *supervisor.Task[parcel]
+		d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+		s = supervise(t, &store, supervisor.Options{Cap: 1, Observe: func(e supervisor.Event) {
+			if e.Kind == supervisor.Ended && task == nil {
+				if err := d.Enqueue(t.Context(), "run", func(*parcel) {}); err != nil {
+					t.Error(err)
+				}
+				task = submit(t, s, d, "", "run")
+			}
+		}}, d)
+		if res, err := submit(t, s, d, "", "run").Wait(t.Context()); err != nil || res.Turn != 1 {
+			t.Errorf("who submitted it gets turn %d, %v, want the first", res.Turn, err)
+		}
+		if res, err := task.Wait(t.Context()); err != nil || res.Turn != 2 {
+			t.Errorf("who enqueued more gets turn %d, %v, want the second", res.Turn, err)
+		}
+	})
+}
+
+// Of an interrupted run that something abandoned still holds all get the one result: it can't be gone on with.
+func TestJoiningARunThatHasAbandonedSomething(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		free := make(chan struct{})
+		store := &memory.Faulty{FailRead: func(_ context.Context, method, _ string) error {
+			if method == "Release" {
+				<-free
+			}
+			return nil
+		}}
+		g := line(t, "line", 1, func(ctx context.Context, _ int) error {
+			_, err := dag.Ask[bool](ctx, "sure", "?")
+			return err
+		})
+		ends := func(context.Context, dispatcher.End) error { return nil } // the lease goes back behind that, at the very end
+		d := process(t, g, store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: ends}})
+		s := supervise(t, store, supervisor.Options{}, d)
+		first := submit(t, s, d, "", "run")
+		synctest.Wait()
+		second := submit(t, s, d, "", "run")
+		for _, task := range []*supervisor.Task[parcel]{first, second} {
+			if res, err := task.Wait(t.Context()); !errors.Is(err, dispatcher.ErrInterrupted) || len(res.Interrupts) != 1 || len(res.Abandoned) != 1 {
+				t.Errorf("Wait = %+v, %v, want that it is interrupted and what it has abandoned", res, err)
+			}
+		}
+		close(free)
+	})
+}
+
 // Who observes that an interrupted run waits once more keeps nobody else from a turn.
 func TestJoiningAnInterruptedRunKeepsNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -27,7 +27,8 @@ type Task[S any] struct {
 //
 // If the run waits or is at work already, the task is the one that is there: input and
 // options are not looked at, and both callers get one result, which neither may change. One that is at work and comes to be
-// interrupted is gone on with once more for those who have joined it then, since its interrupt may be answered by now. If
+// interrupted is gone on with once more for those who have joined it, since its interrupt may be answered by now, with the
+// input and options of the first of them; so is one that is completed, for who came when the call had returned. If
 // it is there as a run of another graph, a [*RunError] wraps dispatcher.ErrBusy.
 // ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError]
 // that wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of
@@ -46,7 +47,8 @@ func Submit[S any](
 // Go is [Submit] for any call of d that works on the run: Start, Resume or Turn, say. call
 // has to pass on its context and the option drain, and to return when d has. If the run
 // waits or is at work already Go is refused, because what call would have done is not what
-// is done there: a [*RunError] that wraps dispatcher.ErrBusy.
+// is done there: a [*RunError] that wraps dispatcher.ErrBusy. So it is while the run is gone on with for those who have
+// joined it, when who submitted it has its result already.
 //
 // A nil call is an [*OptionError]; so is, for who waits, that call returned a nil result and
 // a nil error.

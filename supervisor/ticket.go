@@ -21,7 +21,9 @@ type ticket struct {
 	cancel          context.CancelCauseFunc // ends the context of call
 	waits           bool                    // it is in the queue, which says so
 	submitted       bool                    // somebody has joined it who did not come to recover it
+	over            bool                    // call has returned, which end has still to make known
 	next            *ticket                 // of those who have joined it at work; end says what becomes of it
+	late            bool                    // it is the next one of a ticket that was over when somebody joined it
 
 	told chan struct{} // closed when Queued was told of it, which comes first
 	done chan struct{} // closed when out is set
@@ -131,6 +133,7 @@ func (s *Supervisor) admit(t *ticket, how joining) (first, joined *ticket, err e
 			if joined.next == nil {
 				joined.next = t
 			}
+			joined.next.late = joined.next.late || joined.over
 			joined = joined.next
 		}
 		return nil, joined, nil
@@ -240,6 +243,9 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 	s.tell(Event{Kind: Began, Run: t.run, Graph: t.graph, Key: t.key, Waited: began.Sub(t.came)})
 	t.out = t.call()
 	returned = true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.over = true
 	return nil
 }
 
@@ -259,8 +265,8 @@ func broken(p any, stack []byte) error {
 	return e
 }
 
-// end makes known that the work on t is over, and returns who is next. Those who have joined it at work get its outcome; of a run
-// that is interrupted, and perhaps answered, again is their ticket, now in the queue: though it is full, for they were taken.
+// end makes known that the work on t is over, and returns who is next. Those who have joined it at work get its outcome, unless
+// the run goes on: again is their ticket then, now in the queue, though that is full, for they were taken.
 func (s *Supervisor) end(t *ticket) (next, again *ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,9 +279,11 @@ func (s *Supervisor) end(t *ticket) (next, again *ticket) {
 			close(s.ending.vacant)
 		}
 	}
-	switch n := t.next; {
+	n := t.next
+	t.next = nil
+	switch {
 	case n == nil:
-	case t.out.status == checkpoint.StatusInterrupted && s.ending == nil:
+	case t.out.goesOn(n.late) && s.ending == nil:
 		again, n.came = n, time.Now()
 		s.tickets[n.run] = n
 		s.queue.push(n)
@@ -285,6 +293,18 @@ func (s *Supervisor) end(t *ticket) (next, again *ticket) {
 		close(n.done)
 	}
 	return s.beginNext(), again
+}
+
+// goesOn reports whether there may be more to do, by now: the interrupt of the run may be answered, or who has joined it when the
+// call had returned, which is late, may have enqueued input before that.
+func (o outcome) goesOn(late bool) bool {
+	switch o.status {
+	case checkpoint.StatusInterrupted:
+		return !o.abandoned // else it is still held
+	case checkpoint.StatusCompleted:
+		return late
+	}
+	return false
 }
 
 // rested reports whether an outcome is that of a run which rests, completed or not.

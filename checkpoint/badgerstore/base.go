@@ -396,19 +396,21 @@ func (h *hold) end(ctx context.Context, err error) {
 	for _, b := range h.making {
 		s.endTurn(&b.making)
 	}
+	defer func() { // also if the database panics in the sweep
+		for _, b := range h.bases {
+			s.leaveBase(b)
+		}
+	}()
 	marks := h.marks
 	if err == nil {
 		s.mu.Lock()
 		marks = h.gone
 		s.mu.Unlock()
-	} else if errors.Is(err, checkpoint.ErrCommitUnknown) {
-		marks = nil
+	} else if errors.Is(err, checkpoint.ErrCommitUnknown) || errors.Is(err, errPanicked) {
+		marks = nil // the next Open sees to them
 	}
 	for _, mark := range marks {
 		_ = s.sweepPieces(ctx, mark, s.remover(ctx)) // what it can't finish, the next Open does
-	}
-	for _, b := range h.bases {
-		s.leaveBase(b)
 	}
 }
 

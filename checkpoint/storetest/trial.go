@@ -50,7 +50,7 @@ func (r rule) try(tb testing.TB, f Factory) {
 	select {
 	case <-ended:
 	case <-t.still.C:
-		t.Errorf("a call of the store, or a function of the Factory, has not returned within %v: it is abandoned here:\n%s",
+		t.Errorf("a call of the store, or a function of the Factory, has not returned within %v, or nobody was woken by what was appended: it is abandoned here:\n%s",
 			standstill, stacks(r))
 		cancel()
 		select {

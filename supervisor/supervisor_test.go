@@ -390,7 +390,8 @@ func TestJoiningACompletedRunTakesWhatWasEnqueued(t *testing.T) {
 		var store memory.Store
 		var s *supervisor.Supervisor
 		var task *supervisor.Task[parcel]
-		d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+		hold := make(chan struct{})
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { <-hold; return nil }), &store, dispatcher.Options{})
 		s = supervise(t, &store, supervisor.Options{Cap: 1, Observe: func(e supervisor.Event) {
 			if e.Kind == supervisor.Ended && task == nil {
 				if err := d.Enqueue(t.Context(), "run", func(*parcel) {}); err != nil {
@@ -399,8 +400,14 @@ func TestJoiningACompletedRunTakesWhatWasEnqueued(t *testing.T) {
 				task = submit(t, s, d, "", "run")
 			}
 		}}, d)
-		if res, err := submit(t, s, d, "", "run").Wait(t.Context()); err != nil || res.Turn != 1 {
-			t.Errorf("who submitted it gets turn %d, %v, want the first", res.Turn, err)
+		first := submit(t, s, d, "", "run")
+		synctest.Wait()
+		second := submit(t, s, d, "", "run")
+		close(hold)
+		for _, task := range []*supervisor.Task[parcel]{first, second} {
+			if res, err := task.Wait(t.Context()); err != nil || res.Turn != 1 {
+				t.Errorf("who submitted it, or joined it at work, gets turn %d, %v, want the first", res.Turn, err)
+			}
 		}
 		if res, err := task.Wait(t.Context()); err != nil || res.Turn != 2 {
 			t.Errorf("who enqueued more gets turn %d, %v, want the second", res.Turn, err)
@@ -408,33 +415,44 @@ func TestJoiningACompletedRunTakesWhatWasEnqueued(t *testing.T) {
 	})
 }
 
-// Of an interrupted run that something abandoned still holds all get the one result: it can't be gone on with.
+// Of a run that something abandoned still holds all who have joined it get the one result: it can't be gone on with.
 func TestJoiningARunThatHasAbandonedSomething(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		free := make(chan struct{})
-		store := &memory.Faulty{FailRead: func(_ context.Context, method, _ string) error {
-			if method == "Release" {
-				<-free
+	for _, status := range []checkpoint.Status{checkpoint.StatusInterrupted, checkpoint.StatusCompleted} {
+		synctest.Test(t, func(t *testing.T) {
+			free := make(chan struct{})
+			store := &memory.Faulty{FailRead: func(_ context.Context, method, _ string) error {
+				if method == "Release" {
+					<-free
+				}
+				return nil
+			}}
+			g := line(t, "line", 1, func(ctx context.Context, _ int) (err error) {
+				if status == checkpoint.StatusInterrupted {
+					_, err = dag.Ask[bool](ctx, "sure", "?")
+				}
+				return err
+			})
+			ends := func(context.Context, dispatcher.End) error { return nil } // the lease goes back behind that, at the very end
+			d := process(t, g, store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: ends}})
+			var s *supervisor.Supervisor
+			var tasks []*supervisor.Task[parcel]
+			s = supervise(t, store, supervisor.Options{Observe: func(e supervisor.Event) {
+				if e.Kind == supervisor.Ended && len(tasks) == 2 {
+					tasks = append(tasks, submit(t, s, d, "", "run"))
+				}
+			}}, d)
+			tasks = append(tasks, submit(t, s, d, "", "run"))
+			synctest.Wait()
+			tasks = append(tasks, submit(t, s, d, "", "run"))
+			<-tasks[0].Done()
+			for _, task := range tasks {
+				if res, _ := task.Wait(t.Context()); res.Status != status || len(res.Abandoned) != 1 {
+					t.Errorf("Wait = %s, and has abandoned %q, want %s, and the release of the lease", res.Status, res.Abandoned, status)
+				}
 			}
-			return nil
-		}}
-		g := line(t, "line", 1, func(ctx context.Context, _ int) error {
-			_, err := dag.Ask[bool](ctx, "sure", "?")
-			return err
+			close(free)
 		})
-		ends := func(context.Context, dispatcher.End) error { return nil } // the lease goes back behind that, at the very end
-		d := process(t, g, store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: ends}})
-		s := supervise(t, store, supervisor.Options{}, d)
-		first := submit(t, s, d, "", "run")
-		synctest.Wait()
-		second := submit(t, s, d, "", "run")
-		for _, task := range []*supervisor.Task[parcel]{first, second} {
-			if res, err := task.Wait(t.Context()); !errors.Is(err, dispatcher.ErrInterrupted) || len(res.Interrupts) != 1 || len(res.Abandoned) != 1 {
-				t.Errorf("Wait = %+v, %v, want that it is interrupted and what it has abandoned", res, err)
-			}
-		}
-		close(free)
-	})
+	}
 }
 
 // Who observes that an interrupted run waits once more keeps nobody else from a turn.

@@ -28,7 +28,8 @@ type Task[S any] struct {
 // If the run waits or is at work already, the task is the one that is there: input and
 // options are not looked at, and both callers get one result, which neither may change. One that is at work and comes to be
 // interrupted is gone on with once more for those who have joined it, since its interrupt may be answered by now, with the
-// input and options of the first of them; so is one that is completed, for who came when the call had returned. If
+// input and options of the first of them; so is one that is completed, for those who came when the call had returned. Neither is, and
+// all get the one result, if something that was abandoned holds the run, or the supervisor drains. If
 // it is there as a run of another graph, a [*RunError] wraps dispatcher.ErrBusy.
 // ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError]
 // that wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of

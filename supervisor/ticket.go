@@ -21,9 +21,8 @@ type ticket struct {
 	cancel          context.CancelCauseFunc // ends the context of call
 	waits           bool                    // it is in the queue, which says so
 	submitted       bool                    // somebody has joined it who did not come to recover it
-	over            bool                    // call has returned, which end has still to make known
-	next            *ticket                 // of those who have joined it at work; end says what becomes of it
-	late            bool                    // it is the next one of a ticket that was over when somebody joined it
+	over            bool                    // call has returned out, which end has still to make known
+	next, late      *ticket                 // of those who have joined it at work, or when it was over and the run completed; end says what becomes of them
 
 	told chan struct{} // closed when Queued was told of it, which comes first
 	done chan struct{} // closed when out is set
@@ -130,11 +129,14 @@ func (s *Supervisor) admit(t *ticket, how joining) (first, joined *ticket, err e
 		}
 		joined.submitted = joined.submitted || how == joins
 		if how == joins && !joined.waits {
-			if joined.next == nil {
-				joined.next = t
+			next := &joined.next
+			if joined.over && joined.out.status == checkpoint.StatusCompleted {
+				next = &joined.late
 			}
-			joined.next.late = joined.next.late || joined.over
-			joined = joined.next
+			if *next == nil {
+				*next = t
+			}
+			joined = *next
 		}
 		return nil, joined, nil
 	}
@@ -279,32 +281,32 @@ func (s *Supervisor) end(t *ticket) (next, again *ticket) {
 			close(s.ending.vacant)
 		}
 	}
-	n := t.next
-	t.next = nil
-	switch {
-	case n == nil:
-	case t.out.goesOn(n.late) && s.ending == nil:
-		again, n.came = n, time.Now()
-		s.tickets[n.run] = n
-		s.queue.push(n)
-	default:
-		n.cancel(nil)
-		n.out = t.out
-		close(n.done)
+	joined, late := t.next, t.late
+	t.next, t.late = nil, nil
+	if s.ending == nil && !t.out.abandoned { // else nothing begins any more, or the run is still held
+		again, late = late, nil // there may be input that was enqueued behind the call
+		if t.out.status == checkpoint.StatusInterrupted {
+			again, joined = joined, nil
+		}
 	}
+	if again != nil {
+		again.came = time.Now()
+		s.tickets[again.run] = again
+		s.queue.push(again)
+	}
+	joined.ends(t.out)
+	late.ends(t.out)
 	return s.beginNext(), again
 }
 
-// goesOn reports whether there may be more to do, by now: the interrupt of the run may be answered, or who has joined it when the
-// call had returned, which is late, may have enqueued input before that.
-func (o outcome) goesOn(late bool) bool {
-	switch o.status {
-	case checkpoint.StatusInterrupted:
-		return !o.abandoned // else it is still held
-	case checkpoint.StatusCompleted:
-		return late
+// ends gives those who wait for t an outcome that is another one's. t may be nil.
+func (t *ticket) ends(o outcome) {
+	if t == nil {
+		return
 	}
-	return false
+	t.cancel(nil)
+	t.out = o
+	close(t.done)
 }
 
 // rested reports whether an outcome is that of a run which rests, completed or not.

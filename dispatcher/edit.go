@@ -229,7 +229,7 @@ func (w *editing) merged(f *frame, written state.Delta) (folds json.RawMessage, 
 func (w *editing) merge(f *frame, written state.Delta) (folds json.RawMessage, err error) {
 	m, err := state.Merge(f.view, f.outer, []state.Write{{Delta: written}})
 	if err != nil {
-		return nil, err
+		return nil, sound(err)
 	}
 	if !m.State.IsZero() {
 		folds = m.State.AppendJSON(nil)
@@ -254,7 +254,7 @@ func (w *editing) merge(f *frame, written state.Delta) (folds json.RawMessage, e
 	return folds, f.rebase(view, w.void, func(g *frame, base state.Image, own state.Delta) (state.Delta, error) {
 		m, err := state.Merge(base, state.Image{}, []state.Write{{Delta: own}})
 		if err != nil || m.State.IsZero() {
-			return state.Delta{}, err
+			return state.Delta{}, sound(err)
 		}
 		if w.said.Inside == nil {
 			w.said.Inside = map[string]json.RawMessage{}

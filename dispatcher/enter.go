@@ -52,7 +52,7 @@ func (r *run) input(x *fact, written state.Image) (err error) {
 		if folds = m.State; !folds.IsZero() {
 			x.more().outer = folds
 		}
-		if err = errors.Join(err, sound(written.Check())); err != nil {
+		if err = errors.Join(sound(err), sound(written.Check())); err != nil {
 			return err
 		}
 	}

@@ -45,7 +45,15 @@ type uncheckedTale struct {
 	Count state.Sum[int]
 	Sign  state.Value[unsaidItem]
 	Best  state.Fold[unsaidItem]
+	Signs state.Map[unsaidKey, int]
 }
+
+// An unsaidKey is a key whose text is an error.
+type unsaidKey struct{ why *textOfErrors }
+
+func (u unsaidKey) MarshalText() ([]byte, error) { return nil, u.why.err }
+
+func (u *unsaidKey) UnmarshalText([]byte) error { return nil }
 
 func (s *uncheckedTale) Check() error {
 	if s.Count.Get() > 0 {
@@ -100,6 +108,9 @@ var textPlaces = map[string]func(t *testing.T, e *textOfErrors) func(context.Con
 	},
 	"writes": func(t *testing.T, e *textOfErrors) func(context.Context) ([]string, error) {
 		return textUnchecked(t, e, func(s *uncheckedTale) { s.Sign.Set(unsaidItem{e}) })
+	},
+	"writes a key": func(t *testing.T, e *textOfErrors) func(context.Context) ([]string, error) {
+		return textUnchecked(t, e, func(s *uncheckedTale) { s.Signs.Put(unsaidKey{e}, 1) })
 	},
 	"the merge of superstep 2": func(t *testing.T, e *textOfErrors) func(context.Context) ([]string, error) {
 		return textUnchecked(t, e, func(s *uncheckedTale) { s.Best.Merge(unsaidItem{}) })
@@ -187,11 +198,28 @@ func TestTextOfReturnedErrorsHangs(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				abandoned, err := call(ctx)
-				if !slices.Contains(abandoned, place) {
+				if !slices.Contains(abandoned, strings.TrimSuffix(place, " a key")) {
 					t.Errorf("abandoned: %q, want %s: %v", abandoned, place, err)
 				}
 				lasts(2 * time.Hour)
 			})
 		})
+	}
+}
+
+// What a Turn or an Edit writes may be merged to a value that can't be said: who called can look into the error.
+func TestTextOfErrorsOfWhatIsWrittenBesideNodes(t *testing.T) {
+	writes := func(s *uncheckedTale) { s.Best.Merge(unsaidItem{}) }
+	d := process(t, textUncheckedGraph(t, writes), new(memory.Store), dispatcher.Options{})
+	if _, err := d.Run(t.Context(), run, nil); err != nil {
+		t.Fatal(err)
+	}
+	textChecked.err = (*fs.PathError)(nil) // whose Unwrap reads a field
+	t.Cleanup(func() { textChecked.err = nil })
+	if _, err := d.Turn(t.Context(), run, writes); err == nil || errors.Is(err, dispatcher.ErrBusy) {
+		t.Errorf("the turn returned %v", err)
+	}
+	if err := d.Edit(t.Context(), run, writes, dispatcher.EditOptions{}); err == nil || errors.Is(err, dispatcher.ErrBusy) {
+		t.Errorf("the edit returned %v", err)
 	}
 }

@@ -254,7 +254,7 @@ func (r *run) take(x *fact, in input, view state.Image) (err error) {
 	}
 	m, err := state.Merge(view, state.Image{}, []state.Write{{Delta: x.delta}})
 	if err != nil {
-		return err
+		return sound(err)
 	}
 	if !m.State.IsZero() {
 		x.more().outer = m.State

@@ -57,7 +57,7 @@ func (m *Mortal) dieAt(n int, after bool) {
 	m.life, m.after = max(n, 0), after
 }
 
-// Kill has the process die now. A write that is under way is told ErrDead and checkpoint.ErrCommitUnknown, and may become
+// Kill has the process die now. A write that is under way is told ErrDead and, unless the store refuses it, checkpoint.ErrCommitUnknown, and may become
 // durable until Revive has returned.
 func (m *Mortal) Kill() {
 	m.mu.Lock()

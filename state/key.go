@@ -37,6 +37,9 @@ func keyText[K comparable](k *K) (string, error) {
 			return "", fmt.Errorf("a nil %s is no key", v.Type())
 		}
 		b, err := m.MarshalText()
+		if err != nil {
+			_ = fmt.Sprint(err) // if its text breaks or hangs, who puts does
+		}
 		return string(b), err
 	}
 	switch {

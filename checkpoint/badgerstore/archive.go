@@ -155,7 +155,7 @@ func (x *restoration) end(ctx context.Context, bases [][]byte) error {
 func (x *restoration) tryEnd(ctx context.Context, bases [][]byte) (err error) {
 	info := x.log.Info()
 	h := hold{s: x.s}
-	err = errPanicked // unless it returns
+	err = errPanics // unless it returns
 	defer func() { h.end(ctx, err) }()
 	q := newRequest()
 	q.rule, q.run, q.lease, q.info, q.restored = atHead, x.r, x.lease, info, x.num

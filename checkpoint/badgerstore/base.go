@@ -389,6 +389,9 @@ func (h *hold) change(q *request, r ref) {
 	q.refs = append(q.refs, r)
 }
 
+// errPanics is the outcome of a call that the database panics in.
+var errPanics = errors.New("the database panics")
+
 // end ends the hold once the outcome of the request is known. What was written for nothing, and
 // bases that nobody refers to any more, are removed.
 func (h *hold) end(ctx context.Context, err error) {
@@ -406,7 +409,7 @@ func (h *hold) end(ctx context.Context, err error) {
 		s.mu.Lock()
 		marks = h.gone
 		s.mu.Unlock()
-	} else if errors.Is(err, checkpoint.ErrCommitUnknown) || errors.Is(err, errPanicked) {
+	} else if errors.Is(err, checkpoint.ErrCommitUnknown) || errors.Is(err, errPanics) {
 		marks = nil // the next Open sees to them
 	}
 	for _, mark := range marks {

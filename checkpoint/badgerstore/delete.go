@@ -53,8 +53,8 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 // submitDelete submits q, which deletes a run that refers to the bases, and ends its lease.
 func (s *Store) submitDelete(ctx context.Context, q *request, bases []string) (err error) {
 	h, r, l := hold{s: s}, q.run, q.lease
-	err = errPanicked // unless it returns
-	defer func() {    // also if the database panics
+	err = errPanics // unless it returns
+	defer func() {  // also if the database panics
 		s.endDelete(r, l, err)
 		h.end(ctx, err)
 	}()

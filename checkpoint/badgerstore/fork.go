@@ -72,7 +72,7 @@ func (s *Store) tryFork(ctx context.Context, f checkpoint.Fork, digests []string
 		return err
 	}
 	h := hold{s: s}
-	err = errPanicked // unless it returns
+	err = errPanics // unless it returns
 	defer func() { h.end(ctx, err) }()
 	if err := h.replace(ctx, q, nil, digests, f.Bases(), len(runs)); err != nil {
 		return err

@@ -111,7 +111,7 @@ func (x *trimmer) try(ctx context.Context, bases [][]byte) (_ checkpoint.Head, e
 		return checkpoint.Head{}, err
 	}
 	h := hold{s: x.s}
-	err = errPanicked // unless it returns
+	err = errPanics // unless it returns
 	defer func() { h.end(ctx, err) }()
 	q := newRequest()
 	q.rule, q.run, q.lease, q.after, q.info = atHead, x.run, x.lease, x.before.Head, info

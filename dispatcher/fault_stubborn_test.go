@@ -289,3 +289,28 @@ func TestTwoCallsAbandonWhatHoldsARun(t *testing.T) {
 		completes(t, res, err)
 	})
 }
+
+// The names of what was abandoned are the caller's in the Result, and OnEnd's in the End: who writes to them changes nobody else's.
+func TestNamesOfTheAbandonedAreTheCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var n stubborn
+		var o dispatcher.Options
+		o.Hooks.OnEnd = func(_ context.Context, e dispatcher.End) error { clear(e.Abandoned); return nil }
+		d := process(t, line(t, &w, n.part), new(memory.Store), o)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		res, err := d.Run(ctx, run, nil)
+		rests(t, res, err, checkpoint.StatusTimedOut, "b")
+		if !slices.Equal(res.Abandoned, []string{"b"}) {
+			t.Errorf("behind an OnEnd that clears its own names the call has abandoned %q", res.Abandoned)
+		}
+		clear(res.Abandoned)
+		if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrStillRunning) || !strings.HasSuffix(err.Error(), ": b") {
+			t.Errorf("a run beside it returned %v, want ErrStillRunning of b", err)
+		}
+		lasts(2 * time.Minute)
+		res, err = d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+	})
+}

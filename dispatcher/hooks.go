@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -190,7 +191,7 @@ func (r *run) ended(rep *report, err error) End {
 	return End{
 		Run: r.id, Graph: r.present.graph, Turn: max(rep.Turn, r.present.turn),
 		Correlation: r.present.correlation, Labels: r.present.labels,
-		Status: rep.Status, Cursor: rep.Cursor, Abandoned: rep.Abandoned, Err: err,
+		Status: rep.Status, Cursor: rep.Cursor, Abandoned: slices.Clone(rep.Abandoned), Err: err,
 	}
 }
 

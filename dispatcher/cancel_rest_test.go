@@ -334,6 +334,32 @@ func TestCancelBesideAnAppendThatHangs(t *testing.T) {
 	})
 }
 
+// So is one that would have been completed by an append that failed.
+func TestCancelBesideALastAppendThatFails(t *testing.T) {
+	for _, lag := range []int{0, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			var inner memory.Store
+			var by *dispatcher.Dispatcher[Tale]
+			store := &tampered{Store: &inner, before: func(ctx context.Context, c call) error {
+				if !c.says(checkpoint.Completed) {
+					return nil
+				}
+				if err := by.Cancel(t.Context(), run, errors.New("enough"), dispatcher.Author("Ada")); err != nil {
+					t.Error(err)
+				}
+				return checkpoint.ErrFull
+			}}
+			g := line(t, &w, nil)
+			by = process(t, g, &inner, dispatcher.Options{})
+			if _, err := process(t, g, store, dispatcher.Options{Lag: lag}).Run(t.Context(), run, nil); !errors.Is(err, checkpoint.ErrFull) {
+				t.Errorf("Run = %v, want ErrFull", err)
+			}
+			isCancelledByAda(t, by, &inner)
+		})
+	}
+}
+
 // So is one that its observer holds up, be it at rest by then or left running.
 func TestCancelBesideAnObserverThatHangs(t *testing.T) {
 	for _, at := range []dispatcher.EventKind{dispatcher.RunRested, dispatcher.RunStarted} {

@@ -133,7 +133,7 @@ func (r *run) finish(h *tenure) {
 			return
 		}
 		r.release(r.stored)
-		if r.m == nil || r.m.status != checkpoint.StatusCompleted {
+		if r.err != nil || r.m == nil || r.m.status != checkpoint.StatusCompleted { // with an error it may have heard what was never appended
 			r.c.heed(r.id)
 		}
 		if !h.back(inCall) {

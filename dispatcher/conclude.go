@@ -11,12 +11,16 @@ import (
 // conclude makes the result of a call whose run has come to rest, or is stuck.
 func (r *run) conclude(rested bool) (*report, error) {
 	if (rested || r.resting()) && r.early.now() {
-		if r.early.rep == nil {
-			r.early.err = r.c.refuse(r.id, r.early.err)
-		} else {
-			r.early.rep.Warnings = r.warnings
+		rep, err := r.early.rep, r.early.err
+		if rep == nil {
+			return nil, r.c.refuse(r.id, err)
 		}
-		return r.early.rep, r.early.err
+		rep.Warnings = r.warnings
+		if r.told || r.hooked.Load() == hooksBegun && underway(rep.Status) {
+			r.tellLeft(err) // it was drained in a turn that came before the caller's own
+		}
+		rep.Abandoned = r.names
+		return rep, err
 	}
 	if !rested && !r.resting() || r.err != nil {
 		rep := &report{}
@@ -45,12 +49,17 @@ func (r *run) conclude(rested bool) (*report, error) {
 	var err error
 	if rep.Status != checkpoint.StatusCompleted {
 		err = r.rested(rep)
-		if r.told || rep.Status == checkpoint.StatusRunning || rep.Status == checkpoint.StatusPending {
+		if r.told || underway(rep.Status) {
 			r.tellLeft(err) // it was drained, or nothing has told that it rests
 		}
 	}
 	rep.Abandoned = r.names
 	return rep, err
+}
+
+// underway reports whether a run is neither at rest nor completed.
+func underway(s checkpoint.Status) bool {
+	return s == checkpoint.StatusRunning || s == checkpoint.StatusPending
 }
 
 // rested makes the error of a run at rest.

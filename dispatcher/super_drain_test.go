@@ -142,6 +142,64 @@ func TestDrainAtTheEnd(t *testing.T) {
 }
 
 // A run that drains before it begins is opened, and waits for whoever continues it. A cancel
+// A Turn that drains in a turn that was queued before its own tells that it leaves the run, as it has told that it is at work; one
+// that is refused before it tells of nothing.
+func TestDrainInAQueuedTurn(t *testing.T) {
+	for _, streams := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			var store memory.Store
+			var seen eventsSeen
+			now := make(chan struct{})
+			g := line(t, &w, func(_ context.Context, s *Tale) error {
+				if s.Word.Get() == "queued" {
+					close(now)
+				}
+				return nil
+			})
+			plain := process(t, g, &store, dispatcher.Options{})
+			res, err := plain.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			if err := plain.Enqueue(t.Context(), run, func(s *Tale) { s.Word.Set("queued") }); err != nil {
+				t.Fatal(err)
+			}
+			var o dispatcher.Options
+			if !streams {
+				o.Observe = seen.observe
+			}
+			turn := func() (*dispatcher.Result[Tale], error) {
+				return process(t, g, &store, o).Turn(t.Context(), run, nil, dispatcher.Drain(now))
+			}
+			if streams {
+				turn = func() (*dispatcher.Result[Tale], error) {
+					listen := dispatcher.Listen{Since: dispatcher.Now}
+					items := process(t, g, &store, o).StreamTurn(t.Context(), run, nil, listen, dispatcher.Drain(now))
+					events, res, err := eventsStreamed(t, items)
+					seen.all = events
+					return res, err
+				}
+			}
+			res, err = turn()
+			if !errors.Is(err, dispatcher.ErrNotCompleted) || !errors.Is(err, dispatcher.ErrDrain) || res.Status != checkpoint.StatusRunning {
+				t.Errorf("streams=%t: Turn = %s, %v, want it left Running since it drains", streams, res.Status, err)
+			}
+			all := seen.of()
+			last := all[len(all)-1]
+			if n := len(seen.of(dispatcher.RunRested)); n != 1 {
+				t.Errorf("streams=%t: told %d times that the run is left", streams, n)
+			}
+			if last.Kind != dispatcher.RunRested || last.Status != checkpoint.StatusRunning || !errors.Is(last.Err, dispatcher.ErrDrain) {
+				t.Errorf("streams=%t: told %q, want that the run is left at the end", streams, eventsTold(all))
+			}
+			superUnheld(t, &store, checkpoint.StatusRunning)
+			seen.all = nil
+			if _, err := turn(); !errors.Is(err, dispatcher.ErrNotCompleted) || len(seen.all) > 0 {
+				t.Errorf("streams=%t: a Turn of a run that is Running = %v, told %q", streams, err, eventsTold(seen.all))
+			}
+		})
+	}
+}
+
 // that is posted to a run that drains still cancels it.
 func TestDrainFromTheBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

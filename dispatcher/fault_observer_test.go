@@ -154,6 +154,30 @@ func TestObserverHangsWhenARunIsLeft(t *testing.T) {
 	}
 }
 
+// An observer that returns at once is told that a run is left beside a store that hangs, and not named with that.
+func TestObserverBesideAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var seen eventsSeen
+		free := make(chan struct{})
+		store := &tampered{Store: new(memory.Store), before: hangs("Append", 2, free)}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		end := time.Now().Add(time.Second)
+		res, err := process(t, line(t, &w, nil), store, dispatcher.Options{Observe: seen.observe}).Run(ctx, run, nil)
+		stuck(t, res, err, end, "append")
+		if len(res.Abandoned) != 1 {
+			t.Errorf("abandoned: %q, want the append alone", res.Abandoned)
+		}
+		told := seen.of(dispatcher.RunRested)
+		if len(told) != 1 || told[0].Status != checkpoint.StatusRunning {
+			t.Errorf("the observer was told %q, want that the run is left", eventsTold(told))
+		}
+		close(free)
+		synctest.Wait()
+	})
+}
+
 // User code may call the dispatcher that runs it.
 func TestCancelFromInside(t *testing.T) {
 	for _, place := range []string{"node", "parallel node", "observer", "hook", "until"} {

@@ -162,7 +162,7 @@ func (r *run) watch() bool {
 			h = r.takeOver(h)
 			// However short the grace period is, the owner gets a moment to tell how it rests.
 			left := r.reserve()
-			if r.c.opts.Hooks.OnEnd != nil {
+			if r.c.opts.Hooks.OnEnd != nil || r.c.opts.Observe != nil { // they are told behind it
 				left /= 2
 			}
 			hard = time.NewTimer(max(left, 5*time.Millisecond))

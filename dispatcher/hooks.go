@@ -154,13 +154,14 @@ func (r *run) finishing(rep *report, err error, rested bool) (abandoned []string
 	warning := doingOnEnd + ": " + errGoexit.Error() // unless it returns
 	ended := make(chan struct{})
 	end := r.ended(rep, err)
+	hangs := rested && slices.Contains(r.names, doingObserve)
 	r.strays.count.Add(1)
 	go func() { // ends before until, or is abandoned
 		defer close(ended)
 		defer r.strays.returned() // before the call learns of it, and counts
 		defer func() {
 			if warning != "" && rested {
-				r.warn(warning)
+				r.warn(warning, hangs)
 			}
 		}()
 		warning = r.callOnEnd(ctx, end)
@@ -195,10 +196,12 @@ func (r *run) ended(rep *report, err error) End {
 	}
 }
 
-// warn tells the observer, and who reads along, what went wrong and changes nothing.
-func (r *run) warn(warning string) {
+// warn tells who reads along, and the observer, what went wrong and changes nothing. An observer that hangs is not called beside itself.
+func (r *run) warn(warning string, hangs bool) {
 	e := r.present.event(Warned, r.durable.Load())
 	e.Live, e.Cause, e.At = true, warning, time.Now()
 	offer(r.listeners(), &e)
-	r.c.observe(e)
+	if !hangs {
+		r.c.observe(e)
+	}
 }

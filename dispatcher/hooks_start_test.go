@@ -507,3 +507,34 @@ func hooksOverAHang(t *testing.T, n int, heeding bool) (more bool) {
 	}
 	return true
 }
+
+// An observer that hangs is not called beside itself to be told what went wrong in OnEnd, which has returned and is not abandoned.
+func TestObserverHangsBesideOnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var l hookLog
+		inside, now := make(chan struct{}, 1), make(chan struct{})
+		close(now)
+		d := process(t, line(t, &w, nil), new(memory.Store), dispatcher.Options{
+			Grace: time.Second,
+			Hooks: dispatcher.Hooks{OnEnd: func(context.Context, dispatcher.End) error { return errWeather }},
+			Observe: func(e dispatcher.Event) {
+				inside <- struct{}{}
+				if e.Kind == dispatcher.RunRested {
+					lasts(time.Minute)
+				}
+				l.add("%s", e.Kind)
+				<-inside
+			},
+		})
+		res, err := d.Run(t.Context(), run, nil, dispatcher.Drain(now))
+		if !errors.Is(err, dispatcher.ErrDrain) || !slices.Equal(res.Abandoned, []string{"Options.Observe"}) {
+			t.Errorf("Run = %v, and has abandoned %q, want the observer alone", err, res.Abandoned)
+		}
+		if want := []string{"Hooks.OnEnd: " + errWeather.Error()}; !slices.Equal(res.Warnings, want) {
+			t.Errorf("warnings: %q, want %q", res.Warnings, want)
+		}
+		lasts(2 * time.Minute)
+		l.expect(t, "appended", "run started", "run rested")
+	})
+}

@@ -360,6 +360,9 @@ func (r *run) gone(h *tenure) {
 		return
 	}
 	r.forsake()
+	if len(r.names) > 0 {
+		r.strays.names.CompareAndSwap(nil, new(slices.Clone(r.names))) // the caller knew of none
+	}
 	if r.told { // the caller, who had nothing of r, has not told of its end
 		r.told = false
 		r.c.observe(r.left(r.c.refuse(r.id, errAtHome)))

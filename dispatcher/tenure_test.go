@@ -74,6 +74,22 @@ func TestStillRunningNamesTheDispatcher(t *testing.T) {
 	}
 }
 
+// Behind that the visits that still run are named.
+func TestStillRunningNamesWhatTheOwnerForsakes(t *testing.T) {
+	r, h := atWork(t), &tenure{}
+	r.flight = append(r.flight, r.bodyOf("runs"))
+	r.giveUp(h)
+	r.letGo()
+	r.own(h)
+	if err := r.c.stillRunning(r.id); !errors.Is(err, ErrStillRunning) || err.Error() != ErrStillRunning.Error()+": runs" {
+		t.Errorf("a call beside the visit is refused with %v", err)
+	}
+	r.strays.returned()
+	if err := r.c.stillRunning(r.id); err != nil {
+		t.Errorf("a call behind it is refused with %v", err)
+	}
+}
+
 // A caller that gives up on an owner in the body of a visit names the visit, which keeps its place until it returns.
 func TestCallerGivesUpOnABody(t *testing.T) {
 	r := atWork(t)

@@ -60,7 +60,8 @@ func (k *keep) forget(e *list.Element) {
 	k.bytes -= x.bytes
 }
 
-// put keeps a machine, which nobody else may use any more, unless it is too large.
+// put keeps a machine, which nobody else may use any more, unless it is too large or that of a later call is there: the lease is
+// given back before.
 func (k *keep) put(x *kept) bool {
 	if x.bytes > keptBytes/4 {
 		return false
@@ -71,6 +72,9 @@ func (k *keep) put(x *kept) bool {
 		k.runs = map[string]*list.Element{}
 	}
 	if e := k.runs[x.run]; e != nil {
+		if e.Value.(*kept).head.Seq > x.head.Seq {
+			return false
+		}
 		k.forget(e)
 	}
 	k.runs[x.run] = k.order.PushFront(x)

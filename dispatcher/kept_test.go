@@ -103,6 +103,38 @@ func TestKeptMachinesGiveWayToTheLog(t *testing.T) {
 	}
 }
 
+// A call that has given the lease back and is slow to keep its machine does not put it in the place of a later one.
+func TestKeptMachinesGiveWayToNoEarlierOne(t *testing.T) {
+	t.Parallel()
+	var by *dispatcher.Dispatcher[Tale]
+	var next *dispatcher.Result[Tale]
+	store, reads := readsLogs(new(memory.Store))
+	store.after = func(c call, err error) error {
+		if c.method == "Release" && c.n == 1 {
+			res, err := by.State(t.Context(), run)
+			if err != nil {
+				t.Error(err)
+			}
+			next = keptAnswer(t, by, res, 3)
+		}
+		return err
+	}
+	d, err := dispatcher.New(keptAsks(t), checkpoint.Store(store), dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	by = d
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "n1")
+	*reads = 0
+	if res = keptAnswer(t, d, next, 4); res.Status != checkpoint.StatusCompleted || res.State.Count.Get() != 7 {
+		t.Errorf("the run is %s with %s", res.Status, asJSON(t, res.State))
+	}
+	if *reads != 0 {
+		t.Errorf("logs were read %d times", *reads)
+	}
+}
+
 // What a dispatcher keeps is bounded, and what ends is not kept.
 func TestKeptMachinesAreFew(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	if rested && len(abandoned) == 0 {
 		r.clearDesk()
 	}
-	retains := rep != nil && r.stuck != errAtHome && r.atRest
+	retains := rep != nil && r.stuck != errAtHome && r.atRest && !underway(rep.Status)
 	if err == nil && rested && len(abandoned) == 0 && !r.early.now() && !kept {
 		c.leave(r)
 	}

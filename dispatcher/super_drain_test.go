@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,7 +142,6 @@ func TestDrainAtTheEnd(t *testing.T) {
 	}
 }
 
-// A run that drains before it begins is opened, and waits for whoever continues it. A cancel
 // A Turn that drains in a turn that was queued before its own tells that it leaves the run, as it has told that it is at work; one
 // that is refused before it tells of nothing.
 func TestDrainInAQueuedTurn(t *testing.T) {
@@ -200,6 +200,7 @@ func TestDrainInAQueuedTurn(t *testing.T) {
 	}
 }
 
+// A run that drains before it begins is opened, and waits for whoever continues it. A cancel
 // that is posted to a run that drains still cancels it.
 func TestDrainFromTheBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -229,6 +230,35 @@ func TestDrainFromTheBeginning(t *testing.T) {
 		res, err := p.Run(t.Context(), run, nil, dispatcher.Drain(superAfter(time.Second)))
 		rests(t, res, err, checkpoint.StatusCancelled, "b")
 	})
+}
+
+// A run that is left Running, or Pending, is not trimmed: it is neither at rest nor completed.
+func TestDrainTrimsNothing(t *testing.T) {
+	for _, pending := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			var inner memory.Store
+			now := make(chan struct{})
+			stop := sync.OnceFunc(func() { close(now) })
+			if pending {
+				stop()
+			}
+			store := &tampered{Store: &inner, before: func(_ context.Context, c call) error {
+				if c.method == "Trim" {
+					t.Error("the run is trimmed")
+				}
+				return nil
+			}}
+			g := line(t, &w, func(context.Context, *Tale) error { stop(); return nil })
+			o := dispatcher.Options{Retention: dispatcher.Retention{Last: 1}}
+			res, err := process(t, g, store, o).Run(t.Context(), run, nil, dispatcher.Drain(now))
+			rests(t, res, err, map[bool]checkpoint.Status{false: checkpoint.StatusRunning, true: checkpoint.StatusPending}[pending],
+				map[bool]string{false: "c", true: "a"}[pending])
+			if len(res.Warnings) > 0 {
+				t.Errorf("warnings: %q", res.Warnings)
+			}
+		})
+	}
 }
 
 // Continue goes on with a run that exists, makes none, ends no interrupt, and returns the

@@ -71,6 +71,10 @@ func TestACopyOfALiveStoreIsRefusedOrSound(t *testing.T) {
 	}
 	refused, sound := 0, 0
 	for tried := 0; tried < 6 || refused+sound == 0; tried++ { // so at least one is opened
+		if tried == 20 { // then nothing changes any more
+			stop()
+			writers.Wait()
+		}
 		before := make([]uint64, len(acked))
 		for i := range acked {
 			before[i] = acked[i].Load()

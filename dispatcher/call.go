@@ -67,7 +67,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		abandoned = slices.Concat(r.names, abandoned)
 	}
 	if len(abandoned) > 0 {
-		r.strays.names.Store(new(slices.Clone(abandoned))) // what the caller gets is the caller's
+		r.strays.name(abandoned)
 	}
 	if rep != nil {
 		rep.Abandoned = abandoned

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -176,6 +177,9 @@ func (o *odd) weight() (bytes int) {
 func (c *core) machine(ctx context.Context, id string) (*machine, checkpoint.Head, error) {
 	info, err := c.store.Stat(ctx, id)
 	if err != nil {
+		if errors.Is(err, checkpoint.ErrNotFound) {
+			c.kept.take(id, checkpoint.Head{}) // of a run that was deleted, which another one may come after
+		}
 		return nil, checkpoint.Head{}, err
 	}
 	m := c.kept.take(id, info.Head)

@@ -103,6 +103,30 @@ func TestKeptMachinesGiveWayToTheLog(t *testing.T) {
 	}
 }
 
+// That of a run that was deleted is not kept in the place of one that bears its id.
+func TestKeptMachinesGiveWayToANewRun(t *testing.T) {
+	t.Parallel()
+	inner := new(memory.Store)
+	store, reads := readsLogs(inner)
+	d, err := dispatcher.New(keptAsks(t), checkpoint.Store(store), dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "n1")
+	keptAnswer(t, d, res, 3)
+	if err := inner.Delete(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	*reads = 0
+	res, err = d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "n1")
+	keptAnswer(t, d, res, 3)
+	if *reads != 0 {
+		t.Errorf("logs were read %d times", *reads)
+	}
+}
+
 // A call that has given the lease back and is slow to keep its machine does not put it in the place of a later one.
 func TestKeptMachinesGiveWayToNoEarlierOne(t *testing.T) {
 	t.Parallel()

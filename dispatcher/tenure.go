@@ -69,6 +69,21 @@ type strays struct {
 	names atomic.Pointer[[]string] // what the call has abandoned; nil before its end
 }
 
+// name adds to what the call has abandoned. The names stay the caller's.
+func (s *strays) name(more []string) {
+	for {
+		var all []string
+		old := s.names.Load()
+		if old != nil {
+			all = *old
+		}
+		all = slices.Concat(all, more)
+		if s.names.CompareAndSwap(old, &all) {
+			return
+		}
+	}
+}
+
 // strayed has calls of a run refused until cameBack is called, or was.
 func (c *core) strayed(id string, s *strays) {
 	c.strays.add(id, s)
@@ -361,7 +376,7 @@ func (r *run) gone(h *tenure) {
 	}
 	r.forsake()
 	if len(r.names) > 0 {
-		r.strays.names.CompareAndSwap(nil, new(slices.Clone(r.names))) // the caller knew of none
+		r.strays.name(r.names) // the caller knew of none
 	}
 	if r.told { // the caller, who had nothing of r, has not told of its end
 		r.told = false

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +88,29 @@ func TestStillRunningNamesWhatTheOwnerForsakes(t *testing.T) {
 	r.strays.returned()
 	if err := r.c.stillRunning(r.id); err != nil {
 		t.Errorf("a call behind it is refused with %v", err)
+	}
+}
+
+// So it does beside what the caller has abandoned, whoever says so first.
+func TestStillRunningNamesWhatBothHaveAbandoned(t *testing.T) {
+	for _, callerFirst := range []bool{true, false} {
+		r, h := atWork(t), &tenure{}
+		r.flight = append(r.flight, r.bodyOf("runs"))
+		r.giveUp(h)
+		r.letGo()
+		want := "runs, Hooks.OnEnd"
+		if callerFirst {
+			want = "Hooks.OnEnd, runs"
+			r.strays.name([]string{doingOnEnd})
+		}
+		r.own(h)
+		if !callerFirst {
+			r.strays.name([]string{doingOnEnd})
+		}
+		if err := r.c.stillRunning(r.id); err == nil || !strings.HasSuffix(err.Error(), ": "+want) {
+			t.Errorf("a call beside them is refused with %v, want %s", err, want)
+		}
+		r.strays.returned()
 	}
 }
 

@@ -435,19 +435,22 @@ func TestJoiningARunThatHasAbandonedSomething(t *testing.T) {
 			ends := func(context.Context, dispatcher.End) error { return nil } // the lease goes back behind that, at the very end
 			d := process(t, g, store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: ends}})
 			var s *supervisor.Supervisor
-			var tasks []*supervisor.Task[parcel]
+			late := make(chan *supervisor.Task[parcel], 1)
 			s = supervise(t, store, supervisor.Options{Observe: func(e supervisor.Event) {
-				if e.Kind == supervisor.Ended && len(tasks) == 2 {
-					tasks = append(tasks, submit(t, s, d, "", "run"))
+				if e.Kind == supervisor.Ended {
+					late <- submit(t, s, d, "", "run")
 				}
 			}}, d)
-			tasks = append(tasks, submit(t, s, d, "", "run"))
+			first := submit(t, s, d, "", "run")
 			synctest.Wait()
-			tasks = append(tasks, submit(t, s, d, "", "run"))
-			<-tasks[0].Done()
-			for _, task := range tasks {
-				if res, _ := task.Wait(t.Context()); res.Status != status || len(res.Abandoned) != 1 {
+			second := submit(t, s, d, "", "run")
+			for _, task := range []*supervisor.Task[parcel]{first, second, <-late} {
+				res, err := task.Wait(t.Context())
+				if res.Status != status || len(res.Abandoned) != 1 {
 					t.Errorf("Wait = %s, and has abandoned %q, want %s, and the release of the lease", res.Status, res.Abandoned, status)
+				}
+				if asks := status == checkpoint.StatusInterrupted; asks != errors.Is(err, dispatcher.ErrInterrupted) || asks != (len(res.Interrupts) == 1) {
+					t.Errorf("%s: Wait = %+v, %v", status, res, err)
 				}
 			}
 			close(free)

@@ -267,3 +267,8 @@ func (n notFound) Unwrap() error { return ErrNotFound }
 
 // NotFound returns the error of a store in which there is no such run. It wraps ErrNotFound.
 func NotFound(run string) error { return notFound(run) }
+
+// Claimed returns the error of an Append that claims the id of a message which waits. It wraps ErrConflict.
+func Claimed(run, post string) error {
+	return fmt.Errorf("%w: run %q: a message waits under the id %q, which an entry claims", ErrConflict, run, post)
+}

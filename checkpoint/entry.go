@@ -55,6 +55,8 @@ type Entry struct {
 	Outcome string `json:"outcome,omitempty"`
 	ID      string `json:"id,omitempty"`   // of an interrupt; the key of an effect
 	Post    string `json:"post,omitempty"` // id of the [Post] that this entry drains
+	// Claims is for Append, and not kept: nobody has posted what the entry drains. See [Store.Append].
+	Claims bool `json:"-"`
 
 	Delta json.RawMessage `json:"delta,omitempty"`
 	Outer json.RawMessage `json:"outer,omitempty"`

@@ -110,7 +110,9 @@ type Store interface {
 
 	// Append adds entries to the run of the lease, whose head is now after, and returns
 	// the new head. All of them become durable or none does; when Append returns nil they
-	// are durable. Posts that entries drain are deleted with it; what names none drains nothing.
+	// are durable. Posts that entries drain are deleted with it; what names none drains nothing. An entry that
+	// claims its post says that nobody has posted under that id: ErrConflict if a message of it waits, whatever that says. If
+	// somebody posts it at the same time either the Append is refused, or, when Post returns, the entry is in the log.
 	// ErrConflict if the head is not after, ErrFenced if the lease is no longer the run's,
 	// ErrFull if there is no room; then nothing has changed. ErrCommitUnknown if it can't
 	// be known what happened: nobody may assume either. Where several things are wrong the lease

@@ -121,6 +121,16 @@ func (s *Store) Append(
 		return checkpoint.Head{}, fmt.Errorf("%w: run %q: %d bytes, the limit is %d",
 			checkpoint.ErrTooLarge, l.Run, len(data), MaxAppend)
 	}
+	if claimed(entries) && after.Seq > 0 { // before, nobody could post
+		// Nobody posts meanwhile: who comes behind it reads of the entry in the log.
+		if err := s.beginTurn(ctx, &r.posting); err != nil {
+			return checkpoint.Head{}, err
+		}
+		defer s.endTurn(&r.posting)
+		if err := s.unposted(ctx, r.id, entries); err != nil {
+			return checkpoint.Head{}, err
+		}
+	}
 	x, err := s.pack(place{run: l.Run, key: key}, data)
 	if err != nil {
 		return checkpoint.Head{}, err

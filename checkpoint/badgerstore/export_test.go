@@ -434,3 +434,14 @@ func TablesIn(t *testing.T, dir string) int {
 	}
 	return len(v)
 }
+
+// HoldPosts has whoever posts to a run, which is in memory, wait until letGo is called.
+func (s *Store) HoldPosts(ctx context.Context, run string) (letGo func(), err error) {
+	s.mu.Lock()
+	r := s.runs[run]
+	s.mu.Unlock()
+	if err := s.beginTurn(ctx, &r.posting); err != nil {
+		return nil, err
+	}
+	return func() { s.endTurn(&r.posting) }, nil
+}

@@ -41,6 +41,34 @@ func (s *Store) Post(ctx context.Context, id string, p checkpoint.Post) error {
 	return s.submit(ctx, q) // the committer tells those who watch
 }
 
+// claimed reports whether one of entries drains what nobody has posted.
+func claimed(entries []checkpoint.Entry) bool {
+	return slices.ContainsFunc(entries, func(e checkpoint.Entry) bool { return e.Claims })
+}
+
+// unposted returns ErrConflict if a message waits under an id that an entry claims. Who calls it has the turn.
+func (s *Store) unposted(ctx context.Context, id string, entries []checkpoint.Entry) error {
+	v, f, err := s.look(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	for i := range entries {
+		e := &entries[i]
+		if !e.Claims || checkpoint.CheckPostID(e.Post) != nil { // none can have that id
+			continue
+		}
+		value, err := v.get(append(runKey(postKey, f.num), e.Post...))
+		if err != nil {
+			return err
+		}
+		if value != nil {
+			return checkpoint.Claimed(id, e.Post)
+		}
+	}
+	return nil
+}
+
 // postKey returns the key to write p under, or nil if the run has that message already, and the
 // number of the run. It says in p when that is posted. Who calls it has the turn.
 func (s *Store) postKey(ctx context.Context, r *run, p *checkpoint.Post) ([]byte, uint64, error) {

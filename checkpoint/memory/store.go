@@ -186,6 +186,9 @@ func (s *Store) Append(
 	if err == nil {
 		err = unsealed
 	}
+	if err == nil {
+		err = r.claimed(entries)
+	}
 	if err != nil {
 		return checkpoint.Head{}, err
 	}
@@ -194,6 +197,16 @@ func (s *Store) Append(
 	}
 	s.grow(r, envelope{first: after.Seq + 1, data: r.own(data)}, entries)
 	return head, nil
+}
+
+// claimed returns ErrConflict if a message waits under an id that an entry claims.
+func (r *run) claimed(entries []checkpoint.Entry) error {
+	for i := range entries {
+		if id := entries[i].Post; entries[i].Claims && r.posts[id] != nil {
+			return checkpoint.Claimed(r.info.Run, id)
+		}
+	}
+	return nil
 }
 
 // firstAppends is for how many appends a run has memory at first.

@@ -27,6 +27,9 @@ func (s anyHead) Append(
 		if err != nil {
 			return checkpoint.Head{}, err
 		}
+		if info.Head == after { // it is no reason
+			return checkpoint.Head{}, checkpoint.ErrConflict
+		}
 		after = info.Head
 	}
 }
@@ -228,4 +231,55 @@ func (s *cached) Stat(ctx context.Context, run string) (checkpoint.Info, error) 
 		return old, nil
 	}
 	return info, nil
+}
+
+// noClaims lets an entry drain a message that somebody else has posted.
+type noClaims struct{ sound }
+
+func (s noClaims) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	entries = slices.Clone(entries)
+	for i := range entries {
+		entries[i].Claims = false
+	}
+	return s.Faulty.Append(ctx, l, after, entries)
+}
+
+// earlyClaims looks whether anything was posted, lets others post and look at the run, and then appends.
+type earlyClaims struct {
+	sound
+	looked chan struct{}
+}
+
+func (s earlyClaims) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	posts, err := s.Posts(ctx, l.Run)
+	if err != nil {
+		return checkpoint.Head{}, err
+	}
+	claims := false
+	for _, e := range entries {
+		claims = claims || e.Claims
+		if e.Claims && slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return p.ID == e.Post }) {
+			return checkpoint.Head{}, checkpoint.Claimed(l.Run, e.Post)
+		}
+	}
+	if claims {
+		select {
+		case <-s.looked:
+		case <-time.After(10 * time.Millisecond): // nobody else is here
+		}
+	}
+	return noClaims{s.sound}.Append(ctx, l, after, entries)
+}
+
+func (s earlyClaims) Stat(ctx context.Context, run string) (checkpoint.Info, error) {
+	info, err := s.Faulty.Stat(ctx, run)
+	select {
+	case s.looked <- struct{}{}:
+	default:
+	}
+	return info, err
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -114,5 +115,86 @@ func noMessageHasABadID(t *trial, s checkpoint.Store) {
 	add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.Noted, Post: bad[0]}, checkpoint.Entry{Kind: checkpoint.Noted, Post: "post"})
 	if got := posts(t, s, "run"); len(got) != 0 {
 		t.Errorf("Posts = %v, want none", got)
+	}
+}
+
+// claims is an entry that drains a message which nobody has posted.
+func claims(id string) checkpoint.Entry {
+	return checkpoint.Entry{Kind: checkpoint.Answered, ID: "interrupt", Post: id, Data: encode("claimed"), Claims: true}
+}
+
+// An entry claims the id of a message that nobody has posted. While one waits under it the append is refused, whatever
+// the message says, and changes nothing; drained it waits no more. The lease comes before that, and an id that no message can have is
+// free, as all are for the first entry of a run.
+func claimNeedsThatNobodyHasPosted(t *trial, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	same := claims("b")
+	post(t, s, "run", checkpoint.Post{ID: "b", Kind: "answer", Data: same.Data})
+	post(t, s, "run", checkpoint.Post{ID: "c", Kind: "turn"})
+	for _, entries := range [][]checkpoint.Entry{{same}, {claims("a"), same}, {same, done(1)}, {drains("c"), claims("b")}} {
+		_, err := s.Append(t.Context(), l, head, entries)
+		wantErr(t, err, checkpoint.ErrConflict, "Append that claims what waits")
+	}
+	if got := posts(t, s, "run"); len(got) != 2 || stat(t, s, "run").Head != head {
+		t.Errorf("Appends that were refused left the messages %v and the head %v, want two and %v", got, stat(t, s, "run").Head, head)
+	}
+	head = add(t, s, l, head, claims("a"), claims("a"), drains("c"))
+	if got := entry(t, s, "run", head.Seq-1); got.Post != "a" || got.Claims {
+		t.Errorf("the entry that has claimed a is %+v", got)
+	}
+	head = add(t, s, l, head, drains("b"))
+	add(t, s, l, head, claims("b"), claims("a")) // none of them waits
+	if got := posts(t, s, "run"); len(got) != 0 {
+		t.Errorf("Posts = %v, want none", got)
+	}
+	post(t, s, "run", checkpoint.Post{ID: "a", Kind: "answer"}) // a log that has it is no reason to refuse it
+	head = stat(t, s, "run").Head
+	head = add(t, s, l, head, claims(""), claims("a\n"), claims(strings.Repeat("x", 257)))
+	release(t, s, l)
+	_, err := s.Append(t.Context(), l, head, []checkpoint.Entry{claims("a")})
+	wantErr(t, err, checkpoint.ErrFenced, "Append that claims what waits, under a lease that was given back")
+	large := claims("a")
+	large.Data = t.quoted(mebibyte)
+	l = owned(t, s, "run")
+	_, err = s.Append(t.Context(), l, head, []checkpoint.Entry{large})
+	wantErr(t, err, checkpoint.ErrConflict, "a large Append that claims what waits")
+	large.Post = "b"
+	head = add(t, s, l, head, large)
+	if got := entry(t, s, "run", head.Seq); string(got.Data) != string(large.Data) {
+		t.Errorf("the entry that claims has %d bytes, want %d", len(got.Data), len(large.Data))
+	}
+	add(t, s, owned(t, s, "other"), checkpoint.Head{}, checkpoint.Entry{Kind: checkpoint.Noted, Post: "a", Claims: true})
+}
+
+// Of an Append that claims an id and a Post of it that come at once, whoever has posted sees the entry as soon as Post has returned,
+// or the Append is refused.
+func claimBesideAPost(t *trial, s checkpoint.Store) {
+	l, head := begun(t, s, "run")
+	for i := range 50 {
+		id := fmt.Sprint("post ", i)
+		var all sync.WaitGroup
+		var posted, appended error
+		var seen, after checkpoint.Head
+		t.beside(&all, func() {
+			if posted = s.Post(t.Context(), "run", checkpoint.Post{ID: id, Kind: "answer"}); posted == nil {
+				seen = stat(t, s, "run").Head
+			}
+		})
+		t.beside(&all, func() { after, appended = s.Append(t.Context(), l, head, []checkpoint.Entry{claims(id)}) })
+		all.Wait()
+		switch waits := len(posts(t, s, "run")) == 1; {
+		case posted != nil:
+			t.Fatalf("Post beside an Append that claims its id: %v", posted)
+		case appended == nil && seen != after:
+			t.Fatalf("the message was posted, and then claimed: when Post had returned the head was entry %d, of the claim %d", seen.Seq, after.Seq)
+		case appended == nil && !waits:
+			t.Fatal("the Append came first, and the message that was posted behind it is gone")
+		case appended != nil:
+			wantErr(t, appended, checkpoint.ErrConflict, "Append that claims what somebody posts")
+			if after = head; !waits || seen != head {
+				t.Fatalf("the Append was refused; waiting: %t, entry %d", waits, seen.Seq)
+			}
+		}
+		head = add(t, s, l, after, drains(id))
 	}
 }

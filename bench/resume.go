@@ -145,10 +145,7 @@ func question(ctx context.Context, d *dispatcher.Dispatcher[Work], run string) (
 }
 
 func answer(ctx context.Context, d *dispatcher.Dispatcher[Work], run, id string) (*dispatcher.Result[Work], error) {
-	if err := d.Answer(ctx, run, id, true); err != nil {
-		return nil, err
-	}
-	return d.Run(ctx, run, nil)
+	return d.Run(ctx, run, nil, dispatcher.Answering(id, true))
 }
 
 // behindSnapshot returns how many entries of a run have to be read that its newest snapshot does not have.

@@ -143,6 +143,9 @@ func TestCrashBehindAPost(t *testing.T) {
 	g := waiting(t, continuation.Wait{}, dag.Policy{}, says)
 	p := begin(t, g, store, continuation.Options{})
 	p.waits(run)
+	if _, err := store.Acquire(t.Context(), run, "somebody at work on it"); err != nil { // else it would be in the log at once
+		t.Fatal(err)
+	}
 	store.DieAfter(1)
 	if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); !errors.Is(err, pawltest.ErrDead) {
 		t.Fatalf("the trigger: %v", err)

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -34,6 +35,8 @@ type standing struct {
 	head checkpoint.Head
 	// heeds: what is to be said are the cancels that were posted. Else who cancels the run meanwhile is heeded behind it.
 	heeds bool
+	// hurries: who finds the run taken posts instead, and does not wait for the lease.
+	hurries bool
 }
 
 // amending is amend for who wants to see where each entry leads before the next one, or
@@ -57,7 +60,11 @@ func (c *core) amendingFrom(ctx context.Context, id string, there standing, f fu
 			return err // a lease could be had of a run that does not exist
 		}
 	}
-	lease, err := c.acquire(ctx, id, c.amender)
+	acquire := c.acquire
+	if there.hurries {
+		acquire = c.store.Acquire
+	}
+	lease, err := acquire(ctx, id, c.amender)
 	if err != nil {
 		return err
 	}
@@ -91,8 +98,9 @@ type amendment struct {
 	lease checkpoint.Lease
 	m     *machine // the run as it is when all that was said so far has been appended
 	head  checkpoint.Head
-	size  int    // of what was said
-	told  *about // what the next event tells; nil if nobody is told
+	size  int                     // of what was said
+	told  *about                  // what the next event tells; nil if nobody is told
+	code  *atomic.Pointer[string] // of the call that waits for it, which names what hangs; nil if none does
 	*desk
 }
 
@@ -107,7 +115,13 @@ func (a *amendment) say(ctx context.Context, id string, e checkpoint.Entry) erro
 
 // append makes durable what was said since the last append.
 func (a *amendment) append(ctx context.Context) error {
+	if a.code != nil {
+		a.code.Store(&doingAnAppend)
+	}
 	head, err := a.c.store.Append(ctx, a.lease, a.head, a.lines)
+	if a.code != nil {
+		a.code.Store(nil)
+	}
 	a.c.hub.grown(a.lease.Run)
 	if err == nil {
 		said, before := a.lines, a.head.Seq

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A giving is one call of Answer, Answers or Skip.
+// A giving is one call of Answer, Answers or Skip, or what a call answers that goes on with the run.
 type giving struct {
 	c     *core
 	ctx   context.Context
@@ -21,6 +21,7 @@ type giving struct {
 	how   string
 	id    string  // of the message; "" if it has none
 	given []reply // by interrupt; of one that is skipped nothing
+	tried bool    // to append them: somebody was faster, or the lease does not hold
 }
 
 // give ends interrupts of a run.
@@ -28,8 +29,15 @@ func (c *core) give(ctx context.Context, id, how string, values map[string]any, 
 	if err := c.calledFor(ctx, id); err != nil {
 		return err
 	}
-	g := &giving{c: c, ctx: ctx, run: id, how: how, given: make([]reply, 0, len(values))}
-	if err := g.take(values, options); err != nil {
+	w, err := c.wish(modeAnswer, options)
+	if err != nil {
+		err = c.refuse(id, err)
+	}
+	g := &giving{c: c, ctx: ctx, run: id, how: how}
+	if err == nil {
+		err = g.take(values, w)
+	}
+	if err != nil {
 		return cmp.Or(c.exists(ctx, id), err) // what is wrong with a run that is not there is that
 	}
 	for {
@@ -39,13 +47,16 @@ func (c *core) give(ctx context.Context, id, how string, values map[string]any, 
 	}
 }
 
+// answering is what a call answers that goes on with the run.
+func (c *core) answering(ctx context.Context, id string, w *wishes) (*giving, error) {
+	g := &giving{c: c, ctx: ctx, run: id, how: checkpoint.AnswerGiven}
+	return g, g.take(w.answers, w)
+}
+
 // take reads what the call was given.
-func (g *giving) take(values map[string]any, options []RunOption) error {
-	w, err := g.c.wish(modeAnswer, options)
-	if err != nil {
-		return g.c.refuse(g.run, err)
-	}
+func (g *giving) take(values map[string]any, w *wishes) (err error) {
 	g.by, g.why, g.id = w.by, w.because, w.message
+	g.given = make([]reply, 0, len(values))
 	for interrupt, value := range values {
 		x := reply{Interrupt: interrupt, How: g.how}
 		if g.how != checkpoint.AnswerSkipped {
@@ -62,8 +73,39 @@ func (g *giving) take(values map[string]any, options []RunOption) error {
 	return nil
 }
 
-// try posts the replies under the next number, unless they have to be refused. It reports
-// false if somebody else was faster, and has posted something under that number.
+// A replying is the message that a call comes to.
+type replying struct {
+	*postedAnswers
+	post   checkpoint.Post
+	posted bool // the same call was made before, and its outcome may not be known
+	pauses bool // it ends one: then a resume may be faster
+}
+
+// said is what the call comes to where the run stands, with those posts, behind what waits to be drained. It is nil if the call has
+// come to its end before.
+func (g *giving) said(m *machine, posts []checkpoint.Post) (*replying, error) {
+	if g.id != "" && m.seen[givenPrefix+g.id] {
+		return nil, nil
+	}
+	q := m.queued(posts, nil)
+	a := q.under(g.id)
+	if a == nil {
+		var err error
+		if a, err = g.replies(q); err != nil {
+			return nil, err
+		}
+	}
+	s := &replying{postedAnswers: a}
+	s.pauses = slices.ContainsFunc(a.Replies, func(x reply) bool { return m.waits[x.Interrupt].pauses() })
+	if k := slices.IndexFunc(q.said, a.says); k >= 0 {
+		s.post, s.posted = q.posts[k], true
+	} else {
+		s.post = a.post(lastNumber(posts, m.answered) + 1)
+	}
+	return s, nil
+}
+
+// try gives the replies, unless they have to be refused. It reports false if somebody else was faster.
 func (g *giving) try() (settled bool, err error) {
 	c, ctx := g.c, g.ctx
 	posts, err := c.store.Posts(ctx, g.run) // before the log: what is drained between is in both
@@ -74,34 +116,56 @@ func (g *giving) try() (settled bool, err error) {
 	if err != nil {
 		return false, c.refuse(g.run, missing(err))
 	}
-	q, drained := m.queued(posts, nil), m.answered
-	if g.id != "" && m.seen[givenPrefix+g.id] {
+	s, err := g.said(m, posts)
+	if s == nil {
 		c.keep(g.run, head, m, m.read)
+		return err == nil, err
+	}
+	if len(posts) == 0 && !g.tried {
+		g.tried = true
+		settled, err := g.append(s, m, head)
+		if !busy(err) {
+			return settled, err
+		}
+	}
+	return g.post(s, m, head)
+}
+
+// append gives the replies in the call's own append, under the number that a message of theirs would have: of a run that nobody is at work
+// on, and to which nothing was posted. Busy is the error if somebody is; then nothing has happened.
+func (g *giving) append(s *replying, m *machine, head checkpoint.Head) (settled bool, err error) {
+	err = g.c.amendingFrom(g.ctx, g.run, standing{m: m, head: head, hurries: true}, func(a *amendment) error {
+		return a.drain(g.ctx, s.claims(m))
+	})
+	switch {
+	case err == nil:
 		return true, nil
-	}
-	a := q.under(g.id)
-	if a == nil {
-		a, err = g.replies(q)
-	}
-	if err != nil {
-		c.keep(g.run, head, m, m.read)
+	case busy(err):
 		return false, err
+	case !elsewhere(err):
+		return false, g.c.refuse(g.run, err)
 	}
-	var post checkpoint.Post
-	if k := slices.IndexFunc(q.said, a.says); k >= 0 {
-		post = q.posts[k] // the same call was made before, and its outcome may not be known
-	} else {
-		post = a.post(lastNumber(posts, drained) + 1)
-		if err := c.store.Post(ctx, g.run, post); conflict(err) {
+	settled, err = g.counts(s, head.Seq, false) // calls that give the same at once are one
+	if errors.Is(err, checkpoint.ErrTrimmed) {
+		return false, nil
+	}
+	return settled, err
+}
+
+// post gives the replies to whoever is at work on the run, or behind what others have posted.
+func (g *giving) post(s *replying, m *machine, head checkpoint.Head) (settled bool, err error) {
+	c, ctx := g.c, g.ctx
+	if !s.posted {
+		if err := c.store.Post(ctx, g.run, s.post); conflict(err) {
 			return false, nil
 		} else if err != nil {
 			return false, c.refuse(g.run, err)
 		}
 	}
-	pauses := slices.ContainsFunc(a.Replies, func(x reply) bool { return m.waits[x.Interrupt].pauses() })
-	counted, err := c.drain(ctx, g.run, &posted{post, a}, standing{m: m, head: head})
+	mine := &posted{s.post, s.postedAnswers}
+	counted, err := c.drain(ctx, g.run, mine, standing{m: m, head: head})
 	if conflict(err) { // it does not stand there any more
-		counted, err = c.drain(ctx, g.run, &posted{post, a}, standing{})
+		counted, err = c.drain(ctx, g.run, mine, standing{})
 	}
 	switch {
 	case err == nil && counted:
@@ -109,32 +173,32 @@ func (g *giving) try() (settled bool, err error) {
 	case err != nil && !elsewhere(err):
 		return false, c.refuse(g.run, err)
 	}
-	return g.counts(a, post, head.Seq, pauses)
+	return g.counts(s, head.Seq, true)
 }
 
-// counts looks whether the post has come to what it says, or will, and not one that somebody
-// else has posted before under the same number, of which the log did not tell yet. A reply to a
+// counts looks whether the log tells, behind an entry, that the replies count, and not those that somebody
+// else has given before under the same number. If it does not tell yet, they do if they were posted. A reply to a
 // pause won't if a resume has ended that first.
-func (g *giving) counts(a *postedAnswers, post checkpoint.Post, seen uint64, pauses bool) (bool, error) {
-	rest := a.Replies
+func (g *giving) counts(s *replying, seen uint64, posted bool) (bool, error) {
+	rest := s.Replies
 	for e, err := range g.c.store.Read(g.ctx, g.run, seen+1, 0) {
 		if err != nil {
 			return false, g.c.refuse(g.run, unknownIfTrimmed(err))
 		}
-		if pauses && e.Kind == checkpoint.Resumed && endsPauses(e.Data) {
+		if s.pauses && e.Kind == checkpoint.Resumed && endsPauses(e.Data) {
 			return false, nil
 		}
-		if e.Post != post.ID {
+		if e.Post != s.post.ID {
 			continue
 		}
-		if len(rest) == 0 || !rest[0].counted(&e, a) {
+		if len(rest) == 0 || !rest[0].counted(&e, s.postedAnswers) {
 			return false, nil
 		}
 		if rest = rest[1:]; len(rest) == 0 {
 			return true, nil
 		}
 	}
-	return true, nil
+	return posted, nil
 }
 
 // endsPauses reports whether a resume ends the interrupts before and after visits that nobody has asked about.

@@ -84,10 +84,18 @@ func TestAnswerBesideAnEditIsDrained(t *testing.T) {
 	completes(t, r, err)
 }
 
-// A postingStore calls posted once, behind the next post.
+// A postingStore calls posted once, behind the next post. Until then somebody else has the run for a moment, so that who
+// answers posts.
 type postingStore struct {
 	checkpoint.Store
 	posted func()
+}
+
+func (s *postingStore) Acquire(ctx context.Context, run, owner string) (checkpoint.Lease, error) {
+	if s.posted != nil {
+		return checkpoint.Lease{}, &checkpoint.BusyError{Run: run, Owner: "somebody else"}
+	}
+	return s.Store.Acquire(ctx, run, owner)
 }
 
 func (s *postingStore) Post(ctx context.Context, run string, p checkpoint.Post) error {
@@ -115,6 +123,9 @@ func TestAnswerThatIsLateMovesNoCursor(t *testing.T) {
 
 		var cursor checkpoint.Cursor
 		slow := &tampered{Store: &inner, before: func(ctx context.Context, c call) error {
+			if c.method == "Acquire" && c.n == 1 {
+				return &checkpoint.BusyError{Run: run, Owner: "somebody else"}
+			}
 			if c.method != "Post" || c.n > 1 {
 				return nil
 			}

@@ -13,13 +13,15 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Answers reach a run in one order, whoever gives them, and whether somebody is at work on it
-// or not: each is posted under the number behind the last one.
+// Answers reach a run in one order, whoever gives them: each has the number behind the last one. It is posted under that, or, where
+// nobody is at work on the run and nothing waits, appended under it.
 //
 //  1. A store has one message of a number: of two who post, one has to look again.
 //  2. Who posts a number has seen what stands before it, in the log or among the posts, and
 //     that nothing in it ends the same interrupts.
 //  3. Who has the lease drains them by their numbers.
+//  4. Who gives an answer under the lease, when none waits, appends it under the next number and claims that:
+//     if somebody has posted under it the store refuses the append.
 //
 // So an answer that was posted counts, and who gave it knows that at once, although the run
 // may be at work on something else for hours.
@@ -78,6 +80,16 @@ func (a *postedAnswers) drain(all []checkpoint.Entry, m *machine, p checkpoint.P
 		})
 	}
 	return all
+}
+
+// claims are the entries that drain the answers, which nobody has posted.
+func (s *replying) claims(m *machine) []checkpoint.Entry {
+	s.post.At = time.Now().UTC() // as stores say it of what is posted
+	lines := s.drain(nil, m, s.post)
+	for i := range lines {
+		lines[i].Claims = true
+	}
+	return lines
 }
 
 // A posted is a message that a call has left, and what it says if it is an answer: the call need

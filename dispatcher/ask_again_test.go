@@ -30,7 +30,12 @@ func TestAskAnswerGivenAgain(t *testing.T) {
 				<-over
 			}
 			id := asked(t, process(t, g, &inner, dispatcher.Options{}))
-			unknown := &tampered{Store: &inner, after: func(c call, err error) error {
+			unknown := &tampered{Store: &inner, before: func(_ context.Context, c call) error {
+				if c.method == "Acquire" { // else who answers need not post
+					return &checkpoint.BusyError{Run: run, Owner: "somebody else"}
+				}
+				return nil
+			}, after: func(c call, err error) error {
 				if c.method == "Post" && err == nil {
 					return fmt.Errorf("%w: the line is dead", checkpoint.ErrCommitUnknown)
 				}

@@ -160,7 +160,7 @@ func TestAskApprovalsSurviveCrashes(t *testing.T) {
 	for _, written := range []bool{false, true} {
 		for k := 1; ; k++ {
 			if died := askApprove(t, k, written); !died || t.Failed() {
-				if k < 5 {
+				if k < 4 {
 					t.Errorf("there were only %d writes", k)
 				}
 				break

@@ -47,6 +47,11 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	if err := c.stillRunning(id); err != nil {
 		return nil, c.refuse(id, err)
 	}
+	if w.answers != nil {
+		if w.giving, err = c.answering(ctx, id, w); err != nil {
+			return nil, err
+		}
+	}
 	r := c.newRun(ctx, id)
 	r.drain = w.drain
 	if w.ears != nil && c.store == nil {
@@ -96,7 +101,7 @@ func (r *run) goesOn(err error) bool {
 	case r.m == nil || r.err != nil: // it may have heard what was never appended
 		return false
 	case r.early.now():
-		return err == nil && r.m.turn > 1
+		return err == nil && r.m.turn > 1 || refused(err)
 	}
 	return r.atRest && (err != nil || r.m.turn > 1)
 }
@@ -105,7 +110,7 @@ func (r *run) goesOn(err error) bool {
 func (r *run) find(w *wishes, input func(any)) early {
 	c, ctx := r.c, r.stored // not the caller's: a run whose context is done is opened and rests
 	r.wishes = w
-	old := w.how.old() && !w.orStart
+	old := w.how.old() && !w.orStart || w.giving != nil
 	if old {
 		if _, err := c.store.Stat(ctx, r.id); err != nil {
 			return early{err: w.missing(err)}
@@ -131,8 +136,16 @@ func (r *run) find(w *wishes, input func(any)) early {
 		return early{err: err}
 	}
 	r.journal.posts = len(posts) > 0
-	if posts, head, err = r.drainBefore(m, head, posts); err != nil {
+	r.stand(m, head)
+	if posts, err = r.drainBefore(posts); err != nil {
 		return early{err: err}
+	}
+	if w.giving != nil {
+		var e early
+		if posts, e = r.answerFirst(posts); e.now() {
+			return e
+		}
+		m = r.m
 	}
 	r.found = posts
 	waits := false
@@ -144,10 +157,9 @@ func (r *run) find(w *wishes, input func(any)) early {
 			waits = waits || !m.seen[p.ID]
 		}
 	}
-	r.m, r.journal.head, r.journal.since = m, head, m.read
 	r.introduce()
-	r.journal.tip = head
-	r.durable.Store(head.Seq)
+	r.journal.tip = r.journal.head
+	r.durable.Store(r.journal.head.Seq)
 	if m.status == checkpoint.StatusCompleted && (waits || w.how == modeTurn) {
 		return r.furtherTurn(w, input)
 	}

@@ -80,7 +80,7 @@ func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 // Run brings the run to its end, or as far as it can go. It starts the run if there is
 // none, calling input on the empty state (nil means the state stays empty); it goes on
 // with one that is at rest or was left running; it returns the result of one that is
-// completed. It ends no pause, which is for Resume, and answers nothing; questions whose time
+// completed. It ends no pause, which is for Resume, and answers nothing but what [Answering] gives it; questions whose time
 // is over end. ErrBusy if the run is live.
 //
 // Under a ctx that is done already the run is opened or taken up all the same, and rests as Cancelled, or
@@ -99,7 +99,7 @@ func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), o
 }
 
 // Resume goes on with a run that exists and is not completed, and ends its interrupts
-// before and after visits; visits that asked go on waiting for their answers. ErrNotFound
+// before and after visits; visits that asked go on waiting for their answers, unless [Answering] gives them. ErrNotFound
 // if there is no such run, ErrCompleted if it is completed, a [*GraphChangedError] if it
 // was made by another graph and its past is not the same in this one. A run that failed at
 // a dag.Fail returns the same failure. Of a ctx that is done see [Dispatcher.Run].
@@ -188,11 +188,11 @@ func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error, opt
 // has not begun ends whatever else waits before it. The run goes on with the next Run or Resume,
 // or at once if it is live: Answer never waits for it, and is never ErrBusy.
 //
-// Answer returns when the answer is durable. An error that is no refusal may leave it posted: who
-// then gives the same value to the same id, as the same author for the same reason, makes it the
-// same answer, and not a second one, as long as it waits to be drained into the log. Whoever
-// drives the run does that soon, and of a run that nobody drives a call of Answer itself, before
-// it returns. ErrCommitUnknown, besides what a store means by it, if somebody else took what was posted, went on and
+// Answer returns when the answer is durable: in the log, or, where somebody is at work on the run or something else waits for
+// it, as a message, which whoever drives the run drains into the log soon. An error that is no refusal may leave it in either.
+// One that was posted and waits is made the same answer, and not a second one, by who gives the same value to the same id, as the same
+// author for the same reason; one that is in the log is refused when it is given again, unless it has the same [Message].
+// ErrCommitUnknown, besides what a store means by it, if somebody else took what was posted, went on and
 // trimmed the log of that before Answer looked, as [Options.Retention] does behind a call: this answer counts
 // or another one does.
 //

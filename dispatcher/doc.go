@@ -76,7 +76,7 @@
 //
 // What a node asks ([dag.Ask]) is an interrupt with an id. [Dispatcher.Answer] ends one,
 // [Dispatcher.Answers] several at once, all or none, and [Dispatcher.Skip] one without an
-// answer: from any code that has the store, while the run is live or at rest. Each ends once; an
+// answer; [Answering] has the call that goes on with the run answer first: from any code that has the store, while the run is live or at rest. Each ends once; an
 // answer that was accepted is the one that the node gets. A question that expires ends by itself,
 // at its instant while the run is live, and else with the next call that goes on: a run that only
 // waits for people rests, and nothing of it runs. [InterruptKind] lists what else a visit may

@@ -68,3 +68,34 @@ func Example_ask() {
 	// refused: true
 	// paid 40 euros to Ada
 }
+
+// Who has the answer at hand gives it to the call that goes on.
+func ExampleAnswering() {
+	b := dag.New[Refund]("refund")
+	decided := dag.Step(b, "decide", decideRefund)
+	dag.Step(b, "pay", payRefund, decided)
+	graph, err := b.Build()
+	if err != nil {
+		log.Fatal(err)
+	}
+	d, err := dispatcher.New(graph, new(memory.Store), dispatcher.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	ctx := context.Background()
+	_, err = d.Run(ctx, "refund-4", func(r *Refund) { r.Customer.Set("Eve") })
+	fmt.Println("waits:", errors.Is(err, dispatcher.ErrInterrupted))
+	_, err = d.Resume(ctx, "refund-4", dispatcher.Answering("", "a lot"))
+	fmt.Println("refused:", errors.Is(err, dispatcher.ErrAnswerType))
+	res, err := d.Resume(ctx, "refund-4", dispatcher.Answering("", 40), dispatcher.Author("Ada"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(res.Status)
+	// Output:
+	// waits: true
+	// refused: true
+	// paid 40 euros to Eve
+	// completed
+}

@@ -151,6 +151,9 @@ func hangUnder(t *testing.T, name, method string) {
 	rests(t, res, err, checkpoint.StatusInterrupted, "b")
 	id := res.Interrupts[0].ID
 	d := process(t, g, &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
+		if method == "Post" && k.method == "Acquire" { // else who answers need not post
+			return &checkpoint.BusyError{Run: run, Owner: "somebody else"}
+		}
 		if k.method == method && k.n == 1 {
 			<-ctx.Done()
 			return ctx.Err()

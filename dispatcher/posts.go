@@ -127,37 +127,23 @@ func (r *run) takeAll(h *tenure, posts []checkpoint.Post) bool {
 
 // drainBefore drains, before the call does anything, what the log has to say before it goes on: answers, if there are more of
 // them than can share an append, input that is repeated, and a cancel that came when the run was at rest, or about to be. It
-// returns what else was posted, and where the run stands now.
-func (r *run) drainBefore(m *machine, head checkpoint.Head, posts []checkpoint.Post) ([]checkpoint.Post, checkpoint.Head, error) {
+// returns what else was posted.
+func (r *run) drainBefore(posts []checkpoint.Post) ([]checkpoint.Post, error) {
 	var lines []checkpoint.Entry
 	if !shareAppend(posts) {
-		lines = m.queued(posts, nil).line
+		lines = r.m.queued(posts, nil).line
 	}
-	lines = append(lines, r.repeated(m, head, posts)...)
-	if m.status.Resting() && m.status != checkpoint.StatusCancelled {
-		lines = append(lines, m.cancelledBy(posts)...)
+	lines = append(lines, r.repeated(r.m, r.journal.head, posts)...)
+	if r.m.status.Resting() && r.m.status != checkpoint.StatusCancelled {
+		lines = append(lines, r.m.cancelledBy(posts)...)
 	}
 	if len(lines) == 0 {
-		return posts, head, nil
+		return posts, nil
 	}
-	a := &amendment{c: r.c, lease: r.journal.lease, m: m, head: head, desk: newDesk()}
-	a.observed()
-	err := r.asking("observer", func() error {
-		if err := a.drain(r.stored, lines); err != nil {
-			return err
-		}
-		return a.append(r.stored)
-	})
-	if err != nil {
-		return nil, head, err
+	if err := r.amend(lines); err != nil {
+		return nil, err
 	}
-	a.desk.leave()
-	m.read += a.size
-	drained := map[string]bool{}
-	for i := range lines {
-		drained[lines[i].Post] = true
-	}
-	return slices.DeleteFunc(posts, func(p checkpoint.Post) bool { return drained[p.ID] }), a.head, nil
+	return without(posts, lines), nil
 }
 
 // shareAppend reports whether all answers among posts may share an append.

@@ -49,6 +49,9 @@ func (w *wishes) missing(err error) error {
 	if err = missing(err); w.how == modeTurn && errors.Is(err, checkpoint.ErrNotFound) {
 		return fmt.Errorf("%w, or with this Turn and OrStart", err)
 	}
+	if w.how == modeRun && errors.Is(err, checkpoint.ErrNotFound) { // it answers
+		return fmt.Errorf("%w, without Answering", err)
+	}
 	return err
 }
 

@@ -298,9 +298,11 @@ func (r *run) asking(kind string, f func() error) error {
 
 // What user code of the set-up is called in results if it is abandoned.
 var (
-	doingInput = "the input of the run"
-	doingAsks  = map[string]*string{
-		"check": new("the Check of a state"), "items": new("the items of an Each"), "revalidate": new("Options.Revalidate"),
+	doingInput    = "the input of the run"
+	doingAnAppend = doingAppend
+	doingAsks     = map[string]*string{
+		"answer": new("what decodes an answer"),
+		"check":  new("the Check of a state"), "items": new("the items of an Each"), "revalidate": new("Options.Revalidate"),
 		"migration": new("a Migration"),
 	}
 )

@@ -15,9 +15,9 @@ import (
 )
 
 // A RunOption is one more wish of a call that runs something: [From], [Expire], [Settings],
-// [Labels], [Correlation], [Drain], [Manual] or [OrStart]; or of one that changes a run and runs
-// nothing: [Author], [Because], [Message], and for Note From.
-// Each may be given once. A call refuses a bad one, with an [*OptionError], a [*SecretError] or
+// [Labels], [Correlation], [Drain], [Manual], [OrStart] or [Answering]; or of one that changes a run and runs
+// nothing, or answers first: [Author], [Because], [Message], and for Note From.
+// Each may be given once, but for Answering. A call refuses a bad one, with an [*OptionError], a [*SecretError] or
 // a [*LimitError], before anything happens. The zero
 // RunOption wishes nothing.
 type RunOption struct {
@@ -124,8 +124,8 @@ func Correlation(id string) RunOption {
 // one, over all processes and however late. So who can't know whether an Enqueue has
 // succeeded repeats it. Of an input that waits one of its name with other content is an [*OptionError]; once it was drained its name
 // stays used, also behind a [Dispatcher.Rewind] to before it, and whatever comes under it is not looked at: the call returns nil. It has 1 to 200 bytes of UTF-8 without control characters. It is
-// for Enqueue, and for Note, whose notes are told apart by it in the same way; and for Answer, Answers and
-// Skip: one that is repeated changes nothing and returns nil, whatever the run waits for by then.
+// for Enqueue, and for Note, whose notes are told apart by it in the same way; and for Answer, Answers,
+// Skip: one that is repeated changes nothing and returns nil, whatever the run waits for by then; beside [Answering] the call then goes on without it.
 func Message(id string) RunOption {
 	return RunOption{"Message", func(w *wishes) error {
 		if id == "" {
@@ -196,6 +196,8 @@ type wishes struct {
 	ears        *listener // of the Stream that the call belongs to
 	drain       <-chan struct{}
 	orStart     bool
+	answers     map[string]any // by interrupt; nil: none
+	giving      *giving        // them
 }
 
 // nothing is what most calls wish, by their modes. It is never written to.
@@ -213,15 +215,20 @@ func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
 	}
 	w := &wishes{how: how, limits: c.opts.Limits}
 	var given []string
+	about := answers(options) // what is said of answers goes beside them
+	if about && c.store == nil {
+		return nil, ErrNoStore
+	}
 	for _, o := range options {
 		if o.wish == nil {
 			continue
 		}
-		if slices.Contains(given, o.name) {
+		if o.name != answering && slices.Contains(given, o.name) {
 			return nil, &OptionError{o.name, "is given twice"}
 		}
 		given = append(given, o.name)
 		switch {
+		case about && (o.name == "Author" || o.name == "Because" || o.name == "Message"):
 		case how == modeEnqueue && o.name != "Message":
 			return nil, &OptionError{o.name, "is not for Enqueue, which takes Message alone: give it to the call that runs"}
 		case how == modeNote:
@@ -235,9 +242,9 @@ func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
 		case how == modeAct && o.name != "Author" && o.name != "Because":
 			return nil, &OptionError{o.name, "is for calls that run something: this one takes Author, and Because if it answers"}
 		case how != modeAct && (o.name == "Author" || o.name == "Because"):
-			return nil, &OptionError{o.name, "is for calls that change a run and run nothing"}
+			return nil, &OptionError{o.name, "is for calls that change a run and run nothing, and beside Answering"}
 		case how != modeEnqueue && o.name == "Message":
-			return nil, &OptionError{o.name, "is for Enqueue, Note and answers alone: it names what is posted"}
+			return nil, &OptionError{o.name, "is for Enqueue, Note and answers alone: it names what is given"}
 		}
 		if err := o.wish(w); err != nil {
 			return nil, err

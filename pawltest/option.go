@@ -101,7 +101,8 @@ func Rebuild[S any](build func() *dag.Graph[S]) Option {
 	return Option{name: "Rebuild", set: func(a *aids) { a.rebuild = build }, empty: build == nil}
 }
 
-// Run gives options to the call that runs the graph, dispatcher.Settings for example.
+// Run gives options to the call that runs the graph, dispatcher.Settings for example. It is not for dispatcher.Answering, which is
+// refused where nothing waits yet: see [Answers].
 func Run(options ...dispatcher.RunOption) Option {
 	return Option{name: "Run", set: func(a *aids) { a.run = append(a.run, options...) }}
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 // A storing is a Runner that tells its store, as a *dispatcher.Dispatcher does.
@@ -45,6 +46,16 @@ func present(ctx context.Context, s *Supervisor) error {
 		return &OptionError{"supervisor", "is nil or the zero Supervisor: make it with New"}
 	case ctx == nil:
 		return &OptionError{"ctx", "is nil: give context.Background() if there is no other"}
+	}
+	return nil
+}
+
+// joinable refuses options that must not be lost where a submission joins another one.
+func joinable(options []dispatcher.RunOption) error {
+	for _, o := range options {
+		if o.Name() == "Answering" {
+			return &OptionError{"Answering", "is not looked at if the run is at work already: Answer before this, or give it to a call of Go"}
+		}
 	}
 	return nil
 }

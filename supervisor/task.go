@@ -33,12 +33,15 @@ type Task[S any] struct {
 // it is there as a run of another graph, a [*RunError] wraps dispatcher.ErrBusy.
 // ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError]
 // that wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of
-// ctx, s and d is nil, an error that wraps ctx's cause if ctx is done already; then nothing has happened. A
+// ctx, s and d is nil, or for dispatcher.Answering, which a task that is joined would not look at (Answer, or [Go]), an error that wraps ctx's cause if ctx is done already; then nothing has happened. A
 // ctx that ends later changes nothing.
 func Submit[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string, input func(*S),
 	options ...dispatcher.RunOption,
 ) (*Task[S], error) {
+	if err := joinable(options); err != nil {
+		return nil, err
+	}
 	return enter(ctx, s, d, key, run, joins,
 		func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error) {
 			return d.Run(ctx, run, input, append(options[:len(options):len(options)], drain)...)
@@ -99,6 +102,9 @@ func (s *Supervisor) Continue(
 	ctx context.Context, key, run string, options ...dispatcher.RunOption,
 ) (*Task[struct{}], error) {
 	if err := present(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := joinable(options); err != nil {
 		return nil, err
 	}
 	if err := checkpoint.CheckRunID(run); err != nil {

@@ -1,0 +1,142 @@
+package dispatcher
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// Answering has Run, Resume, Continue and Stream answer an interrupt and go on, in one call that takes the run once: as
+// [Dispatcher.Answer] and the call behind it do. It may be given for several interrupts: then all of the answers count or
+// none does, as those of [Dispatcher.Answers]. [Author], [Because] and [Message] beside it are for the answers.
+//
+//	res, err := d.Continue(ctx, run, dispatcher.Answering("", true))
+//
+// An [*AnswerError] says why the answers were refused. Then, where another option does not fit the run, and with ErrBusy while
+// somebody is at work on it, nothing has changed and nothing runs. (Answer reaches whoever is at work on it.) Once they count they are answers
+// as any others: what keeps the call from going on behind them, as a [*GraphChangedError] does, does not take
+// them back. So it is with [Manual], which looks behind the answers; and they count although ctx is done. ErrNotFound if there is no such run, of Run and Stream too.
+func Answering(interrupt string, value any) RunOption {
+	return RunOption{answering, func(w *wishes) error {
+		_, twice := w.answers[interrupt]
+		_, nameless := w.answers[""]
+		switch {
+		case w.how != modeRun && w.how != modeResume && w.how != modeContinue:
+			return &OptionError{answering, "is for Run, Resume, Continue and Stream only"}
+		case twice:
+			return &OptionError{answering, fmt.Sprintf("answers %q twice", interrupt)}
+		case nameless || interrupt == "" && len(w.answers) > 0:
+			return &OptionError{answering, "is given for several interrupts, one of which has no name: name the interrupt of each"}
+		case w.answers == nil:
+			w.answers = map[string]any{}
+		}
+		w.answers[interrupt] = value
+		return nil
+	}}
+}
+
+const answering = "Answering"
+
+// Name is that of the function that has made the option, "" of the zero one.
+func (o RunOption) Name() string { return o.name }
+
+// answers reports whether one of the options of a call does.
+func answers(options []RunOption) bool {
+	return slices.ContainsFunc(options, func(o RunOption) bool { return o.name == answering })
+}
+
+// answerFirst gives the answers of the call under its own lease, and returns what else was posted. Options that don't fit
+// the run are refused before.
+func (r *run) answerFirst(posts []checkpoint.Post) ([]checkpoint.Post, early) {
+	w := r.wishes // of this call alone
+	if err := r.admits(w); err != nil {
+		return nil, early{r.stands(r.m.status), r.c.refuse(r.id, err)}
+	}
+	w.from = nil // the run stands there
+	g := w.giving
+	g.ctx = r.stored
+	for {
+		var s *replying
+		err := r.asking("answer", func() (err error) {
+			s, err = g.said(r.m, posts)
+			return err
+		})
+		switch {
+		case err != nil:
+			return nil, early{r.stands(r.m.status), err}
+		case s == nil || s.posted: // then it is drained with the resume
+			return posts, early{}
+		}
+		lines := append(r.m.queued(posts, nil).line, s.claims(r.m)...)
+		refusal := r.amend(lines)
+		switch {
+		case refusal == nil:
+			// What has ended keeps its answer.
+			w.expire = slices.DeleteFunc(slices.Clone(w.expire), func(id string) bool { return r.m.waits[id] == nil })
+			return without(posts, lines), early{}
+		case !conflict(refusal):
+			return nil, early{err: refusal}
+		}
+		if posts, err = r.lookAgain(s.post.ID, refusal); err != nil {
+			return nil, early{err: err}
+		}
+	}
+}
+
+// lookAgain returns what was posted, when somebody has posted under an id that the call has claimed. Its machine has heard what was not
+// appended. A cancel among the posts is heard before the answers. If nothing of that id was posted the store has refused the append for nothing.
+func (r *run) lookAgain(claimed string, refusal error) ([]checkpoint.Post, error) {
+	m, head, err := r.c.machine(r.stored, r.id)
+	if err != nil {
+		return nil, err
+	}
+	r.stand(m, head)
+	posts, err := r.c.store.Posts(r.stored, r.id)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return p.ID == claimed }) {
+		return nil, refusal
+	}
+	return r.drainBefore(posts)
+}
+
+// refused reports whether a call returns err since its answers were refused: then it has changed nothing.
+func refused(err error) bool {
+	_, is := err.(*AnswerError)
+	return is
+}
+
+// stand says where the run stands when the call has looked.
+func (r *run) stand(m *machine, head checkpoint.Head) {
+	r.m, r.journal.head, r.journal.since = m, head, m.read
+}
+
+// amend makes lines durable before the call does anything.
+func (r *run) amend(lines []checkpoint.Entry) error {
+	a := &amendment{c: r.c, lease: r.journal.lease, m: r.m, head: r.journal.head, code: &r.tenure.code, desk: newDesk()}
+	a.observed()
+	err := r.asking("observer", func() error {
+		if err := a.drain(r.stored, lines); err != nil {
+			return err
+		}
+		return a.append(r.stored)
+	})
+	if err != nil {
+		return err
+	}
+	a.desk.leave()
+	r.m.read += a.size
+	r.stand(r.m, a.head)
+	return nil
+}
+
+// without are the posts that none of lines drains.
+func without(posts []checkpoint.Post, lines []checkpoint.Entry) []checkpoint.Post {
+	drained := map[string]bool{}
+	for i := range lines {
+		drained[lines[i].Post] = true
+	}
+	return slices.DeleteFunc(posts, func(p checkpoint.Post) bool { return drained[p.ID] })
+}

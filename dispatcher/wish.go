@@ -124,7 +124,7 @@ func Correlation(id string) RunOption {
 // one, over all processes and however late. So who can't know whether an Enqueue has
 // succeeded repeats it. Of an input that waits one of its name with other content is an [*OptionError]; once it was drained its name
 // stays used, also behind a [Dispatcher.Rewind] to before it, and whatever comes under it is not looked at: the call returns nil. It has 1 to 200 bytes of UTF-8 without control characters. It is
-// for Enqueue, and for Note, whose notes are told apart by it in the same way; and for Answer, Answers,
+// for Enqueue, and for Note, whose notes are told apart by it in the same way; and for Answer, Answers and
 // Skip: one that is repeated changes nothing and returns nil, whatever the run waits for by then; beside [Answering] the call then goes on without it.
 func Message(id string) RunOption {
 	return RunOption{"Message", func(w *wishes) error {

@@ -94,6 +94,11 @@ var encoders = sync.Pool{New: func() any {
 
 // encode encodes *v with encoding/json and makes sure that it can be read back.
 func encode[T any](v *T, info *typeInfo) ([]byte, error) {
+	if info.write != nil {
+		if enc, ok := info.write.encode(reflect.ValueOf(v).Elem()); ok {
+			return enc, nil
+		}
+	}
 	e := encoders.Get().(*encoder) // given back only if all went well
 	if err := e.enc.Encode(v); err != nil {
 		_ = fmt.Sprint(err) // may be a marshaller's: if its text breaks or hangs, who writes does

@@ -345,9 +345,10 @@ func quotable(t reflect.Type) bool {
 
 // typeInfo is what reading and writing values of a type depends on.
 type typeInfo struct {
-	plain  bool // can be shared: it has no memory that a reader could change
-	frozen bool // is shared: readers promised
-	twins  bool // may hold a map of which two keys have one text
+	plain  bool   // can be shared: it has no memory that a reader could change
+	frozen bool   // is shared: readers promised
+	twins  bool   // may hold a map of which two keys have one text
+	write  writer // nil where encoding/json is needed
 }
 
 var infos sync.Map // of reflect.Type to *typeInfo
@@ -357,7 +358,8 @@ func infoOf(t reflect.Type) *typeInfo {
 		return i.(*typeInfo)
 	}
 	_, frozen := thawed(t)
-	info := &typeInfo{plain: plain(t), frozen: frozen, twins: twins(t, map[reflect.Type]bool{})}
+	info := &typeInfo{plain: plain(t), frozen: frozen, twins: twins(t, map[reflect.Type]bool{}),
+		write: writerOf(t, map[reflect.Type]bool{})}
 	infos.Store(t, info)
 	return info
 }

@@ -1,0 +1,151 @@
+package state_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"testing/quick"
+	"time"
+
+	"github.com/pawlgo/pawl/state"
+)
+
+// sameJSON checks that Encode of v is what encoding/json writes.
+func sameJSON[T any](t *testing.T, v T) {
+	t.Helper()
+	got, err := state.Encode(&v)
+	if want := asJSON(t, &v); err != nil || string(got) != want {
+		t.Errorf("%T: %s, %v, want %s", v, got, err, want)
+	}
+}
+
+// louder marshals itself, and only where it can be pointed to.
+type louder struct{ S string }
+
+func (l *louder) MarshalText() ([]byte, error) { return []byte(strings.ToUpper(l.S)), nil }
+func (l *louder) UnmarshalText(b []byte) error { l.S = strings.ToLower(string(b)); return nil }
+
+type branch struct {
+	Name string
+	Sub  []branch
+}
+
+type within struct{ In string }
+
+type manyBytes []byte
+
+// A struct is what encoding/json makes of it, by whichever way it is encoded.
+func TestEncodingOfStructsIsThatOfEncodingJSON(t *testing.T) {
+	one, text := 1, "a<b>\u2028"
+	ptr := &text
+	for _, s := range trickyStrings {
+		sameJSON(t, struct {
+			A string
+			B []string  `json:"b&b"`
+			C *word     `json:"é"`
+			D [2]within `json:"a b"`
+		}{s, []string{s, "", s}, (*word)(&s), [2]within{{s}}})
+	}
+	sameJSON(t, struct {
+		Bool   bool
+		I8     int8
+		U64    uint64
+		F      float64
+		Dur    time.Duration
+		Floats []float64
+		Bad    string `json:"\\"` // no name: that of the field
+	}{true, math.MinInt8, math.MaxUint64, 1e-7, time.Hour, []float64{0, 1e21, math.Copysign(0, -1)}, "x"})
+	sameJSON(t, struct {
+		N     []int
+		E     []int
+		P     *int
+		Q     *int
+		PP    **string
+		Lists [][]string
+		Arr   [0]string
+		None  []struct{}
+		Opt   *[]int
+	}{nil, []int{}, nil, &one, &ptr, [][]string{nil, {}, {"a"}}, [0]string{}, make([]struct{}, 2), &[]int{1}})
+	sameJSON(t, struct {
+		Bytes []byte
+		Named manyBytes
+		Fixed [3]byte
+		Some  []uint16
+	}{[]byte("abc"), manyBytes("abc"), [3]byte{1, 2, 3}, []uint16{1}})
+	sameJSON(t, struct {
+		Loud  louder
+		Louds []louder
+		Ptr   *louder
+		At    time.Time
+	}{louder{"a"}, []louder{{"b"}}, &louder{"c"}, time.Unix(1, 2).UTC()})
+	sameJSON(t, branch{"a", []branch{{"b", nil}, {"c", []branch{}}}})
+	sameJSON(t, struct {
+		within
+		A string
+	}{within{"x"}, "y"})
+	sameJSON(t, struct {
+		*within
+		A string
+	}{A: "y"})
+	sameJSON(t, struct {
+		A string `json:"a,omitempty"`
+		B int    `json:",string"`
+		C []int  `json:",omitempty"`
+		D string `json:"-,"`
+	}{B: 7, D: "d"})
+	sameJSON(t, struct {
+		Skip string `json:"-"`
+		A    string
+		b    string
+	}{"s", "a", "b"})
+	sameJSON(t, struct {
+		A string `json:"B"`
+		B string
+		C string
+	}{"a", "b", "c"})
+	sameJSON(t, struct {
+		F32 float32
+		M   map[string]int
+		Any any
+	}{1.1, map[string]int{"b": 1, "a": 2}, []any{1, "<"}})
+}
+
+// What reflection makes up is written as encoding/json writes it.
+func TestEncodingOfMadeUpStructs(t *testing.T) {
+	type made struct {
+		S  string
+		N  []int16
+		P  *struct{ A, B string }
+		L  []struct{ F float64 }
+		U  [2]uint
+		LL [][]*bool
+	}
+	if err := quick.Check(func(v made) bool {
+		got, err := state.Encode(&v)
+		return err == nil && string(got) == asJSON(t, v)
+	}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// What JSON can't say is refused wherever it stands.
+func TestEncodingRefusesWhatJSONCannotSay(t *testing.T) {
+	type box struct {
+		S []*struct{ T [1]string }
+		F []float64
+	}
+	for _, bad := range []string{"\xff", "a\xc0b", "é\xed\xa0\x80", strings.Repeat("x", 99) + "\x80"} {
+		if got, err := state.Encode(&box{S: []*struct{ T [1]string }{nil, {[1]string{bad}}}}); !errors.Is(err, state.ErrUTF8) {
+			t.Errorf("%q: %s, %v", bad, got, err)
+		}
+	}
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		if got, err := state.Encode(&box{F: []float64{1, bad}}); err == nil {
+			t.Errorf("%v: %s", bad, got)
+		}
+	}
+	if got, err := state.Encode(&box{F: []float64{1}}); err != nil || string(got) != `{"S":null,"F":[1]}` {
+		t.Errorf("after a refusal: %s, %v", got, err)
+	}
+}

@@ -203,7 +203,7 @@ func Ask[A any](ctx context.Context, key string, question any, options ...AskOpt
 	if err != nil {
 		return answer, err
 	}
-	if err := json.Unmarshal(raw, &answer); err != nil {
+	if err := state.Decode(raw, &answer); err != nil {
 		return answer, fmt.Errorf("dag: answer to %q: what was given is of another type: %w: "+
 			"go back before the question with Rewind or Fork, and it is asked again", key, err)
 	}

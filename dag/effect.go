@@ -181,7 +181,7 @@ func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context
 	if err != nil {
 		return kept, err
 	}
-	if err := json.Unmarshal(raw, &kept); err != nil {
+	if err := state.Decode(raw, &kept); err != nil {
 		return kept, fmt.Errorf("dag: output of effect %q: what was kept is of another type: %w: go back before it with Rewind or Fork", key, err)
 	}
 	return kept, nil

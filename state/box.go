@@ -121,7 +121,7 @@ func unpack[T any](b *box) T {
 	return *v
 }
 
-// decode reads enc into v; the common types without reflection.
+// decode reads enc into v, which is zero; the common types without reflection.
 func decode[T any](enc []byte, v *T) error {
 	switch p := any(v).(type) {
 	case *string:
@@ -149,6 +149,12 @@ func decode[T any](enc []byte, v *T) error {
 		if *p || text(enc) == "false" {
 			return nil
 		}
+	}
+	if info := infoOf(reflect.TypeFor[T]()); info.codec != nil {
+		if info.codec.decode(enc, reflect.ValueOf(v).Elem()) {
+			return nil
+		}
+		*v = *new(T)
 	}
 	return json.Unmarshal(enc, v)
 }

@@ -20,6 +20,10 @@ import (
 // string in it is not valid UTF-8.
 func Encode[T any](v *T) ([]byte, error) { return encodePlain(v) }
 
+// Decode sets *v, which is the zero T, to what raw says, as encoding/json does. It copies what it keeps. raw is JSON, of which every string
+// is valid UTF-8; that is not checked.
+func Decode[T any](raw []byte, v *T) error { return decode(raw, v) }
+
 // Sayable reports whether JSON can say an instant in UTC: those of the years from 0 to 9999. For whoever stores one.
 func Sayable(t time.Time) bool {
 	y := t.UTC().Year()
@@ -94,8 +98,8 @@ var encoders = sync.Pool{New: func() any {
 
 // encode encodes *v with encoding/json and makes sure that it can be read back.
 func encode[T any](v *T, info *typeInfo) ([]byte, error) {
-	if info.write != nil {
-		if enc, ok := info.write.encode(reflect.ValueOf(v).Elem()); ok {
+	if info.codec != nil {
+		if enc, ok := info.codec.encode(reflect.ValueOf(v).Elem()); ok {
 			return enc, nil
 		}
 	}

@@ -15,16 +15,30 @@ import (
 )
 
 // TypeOf describes A, or says, naming the path to each field at fault, why JSON can't
-// bring it back.
+// bring it back. What it returns shares its parts with what other calls return: they are to be read alone.
 func TypeOf[A any]() (Type, error) {
 	t := reflect.TypeFor[A]()
 	if t.PkgPath() == "" && wordSize[t.Kind().String()] > 0 { // bool, int, string: nothing to be found out
 		return Type{Kind: t.Kind().String()}, nil
 	}
+	if d, ok := described.Load(t); ok {
+		d := d.(*description)
+		return d.Type, d.err
+	}
 	w := typeWalk{}
-	d := w.walk(t, typeName(t), true)
-	return d, errors.Join(w.problems...)
+	d := &description{Type: w.walk(t, typeName(t), true)}
+	d.err = errors.Join(w.problems...)
+	described.Store(t, d)
+	return d.Type, d.err
 }
+
+// A description is what TypeOf returns.
+type description struct {
+	Type
+	err error
+}
+
+var described sync.Map // of reflect.Type to *description
 
 func typeName(t reflect.Type) string {
 	if t == reflect.TypeFor[any]() {
@@ -348,7 +362,7 @@ type typeInfo struct {
 	plain  bool   // can be shared: it has no memory that a reader could change
 	frozen bool   // is shared: readers promised
 	twins  bool   // may hold a map of which two keys have one text
-	write  writer // nil where encoding/json is needed
+	codec  *codec // nil where encoding/json is needed
 }
 
 var infos sync.Map // of reflect.Type to *typeInfo
@@ -359,7 +373,7 @@ func infoOf(t reflect.Type) *typeInfo {
 	}
 	_, frozen := thawed(t)
 	info := &typeInfo{plain: plain(t), frozen: frozen, twins: twins(t, map[reflect.Type]bool{}),
-		write: writerOf(t, map[reflect.Type]bool{})}
+		codec: codecOf(t, map[reflect.Type]bool{})}
 	infos.Store(t, info)
 	return info
 }

@@ -1,8 +1,10 @@
 package state_test
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -31,7 +33,10 @@ type branch struct {
 	Sub  []branch
 }
 
-type within struct{ In string }
+type (
+	within struct{ In string }
+	Within struct{ In string }
+)
 
 type manyBytes []byte
 
@@ -84,6 +89,10 @@ func TestEncodingOfStructsIsThatOfEncodingJSON(t *testing.T) {
 		within
 		A string
 	}{within{"x"}, "y"})
+	sameJSON(t, struct {
+		Within
+		A string
+	}{Within{"x"}, "y"})
 	sameJSON(t, struct {
 		*within
 		A string
@@ -147,5 +156,100 @@ func TestEncodingRefusesWhatJSONCannotSay(t *testing.T) {
 	}
 	if got, err := state.Encode(&box{F: []float64{1}}); err != nil || string(got) != `{"S":null,"F":[1]}` {
 		t.Errorf("after a refusal: %s, %v", got, err)
+	}
+}
+
+// readsAs checks that a cell reads raw as encoding/json does.
+func readsAs[T any](t *testing.T, raw string) {
+	t.Helper()
+	type holder struct{ V state.Value[T] }
+	img, err := schemaOf[holder](t).Parse([]byte(`{"V":` + raw + `}`))
+	if err != nil {
+		t.Errorf("%s: %v", raw, err)
+		return
+	}
+	var want T
+	wrong := json.Unmarshal([]byte(raw), &want)
+	got, err := func() (v T, err error) {
+		defer func() {
+			if e, ok := recover().(*state.DecodeError); ok {
+				err = e
+			}
+		}()
+		return img.Value().(*holder).V.Get(), nil
+	}()
+	if (err != nil) != (wrong != nil) || wrong == nil && !reflect.DeepEqual(got, want) {
+		t.Errorf("%s is read as %#v, %v, want %#v, %v", raw, got, err, want, wrong)
+	}
+}
+
+type leaf struct {
+	S string
+	N *int8
+	L []float64
+	A [2]bool
+	U uint16
+}
+
+// A struct is read as encoding/json reads it, whoever wrote it.
+func TestReadingOfStructsIsThatOfEncodingJSON(t *testing.T) {
+	for _, raw := range []string{
+		`{"S":"a","N":1,"L":[1,2.5,-1e-7],"A":[true,false],"U":7}`,
+		`{"S":"","N":null,"L":null,"A":[false,false],"U":0}`,
+		`{"S":"","N":-128,"L":[],"A":[false,true],"U":65535}`,
+		`{"U":7,"S":"other order","N":1,"L":[],"A":[true,false]}`,
+		`{"S":"fewer"}`, `{}`, `null`,
+		`{"S":"more","N":1,"L":[],"A":[true,false],"U":7,"X":{"y":[1]}}`,
+		`{"s":"other case","N":1,"L":[],"A":[true,false],"U":7}`,
+		`{ "S" : "spaces" , "N":1,"L":[ 1 , 2 ],"A":[true,false],"U":7}`,
+		`{"S":null,"N":1,"L":[1],"A":null,"U":null}`,
+		`{"S":"a","N":128,"L":[],"A":[true,true],"U":7}`,    // too large
+		`{"S":"a","N":1,"L":[1e999],"A":[true,true],"U":7}`, // as well
+		`{"S":"a","N":1,"L":[],"A":[true,true],"U":-1}`,
+		`{"S":"a","N":1.5,"L":[],"A":[true,true],"U":1}`,
+		`{"S":"a","N":1,"L":[null,2],"A":[true,true],"U":1}`,
+		`{"S":"a","N":1,"L":[],"A":[true],"U":1}`,
+		`{"S":"a","N":1,"L":[],"A":[true,true,true],"U":1}`,
+		`{"S":"a","N":1,"L":{},"A":[true,true],"U":1}`,
+		`{"S":7,"N":1,"L":[],"A":[true,true],"U":1}`,
+		`{"S":"a","N":"1","L":[],"A":[true,"true"],"U":1}`,
+		`{"S":"a","N":1,"L":[-0,0.0,1E5],"A":[true,true],"U":1}`,
+		`[]`, `7`, `"x"`,
+	} {
+		readsAs[leaf](t, raw)
+		readsAs[[]leaf](t, `[`+raw+`]`)
+		readsAs[*leaf](t, raw)
+		readsAs[[2]*leaf](t, `[null,`+raw+`]`)
+	}
+	for _, s := range []string{
+		`a`, `\n\t\r\b\f\"\\\/`, `\u0041\u00e9\u2028\ufffd`, `\ud83d\ude00`, `\ud83d`, `\ud83dx`, `é\u0000é`, `日本語\n`, `12345678\n12345678é\n`, "\ufffd",
+	} {
+		readsAs[leaf](t, `{"S":"`+s+`","N":1,"L":[],"A":[true,true],"U":1}`)
+		readsAs[[]string](t, `["`+s+`","","`+s+`"]`)
+		readsAs[*word](t, `"`+s+`"`)
+	}
+	readsAs[**string](t, `null`)
+	readsAs[**string](t, `"x"`)
+	readsAs[*[]int](t, `null`)
+	readsAs[[][]int](t, `[null,[],[1]]`)
+	readsAs[[0]int](t, `[]`)
+	readsAs[[]branch](t, `[{"Name":"a","Sub":[{"Name":"b","Sub":null}]}]`)
+}
+
+// What has been written is read back the same.
+func TestReadingOfMadeUpStructs(t *testing.T) {
+	type made struct {
+		S  string
+		N  []int16
+		P  *struct{ A, B string }
+		L  []struct{ F float64 }
+		U  [2]uint
+		LL [][]*bool
+	}
+	if err := quick.Check(func(v made) bool {
+		_, back, err := stored(t, v)
+		return err == nil && reflect.DeepEqual(back, v)
+	}, nil); err != nil {
+		t.Error(err)
 	}
 }

@@ -159,8 +159,8 @@ func (a *effectAttempt) begin(ctx context.Context, digest string) error {
 	if a.is.state == effectBegun { // the other side may have done it, and knows it by that key
 		e.generation = a.is.generation
 	}
-	err = a.v.record(checkpoint.EffectBegun, a.call.Key, encode(checkpoint.BegunEffect{
-		Input: a.call.Input, Digest: e.digest, Output: encode(a.call.Output), At: e.begun,
+	err = a.v.record(checkpoint.EffectBegun, a.call.Key, encodeBegun(&checkpoint.BegunEffect{
+		Input: a.call.Input, Digest: e.digest, Output: encodeType(&a.call.Output), At: e.begun,
 		Approval: approval, DeclaredEffect: declared(&a.call),
 	}))
 	if err != nil {
@@ -220,7 +220,7 @@ func (a *effectAttempt) happened(took time.Duration) (json.RawMessage, error) {
 
 // end makes it durable how the effect ended.
 func (a *effectAttempt) end(end checkpoint.EndedEffect, is effect) error {
-	if err := a.v.record(checkpoint.EffectEnded, a.call.Key, encode(end)); err != nil {
+	if err := a.v.record(checkpoint.EffectEnded, a.call.Key, encodeEnded(&end)); err != nil {
 		return a.v.effectError(a.call, err)
 	}
 	is.digest, is.begun, is.approval, is.generation = a.is.digest, a.is.begun, a.is.approval, a.is.generation

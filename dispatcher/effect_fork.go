@@ -58,11 +58,11 @@ func (a *effectAttempt) reuse(ctx context.Context, digest string) (output json.R
 		begun: v.host.c.opts.Now().UTC(), generation: int(v.generation),
 	}
 	err = v.recordAll(
-		v.effectLine(checkpoint.EffectBegun, a.call.Key, encode(checkpoint.BegunEffect{
-			Input: a.call.Input, Digest: digest, Output: encode(a.call.Output), At: is.begun,
+		v.effectLine(checkpoint.EffectBegun, a.call.Key, encodeBegun(&checkpoint.BegunEffect{
+			Input: a.call.Input, Digest: digest, Output: encodeType(&a.call.Output), At: is.begun,
 			DeclaredEffect: declared(&a.call),
 		})),
-		v.effectLine(checkpoint.EffectEnded, a.call.Key, encode(checkpoint.EndedEffect{Output: s.Output, Reused: s.Run})),
+		v.effectLine(checkpoint.EffectEnded, a.call.Key, encodeEnded(&checkpoint.EndedEffect{Output: s.Output, Reused: s.Run})),
 	)
 	if err != nil {
 		return nil, true, v.effectError(a.call, err)

@@ -91,7 +91,7 @@ func (m *machine) resolution(path, key, by, post string, s checkpoint.Resolution
 	if p := t.doubt(key); p != nil {
 		end.Interrupt = p.id
 	}
-	e.Data = encode(end)
+	e.Data = encodeEnded(&end)
 	return e
 }
 

@@ -35,12 +35,29 @@ func TestObjectsAreWhatEncodeWrites(t *testing.T) {
 			} {
 				same(t, encodeInterrupt(&i), encode(i))
 			}
+			if raw == "" {
+				value = json.RawMessage("null") // an effect has an input
+			}
+			for _, does := range []checkpoint.DeclaredEffect{
+				{}, {Operation: text, Access: "writes", Doubt: "asks"}, {Touches: []string{text, "b"}, Replayable: true}, {Reversible: true},
+			} {
+				b := checkpoint.BegunEffect{Input: value, Digest: text, Output: json.RawMessage(raw), At: at, Approval: text, DeclaredEffect: does}
+				same(t, encodeBegun(&b), encode(b))
+			}
+			for _, end := range []checkpoint.EndedEffect{
+				{}, {Output: json.RawMessage(raw), Took: time.Second, Reused: text}, {NotDone: text, Resolved: true}, {Lost: text, By: text, Interrupt: text},
+			} {
+				same(t, encodeEnded(&end), encode(end))
+			}
 		}
 	}
-	text := state.Type{Kind: "string"}
+	text, own := state.Type{Kind: "string"}, state.Type{Kind: "own", Name: "<name> \""}
 	for _, w := range []state.Type{
-		text, {Kind: "own", Name: "<name>"}, {Kind: "array", Len: 2, Elem: &text}, {Kind: "ref", Up: 1},
+		{}, text, own, {Kind: "array", Len: 2, Elem: &text}, {Kind: "ref", Up: 1},
 		{Kind: "map", Key: &text, Elem: &text}, {Kind: "object", Fields: []state.Field{{Name: "a", Type: text}}},
+		{Kind: "object", Fields: []state.Field{
+			{Name: "é<\"", Type: own}, {Name: "b", Type: state.Type{Kind: "list", Elem: &own}, Quoted: true}, {Name: "c"}}},
+		{Kind: "pointer", Elem: &state.Type{Kind: "array", Elem: &state.Type{Kind: "object"}}},
 	} {
 		same(t, encodeType(&w), encode(w))
 	}
@@ -50,6 +67,17 @@ func same(t *testing.T, is, want json.RawMessage) {
 	t.Helper()
 	if string(is) != string(want) {
 		t.Errorf("written: %s, want %s", is, want)
+	}
+}
+
+// Space in texts is none between values, which raw JSON is not written with.
+func TestSpaceBetweenValues(t *testing.T) {
+	for raw, want := range map[string]bool{
+		`{"a b":"c d"}`: false, `{"a" :1}`: true, `["\" ","\\"]`: false, `["\\" ]`: true, `["\\", "\""]`: true, ` 1`: true, "1\n": true, `"\\ \""`: false, `1`: false,
+	} {
+		if is := spaced([]byte(raw)); is != want {
+			t.Errorf("%s has space: %t, want %t", raw, is, want)
+		}
 	}
 }
 

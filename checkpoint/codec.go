@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/pawlgo/pawl/state"
 )
 
 // appendEntry appends e as a JSON object whose members stand in the order of the struct.
@@ -14,7 +16,7 @@ func appendEntry(b []byte, e *Entry) ([]byte, error) {
 	if !e.Kind.known() {
 		return b, errors.New("is of the unknown " + e.Kind.String())
 	}
-	if len(e.Data) > 0 && !json.Valid(e.Data) {
+	if len(e.Data) > 0 && !state.Valid(e.Data) {
 		return b, errors.New("has data of kind " + e.Kind.String() + " that is not JSON")
 	}
 	b = append(b, `{"kind":"`...)

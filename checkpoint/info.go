@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/internal/byhand"
+
+	"github.com/pawlgo/pawl/state"
 )
 
 // Append makes i what is known of the run once entries, appended at that time, end at head. It is for
@@ -191,7 +193,7 @@ func (p Post) Check() error {
 	if !utf8.ValidString(p.Kind) { // an export would tell another one
 		return fmt.Errorf("checkpoint: the kind %.64q of post %q is not UTF-8", p.Kind, p.ID)
 	}
-	if len(p.Data) > 0 && !json.Valid(p.Data) {
+	if len(p.Data) > 0 && !state.Valid(p.Data) {
 		return fmt.Errorf("checkpoint: the data of post %q is not JSON", p.ID)
 	}
 	return nil

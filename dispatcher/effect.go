@@ -103,7 +103,7 @@ func (v *visit) couldBegin(ctx context.Context, call dag.EffectCall) error {
 	if doubt := v.has().fails.Load(); doubt != nil { // nothing that the visit does counts
 		return doubt
 	}
-	if err := v.host.c.opts.Limits.allow(call.Input, "the input of effect "+call.Key); err != nil {
+	if err := v.host.c.opts.Limits.allow(call.Input, "the input of effect ", call.Key); err != nil {
 		return err
 	}
 	return v.effectContext(ctx)
@@ -202,7 +202,7 @@ func (a *effectAttempt) notDone(why error) error {
 // happened makes what the function returned durable.
 func (a *effectAttempt) happened(took time.Duration) (json.RawMessage, error) {
 	output, lost := a.call.Result()
-	if over := a.v.host.c.opts.Limits.allow(output, "the output of effect "+a.call.Key); lost == nil && over != nil {
+	if over := a.v.host.c.opts.Limits.allow(output, "the output of effect ", a.call.Key); lost == nil && over != nil {
 		lost = fmt.Errorf("%w: %w", dag.ErrOutputLost, over)
 	}
 	if lost != nil {

@@ -26,7 +26,7 @@ func (v *visit) Emit(name string, value json.RawMessage) error {
 	case !utf8.ValidString(name):
 		return fmt.Errorf("dispatcher: Emit: the name %q is not UTF-8", name)
 	}
-	if err := v.host.c.opts.Limits.allow(value, "emitted "+name); err != nil {
+	if err := v.host.c.opts.Limits.allow(value, "emitted ", name); err != nil {
 		return err
 	}
 	readers, observed := v.host.listeners(), v.host.c.opts.Observe != nil

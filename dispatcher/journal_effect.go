@@ -87,7 +87,12 @@ func (r *run) appendEffects() {
 		case j.err != nil:
 			e.err, e.settled = j.err, true
 		default:
-			group, lines, size = append(group, e), append(lines, e.lines...), size+e.size
+			if lines == nil { // mostly it is alone
+				lines = slices.Clip(e.lines)
+			} else {
+				lines = append(lines, e.lines...)
+			}
+			group, size = append(group, e), size+e.size
 		}
 	}
 	j.queue = append(j.queue[:0], j.queue[taken:]...)

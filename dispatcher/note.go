@@ -85,7 +85,7 @@ func (c *core) noteOf(name string, value any, by string) (json.RawMessage, error
 	if err != nil {
 		return nil, &OptionError{fmt.Sprintf("note %q", name), "has a value that JSON can't say: " + plain(err)}
 	}
-	if err := c.opts.Limits.allow(raw, "note "+name); err != nil {
+	if err := c.opts.Limits.allow(raw, "note ", name); err != nil {
 		return nil, err
 	}
 	return encode(checkpoint.Note{Name: name, Value: raw, By: by}), nil
@@ -105,7 +105,7 @@ func (v *visit) Note(name string, value json.RawMessage) error {
 		return fmt.Errorf("dispatcher: Note(%q): %w", name, dag.ErrVisitOver)
 	}
 	limits := &v.host.c.opts.Limits
-	if err := limits.allow(value, "note "+name); err != nil {
+	if err := limits.allow(value, "note ", name); err != nil {
 		return err
 	}
 	last, did := &visitNote{name: name, value: value}, v.does()

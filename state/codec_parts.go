@@ -45,7 +45,10 @@ func sliceCodec(t reflect.Type, open map[reflect.Type]bool) *codec {
 	return orNull(codec{
 		write: elem.writeList,
 		read: func(b []byte, v reflect.Value) ([]byte, bool) {
-			v.Set(reflect.MakeSlice(t, 0, 0))
+			if rest, ok := bytes.CutPrefix(b, bytesOf("[]")); ok {
+				v.Set(reflect.MakeSlice(t, 0, 0))
+				return rest, true
+			}
 			return readList(b, func(i int, b []byte) ([]byte, bool) {
 				v.Grow(1)
 				v.SetLen(i + 1)

@@ -44,7 +44,7 @@ func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) *dag.InDoubtE
 			q.Error = clip(fmt.Sprint(err))
 		}
 		asks := v.put(&question{AskCall: dag.AskCall{Key: call.Key}, effect: &checkpoint.Interrupt{
-			Kind: kindDoubt, Key: call.Key, Question: encode(q), Want: encode(call.Output),
+			Kind: kindDoubt, Key: call.Key, Question: encode(q), Want: encodeType(&call.Output),
 		}})
 		if asks != nil { // unless something else is asked, behind which it is asked when the visit runs again, it fails
 			doubt.Err = errors.Join(err, asks)

@@ -16,14 +16,14 @@ import (
 // What is said of every question, of every answer and of every effect is written by hand: it is what encode makes of it,
 // in a fraction of the time.
 
-// An object is a JSON object to which members are added. What is empty is left out.
+// An object is a JSON object to which members are added. What is empty text, number, yes and raw leave out.
 type object []byte
 
 func (o object) name(name string) object {
 	switch {
 	case len(o) == 0:
 		o = append(o, '{')
-	case o[len(o)-1] != '{': // that of an object in it
+	case o[len(o)-1] != '{': // else it is the first one of an object in it
 		o = append(o, ',')
 	}
 	return append(append(append(o, '"'), name...), `":`...)
@@ -78,21 +78,18 @@ func (o object) raw(name string, raw json.RawMessage) object {
 
 // spaced reports whether raw, which is JSON, has space between its values.
 func spaced(raw []byte) bool {
-	for {
-		n := bytes.IndexByte(raw, '"')
-		if n < 0 {
-			return bytes.ContainsAny(raw, " \t\r\n")
-		}
-		if bytes.ContainsAny(raw[:n], " \t\r\n") {
+	text := false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '"':
+			text = !text
+		case c == '\\':
+			i++ // and what it escapes
+		case !text && (c == ' ' || c == '\t' || c == '\r' || c == '\n'):
 			return true
 		}
-		for raw = raw[n+1:]; ; raw = raw[n+2:] { // behind what is escaped
-			if n = bytes.IndexAny(raw, `"\`); n < 0 || raw[n] == '"' || n+2 > len(raw) {
-				break
-			}
-		}
-		raw = raw[n+1:]
 	}
+	return false
 }
 
 func (o object) at(name string, at time.Time) object {

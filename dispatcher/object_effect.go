@@ -7,6 +7,7 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
+// encodeBegun encodes e, which has an input.
 func encodeBegun(e *checkpoint.BegunEffect) json.RawMessage {
 	o := make(object, 0, 2*objectSize+len(e.Input)+len(e.Output)).raw("input", e.Input)
 	o = o.name("digest").quoted(e.Digest).raw("output", e.Output).at("at", e.At).text("approval", e.Approval)

@@ -121,7 +121,7 @@ func unpack[T any](b *box) T {
 	return *v
 }
 
-// decode reads enc into v, which is zero; the common types without reflection.
+// decode reads enc, which is JSON in valid UTF-8 without space between values, into v, which is zero; the common types without reflection.
 func decode[T any](enc []byte, v *T) error {
 	switch p := any(v).(type) {
 	case *string:

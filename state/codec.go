@@ -26,14 +26,21 @@ type codec struct {
 	read  func(b []byte, v reflect.Value) ([]byte, bool)
 }
 
-// codecOf returns the codec of t, or nil where encoding/json is left to it: what marshals itself, bytes, maps, interfaces, embedded
-// structs, tags with options, and types that contain themselves. The types in open are those around it.
-func codecOf(t reflect.Type, open map[reflect.Type]bool) *codec {
-	if own, err := ownJSON(t, true); own || err != nil || open[t] {
+// codecOf returns the codec of t, or nil where encoding/json is left to it: whatever is not listed here, what marshals itself, and types
+// that contain themselves, or more than [MaxDepth] others. made has the codecs of the types that were looked at on the way: none of those around t, yet.
+func codecOf(t reflect.Type, made map[reflect.Type]*codec) *codec {
+	if c, seen := made[t]; seen || len(made) > MaxDepth {
+		return c // nil also of what t is inside of
+	}
+	made[t] = nil
+	made[t] = newCodec(t, made)
+	return made[t]
+}
+
+func newCodec(t reflect.Type, made map[reflect.Type]*codec) *codec {
+	if own, err := ownJSON(t, true); own || err != nil {
 		return nil
 	}
-	open[t] = true
-	defer delete(open, t)
 	switch t.Kind() {
 	case reflect.Bool:
 		return &codec{writeBool, readBool}
@@ -46,13 +53,13 @@ func codecOf(t reflect.Type, open map[reflect.Type]bool) *codec {
 	case reflect.String:
 		return &codec{writeText, readText}
 	case reflect.Struct:
-		return structCodec(t, open)
+		return structCodec(t, made)
 	case reflect.Array:
-		return arrayCodec(t, open)
+		return arrayCodec(t, made)
 	case reflect.Slice:
-		return sliceCodec(t, open)
+		return sliceCodec(t, made)
 	case reflect.Pointer:
-		return pointerCodec(t, open)
+		return pointerCodec(t, made)
 	}
 	return nil
 }
@@ -186,10 +193,14 @@ func readText(b []byte, v reflect.Value) ([]byte, bool) {
 func unescaped(b []byte) (string, bool) {
 	var s strings.Builder
 	s.Grow(len(b))
+	most := len(b)
 	for {
 		n := bytes.IndexByte(b, '\\')
 		if n < 0 {
 			s.Write(b)
+			if s.Len() < most/2 { // it would keep memory that it has no use for
+				return strings.Clone(s.String()), true
+			}
 			return s.String(), true
 		}
 		s.Write(b[:n])

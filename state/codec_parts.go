@@ -23,8 +23,8 @@ func orNull(c codec) *codec {
 	}
 }
 
-func pointerCodec(t reflect.Type, open map[reflect.Type]bool) *codec {
-	elem := codecOf(t.Elem(), open)
+func pointerCodec(t reflect.Type, made map[reflect.Type]*codec) *codec {
+	elem := codecOf(t.Elem(), made)
 	if elem == nil {
 		return nil
 	}
@@ -37,29 +37,29 @@ func pointerCodec(t reflect.Type, open map[reflect.Type]bool) *codec {
 	})
 }
 
-func sliceCodec(t reflect.Type, open map[reflect.Type]bool) *codec {
-	elem := codecOf(t.Elem(), open)
+func sliceCodec(t reflect.Type, made map[reflect.Type]*codec) *codec {
+	elem := codecOf(t.Elem(), made)
 	if elem == nil || t.Elem().Kind() == reflect.Uint8 { // base64
 		return nil
 	}
 	return orNull(codec{
 		write: elem.writeList,
 		read: func(b []byte, v reflect.Value) ([]byte, bool) {
-			if rest, ok := bytes.CutPrefix(b, bytesOf("[]")); ok {
-				v.Set(reflect.MakeSlice(t, 0, 0))
-				return rest, true
-			}
-			return readList(b, func(i int, b []byte) ([]byte, bool) {
+			rest, ok := readList(b, func(i int, b []byte) ([]byte, bool) {
 				v.Grow(1)
 				v.SetLen(i + 1)
 				return elem.read(b, v.Index(i))
 			})
+			if ok && v.IsNil() {
+				v.Set(reflect.MakeSlice(t, 0, 0))
+			}
+			return rest, ok
 		},
 	})
 }
 
-func arrayCodec(t reflect.Type, open map[reflect.Type]bool) *codec {
-	elem := codecOf(t.Elem(), open)
+func arrayCodec(t reflect.Type, made map[reflect.Type]*codec) *codec {
+	elem := codecOf(t.Elem(), made)
 	if elem == nil {
 		return nil
 	}
@@ -95,7 +95,10 @@ func readList(b []byte, elem func(i int, b []byte) ([]byte, bool)) (_ []byte, ok
 	if rest, ok := bytes.CutPrefix(b, bytesOf("[]")); ok {
 		return rest, true
 	}
-	for i := 0; len(b) > 0 && b[0] == "[,"[min(i, 1)]; i++ {
+	if len(b) == 0 || b[0] != '[' {
+		return nil, false
+	}
+	for i := 0; i == 0 || len(b) > 0 && b[0] == ','; i++ {
 		if b, ok = elem(i, b[1:]); !ok {
 			return nil, false
 		}
@@ -109,7 +112,7 @@ type fieldCodec struct {
 	lead []byte // the brace or comma before it, its name and the colon
 }
 
-func structCodec(t reflect.Type, open map[reflect.Type]bool) *codec {
+func structCodec(t reflect.Type, made map[reflect.Type]*codec) *codec {
 	fields, named := make([]fieldCodec, t.NumField()), map[string]bool{}
 	for i := range fields {
 		f := t.Field(i)
@@ -118,7 +121,7 @@ func structCodec(t reflect.Type, open map[reflect.Type]bool) *codec {
 		if name == "" {
 			name = f.Name
 		}
-		c := codecOf(f.Type, open)
+		c := codecOf(f.Type, made)
 		if c == nil || f.Anonymous || !f.IsExported() || options != "" || tag == "-" || named[name] {
 			return nil
 		}

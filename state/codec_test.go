@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -181,6 +182,22 @@ func readsAs[T any](t *testing.T, raw string) {
 	if (err != nil) != (wrong != nil) || wrong == nil && !reflect.DeepEqual(got, want) {
 		t.Errorf("%s is read as %#v, %v, want %#v, %v", raw, got, err, want, wrong)
 	}
+	decodesAs[T](t, raw)
+	decodesAs[T](t, " "+raw+"\n")
+	decodesAs[T](t, strings.TrimSuffix(raw, "]"))
+	decodesAs[T](t, strings.TrimSuffix(raw, `"`))
+}
+
+// decodesAs checks that Decode reads raw as encoding/json does.
+func decodesAs[T any](t *testing.T, raw string) {
+	t.Helper()
+	var got, want T
+	lent := []byte(raw)
+	err, wrong := state.Decode(lent, &got), json.Unmarshal([]byte(raw), &want)
+	clear(lent) // what was read keeps nothing of it
+	if (err != nil) != (wrong != nil) || wrong == nil && !reflect.DeepEqual(got, want) {
+		t.Errorf("%q is decoded as %#v, %v, want %#v, %v", raw, got, err, want, wrong)
+	}
 }
 
 type leaf struct {
@@ -228,6 +245,17 @@ func TestReadingOfStructsIsThatOfEncodingJSON(t *testing.T) {
 		readsAs[[]string](t, `["`+s+`","","`+s+`"]`)
 		readsAs[*word](t, `"`+s+`"`)
 	}
+	readsAs[string](t, `"a"`)
+	readsAs[[]int](t, `[]`)
+	for _, raw := range []string{"\"\xff\"", `]`, `[01]`, `NaN`, `"a`, `"`, ``, "\"a\" ", "7\n", `+7`, `0x7`} {
+		decodesAs[string](t, raw)
+		decodesAs[[]string](t, "["+raw+"]")
+		decodesAs[[]int](t, raw)
+		decodesAs[[]float64](t, "["+raw+"]")
+		decodesAs[float64](t, raw)
+		decodesAs[int](t, raw)
+		decodesAs[bool](t, raw)
+	}
 	readsAs[**string](t, `null`)
 	readsAs[**string](t, `"x"`)
 	readsAs[*[]int](t, `null`)
@@ -251,5 +279,63 @@ func TestReadingOfMadeUpStructs(t *testing.T) {
 		return err == nil && reflect.DeepEqual(back, v)
 	}, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+type (
+	twice0  struct{ A, B *twice1 }
+	twice1  struct{ A, B *twice2 }
+	twice2  struct{ A, B *twice3 }
+	twice3  struct{ A, B *twice4 }
+	twice4  struct{ A, B *twice5 }
+	twice5  struct{ A, B *twice6 }
+	twice6  struct{ A, B *twice7 }
+	twice7  struct{ A, B *twice8 }
+	twice8  struct{ A, B *twice9 }
+	twice9  struct{ A, B *twice10 }
+	twice10 struct{ A, B *twice11 }
+	twice11 struct{ A, B *twice12 }
+	twice12 struct{ A, B int }
+)
+
+// A type that is met again costs nothing again.
+func TestCodecsAreMadeOnceForAType(t *testing.T) {
+	var v twice0
+	if raw, err := state.Encode(&v); err != nil || string(raw) != `{"A":null,"B":null}` {
+		t.Errorf("%s, %v", raw, err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if raw, err := state.Encode(new(*twice0)); err != nil || string(raw) != "null" {
+		t.Errorf("%s, %v", raw, err)
+	}
+	if runtime.ReadMemStats(&after); after.Mallocs-before.Mallocs > 2_000 {
+		t.Errorf("%d allocations for a codec of thirteen types", after.Mallocs-before.Mallocs)
+	}
+}
+
+type (
+	deep0  []int
+	deep1  [][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][]deep0
+	deep2  [][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][]deep1
+	deep3  [][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][]deep2
+	deep4  [][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][]deep3
+	deep5  [][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][]deep4
+	deep6  [][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][]deep5
+	deep7  [][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][]deep6
+	deep8  [][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][]deep7
+	deep9  [][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][]deep8
+	deep10 [][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][]deep9
+	deep11 [][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][][]deep10
+)
+
+// A type that is nested too deep is refused when a value is, also if nothing in it marshals itself.
+func TestCodecsAreNotTooDeep(t *testing.T) {
+	var v deep11
+	for at := reflect.ValueOf(&v).Elem(); at.Kind() == reflect.Slice; at = at.Index(0) {
+		at.Set(reflect.MakeSlice(at.Type(), 1, 1))
+	}
+	if _, err := state.Encode(&v); !errors.Is(err, state.ErrDepth) {
+		t.Errorf("more than %d lists in each other: %v", state.MaxDepth, err)
 	}
 }

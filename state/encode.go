@@ -20,9 +20,17 @@ import (
 // string in it is not valid UTF-8.
 func Encode[T any](v *T) ([]byte, error) { return encodePlain(v) }
 
-// Decode sets *v, which is the zero T, to what raw says, as encoding/json does. It copies what it keeps. raw is JSON, of which every string
-// is valid UTF-8; that is not checked.
-func Decode[T any](raw []byte, v *T) error { return decode(raw, v) }
+// Decode sets *v, which is the zero T, to what raw says. It is json.Unmarshal, in a fraction of the time for what [Encode] has returned. *v
+// shares no memory with raw.
+func Decode[T any](raw []byte, v *T) error {
+	s := scanner{b: raw}
+	s.value()
+	s.end()
+	if s.err != nil || s.spaced {
+		return json.Unmarshal(raw, v)
+	}
+	return decode(raw, v)
+}
 
 // Sayable reports whether JSON can say an instant in UTC: those of the years from 0 to 9999. For whoever stores one.
 func Sayable(t time.Time) bool {

@@ -27,7 +27,9 @@ func TypeOf[A any]() (Type, error) {
 	}
 	w := typeWalk{}
 	d := &description{Type: w.walk(t, typeName(t), true)}
-	d.err = errors.Join(w.problems...)
+	if d.err = errors.Join(w.problems...); d.err != nil {
+		d.Type = Type{} // what there is of it may be large
+	}
 	described.Store(t, d)
 	return d.Type, d.err
 }
@@ -373,7 +375,7 @@ func infoOf(t reflect.Type) *typeInfo {
 	}
 	_, frozen := thawed(t)
 	info := &typeInfo{plain: plain(t), frozen: frozen, twins: twins(t, map[reflect.Type]bool{}),
-		codec: codecOf(t, map[reflect.Type]bool{})}
+		codec: codecOf(t, map[reflect.Type]*codec{})}
 	infos.Store(t, info)
 	return info
 }

@@ -160,7 +160,7 @@ var (
 // again from its first line. Keys, which can't be empty, tell several questions of one visit
 // apart: asked again, the same question has the same answer, and in one attempt another one under its key, or
 // for another A, is an [*ArgumentError]. question may be anything that JSON can say; an answer
-// that does not fit A is refused when it is given. Of types with their own UnmarshalJSON or UnmarshalText that is so for those that
+// that does not fit A is refused when it is given. Members that it lacks are zero. Of types with their own UnmarshalJSON or UnmarshalText that is so for those that
 // [state.Type.Decodes] knows, and for others as long as the dispatcher that asked keeps the run as it rested. Else any JSON is
 // taken, and if A can't decode it, the question is asked again, and its time begins anew.
 //

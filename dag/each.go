@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+
+	"github.com/pawlgo/pawl/state"
 )
 
 // EachOutcome is how an [Each] or [EachGraph] ended: [Done] or Empty.
@@ -26,8 +28,8 @@ const Empty EachOutcome = "empty"
 // items is called once when the node begins, with a copy of the state that it may not
 // keep. The items themselves are not stored: a run that is resumed has them computed
 // again, from the same state, and is refused if their digest, that of their JSON, is
-// another. So what an item says has to follow from the state alone, and f must not change
-// what it points to.
+// another: of what JSON doesn't say of an item, as a field that is not exported, nobody knows whether it is the same. So what an
+// item says has to follow from the state alone, and f must not change what it points to.
 //
 // The plain handle is taken whether the node ended [Done] or [Empty].
 func Each[S, I any](b *Builder[S], name string, items func(*S) []I, f func(context.Context, *S, I) error, after ...Edge[S]) RouteNode[S, EachOutcome] {
@@ -98,7 +100,11 @@ func (n *node) itemNode() *PlanNode {
 func digestOf[I any](items []I) (string, error) {
 	h := sha256.New()
 	for i := range items {
-		text, err := json.Marshal(items[i])
+		var item any = items[i]
+		text, err := json.Marshal(item)
+		if err == nil { // of invalid text the JSON would be that of other text
+			err = state.CheckText(item, text)
+		}
 		if err != nil {
 			return "", fmt.Errorf("item %d: %w", i+1, err)
 		}

@@ -3,11 +3,13 @@ package dag_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
 )
 
 // eachWays has the kinds of nodes that go several ways at once.
@@ -86,6 +88,11 @@ func TestEachDigestsItsItems(t *testing.T) {
 			t.Errorf("the digest of %v is %s, and then %s", list, d, again)
 		}
 		seen[d] = list
+	}
+	for _, item := range []any{"a\xff", eachTitle{"a\xfe"}} { // whose JSON is that of other text
+		if _, err := digest("a", item); !errors.Is(err, state.ErrUTF8) || !strings.HasPrefix(err.Error(), "item 2: ") {
+			t.Errorf("%q is digested: %v", item, err)
+		}
 	}
 	if _, err := digest("a", make(chan int)); err == nil || !strings.HasPrefix(err.Error(), "item 2: ") {
 		t.Errorf("a channel is digested: %v", err)

@@ -66,6 +66,9 @@ var (
 	// ErrOutputLost: the effect happened, and what it returned can't be kept. It is not done
 	// again.
 	ErrOutputLost = errors.New("dag: the output of the effect can't be kept")
+	// ErrOutputChanged: the effect happened, and what was kept of it is no output of the type that is wanted now. It is not
+	// done again.
+	ErrOutputChanged = errors.New("dag: what was kept of the effect is of another type")
 	// ErrAsked: the visit waits for the answer to a question, so no effect begins in it.
 	ErrAsked = errors.New("dag: the visit waits for an answer, and no effect begins")
 	// ErrDenied: a person rejected the effect, which needed an approval. It wraps [NotDone]:
@@ -128,7 +131,9 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // said what happened. [InDoubt] declares what comes of the visit meanwhile: the node is told, a person
 // is asked, or the visit fails. Unless the error wraps [NotDone]: then the next attempt does
 // it again. Or the effect is [Replayable]: then it is done again under the same key. The same
-// key with another input is [ErrInputChanged].
+// key with another input is [ErrInputChanged]; inputs are the same if their JSON is, in which the fields of a struct have their order.
+// What another program has kept, with members that Out does not have, or none that Out accepts ([state.Type.Accepts]), is
+// [ErrOutputChanged]. Members that it lacks are zero.
 //
 // [Operation], [Touches], [Reversible], [Reads] and [Writes] declare what the effect is. They
 // are kept with it, for whoever has to approve it, or to say what came of it.
@@ -140,7 +145,7 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // A call that can't be, without a key or with options that contradict each other, is an
 // [*ArgumentError], and nothing is done.
 //
-// Outside a run Effect calls fn, so that a node can be tested alone. Nothing else tells a
+// Outside a run Effect calls fn, and refuses what a run would refuse, so that a node can be tested alone. Nothing else tells a
 // run from a test than ctx: a node that gives Effect another context than its own, or one
 // made from it, has an effect that nothing protects.
 func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context.Context, In) (Out, error), options ...EffectOption) (Out, error) {
@@ -159,8 +164,23 @@ func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context
 	if err := call.declare(options); err != nil {
 		return out, err
 	}
+	call.Result = func() (json.RawMessage, error) {
+		raw, err := state.Encode(&out)
+		if err != nil {
+			return nil, fmt.Errorf("%w: effect %q: %w", ErrOutputLost, key, err)
+		}
+		return raw, nil
+	}
+	var kept Out // what every later attempt will get as well
 	if v == nil {
-		return fn(ctx, in)
+		if out, err = fn(ctx, in); err != nil {
+			return out, err
+		}
+		raw, err := call.Result()
+		if err != nil {
+			return kept, err
+		}
+		return kept, state.Decode(raw, &kept)
 	}
 	call.Run = func(id string) (err error) {
 		if id == "" {
@@ -169,20 +189,12 @@ func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context
 		out, err = fn(context.WithValue(ctx, VisitKey{}, Visit(effectVisit{v, id})), in)
 		return err
 	}
-	call.Result = func() (json.RawMessage, error) {
-		raw, err := state.Encode(&out)
-		if err != nil {
-			return nil, fmt.Errorf("%w: effect %q: %w", ErrOutputLost, key, err)
-		}
-		return raw, nil
-	}
 	raw, err := v.Effect(ctx, call)
-	var kept Out // what every later attempt will get as well
 	if err != nil {
 		return kept, err
 	}
 	if err := state.Decode(raw, &kept); err != nil {
-		return kept, fmt.Errorf("dag: output of effect %q: what was kept is of another type: %w: go back before it with Rewind or Fork", key, err)
+		return kept, fmt.Errorf("%w: effect %q: %w: go back before it with Rewind or Fork", ErrOutputChanged, key, err)
 	}
 	return kept, nil
 }

@@ -96,7 +96,12 @@ func TestEffectsThatCannotBeKept(t *testing.T) {
 
 // An effect that has happened and whose output can't be kept says so.
 func TestEffectOutputLost(t *testing.T) {
-	ctx := context.WithValue(t.Context(), dag.VisitKey{}, &scripted{})
+	for _, ctx := range []context.Context{t.Context(), context.WithValue(t.Context(), dag.VisitKey{}, &scripted{})} {
+		effectOutputLost(t, ctx)
+	}
+}
+
+func effectOutputLost(t *testing.T, ctx context.Context) {
 	for _, f := range []func() error{
 		func() error {
 			_, err := dag.Effect(ctx, "rate", 1, func(context.Context, int) (float64, error) { return math.Inf(1), nil })
@@ -152,5 +157,20 @@ func TestInDoubtError(t *testing.T) {
 	}
 	if !errors.Is(err, dag.ErrInDoubt) || !errors.Is(err, cause) || errors.Is(err, dag.NotDone) {
 		t.Errorf("%v is not what it says", err)
+	}
+}
+
+// Outside a run a node is given what it would be given in one: what was kept of what the function returned.
+func TestEffectOutsideARunReturnsWhatIsKept(t *testing.T) {
+	type page struct {
+		Lines []string `json:",omitempty"`
+	}
+	is, err := dag.Effect(t.Context(), "read", 1, func(context.Context, int) (page, error) { return page{[]string{}}, nil })
+	if err != nil || is.Lines != nil {
+		t.Errorf("%#v, %v, want no lines", is, err)
+	}
+	broken := errors.New("broken")
+	if _, err := dag.Effect(t.Context(), "read", 1, func(context.Context, int) (page, error) { return page{}, broken }); err != broken {
+		t.Errorf("%v, want the error of the function", err)
 	}
 }

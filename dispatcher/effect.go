@@ -32,9 +32,12 @@ func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessag
 	}
 	switch was.state {
 	case effectEnded:
+		if err := call.Output.Accepts(was.output); err != nil { // another program has kept it
+			return nil, v.effectError(call, fmt.Errorf("%w: %w: go back before it with Rewind or Fork", dag.ErrOutputChanged, err))
+		}
 		return slices.Clone(was.output), nil
 	case effectLost:
-		return nil, v.effectError(call, fmt.Errorf("%w: %s", dag.ErrOutputLost, was.why))
+		return nil, v.effectError(call, fmt.Errorf("%w: %s: handle this error in the node, or go back before it with Rewind or Fork", dag.ErrOutputLost, was.why))
 	}
 	a := effectAttempt{v: v, call: call, is: was}
 	returned := false

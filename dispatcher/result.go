@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -216,23 +217,39 @@ func (e *Rest) Error() string {
 	return b.String()
 }
 
-// panicPlace is the file and the line that panicked, without directories, by the stack of who recovered; "" if it doesn't tell.
-func panicPlace(stack []byte) string {
+// panicPlace is the file and the line of the user's code that panicked, or called what did, without directories, by the stack of who
+// recovered; "" if it doesn't tell.
+func panicPlace(stack []byte) (place string) {
 	panicked := false
 	lines := strings.Split(string(stack), "\n")
 	for i := 0; i+1 < len(lines); i++ {
 		name := lines[i]
-		if strings.HasPrefix(name, "\t") { // the file of the function before
+		switch {
+		case strings.HasPrefix(name, "\t"): // the file of the function before
 			continue
+		case strings.HasPrefix(name, "panic("):
+			panicked = true
+			continue
+		case !panicked || strings.HasPrefix(name, "runtime."):
+			continue
+		case strings.HasPrefix(name, pawl+"dispatcher."): // none of the user's code is called by what calls it
+			return place
 		}
-		if panicked && !strings.HasPrefix(name, "runtime.") {
-			file, _, _ := strings.Cut(path.Base(strings.TrimSpace(lines[i+1])), " ")
-			return file
+		users := !slices.ContainsFunc(called, func(it string) bool { return strings.HasPrefix(name, it) })
+		if users || place == "" {
+			place, _, _ = strings.Cut(path.Base(strings.TrimSpace(lines[i+1])), " ")
 		}
-		panicked = panicked || strings.HasPrefix(name, "panic(")
+		if users {
+			return place
+		}
 	}
-	return ""
+	return place
 }
+
+const pawl = "github.com/pawlgo/pawl/"
+
+// called is what the user's code calls, and what panics when that has called it wrongly.
+var called = []string{pawl + "state.", pawl + "dag.", "encoding/json.", "reflect."}
 
 var restVerbs = map[checkpoint.Status]string{
 	checkpoint.StatusInterrupted: "is interrupted",

@@ -21,6 +21,9 @@ func sameJSON[T any](t *testing.T, v T) {
 	if want := asJSON(t, &v); err != nil || string(got) != want {
 		t.Errorf("%T: %s, %v, want %s", v, got, err, want)
 	}
+	if typ, err := state.TypeOf[T](); err == nil && typ.Accepts(got) != nil {
+		t.Errorf("%T: %s is not accepted as what it is: %v", v, got, typ.Accepts(got))
+	}
 }
 
 // louder marshals itself, and only where it can be pointed to.
@@ -131,9 +134,13 @@ func TestEncodingOfMadeUpStructs(t *testing.T) {
 		U  [2]uint
 		LL [][]*bool
 	}
+	typ, err := state.TypeOf[made]()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := quick.Check(func(v made) bool {
 		got, err := state.Encode(&v)
-		return err == nil && string(got) == asJSON(t, v)
+		return err == nil && string(got) == asJSON(t, v) && typ.Accepts(got) == nil
 	}, nil); err != nil {
 		t.Error(err)
 	}

@@ -28,8 +28,8 @@ const Empty EachOutcome = "empty"
 // items is called once when the node begins, with a copy of the state that it may not
 // keep. The items themselves are not stored: a run that is resumed has them computed
 // again, from the same state, and is refused if their digest, that of their JSON, is
-// another: of what JSON doesn't say of an item, as a field that is not exported, nobody knows whether it is the same. So what an
-// item says has to follow from the state alone, and f must not change what it points to.
+// another: of what JSON doesn't say of an item, as a field that is not exported, nobody knows whether it is the same. Invalid UTF-8 in an
+// item fails the node. So what an item says has to follow from the state alone, and f must not change what it points to.
 //
 // The plain handle is taken whether the node ended [Done] or [Empty].
 func Each[S, I any](b *Builder[S], name string, items func(*S) []I, f func(context.Context, *S, I) error, after ...Edge[S]) RouteNode[S, EachOutcome] {

@@ -132,8 +132,8 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // is asked, or the visit fails. Unless the error wraps [NotDone]: then the next attempt does
 // it again. Or the effect is [Replayable]: then it is done again under the same key. The same
 // key with another input is [ErrInputChanged]; inputs are the same if their JSON is, in which the fields of a struct have their order.
-// What another program has kept, with members that Out does not have, or none that Out accepts ([state.Type.Accepts]), is
-// [ErrOutputChanged]. Members that it lacks are zero.
+// An effect that has returned what is no value of Out ([state.Type.Accepts]), as in another version of the program, is
+// [ErrOutputChanged]: one of which a member was renamed or is gone. Members that are new are zero.
 //
 // [Operation], [Touches], [Reversible], [Reads] and [Writes] declare what the effect is. They
 // are kept with it, for whoever has to approve it, or to say what came of it.
@@ -145,7 +145,7 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // A call that can't be, without a key or with options that contradict each other, is an
 // [*ArgumentError], and nothing is done.
 //
-// Outside a run Effect calls fn, and refuses what a run would refuse, so that a node can be tested alone. Nothing else tells a
+// Outside a run Effect calls fn, and refuses an input or an output that a run would refuse, whatever its size, so that a node can be tested alone. Nothing else tells a
 // run from a test than ctx: a node that gives Effect another context than its own, or one
 // made from it, has an effect that nothing protects.
 func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context.Context, In) (Out, error), options ...EffectOption) (Out, error) {
@@ -174,13 +174,13 @@ func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context
 	var kept Out // what every later attempt will get as well
 	if v == nil {
 		if out, err = fn(ctx, in); err != nil {
-			return out, err
-		}
-		raw, err := call.Result()
-		if err != nil {
 			return kept, err
 		}
-		return kept, state.Decode(raw, &kept)
+		raw, err := call.Result()
+		if err == nil {
+			err = decodeKept(key, raw, &kept)
+		}
+		return kept, err
 	}
 	call.Run = func(id string) (err error) {
 		if id == "" {
@@ -193,10 +193,16 @@ func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context
 	if err != nil {
 		return kept, err
 	}
-	if err := state.Decode(raw, &kept); err != nil {
-		return kept, fmt.Errorf("%w: effect %q: %w: go back before it with Rewind or Fork", ErrOutputChanged, key, err)
+	err = decodeKept(key, raw, &kept)
+	return kept, err
+}
+
+func decodeKept[Out any](key string, raw json.RawMessage, kept *Out) error {
+	if err := state.Decode(raw, kept); err != nil {
+		return fmt.Errorf("%w: effect %q: %w: have the node take the type that it was, or go back before it with Rewind or Fork",
+			ErrOutputChanged, key, err)
 	}
-	return kept, nil
+	return nil
 }
 
 // newEffectCall refuses what can't be kept before anything is done.

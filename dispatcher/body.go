@@ -159,7 +159,7 @@ func (v *visit) retries() bool {
 	case dag.FailedInDoubt, dag.FailedDenied, dag.FailedExpired, dag.FailedSkipped: // another attempt would find the same
 		return false
 	case dag.FailedError:
-		if errors.Is(v.failed.err, dag.ErrEffectRefused) { // nor would it be done then
+		if errors.Is(v.failed.err, dag.ErrEffectRefused) || errors.Is(v.failed.err, dag.ErrOutputChanged) { // nor would it be done then
 			return false
 		}
 		return retry == nil || retry(v.failed.err)

@@ -32,8 +32,9 @@ func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessag
 	}
 	switch was.state {
 	case effectEnded:
-		if err := call.Output.Accepts(was.output); err != nil { // another program has kept it
-			return nil, v.effectError(call, fmt.Errorf("%w: %w: go back before it with Rewind or Fork", dag.ErrOutputChanged, err))
+		if err := call.Output.Accepts(was.output); err != nil {
+			return nil, v.effectError(call, fmt.Errorf("%w: %w: have the node take the type that it was, or go back before it with Rewind or Fork",
+				dag.ErrOutputChanged, err))
 		}
 		return slices.Clone(was.output), nil
 	case effectLost:

@@ -70,7 +70,11 @@ type brokenEffect struct {
 // placed is the error, and of a panic that it is one, and where.
 func (e *userError) placed() error {
 	if e.kind == dag.FailedPanic {
-		return fmt.Errorf("panic: %w (%s)", e.err, panicPlace(e.stack))
+		place := panicPlace(e.stack)
+		if place == "" {
+			return fmt.Errorf("panic: %w", e.err)
+		}
+		return fmt.Errorf("panic: %w (%s)", e.err, place)
 	}
 	return e.err
 }

@@ -113,7 +113,7 @@ func (e *OpenEffect) advice(m *machine, live bool) string {
 		return "Nothing to do: it was approved, has not begun, and begins when the run goes on."
 	case e.Phase == PhaseEnded && t != nil && t.phase == failing:
 		return "It is not done again, and its visit gets the output that was kept. If the visit fails because it has " +
-			"another input now (dag.ErrInputChanged), or wants another output, go back before the effect with Rewind or Fork."
+			"another input now (dag.ErrInputChanged), or wants another output (dag.ErrOutputChanged), have the node take what it was, or go back before the effect with Rewind or Fork."
 	case e.Phase == PhaseEnded:
 		return "Nothing to do: it is not done again, and its visit gets the output that was kept."
 	case e.Phase == PhaseLost:

@@ -29,9 +29,12 @@ func TestPanicIsPlacedInTheUsersCode(t *testing.T) {
 			_, err := dag.Effect(ctx, "pay", rude{}, func(context.Context, rude) (int, error) { return 1, nil })
 			return err
 		},
-		"of the runtime": func(context.Context, *Tale) error {
-			var none map[string]int
-			none["a"]++
+		"of the runtime": func(_ context.Context, s *Tale) error {
+			s.Count.Add(1 / s.Count.Get())
+			return nil
+		},
+		"of a map": func(context.Context, *Tale) error {
+			delete(map[any]int{1: 1}, any([]int{}))
 			return nil
 		},
 	} {

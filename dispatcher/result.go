@@ -230,9 +230,9 @@ func panicPlace(stack []byte) (place string) {
 		case strings.HasPrefix(name, "panic("):
 			panicked = true
 			continue
-		case !panicked || strings.HasPrefix(name, "runtime."):
+		case !panicked || strings.HasPrefix(name, "runtime."), strings.HasPrefix(name, "internal/runtime/"):
 			continue
-		case strings.HasPrefix(name, pawl+"dispatcher."): // none of the user's code is called by what calls it
+		case slices.ContainsFunc(calls, func(it string) bool { return strings.HasPrefix(name, it) }):
 			return place
 		}
 		users := !slices.ContainsFunc(called, func(it string) bool { return strings.HasPrefix(name, it) })
@@ -248,8 +248,12 @@ func panicPlace(stack []byte) (place string) {
 
 const pawl = "github.com/pawlgo/pawl/"
 
-// called is what the user's code calls, and what panics when that has called it wrongly.
-var called = []string{pawl + "state.", pawl + "dag.", "encoding/json.", "reflect."}
+var (
+	// called is what the user's code calls, and what panics when that has called it wrongly, or panics again.
+	called = []string{pawl + "dispatcher.", pawl + "state.", pawl + "dag.", "encoding/json.", "reflect."}
+	// calls is what calls the user's code: none of that is further out.
+	calls = []string{pawl + "dispatcher.protect(", pawl + "dispatcher.(*visit).call(", "created by "}
+)
 
 var restVerbs = map[checkpoint.Status]string{
 	checkpoint.StatusInterrupted: "is interrupted",

@@ -63,7 +63,8 @@ func TestEncodingOfStructsIsThatOfEncodingJSON(t *testing.T) {
 		F      float64
 		Dur    time.Duration
 		Floats []float64
-		Bad    string `json:"\\"` // no name: that of the field
+		//lint:ignore SA5008 what encoding/json makes of it is what is tested
+		Bad string `json:"\\"` // no name: that of the field
 	}{true, math.MinInt8, math.MaxUint64, 1e-7, time.Hour, []float64{0, 1e21, math.Copysign(0, -1)}, "x"})
 	sameJSON(t, struct {
 		N     []int
@@ -101,10 +102,16 @@ func TestEncodingOfStructsIsThatOfEncodingJSON(t *testing.T) {
 		*within
 		A string
 	}{A: "y"})
+	type named *int
+	sameJSON(t, struct {
+		A named `json:",string"`
+		B *int  `json:",string"`
+	}{&one, &one})
 	sameJSON(t, struct {
 		A string `json:"a,omitempty"`
 		B int    `json:",string"`
 		C []int  `json:",omitempty"`
+		//lint:ignore SA5008 what encoding/json makes of it is what is tested
 		D string `json:"-,"`
 	}{B: 7, D: "d"})
 	sameJSON(t, struct {

@@ -352,7 +352,7 @@ func hasOption(options, name string) bool {
 
 // quotable reports whether the option ",string" works for t.
 func quotable(t reflect.Type) bool {
-	if t.Kind() == reflect.Pointer {
+	if t.Kind() == reflect.Pointer && t.Name() == "" { // as encoding/json looks at it
 		t = t.Elem()
 	}
 	z := reflect.Zero(t)

@@ -122,6 +122,9 @@ func (s visit) claim(ctx context.Context, call dag.EffectCall) (k *kept, output 
 	case was != nil && was.lost != nil:
 		return nil, nil, was.lost
 	case was != nil && was.output != nil:
+		if err := call.Output.Accepts(was.output); err != nil {
+			return nil, nil, fmt.Errorf("dagtest: effect %q: %w: %w", call.Key, dag.ErrOutputChanged, err)
+		}
 		return nil, was.output, nil
 	case was != nil && !was.notDone && !call.Replayable:
 		return nil, nil, s.inDoubt(call, nil)

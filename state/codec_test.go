@@ -131,16 +131,18 @@ func TestEncodingOfStructsIsThatOfEncodingJSON(t *testing.T) {
 	}{1.1, map[string]int{"b": 1, "a": 2}, []any{1, "<"}})
 }
 
+// made is what reflection makes up.
+type made struct {
+	S  string
+	N  []int16
+	P  *struct{ A, B string }
+	L  []struct{ F float64 }
+	U  [2]uint
+	LL [][]*bool
+}
+
 // What reflection makes up is written as encoding/json writes it.
 func TestEncodingOfMadeUpStructs(t *testing.T) {
-	type made struct {
-		S  string
-		N  []int16
-		P  *struct{ A, B string }
-		L  []struct{ F float64 }
-		U  [2]uint
-		LL [][]*bool
-	}
 	typ, err := state.TypeOf[made]()
 	if err != nil {
 		t.Fatal(err)
@@ -280,14 +282,6 @@ func TestReadingOfStructsIsThatOfEncodingJSON(t *testing.T) {
 
 // What has been written is read back the same.
 func TestReadingOfMadeUpStructs(t *testing.T) {
-	type made struct {
-		S  string
-		N  []int16
-		P  *struct{ A, B string }
-		L  []struct{ F float64 }
-		U  [2]uint
-		LL [][]*bool
-	}
 	if err := quick.Check(func(v made) bool {
 		_, back, err := stored(t, v)
 		return err == nil && reflect.DeepEqual(back, v)

@@ -46,6 +46,25 @@ func TestEffectForReal(t *testing.T) {
 	}
 }
 
+// What was kept is refused to who wants a type that it does not fit, under the same key and input, as in a run.
+func TestEffectOfAnotherType(t *testing.T) {
+	type reply struct {
+		Text string
+		Cost int
+	}
+	ctx := dagtest.Context(t.Context(), &dagtest.Visit{Key: "r/pay"})
+	if _, err := dag.Effect(ctx, "call", 1, func(context.Context, int) (reply, error) { return reply{"a poem", 3}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	is, err := dag.Effect(ctx, "call", 1, func(context.Context, int) (struct{ Cost int }, error) {
+		t.Error("it is done again")
+		return struct{ Cost int }{}, nil
+	})
+	if !errors.Is(err, dag.ErrOutputChanged) || is.Cost != 0 {
+		t.Errorf("%+v, %v, want dag.ErrOutputChanged", is, err)
+	}
+}
+
 // Under a context that is done nothing begins, as in a run: what happened before is told, and all else is the context's error.
 func TestNoEffectBeginsUnderADoneContext(t *testing.T) {
 	for _, test := range []struct {

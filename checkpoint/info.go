@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/internal/byhand"
-
 	"github.com/pawlgo/pawl/state"
 )
 

@@ -145,9 +145,9 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // A call that can't be, without a key or with options that contradict each other, is an
 // [*ArgumentError], and nothing is done.
 //
-// Outside a run Effect calls fn, and refuses an input or an output that a run would refuse, whatever its size, so that a node can be tested alone. Nothing else tells a
-// run from a test than ctx: a node that gives Effect another context than its own, or one
-// made from it, has an effect that nothing protects.
+// Outside a run Effect calls fn, and refuses an input or an output that a run would refuse, whatever its size, so that a
+// node can be tested alone. Nothing else tells a run from a test than ctx: a node that gives Effect another context than
+// its own, or one made from it, has an effect that nothing protects.
 func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context.Context, In) (Out, error), options ...EffectOption) (Out, error) {
 	var out Out
 	if fn == nil {
@@ -198,11 +198,23 @@ func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context
 }
 
 func decodeKept[Out any](key string, raw json.RawMessage, kept *Out) error {
-	if err := state.Decode(raw, kept); err != nil {
-		return fmt.Errorf("%w: effect %q: %w: have the node take the type that it was, or go back before it with Rewind or Fork",
-			ErrOutputChanged, key, err)
+	if err := state.Decode(raw, kept); err != nil { // by an unmarshaller of its own
+		return outputChanged(fmt.Errorf("effect %q: %w", key, err))
 	}
 	return nil
+}
+
+// Takes returns an [ErrOutputChanged] that says why unless raw, which was kept of an effect, is an output of this call, by
+// [state.Type.Accepts].
+func (c *EffectCall) Takes(raw json.RawMessage) error {
+	if err := c.Output.Accepts(raw); err != nil {
+		return outputChanged(err)
+	}
+	return nil
+}
+
+func outputChanged(why error) error {
+	return fmt.Errorf("%w: %w: have the node take the type that it was, or go back before it with Rewind or Fork", ErrOutputChanged, why)
 }
 
 // newEffectCall refuses what can't be kept before anything is done.

@@ -170,7 +170,8 @@ func TestEffectOutsideARunReturnsWhatIsKept(t *testing.T) {
 		t.Errorf("%#v, %v, want no lines", is, err)
 	}
 	broken := errors.New("broken")
-	if _, err := dag.Effect(t.Context(), "read", 1, func(context.Context, int) (page, error) { return page{}, broken }); err != broken {
-		t.Errorf("%v, want the error of the function", err)
+	is, err = dag.Effect(t.Context(), "read", 1, func(context.Context, int) (page, error) { return page{[]string{"a"}}, broken })
+	if err != broken || is.Lines != nil {
+		t.Errorf("%#v, %v, want the error of the function alone", is, err)
 	}
 }

@@ -18,8 +18,8 @@ type Policy struct {
 	// Retry says which errors that the function returned are worth another attempt. It is not asked
 	// about a panic, a runtime.Goexit, an outcome that is not declared and a value that can't be
 	// stored: with a Retry these are final. Whatever it says, what another attempt would find again is
-	// final: an effect is in doubt, denied or refused, or has returned what is of another type, the visit is denied, or a question has expired
-	// or was skipped. Nil means every other failure is worth one.
+	// final: an effect is in doubt, denied or refused, or what was kept of it is of another type, the visit is
+	// denied, or a question has expired or was skipped. Nil means every other failure is worth one.
 	Retry func(error) bool
 	// Parallel is how many items of an [Each] or [EachGraph] may be at work at once. One
 	// between two attempts is at work, one that waits for a person is not. Zero means all

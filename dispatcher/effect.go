@@ -32,9 +32,8 @@ func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessag
 	}
 	switch was.state {
 	case effectEnded:
-		if err := call.Output.Accepts(was.output); err != nil {
-			return nil, v.effectError(call, fmt.Errorf("%w: %w: have the node take the type that it was, or go back before it with Rewind or Fork",
-				dag.ErrOutputChanged, err))
+		if err := call.Takes(was.output); err != nil {
+			return nil, v.effectError(call, err)
 		}
 		return slices.Clone(was.output), nil
 	case effectLost:

@@ -39,7 +39,7 @@ func (a *effectAttempt) reuse(ctx context.Context, digest string) (output json.R
 		return nil, true, v.effectError(a.call, err)
 	}
 	i := slices.IndexFunc(v.reuse.of[a.call.Key], func(s shelved) bool {
-		return s.Digest == digest && a.call.Output.Accepts(s.Output) == nil
+		return s.Digest == digest && a.call.Takes(s.Output) == nil
 	})
 	if i < 0 {
 		switch {
@@ -47,7 +47,7 @@ func (a *effectAttempt) reuse(ctx context.Context, digest string) (output json.R
 			return nil, true, v.effectError(a.call, fmt.Errorf("%w: the run that it comes from has no result left for this input, "+
 				"and may have had one, which was trimmed: fork Live to do the effect in any case", dag.ErrEffectRefused))
 		case v.reuse.how == ReuseOrRefuse:
-			return nil, true, v.effectError(a.call, fmt.Errorf("%w: the run that it comes from has no result for this input: "+
+			return nil, true, v.effectError(a.call, fmt.Errorf("%w: the run that it comes from has no result for this input, or none of this type: "+
 				"fork with ReuseOrLive to have it done", dag.ErrEffectRefused))
 		}
 		return nil, false, nil

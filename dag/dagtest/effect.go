@@ -122,8 +122,8 @@ func (s visit) claim(ctx context.Context, call dag.EffectCall) (k *kept, output 
 	case was != nil && was.lost != nil:
 		return nil, nil, was.lost
 	case was != nil && was.output != nil:
-		if err := call.Output.Accepts(was.output); err != nil {
-			return nil, nil, fmt.Errorf("dagtest: effect %q: %w: %w", call.Key, dag.ErrOutputChanged, err)
+		if err := call.Takes(was.output); err != nil {
+			return nil, nil, fmt.Errorf("dagtest: effect %q: %w", call.Key, err)
 		}
 		return nil, was.output, nil
 	case was != nil && !was.notDone && !call.Replayable:

@@ -36,7 +36,8 @@ type Recovery struct {
 //
 // If ctx ends first its cause is returned beside what is known; runs that were queued are the
 // supervisor's and go on. The errors of listing runs are returned as well, and ErrDraining if
-// the supervisor drains.
+// the supervisor drains before all of them are queued. Runs that Recover had not come to by then
+// are in no list: they stand in the store as they were.
 func (s *Supervisor) Recover(ctx context.Context) (Recovery, error) {
 	if err := present(ctx, s); err != nil {
 		return Recovery{}, err

@@ -156,20 +156,69 @@ func TestDrainWhereRecoveredIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
 		lefts(t, &store, 3)
-		var s *supervisor.Supervisor
+		queued := make(chan string, 3)
 		var once sync.Once
+		o := dispatcher.Options{}
+		o.Hooks.OnStart = func(context.Context, dispatcher.Start) error {
+			once.Do(func() { // none begins before all are queued
+				for range cap(queued) {
+					<-queued
+				}
+			})
+			return nil
+		}
+		var drain sync.Once
+		var s *supervisor.Supervisor
 		s = supervise(t, &store, supervisor.Options{Cap: 1, Observe: func(e supervisor.Event) {
-			if e.Kind == supervisor.Recovered {
-				once.Do(func() {
+			switch e.Kind {
+			case supervisor.Queued:
+				queued <- e.Run
+			case supervisor.Recovered:
+				drain.Do(func() {
 					if _, err := s.Drain(t.Context()); err != nil {
 						t.Error(err)
 					}
 				})
 			}
+		}}, process(t, line(t, "line", 2, nil), &store, o))
+		r, err := s.Recover(t.Context())
+		if err != nil || len(r.Rested)+len(r.Left) != 3 {
+			t.Errorf("Recover = %+v, %v", r, err)
+		}
+	})
+}
+
+// A drain ends a Recover that has not come to every run: it says so, and what it had not come to is in the store as it was.
+func TestDrainBeforeAllAreQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		lefts(t, &store, 4)
+		queued, drained := 0, make(chan error, 1)
+		var s *supervisor.Supervisor
+		s = supervise(t, &store, supervisor.Options{Cap: 1, Observe: func(e supervisor.Event) {
+			if e.Kind != supervisor.Queued { // which is told by Recover
+				return
+			}
+			if queued++; queued == 2 {
+				go func() { // received below
+					_, err := s.Drain(t.Context())
+					drained <- err
+				}()
+				synctest.Wait()
+			}
 		}}, process(t, line(t, "line", 2, nil), &store, dispatcher.Options{}))
 		r, err := s.Recover(t.Context())
-		if (err != nil && !errors.Is(err, supervisor.ErrDraining)) || len(r.Rested)+len(r.Left) != 3 {
-			t.Errorf("Recover = %+v, %v", r, err)
+		if !errors.Is(err, supervisor.ErrDraining) || len(r.Rested)+len(r.Left) != 3 {
+			t.Errorf("Recover = %+v, %v, want three of four", r, err)
+		}
+		if err := <-drained; err != nil {
+			t.Error(err)
+		}
+		for run, now := range statuses(t, &store) {
+			rests, live := slices.Contains(r.Rested, run), now == checkpoint.StatusPending || now == checkpoint.StatusRunning
+			if rests == live || rests != (now == checkpoint.StatusCompleted) {
+				t.Errorf("%s is %v, Recover = %+v", run, now, r)
+			}
 		}
 	})
 }

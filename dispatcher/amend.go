@@ -110,7 +110,7 @@ func (a *amendment) say(ctx context.Context, id string, e checkpoint.Entry) erro
 	e.Seq = a.head.Seq + uint64(len(a.lines))
 	a.size += sizeOf(&e)
 	a.taken = 1
-	return a.c.replay(ctx, a.m, id, &e, &a.extras[0], false)
+	return a.c.replay(ctx, a.m, id, &e, &a.extras[0], nil)
 }
 
 // append makes durable what was said since the last append.

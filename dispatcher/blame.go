@@ -212,7 +212,7 @@ func (c *core) blameEntry(ctx context.Context, b *blaming, m *machine, e *checkp
 		err = &checkpoint.CorruptError{Run: b.run, Seq: e.Seq, Reason: err.Error()}
 	}
 	if err == nil {
-		err = c.replay(ctx, m, b.run, e, nil, false)
+		err = c.replay(ctx, m, b.run, e, nil, nil)
 	}
 	switch {
 	case err != nil:

@@ -64,7 +64,7 @@ func Replayed[S any](ctx context.Context, d *Dispatcher[S], run string, upTo uin
 		if err != nil {
 			return nil, err
 		}
-		if err := d.core.replay(ctx, m, run, &e, nil, false); err != nil {
+		if err := d.core.replay(ctx, m, run, &e, nil, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -85,7 +85,7 @@ func EachReplayed[S any](ctx context.Context, d *Dispatcher[S], run string, f fu
 	}
 	for e, err := range c.store.Read(ctx, run, info.First, 0) {
 		if err == nil {
-			err = c.replay(ctx, m, run, &e, nil, false)
+			err = c.replay(ctx, m, run, &e, nil, nil)
 		}
 		if err != nil {
 			return err

@@ -43,6 +43,7 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 		return m, from, err
 	}
 	var room extra
+	var slabs state.Slabs
 	var keeping checkpoint.Keeping
 	for e, err := range c.store.Read(keeping.With(ctx), id, from+1, upTo) {
 		if err != nil {
@@ -59,7 +60,11 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 				return nil, 0, err
 			}
 		}
-		if err := c.replay(ctx, m, id, &e, &room, keeping.Has(e.Delta)); err != nil {
+		kept := &slabs
+		if !keeping.Has(e.Delta) {
+			kept = nil
+		}
+		if err := c.replay(ctx, m, id, &e, &room, kept); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -71,12 +76,12 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 }
 
 // replay applies an entry of the log to a machine. What most entries don't have is put into room, if that
-// is given. The delta is kept as it is if it may be.
-func (c *core) replay(ctx context.Context, m *machine, id string, e *checkpoint.Entry, room *extra, mayKeep bool) error {
+// is given. With slabs the delta is kept as it is.
+func (c *core) replay(ctx context.Context, m *machine, id string, e *checkpoint.Entry, room *extra, slabs *state.Slabs) error {
 	x := saidIn(e, nil, room)
 	x.live = false
-	if mayKeep {
-		x.more().keep = true
+	if slabs != nil {
+		x.more().slabs = slabs
 	}
 	if x.Kind == checkpoint.Rewound {
 		x.more().seq = e.Seq

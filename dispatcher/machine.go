@@ -188,8 +188,8 @@ func (m *machine) resolve(x *fact) (err error) {
 	}
 	switch {
 	case err != nil || len(x.Delta) == 0:
-	case x.keep:
-		x.delta, err = schema.ParseDeltaIn(x.Delta)
+	case x.slabs != nil:
+		x.delta, err = schema.ParseDeltaIn(x.Delta, x.slabs)
 	default:
 		x.delta, err = schema.ParseDelta(x.Delta)
 	}

@@ -33,7 +33,7 @@ type extra struct {
 	Outer json.RawMessage
 	Data  json.RawMessage
 
-	keep    bool                   // Delta's memory stays as it is
+	slabs   *state.Slabs           // if Delta's memory stays as it is
 	outer   state.Delta            // of Outer
 	items   any                    // of a live Entered of an Each: the items themselves; never stored
 	err     error                  // what a live failure tells the caller; never stored

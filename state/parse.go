@@ -16,13 +16,13 @@ var (
 // A reader reads images and deltas. What it gives out shares the memory of its own copy of the input.
 type reader struct {
 	scanner
-	s     *Schema
-	owned bool         // the scanner reads the copy
-	ahead int          // the cell behind the one that was seen last
-	seen  uint64       // a bit for each of the first 64 cells
-	rest  map[int]bool // others
-	slab  []box        // to be given out
-	next  int          // size of the next slab
+	s      *Schema
+	owned  bool         // the scanner reads the copy
+	ahead  int          // the cell behind the one that was seen last
+	seen   uint64       // a bit for each of the first 64 cells
+	rest   map[int]bool // others
+	shared bool         // slabs are those of several readers
+	Slabs
 }
 
 func newReader(s *Schema, b []byte) reader {
@@ -105,12 +105,12 @@ func (r *reader) problem(k int) error {
 }
 
 func (r *reader) box() *box {
-	if len(r.slab) == 0 {
-		r.next = min(max(1, 4*r.next), chunkSize)
-		r.slab = make([]box, r.next)
+	if len(r.boxes) == 0 {
+		r.most = min(max(1, 4*r.most), chunkSize)
+		r.boxes = make([]box, r.most)
 	}
-	b := &r.slab[0]
-	r.slab = r.slab[1:]
+	b := &r.boxes[0]
+	r.boxes = r.boxes[1:]
 	b.text, b.form = text(r.raw()), encoded
 	return b
 }

@@ -217,6 +217,9 @@ func FuzzParseDelta(f *testing.F) {
 		if err != nil || string(again.AppendJSON(nil)) != string(raw) || !json.Valid(in) || !json.Valid(raw) || d.Size() != len(raw) {
 			t.Fatalf("%q became %q, size %d, then %q, %v", in, raw, d.Size(), again.AppendJSON(nil), err)
 		}
+		if kept, err := s.ParseDeltaIn(raw, new(state.Slabs)); err != nil || string(kept.AppendJSON(nil)) != string(raw) {
+			t.Fatalf("%q is read as %q, %v", raw, kept.AppendJSON(nil), err)
+		}
 		view, base := filled(t, s), filled(t, s)
 		if err := view.Apply(d); err != nil {
 			return

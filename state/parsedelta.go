@@ -20,12 +20,18 @@ func (s *Schema) ParseDelta(json []byte) (Delta, error) {
 	return r.delta()
 }
 
-// ParseDeltaIn is ParseDelta of JSON that nobody writes to any more: the delta, and what it is applied to, share its
-// memory. For dispatchers.
-func (s *Schema) ParseDeltaIn(json []byte) (Delta, error) {
+// ParseDeltaIn is ParseDelta of what AppendJSON wrote, and nobody writes to any more: the delta, and what it is applied to,
+// share its memory, and that of slabs. Strings without escapes are not checked again. For dispatchers.
+func (s *Schema) ParseDeltaIn(json []byte, slabs *Slabs) (Delta, error) {
 	r := newReader(s, json)
-	r.owned = true
-	return r.delta()
+	r.owned, r.sealed = true, true
+	if len(json) > sharing {
+		return r.delta()
+	}
+	r.shared, r.Slabs = true, *slabs
+	d, err := r.delta()
+	*slabs = r.Slabs
+	return d, err
 }
 
 func (r *reader) delta() (Delta, error) {
@@ -35,7 +41,7 @@ func (r *reader) delta() (Delta, error) {
 		k := r.cellKey()
 		if r.err == nil {
 			if p, ok := r.part(k, &s.cells[k]); ok {
-				d.insert(p)
+				r.insert(&d, p)
 			}
 		}
 		if r.err != nil {
@@ -48,8 +54,14 @@ func (r *reader) delta() (Delta, error) {
 	return d, nil
 }
 
-// insert keeps the parts in the order of the schema.
-func (d *Delta) insert(p part) {
+// insert adds a part, and keeps them in the order of the schema.
+func (r *reader) insert(d *Delta, p part) {
+	if d.n == 1 && r.shared {
+		if len(r.parts) == 0 {
+			r.parts = make([]part, slabLists)
+		}
+		d.more, r.parts = r.parts[:0:1], r.parts[1:]
+	}
 	*d.next(0, opNone) = p
 	for i := d.n - 1; i > 0 && d.part(i-1).cell > d.part(i).cell; i-- {
 		a, b := d.part(i-1), d.part(i)
@@ -164,25 +176,34 @@ const (
 	labelClear    = `"clear":`
 )
 
-func (r *reader) listWrites() *listWrites {
-	x := &struct { // what most deltas do, an append of one element, is one allocation
-		listWrites
-		last chunk
-		room [1]*box
-	}{}
-	w := &x.listWrites
+func (r *reader) list() *parsedList {
+	if !r.shared {
+		x := new(parsedList)
+		x.last.el = x.room[:]
+		return x
+	}
+	if len(r.lists) == 0 {
+		r.lists = make([]parsedList, slabLists)
+	}
+	x := &r.lists[0]
+	r.lists = r.lists[1:]
 	x.last.el = x.room[:]
+	return x
+}
+
+func (r *reader) listWrites() *listWrites {
+	w := r.list()
 	var seen [4]bool
 	for r.open('{'); r.more('}'); {
 		switch r.once([]string{labelAppend, labelReplace, labelTruncate, labelAt}, &seen) {
 		case labelReplace:
-			w.replaced, w.tail = true, r.vector(&x.last)
+			w.replaced, w.tail = true, r.vector(&w.last)
 		case labelTruncate:
 			w.cut, w.keep = true, r.index(string(r.raw()))
 		case labelAt:
-			r.listAt(w)
+			r.listAt(&w.listWrites)
 		case labelAppend:
-			w.tail = r.vector(&x.last)
+			w.tail = r.vector(&w.last)
 		}
 	}
 	if w.replaced && (seen[0] || seen[2] || seen[3]) {
@@ -191,7 +212,7 @@ func (r *reader) listWrites() *listWrites {
 	if w.cut && !w.fits(w.keep) {
 		r.fail(errIndex)
 	}
-	return w
+	return &w.listWrites
 }
 
 func (r *reader) listAt(w *listWrites) {

@@ -32,6 +32,7 @@ type scanner struct {
 	fresh  bool // an object or array was just opened
 	spaced bool // insignificant space was passed
 	fffd   bool // a \ufffd was passed
+	sealed bool // it was checked before, and is as it was then
 }
 
 func (s *scanner) fail(err error) {
@@ -268,6 +269,9 @@ func (s *scanner) str() {
 		return
 	}
 	s.i++
+	if s.sealed && s.plain() {
+		return
+	}
 	start, ascii := s.i, true
 	for {
 		s.i = skipClean(s.b, s.i)
@@ -294,6 +298,16 @@ func (s *scanner) str() {
 			return
 		}
 	}
+}
+
+// plain passes the rest of a string of sealed JSON by its closing quote, if no backslash is before that.
+func (s *scanner) plain() bool {
+	n := bytes.IndexByte(s.b[s.i:], '"')
+	if n < 0 || n > 0 && s.b[s.i+n-1] == '\\' {
+		return false
+	}
+	s.i += n + 1
+	return true
 }
 
 // escape passes a backslash and what it stands for.

@@ -32,3 +32,26 @@ func (l *Slab) refill(s *Schema) {
 	first, drafts := s.block(max(1, min(l.Most, slabBytes/max(int(s.size), 1))))
 	l.first, l.taken, l.room = first, 0, uintptr(drafts)*s.size
 }
+
+// Slabs are memory for what [Schema.ParseDeltaIn] gives out, taken from the allocator several at a time and not used
+// again: what is of one piece is freed together. The zero Slabs are empty, and belong to one goroutine. For dispatchers.
+type Slabs struct {
+	boxes []box
+	most  int // in the last piece
+	lists []parsedList
+	parts []part
+}
+
+// slabLists is how many parts, and writes of lists, are taken at once.
+const slabLists = 16
+
+// sharing is the length of the longest JSON that gets memory which others have a part of: a piece in which a single value is in
+// use holds on to the JSON of all of them.
+const sharing = 4 << 10
+
+// A parsedList is what most deltas do to a list: they append one element.
+type parsedList struct {
+	listWrites
+	last chunk
+	room [1]*box
+}

@@ -140,7 +140,7 @@ func diaryOf(t *testing.T, nodes int, body func(i int, d *diary)) *dag.Graph[dia
 // the next call would find that it is due, and its caller would wait for it.
 func TestSnapshotsAreNotLeftToTheNextCall(t *testing.T) { // not parallel: it takes a processor away
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	for n := 3; ; n-- { // the goroutine that writes the last one may be preempted, and the run have ended by then
+	for n := 20; ; n-- { // the goroutine that writes the last one may be preempted, and the run have ended by then
 		var store memory.Store
 		d := callsDispatcher(t, askChain(t, 1_000), &store, dispatcher.Options{})
 		if _, err := d.Start(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {

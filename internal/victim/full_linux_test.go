@@ -148,12 +148,11 @@ func TestDiskFilledBySomebodyElse(t *testing.T) {
 	t.Parallel()
 	d := newDrive(t, 64<<20)
 	p := d.patient("slow")
-	e, _ := p.strike(p.command("start"), moment{lines: 4, after: time.Minute}, func(cmd *exec.Cmd) {
-		stopped := cmd.Process.Signal(syscall.SIGSTOP) // else it may have ended before the disk is full
+	p.flags = append(p.flags, "-hold", "4")
+	cmd, release := p.held("start") // else it may have ended before the disk is full
+	e, _ := p.strike(cmd, moment{lines: 4, after: time.Minute}, func(*exec.Cmd) {
 		d.fill()
-		if err := errors.Join(stopped, cmd.Process.Signal(syscall.SIGCONT)); err != nil {
-			t.Error(err)
-		}
+		release()
 	})
 	p.full(e)
 	d.grow()

@@ -107,6 +107,17 @@ func (p *patient) command(name string, before ...string) *exec.Cmd {
 	return cmd
 }
 
+// held is a command that, with the flag -hold, goes on when it is released.
+func (p *patient) held(name string) (cmd *exec.Cmd, release func()) {
+	p.t.Helper()
+	cmd = p.command(name)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return cmd, func() { _ = stdin.Close() } // it may have ended meanwhile
+}
+
 // An end is how a process has ended.
 type end struct {
 	status int // -1 if it was killed

@@ -74,6 +74,7 @@ type call struct {
 	within   time.Duration
 	grace    time.Duration
 	closing  time.Duration
+	hold     int
 }
 
 // run does what the arguments ask for, and returns the exit status.
@@ -85,7 +86,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return usage
 	}
-	v := &victim{call: *c, out: &lines{w: stdout}}
+	v := &victim{call: *c, out: &lines{w: stdout, hold: c.hold}}
 	fail := func(err error) {
 		v.out.say("ERR", kindOf(err))
 		_, _ = fmt.Fprintln(stderr, "victim:", err)
@@ -125,6 +126,7 @@ func parse(args []string, stderr io.Writer) (*call, error) {
 	f.DurationVar(&c.within, "within", 0, "the deadline of what is done with the store once it is open; 0 means none")
 	f.DurationVar(&c.grace, "grace", 0, "how long a call may take behind its deadline; 0 means the dispatcher's default")
 	f.DurationVar(&c.closing, "closing", 0, "how long closing the store may take; 0 means the store's default")
+	f.IntVar(&c.hold, "hold", 0, "wait behind so many `lines` until standard input ends; 0 means never")
 	if len(args) > 0 {
 		c.command = args[0]
 		args = args[1:]

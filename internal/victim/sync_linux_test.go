@@ -153,7 +153,7 @@ func failSync(t *testing.T, graph string, i *injury) (came string, hurt bool) {
 func TestSyncThatHangs(t *testing.T) {
 	t.Parallel()
 	i := newInjury(t, commits, "delay_exit=120000000:when=3+")
-	p := newPatient(t, filepath.Join(t.TempDir(), "store"), "run", "line50", 1, "-within", "10s", "-grace", "500ms", "-closing", "500ms")
+	p := newPatient(t, filepath.Join(t.TempDir(), "store"), "run", "line50", 1, "-within", "20s", "-grace", "500ms", "-closing", "500ms")
 	e, _ := p.strike(p.command("start", i.words()...), moment{errs: 2, after: 110 * time.Second}, kill)
 	if want := []string{"stuck", "deadline"}; !slices.Equal(e.kinds, want) {
 		t.Errorf("before any of these syncs had ended it said %q, want %q: of the call, and of closing the store: %s", e.kinds, want, e.stderr)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -148,13 +149,13 @@ func (v *victim) dump(ctx context.Context) error {
 	return err
 }
 
-// tellWhere says what the store says of the run, after an error. If it says nothing in two seconds, as beside a
+// tellWhere says what the store says of the run, after an error. If it says nothing in ten seconds, as beside a
 // disk that does not answer, or has no such run, neither does tellWhere.
 func (v *victim) tellWhere(ctx context.Context) {
 	if v.d == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if res, err := v.d.State(ctx, v.run); err == nil {
 		v.out.say("AT", res.Superstep, digestOf(res.State))
@@ -163,8 +164,10 @@ func (v *victim) tellWhere(ctx context.Context) {
 
 // Lines are what a victim says.
 type lines struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu   sync.Mutex
+	w    io.Writer
+	said int
+	hold int // how many are said before whoever says one waits for the end of standard input
 }
 
 // say writes one line at once: it is out when say returns, whatever happens to the process then. A
@@ -173,4 +176,7 @@ func (l *lines) say(words ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, _ = fmt.Fprintln(l.w, words...)
+	if l.said++; l.said == l.hold {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	}
 }

@@ -1,11 +1,8 @@
-//go:build linux || darwin || freebsd
-
 package main
 
 import (
 	"errors"
 	"os/exec"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,12 +14,11 @@ import (
 // the first has died, whose run it goes on with.
 func TestSecondProcess(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t, t.TempDir(), "run", "slow", 1)
-	p.strike(p.command("start"), moment{lines: 4, after: time.Minute}, func(cmd *exec.Cmd) {
+	p := newPatient(t, t.TempDir(), "run", "slow", 1, "-hold", "4")
+	first, release := p.held("start") // else it may have ended before all this has been tried
+	defer release()
+	p.strike(first, moment{lines: 4, after: time.Minute}, func(cmd *exec.Cmd) {
 		defer kill(cmd)
-		if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil { // else it may have ended before all this has been tried
-			t.Error(err)
-		}
 		refused := time.Hour // the fastest: the machine may have other work
 		for range 3 {
 			began := time.Now()

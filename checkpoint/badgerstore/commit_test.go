@@ -250,6 +250,9 @@ func TestContextEndsDuringAppend(t *testing.T) {
 	}()
 	acquired := make(chan error)
 	go func() { acquired <- second(s.Acquire(t.Context(), "run-0", "next")) }()
+	for !s.Awaited() { // by one of them at least
+		runtime.Gosched()
+	}
 	close(let)
 	if info := <-infos; info.Head.Seq != 1 {
 		t.Errorf("Stat did not wait: the head is %d", info.Head.Seq)

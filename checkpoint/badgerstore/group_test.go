@@ -213,7 +213,8 @@ func TestBulkWaitsForAppends(t *testing.T) {
 	var g group
 	done := make(chan []*request)
 	go func() { done <- gathered(s, &g) }() // received below
-	for range 100 {
+	for s.committing.TryLock() {            // which is held while the append is waited for
+		s.committing.Unlock()
 		runtime.Gosched()
 	}
 	appended := sized(1)

@@ -258,7 +258,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 
 // forkLimit is how long Badger's own lock may be held although nobody has the store open: by a process
 // that was being forked when the store was closed, until it runs its program.
-const forkLimit = time.Second
+const forkLimit = 5 * time.Second
 
 // openDatabase opens Badger, having checked its files. Files of no bytes are what a crash
 // leaves of ones that were being made or removed; Badger fails on them, and sometimes leaves

@@ -220,6 +220,22 @@ func TestValuesThatCannotBeStored(t *testing.T) {
 	}
 }
 
+// What is no number of JSON's is no overflow, and is named.
+func TestASumNamesWhatItCannotTake(t *testing.T) {
+	type gauge struct{ F state.Sum[float64] }
+	for what, do := range map[string]func(*gauge){
+		"NaN":  func(o *gauge) { o.F.Add(math.NaN()) },
+		"-Inf": func(o *gauge) { o.F.Set(math.Inf(-1)) },
+	} {
+		img := schemaOf[gauge](t).New().Draft()
+		do(img.Value().(*gauge))
+		_, err := img.Delta()
+		if !errors.Is(err, state.ErrOverflow) || !strings.HasSuffix(err.Error(), "a sum can't take "+what) {
+			t.Errorf("%v, want an ErrOverflow that names %s", err, what)
+		}
+	}
+}
+
 func TestApplyRefusesWhatDoesNotFit(t *testing.T) {
 	s := schemaOf[every](t)
 	for _, in := range []string{

@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 )
@@ -148,6 +149,12 @@ func bitsOf[N Number](n N) (uint64, bool) {
 	return uint64(int64(n)), true
 }
 
+// A notFinite is the [ErrOverflow] of a number that was given, and that JSON can't say.
+type notFinite float64
+
+func (f notFinite) Error() string { return fmt.Sprintf("state: a sum can't take %v", float64(f)) }
+func (notFinite) Unwrap() error   { return ErrOverflow }
+
 // Get returns the sum.
 func (s *Sum[N]) Get() N {
 	bits := s.c.see(numOf[N]())
@@ -161,7 +168,7 @@ func (s *Sum[N]) Get() N {
 func (s *Sum[N]) Add(n N) {
 	bits, ok := bitsOf(n)
 	if !ok {
-		s.c.w = s.c.w.failed(ErrOverflow)
+		s.c.w = s.c.w.failed(notFinite(n))
 		return
 	}
 	s.c.add(numOf[N](), bits)
@@ -171,7 +178,7 @@ func (s *Sum[N]) Add(n N) {
 func (s *Sum[N]) Set(n N) {
 	bits, ok := bitsOf(n)
 	if !ok {
-		s.c.w = s.c.w.failed(ErrOverflow)
+		s.c.w = s.c.w.failed(notFinite(n))
 		return
 	}
 	s.c.set(bits)

@@ -51,21 +51,43 @@ func preview(raw []byte) []byte {
 // An acceptor walks JSON along a type.
 type acceptor struct {
 	scanner
-	closely bool     // decode what is known
-	around  []*Type  // the types that are open, outermost first
-	path    []string // to the value being read
+	closely bool    // decode what is known
+	around  []*Type // the types that are open, outermost first
+	path    []step  // to the value being read
+}
+
+// A step leads into a value. Only errors make a text of it.
+type step struct {
+	kind  string // of the value
+	name  string // of a member, or of a key
+	index int    // of an element
+}
+
+func (s step) String() string {
+	switch s.kind {
+	case "object":
+		return "." + s.name
+	case "map":
+		return fmt.Sprintf("[%q]", s.name)
+	}
+	return fmt.Sprintf("[%d]", s.index)
 }
 
 func (a *acceptor) where() string {
 	if len(a.path) == 0 {
 		return ""
 	}
-	return " at " + strings.Join(a.path, "")
+	var text strings.Builder
+	text.WriteString(" at ")
+	for _, s := range a.path {
+		text.WriteString(s.String())
+	}
+	return text.String()
 }
 
-// in takes a member or element, named step in errors.
-func (a *acceptor) in(step string, t *Type) {
-	a.path = append(a.path, step)
+// in takes a member or element.
+func (a *acceptor) in(to step, t *Type) {
+	a.path = append(a.path, to)
 	if a.take(t); a.err == nil {
 		a.path = a.path[:len(a.path)-1]
 	}
@@ -81,14 +103,17 @@ func (a *acceptor) take(t *Type) {
 	if a.err != nil {
 		return
 	}
-	outer := a.around
 	if t.Kind == "ref" {
-		i := len(a.around) - t.Up
-		t, a.around = a.around[i], a.around[:i:i]
+		outer := a.around
+		i := len(outer) - t.Up
+		a.around = outer[:i:i]
+		a.take(outer[i])
+		a.around = outer
+		return
 	}
 	a.around = append(a.around, t)
 	a.takeKind(t)
-	a.around = outer
+	a.around = a.around[:len(a.around)-1]
 }
 
 func (a *acceptor) takeKind(t *Type) {
@@ -145,7 +170,7 @@ func (a *acceptor) takeList(t *Type) {
 	}
 	n := 0
 	for a.open('['); a.more(']'); n++ {
-		a.in(fmt.Sprintf("[%d]", n), t.Elem)
+		a.in(step{kind: t.Kind, index: n}, t.Elem)
 	}
 	if t.Kind == "array" && n != t.Len {
 		a.want(fmt.Sprintf("%d elements", t.Len))
@@ -166,7 +191,7 @@ func (a *acceptor) takeMap(t *Type) {
 			}
 		}
 		a.once(seen, k)
-		a.in(fmt.Sprintf("[%q]", k), t.Elem)
+		a.in(step{kind: t.Kind, name: k}, t.Elem)
 	}
 }
 
@@ -197,7 +222,7 @@ func (a *acceptor) takeObject(t *Type) {
 		if f.Quoted {
 			a.takeQuoted(&f.Type)
 		} else {
-			a.in("."+k, &f.Type)
+			a.in(step{kind: t.Kind, name: k}, &f.Type)
 		}
 	}
 }

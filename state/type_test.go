@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,15 @@ func TestAccepts(t *testing.T) {
 	want := `state: {"k":[{},{"ok":"yes"}]} is no map[string][]{Extra: *int, Size: int, note: string, ok: bool} at ["k"][1].ok: want true or false`
 	if fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// A list costs what its elements do: nothing of an element that fits is for an error.
+func TestAcceptsAllocatesForNoElement(t *testing.T) {
+	long := []byte("[" + strings.Repeat("7,", 999) + "7]")
+	typ := typeOf[[]int]()
+	if n := testing.AllocsPerRun(20, func() { _ = typ.Accepts(long) }); n > 20 {
+		t.Errorf("%v allocations for a list of 1000 elements, want 20 at most", n)
 	}
 }
 

@@ -134,8 +134,10 @@ func encode[T any](v *T, info *typeInfo) ([]byte, error) {
 	}
 	// encoding/json writes \ufffd for invalid UTF-8 without a word, and so might a
 	// marshaller that means it.
-	if fffd && invalid(reflect.ValueOf(v), 0) {
-		return nil, ErrUTF8
+	if fffd {
+		if where, bad := invalid(reflect.ValueOf(v), 0); bad {
+			return nil, errInvalid(where)
+		}
 	}
 	enc := bytes.Clone(out)
 	e.buf.Reset()
@@ -145,44 +147,73 @@ func encode[T any](v *T, info *typeInfo) ([]byte, error) {
 	return enc, nil
 }
 
-// invalid reports whether a string in v is invalid UTF-8, which stands depth deep in what JSON has been made of.
+func errInvalid(where string) error {
+	if where == "" {
+		return ErrUTF8
+	}
+	return fmt.Errorf("%w at %s", ErrUTF8, where)
+}
+
+// invalid reports whether a string in v is invalid UTF-8, and where. v stands depth deep in what JSON has been made of.
 // What encoding/json leaves out of that may point to itself.
-func invalid(v reflect.Value, depth int) bool {
+func invalid(v reflect.Value, depth int) (where string, bad bool) {
 	if depth++; depth > 8*MaxDepth { // pointers, of which there may be several, and what is embedded are deep too, and not in JSON
-		return false
+		return "", false
 	}
 	if t, ok := textOf(v); ok {
-		return !utf8.Valid(t)
+		return "", !utf8.Valid(t)
 	}
 	switch v.Kind() {
 	case reflect.String:
-		return !utf8.ValidString(v.String())
+		return "", !utf8.ValidString(v.String())
 	case reflect.Pointer, reflect.Interface:
-		return !v.IsNil() && invalid(v.Elem(), depth)
+		if !v.IsNil() {
+			return invalid(v.Elem(), depth)
+		}
 	case reflect.Slice, reflect.Array:
 		if e := v.Type().Elem(); e.Kind() <= reflect.Complex128 && reflect.PointerTo(e).NumMethod() == 0 {
-			return false // bytes, numbers
+			return "", false // bytes, numbers
 		}
 		for i := range v.Len() {
-			if invalid(v.Index(i), depth) {
-				return true
+			if where, bad = invalid(v.Index(i), depth); bad {
+				return fmt.Sprintf("[%d]%s", i, where), true
 			}
 		}
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
-			if invalid(it.Key(), depth) || invalid(it.Value(), depth) {
-				return true
+			if _, bad = invalid(it.Key(), depth); bad {
+				return keyStep(it.Key()), true
+			}
+			if where, bad = invalid(it.Value(), depth); bad {
+				return keyStep(it.Key()) + where, true
 			}
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
-			if (f.IsExported() || embeds(f)) && f.Tag.Get("json") != "-" && invalid(v.Field(i), depth) {
-				return true
+			if (!f.IsExported() && !embeds(f)) || f.Tag.Get("json") == "-" {
+				continue
+			}
+			if where, bad = invalid(v.Field(i), depth); bad {
+				return "." + f.Name + where, true
 			}
 		}
 	}
-	return false
+	return "", false
+}
+
+// keyStep leads to what stands under a key of a map.
+func keyStep(k reflect.Value) string {
+	if t, ok := textOf(k); ok && t != nil {
+		return fmt.Sprintf("[%q]", t)
+	}
+	switch {
+	case k.CanInt():
+		return fmt.Sprintf("[%d]", k.Int())
+	case k.CanUint():
+		return fmt.Sprintf("[%d]", k.Uint())
+	}
+	return fmt.Sprintf("[%q]", k.String())
 }
 
 // embeds reports whether JSON has the fields of f, which is not exported, as those of what it stands in.

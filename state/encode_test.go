@@ -3,6 +3,7 @@ package state_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -144,6 +145,35 @@ func TestInvalidUTF8IsFoundEverywhere(t *testing.T) {
 	}
 	if _, _, err := stored(t, []shout{{good}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// The error says where in a value the text is, as Go has it.
+func TestInvalidUTF8SaysWhere(t *testing.T) {
+	const bad = "a\xc0b"
+	type deep struct {
+		P *[]word `json:"parts"`
+		M map[word][2]word
+		N map[int8]*struct{ S []string }
+		U map[uint]shout
+		T map[shout]string
+	}
+	for want, v := range map[string]deep{
+		".P[1]":        {P: &[]word{"good", bad}},
+		`.M["k"][1]`:   {M: map[word][2]word{"k": {"", bad}}},
+		`.M["a\xc0b"]`: {M: map[word][2]word{bad: {}}},
+		".N[-7].S[0]":  {N: map[int8]*struct{ S []string }{-7: {[]string{bad}}}},
+		".U[7]":        {U: map[uint]shout{7: {bad}}},
+		`.T["good"]`:   {T: map[shout]string{{"good"}: bad}},
+		`.T["a\xc0b"]`: {T: map[shout]string{{bad}: "good"}},
+	} {
+		_, _, err := stored(t, v)
+		if !errors.Is(err, state.ErrUTF8) || !strings.HasSuffix(err.Error(), "invalid UTF-8 at "+want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if _, _, err := stored(t, word(bad)); !errors.Is(err, state.ErrUTF8) || !strings.HasSuffix(err.Error(), "invalid UTF-8") {
+		t.Errorf("a text that is the value: %v", err)
 	}
 }
 

@@ -166,6 +166,8 @@ var (
 //
 // An answer is for what was asked. If a visit that runs again asks something else under the key, or wants another A, as behind
 // an edit of the state or in another program, nobody has answered that, and it is asked; see [About].
+// One that waits stays what it was, with the type that its answer has to be, until it ends: another program's comes when the
+// visit has run again. Who would answer it for nothing skips it: that is no end of what is asked then.
 //
 // A question waits for ever, unless it is given [Within] or [Until]. Then Ask returns what
 // [OrDefault] says, or [ErrExpired]; and [ErrSkipped] if somebody has skipped the question.

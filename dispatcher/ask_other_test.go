@@ -102,6 +102,37 @@ func TestAskAnswerIsForItsQuestion(t *testing.T) {
 	}
 }
 
+// A question that waits stays what it was in a program that wants another type. It needs no answer to bring the other one:
+// to skip it is enough, and does not skip that.
+func TestAskThatWaitsStaysWhatItWas(t *testing.T) {
+	var store memory.Store
+	d := process(t, mayPay[bool](t, "pay ", noOptions), &store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "pay")
+	was := res.Interrupts[0].ID
+	d = process(t, mayPay[int](t, "pay ", noOptions), &store, dispatcher.Options{})
+	res, err = d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "pay")
+	if i := res.Interrupts[0]; i.ID != was || i.Want.String() != "bool" {
+		t.Fatalf("what waits is %s, for a %s", i.ID, i.Want)
+	}
+	refused(t, d.Answer(t.Context(), run, was, 7), dispatcher.ErrAnswerType)
+	if err := d.Skip(t.Context(), run, was); err != nil {
+		t.Fatal(err)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "pay")
+	if i := res.Interrupts[0]; i.ID == was || i.Want.String() != "int" {
+		t.Fatalf("what waits then is %s, for a %s", i.ID, i.Want)
+	}
+	if err := d.Answer(t.Context(), run, "", 7); err != nil {
+		t.Fatal(err)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	says(t, res.State, "80 7")
+}
+
 // In one attempt a key has one question, by what it is about if it says so.
 func TestAskOtherQuestionInOneAttempt(t *testing.T) {
 	for _, test := range []struct {

@@ -226,7 +226,9 @@ func (d *Dispatcher[S]) Open(ctx context.Context, run string) (*Opened, error) {
 // Resolve runs nothing: the next Run or Resume goes on with the visit, or a live run at once.
 // A [*ResolutionError] says why it was refused, and nothing has changed: ErrNotInDoubt, also
 // for the effect of a visit that is at work; ErrAnswerType if the output is of another type
-// than the function's. Resolve returns when what was said is durable; each doubt is resolved
+// than the function's. That is the one with which the effect began, or, if the visit waits to be told, with which it came to
+// wait: what a later program wants is known when its node runs, and may be dag.ErrOutputChanged then. [OpenEffect].Want, or
+// that of the [Interrupt], tells. Resolve returns when what was said is durable; each doubt is resolved
 // at most once. [Author] says who does it.
 func (d *Dispatcher[S]) Resolve(ctx context.Context, run, visit, key string, r Resolution, options ...RunOption) error {
 	return d.inside().resolve(ctx, run, visit, key, r, options)

@@ -69,3 +69,47 @@ func TestEffectKeptByAnotherProgram(t *testing.T) {
 		t.Errorf("the node was given %+v", more)
 	}
 }
+
+// What came of an effect in doubt is said in the type that it had when it began: what a later program wants is known when its
+// node runs. If that one waits to be told it is said in its own.
+func TestDoubtIsResolvedInTheTypeThatIsKnown(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		var store memory.Store
+		side, number := doubtSide{}, 0
+		doubtful(t, &side, &store)
+		d := process(t, effectNode(t, func(ctx context.Context, _ *Tale) (err error) {
+			var options []dag.EffectOption
+			if asks {
+				options = append(options, dag.InDoubt(dag.DoubtAsks))
+			}
+			number, err = dag.Effect(ctx, "charge", 5, func(context.Context, int) (int, error) {
+				t.Error("the effect is done again")
+				return 0, nil
+			}, options...)
+			return err
+		}, dag.Policy{}), &store, dispatcher.Options{})
+		if _, err := d.Resume(t.Context(), run); errors.Is(err, dispatcher.ErrInterrupted) != asks {
+			t.Fatalf("asks=%t: the run came to %v", asks, err)
+		}
+		refused, taken := dispatcher.Happened(7), dispatcher.Happened("receipt 7")
+		if asks {
+			refused, taken = taken, refused
+		}
+		if err := d.Resolve(t.Context(), run, "pay", "charge", refused); !errors.Is(err, dispatcher.ErrAnswerType) {
+			t.Errorf("asks=%t: %v, want ErrAnswerType", asks, err)
+		}
+		if err := d.Resolve(t.Context(), run, "pay", "charge", taken); err != nil {
+			t.Fatal(err)
+		}
+		res, err := d.Resume(t.Context(), run)
+		if !asks {
+			if rests(t, res, err, checkpoint.StatusFailed, "pay"); !errors.Is(err, dag.ErrOutputChanged) {
+				t.Errorf("the run came to %v, want dag.ErrOutputChanged", err)
+			}
+			continue
+		}
+		if completes(t, res, err); number != 7 {
+			t.Errorf("the node was given %d", number)
+		}
+	}
+}

@@ -15,7 +15,7 @@ import (
 // Accepts reports whether raw is the JSON of a value of this type, more strictly than
 // encoding/json decodes: kinds have to agree, integers to be integers in range, arrays to
 // have their length, and objects to have no unknown or repeated members. null is accepted
-// only where Go has nil. Types with their own marshaller accept any JSON. What one version accepts all do.
+// only where Go has nil. Half a character, as \ud800, is text, and is read as U+FFFD, as encoding/json has it. Types with their own marshaller accept any JSON. What one version accepts all do.
 func (t Type) Accepts(raw []byte) error { return t.look(raw, false) }
 
 // Decodes is Accepts for what is new: of [time.Time], [json.Number], and the types of math/big and net/netip it

@@ -73,7 +73,7 @@ func TestAccepts(t *testing.T) {
 		{typeOf[int](), []string{"9223372036854775807"}, []string{"9223372036854775808"}},
 		{typeOf[float32](), []string{"1", "-1.5e3"}, []string{"1e39", `"1"`, "null", "[]"}},
 		{typeOf[float64](), []string{"1e300"}, []string{"1e400"}},
-		{typeOf[string](), []string{`"é\n"`}, []string{"1", "null", "\"\xff\"", `"`}},
+		{typeOf[string](), []string{`"é\n"`, `"\ud800"`}, []string{"1", "null", "\"\xff\"", `"`}},
 		{typeOf[[]byte](), []string{`"YQ=="`, "null"}, []string{`"a"`, "[1]", "1"}},
 		{typeOf[[]int](), []string{"[1,2]", "[]", "null"}, []string{`["1"]`, "{}", "[1,]", "[null]"}},
 		{typeOf[[2]int](), []string{"[1,2]"}, []string{"[1]", "[1,2,3]", "null"}},

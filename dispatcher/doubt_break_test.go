@@ -217,3 +217,53 @@ func TestDoubtOfANodeThatBreaksAgain(t *testing.T) {
 		}
 	}
 }
+
+// Of two effects of one attempt whose functions break, the second with the node, each is told of once: the one that has the visit
+// fail, and behind it the one by which the node breaks. Both are in doubt, and both can be said.
+func TestDoubtOfTwoEffectsThatBreak(t *testing.T) {
+	for doubts, want := range map[[2]dag.Doubt]string{
+		{dag.DoubtTells, dag.DoubtTells}: "b", {dag.DoubtTells, dag.DoubtFails}: "b", {dag.DoubtAsks, dag.DoubtFails}: "b",
+		{dag.DoubtFails, dag.DoubtTells}: "a b", {dag.DoubtFails, dag.DoubtAsks}: "a b", {dag.DoubtFails, dag.DoubtFails}: "a b",
+	} {
+		for _, second := range []error{errFire, errWeather} {
+			d := process(t, effectNode(t, func(ctx context.Context, s *Tale) error {
+				begun, broken := make(chan struct{}), make(chan struct{}) // b, and a
+				go func() {
+					defer close(broken)
+					defer func() { _ = recover() }()
+					_, _ = dag.Effect(ctx, "a", 5, func(context.Context, int) (string, error) { <-begun; panic(errFire) }, dag.InDoubt(doubts[0]))
+				}()
+				receipt, err := dag.Effect(ctx, "b", 5, func(context.Context, int) (string, error) {
+					close(begun)
+					<-broken
+					panic(second)
+				}, dag.InDoubt(doubts[1]))
+				<-broken
+				s.Word.Set(receipt)
+				return err
+			}, dag.Policy{}), new(memory.Store), dispatcher.Options{})
+			res, err := d.Run(t.Context(), run, nil)
+			var first *dag.InDoubtError
+			if doubtOutcome(res) != "failed in_doubt" || !errors.As(err, &first) || !strings.HasPrefix(want, first.Key) || !errors.Is(err, second) {
+				t.Fatalf("%v: the run is %s: %v", doubts, doubtOutcome(res), err)
+			}
+			var told []string
+			for _, text := range strings.Split(res.Failures[0].Message, "; then ") {
+				key, _, _ := strings.Cut(strings.TrimPrefix(text, `dag: effect "`), `"`)
+				told = append(told, key)
+			}
+			if got := strings.Join(told, " "); got != want {
+				t.Errorf("%v: it tells of %s, want %s: %s", doubts, got, want, res.Failures[0].Message)
+			}
+			for _, key := range []string{"a", "b"} {
+				if err := d.Resolve(t.Context(), run, "pay", key, dispatcher.Happened(key+" by hand")); err != nil {
+					t.Errorf("%v: %s: %v", doubts, key, err)
+				}
+			}
+			res, err = d.Resume(t.Context(), run)
+			if completes(t, res, err); res.State.Word.Get() != "b by hand" {
+				t.Errorf("%v: the receipt is %q", doubts, res.State.Word.Get())
+			}
+		}
+	}
+}

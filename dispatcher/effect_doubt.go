@@ -56,9 +56,10 @@ func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) *dag.InDoubtE
 	return doubt
 }
 
-// breaks is inDoubt of an effect whose function broke, and keeps that for the attempt, which may break by it.
+// breaks is inDoubt of an effect whose function broke, and keeps that for the attempt, which may break by it: by the last one of
+// several, since it has survived the others.
 func (v *visit) breaks(call dag.EffectCall, e *effect, u *userError) {
-	v.does().broke.CompareAndSwap(nil, &brokenEffect{*u, v.inDoubt(call, e, u.placed())})
+	v.does().broke.Store(&brokenEffect{*u, v.inDoubt(call, e, u.placed())})
 }
 
 // A brokenEffect is an effect whose function broke, which is in doubt by that.
@@ -99,10 +100,14 @@ func (v *visit) doubted() {
 	switch u, broke := v.failed, v.has().broke.Load(); {
 	case u == nil || u.returned() || u.kind == dag.FailedOutcome:
 		v.failed = &userError{kind: dag.FailedInDoubt, err: doubt}
-	case u.broke() && broke != nil && broke.doubt == doubt:
-		v.failed = v.brokeBy(broke)
-	case u.broke():
+	case !u.broke():
+	case broke == nil:
 		v.failed = &userError{kind: dag.FailedInDoubt, err: thenBroke(doubt, u), stack: u.stack}
+	default:
+		v.failed = v.brokeBy(broke)
+		if broke.doubt != doubt {
+			v.failed.err = thenBroke(doubt, v.failed)
+		}
 	}
 	v.failed.again = false
 }

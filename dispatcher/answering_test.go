@@ -236,6 +236,9 @@ func TestAnsweringRefused(t *testing.T) {
 			[]dispatcher.RunOption{dispatcher.Answering(id, true)}, option},
 		{"a Run of none", func(o ...dispatcher.RunOption) error { _, err := d.Run(t.Context(), "none", nil, o...); return err },
 			[]dispatcher.RunOption{dispatcher.Answering(id, true)}, dispatcher.ErrNotFound},
+		{"what JSON can't say", nil, []dispatcher.RunOption{dispatcher.Answering(id, func() {})}, dispatcher.ErrAnswerType},
+		{"what JSON can't say, to a Run of none", func(o ...dispatcher.RunOption) error { _, err := d.Run(t.Context(), "none", nil, o...); return err },
+			[]dispatcher.RunOption{dispatcher.Answering(id, func() {})}, dispatcher.ErrNotFound},
 	} {
 		call := c.call
 		if call == nil {

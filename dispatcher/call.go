@@ -48,9 +48,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		return nil, c.refuse(id, err)
 	}
 	if w.answers != nil {
-		if w.giving, err = c.answering(ctx, id, w); err != nil {
-			return nil, err
-		}
+		w.giving, w.unsaid = c.answering(ctx, id, w)
 	}
 	r := c.newRun(ctx, id)
 	r.drain = w.drain
@@ -115,6 +113,9 @@ func (r *run) find(w *wishes, input func(any)) early {
 		if _, err := c.store.Stat(ctx, r.id); err != nil {
 			return early{err: w.missing(err)}
 		}
+	}
+	if w.unsaid != nil {
+		return early{err: w.unsaid}
 	}
 	lease, err := c.acquire(ctx, r.id, c.owner)
 	if err != nil {

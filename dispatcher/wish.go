@@ -198,6 +198,7 @@ type wishes struct {
 	orStart     bool
 	answers     map[string]any // by interrupt; nil: none
 	giving      *giving        // them
+	unsaid      error          // why what they are can't be said; of a run that is there
 }
 
 // nothing is what most calls wish, by their modes. It is never written to.

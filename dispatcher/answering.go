@@ -9,7 +9,9 @@ import (
 
 // Answering has Run, Resume, Continue and Stream answer an interrupt and go on, in one call that takes the run once: as
 // [Dispatcher.Answer] and the call behind it do. It may be given for several interrupts: then all of the answers count or
-// none does, as those of [Dispatcher.Answers]. [Author], [Because] and [Message] beside it are for the answers.
+// none does, as those of [Dispatcher.Answers]. [Author], [Because] and [Message] beside it are for the answers. [From] is
+// where the run stands before them: who repeats the call under its Message leaves that out, since it is
+// [ErrStaleCursor] once they count.
 //
 //	res, err := d.Continue(ctx, run, dispatcher.Answering("", true))
 //

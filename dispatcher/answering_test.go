@@ -282,6 +282,9 @@ func TestAnsweringRefused(t *testing.T) {
 	if _, err = d.Run(t.Context(), run, nil, dispatcher.Answering(id, true), dispatcher.Message("once")); err != nil {
 		t.Errorf("the same message again: %v", err)
 	}
+	if _, err = d.Continue(t.Context(), run, dispatcher.Answering(id, true), dispatcher.From(res.Cursor), dispatcher.Message("once")); !errors.Is(err, dispatcher.ErrStaleCursor) {
+		t.Errorf("the same message again, from before it: %v, want ErrStaleCursor", err)
+	}
 	_, err = d.Run(t.Context(), run, nil, dispatcher.Answering(id, true))
 	refused(t, err, dispatcher.ErrNotAwaited)
 }

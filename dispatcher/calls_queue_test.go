@@ -66,6 +66,30 @@ func TestCallsEnqueueToALiveRun(t *testing.T) {
 	})
 }
 
+// Input that comes when the call has looked once more, and is about to return, waits for the next call.
+func TestCallsEnqueueToACallThatReturns(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var d *dispatcher.Dispatcher[Talk]
+		ends := 0
+		o.Hooks.OnEnd = func(context.Context, dispatcher.End) error {
+			if ends++; ends == 1 {
+				enqueue(t, d, "two")
+			}
+			return nil
+		}
+		d = callsDispatcher(t, callsTalk(t, func(context.Context, *Talk) error { return nil }), store, o)
+		for turn, call := range []func() (*dispatcher.Result[Talk], error){
+			func() (*dispatcher.Result[Talk], error) { return d.Run(t.Context(), run, hear("one")) },
+			func() (*dispatcher.Result[Talk], error) { return d.Run(t.Context(), run, nil) },
+		} {
+			res, err := call()
+			if completes(t, res, err); res.Turn != turn+1 || ends != turn+1 {
+				t.Errorf("call %d ends in turn %d, with %d calls of OnEnd", turn+1, res.Turn, ends)
+			}
+		}
+	})
+}
+
 // What is posted to a run at rest, or to a completed one, waits for whoever goes on with it:
 // Run, Resume or Turn, whose own input comes last.
 func TestCallsEnqueueToARunAtRest(t *testing.T) {

@@ -134,7 +134,8 @@ func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), op
 
 // Enqueue leaves input for a turn of a run, whatever its status, and returns when it is
 // durable. A live run begins the turn when it is completed, instead of ending; else the
-// next Run, Resume or Turn does. Turns are begun in the order of their posting, each with one
+// next Run, Continue, Resume or Turn does: so it is with input that comes when the call has looked for some once more
+// behind that, and is about to return, as in Hooks.OnEnd. Turns are begun in the order of their posting, each with one
 // input. The input is called at once, with the empty state: what it writes is what is posted, so
 // it can't depend on what it reads. Append beside SetAt or Truncate of one list is refused: their places are
 // not those of the list that the run has. Truncate(0) alone empties that, also behind an Append which it takes back. The input can't be nil, and a panic or runtime.Goexit in it is as in that of

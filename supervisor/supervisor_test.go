@@ -415,6 +415,36 @@ func TestJoiningACompletedRunTakesWhatWasEnqueued(t *testing.T) {
 	})
 }
 
+// Who enqueues input when the call is about to return, and joins it, gets its result: the input is taken when the run is submitted once more.
+func TestJoiningACallThatIsAboutToReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		var d *dispatcher.Dispatcher[parcel]
+		var s *supervisor.Supervisor
+		var joined *supervisor.Task[parcel]
+		ends := func(context.Context, dispatcher.End) error {
+			if joined == nil {
+				if err := d.Enqueue(t.Context(), "run", func(*parcel) {}); err != nil {
+					t.Error(err)
+				}
+				joined = submit(t, s, d, "", "run")
+			}
+			return nil
+		}
+		d = process(t, line(t, "line", 1, nil), &store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: ends}})
+		s = supervise(t, &store, supervisor.Options{}, d)
+		if res, err := submit(t, s, d, "", "run").Wait(t.Context()); err != nil || res.Turn != 1 {
+			t.Errorf("who submitted it gets turn %d, %v, want the first", res.Turn, err)
+		}
+		if res, err := joined.Wait(t.Context()); err != nil || res.Turn != 1 {
+			t.Errorf("who enqueued more and joined it gets turn %d, %v, want the first", res.Turn, err)
+		}
+		if res, err := submit(t, s, d, "", "run").Wait(t.Context()); err != nil || res.Turn != 2 {
+			t.Errorf("who submits it once more gets turn %d, %v, want the second", res.Turn, err)
+		}
+	})
+}
+
 // Of a run that something abandoned still holds all who have joined it get the one result: it can't be gone on with.
 func TestJoiningARunThatHasAbandonedSomething(t *testing.T) {
 	for _, status := range []checkpoint.Status{checkpoint.StatusInterrupted, checkpoint.StatusCompleted} {

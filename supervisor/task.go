@@ -29,7 +29,8 @@ type Task[S any] struct {
 // options are not looked at, and both callers get one result, which neither may change. One that is at work and comes to be
 // interrupted is gone on with once more for those who have joined it, since its interrupt may be answered by now, with the
 // input and options of the first of them; so is one that is completed, for those who came when the call had returned. Neither is, and
-// all get the one result, if something that was abandoned holds the run, or the supervisor drains. If
+// all get the one result, if something that was abandoned holds the run, or the supervisor drains. Input that was enqueued
+// when the call was about to return (dispatcher.Dispatcher.Enqueue) may still wait behind that result: submit the run once more behind it, and it is taken. If
 // it is there as a run of another graph, a [*RunError] wraps dispatcher.ErrBusy.
 // ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError]
 // that wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of

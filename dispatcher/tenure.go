@@ -125,6 +125,9 @@ func (s *strays) returned() {
 // last reports whether this was the last stray, or the call at its end. Whoever is told so releases the lease.
 func (s *strays) last() bool { return s.count.Add(-1) == 0 }
 
+// release gives the lease back, however long the store takes. Its context has no end: whoever waits for it does so until the
+// grace period is over, and a release that was cut off would leave the run held in a store whose leases have no end. While the
+// store hangs it is a store call that was abandoned, and calls of the run are ErrStillRunning.
 func (s *strays) release() {
 	r := s.r
 	holds := r.holdsLease()

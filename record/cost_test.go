@@ -12,16 +12,23 @@ import (
 
 // What a record costs is in proportion to what it tells: of fifty times as many effects and learnings to read, and to put in order
 // to be merged, it takes some hundred times as long, and not the two thousand that looking each up among the others would.
-func TestCostOfManyItems(t *testing.T) {
-	const few, many, most = 1_000, 50_000, 800
+func TestCostOfManyItems(t *testing.T) { costs(t, timeOfItems, 1_000, 50_000, 800) }
+
+// So it is with the words and the questions of records that are merged: twenty times as many take some thirty times as long, and not
+// hundreds of times.
+func TestCostOfAMerge(t *testing.T) { costs(t, timeOfAMerge, 500, 10_000, 120) }
+
+// costs expects that many items take less than most times as long as few.
+func costs(t *testing.T, took func(*testing.T, int) time.Duration, few, many int, most float64) {
+	t.Helper()
 	short, long, ratio := time.Hour, time.Hour, 0.0
 	for range 5 { // the fastest of each: the machine may have other work
-		short, long = min(short, timeOfItems(t, few)), min(long, timeOfItems(t, many))
+		short, long = min(short, took(t, few)), min(long, took(t, many))
 		if ratio = float64(long) / float64(short); ratio <= most {
 			return
 		}
 	}
-	t.Errorf("%d items take %.0f times as long as %d, and should take less than %d times", many, ratio, few, most)
+	t.Errorf("%d items take %.0f times as long as %d, and should take less than %.0f times", many, ratio, few, most)
 }
 
 // timeOfItems is how long it takes to tell of so many effects and learnings.
@@ -44,6 +51,29 @@ func timeOfItems(t *testing.T, many int) time.Duration {
 	}
 	if all := order(nil, r.ToolEffects, r.ToolEffects); len(all) != many || len(r.Learnings) != many {
 		t.Fatalf("%d effects and %d learnings", len(all), len(r.Learnings))
+	}
+	return time.Since(begun)
+}
+
+// timeOfAMerge is how long it takes a record of so many tags, criteria and answered questions to become what the log tells now, which
+// has as many others.
+func timeOfAMerge(t *testing.T, many int) time.Duration {
+	t.Helper()
+	telling := func(name string) *Record {
+		r := new(Record)
+		for i := range many {
+			id := fmt.Sprintf("%s-%d", name, i)
+			r.Metadata.Tags = append(r.Metadata.Tags, id)
+			r.Task.SuccessCriteria = append(r.Task.SuccessCriteria, id)
+			r.QuestionsForUser = append(r.QuestionsForUser, Question{ID: id, Status: QuestionAnswered})
+		}
+		return r
+	}
+	r, fresh := telling("was"), telling("is")
+	begun := time.Now()
+	next, err := advanced(&Record{}, r, fresh)
+	if err != nil || len(next.Metadata.Tags) != 2*many || len(next.QuestionsForUser) != 2*many || len(next.Task.SuccessCriteria) != 2*many {
+		t.Fatalf("%d tags, %d questions, %v", len(next.Metadata.Tags), len(next.QuestionsForUser), err)
 	}
 	return time.Since(begun)
 }

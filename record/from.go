@@ -215,8 +215,9 @@ func (t *telling) node(path string) Author {
 
 // block adds what stands in the way, beside what nodes have said.
 func (t *telling) block(r *Record) {
+	var all []Blocker
 	add := func(id, description, severity, needs string) {
-		r.Blockers = put(r.Blockers, Blocker{
+		all = append(all, Blocker{
 			ID: id, Description: description, Severity: severity, Needs: needs,
 			ReportedBy: Automatic, ReportedAt: r.LastModifiedAt,
 		})
@@ -225,9 +226,10 @@ func (t *telling) block(r *Record) {
 		add("doubt:"+e.ID, "nobody knows what came of effect "+e.String(), "high", e.Advice)
 	}
 	if t.opened.Status == checkpoint.StatusFailed {
+		open := words(t.opened.Cursor.Visits)
 		for i := range t.steps {
 			x := &t.steps[i]
-			if x.failed != nil && x.failed.Final && slices.Contains(t.opened.Cursor.Visits, x.is) {
+			if x.failed != nil && x.failed.Final && open[x.is] {
 				add("failed:"+x.is, fmt.Sprintf("visit %s failed: %s", x.is, x.failed.Message), "high", "mend the cause, and resume")
 			}
 		}
@@ -242,6 +244,7 @@ func (t *telling) block(r *Record) {
 		}
 		add(fmt.Sprintf("rest:%d", t.restAt), text, "medium", "resume it, if it is to go on")
 	}
+	r.Blockers = put(r.Blockers, all...)
 }
 
 // rest adds the point from which the whole run goes on.

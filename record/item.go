@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -51,13 +52,22 @@ func index[T item](list []T) map[string]*T {
 	return all
 }
 
-// put adds an item, or has it take the place of the one of its id.
-func put[T item](list []T, x T) []T {
-	if was := find(list, idOf(&x)); was != nil {
-		*was = x
-		return list
+// put adds items, or has each take the place of the one of its id.
+func put[T item](list []T, more ...T) []T {
+	at := make(map[string]int, len(list))
+	for i := range slices.Backward(list) { // of several the first
+		at[idOf(&list[i])] = i
 	}
-	return append(list, x)
+	for _, x := range more {
+		id := idOf(&x)
+		if i, was := at[id]; was {
+			list[i] = x
+			continue
+		}
+		at[id] = len(list)
+		list = append(list, x)
+	}
+	return list
 }
 
 // say is a value as JSON, in which equal values are equal, for people as well.

@@ -400,16 +400,22 @@ func later(a, b *Source) (*Source, bool) {
 
 // union is a list of words: what one of two has taken away is gone.
 func union(base, a, b []string) []string {
-	out := []string{}
-	add := func(words ...string) {
-		for _, w := range words {
-			gone := slices.Contains(base, w) && (!slices.Contains(a, w) || !slices.Contains(b, w))
-			if !gone && !slices.Contains(out, w) {
-				out = append(out, w)
-			}
+	out, has := []string{}, map[string]bool{}
+	was, inA, inB := words(base), words(a), words(b)
+	for _, w := range slices.Concat(base, slices.Sorted(slices.Values(slices.Concat(a, b)))) {
+		gone := was[w] && (!inA[w] || !inB[w])
+		if !gone && !has[w] {
+			out, has[w] = append(out, w), true
 		}
 	}
-	add(base...)
-	add(slices.Sorted(slices.Values(slices.Concat(a, b)))...)
 	return out
+}
+
+// words are those of a list.
+func words(list []string) map[string]bool {
+	all := make(map[string]bool, len(list))
+	for _, w := range list {
+		all[w] = true
+	}
+	return all
 }

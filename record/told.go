@@ -149,11 +149,8 @@ func advanced(told, r, fresh *Record) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, q := range fresh.Clone().QuestionsForUser {
-		if q.Status != QuestionOpen {
-			next.QuestionsForUser = put(next.QuestionsForUser, q)
-		}
-	}
+	ended := slices.DeleteFunc(fresh.Clone().QuestionsForUser, func(q Question) bool { return q.Status == QuestionOpen })
+	next.QuestionsForUser = put(next.QuestionsForUser, ended...)
 	next.leave(told, fresh)
 	return next, nil
 }

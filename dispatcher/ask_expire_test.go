@@ -237,6 +237,47 @@ func TestAskAnswerBesideExpiry(t *testing.T) {
 	}
 }
 
+// Whenever somebody ends the question with Expire while another process answers it, or the other way round, one of the two counts, and
+// who answers is told which.
+func TestAskAnswerBesideExpireAtEveryCall(t *testing.T) {
+	for _, expireFirst := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			ended := map[string]int{}
+			for n, hit := 1, true; hit; n++ {
+				var w witness
+				s := new(memory.Faulty)
+				g := askTimed(t, &w, closedChan(), dag.Within(time.Hour), dag.OrDefault("nothing"))
+				d := callsDispatcher(t, g, s, dispatcher.Options{})
+				res, err := d.Run(t.Context(), run, nil)
+				rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+				id, told := res.Interrupts[0].ID, errors.New("nobody has answered")
+				answers := func(d *dispatcher.Dispatcher[Tale]) { told = d.Answer(t.Context(), run, id, "this") }
+				expires := func(d *dispatcher.Dispatcher[Tale]) { _, _ = d.Continue(t.Context(), run, dispatcher.Expire(id)) }
+				first, second := answers, expires
+				if expireFirst {
+					first, second = expires, answers
+				}
+				hit = false
+				happensAt(s, n, func(s *memory.Store) {
+					hit = true
+					second(callsDispatcher(t, g, s, dispatcher.Options{}))
+				})
+				first(d)
+				s.Fail, s.FailRead = nil, nil
+				res, err = d.Run(t.Context(), run, nil)
+				completes(t, res, err)
+				how := askAnswers(t, s, run)[id].How
+				if ended[how]++; (told == nil) != (how == checkpoint.AnswerGiven) || how == "" {
+					t.Errorf("Expire first: %t, call %d: the question ended as %q, and who answered was told %v", expireFirst, n, how, told)
+				}
+			}
+			if ended[checkpoint.AnswerGiven] == 0 || ended[checkpoint.AnswerDefault] == 0 {
+				t.Errorf("Expire first: %t: the question ended as %v, want each now and then", expireFirst, ended)
+			}
+		})
+	}
+}
+
 // A question that has expired, or was skipped, without a default is an error that the node can
 // handle. If it does not the visit fails at once, whatever its policy, of a kind that says
 // so, and the failure can be followed.

@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -14,8 +15,9 @@ import (
 
 // happensAt has something happen before the n-th call of a store, from now on.
 func happensAt(s *memory.Faulty, n int, what func(s *memory.Store)) {
+	var calls atomic.Int64 // also of who reads what was posted, beside the run
 	tick := func() {
-		if n--; n == 0 {
+		if calls.Add(1) == int64(n) {
 			what(&s.Store)
 		}
 	}

@@ -33,7 +33,8 @@
 // so, by a Drain or by a process that died. Runs that rest otherwise, interrupted, failed,
 // cancelled or timed out, are left to whoever resumes them. So is one that was answered before the process died
 // and had not been gone on with: it is Interrupted, and its Result.Interrupts are empty. A service looks for such
-// runs when it begins, and calls Continue.
+// runs when it begins, and calls Continue. Recover does not look for completed runs either for which
+// input waits (dispatcher.Dispatcher.Enqueue): whoever submits such a run next has it taken.
 //
 // Recover returns only when all that it recovered has come to rest, which may take as long as
 // the longest of those runs. A service therefore starts it in a goroutine of its own, takes

@@ -124,6 +124,25 @@ func (s damaged) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.In
 	return page, err
 }
 
+// A completed run for which input waits is not brought back: whoever submits it has the input taken.
+func TestRecoverLeavesInputThatWaits(t *testing.T) {
+	var store memory.Store
+	d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+	if _, err := d.Run(t.Context(), "run", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Enqueue(t.Context(), "run", func(*parcel) {}); err != nil {
+		t.Fatal(err)
+	}
+	s := supervise(t, &store, supervisor.Options{}, d)
+	if r, err := s.Recover(t.Context()); err != nil || len(r.Rested)+len(r.Failed)+len(r.Left)+len(r.Busy) > 0 {
+		t.Errorf("Recover = %+v, %v, want nothing", r, err)
+	}
+	if res, err := submit(t, s, d, "", "run").Wait(t.Context()); err != nil || res.Turn != 2 {
+		t.Errorf("who submits the run gets turn %d, %v, want the second", res.Turn, err)
+	}
+}
+
 // A run that can't go on is reported with its reason, keeps nobody else from it, and is still
 // there the next time; then, with another program, it goes on.
 func TestRecoverReportsWhatItCannot(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 // How far ahead a loop is at most: so many batches, one of which the caller has, each of so many values or
 // not many more bytes.
 const (
-	batches    = 8
+	batches    = 12
 	batchItems = 32
 	batchBytes = 64 << 10
 )
@@ -29,7 +29,7 @@ const readAhead = 32
 
 // behind is how many batches wait for a caller who has enough to do. One who may soon have to wait reads the entries itself:
 // so both are done at the same time, whatever it does with them.
-const behind = 2
+const behind = 6
 
 // ahead has the loop of lent run in a goroutine of its own, ahead of who takes what is read of it: so a long log is
 // read and checked on one processor while it is applied on another one, and parsed on that which has less to do.

@@ -136,9 +136,9 @@ func TestAheadReadsForWhoIsBehind(t *testing.T) {
 	}
 	for i, n := range most[:far] { // most is the loop's until it has returned
 		switch batch := i / batchItems; {
-		case batch < 2 && n != 0:
+		case batch < behind && n != 0:
 			t.Fatalf("of value %d, which nothing waits before, %d entries are read", i, n)
-		case batch > 2 && n != readAhead: // the caller has one batch at most
+		case batch > behind && n != readAhead: // the caller has one batch at most
 			t.Fatalf("of value %d, before which %d batches wait, %d entries are read", i, batch-1, n)
 		}
 	}
@@ -181,9 +181,9 @@ func TestReadFewLeavesTheRest(t *testing.T) {
 
 func TestAheadIsBounded(t *testing.T) {
 	for name, c := range map[string]struct{ size, most int }{
-		"small":  {1, 8*32 + 1},
-		"middle": {40 << 10, 8*2 + 1},
-		"kept":   {40<<10 + 1, 8*2 + 1},
+		"small":  {1, 12*32 + 1},
+		"middle": {40 << 10, 12*2 + 1},
+		"kept":   {40<<10 + 1, 12*2 + 1},
 		"large":  {65 << 10, 1},
 	} {
 		all := make([]int, 600)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -67,39 +66,6 @@ func TestDoubtOfALiveRun(t *testing.T) {
 			}
 		})
 	}
-}
-
-// So is it told what an effect returned whose output was lost. Of what two say at once one counts.
-func TestALostOutputIsSaidToALiveRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		calls, store := 0, new(memory.Store)
-		g := doubtBeside(t, func(ctx context.Context, s *Tale) error {
-			receipt, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) {
-				calls++
-				return "\xff", nil
-			})
-			s.Word.Set(receipt)
-			return err
-		})
-		d := process(t, g, store, dispatcher.Options{})
-		ended := beginRun(t, d)
-		synctest.Wait()
-		said := make(chan error)
-		for _, receipt := range []string{"receipt 1", "receipt 2"} {
-			elsewhere := process(t, g, store, dispatcher.Options{})
-			go func() { said <- elsewhere.Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened(receipt)) }()
-		}
-		one, other := <-said, <-said
-		if (one == nil) == (other == nil) || !errors.Is(errors.Join(one, other), dispatcher.ErrNotInDoubt) {
-			t.Errorf("said: %v, and %v, want one that is ErrNotInDoubt", one, other)
-		}
-		e := <-ended
-		rests(t, e.res, e.err, checkpoint.StatusFailed, "pay")
-		e.res, e.err = d.Resume(t.Context(), run)
-		if completes(t, e.res, e.err); !strings.HasPrefix(e.res.State.Word.Get(), "receipt ") || calls != 1 {
-			t.Errorf("the state has %q, and the effect was done %d times", e.res.State.Word.Get(), calls)
-		}
-	})
 }
 
 // While its visit is at work nobody can say what came of an effect: it may just be happening.

@@ -6,7 +6,7 @@ import (
 )
 
 // A BegunEffect is the Data of an [EffectBegun] entry, which is durable before the effect is.
-// An effect of which this is the last entry may have happened: it is in doubt, unless
+// An effect that was begun more often than it ended may have happened: it is in doubt, unless
 // it is replayable.
 type BegunEffect struct {
 	Input  json.RawMessage `json:"input"`
@@ -41,8 +41,7 @@ type EndedEffect struct {
 	// Reused is the run that did the effect, if it was not done here: a fork has taken what
 	// it returned there.
 	Reused string `json:"reused,omitempty"`
-	// Resolved: the effect was in doubt, and somebody has said what happened, or its output was lost, and
-	// somebody has said that: then it is the second entry of its kind. By is who, if
+	// Resolved: the effect was in doubt, and somebody has said what happened. By is who, if
 	// that was said as well; Interrupt is the id of the one that waited for it, if one did.
 	Resolved  bool   `json:"resolved,omitempty"`
 	By        string `json:"by,omitempty"`

@@ -64,7 +64,7 @@ var (
 	// ErrInputChanged: an effect of this key was begun with another input. Nothing was done.
 	ErrInputChanged = errors.New("dag: the effect was begun with another input")
 	// ErrOutputLost: the effect happened, and what it returned can't be kept. It is not done
-	// again. In a run somebody may say with Resolve what it returned.
+	// again.
 	ErrOutputLost = errors.New("dag: the output of the effect can't be kept")
 	// ErrOutputChanged: the effect happened, and what was kept of it is no output of the type that is wanted now. It is not
 	// done again.

@@ -221,9 +221,6 @@ func (d *Dispatcher[S]) Open(ctx context.Context, run string) (*Opened, error) {
 // with what the function would have returned, or [NotHappened]. The visit is found by its path,
 // the effect by its key. If the visit waits to be told (dag.DoubtAsks) this answers it.
 //
-// An effect that has happened, and whose output was lost (dag.ErrOutputLost), is resolved as well: with
-// Happened, and what it returned, or as much of that as can be kept.
-//
 // Resolve runs nothing: the next Run or Resume goes on with the visit, or a live run at once.
 // A [*ResolutionError] says why it was refused, and nothing has changed: ErrNotInDoubt, also
 // for the effect of a visit that is at work; ErrAnswerType if the output is of another type

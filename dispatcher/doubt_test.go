@@ -369,67 +369,6 @@ func TestDoubtOfWhatIsKnown(t *testing.T) {
 	}
 }
 
-// Whoever has what a lost output was, or a part of it that can be kept, gives it with Resolve, whether its visit has failed or
-// waits for an answer: the visit gets it, and nothing is done again. That it did not happen can't be said.
-func TestALostOutputIsSaid(t *testing.T) {
-	for _, asks := range []bool{false, true} {
-		calls, store := 0, new(memory.Store)
-		g := effectNode(t, func(ctx context.Context, s *Tale) error {
-			receipt, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) {
-				calls++
-				return strings.Repeat("x", 100), nil
-			})
-			if asks && errors.Is(err, dag.ErrOutputLost) {
-				_, err = dag.Ask[string](ctx, "receipt", "what is it?")
-			}
-			s.Word.Set(receipt)
-			return err
-		}, dag.Policy{})
-		d := process(t, g, store, dispatcher.Options{Limits: dispatcher.Limits{ValueBytes: 50}})
-		if _, err := d.Run(t.Context(), run, nil); errors.Is(err, dag.ErrOutputLost) == asks {
-			t.Fatalf("the run came to %v", err)
-		}
-		o, err := d.Open(t.Context(), run)
-		if err != nil || o.Effects[0].Phase != dispatcher.PhaseLost || !strings.Contains(o.Effects[0].Advice, "says with Resolve what it returned") {
-			t.Fatalf("opened %+v, %v", o, err)
-		}
-		for _, test := range []struct {
-			what dispatcher.Resolution
-			is   error
-		}{
-			{dispatcher.NotHappened("no trace of it"), dispatcher.ErrNotInDoubt},
-			{dispatcher.Happened(7), dispatcher.ErrAnswerType},
-			{dispatcher.Happened("receipt 9"), nil},
-			{dispatcher.Happened("receipt 8"), dispatcher.ErrNotInDoubt},
-		} {
-			resolve := func() {
-				if err := d.Resolve(t.Context(), run, "pay", "charge", test.what, dispatcher.Author("Ada")); !errors.Is(err, test.is) {
-					t.Errorf("asks=%t: %v: %v, want %v", asks, test.what, err, test.is)
-				}
-			}
-			if test.is == nil {
-				resolve()
-				continue
-			}
-			unchanged(t, store, run, resolve)
-		}
-		d = process(t, g, store, dispatcher.Options{})
-		o, err = d.Open(t.Context(), run)
-		if e := o.Effects[0]; err != nil || e.Phase != dispatcher.PhaseEnded || !e.Resolved || e.By != "Ada" || e.Why != "" {
-			t.Errorf("opened %+v, %v", e, err)
-		}
-		if asks {
-			if err := d.Skip(t.Context(), run, ""); err != nil {
-				t.Fatal(err)
-			}
-		}
-		res, err := d.Resume(t.Context(), run)
-		if completes(t, res, err); res.State.Word.Get() != "receipt 9" || calls != 1 {
-			t.Errorf("the state has %q, and the effect was done %d times", res.State.Word.Get(), calls)
-		}
-	}
-}
-
 // Each doubt is resolved by itself, also where the clock shows one instant for them: behind a resolution that it did not
 // happen, and behind a rewind.
 func TestDoubtsOfOneInstant(t *testing.T) {

@@ -37,7 +37,7 @@ func (v *visit) Effect(ctx context.Context, call dag.EffectCall) (json.RawMessag
 		}
 		return slices.Clone(was.output), nil
 	case effectLost:
-		return nil, v.effectError(call, fmt.Errorf("%w: %s: say with Resolve what it returned, handle this error in the node, or go back before it with Rewind or Fork", dag.ErrOutputLost, was.why))
+		return nil, v.effectError(call, fmt.Errorf("%w: %s: handle this error in the node, or go back before it with Rewind or Fork", dag.ErrOutputLost, was.why))
 	}
 	a := effectAttempt{v: v, call: call, is: was}
 	returned := false

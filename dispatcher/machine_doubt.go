@@ -13,8 +13,7 @@ import (
 )
 
 // An effect is in doubt from its begin to its end, unless it may be done again. What ends the
-// doubt is one entry, EffectEnded with Resolved: it is about the effect, whoever waits for it. So
-// is what brings an output back that was lost.
+// doubt is one entry, EffectEnded with Resolved: it is about the effect, whoever waits for it.
 
 // inDoubt reports whether nobody knows what came of an effect of the visit, which may be nil,
 // and it is not done again. Of one that was begun as replayable this may still be so, if its
@@ -30,9 +29,9 @@ func (m *machine) doubted(x *fact, p *pending) bool {
 	return p.kind == kindDoubt && (x.live || e != nil && e.state == effectBegun)
 }
 
-// resolvable says why s can't be what came of an effect, "" if it can. It can of one that
+// resolvable says why it can't be said what came of an effect, "" if it can. It can of one that
 // is replayable as well: then it is not done again, or anew.
-func (m *machine) resolvable(path, key string, s *checkpoint.Resolution) string {
+func (m *machine) resolvable(path, key string) string {
 	e, t := m.effects[path][key], m.find(path)
 	switch {
 	case e == nil && t == nil:
@@ -43,10 +42,8 @@ func (m *machine) resolvable(path, key string, s *checkpoint.Resolution) string 
 		return "its visit has ended, and what that did about the effect is what counts"
 	case e == nil:
 		return "it has not begun"
-	case e.state == effectEnded:
+	case e.state == effectEnded || e.state == effectLost:
 		return "it has happened, and the log knows"
-	case e.state == effectLost && s.NotHappened != "":
-		return "it has happened, and the log knows: its output alone can be said"
 	case e.state == effectNotDone:
 		return "it did not happen, and the log knows"
 	}

@@ -92,7 +92,7 @@ func (m *machine) effectEnded(x *fact) error {
 		return err
 	}
 	begun := m.effects[x.Path][x.ID]
-	if !begun.endsWith(&end) {
+	if begun == nil || begun.state != effectBegun {
 		return fmt.Errorf("effect %q of visit %q has not begun and can't end", x.ID, x.Path)
 	}
 	if x.t == nil && (!end.Resolved || !m.meets(x.Path)) {
@@ -105,12 +105,6 @@ func (m *machine) effectEnded(x *fact) error {
 	return nil
 }
 
-// endsWith reports whether that can come of an effect, which may be nil: of one that was begun, and of one whose output was
-// lost if somebody says it.
-func (was *effect) endsWith(end *checkpoint.EndedEffect) bool {
-	return was != nil && (was.state == effectBegun || was.state == effectLost && end.Resolved && len(end.Output) > 0)
-}
-
 // end is what becomes of an effect that was begun.
 func (was *effect) end(end *checkpoint.EndedEffect) *effect {
 	e := *was
@@ -121,7 +115,7 @@ func (was *effect) end(end *checkpoint.EndedEffect) *effect {
 	case end.Lost != "":
 		e.state, e.why = effectLost, end.Lost
 	default:
-		e.state, e.output, e.why = effectEnded, slices.Clone(end.Output), ""
+		e.state, e.output = effectEnded, slices.Clone(end.Output)
 	}
 	return &e
 }

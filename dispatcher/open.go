@@ -76,7 +76,7 @@ type OpenEffect struct {
 	Why      string          // of one that is not done, or lost; why it was approved or rejected, if somebody said so
 	Begun    time.Time       // the last time
 	Took     time.Duration   // of one that has ended
-	// Resolved: it was in doubt, or its output was lost, and somebody has said what happened: By, if that is known.
+	// Resolved: it was in doubt, and somebody has said what happened: By, if that is known.
 	Resolved bool
 	By       string
 	// Interrupt is the id of the one in which its visit waits to be told what happened, or for

@@ -117,7 +117,7 @@ func (e *OpenEffect) advice(m *machine, live bool) string {
 	case e.Phase == PhaseEnded:
 		return "Nothing to do: it is not done again, and its visit gets the output that was kept."
 	case e.Phase == PhaseLost:
-		return "It happened and is not done again. Its visit fails until somebody says with Resolve what it returned, or its node handles dag.ErrOutputLost."
+		return "It happened and is not done again. Its visit fails until the node handles dag.ErrOutputLost."
 	case e.Phase == PhaseNotDone:
 		return "Nothing to do: if its visit runs again and asks for it, it is done."
 	case live && (t == nil || t.phase == ready || t.phase == delayed):

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A Resolution says what came of an effect that is in doubt, or what one returned whose output was lost: [Happened] or [NotHappened].
+// A Resolution says what came of an effect that is in doubt: [Happened] or [NotHappened].
 // The zero Resolution says nothing and is refused.
 type Resolution struct {
 	happened bool
@@ -74,7 +74,7 @@ func (e *ResolutionError) Error() string {
 func (e *ResolutionError) Unwrap() error { return e.Err }
 
 // ErrNotInDoubt: the effect is not in doubt: it has not begun, has ended, or its visit is at
-// work; or it has happened, its output was lost, and somebody says that it has not.
+// work.
 var ErrNotInDoubt = errors.New("dispatcher: effect is not in doubt")
 
 // postResolution is the kind of posts that say what came of an effect for which no visit waits.
@@ -234,7 +234,7 @@ func (s *postedResolution) refused(id, reason string) error {
 
 // mayResolve says why it can't be said what came of an effect.
 func (m *machine) mayResolve(id, path, key string, what checkpoint.Resolution) error {
-	if reason := m.resolvable(path, key, &what); reason != "" {
+	if reason := m.resolvable(path, key); reason != "" {
 		return &ResolutionError{id, path, key, reason, ErrNotInDoubt}
 	}
 	want := m.effects[path][key].want
@@ -247,11 +247,11 @@ func (m *machine) mayResolve(id, path, key string, what checkpoint.Resolution) e
 	return nil
 }
 
-// resolvedBy is the entry that drains what somebody has said of an effect, if that is still to
-// be said.
+// resolvedBy is the entry that drains what somebody has said of an effect, if it is still in
+// doubt.
 func (m *machine) resolvedBy(p checkpoint.Post) (checkpoint.Entry, bool) {
 	var s postedResolution
-	if json.Unmarshal(p.Data, &s) != nil || s.Turn != m.turn || m.resolvable(s.Path, s.Key, &s.Resolution) != "" {
+	if json.Unmarshal(p.Data, &s) != nil || s.Turn != m.turn || m.resolvable(s.Path, s.Key) != "" {
 		return checkpoint.Entry{}, false
 	}
 	if e := m.effects[s.Path][s.Key]; !s.is(e) || acceptsResolution(e.want, s.Resolution) != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // A settling tells a machine that was replayed up to an entry what came, behind it, of the
-// effects that it knows and that had not ended, or whose output was lost. It reads the log to its head, since what was
+// effects that it knows and that had not ended. It reads the log to its head, since what was
 // abandoned in it has happened all the same: the other side knows an effect by its key, which
 // is that of a visit in a generation of the run.
 type settling struct {
@@ -37,7 +37,7 @@ func (c *core) settleEffects(ctx context.Context, id string, m *machine, from, t
 	s := &settling{m: m, generation: m.generation, vacated: m.vacated, head: to}
 	for path, of := range m.effects {
 		for key, e := range of {
-			if e.state != effectEnded {
+			if e.state == effectBegun || e.state == effectNotDone {
 				s.open = append(s.open, &unsettled{path, key, []int{e.generation}, true})
 			}
 		}
@@ -69,7 +69,7 @@ func (c *core) settleEffects(ctx context.Context, id string, m *machine, from, t
 }
 
 // leap goes on where the log begins that is left. What came of an effect that the run does not know there is gone: that one is in
-// doubt, also if it had not happened at the entry, for it may have been tried again. A lost output is lost, whatever was said of it.
+// doubt, also if it had not happened at the entry, for it may have been tried again.
 func (s *settling) leap(z *frozenMachine) {
 	s.generation, s.vacated = z.Generation, z.Vacated
 	there := z.Turn == s.m.turn && slices.EqualFunc(z.Renames, s.m.renames, maps.Equal[map[string]string])
@@ -84,14 +84,10 @@ func (s *settling) leap(z *frozenMachine) {
 	}
 }
 
-// doubted is an effect of which nobody knows any more what was said of it, as a rewind finds behind head: whether it happened,
-// unless that was known before.
+// doubted is an effect of which nobody knows any more whether it happened, as a rewind finds behind head.
 func (was *effect) doubted(head uint64) *effect {
 	e := *was
-	if e.state != effectLost {
-		e.state, e.why = effectBegun, ""
-	}
-	e.resolved, e.by, e.anew = false, "", head
+	e.state, e.why, e.resolved, e.by, e.anew = effectBegun, "", false, "", head
 	return &e
 }
 
@@ -162,14 +158,12 @@ func (s *settling) settle(u *unsettled, e *checkpoint.Entry) error {
 		}
 		is = is.begin(&b, e.Attempt, generationIn(s.generation, s.vacated, u.path))
 		u.generations = append(u.generations, is.generation)
-	case e.Kind == checkpoint.EffectEnded:
+	case e.Kind == checkpoint.EffectEnded && is.state == effectBegun:
 		var end checkpoint.EndedEffect
 		if err := json.Unmarshal(e.Data, &end); err != nil {
 			return err
 		}
-		if is.endsWith(&end) {
-			is = is.end(&end)
-		}
+		is = is.end(&end)
 	}
 	s.m.setEffect(&fact{Path: u.path, extra: &extra{ID: u.key}}, is)
 	return nil

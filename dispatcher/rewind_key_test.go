@@ -160,68 +160,6 @@ func TestRewoundRunKnowsAResolution(t *testing.T) {
 	})
 }
 
-// So does what was said of an output that was lost by the checkpoint. Where a trim has taken that away the output is lost once more,
-// and is said anew; that the effect has happened is known.
-func TestRewoundRunKnowsWhatWasSaidOfALostOutput(t *testing.T) {
-	for _, trims := range []bool{false, true} {
-		eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
-			var bank atomic.Int32
-			lost := make(chan struct{})
-			g, first := rewindBeside(t, func(ctx context.Context, looped <-chan struct{}) error {
-				_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (string, error) {
-					bank.Add(1)
-					return "\xff", nil
-				})
-				if errors.Is(err, dag.ErrOutputLost) && bank.CompareAndSwap(1, 2) {
-					close(lost)
-					<-looped
-				}
-				return err
-			})
-			d := callsDispatcher(t, g, store, first(o, lost))
-			if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dag.ErrOutputLost) {
-				t.Fatalf("the run came to %v", err)
-			}
-			d = callsDispatcher(t, g, store, o)
-			for n := range 3 {
-				if n > 0 {
-					address := "loop/1@1"
-					if trims {
-						address = "tag:kept"
-					}
-					if err := d.Rewind(t.Context(), run, address, dispatcher.RewindOptions{}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if n == 0 || trims {
-					if _, err := d.Resume(t.Context(), run); !errors.Is(err, dag.ErrOutputLost) {
-						t.Fatalf("rewound %d times the run came to %v", n, err)
-					}
-					if err := d.Resolve(t.Context(), run, "pay", "pay", dispatcher.Happened("paid")); err != nil {
-						t.Fatalf("rewound %d times: %v", n, err)
-					}
-				}
-				res, err := d.Run(t.Context(), run, nil)
-				completes(t, res, err)
-				if !trims {
-					sameMachine(t, d, run)
-					continue
-				}
-				if n == 0 {
-					if err := d.Tag(t.Context(), run, "loop/1@1", "kept"); err != nil {
-						t.Fatal(err)
-					}
-				}
-				res, err = d.Turn(t.Context(), run, nil)
-				rests(t, res, err, checkpoint.StatusFailed, "pay")
-				if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // What an effect of a node is that got its name from a migration is not taken, by a run that goes back to before that, for what came
 // of an effect that had not happened there: that is done again, under its own key.
 func TestRewoundRunKnowsNoEffectBehindARename(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -141,6 +143,26 @@ func TestImportOfVersionOne(t *testing.T) {
 		said := superResum(bytes.Replace(file, []byte(`"epoch":1,`), []byte(`"epoch":1,"envelope":`+version+`,`), 1))
 		if _, err := checkpoint.Import(t.Context(), new(memory.Store), bytes.NewReader(said), checkpoint.ImportOptions{}); !errors.Is(err, want) {
 			t.Errorf("an append of version %s: %v", version, err)
+		}
+	}
+}
+
+// A log is sound in what its entries hold too: a delta that is no JSON, or has a text that no JSON has, is found by Verify, which
+// Import does with what it reads. Who replays a log doesn't look at texts again.
+func TestVerifyLooksAtDeltas(t *testing.T) {
+	for delta, want := range map[string]string{`{"a":"é"}`: "[]", `{"a":"`: "[log 1]", "{\"a\":\"\xff\"}": "[log 1]"} {
+		s := new(memory.Store)
+		l, err := s.Acquire(t.Context(), "run", "owner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened := checkpoint.Entry{Kind: checkpoint.Opened, Data: json.RawMessage(`{"graph":"g","digest":"d"}`), Delta: json.RawMessage(delta)}
+		if _, err := s.Append(t.Context(), l, checkpoint.Head{}, []checkpoint.Entry{opened}); err != nil {
+			t.Fatal(err)
+		}
+		found, err := forkstoreFindings(t, s, "run")
+		if found = slices.DeleteFunc(found, func(f string) bool { return !strings.HasPrefix(f, "log") }); fmt.Sprint(found) != want || err != nil {
+			t.Errorf("with the delta %q Verify finds %v, %v, want %s", delta, found, err, want)
 		}
 	}
 }

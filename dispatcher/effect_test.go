@@ -315,6 +315,9 @@ func TestEffectLimits(t *testing.T) {
 			t.Errorf("%v: says %d times that it can't be kept", err, n)
 		}
 	}
+	if err := d.Resolve(t.Context(), run, "pay", "out", dispatcher.Happened("x")); !errors.Is(err, dispatcher.ErrNotInDoubt) || !strings.Contains(err.Error(), "could not be kept") {
+		t.Errorf("Resolve of an output that was lost = %v", err)
+	}
 }
 
 // A turn is another use of the graph: its visits have keys, and effects, of their own.

@@ -42,8 +42,10 @@ func (m *machine) resolvable(path, key string) string {
 		return "its visit has ended, and what that did about the effect is what counts"
 	case e == nil:
 		return "it has not begun"
-	case e.state == effectEnded || e.state == effectLost:
+	case e.state == effectEnded:
 		return "it has happened, and the log knows"
+	case e.state == effectLost:
+		return "it has happened, and what it returned could not be kept, nor be said now: handle dag.ErrOutputLost in its node, or go back before it with Rewind or Fork"
 	case e.state == effectNotDone:
 		return "it did not happen, and the log knows"
 	}

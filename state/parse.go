@@ -107,6 +107,9 @@ func (r *reader) problem(k int) error {
 func (r *reader) box() *box {
 	if len(r.boxes) == 0 {
 		r.most = min(max(1, 4*r.most), chunkSize)
+		if r.shared {
+			r.most = min(r.most, slabItems)
+		}
 		r.boxes = make([]box, r.most)
 	}
 	b := &r.boxes[0]

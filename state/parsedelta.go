@@ -21,7 +21,7 @@ func (s *Schema) ParseDelta(json []byte) (Delta, error) {
 }
 
 // ParseDeltaIn is ParseDelta of what AppendJSON wrote, and nobody writes to any more: the delta, and what it is applied to,
-// share its memory, and that of slabs. Strings without escapes are not checked again. For dispatchers.
+// share its memory, and that of slabs. Strings are not checked again. For dispatchers.
 func (s *Schema) ParseDeltaIn(json []byte, slabs *Slabs) (Delta, error) {
 	r := newReader(s, json)
 	r.owned, r.sealed = true, true
@@ -58,7 +58,7 @@ func (r *reader) delta() (Delta, error) {
 func (r *reader) insert(d *Delta, p part) {
 	if d.n == 1 && r.shared {
 		if len(r.parts) == 0 {
-			r.parts = make([]part, slabLists)
+			r.parts = make([]part, slabItems)
 		}
 		d.more, r.parts = r.parts[:0:1], r.parts[1:]
 	}
@@ -183,7 +183,7 @@ func (r *reader) list() *parsedList {
 		return x
 	}
 	if len(r.lists) == 0 {
-		r.lists = make([]parsedList, slabLists)
+		r.lists = make([]parsedList, slabItems)
 	}
 	x := &r.lists[0]
 	r.lists = r.lists[1:]

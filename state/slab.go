@@ -37,16 +37,16 @@ func (l *Slab) refill(s *Schema) {
 // again: what is of one piece is freed together. The zero Slabs are empty, and belong to one goroutine. For dispatchers.
 type Slabs struct {
 	boxes []box
-	most  int // in the last piece
+	most  int // boxes in the last piece
 	lists []parsedList
 	parts []part
 }
 
-// slabLists is how many parts, and writes of lists, are taken at once.
-const slabLists = 16
+// slabItems is how many of each are taken at once.
+const slabItems = 16
 
 // sharing is the length of the longest JSON that gets memory which others have a part of: a piece in which a single value is in
-// use holds on to the JSON of all of them.
+// use holds on to the JSON of all of them, 64 KiB.
 const sharing = 4 << 10
 
 // A parsedList is what most deltas do to a list: they append one element.

@@ -267,3 +267,28 @@ func TestDoubtOfTwoEffectsThatBreak(t *testing.T) {
 		}
 	}
 }
+
+// The effect by which the node broke is told of, also if another one has broken behind that, in a function that the node had deferred.
+func TestDoubtOfAnEffectThatBreaksBehindTheNode(t *testing.T) {
+	d := process(t, effectNode(t, func(ctx context.Context, s *Tale) error {
+		defer func() {
+			broken := make(chan struct{})
+			go func() {
+				defer close(broken)
+				defer func() { _ = recover() }()
+				_, _ = dag.Effect(ctx, "a", 5, func(context.Context, int) (string, error) { panic(errFire) })
+			}()
+			<-broken
+		}()
+		_, err := dag.Effect(ctx, "b", 5, func(context.Context, int) (string, error) { panic(errWeather) })
+		return err
+	}, dag.Policy{}), new(memory.Store), dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	var doubt *dag.InDoubtError
+	if doubtOutcome(res) != "failed in_doubt" || !errors.As(err, &doubt) || doubt.Key != "b" || !errors.Is(err, errWeather) || errors.Is(err, errFire) {
+		t.Errorf("the run is %s: %v, want it to tell of b alone", doubtOutcome(res), err)
+	}
+	if open, err := d.Open(t.Context(), run); err != nil || len(open.Effects) != 2 {
+		t.Errorf("%d effects are open, %v, want both", len(open.Effects), err)
+	}
+}

@@ -56,16 +56,46 @@ func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) *dag.InDoubtE
 	return doubt
 }
 
-// breaks is inDoubt of an effect whose function broke, and keeps that for the attempt, which may break by it: by the last one of
-// several, since it has survived the others.
+// breaks is inDoubt of an effect whose function broke, and keeps that for the attempt, which may break by it.
 func (v *visit) breaks(call dag.EffectCall, e *effect, u *userError) {
-	v.does().broke.Store(&brokenEffect{*u, v.inDoubt(call, e, u.placed())})
+	b := &brokenEffect{userError: *u, doubt: v.inDoubt(call, e, u.placed())}
+	for last := &v.does().broke; ; {
+		if b.before = last.Load(); last.CompareAndSwap(b.before, b) {
+			return
+		}
+	}
 }
 
 // A brokenEffect is an effect whose function broke, which is in doubt by that.
 type brokenEffect struct {
 	userError
-	doubt *dag.InDoubtError // tells of the break
+	doubt  *dag.InDoubtError // tells of the break
+	before *brokenEffect     // that of another effect of the attempt
+}
+
+// broken is the effect by whose break the visit broke, as far as kind and error tell; else, and of several, the last one that broke:
+// the visit has survived the others.
+func (v *visit) broken() *brokenEffect {
+	last := v.has().broke.Load()
+	for e := last; e != nil; e = e.before {
+		if v.brokeAs(e) {
+			return e
+		}
+	}
+	return last
+}
+
+// brokeAs reports whether the visit has failed as the function of an effect broke.
+func (v *visit) brokeAs(e *brokenEffect) bool {
+	return v.failed != nil && v.failed.kind == e.kind && v.failed.Error() == fmt.Sprint(v.blamed().blames(e.err))
+}
+
+// blamed is whose code runs in the visit.
+func (v *visit) blamed() whose {
+	if v.round != nil {
+		return v.round.at
+	}
+	return whose{}
 }
 
 // placed is the error, and of a panic that it is one, and where.
@@ -97,7 +127,7 @@ func (v *visit) doubted() {
 	if doubt == nil {
 		return
 	}
-	switch u, broke := v.failed, v.has().broke.Load(); {
+	switch u, broke := v.failed, v.broken(); {
 	case u == nil || u.returned() || u.kind == dag.FailedOutcome:
 		v.failed = &userError{kind: dag.FailedInDoubt, err: doubt}
 	case !u.broke():
@@ -115,12 +145,9 @@ func (v *visit) doubted() {
 // brokeBy is how a visit fails that broke behind the break of an effect: with the doubt, and with what it broke by itself, if that
 // is something else. Then both stacks are kept.
 func (v *visit) brokeBy(e *brokenEffect) *userError {
-	u, at := v.failed, whose{}
-	if v.round != nil {
-		at = v.round.at
-	}
-	if u.kind == e.kind && u.Error() == fmt.Sprint(at.blames(e.err)) {
-		return &userError{kind: dag.FailedInDoubt, err: at.blames(e.doubt), stack: e.stack}
+	u := v.failed
+	if v.brokeAs(e) {
+		return &userError{kind: dag.FailedInDoubt, err: v.blamed().blames(e.doubt), stack: e.stack}
 	}
 	return &userError{kind: dag.FailedInDoubt, err: thenBroke(e.doubt, u), stack: slices.Concat(e.stack, []byte("\n"), u.stack)}
 }
@@ -132,7 +159,7 @@ func thenBroke(doubt error, u *userError) error { return fmt.Errorf("%w; then %w
 // effect broke too, or it is a panic with the error that Effect returned. Who follows the failure would
 // take it for one of something else.
 func (v *visit) brokeInDoubt() {
-	u, broke := v.failed, v.has().broke.Load()
+	u, broke := v.failed, v.broken()
 	switch {
 	case !u.broke():
 	case broke != nil:

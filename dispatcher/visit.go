@@ -71,7 +71,7 @@ type did struct {
 	depends atomic.Pointer[dependency]       // the last one told
 	notes   atomic.Pointer[visitNote]        // the last one made
 	fails   atomic.Pointer[dag.InDoubtError] // the first effect in doubt that lets the visit fail
-	broke   atomic.Pointer[brokenEffect]     // how the last function of an effect broke that is in doubt by that
+	broke   atomic.Pointer[brokenEffect]     // how the functions of effects broke that are in doubt by that, the last one first
 	emits   atomic.Pointer[emission]         // the last one kept for the observer
 	effects atomic.Pointer[sync.Map]         // what is known of its effects; nil if nothing
 }

@@ -14,6 +14,7 @@ import (
 // abandoned in it has happened all the same: the other side knows an effect by its key, which
 // is that of a visit in a generation of the run.
 type settling struct {
+	run        string
 	m          *machine
 	generation int            // of the run, at the entry
 	vacated    map[string]int // the machine's, at the entry
@@ -24,9 +25,9 @@ type settling struct {
 // An unsettled effect is one of m that has not ended, as far as it was followed.
 type unsettled struct {
 	path, key string
-	// generations in which it has begun. One that begins under its path and key while it is not
-	// followed does so in another generation, so it can't be taken for this one.
-	generations []int
+	// ids are the idempotency keys under which it has begun. Another effect that a migration has brought under its path and
+	// key, or that begins there while this one is not followed, has none of them.
+	ids []string
 	// followed is whether the effect of this path and key is this one, here in the log.
 	followed bool
 }
@@ -34,11 +35,11 @@ type unsettled struct {
 // settleEffects tells a machine that was replayed up to an entry how the effects ended that
 // had not ended there.
 func (c *core) settleEffects(ctx context.Context, id string, m *machine, from, to uint64) error {
-	s := &settling{m: m, generation: m.generation, vacated: m.vacated, head: to}
+	s := &settling{run: id, m: m, generation: m.generation, vacated: m.vacated, head: to}
 	for path, of := range m.effects {
 		for key, e := range of {
 			if e.state == effectBegun || e.state == effectNotDone {
-				s.open = append(s.open, &unsettled{path, key, []int{e.generation}, true})
+				s.open = append(s.open, &unsettled{path, key, []string{effectID(id, m.turn, path, key, e)}, true})
 			}
 		}
 	}
@@ -72,16 +73,22 @@ func (c *core) settleEffects(ctx context.Context, id string, m *machine, from, t
 // doubt, also if it had not happened at the entry, for it may have been tried again.
 func (s *settling) leap(z *frozenMachine) {
 	s.generation, s.vacated = z.Generation, z.Vacated
-	there := z.Turn == s.m.turn && slices.EqualFunc(z.Renames, s.m.renames, maps.Equal[map[string]string])
+	there := slices.EqualFunc(z.Renames, s.m.renames, maps.Equal[map[string]string])
 	for _, u := range s.open {
-		is, known := z.Effects[u.path][u.key]
-		u.followed = known && there && slices.Contains(u.generations, is.Generation)
+		is := z.Effects[u.path][u.key]
 		e := is.thaw()
+		u.followed = there && s.known(u, z)
 		if !u.followed {
 			e = s.m.effects[u.path][u.key].doubted(s.head)
 		}
 		s.m.setEffect(&fact{Path: u.path, extra: &extra{ID: u.key}}, e)
 	}
+}
+
+// known reports whether z knows the effect, under its path and key.
+func (s *settling) known(u *unsettled, z *frozenMachine) bool {
+	is, there := z.Effects[u.path][u.key]
+	return there && slices.Contains(u.ids, effectID(s.run, z.Turn, u.path, u.key, is.thaw()))
 }
 
 // doubted is an effect of which nobody knows any more whether it happened, as a rewind finds behind head.
@@ -125,8 +132,7 @@ func (s *settling) rewound(e *checkpoint.Entry) error {
 	}
 	s.generation, s.vacated = z.Generation, z.Vacated
 	for _, u := range s.open {
-		is, known := z.Effects[u.path][u.key]
-		u.followed = known && z.Turn == s.m.turn && slices.Contains(u.generations, is.Generation)
+		u.followed = s.known(u, z)
 	}
 	return nil
 }
@@ -157,7 +163,7 @@ func (s *settling) settle(u *unsettled, e *checkpoint.Entry) error {
 			return err
 		}
 		is = is.begin(&b, e.Attempt, generationIn(s.generation, s.vacated, u.path))
-		u.generations = append(u.generations, is.generation)
+		u.ids = append(u.ids, effectID(s.run, s.m.turn, u.path, u.key, is))
 	case e.Kind == checkpoint.EffectEnded && is.state == effectBegun:
 		var end checkpoint.EndedEffect
 		if err := json.Unmarshal(e.Data, &end); err != nil {

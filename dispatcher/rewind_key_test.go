@@ -3,7 +3,9 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -206,6 +208,66 @@ func TestRewoundRunKnowsNoEffectBehindARename(t *testing.T) {
 			t.Errorf("the effects were done under %q, want %q", keys, want)
 		}
 		sameMachine(t, d, run)
+	})
+}
+
+// Nor is it taken where the run has gone back, in between, to a checkpoint behind the migration, at which the effect of the node
+// that has the name now had not happened either.
+func TestRewoundRunKnowsNoEffectOfARenamedNode(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var m till
+		var refused sync.WaitGroup
+		refused.Add(2)
+		refuses := func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) {
+				refused.Done()
+				refused.Wait()
+				return 0, dag.NotDone
+			})
+			return err
+		}
+		program := func(pay func(context.Context, *Tale) error, o dispatcher.Options, names ...string) *dispatcher.Dispatcher[Tale] {
+			b := dag.New[Tale]("shop")
+			for _, name := range names {
+				dag.Step(b, name, pay)
+			}
+			return callsDispatcher(t, frozen(t, b), store, o)
+		}
+		edits := func(d *dispatcher.Dispatcher[Tale]) string {
+			t.Helper()
+			if err := d.Edit(t.Context(), run, func(s *Tale) { s.Count.Add(1) }, dispatcher.EditOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			at, err := d.At(t.Context(), run, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprintf("%s@%d", run, at.Cursor.Seq)
+		}
+		goesBack := func(d *dispatcher.Dispatcher[Tale], at string) {
+			t.Helper()
+			if err := d.Rewind(t.Context(), run, at, dispatcher.RewindOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Resume(t.Context(), run)
+			completes(t, res, err)
+			sameMachine(t, d, run)
+		}
+
+		res, err := program(refuses, o, "a", "b").Run(t.Context(), run, nil)
+		if res.Status != checkpoint.StatusFailed {
+			t.Fatalf("the run is %s: %v", res.Status, err)
+		}
+		was := program(m.buys, o, "a", "b")
+		before := edits(was)
+		o.Migrations = []dispatcher.Migration{{Name: "m", Nodes: map[string]string{"a": "b", "b": "c"}}}
+		now := program(m.buys, o, "b", "c")
+		goesBack(now, edits(now))
+		goesBack(was, before)
+		slices.Sort(m.keys)
+		if want := []string{"tale~1.1/b#pay", "tale~1/c#pay", "tale~2/a#pay", "tale~2/b#pay"}; !slices.Equal(m.keys, want) {
+			t.Errorf("the effects were done under %q, want %q", m.keys, want)
+		}
 	})
 }
 

@@ -300,7 +300,7 @@ func (s *scanner) str() {
 	}
 }
 
-// plain passes the rest of a string of sealed JSON by its closing quote, if no backslash is before that.
+// plain passes the rest of a string of sealed JSON by its first quote, unless a backslash is right before that.
 func (s *scanner) plain() bool {
 	n := bytes.IndexByte(s.b[s.i:], '"')
 	if n < 0 || n > 0 && s.b[s.i+n-1] == '\\' {

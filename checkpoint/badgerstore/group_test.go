@@ -213,7 +213,8 @@ func TestBulkWaitsForAppends(t *testing.T) {
 	var g group
 	done := make(chan []*request)
 	go func() { done <- gathered(s, &g) }() // received below
-	for s.committing.TryLock() {            // which is held while the append is waited for
+
+	for s.committing.TryLock() { // which is held while the append is waited for
 		s.committing.Unlock()
 		runtime.Gosched()
 	}

@@ -70,6 +70,10 @@ func (r *run) answerFirst(posts []checkpoint.Post) ([]checkpoint.Post, early) {
 		case s == nil || s.posted: // then it is drained with the resume
 			return posts, early{}
 		}
+		if len(posts) == 0 && r.shares(s) {
+			r.giving = s.claims(r.m)
+			return nil, early{}
+		}
 		lines := append(r.m.queued(posts, nil).line, s.claims(r.m)...)
 		refusal := r.amend(lines)
 		switch {
@@ -84,6 +88,25 @@ func (r *run) answerFirst(posts []checkpoint.Post) ([]checkpoint.Post, early) {
 			return nil, early{err: err}
 		}
 	}
+}
+
+// shares reports whether the answers are likely to be said in the append of the resume. They are not if OnStart may keep the
+// run from going on behind them, if it comes to another graph first, nor if a visit still waits for something else.
+//
+// If they can't be said there after all, since somebody has posted under their number or the run can't go on, nothing
+// has happened, and the call begins again: see apart.
+func (r *run) shares(s *replying) bool {
+	if r.wishes.apart || r.m.plan != r.c.plan || r.c.opts.Hooks.OnStart != nil {
+		return false
+	}
+	for _, x := range s.Replies {
+		for _, p := range r.m.waits[x.Interrupt].t.odd.asks {
+			if !slices.ContainsFunc(s.Replies, func(y reply) bool { return y.Interrupt == p.id }) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // lookAgain returns what was posted, when somebody has posted under an id that the call has claimed. Its machine has heard what was not

@@ -50,8 +50,13 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	if w.answers != nil {
 		w.giving, w.unsaid = c.answering(ctx, id, w)
 	}
+	return c.attend(ctx, id, w, input)
+}
+
+// attend is at work on the run until that rests.
+func (c *core) attend(ctx context.Context, id string, w *wishes, input func(any)) (*report, error) {
 	r := c.newRun(ctx, id)
-	r.drain = w.drain
+	r.drain, r.graceEnd = w.drain, w.graceEnd
 	if w.ears != nil && c.store == nil {
 		r.audience = []*listener{w.ears}
 	}
@@ -62,6 +67,11 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 		return r.find(w, input)
 	}
 	rested := r.watch()
+	if rested && r.apart {
+		r.letGo()
+		w.apart, w.graceEnd = true, r.graceEnd
+		return c.attend(ctx, id, w, input)
+	}
 	rep, err := r.conclude(rested)
 	abandoned := r.finishing(rep, err, rested)
 	kept := rested && len(abandoned)+len(r.names)+len(r.parked) == 0 && r.goesOn(err) && c.keep(id, r.journal.head, r.m, r.journal.since)
@@ -164,7 +174,9 @@ func (r *run) find(w *wishes, input func(any)) early {
 	if m.status == checkpoint.StatusCompleted && (waits || w.how == modeTurn) {
 		return r.furtherTurn(w, input)
 	}
-	return r.resumable(w)
+	e := r.resumable(w)
+	r.apart = e.now() && r.giving != nil
+	return e
 }
 
 // aMoment is how long a lease is waited for that somebody has for a moment.

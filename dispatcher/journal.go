@@ -68,9 +68,11 @@ func (r *run) flush(h *tenure) bool {
 		return false
 	}
 	if err != nil {
+		r.apart = r.giving != nil && conflict(err)
 		r.breakOff(h, err)
 		return false
 	}
+	r.giving = nil
 	if len(r.ahead) == 0 {
 		r.hear(news)
 	} else if !r.caughtUp(h, news, len(r.ahead)) {

@@ -27,11 +27,12 @@ type fact struct {
 // An extra is what most facts don't have. Facts are copied and cleared at every step of a
 // run, so they are kept small.
 type extra struct {
-	ID    string
-	Post  string
-	Delta json.RawMessage
-	Outer json.RawMessage
-	Data  json.RawMessage
+	ID     string
+	Post   string
+	claims bool // of Post
+	Delta  json.RawMessage
+	Outer  json.RawMessage
+	Data   json.RawMessage
 
 	slabs   *state.Slabs           // if Delta's memory stays as it is
 	outer   state.Delta            // of Outer
@@ -63,7 +64,7 @@ func saidIn(e *checkpoint.Entry, t *task, room *extra) fact {
 		if room == nil {
 			room = &extra{}
 		}
-		*room = extra{ID: e.ID, Post: e.Post, Delta: e.Delta, Outer: e.Outer, Data: e.Data}
+		*room = extra{ID: e.ID, Post: e.Post, claims: e.Claims, Delta: e.Delta, Outer: e.Outer, Data: e.Data}
 		x.extra = room
 	}
 	return x
@@ -86,7 +87,7 @@ func (x *fact) entry() (e checkpoint.Entry) {
 // writeTo makes e the entry of a live fact, but for its deltas and for what stores set.
 func (x *fact) writeTo(e *checkpoint.Entry) {
 	e.Kind, e.Path, e.Step, e.Attempt, e.Outcome = x.Kind, x.Path, x.Step, x.Attempt, x.Outcome
-	e.ID, e.Post, e.Data = x.ID, x.Post, x.Data
+	e.ID, e.Post, e.Claims, e.Data = x.ID, x.Post, x.claims, x.Data
 }
 
 // chosenIn returns the outcomes that the outcome of a Choose names.

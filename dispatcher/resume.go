@@ -61,6 +61,7 @@ func (r *run) resumable(w *wishes) early {
 	}
 	m.vets, m.gates = r.c.vets(), r.c.asksBefore()
 	r.sayAll(m.queued(r.unsaid(r.found), nil).line) // before a resume ends what somebody has rejected
+	r.sayAll(r.giving)
 	resumed, data := &r.c.resumes, r.c.resumed
 	if w.how == modeResume {
 		resumed = &checkpoint.Resumption{Owner: r.c.owner, Ends: true}

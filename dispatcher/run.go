@@ -118,11 +118,13 @@ type logged struct {
 	moot     []string        // ids of cancels that were posted before the run came to rest
 	warnings []string
 
-	wishes *wishes           // of the call
-	asks   string            // kind of the fault of what setUp asks; "" is the input
-	found  []checkpoint.Post // when the lease was taken
-	fresh  func(any)         // the input of Turn, until a turn has begun with it; else nil
-	taking *input            // a turn is to begin with it: user code runs
+	wishes *wishes            // of the call
+	asks   string             // kind of the fault of what setUp asks; "" is the input
+	found  []checkpoint.Post  // when the lease was taken
+	giving []checkpoint.Entry // answers of the call, until the append is durable that says them with the resume
+	apart  bool               // that can't be: the call begins again, and says them before
+	fresh  func(any)          // the input of Turn, until a turn has begun with it; else nil
+	taking *input             // a turn is to begin with it: user code runs
 
 	crossing *crossing // to the dispatcher's graph, of a completed run that is of another one; else nil
 

@@ -171,8 +171,10 @@ func (r *run) watch() bool {
 			}
 		case <-done:
 			done = nil
-			r.graceEnd = time.Now().Add(r.c.opts.Grace)
-			soft = time.NewTimer(r.c.opts.Grace - r.reserve())
+			if r.graceEnd.IsZero() {
+				r.graceEnd = time.Now().Add(r.c.opts.Grace)
+			}
+			soft = time.NewTimer(time.Until(r.graceEnd) - r.reserve())
 			defer soft.Stop()
 		case <-after(soft):
 			soft = nil
@@ -341,7 +343,7 @@ func (r *run) afterGoexit(h *tenure) {
 		if r.asks == "migration" {
 			e.Message = r.c.migrating(r.m.plan) + e.Message
 		}
-		r.setUp, r.early = nil, early{err: e}
+		r.setUp, r.early, r.apart = nil, early{err: e}, r.giving != nil
 		return
 	}
 	d := h.decide

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -199,6 +200,8 @@ type wishes struct {
 	answers     map[string]any // by interrupt; nil: none
 	giving      *giving        // them
 	unsaid      error          // why what they are can't be said; of a run that is there
+	apart       bool           // they can't share the append of the resume, as the call has found
+	graceEnd    time.Time      // what is left of its grace period then; zero if that has not begun
 }
 
 // nothing is what most calls wish, by their modes. It is never written to.

@@ -77,13 +77,12 @@ func (x *scribe) starts(nodes int) (asks time.Time, err error) {
 	return asks, err
 }
 
-// answers is an answer, and two nodes behind it: a call that appends one entry, and one beside its caller that appends six in three.
+// answers is an answer, and two nodes behind it: a call beside its caller that appends seven entries in three appends.
 func (x *scribe) answers() error {
-	x.said = append(x.said[:0], `{"kind":"answered","id":"94496a83-2f87-4b4d-a9c6-3bfd6405ff84","post":"answer:000000000001",`+
-		`"data":{"value":true,"how":"answered","at":"2001-02-03T04:05:06.070809101Z"}}`...)
-	x.seal(x.said)
 	return beside(x.ctx, func() error {
-		x.said = append(x.said[:0], `{"kind":"resumed","data":{"owner":"6edd6823-3a8d-47cc-bd3b-9748c8fee2fa"}}`...)
+		x.said = append(x.said[:0], `{"kind":"answered","id":"94496a83-2f87-4b4d-a9c6-3bfd6405ff84","post":"answer:000000000001",`+
+			`"data":{"value":true,"how":"answered","at":"2001-02-03T04:05:06.070809101Z"}}`...)
+		x.said = append(x.said, `{"kind":"resumed","data":{"owner":"6edd6823-3a8d-47cc-bd3b-9748c8fee2fa"}}`...)
 		x.seal(x.said)
 		_, err := x.counts("")
 		if err == nil {
@@ -243,7 +242,7 @@ func resumeFloor(s session) ([]row, error) {
 		}
 		rows = append(rows,
 			shown(fmt.Sprintf("floor/resume-%d", n), all[0].times(1e-3), "µs", "for resume-%d, from the node on that asks, behind as many others: a call beside its caller that ends, and another one, "+
-				"three functions with a draft and a context each, and five small appends of JSON, by hand, in a log in memory, with digests and checksums", n),
+				"three functions with a draft and a context each, and four small appends of JSON, by hand, in a log in memory, with digests and checksums", n),
 			shown(fmt.Sprintf("floor/resume-cold-%d", n), all[1].times(1e-3), "µs", "for resume-cold-%d: the same from the answer on, "+
 				"behind %d appends that were made long before, of the newest %d of which the checksums are checked, and of the JSON of each a number is added up and its node is found in a map; "+
 				"of what is before them it is read where the run stood", n, n, min(n, behindNewest)))

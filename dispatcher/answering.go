@@ -18,7 +18,7 @@ import (
 // An [*AnswerError] says why the answers were refused. Then, where another option does not fit the run, and with ErrBusy while
 // somebody is at work on it, nothing has changed and nothing runs. (Answer reaches whoever is at work on it.) Once they count they are answers
 // as any others: what keeps the call from going on behind them, as a [*GraphChangedError] does, does not take
-// them back. So it is with [Manual], which looks behind the answers; and they count although ctx is done. ErrNotFound if there is no such run, of Run and Stream too.
+// them back. They are durable with the resume, in one append; a call that hangs before that, and is ErrStuck, has given none. So it is with [Manual], which looks behind the answers; and they count although ctx is done. ErrNotFound if there is no such run, of Run and Stream too.
 func Answering(interrupt string, value any) RunOption {
 	return RunOption{answering, func(w *wishes) error {
 		_, twice := w.answers[interrupt]

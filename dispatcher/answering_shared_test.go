@@ -158,13 +158,88 @@ func TestAnsweringADoubtOfARenamedNode(t *testing.T) {
 	res, err := was.Run(t.Context(), run, nil)
 	rests(t, res, err, checkpoint.StatusInterrupted, "pay")
 	o := migrating(dispatcher.Migration{Name: "m", Nodes: map[string]string{"pay": "bill"}})
-	is := process(t, gatesNamed(t, dag.KindStep, "bill", side.pay(dag.InDoubt(dag.DoubtAsks))), &store, o)
+	made := map[string]int{}
+	is := process(t, gatesNamed(t, dag.KindStep, "bill", side.pay(dag.InDoubt(dag.DoubtAsks))), &tampered{Store: &store, before: countsCalls(made)}, o)
 	res, err = is.Resume(t.Context(), run, dispatcher.Answering("", dispatcher.Happened("receipt by hand")))
 	completes(t, res, err)
 	if got := res.State.Word.Get(); got != "receipt by hand" || side.calls != 1 {
 		t.Errorf("the state has %q, and the effect was done %d times", got, side.calls)
 	}
+	if made["Acquire"] != 1 {
+		t.Errorf("the call took the run %d times", made["Acquire"])
+	}
 	sameMachine(t, is, run)
+}
+
+// Who watches a call that has to begin again, since somebody has posted under its number, sees one call.
+func TestAnsweringAgainIsOneCall(t *testing.T) {
+	var inner memory.Store
+	var w witness
+	g := askSeveral(t, &w, 2, closedChan())
+	d := callsDispatcher(t, g, &inner, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
+	head := res.Cursor.Seq
+	var first []dispatcher.RunOption
+	second := map[string]any{}
+	for _, i := range res.Interrupts {
+		var value any = 7
+		if i.Key == "word" {
+			value = "this"
+		}
+		if i.Path == "asks1" {
+			second[i.ID] = value
+			continue
+		}
+		first = append(first, dispatcher.Answering(i.ID, value))
+	}
+	refusals := 0
+	store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
+		if k.method == "Append" && k.n == 1 {
+			return d.Answers(ctx, run, second)
+		}
+		return nil
+	}, after: func(k call, err error) error {
+		if k.method == "Append" && err != nil {
+			refusals++
+		}
+		return err
+	}}
+	var observed []dispatcher.Event
+	ends := 0
+	by := callsDispatcher(t, g, store, dispatcher.Options{
+		Observe: func(e dispatcher.Event) { observed = append(observed, e) },
+		Hooks:   dispatcher.Hooks{OnEnd: func(context.Context, dispatcher.End) error { ends++; return nil }},
+	})
+	var streamed []dispatcher.Event
+	for e, err := range by.Stream(t.Context(), run, nil, dispatcher.Listen{Since: head}, first...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Result == nil {
+			streamed = append(streamed, e.Event)
+		}
+	}
+	if refusals != 1 || ends != 1 {
+		t.Errorf("the store has refused %d appends, want one, and OnEnd was called %d times", refusals, ends)
+	}
+	for who, events := range map[string][]dispatcher.Event{"the observer": observed, "the stream": streamed} {
+		next := head + 1
+		for _, e := range events {
+			switch {
+			case e.Live && e.Kind == dispatcher.RunRested:
+				t.Errorf("%s was told that the run is left: %s", who, e)
+			case !e.Live && e.Seq != next:
+				t.Fatalf("%s was told of entry %d, want %d", who, e.Seq, next)
+			case !e.Live:
+				next++
+			}
+		}
+		if info, err := inner.Stat(t.Context(), run); err != nil || info.Head.Seq != next-1 {
+			t.Errorf("%s was told of entries up to %d of %d, %v", who, next-1, info.Head.Seq, err)
+		}
+	}
+	w.expect(t, "works", "asks0", "asks1", "asks0", "asks1", "last")
 }
 
 // The grace period of a call that has to begin again is one.

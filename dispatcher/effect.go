@@ -159,7 +159,8 @@ func (a *effectAttempt) begin(ctx context.Context, digest string) error {
 		digest: digest, state: effectBegun, begun: a.v.host.c.opts.Now().UTC(),
 		approval: approval, generation: int(a.v.generation),
 	}
-	if a.is.state == effectBegun { // the other side may have done it, and knows it by that key
+	again := a.is.state == effectBegun
+	if again { // the other side may have done it, and knows it by that key
 		e.generation = a.is.generation
 	}
 	err = a.v.record(checkpoint.EffectBegun, a.call.Key, encodeBegun(&checkpoint.BegunEffect{
@@ -173,10 +174,11 @@ func (a *effectAttempt) begin(ctx context.Context, digest string) error {
 	if a.v.grants != nil {
 		a.v.grants.Delete(a.call.Key) // it is spent
 	}
-	if err := a.v.effectContext(ctx); err != nil { // the store took its time, and nothing has begun
+	err = a.v.effectContext(ctx)
+	if err != nil && !again { // the store took its time, and nothing has begun
 		return a.notDone(err)
 	}
-	return nil
+	return err
 }
 
 // failed says what an error of the function means.

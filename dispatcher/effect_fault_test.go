@@ -60,6 +60,42 @@ func TestEffectOfACancelledRun(t *testing.T) {
 	}
 }
 
+// A replayable effect that begins again may have happened before. So it stays begun if the context is done before its function runs,
+// and its key stays what it is.
+func TestEffectCancelledAsItBeginsAgain(t *testing.T) {
+	var keys []string
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	begun := 0
+	var inner memory.Store
+	store := &tampered{Store: &inner, before: func(_ context.Context, c call) error {
+		if len(c.entries) > 0 && c.entries[0].Kind == checkpoint.EffectBegun {
+			if begun++; begun == 2 {
+				cancel()
+			}
+		}
+		return nil
+	}}
+	d := process(t, effectNode(t, effectOnce(func(ctx context.Context, _ int) (string, error) {
+		if keys = append(keys, dag.Key(ctx)); len(keys) == 1 {
+			return "", errors.New("no reply")
+		}
+		return "done", nil
+	}, dag.Replayable), dag.Policy{}), store, dispatcher.Options{})
+	res, err := d.Run(ctx, run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "pay")
+	res, err = d.Resume(ctx, run)
+	rests(t, res, err, checkpoint.StatusCancelled, "pay")
+	if err := d.Rewind(t.Context(), run, "0", dispatcher.RewindOptions{}); !errors.Is(err, dag.ErrInDoubt) {
+		t.Errorf("the run forgets that the effect may have happened: Rewind returns %v", err)
+	}
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	if want := []string{"tale/pay#charge", "tale/pay#charge"}; !slices.Equal(keys, want) {
+		t.Errorf("the effect was done under %q, want %q", keys, want)
+	}
+}
+
 // An effect whose function obeys the end of the context leaves it in doubt: the run rests as
 // cancelled, and the resume says what is in doubt.
 func TestEffectCutOffByACancel(t *testing.T) {

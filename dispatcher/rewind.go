@@ -26,7 +26,8 @@ type RewindOptions struct {
 // abandoned, so the other side of an effect does not take them for the same. Effects that had
 // begun before the checkpoint in visits which had not finished there stay what they are: they
 // keep what they returned, also if they ended later, or are in doubt, or are done again, under the
-// key that they had. Where what came of one was trimmed, behind a checkpoint that a tag has kept, it is in doubt.
+// key that they had. Where what came of one was trimmed, behind a checkpoint that a tag has kept, it is in doubt: one
+// that had not happened there under the key with which it began behind the checkpoint, as long as the run had not gone back meanwhile.
 // While an effect that began later has not ended, a rewind would forget to ask what came of it: dag.ErrInDoubt.
 //
 // What was drained stays drained, and an id of a [Message] that was used stays used: an input, answer or note that came behind the

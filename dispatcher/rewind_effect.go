@@ -79,7 +79,7 @@ func (s *settling) leap(z *frozenMachine) {
 		e := is.thaw()
 		u.followed = there && s.known(u, z)
 		if !u.followed {
-			e = s.m.effects[u.path][u.key].doubted(s.head)
+			e = s.m.effects[u.path][u.key].doubted(s.head, s.m.generationOf(u.path))
 		}
 		s.m.setEffect(&fact{Path: u.path, extra: &extra{ID: u.key}}, e)
 	}
@@ -91,9 +91,13 @@ func (s *settling) known(u *unsettled, z *frozenMachine) bool {
 	return there && slices.Contains(u.ids, effectID(s.run, z.Turn, u.path, u.key, is.thaw()))
 }
 
-// doubted is an effect of which nobody knows any more whether it happened, as a rewind finds behind head.
-func (was *effect) doubted(head uint64) *effect {
+// doubted is an effect of which nobody knows any more whether it happened, as a rewind finds behind head. One that had not happened
+// at the entry, where its visit was in that generation, has begun behind it under the key that it had there.
+func (was *effect) doubted(head uint64, generation int) *effect {
 	e := *was
+	if e.state == effectNotDone {
+		e.generation, e.at = generation, ""
+	}
 	e.state, e.why, e.resolved, e.by, e.anew = effectBegun, "", false, "", head
 	return &e
 }

@@ -147,3 +147,77 @@ func TestResolveOfADoubtThatComesBack(t *testing.T) {
 		})
 	}
 }
+
+// An effect that had not happened at such a checkpoint is in doubt under the key that it began with behind it: not under that of the
+// time before, which may have been of another path, or generation.
+func TestDoubtThatComesBackHasTheLaterKey(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ node, key string }{
+		"renamed": {"fee", "tale/fee#pay"},
+		"rewound": {"pay", "tale~1/pay#pay"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+				refused, bank := false, map[string]int{}
+				program := func(o dispatcher.Options, node string) *dispatcher.Dispatcher[Tale] {
+					b := dag.New[Tale]("shop")
+					dag.Step(b, node, func(ctx context.Context, _ *Tale) error {
+						_, err := dag.Effect(ctx, "pay", 1, func(ctx context.Context, _ int) (int, error) {
+							if !refused {
+								refused = true
+								return 0, dag.NotDone
+							}
+							bank[dag.Key(ctx)]++
+							return len(bank), nil
+						})
+						return err
+					})
+					return callsDispatcher(t, frozen(t, b), store, o)
+				}
+				edits := func(d *dispatcher.Dispatcher[Tale]) {
+					t.Helper()
+					if err := d.Edit(t.Context(), run, func(s *Tale) { s.Count.Add(1) }, dispatcher.EditOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				goesBack := func(d *dispatcher.Dispatcher[Tale], address string) {
+					t.Helper()
+					if err := d.Rewind(t.Context(), run, address, dispatcher.RewindOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				d := program(o, "pay")
+				res, err := d.Run(t.Context(), run, nil)
+				rests(t, res, err, checkpoint.StatusFailed, "pay")
+				if c.node != "pay" {
+					o.Migrations = []dispatcher.Migration{{Name: "m", Nodes: map[string]string{"pay": c.node}}}
+					d = program(o, c.node)
+				} else {
+					edits(d)
+					goesBack(d, "")
+				}
+				edits(d)
+				if err := d.Tag(t.Context(), run, "", "kept"); err != nil {
+					t.Fatal(err)
+				}
+				res, err = d.Resume(t.Context(), run)
+				completes(t, res, err)
+				res, err = d.Turn(t.Context(), run, nil)
+				completes(t, res, err)
+				if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
+					t.Fatal(err)
+				}
+				goesBack(d, "tag:kept")
+				opened, err := d.Open(t.Context(), run)
+				if err != nil || len(opened.InDoubt()) != 1 || opened.InDoubt()[0].ID != c.key || bank[c.key] != 1 {
+					t.Fatalf("in doubt is %+v, %v; want %s of %v", opened.InDoubt(), err, c.key, bank)
+				}
+				if err := d.Resolve(t.Context(), run, c.node, "pay", dispatcher.NotHappened("it was taken back")); err != nil {
+					t.Fatal(err)
+				}
+				res, err = d.Run(t.Context(), run, nil)
+				completes(t, res, err)
+			})
+		})
+	}
+}

@@ -199,3 +199,42 @@ func TestAmendmentThatDoesNotEnd(t *testing.T) {
 		})
 	}
 }
+
+// heldStore is a store that takes its time to refuse a lease.
+type heldStore struct{ checkpoint.Store }
+
+func (s heldStore) Acquire(ctx context.Context, id, owner string) (checkpoint.Lease, error) {
+	l, err := s.Store.Acquire(ctx, id, owner)
+	if errors.Is(err, checkpoint.ErrBusy) {
+		time.Sleep(100 * time.Millisecond)
+	}
+	return l, err
+}
+
+// The time that the store takes to say that an amendment has the lease counts: a call whose context is done is told so
+// within the grace period, and leaves nothing behind.
+func TestAmendmentThatDoesNotEndInASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		d := callsDispatcher(t, drainable(t, nil), heldStore{&store}, dispatcher.Options{Grace: 2 * time.Second})
+		if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if err := d.Answer(t.Context(), run, "", "x"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Acquire(t.Context(), run, checkpoint.Amender("somebody")); err != nil {
+			t.Fatal(err)
+		}
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 2 {
+			if _, err := d.Run(done, run, nil); !errors.Is(err, checkpoint.ErrBusy) {
+				t.Errorf("Run beside an amendment: %v", err)
+			}
+		}
+		if err := d.Answer(t.Context(), run, "", "x"); !errors.Is(err, dispatcher.ErrNotAwaited) {
+			t.Errorf("a second answer: %v", err)
+		}
+	})
+}

@@ -184,10 +184,18 @@ const aMoment = 127 * time.Millisecond
 
 // acquire takes the lease of a run as owner, and waits for it if it is somebody's for a moment.
 func (c *core) acquire(ctx context.Context, id, owner string) (checkpoint.Lease, error) {
+	var refused time.Time // for the first time
 	waited := time.Duration(0)
 	for wait := time.Millisecond; ; wait = min(2*wait, 64*time.Millisecond) {
 		lease, err := c.store.Acquire(ctx, id, owner)
-		if err == nil || waited >= c.patience(ctx, id, owner, err) {
+		if err == nil {
+			return lease, nil
+		}
+		if refused.IsZero() {
+			refused = time.Now()
+		}
+		patience := c.patience(ctx, id, owner, err)
+		if waited >= patience || patience > aMoment && time.Since(refused) >= patience { // Grace is going by while the store refuses, too
 			return lease, err
 		}
 		select {

@@ -43,3 +43,14 @@ func TestListReadsFewLogsAgain(t *testing.T) {
 		t.Errorf("%d logs of 10501 were read again", store.reads)
 	}
 }
+
+// What a caller changes in a View is the caller's: the next one says what the log says.
+func TestViewsShareNothing(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{Key: "order-7", Question: "where to?"}, dag.Policy{}, says),
+		dispatcher.Labels(map[string]string{"chat": "7"}))
+	v := p.only(run)
+	v.Question[1], v.Expects[0].Key, v.Labels["chat"] = 'W', "order-8", "8"
+	if v := p.only(run); string(v.Question) != `"where to?"` || v.Expects[0].Key != "order-7" || v.Labels["chat"] != "7" {
+		t.Errorf("the next view says %s, %v and %v", v.Question, v.Expects, v.Labels)
+	}
+}

@@ -162,7 +162,7 @@ func (w *wait) view() View {
 		Delivery: w.h.followUp().Status,
 	}
 	a := w.last()
-	v.Question, v.Asked, v.Until, v.Level = a.q.Ask, a.at, a.until, a.q.Level
+	v.Question, v.Asked, v.Until, v.Level = slices.Clone(a.q.Ask), a.at, a.until, a.q.Level
 	for _, of := range a.q.Of {
 		v.Expects = append(v.Expects, Expected{of.Kind, w.key(of), of.Authority})
 	}

@@ -49,6 +49,8 @@ func HandOver(r *Record, point string, now time.Time) (*Work, error) {
 	switch {
 	case p == nil:
 		return nil, r.refuse(item, ErrNotFound, "there is none: look at ResumePoints")
+	case p.ApprovalStatus == ApprovalDenied:
+		return nil, r.refuse(item, ErrNotApproved, "it is denied, and stays so: go on from another point")
 	case p.ApprovalStatus != ApprovalGiven && p.ApprovalStatus != ApprovalAutomatic:
 		return nil, r.refuse(item, ErrNotApproved, "it is %s: use Approve, or AutoApprove", p.ApprovalStatus)
 	case len(blocking(r, point)) > 0:

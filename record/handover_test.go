@@ -104,8 +104,8 @@ func TestHandOverWarnsAndRefuses(t *testing.T) {
 	denied.create(t, asks("r", record.ResumePoint{}, 0))
 	v, err = denied.Deny(t.Context(), "r", "p", "too wet", ann)
 	done(t, err)
-	if _, err := record.HandOver(v.Record, "p", b.now); !errors.Is(err, record.ErrNotApproved) {
-		t.Errorf("denied: %v", err)
+	if _, err := record.HandOver(v.Record, "p", b.now); !errors.Is(err, record.ErrNotApproved) || strings.Contains(err.Error(), "Approve") {
+		t.Errorf("denied, which nobody can approve any more: %v", err)
 	}
 }
 

@@ -29,8 +29,9 @@ type Reply[A any] struct {
 	Parts []Reply[A]
 }
 
-// Script is a Reply as an answer in the script of a test: one of dagtest.Visit.Answers, under the
-// name of the wait. No kind means KindReply.
+// Script is a Reply as an answer in the script of a test: one of dagtest.Visit.Answers, or of
+// pawltest.Answers, under the name of the wait. Each part of an All has one of its own, under the name and its
+// place (approvals/1, approvals/2); Parts are not looked at. No kind means KindReply.
 func Script[A any](r Reply[A]) (any, error) {
 	if r.Kind == "" {
 		r.Kind = KindReply

@@ -46,6 +46,13 @@ func TestScriptedWaits(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v, %v", name, got, err, c.want, c.err)
 		}
 	}
+	parts := &dagtest.Visit{Answers: map[string]any{
+		"ok/1": script(continuation.Reply[string]{Payload: "yes"})["ok"], "ok/2": script(continuation.Reply[string]{Payload: "no"})["ok"],
+	}}
+	got, err := continuation.Await[string](dagtest.Context(t.Context(), parts), "ok", continuation.All(wait, wait))
+	if err != nil || len(got.Parts) != 2 || got.Parts[0].Payload != "yes" || got.Parts[1].Payload != "no" {
+		t.Errorf("all of two: %+v, %v", got, err)
+	}
 	if _, err := continuation.Await[string](t.Context(), "ok", wait); !errors.Is(err, dag.ErrNoVisit) {
 		t.Errorf("outside a run: %v", err)
 	}

@@ -66,8 +66,9 @@ type Wait struct {
 	// ask again is none of them. A process that dies or drains behind the trigger uses up as much: a
 	// Runtime goes on with the run no more often than so. Zero means DefaultFailures.
 	MaxFailures int
-	// MaxHops is how many waits of this visit may have ended before this one: it bounds a
-	// dialogue. What the visit itself has asked by dag.Ask, and was answered, counts as well. Zero means no bound.
+	// MaxHops is how many waits the visit may have, this one among them: if as many have ended before it, it ends
+	// with the reason MaxHops. So it bounds a dialogue. What the visit itself has asked by dag.Ask, and was answered,
+	// counts as well. Zero means no bound.
 	MaxHops int
 
 	parts []Wait // of Any and All

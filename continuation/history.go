@@ -414,13 +414,12 @@ func (h *history) settle(frame string) {
 
 // stands is the status of the wait, and what there is to say about it.
 func (w *wait) stands() (status Status, reason Reason, why, by string) {
-	retries := w.fell && !w.settled && w.closed == RunFailed && w.retriable()
-	if w.closed != "" && !retries {
+	if w.closed != "" && !w.retries() {
 		return w.closed.Status(), w.closed, w.why, w.by
 	}
-	if e := w.h.end; e != nil && (e.kind != checkpoint.Failed || !retries) {
-		reason, why := e.reason()
-		return reason.Status(), reason, why, e.resting.By
+	if w.h.ended() {
+		reason, why := w.h.end.reason()
+		return reason.Status(), reason, why, w.h.end.resting.By
 	}
 	if w.taken() && owned(w.h.info) && w.h.info.Status == checkpoint.StatusRunning {
 		return StatusClaimed, "", "", ""
@@ -428,9 +427,9 @@ func (w *wait) stands() (status Status, reason Reason, why, by string) {
 	return StatusPending, "", "", ""
 }
 
-// retriable reports whether its visit has failed with the run and may be tried again.
-func (w *wait) retriable() bool {
-	return w.h.end != nil && w.h.end.kind == checkpoint.Failed &&
+// retries reports whether its visit has failed with the run and may be tried again.
+func (w *wait) retries() bool {
+	return w.fell && !w.settled && w.closed == RunFailed && w.h.end != nil && w.h.end.kind == checkpoint.Failed &&
 		!w.beside && w.failures > 0 && w.vain() < w.last().q.MaxFailures
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,15 +128,7 @@ func (r *Runtime) cancel(ctx context.Context, run string, s Stopping) error {
 
 // ended reports whether the run is at an end from which no wait brings it back.
 func (h *history) ended() bool {
-	if h.end == nil {
-		return false
-	}
-	for _, w := range h.open {
-		if status, _, _, _ := w.stands(); !status.Terminal() {
-			return false
-		}
-	}
-	return true
+	return h.end != nil && (h.end.kind != checkpoint.Failed || !slices.ContainsFunc(h.open, (*wait).retries))
 }
 
 // ending is the end of the run, the zero End if there is none.

@@ -373,3 +373,49 @@ func TestADefaultIsAHop(t *testing.T) {
 		p.stands(run, continuation.StatusFailed, continuation.MaxHops)
 	})
 }
+
+// A wait beside one whose visit has failed and is tried again goes on with the run: it has not ended, and takes its trigger.
+func TestAWaitBesideAFailureThatIsTriedAgain(t *testing.T) {
+	store, fails := &pawltest.Mortal{Store: &memory.Store{}}, true
+	b := dag.New[Talk]("talk")
+	for _, name := range []string{"left", "right"} {
+		dag.Step(b, name, func(ctx context.Context, s *Talk) error {
+			r, err := continuation.Await[string](ctx, "answer", continuation.Any(continuation.Wait{Key: name},
+				continuation.Wait{Kind: continuation.KindTimer, Key: "wake " + name, After: time.Hour}))
+			if err == nil && fails {
+				return errWeather
+			}
+			s.Said.Append(r.Payload)
+			return err
+		})
+	}
+	g := frozen(t, b)
+	p := begin(t, g, store, continuation.Options{})
+	p.waits(run)
+	store.DieAfter(3) // the trigger, that the run goes on, and that it has failed
+	if _, err := p.rt.Trigger(t.Context(), reply2("t", "left")); !errors.Is(err, pawltest.ErrDead) {
+		t.Fatalf("the trigger: %v", err)
+	}
+	if err := store.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fails = false
+	p = begin(t, g, store, continuation.Options{})
+	if res, err := p.d.State(t.Context(), run); err != nil || res.Status != checkpoint.StatusFailed {
+		t.Fatalf("the run is %s, %v; want failed", res.Status, err)
+	}
+	all, err := p.rt.List(t.Context(), continuation.Filter{})
+	if err != nil || len(all) != 2 || all[0].Status != continuation.StatusPending || all[1].Status != continuation.StatusPending {
+		t.Fatalf("of a run that is tried again the waits are %+v, %v; want them pending", all, err)
+	}
+	early := continuation.Trigger{ID: "w", Run: run, Kind: continuation.KindTimer, Key: "wake right", Actor: continuation.Actor{Authority: dag.System}}
+	if _, err := p.rt.Trigger(t.Context(), early); !errors.As(err, new(*continuation.MismatchError)) {
+		t.Errorf("a wake before its time: %v", err)
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply2("u", "right")); err != nil || out.Status != continuation.StatusResolved {
+		t.Errorf("the wait beside it: %+v, %v", out, err)
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply2("v", "left")); err != nil || out.Status != continuation.StatusResolved {
+		t.Errorf("the wait that is asked again: %+v, %v", out, err)
+	}
+}

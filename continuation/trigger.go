@@ -271,7 +271,7 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (give func() (s
 	if err != nil {
 		return nil, err
 	}
-	if a.ended || a.gone { // it is to be asked once more before
+	if a.ended || a.gone || w.h.end != nil { // it is to be asked once more before, or another one that brings the run back
 		how := ifWanted
 		if a.gone {
 			how = ifPosted

@@ -18,6 +18,7 @@ import (
 //	Resumed        somebody goes on with its visit
 //	AttemptFailed  that failed; if it is asked again it is pending again
 //	Done           it is resolved
+//	Waiting        a failure of its visit was followed, or is to be
 //	Migrated       its node is called something else, or is no more
 //	Cancelled, TimedOut, Failed  the run's end is that of what still waited
 //	Noted          how the follow-up was delivered
@@ -53,6 +54,7 @@ type wait struct {
 	stumbles int    // attempts since that failed, or were left, before they came to ask it
 	fell     bool   // its visit has failed for good
 	settled  bool   // and nobody tries it again: the failure was followed, or left behind
+	tried    bool   // it goes on since a resume tries its visit again, if its failure is not followed; why is that of the failure
 	late     string // the message of that, if it was an expiry
 	beside   bool   // it fell since something else ended without a trigger that the visit waited for
 	heeded   bool   // the run was cancelled behind its denial
@@ -126,6 +128,8 @@ func (h *history) read(e *checkpoint.Entry) error {
 		h.done(e.Path)
 	case checkpoint.Superstep:
 		h.settle(e.Path)
+	case checkpoint.Waiting: // a run that rests so has no failure that nobody follows
+		h.settle("")
 	case checkpoint.Voided:
 		var paths []string
 		if err := json.Unmarshal(e.Data, &paths); err != nil {
@@ -167,6 +171,7 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 		return err
 	}
 	for _, w := range h.open {
+		w.tried = w.tried && w.path != e.Path
 		switch {
 		case w.path != e.Path || !w.taken() || ok && w.name == q.Name:
 		case ok || i.Kind == string(dispatcher.KindAsked): // what the visit asked before it has gone on behind
@@ -257,7 +262,9 @@ func (h *history) resumed() {
 	h.end, h.notes = nil, nil
 	for _, w := range h.open {
 		if w.fell && !w.settled && w.closed == RunFailed { // a resume tries its visit again
+			why := w.why
 			w.reopen()
+			w.tried, w.why = true, why
 		}
 		if a := w.last(); a.gone { // and so is its trigger
 			a.ended = false
@@ -298,6 +305,7 @@ func (h *history) failed(e *checkpoint.Entry) error {
 	}
 	newest, beside := h.newest(e.Path), untriggered(&f)
 	for _, w := range h.open {
+		w.tried = w.tried && w.path != e.Path
 		switch {
 		case w.path == e.Path && w.taken():
 			if w.resumes == 0 {
@@ -408,7 +416,14 @@ func (h *history) done(path string) {
 // settle takes in that what a frame was at work on has ended: what failed inside was followed.
 func (h *history) settle(frame string) {
 	for _, w := range h.open {
-		w.settled = w.settled || w.fell && (frame == "" || inside(w.path, frame))
+		if frame != "" && !inside(w.path, frame) {
+			continue
+		}
+		if w.tried && w.closed == "" { // it was followed: a resume has not tried it again
+			w.close(RunFailed, w.why, "")
+			w.fell, w.tried = true, false
+		}
+		w.settled = w.settled || w.fell
 	}
 }
 

@@ -419,3 +419,72 @@ func TestAWaitBesideAFailureThatIsTriedAgain(t *testing.T) {
 		t.Errorf("the wait that is asked again: %+v, %v", out, err)
 	}
 }
+
+// A visit that has failed behind a trigger beside one that goes on waiting is not tried again where its failure is followed:
+// while its superstep is open too, and also if the process dies then.
+func TestAFailureThatWillBeFollowedIsNotTriedAgain(t *testing.T) {
+	store, failed, died := &pawltest.Mortal{Store: &memory.Store{}}, make(chan struct{}), false
+	b := dag.New[Talk]("aside")
+	awaits := func(name string, p dag.Policy, then func(trigger string) error) dag.Node[Talk] {
+		return dag.Step(b, name, func(ctx context.Context, s *Talk) error {
+			r, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: name, MaxFailures: 9})
+			if err != nil {
+				return err
+			}
+			return then(r.Trigger)
+		}).With(p)
+	}
+	left := awaits("left", dag.Policy{}, func(string) error { return errWeather })
+	right := awaits("right", dag.Policy{Attempts: 9}, func(trigger string) error {
+		switch {
+		case trigger == "well":
+			return nil
+		case !died:
+			<-failed
+			died = true
+			store.Kill()
+		}
+		return errWeather
+	})
+	dag.Step(b, "instead", func(context.Context, *Talk) error { return nil }, dag.Any(left, left.Failed()), right)
+	g := frozen(t, b)
+	p := under(t, dispatcher.Options{Paranoid: true, Observe: func(e dispatcher.Event) {
+		if e.Kind == dispatcher.AttemptFailed {
+			close(failed)
+		}
+	}}, g, store, continuation.Options{})
+	p.waits(run)
+	first := reply2("t", "left")
+	first.LeaveIt = true
+	if _, err := p.rt.Trigger(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.rt.Trigger(t.Context(), reply2("u", "right")); !errors.Is(err, pawltest.ErrDead) {
+		t.Fatalf("the trigger of the other: %v", err)
+	}
+	if err := store.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p = begin(t, g, store, continuation.Options{})
+	if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) != 1 {
+		t.Fatalf("recovered %q, %v; want the run", runs, err)
+	}
+	for _, c := range []struct {
+		trigger string
+		want    continuation.Status
+	}{{"v", continuation.StatusPending}, {"well", continuation.StatusResolved}} {
+		p.unchanged(run, func() {
+			if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
+				t.Errorf("before %s were recovered %q, %v", c.trigger, runs, err)
+			}
+		})
+		if out, err := p.rt.Trigger(t.Context(), reply2(c.trigger, "right")); err != nil || out.Status != c.want {
+			t.Errorf("%s: %+v, %v", c.trigger, out, err)
+		}
+		all, err := p.rt.List(t.Context(), continuation.Filter{})
+		k := slices.IndexFunc(all, func(v continuation.View) bool { return v.Path == "left" })
+		if err != nil || all[k].Status != continuation.StatusFailed || all[k].Reason != continuation.RunFailed || all[k].Why != errWeather.Error() {
+			t.Errorf("behind %s the wait that failed is %+v, %v", c.trigger, all, err)
+		}
+	}
+}

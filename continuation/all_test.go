@@ -10,9 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
 )
 
 // A part of an All that has expired is asked of somebody else, or again, when the others have ended, and not
@@ -277,4 +279,34 @@ func TestAnAnyIsAskedAgainWithoutAPartThatIsOver(t *testing.T) {
 			t.Errorf("the part that is asked again: %+v, %v", out, err)
 		}
 	})
+}
+
+// Where a visit has failed behind the last of its triggers and is tried again, none of its waits has ended.
+func TestAFailureBehindAllEndsNoPart(t *testing.T) {
+	store := &pawltest.Mortal{Store: &memory.Store{}}
+	g := waiting(t, continuation.All(continuation.Wait{Key: "a"}, continuation.Wait{Key: "b"}), dag.Policy{},
+		func(context.Context, *Talk, continuation.Reply[string]) error { return errWeather })
+	p := begin(t, g, store, continuation.Options{})
+	p.waits(run)
+	if _, err := p.rt.Trigger(t.Context(), reply2("t", "a")); err != nil {
+		t.Fatal(err)
+	}
+	store.DieAfter(3) // the trigger, that the run goes on, and that it has failed
+	if _, err := p.rt.Trigger(t.Context(), reply2("u", "b")); !errors.Is(err, pawltest.ErrDead) {
+		t.Fatalf("the second trigger: %v", err)
+	}
+	if err := store.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p = begin(t, g, store, continuation.Options{})
+	all, err := p.rt.List(t.Context(), continuation.Filter{})
+	if err != nil || len(all) != 2 || all[0].Status != continuation.StatusPending || all[1].Status != continuation.StatusPending {
+		t.Errorf("the parts are %+v, %v; want them pending", all, err)
+	}
+	if _, err := p.rt.Trigger(t.Context(), reply2("v", "a")); !errors.Is(err, continuation.ErrTaken) {
+		t.Errorf("another trigger for the first: %v", err)
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply2("w", "b")); err != nil || out.Status != continuation.StatusPending {
+		t.Errorf("another trigger for the second: %+v, %v; want it to fail once more", out, err)
+	}
 }

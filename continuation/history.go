@@ -261,7 +261,7 @@ func (w *wait) reopen() {
 func (h *history) resumed() {
 	h.end, h.notes = nil, nil
 	for _, w := range h.open {
-		if w.fell && !w.settled && w.closed == RunFailed { // a resume tries its visit again
+		if w.reopens() {
 			why := w.why
 			w.reopen()
 			w.tried, w.why = true, why
@@ -429,7 +429,7 @@ func (h *history) settle(frame string) {
 
 // stands is the status of the wait, and what there is to say about it.
 func (w *wait) stands() (status Status, reason Reason, why, by string) {
-	if w.closed != "" && !w.retries() {
+	if w.closed != "" && !(w.reopens() && w.h.end != nil && !w.h.ended()) {
 		return w.closed.Status(), w.closed, w.why, w.by
 	}
 	if w.h.ended() {
@@ -444,9 +444,12 @@ func (w *wait) stands() (status Status, reason Reason, why, by string) {
 
 // retries reports whether its visit has failed with the run and may be tried again.
 func (w *wait) retries() bool {
-	return w.fell && !w.settled && w.closed == RunFailed && w.h.end != nil && w.h.end.kind == checkpoint.Failed &&
+	return w.reopens() && w.h.end != nil && w.h.end.kind == checkpoint.Failed &&
 		!w.beside && w.failures > 0 && w.vain() < w.last().q.MaxFailures
 }
+
+// reopens reports whether its visit has failed, and a resume tries that again as far as anybody knows.
+func (w *wait) reopens() bool { return w.fell && !w.settled && w.closed == RunFailed }
 
 // key is what correlates a trigger with an alternative.
 func (w *wait) key(of alternative) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -459,6 +460,18 @@ func TestExpiriesGoOn(t *testing.T) {
 		synctest.Wait()
 		stop()
 		p.stands(run, continuation.StatusExpired, continuation.Expired)
+	})
+	synctest.Test(t, func(t *testing.T) { // as often as can be said
+		w := approval
+		w.OnExpire = continuation.Again(math.MaxInt)
+		p := talk(t, waiting(t, w, dag.Policy{}, says))
+		lasts(time.Hour)
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if v := p.stands(run, continuation.StatusPending, ""); v.Level != 2 {
+			t.Errorf("it is asked for the %d-th time, want 2", v.Level)
+		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		w := continuation.Wait{OnExpire: continuation.Default("nothing")}

@@ -3,6 +3,7 @@ package continuation
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -318,4 +319,4 @@ func (w *Wait) at(level int) Wait {
 }
 
 // levels is how often the wait is asked at most, if nobody answers.
-func (w *Wait) levels() int { return 1 + w.OnExpire.further }
+func (w *Wait) levels() int { return 1 + min(w.OnExpire.further, math.MaxInt-1) }

@@ -107,7 +107,7 @@ func (h *history) delivery() deliveryNote {
 		return d
 	}
 	d.Status = DeliveryPending
-	if !h.ended() {
+	if !h.over {
 		return d
 	}
 	d.Key = h.key()
@@ -144,7 +144,7 @@ func (h *history) tries() (n int) {
 func (h *history) retryAt(r *Runtime) (at time.Time, again bool) {
 	d := h.delivery()
 	switch {
-	case !h.ended() || owned(h.info) || r.options.Deliverer == nil:
+	case !h.over || owned(h.info) || r.options.Deliverer == nil:
 		return at, false
 	case d.Status == DeliveryFailed && !d.Final && r.options.Now().Before(d.At):
 		return at, true

@@ -31,7 +31,8 @@
 //	            timer says Expire
 //	cancelled   Cancelled; or Answered with a denial that cancels; or skipped
 //	superseded  Cancelled by Supersede; or a turn has begun, or the run was rewound, meanwhile
-//	failed      AttemptFailed for good; Failed, and no wait of the run is tried again; TimedOut; or
+//	failed      AttemptFailed for good, when the superstep has ended or the run rests behind it, or the
+//	            bounds are used up; Failed, and no wait of the run is tried again; TimedOut; or
 //	            Cancelled for any other reason
 //
 // Of what lies before a trim the log tells only what still waits, and which triggers it took.

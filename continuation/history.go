@@ -28,6 +28,7 @@ type history struct {
 	waits []*wait // in the order in which they were first asked
 	open  []*wait // of them: those of this turn, and of this side of the last rewind
 	end   *end    // how the run rests, if that is an end; nil if it goes on
+	over  bool    // that is an end from which no wait brings it back; told when all is read
 	lost  bool    // this turn, or this side of the last rewind, began before the log does: it may have waited for anything
 	vain  int     // how often somebody has gone on with the run since a visit or a superstep of it ended
 	// notes are those about the delivery of the last end.
@@ -429,14 +430,14 @@ func (h *history) settle(frame string) {
 
 // stands is the status of the wait, and what there is to say about it.
 func (w *wait) stands() (status Status, reason Reason, why, by string) {
-	if w.closed != "" && !(w.reopens() && w.h.end != nil && !w.h.ended()) {
+	if w.closed != "" && (w.h.over || !w.reopens()) {
 		return w.closed.Status(), w.closed, w.why, w.by
 	}
-	if w.h.ended() {
+	if w.h.over {
 		reason, why := w.h.end.reason()
 		return reason.Status(), reason, why, w.h.end.resting.By
 	}
-	if w.taken() && owned(w.h.info) && w.h.info.Status == checkpoint.StatusRunning {
+	if w.last().ended && !w.again() && owned(w.h.info) && w.h.info.Status == checkpoint.StatusRunning {
 		return StatusClaimed, "", "", ""
 	}
 	return StatusPending, "", "", ""

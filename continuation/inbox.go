@@ -39,7 +39,7 @@ func Send[S any](ctx context.Context, r *Runtime, run, id string, input func(*S)
 	if err != nil {
 		return err
 	}
-	if end := h.ending(); h.ended() && end.Reason != Completed {
+	if end := h.ending(); h.over && end.Reason != Completed {
 		if sent, err := r.sent(ctx, h, id); sent || err != nil {
 			return err
 		}

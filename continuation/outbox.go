@@ -75,7 +75,7 @@ func (r *Runtime) suppress(ctx context.Context, run string, status DeliveryStatu
 			return err
 		}
 		d := h.delivery()
-		if d.Status != DeliveryPending && d.Status != DeliveryFailed || !h.ended() {
+		if d.Status != DeliveryPending && d.Status != DeliveryFailed || !h.over {
 			return nil
 		}
 		if owned(h.info) {

@@ -39,7 +39,7 @@ func (r *Runtime) resume(ctx context.Context, run string, how reach) error {
 		if w := h.denied(); w != nil {
 			return r.cancel(ctx, run, Stopping{ApprovalDenied, w.why, w.by})
 		}
-		posted := how == ifPosted && (!h.ended() || h.end.kind == checkpoint.Completed)
+		posted := how == ifPosted && (!h.over || h.end.kind == checkpoint.Completed)
 		if how == onlyDenial || h.info.Head == before || !posted && !r.wants(h) {
 			return nil
 		}

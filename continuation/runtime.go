@@ -181,6 +181,7 @@ func (r *Runtime) read(ctx context.Context, info checkpoint.Info) (*history, err
 		err := r.readAll(ctx, h)
 		switch {
 		case err == nil:
+			h.over = h.ended()
 			r.remember(h)
 			return h, nil
 		case errors.Is(err, checkpoint.ErrTrimmed), errors.Is(err, errReplaced): // since info was read, which says where the log begins

@@ -91,7 +91,7 @@ func (r *Runtime) Stop(ctx context.Context, run string, s Stopping) (End, error)
 		if err != nil {
 			return End{}, err
 		}
-		if h.ended() {
+		if h.over {
 			return h.ending(), nil
 		}
 		if !told || h.info.Owner == "" {
@@ -127,9 +127,7 @@ func (r *Runtime) cancel(ctx context.Context, run string, s Stopping) error {
 }
 
 // ended reports whether the run is at an end from which no wait brings it back.
-func (h *history) ended() bool {
-	return h.end != nil && (h.end.kind != checkpoint.Failed || !slices.ContainsFunc(h.open, (*wait).retries))
-}
+func (h *history) ended() bool { return h.end != nil && !slices.ContainsFunc(h.open, (*wait).retries) }
 
 // ending is the end of the run, the zero End if there is none.
 func (h *history) ending() End {
@@ -181,7 +179,7 @@ func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, 
 // supersede stops a run, and returns how it has ended if it had not before. Of one that has ended otherwise the
 // follow-up is not to be brought.
 func (r *Runtime) supersede(ctx context.Context, h *history, s Stopping) (end End, err error) {
-	if !h.ended() {
+	if !h.over {
 		if end, err = r.Stop(ctx, h.run, s); err != nil || end.Reason == Superseded {
 			return end, err
 		}

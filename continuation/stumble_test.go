@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -487,4 +488,53 @@ func TestAFailureThatWillBeFollowedIsNotTriedAgain(t *testing.T) {
 			t.Errorf("behind %s the wait that failed is %+v, %v", c.trigger, all, err)
 		}
 	}
+}
+
+// While a run is at work nobody knows whether a failure behind a trigger is followed: the wait has not ended, and takes another
+// trigger when the run has come to rest.
+func TestAFailureBesideWhatIsAtWorkEndsNoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := true
+		b := dag.New[Talk]("talk")
+		dag.Step(b, "left", func(ctx context.Context, s *Talk) error {
+			r, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "left"})
+			if err == nil && fails {
+				return errWeather
+			}
+			s.Said.Append(r.Payload)
+			return err
+		})
+		dag.Step(b, "right", func(ctx context.Context, _ *Talk) error {
+			if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "right"}); err != nil {
+				return err
+			}
+			lasts(time.Minute)
+			fails = false
+			return nil
+		})
+		p := talk(t, frozen(t, b))
+		first := reply2("t", "left")
+		first.LeaveIt = true
+		if _, err := p.rt.Trigger(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			if out, err := p.rt.Trigger(t.Context(), reply2("u", "right")); err != nil || out.Status != continuation.StatusResolved {
+				t.Errorf("the trigger of the other: %+v, %v", out, err)
+			}
+		})
+		lasts(time.Second)
+		all, err := p.rt.List(t.Context(), continuation.Filter{Status: []continuation.Status{continuation.StatusClaimed}})
+		if err != nil || len(all) != 2 {
+			t.Errorf("at work the waits are %+v, %v; want two that are claimed", all, err)
+		}
+		if _, err := p.rt.Trigger(t.Context(), reply2("v", "left")); !errors.Is(err, continuation.ErrTaken) {
+			t.Errorf("another trigger at once: %v", err)
+		}
+		both.Wait()
+		if out, err := p.rt.Trigger(t.Context(), reply2("v", "left")); err != nil || out.Status != continuation.StatusResolved {
+			t.Errorf("another trigger behind that: %+v, %v", out, err)
+		}
+	})
 }

@@ -188,7 +188,7 @@ func (h *history) past(t *Trigger) Outcome {
 		Receipt{Run: h.run, Trigger: t.ID, Kind: t.Kind, Key: t.Key, Actor: t.Actor, Decision: t.Decision, Reason: t.Reason},
 		StatusResolved, Completed,
 	}
-	if t.Decision == Denied && h.ended() && h.end.kind == checkpoint.Cancelled {
+	if t.Decision == Denied && h.over && h.end.kind == checkpoint.Cancelled {
 		out.Status, out.EndReason = StatusCancelled, ApprovalDenied
 	}
 	return out

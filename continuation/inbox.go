@@ -31,6 +31,9 @@ func Send[S any](ctx context.Context, r *Runtime, run, id string, input func(*S)
 	if r == nil {
 		return &ArgumentError{"the runtime", "is nil: make one with New"}
 	}
+	if how > Wake {
+		return &ArgumentError{"the arrival", fmt.Sprintf("is %d, which there is not: say WaitForRun or Wake", how)}
+	}
 	d, ok := r.d.(*dispatcher.Dispatcher[S])
 	if !ok {
 		return &ArgumentError{"the input", fmt.Sprintf("writes to a %T, which is not the state of the runtime's dispatcher", new(S))}

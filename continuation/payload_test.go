@@ -173,10 +173,11 @@ func TestEmptyArguments(t *testing.T) {
 	_, stopped := p.rt.Stop(t.Context(), "", continuation.Stopping{Reason: "bored"})
 	_, delivered := p.rt.DeliveryOf(t.Context(), "")
 	sent := continuation.Send(t.Context(), nil, run, "m", func(*Talk) {}, continuation.Wake)
-	for _, err := range []error{got, stopped, delivered, sent} {
+	unknown := continuation.Send(t.Context(), p.rt, run, "m", func(*Talk) {}, continuation.Arrival(7))
+	for _, err := range []error{got, stopped, delivered, sent, unknown} {
 		var argument *continuation.ArgumentError
 		if !errors.As(err, &argument) {
-			t.Errorf("an empty argument: %v", err)
+			t.Errorf("an empty argument, or one that there is not: %v", err)
 		}
 	}
 	_, err := p.rt.Stop(t.Context(), "nobody", continuation.Stopping{Reason: "bored"})

@@ -279,11 +279,18 @@ func TestCommitThatWaitsForATableThatCantBeWritten(t *testing.T) { // alone: it 
 			ctx = patient(t)
 		}
 		appended, queued, asked := make(chan error, 1), make(chan error, 1), make(chan error, 1)
-		before := waitForRoom() // those of this test that have done so, and do until the process ends
+		waits, early := make(chan struct{}), make(chan struct{}) // a commit does; the append ended before one did
+		before := waitForRoom()                                  // those of this test that have done so, and do until the process ends
 		s.BeforeAlarm(func() {
 			for waitForRoom() == before {
-				runtime.Gosched()
+				select {
+				case <-early:
+					return
+				default:
+					runtime.Gosched()
+				}
 			}
+			close(waits)
 			if given {
 				cancel()
 				if err := <-appended; !errors.Is(err, checkpoint.ErrCommitUnknown) || !errors.Is(err, context.Canceled) {
@@ -306,21 +313,35 @@ func TestCommitThatWaitsForATableThatCantBeWritten(t *testing.T) { // alone: it 
 		go func() { // waited for below
 			entries := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", noise(c.bytes))}}
 			var err error
-			for err == nil {
+			for size := 0; err == nil && size < 64<<20; size += c.bytes { // that is more than may wait to become tables
 				var next checkpoint.Head
 				if next, err = s.Append(ctx, leases[0], head, entries); err == nil {
 					head = next
 				}
 			}
 			appended <- err
+			select {
+			case <-waits:
+			default:
+				close(early)
+			}
 		}()
 		if !given {
 			if err := <-appended; !errors.Is(err, checkpoint.ErrCommitUnknown) || errors.Is(err, checkpoint.ErrClosed) {
 				t.Errorf("%s: Append = %v, want ErrCommitUnknown alone", name, err)
 			}
 		}
-		if err := <-queued; !errors.Is(err, checkpoint.ErrClosed) {
-			t.Errorf("%s: Append behind it = %v, want ErrClosed", name, err)
+		select {
+		case err := <-queued:
+			if !errors.Is(err, checkpoint.ErrClosed) {
+				t.Errorf("%s: Append behind it = %v, want ErrClosed", name, err)
+			}
+		case <-early: // as where the device is full
+			cancel()
+			if given {
+				t.Errorf("%s: Append = %v, want ErrCommitUnknown and its context", name, <-appended)
+			}
+			t.Fatalf("%s: no commit has waited for room; Close = %v", name, s.Close())
 		}
 		if err := <-asked; given && !errors.Is(err, checkpoint.ErrClosed) {
 			t.Errorf("%s: Stat = %v, want ErrClosed", name, err)

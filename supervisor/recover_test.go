@@ -418,6 +418,35 @@ func TestJoiningARecoveryGoesOnWithTheRun(t *testing.T) {
 	}
 }
 
+// A run that somebody has submitted is gone on with, also if another Recover comes upon it before its turn.
+func TestRecoverOfARunThatWasSubmitted(t *testing.T) {
+	var store memory.Store
+	left(t, "line", 2, &store, "run")
+	synctest.Test(t, func(t *testing.T) {
+		d := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1}, d)
+		hold := make(chan struct{})
+		gated(t, s, d, hold)
+		first := recovering(t, s)
+		synctest.Wait()
+		task := submit(t, s, d, "", "run")
+		second := recovering(t, s)
+		synctest.Wait()
+		if err := d.Cancel(t.Context(), "run", errLost); err != nil {
+			t.Fatal(err)
+		}
+		close(hold)
+		if res, err := task.Wait(t.Context()); err != nil || res.Status != checkpoint.StatusCompleted {
+			t.Errorf("who has submitted the run gets %q, %v, want that it is completed", res.Status, err)
+		}
+		for _, r := range []supervisor.Recovery{<-first, <-second} {
+			if !slices.Equal(r.Rested, []string{"run"}) {
+				t.Errorf("Recover = %+v", r)
+			}
+		}
+	})
+}
+
 // Who joins a run when it was its turn, and it was left at rest, is told how it rests, and gets its state.
 func TestJoiningARecoveryThatIsOver(t *testing.T) {
 	for _, status := range []checkpoint.Status{checkpoint.StatusInterrupted, checkpoint.StatusCancelled} {

@@ -275,6 +275,71 @@ func TestWaitIsNotTheRun(t *testing.T) {
 	})
 }
 
+// A Wait for work that is over has its result, also under a context that is done.
+func TestWaitForWorkThatIsOver(t *testing.T) {
+	var store memory.Store
+	d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+	s := supervise(t, &store, supervisor.Options{}, d)
+	task := submit(t, s, d, "", "run")
+	<-task.Done()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 { // a select would choose the context in some of them
+		if res, err := task.Wait(ctx); err != nil || res.Status != checkpoint.StatusCompleted {
+			t.Fatalf("Wait = %+v, %v", res, err)
+		}
+	}
+}
+
+// The context of a call ends with it, so that what it has left behind ends too.
+func TestContextOfACallEndsWithIt(t *testing.T) {
+	var store memory.Store
+	d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+	s := supervise(t, &store, supervisor.Options{}, d)
+	var of context.Context
+	task, err := supervisor.Go(t.Context(), s, d, "", "run",
+		func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+			of = ctx
+			res, err := d.Run(ctx, "run", nil, drain)
+			if ctx.Err() != nil {
+				t.Errorf("the context has ended before the call: %v", context.Cause(ctx))
+			}
+			return res, err
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-task.Done()
+	if of.Err() == nil {
+		t.Error("the call is over, and its context has not ended")
+	}
+}
+
+// The slice of options that is given stays the caller's, with all that it has room for.
+func TestOptionsStayTheCallers(t *testing.T) {
+	var store memory.Store
+	d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+	s := supervise(t, &store, supervisor.Options{}, d)
+	options := make([]dispatcher.RunOption, 2)
+	options[0] = dispatcher.Labels(map[string]string{"of": "tests"})
+	task, err := supervisor.Submit(t.Context(), s, d, "", "run", func(p *parcel) { p.Name.Set("run") }, options[:1]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	completes(t, task)
+	if options[1].Name() != "" {
+		t.Error("Submit wrote into the options behind those that it was given")
+	}
+	again, err := s.Continue(t.Context(), "", "run", options[:1]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-again.Done()
+	if options[1].Name() != "" {
+		t.Error("Continue wrote into the options behind those that it was given")
+	}
+}
+
 // What a run rests as is told to who waits; a run that was interrupted is continued.
 func TestResultsAreTheDispatchers(t *testing.T) {
 	var store memory.Store

@@ -233,3 +233,20 @@ func TestSupersJoinedResultHasEachField(t *testing.T) {
 		}
 	}
 }
+
+// A key of which all that waited was withdrawn has its turn again with what is submitted for it next.
+func TestKeyOfWhichAllWasWithdrawnWaitsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1}, d)
+		hold := make(chan struct{})
+		gated(t, s, d, hold)
+		if !submit(t, s, d, "a", "first").Withdraw() {
+			t.Error("the run was not withdrawn")
+		}
+		next := submit(t, s, d, "a", "next")
+		close(hold)
+		completes(t, next)
+	})
+}

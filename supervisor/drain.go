@@ -114,7 +114,6 @@ func (s *Supervisor) beginEnding() (e *ending, waiting []*ticket) {
 	s.ending = &ending{vacant: make(chan struct{})}
 	close(s.drain)
 	for t := s.queue.pop(); t != nil; t = s.queue.pop() {
-		t.cancel(dispatcher.ErrDrain)
 		t.out = outcome{err: fmt.Errorf("%w: run %q has not begun", ErrDraining, t.run)}
 		delete(s.tickets, t.run)
 		close(t.done)

@@ -140,13 +140,11 @@ func (s *Supervisor) admit(t *ticket, how joining) (first, joined *ticket, err e
 		}
 		return nil, joined, nil
 	}
-	if s.working >= s.options.Cap {
-		if s.queue.size >= s.options.Queue {
-			return nil, nil, &QueueError{Run: t.run, Key: t.key, Waiting: s.queue.size}
-		}
-		if n := s.queue.of(t.key); n >= s.options.PerKey {
-			return nil, nil, &QueueError{Run: t.run, Key: t.key, Waiting: n, PerKey: true}
-		}
+	if s.queue.size >= s.options.Queue {
+		return nil, nil, &QueueError{Run: t.run, Key: t.key, Waiting: s.queue.size}
+	}
+	if n := s.queue.of(t.key); n >= s.options.PerKey {
+		return nil, nil, &QueueError{Run: t.run, Key: t.key, Waiting: n, PerKey: true}
 	}
 	s.tickets[t.run] = t
 	s.queue.push(t)
@@ -240,7 +238,7 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 		s.tell(Event{
 			Kind: Ended, Run: t.run, Graph: t.graph, Key: t.key, Duration: time.Since(began), Err: t.out.err,
 		})
-		goesOn = returned || p != nil
+		goesOn = returned
 	}()
 	s.tell(Event{Kind: Began, Run: t.run, Graph: t.graph, Key: t.key, Waited: began.Sub(t.came)})
 	t.out = t.call()
@@ -304,7 +302,6 @@ func (t *ticket) ends(o outcome) {
 	if t == nil {
 		return
 	}
-	t.cancel(nil)
 	t.out = o
 	close(t.done)
 }

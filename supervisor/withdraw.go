@@ -22,7 +22,6 @@ func (s *Supervisor) withdraw(t *ticket) bool {
 		return false
 	}
 	delete(s.tickets, t.run)
-	t.cancel(ErrWithdrawn)
 	t.out = outcome{err: fmt.Errorf("%w: run %q has not begun", ErrWithdrawn, t.run)}
 	close(t.done)
 	s.leftQueue()

@@ -71,28 +71,57 @@ func TestLife29StopIsFinal(t *testing.T) {
 	p.stands(run, continuation.StatusCancelled, continuation.CancelledByUser)
 }
 
-// A stop tells truthfully how a run has ended that finished before.
+// A stop tells truthfully how a run has ended of which a node finishes just then: before the cancel, or when that has come to it.
+// What has nothing left to do is completed all the same.
 func TestStopOfARunThatFinishes(t *testing.T) {
-	begun, free := make(chan struct{}), make(chan struct{})
-	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
-		close(begun)
-		<-free // it does not heed its context
-		return nil
-	}))
-	var wg sync.WaitGroup
-	wg.Go(func() { _, _ = p.rt.Trigger(t.Context(), reply("t", "x")) })
-	<-begun
-	wg.Go(func() {
-		end, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser})
-		if err != nil || end.Reason != continuation.Completed && end.Reason != continuation.CancelledByUser {
-			t.Errorf("stopped: %+v, %v", end, err)
-		}
-	})
-	close(free)
-	wg.Wait()
-	v := p.only(run)
-	if v.Status != continuation.StatusResolved && v.Status != continuation.StatusCancelled {
-		t.Errorf("the wait is %s", v.Status)
+	for name, c := range map[string]struct {
+		told  bool // the node finishes when the cancel has come
+		steps int  // of the run
+		want  continuation.Reason
+	}{
+		"before the cancel":                {false, 2, continuation.Completed},
+		"behind the cancel, with the run":  {true, 1, continuation.Completed},
+		"behind the cancel, before others": {true, 2, continuation.CancelledByUser},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begun, free := make(chan struct{}), make(chan struct{})
+			b := dag.New[Talk]("talk")
+			last := dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+				if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{}); err != nil {
+					return err
+				}
+				close(begun)
+				if c.told {
+					<-ctx.Done()
+				} else {
+					<-free
+				}
+				return nil
+			})
+			if c.steps > 1 {
+				dag.Step(b, "last", func(context.Context, *Talk) error { return nil }, last)
+			}
+			p := talk(t, frozen(t, b))
+			var wg sync.WaitGroup
+			wg.Go(func() { _, _ = p.rt.Trigger(t.Context(), reply("t", "x")) })
+			<-begun
+			rt, err := continuation.New(&canceller{p.d, func(string) error {
+				if !c.told {
+					close(free)
+					wg.Wait()
+				}
+				return nil
+			}}, continuation.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			end, err := rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser})
+			wg.Wait()
+			if err != nil || end.Reason != c.want {
+				t.Errorf("stopped: %+v, %v; want %s", end, err, c.want)
+			}
+			p.stands(run, continuation.StatusResolved, continuation.Completed) // its visit is done
+		})
 	}
 }
 

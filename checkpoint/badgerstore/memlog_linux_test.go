@@ -19,6 +19,7 @@ import (
 // it is in, is in the memory of the system alone.
 func TestNothingAcknowledgedIsUnwritten(t *testing.T) {
 	t.Parallel()
+	needsADisk(t)
 	files, most := appendLarge(t, badgerstore.Open)
 	if most > 0 {
 		t.Errorf("%d pages were not written when an append was acknowledged", most)
@@ -36,6 +37,7 @@ func TestNothingAcknowledgedIsUnwritten(t *testing.T) {
 // behind it.
 func TestNothingAcknowledgedIsUnwrittenInAFileThatCantBeOpened(t *testing.T) {
 	t.Parallel()
+	needsADisk(t)
 	open := func(ctx context.Context, dir string, o badgerstore.Options) (*badgerstore.Store, error) {
 		s, err := badgerstore.Open(ctx, dir, o)
 		if err != nil {
@@ -62,15 +64,8 @@ func TestNothingAcknowledgedIsUnwrittenInAFileThatCantBeOpened(t *testing.T) {
 // has returned: a power cut that empties the name leaves no store.
 func TestFilesBesideTheDatabaseAreWritten(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	own := filepath.Join(dir, "own")
-	if err := os.WriteFile(own, []byte("what nobody has synced"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if unwritten(t, own) == 0 {
-		t.Skip("the file system has no memory of its own")
-	}
-	store := filepath.Join(dir, "store")
+	needsADisk(t)
+	store := filepath.Join(t.TempDir(), "store")
 	for _, when := range []string{"made", "opened again"} {
 		s := open(t, store)
 		for _, name := range []string{"pawl.json", "tables", "witness"} {
@@ -136,6 +131,18 @@ func appendLarge(t *testing.T, open func(context.Context, string, badgerstore.Op
 		t.Fatal(err)
 	}
 	return len(seen), most
+}
+
+// needsADisk skips a test where what is written stays in the memory of the system, as in a tmpfs: nothing there is ever unwritten.
+func needsADisk(t *testing.T) {
+	t.Helper()
+	own := filepath.Join(t.TempDir(), "own")
+	if err := os.WriteFile(own, []byte("what nobody has synced"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if unwritten(t, own) == 0 {
+		lacking.Skip(t, "to know what is not written needs a file system on a disk: set TMPDIR to a directory of one")
+	}
 }
 
 // unwritten returns how many pages of a file are in the memory of the system and not, or not yet, on the device.

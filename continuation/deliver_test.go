@@ -184,6 +184,37 @@ func TestDeliverTellsOfItsStore(t *testing.T) {
 	}
 }
 
+// Nor has anything failed yet of a run that has begun another turn.
+func TestTriesAreThoseOfTheLastTurn(t *testing.T) {
+	man := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) { return "", errWeather }}
+	p := finished(t, freshStore(), continuation.Options{Deliverer: &man})
+	p.delivers(continuation.DeliveryPending)
+	p.follows(continuation.FollowUp{Status: continuation.DeliveryPending, Tries: 1, Error: errWeather.Error()})
+	if _, err := p.d.Turn(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	p.follows(continuation.FollowUp{Status: continuation.DeliveryPending})
+}
+
+// What a Deliverer is given is its own: what it does to that changes nothing that others read.
+func TestADelivererHasItsOwnLabels(t *testing.T) {
+	var p *process
+	man := postman{do: func(d continuation.Delivery) (continuation.DeliveryStatus, error) {
+		clear(d.Labels)
+		if v := p.only(run); v.Delivery != continuation.DeliveryPending || len(v.Labels) != 1 {
+			t.Errorf("while it is brought the delivery is %s, of labels %v", v.Delivery, v.Labels)
+		}
+		return continuation.Delivered, nil
+	}}
+	p = finished(t, freshStore(), continuation.Options{Deliverer: &man})
+	p.delivers(continuation.Delivered)
+
+	labels := map[string]string{"session": "s1"}
+	if all := continuation.Owed(labels); len(all) != 2 || len(labels) != 1 {
+		t.Errorf("Owed of %v is %v", labels, all)
+	}
+}
+
 // A run that was brought back from its end comes to another one, with a follow-up of its own.
 func TestEachEndHasItsFollowUp(t *testing.T) {
 	var ends []continuation.Reason

@@ -116,6 +116,20 @@ func TestHandler(t *testing.T) {
 	}
 }
 
+// A handler has a secret of its own, whatever becomes of the memory in which it was given.
+func TestHandlerKeepsItsSecret(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+	given := bytes.Clone(secret)
+	h, err := p.rt.Handler(continuation.HandlerOptions{Secret: given, Authorities: []dag.Authority{dag.Human}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(given)
+	if w := post(h, body(reply("t", "hello")), nil); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 // Whoever knows the secret is the system, unless the handler says that others come this way.
 func TestHandlerAuthorities(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says)) // for anybody

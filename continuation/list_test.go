@@ -2,7 +2,9 @@ package continuation_test
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"sync"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -11,6 +13,41 @@ import (
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
+
+// What is remembered of a run reads otherwise when whoever is at work on it has died, though nothing was added to its log: its wait
+// pends again, that was a lapse, and it is left when there may be no more of these.
+func TestWaitOfARunWhoseLeaseHasEnded(t *testing.T) {
+	begun, free := make(chan struct{}), make(chan struct{})
+	store := &memory.Store{}
+	p := begin(t, waiting(t, continuation.Wait{MaxFailures: 1}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+		close(begun)
+		<-free
+		return nil
+	}), store, continuation.Options{})
+	p.waits(run)
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = p.rt.Trigger(t.Context(), reply("t", "x")) })
+	<-begun
+	if v := p.stands(run, continuation.StatusClaimed, ""); v.Lapses != 0 {
+		t.Errorf("at work it has lapsed %d times", v.Lapses)
+	}
+	info, err := store.Stat(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Release(t.Context(), checkpoint.Lease{Run: run, Epoch: info.Epoch, Owner: info.Owner}); err != nil {
+		t.Fatal(err)
+	}
+	if v := p.stands(run, continuation.StatusPending, ""); v.Lapses != 1 {
+		t.Errorf("left, it has lapsed %d times", v.Lapses)
+	}
+	var attempts *continuation.AttemptsError
+	if runs, err := p.rt.Recover(t.Context()); len(runs) > 0 || !errors.As(err, &attempts) {
+		t.Errorf("recovered %q, %v; want that it was resumed as often as it may be", runs, err)
+	}
+	close(free)
+	wg.Wait()
+}
 
 // A counter is a store that counts how often a log is read.
 type counter struct {

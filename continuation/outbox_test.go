@@ -13,6 +13,7 @@ import (
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
 )
 
 // What is added to the log of a run while its follow-up is brought takes nothing from what came of that: it is
@@ -103,6 +104,61 @@ func TestTwoWhoDeliverAtOnce(t *testing.T) {
 			}
 			p.follows(c.want)
 			q.follows(c.want)
+		})
+	}
+}
+
+// A delivery that fails is told with how often that was, whatever else happens to the run meanwhile; and it was the last one only
+// if the log says so, or has nothing to say of that end any more.
+func TestAFailedDeliveryIsToldAsTheLogHasIt(t *testing.T) {
+	fails := func(continuation.Delivery) (continuation.DeliveryStatus, error) { return "", errWeather }
+	for name, c := range map[string]struct {
+		happens func(*testing.T, *process, *pawltest.Mortal)
+		most    int // deliveries
+		tries   int
+		final   bool
+	}{
+		"nothing": {func(*testing.T, *process, *pawltest.Mortal) {}, 3, 1, false},
+		"another one fails": {func(t *testing.T, p *process, _ *pawltest.Mortal) {
+			other := begin(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), p.store,
+				continuation.Options{Deliverer: &postman{do: fails}})
+			if _, err := other.rt.Deliver(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}, 3, 2, false},
+		"the run is deleted": {func(t *testing.T, p *process, _ *pawltest.Mortal) {
+			if err := p.store.Delete(t.Context(), run); err != nil {
+				t.Error(err)
+			}
+		}, 3, 1, false},
+		"the run has another turn": {func(t *testing.T, p *process, _ *pawltest.Mortal) {
+			if _, err := p.d.Turn(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+				t.Error(err)
+			}
+		}, 3, 1, true},
+		"the store fails": {func(_ *testing.T, _ *process, store *pawltest.Mortal) { store.Kill() }, 1, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var p *process
+				store := &pawltest.Mortal{Store: &memory.Store{}}
+				p = finished(t, store, continuation.Options{Deliveries: c.most, Deliverer: &postman{
+					do: func(d continuation.Delivery) (continuation.DeliveryStatus, error) {
+						c.happens(t, p, store)
+						return fails(d)
+					},
+				}})
+				ctx, stop := context.WithCancel(t.Context())
+				var told *continuation.DeliveryError
+				_ = p.rt.Serve(ctx, func(err error) {
+					if errors.As(err, &told) {
+						stop()
+					}
+				})
+				if told.Tries != c.tries || told.Final != c.final || !errors.Is(told, errWeather) {
+					t.Errorf("told %v (try %d, the last one: %t), want try %d, %t", told, told.Tries, told.Final, c.tries, c.final)
+				}
+			})
 		})
 	}
 }

@@ -103,6 +103,8 @@ func TestOutcomesUnderRetentionBesideAFurtherTurn(t *testing.T) {
 func TestWakeFromOutsideUnderRetention(t *testing.T) {
 	alarm := afterAnHour()
 	alarm.Key = "alarm"
+	missed := late(continuation.Expire())
+	missed.Key = "alarm"
 	for name, c := range map[string]struct {
 		wait   continuation.Wait
 		status continuation.Status
@@ -110,7 +112,7 @@ func TestWakeFromOutsideUnderRetention(t *testing.T) {
 		"alone":         {alarm, continuation.StatusResolved},
 		"in an Any":     {continuation.Any(continuation.Wait{Key: "word"}, alarm), continuation.StatusResolved},
 		"in an All":     {continuation.All(continuation.Wait{Key: "word", Within: 9 * time.Hour}, alarm), continuation.StatusPending},
-		"it was missed": {late(continuation.Expire()), continuation.StatusExpired},
+		"it was missed": {missed, continuation.StatusExpired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -125,7 +127,7 @@ func TestWakeFromOutsideUnderRetention(t *testing.T) {
 						t.Errorf("%s: %+v, %v; want %s", log, out, err, c.status)
 					}
 					if r := out.Receipt; r.Wait == "" || r.Run != run || r.Trigger != "" || r.Kind != continuation.KindTimer ||
-						r.Key == "" || r.Actor.Authority != dag.System || r.At.IsZero() != (r.Seq == 0) {
+						r.Key != "alarm" || r.Actor.Authority != dag.System || r.At.IsZero() != (r.Seq == 0) {
 						t.Errorf("%s: the receipt is %+v", log, r)
 					}
 				}

@@ -137,6 +137,71 @@ func TestWaitBehindATrimOfARunThatNeverRests(t *testing.T) {
 	}
 }
 
+// Nor is it missed what comes to such a run when it was read and is looked at once more.
+func TestWaitBehindATrimOfALogThatGrowsFurther(t *testing.T) {
+	p, id := trimmed(t, continuation.Wait{}, continuation.Options{})
+	asked := false
+	d := &opener{p.d, func() {
+		if asked = true; p.d.Note(t.Context(), run, "look", 1) != nil {
+			t.Error("nothing was noted")
+		}
+	}}
+	triggers := sync.OnceFunc(func() {
+		tr := reply("t", "hello")
+		tr.LeaveIt = true
+		if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+			t.Error(err)
+		}
+	})
+	rt, err := continuation.New(over{d, &lateStat{p.store, func() {
+		if asked {
+			triggers()
+		}
+	}}}, continuation.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if all, err := rt.List(t.Context(), continuation.Filter{Run: run}); err != nil || len(all) != 1 || all[0].ID != id {
+			t.Fatalf("%+v, %v; want the wait %s", all, err, id)
+		}
+		d.meddle = func() {}
+	}
+	if v, err := rt.Get(t.Context(), id); err != nil || v.Trigger == nil {
+		t.Errorf("%+v, %v; want it with its trigger", v, err)
+	}
+}
+
+// A lateStat has something happen just before a run is looked at.
+type lateStat struct {
+	checkpoint.Store
+	meddle func()
+}
+
+func (s *lateStat) Stat(ctx context.Context, run string) (checkpoint.Info, error) {
+	s.meddle()
+	return s.Store.Stat(ctx, run)
+}
+
+// Of a run that is deleted while it is read, and begun anew under its id, the waits are those of the new one.
+func TestWaitBehindATrimOfARunThatIsReplaced(t *testing.T) {
+	p, id := trimmed(t, continuation.Wait{}, continuation.Options{})
+	q := begin(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), p.store, continuation.Options{})
+	rt, err := continuation.New(&opener{p.d, sync.OnceFunc(func() {
+		if err := p.store.Delete(t.Context(), run); err != nil {
+			t.Error(err)
+		}
+		q.waits(run)
+	})}, continuation.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := rt.List(t.Context(), continuation.Filter{})
+	if err != nil || len(all) != 1 || all[0].ID == id {
+		t.Errorf("%+v, %v; want the wait of the new run", all, err)
+	}
+}
+
 // A lateReader has something happen just before a log is read.
 type lateReader struct {
 	checkpoint.Store

@@ -3,6 +3,8 @@ package milestone_test
 import (
 	"bytes"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -128,4 +130,35 @@ func TestRunThatIsImportedWhole(t *testing.T) {
 	waits(t, goesOn(t, r.Dispatcher, "b"))
 	finds(t, r.Namer, "r", "node b")
 	r.named(t, 2)
+}
+
+// Nor does it go on in another run of that id and that beginning, of which the entry that it had read last is another one: it is of
+// something else, or of another time.
+func TestRunThatIsImportedInPlaceOfAnother(t *testing.T) {
+	for name, goes := range map[string]func(*testing.T, *restored){
+		"another entry": func(t *testing.T, other *restored) {
+			waits(t, goesOn(t, other.Dispatcher, "a"))
+			waits(t, goesOn(t, other.Dispatcher, "b"))
+		},
+		"another time": func(t *testing.T, other *restored) {
+			<-time.After(time.Hour)
+			waits(t, goesOn(t, other.Dispatcher, "a"))
+			finds(t, other.Namer, "r", "node a")
+			waits(t, goesOn(t, other.Dispatcher, "b"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // in which both begin, and go on, in one instant
+				r, other := asked(t), asked(t)
+				waits(t, goesOn(t, r.Dispatcher, "a"))
+				finds(t, r.Namer, "r", "node a")
+				goes(t, other)
+				other.keep(t)
+				r.backup = other.backup
+				r.restore(t)
+				finds(t, r.Namer, "r", "node a", "node b")
+				r.named(t, 2)
+			})
+		})
+	}
 }

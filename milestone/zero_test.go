@@ -25,14 +25,26 @@ func TestRisesOverLessThanZero(t *testing.T) {
 	if _, err := d.Run(t.Context(), "r", nil); err != nil {
 		t.Fatal(err)
 	}
-	n, err := milestone.New(d, milestone.Rises("Confidence", -1), milestone.Rises("Rounds", -1))
+	n, err := milestone.New(d, milestone.Rises("Confidence", -1), milestone.Rises("Rounds", -1), milestone.Rises("Confidence", 0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.Name(t.Context(), "r"); err != nil {
 		t.Fatal(err)
 	}
-	if got := tags(t, d, "r"); !slices.Equal(got, []string{"rises Confidence -1 1 is @4"}) {
+	want := []string{"rises Confidence -1 1 is @4", "rises Confidence 0 1 is @4", "rises Confidence 0 3 is @2"}
+	if got := tags(t, d, "r"); !slices.Equal(got, want) {
 		t.Errorf("named are %q", got)
 	}
+}
+
+// Nor is it over 0, so that what the first superstep writes may be.
+func TestRisesOverZeroAtOnce(t *testing.T) {
+	b := dag.New[Task]("task")
+	dag.Step(b, "set", func(_ context.Context, s *Task) error { s.Confidence.Set(0.5); return nil })
+	p := paired(t, dispatch(t, build(t, b), new(memory.Store)), milestone.Rises("Confidence", 0))
+	if err := goesOn(t, p.Dispatcher); err != nil {
+		t.Fatal(err)
+	}
+	p.found(t, "rises Confidence 0 0.5")
 }

@@ -172,7 +172,7 @@ func (n *Namer) isGone(ctx context.Context, m Milestone, err error) bool {
 // mark remembers which entry is the last one, be it a name that was given meanwhile. What can't be read is
 // not remembered.
 func (n *Namer) mark(ctx context.Context, r *reading) {
-	for e, err := range n.of.Store().Read(ctx, r.run, max(r.seq, 1), 0) {
+	for e, err := range n.of.Store().Read(ctx, r.run, r.seq, 0) {
 		if err != nil {
 			return
 		}
@@ -185,7 +185,7 @@ func (n *Namer) mark(ctx context.Context, r *reading) {
 func (n *Namer) resume(ctx context.Context, run string) (*reading, error) {
 	if r := n.take(run); r != nil {
 		info, err := n.of.Store().Stat(ctx, run)
-		if err == nil && info.Created.Equal(r.created) && n.holds(ctx, info, r.last) {
+		if err == nil && info.Created.Equal(r.created) && n.holds(ctx, run, r.last) {
 			return r, nil
 		}
 	}
@@ -200,14 +200,8 @@ func (n *Namer) resume(ctx context.Context, run string) (*reading, error) {
 
 // holds reports whether a log has an entry, unless it is known that it has not: of one that was trimmed, or
 // can't be read, whoever goes on with the reading finds out.
-func (n *Namer) holds(ctx context.Context, info checkpoint.Info, last mark) bool {
-	if last.seq > info.Head.Seq {
-		return false
-	}
-	if last.at.IsZero() {
-		return true
-	}
-	for e, err := range n.of.Store().Read(ctx, info.Run, last.seq, last.seq) {
+func (n *Namer) holds(ctx context.Context, run string, last mark) bool {
+	for e, err := range n.of.Store().Read(ctx, run, last.seq, last.seq) {
 		is := marked(&e)
 		return err != nil || is.at.Equal(last.at) && (last.what == "" || is.what == last.what)
 	}
@@ -243,7 +237,6 @@ func (n *Namer) events(ctx context.Context, r *reading, tail bool) iter.Seq2[dis
 				if errors.As(err, &trimmed) && r.seq+1 < trimmed.First {
 					r.rules, r.open = n.fresh(r.run).rules, nil
 					r.seq, r.given, again = trimmed.First-1, true, true
-					r.last = mark{}
 					break
 				}
 				if !e.Live && !yield(e, err) {

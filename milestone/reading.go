@@ -17,7 +17,7 @@ type reading struct {
 	run     string
 	created time.Time // when the run was
 	seq     uint64    // of the entry that was read last
-	last    mark      // the last entry that the log is known to have; zero if none is
+	last    mark      // the last entry that the log is known to have; zero if none was read
 	given   bool      // the next state is taken as it is: what was before it can't be known
 	rules   []ruling
 	open    []deed   // they count when their superstep ends

@@ -154,13 +154,10 @@ func (c *listCell) record(d *listWrites) error {
 	return nil
 }
 
-// fits reports whether d can be done to a list of n elements.
+// fits reports whether d can be done to a list of n elements. What it replaces stands among those that it keeps.
 func (w *listWrites) fits(n int) bool {
-	if w.cut {
-		if w.keep > n {
-			return false
-		}
-		n = w.keep
+	if w.cut && w.keep > n {
+		return false
 	}
 	last := w.at
 	for last != nil && last.right != nil {

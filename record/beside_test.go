@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -76,5 +77,29 @@ func TestBesideAnotherWriter(t *testing.T) {
 				t.Errorf("Verify = %+v, %v", verdict, err)
 			}
 		})
+	}
+}
+
+// A cutOff store has the context of an append end when that is durable.
+type cutOff struct {
+	*memory.Store
+	end context.CancelFunc
+}
+
+func (s *cutOff) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
+	defer s.end()
+	return s.Store.Append(ctx, l, after, entries)
+}
+
+// A context that ends behind an append keeps no lease: what was written is, and the next writer need not wait.
+func TestContextThatEndsBehindAnAppend(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	store := &cutOff{newStore(), cancel}
+	_, err := ledgerOver(t, store, time.Now).Create(ctx, draft("r"), bot)
+	done(t, err)
+	for info, err := range checkpoint.Runs(t.Context(), store, checkpoint.Filter{}) {
+		if done(t, err); info.Owner != "" {
+			t.Errorf("%s is held by %s", info.Run, info.Owner)
+		}
 	}
 }

@@ -548,3 +548,30 @@ func TestFromRefuses(t *testing.T) {
 		t.Errorf("no run: %v", err)
 	}
 }
+
+// An effect that was in doubt when its turn ended stays so: one of the next turn is another one.
+func TestRecordOfADoubtOfAnEarlierTurn(t *testing.T) {
+	fails := true
+	var keys []string
+	d := inquire(t, newStore(), []string{"call"}, func(ctx context.Context, _ *Inquiry) error {
+		keys = append(keys, dag.Key(ctx)+"#ring")
+		_, err := dag.Effect(ctx, "ring", 1, func(context.Context, int) (int, error) {
+			if fails {
+				return 0, errors.New("no answer")
+			}
+			return 1, nil
+		})
+		if errors.Is(err, dag.ErrInDoubt) {
+			return nil // whether it rang or not
+		}
+		return err
+	})
+	_, err := d.Run(t.Context(), "r", nil)
+	done(t, err)
+	fails = false
+	_, err = d.Turn(t.Context(), "r", nil)
+	done(t, err)
+	all := from(t, d, "r", record.Options{}).ToolEffects
+	same(t, "keys", ids(all, func(e record.ToolEffect) string { return e.IdempotencyKey }), keys)
+	same(t, "statuses", ids(all, func(e record.ToolEffect) string { return string(e.Status) }), []string{string(record.EffectInDoubt), string(record.EffectDone)})
+}

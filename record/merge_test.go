@@ -437,3 +437,37 @@ func digits(number uint64) func(n int) int {
 		return int(drawn)
 	}
 }
+
+// What comes behind a merge has one parent, whatever wrote it.
+func TestVersionsBehindAMergeHaveOneParent(t *testing.T) {
+	for name, write := range map[string]func(*book, *record.Version) (*record.Version, error){
+		"Update": func(b *book, v *record.Version) (*record.Version, error) { return b.learn(t, v, "since"), nil },
+		"Override": func(b *book, v *record.Version) (*record.Version, error) {
+			return b.Override(t.Context(), v.Record.ID, "way", "straight", "shorter", ann)
+		},
+		"Answer": func(b *book, v *record.Version) (*record.Version, error) {
+			return b.Answer(t.Context(), v.Record.ID, "q", "yes", ann)
+		},
+		"Expire": func(b *book, v *record.Version) (*record.Version, error) {
+			b.now = time.UnixMilli(3_000_000)
+			return b.Expire(t.Context(), v.Record.ID)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := branches(t, asks("o", record.ResumePoint{}, 2_000_000))
+			for _, id := range []string{"a", "b"} {
+				v, err := b.Get(t.Context(), id)
+				done(t, err)
+				b.learn(t, v, "of "+id)
+			}
+			merged, err := b.Merge(t.Context(), "a", "b", record.PreferA, ann)
+			done(t, err)
+			if merged.Record.MergedCRHash == "" {
+				t.Fatal("the merge has one parent")
+			}
+			next, err := write(b, merged)
+			done(t, err)
+			same(t, "parents", []any{next.Number, next.Record.ParentCRHash, next.Record.MergedCRHash}, []any{merged.Number + 1, merged.Record.ContentHash, ""})
+		})
+	}
+}

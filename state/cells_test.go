@@ -433,3 +433,17 @@ func TestErrorsNameTheirCell(t *testing.T) {
 		}
 	}
 }
+
+// What is merged into a Fold first is its value, also if that merged with the zero value would be another one.
+func TestFoldBeginsWithWhatIsMerged(t *testing.T) {
+	type folds struct{ F state.Fold[least] }
+	view := schemaOf[folds](t).New()
+	draft := view.Draft().Value().(*folds)
+	draft.F.Merge(5)
+	if got := draft.F.Get(); got != 5 {
+		t.Errorf("behind the first Merge Get = %d, want 5", got)
+	}
+	if draft.F.Merge(7); draft.F.Get() != 5 {
+		t.Errorf("behind the second Merge Get = %d, want 5", draft.F.Get())
+	}
+}

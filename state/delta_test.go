@@ -177,6 +177,7 @@ func TestValuesThatCannotBeStored(t *testing.T) {
 		{"L", func(o *odd) { o.L.Append("good", bad) }, state.ErrUTF8},
 		{"L", func(o *odd) { o.L.Replace([]string{bad}) }, state.ErrUTF8},
 		{"L", func(o *odd) { o.L.SetAt(0, bad); o.L.Append("good") }, state.ErrUTF8},
+		{"L", func(o *odd) { o.L.Append(bad); o.L.Replace(nil) }, state.ErrUTF8},
 		{"M", func(o *odd) { o.M.Put(bad, 1) }, state.ErrUTF8},
 		{"M", func(o *odd) { o.M.Put("k", math.Inf(1)) }, nil},
 		{"M", func(o *odd) { o.M.Delete(bad); o.M.Clear() }, state.ErrUTF8},

@@ -74,6 +74,23 @@ func TestParseRefusals(t *testing.T) {
 	refused(t, "no cells", err, "")
 }
 
+// A cell that stands there twice is refused, however many a state has and wherever it is.
+func TestParseRefusesTwiceInManyCells(t *testing.T) {
+	type eight struct{ A, B, C, D, E, F, G, H state.Value[int] }
+	s := schemaOf[struct{ A, B, C, D, E, F, G, H, I eight }](t)
+	if n := len(s.Cells()); n != 72 {
+		t.Fatalf("the state has %d cells", n)
+	}
+	for _, cell := range s.Cells() {
+		once := fmt.Sprintf("%q:1", cell.Name)
+		if _, err := s.Parse([]byte("{" + once + "}")); err != nil {
+			t.Errorf("%s: %v", cell.Name, err)
+		}
+		_, err := s.Parse([]byte("{" + once + "," + once + "}"))
+		refused(t, cell.Name+" twice", err, "")
+	}
+}
+
 func refused(t *testing.T, in string, err error, cell string) {
 	t.Helper()
 	var e *state.ParseError

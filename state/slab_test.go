@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/pawlgo/pawl/state"
@@ -32,6 +33,27 @@ func TestSlabDrafts(t *testing.T) {
 	}
 	if got := string(view.AppendJSON(nil)); got != want {
 		t.Errorf("the state has become %s, want %s", got, want)
+	}
+}
+
+// A draft of an image in which something is pending is of what is clean there, as that of Draft.
+func TestSlabDraftOfADraft(t *testing.T) {
+	view := filled(t, schemaOf[every](t))
+	want := view.Draft().Value().(*every)
+	img := view.Draft()
+	v := img.Value().(*every)
+	v.Value.Set("pending")
+	v.List.Append("pending")
+	v.Map.Put("pending", 1)
+	v.Sum.Add(1)
+	v.Fold.Merge(trail{"pending"})
+	var slab state.Slab
+	d := slab.Draft(img)
+	if delta, err := d.Delta(); err != nil || !delta.IsZero() {
+		t.Errorf("a draft that nobody wrote to has the delta %s, %v", delta.AppendJSON(nil), err)
+	}
+	if got := d.Value().(*every); !slices.Equal(got.List.Slice(), want.List.Slice()) || got.Sum.Get() != want.Sum.Get() || got.Map.Has("pending") {
+		t.Errorf("the draft shows what is pending: %v, %d", got.List.Slice(), got.Sum.Get())
 	}
 }
 

@@ -283,3 +283,66 @@ func TestFollowUpOfWhatFailsInTheWordsOfAnExpiry(t *testing.T) {
 		p.follows(continuation.FollowUp{Status: continuation.Delivered})
 	})
 }
+
+// A wait that was escalated, and whose attempt fails behind its trigger, is asked of the same ones again.
+func TestAnEscalatedWaitStaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := continuation.Wait{Authority: dag.Agent, Within: time.Hour, OnExpire: continuation.Escalate(dag.Human, 0)}
+		p := talk(t, waiting(t, w, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error { return errWeather }))
+		lasts(time.Hour)
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		v := p.stands(run, continuation.StatusPending, "")
+		if v.Failures != 1 || v.Level != 2 || v.Expects[0].Authority != dag.Human {
+			t.Errorf("behind a failure it is asked at level %d of %+v, want at level 2 of a person", v.Level, v.Expects)
+		}
+	})
+}
+
+// Waits that a program makes once are what it made, whatever becomes of the slice that they were made of, and whoever was asked
+// before.
+func TestWaitsThatAreMadeOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parts := []continuation.Wait{
+			{Key: "a", Authority: dag.Agent, Within: time.Hour, OnExpire: continuation.Escalate(dag.Human, 0)},
+			{Key: "b", Authority: dag.Agent, Within: time.Hour},
+		}
+		w := continuation.Any(parts...)
+		parts[0].Key, parts[1].Authority = "other", dag.System
+		p := begin(t, waiting(t, w, dag.Policy{}, says), freshStore(), continuation.Options{})
+		p.waits("first")
+		lasts(time.Hour)
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.waits("second")
+		for run, authority := range map[string]dag.Authority{"first": dag.Human, "second": dag.Agent} {
+			want := []continuation.Expected{
+				{Kind: continuation.KindReply, Key: "a", Authority: authority}, {Kind: continuation.KindReply, Key: "b", Authority: authority},
+			}
+			if v := p.only(run); !slices.Equal(v.Expects, want) {
+				t.Errorf("the %s run expects %+v, want %+v", run, v.Expects, want)
+			}
+		}
+	})
+}
+
+// A wait until an instant that has passed when it is asked again expires, and is no mistake of the node.
+func TestAWaitAskedAgainBehindItsInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := talk(t, waiting(t, continuation.Wait{Until: time.Now().Add(time.Hour)}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+			lasts(2 * time.Hour)
+			return errWeather
+		}))
+		if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		if v := p.only(run); v.Status != continuation.StatusExpired {
+			t.Errorf("the wait is %s (%s: %s)", v.Status, v.Reason, v.Why)
+		}
+	})
+}

@@ -310,3 +310,28 @@ func TestAFailureBehindAllEndsNoPart(t *testing.T) {
 		t.Errorf("another trigger for the second: %+v, %v; want it to fail once more", out, err)
 	}
 }
+
+// Of an All it is told that something was denied, whichever of its parts that was.
+func TestAllOfWhichOneIsDenied(t *testing.T) {
+	for _, denied := range []string{"first", "second"} {
+		part := func(key string) continuation.Wait {
+			return continuation.Wait{Kind: continuation.KindApproval, Key: key, OnDeny: continuation.Feed}
+		}
+		p := talk(t, waiting(t, continuation.All(part("first"), part("second")), dag.Policy{}, func(_ context.Context, s *Talk, r continuation.Reply[string]) error {
+			s.Said.Append(fmt.Sprint(r.Denied, r.Parts[0].Denied, r.Parts[1].Denied))
+			return nil
+		}))
+		for _, key := range []string{"first", "second"} {
+			tr := decide("to "+key, continuation.Approved)
+			if tr.Key = key; key == denied {
+				tr.Decision = continuation.Denied
+			}
+			if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, want := p.said(run), fmt.Sprint(true, denied == "first", denied == "second"); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s is denied: the node was told %q, want %s", denied, got, want)
+		}
+	}
+}

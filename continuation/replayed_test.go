@@ -55,3 +55,20 @@ func TestATriggerIsOneBehindATrim(t *testing.T) {
 		}
 	}
 }
+
+// A denial that its node was told of, and that lies before a trim, has not cancelled the run.
+func TestADenialThatIsFedBehindATrim(t *testing.T) {
+	w := continuation.Wait{Kind: continuation.KindApproval, Key: "k", OnDeny: continuation.Feed}
+	for log, p := range retaining(t, func(ctx context.Context, _ *Talk) error {
+		_, err := continuation.Await[string](ctx, "k", w)
+		return err
+	}) {
+		tr := decide("t", continuation.Denied)
+		for range 2 {
+			out, err := p.rt.Trigger(t.Context(), tr)
+			if err != nil || out.Status != continuation.StatusResolved || out.EndReason != continuation.Completed {
+				t.Errorf("%s: %+v, %v", log, out, err)
+			}
+		}
+	}
+}

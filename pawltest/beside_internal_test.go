@@ -17,6 +17,7 @@ func TestBesideFailed(t *testing.T) {
 		{checkpoint.AttemptFailed, "each/1", false}, // of an Each whose beginning the log has lost
 		{checkpoint.Done, "each/2", false},
 		{checkpoint.Entered, "each", false},
+		{checkpoint.Entered, "each/1/inside", false},
 		{checkpoint.Done, "each/1", false},
 		{checkpoint.AttemptFailed, "each/2", false},
 		{checkpoint.Done, "each/2/inside", false},
@@ -38,6 +39,8 @@ func TestBesideFailed(t *testing.T) {
 		{checkpoint.AttemptFailed, "each/4/each/1", false}, // an attempt of item 4 as well
 		{checkpoint.Done, "each/4/each/2", true},
 		{checkpoint.Done, "each/5", true},
+		{checkpoint.Entered, "each/5/each", true},
+		{checkpoint.Done, "each/5/each/1", true}, // beside what failed in the outer Each
 	}
 	entries := make([]checkpoint.Entry, len(log))
 	for i, e := range log {

@@ -78,7 +78,10 @@ func (d inDoubt) declare(call *EffectCall) error {
 	if int(d) >= len(doubtNames) {
 		return call.refused(fmt.Sprintf("is given %s: it is DoubtTells, DoubtAsks or DoubtFails", Doubt(d)))
 	}
-	call.Doubt = Doubt(d)
+	if call.inDoubt && call.Doubt != Doubt(d) {
+		return call.refused("is given several of DoubtTells, DoubtAsks and DoubtFails: give it one")
+	}
+	call.Doubt, call.inDoubt = Doubt(d), true
 	return nil
 }
 
@@ -91,6 +94,9 @@ type operation string
 func (o operation) declare(call *EffectCall) error {
 	if err := plainName(string(o)); err != nil {
 		return call.refused(fmt.Sprintf("has an operation that %v", err))
+	}
+	if call.Operation != "" && call.Operation != string(o) {
+		return call.refused(fmt.Sprintf("has several operations, %q and %q: give it one", call.Operation, string(o)))
 	}
 	call.Operation = string(o)
 	return nil

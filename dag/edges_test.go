@@ -134,6 +134,21 @@ func TestEdgesRefusedOutsideARun(t *testing.T) {
 			t.Errorf("%v, want that %s", err, want)
 		}
 	}
+	for want, options := range map[string][]dag.EffectOption{
+		`is declared to do both, Reads and Writes`:                   {dag.Reads, dag.Writes},
+		`is given several of DoubtTells, DoubtAsks and DoubtFails`:   {dag.InDoubt(dag.DoubtTells), dag.InDoubt(dag.DoubtFails)},
+		`has several operations, "card.charge" and "card.authorize"`: {dag.Operation("card.charge"), dag.Operation("card.authorize")},
+	} {
+		_, err := dag.Effect(ctx, "pay", 1, pay, options...)
+		var argument *dag.ArgumentError
+		if !errors.As(err, &argument) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want that the effect %s", err, want)
+		}
+		look := func(context.Context, int) (int, error) { return 1, nil }
+		if _, err := dag.Effect(ctx, "look", 1, look, options[0], options[0]); err != nil {
+			t.Errorf("the same twice: %v", err)
+		}
+	}
 	var argument *dag.ArgumentError
 	if _, err := dag.Effect[int, int](ctx, "pay", 1, nil); !errors.As(err, &argument) {
 		t.Errorf("an effect without a function: %v", err)

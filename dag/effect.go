@@ -23,6 +23,8 @@ type EffectCall struct {
 	Touches    []string                        // what it changes there
 	Run        func(id string) error           // does it, under this idempotency key; "" is that of the visit
 	Result     func() (json.RawMessage, error) // encodes what a Run without an error returned
+
+	inDoubt bool // Doubt was said
 }
 
 // An EffectOption says what an effect is, and how it may be treated: [Replayable], [InDoubt],

@@ -341,7 +341,7 @@ func locked(dir, process string, state lockState) error {
 	case state == opening:
 		what = "an Open of " + dir + " has not ended, perhaps one that was given up since the disk does not answer"
 	case state == closing:
-		what = "a Store in " + dir + " is closing, perhaps on a disk that does not answer"
+		what = "a Store in " + dir + " is closing, perhaps on a disk that does not answer or has no room"
 	case state == isLost:
 		what, way = dir+" was moved or replaced while it was open", "end that process, or use another directory"
 	case here:

@@ -109,6 +109,9 @@ func TestAdviceTurn(t *testing.T) {
 		})
 		_, err := d.Turn(t.Context(), "nope", nil)
 		advises(t, err, "or begin it with Run, or with this Turn and OrStart")
+		for _, err := range d.StreamTurn(t.Context(), "nope", nil, dispatcher.Listen{}) {
+			advises(t, err, "or begin it with Run, or with this Turn and OrStart")
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 		err = rd.begin(context.WithoutCancel(ctx))
 	}
 	if err != nil {
-		return nil, c.refuse(id, listenFrom(err)), false
+		return nil, c.refuse(id, (&wishes{how: how}).missing(listenFrom(err))), false
 	}
 	of, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})

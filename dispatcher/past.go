@@ -77,8 +77,11 @@ func (c *core) spans(ctx context.Context, id string, upTo uint64) ([]span, error
 }
 
 // led are the parts of the log that led to m, which stands at an entry, oldest first.
-func (m *machine) led(at uint64) (spans []span) {
-	for _, a := range slices.Backward(m.lineage) {
+func (m *machine) led(at uint64) []span { return led(m.lineage, at) }
+
+// led are those that led to a machine of that lineage.
+func led(lineage []ancestor, at uint64) (spans []span) {
+	for _, a := range slices.Backward(lineage) {
 		if !a.Rewound {
 			break
 		}
@@ -91,8 +94,11 @@ func (m *machine) led(at uint64) (spans []span) {
 }
 
 // abandoned reports whether the run was rewound to before an entry.
-func (h *hindsight) abandoned(seq uint64) bool {
-	return !slices.ContainsFunc(h.led, func(s span) bool { return s.from <= seq && seq <= s.to })
+func (h *hindsight) abandoned(seq uint64) bool { return !within(h.led, seq) }
+
+// within reports whether an entry is in one of the parts.
+func within(spans []span, seq uint64) bool {
+	return slices.ContainsFunc(spans, func(s span) bool { return s.from <= seq && seq <= s.to })
 }
 
 // voided reports whether a checkpoint, which led to the head, stands in a frame that was voided behind it, under

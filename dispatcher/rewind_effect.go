@@ -55,7 +55,7 @@ func (c *core) settleEffects(ctx context.Context, id string, m *machine, from, t
 		if err != nil {
 			return err
 		}
-		s.leap(z)
+		s.leap(z, within(led(z.Lineage, info.First-1), from))
 		from = info.First - 1
 	}
 	for e, err := range c.store.Read(ctx, id, from+1, to) {
@@ -69,16 +69,19 @@ func (c *core) settleEffects(ctx context.Context, id string, m *machine, from, t
 	return nil
 }
 
-// leap goes on where the log begins that is left. What came of an effect that the run does not know there is gone: that one is in
+// leap goes on where the log begins that is left, as z: led is whether the run came there from the entry, however often it went back
+// to that. What came of an effect that the run does not know there is gone: that one is in
 // doubt, also if it had not happened at the entry, for it may have been tried again.
-func (s *settling) leap(z *frozenMachine) {
+func (s *settling) leap(z *frozenMachine, led bool) {
 	s.generation, s.vacated = z.Generation, z.Vacated
-	there := slices.EqualFunc(z.Renames, s.m.renames, maps.Equal[map[string]string])
+	same := slices.EqualFunc(z.Renames, s.m.renames, maps.Equal[map[string]string])
+	led = led && z.Turn == s.m.turn // then one of its path and key is the one of the entry, in whatever generation it has begun
 	for _, u := range s.open {
-		is := z.Effects[u.path][u.key]
+		is, there := z.Effects[u.path][u.key]
 		e := is.thaw()
-		u.followed = there && s.known(u, z)
-		if !u.followed {
+		if u.followed = same && (led && there || s.known(u, z)); u.followed {
+			u.ids = append(u.ids, effectID(s.run, z.Turn, u.path, u.key, e))
+		} else {
 			e = s.m.effects[u.path][u.key].doubted(s.head, s.m.generationOf(u.path))
 		}
 		s.m.setEffect(&fact{Path: u.path, extra: &extra{ID: u.key}}, e)

@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -220,4 +221,68 @@ func TestDoubtThatComesBackHasTheLaterKey(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What came of an effect behind such a checkpoint is known where the run, as it stood at the first entry that is left, had gone on from
+// there, though it had gone back once more before the effect began.
+func TestRewoundToAKeptCheckpointAgain(t *testing.T) {
+	t.Parallel()
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var keys []string
+		refuses := true
+		body := dag.New[Tale]("body")
+		dag.Step(body, "in", asksOnce)
+		b := dag.New[Tale]("shop")
+		dag.Loop(b, "loop", frozen(t, body), func(*Tale) bool { return false }, 3)
+		dag.Step(b, "pay", func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Effect(ctx, "pay", 1, func(ctx context.Context, _ int) (int, error) {
+				if refuses {
+					return 0, dag.NotDone
+				}
+				keys = append(keys, dag.Key(ctx))
+				return 1, nil
+			})
+			return err
+		})
+		d := callsDispatcher(t, frozen(t, b), store, o)
+		answers := func() {
+			t.Helper()
+			stands, err := d.Open(t.Context(), run)
+			if err != nil || len(stands.Interrupts) != 1 {
+				t.Fatalf("the run waits for %+v, %v", stands, err)
+			}
+			if err := d.Answer(t.Context(), run, stands.Interrupts[0].ID, "yes"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		goesBack := func() {
+			t.Helper()
+			if err := d.Rewind(t.Context(), run, "tag:kept", dispatcher.RewindOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Resume(t.Context(), run)
+			rests(t, res, err, checkpoint.StatusInterrupted, "loop/2/in")
+		}
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "loop/1/in", "pay")
+		answers()
+		res, err = d.Resume(t.Context(), run)
+		rests(t, res, err, checkpoint.StatusFailed, "loop/2/in", "pay")
+		if err := d.Tag(t.Context(), run, "loop/1@1", "kept"); err != nil {
+			t.Fatal(err)
+		}
+		refuses = false
+		goesBack()
+		answers()
+		res, err = d.Resume(t.Context(), run)
+		rests(t, res, err, checkpoint.StatusInterrupted, "loop/3/in")
+		if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
+			t.Fatal(err)
+		}
+		goesBack()
+		goesBack()
+		if want := []string{"tale~1/pay#pay"}; !slices.Equal(keys, want) {
+			t.Errorf("the effect was done under %q, want %q", keys, want)
+		}
+	})
 }

@@ -101,6 +101,17 @@ func TestSpanEndsAtAnEntryThatCantBeRead(t *testing.T) {
 	}
 }
 
+// A loop over appends that begins before the one that holds the first entry is none of this span.
+func TestSpanWhoseAppendsBeginTooEarly(t *testing.T) {
+	log, heads := logOf(t, "a", 3)
+	s := checkpoint.Span{Run: "run", From: 3, To: 6, Head: heads[2]}
+	got, err := steps(t, s, func(uint64) iter.Seq2[[]byte, error] { return lent(log)(1) })
+	var damage *checkpoint.CorruptError
+	if len(got) > 0 || !errors.As(err, &damage) || damage.Seq != 3 {
+		t.Errorf("%v, %v; want that entry 1 stands in the place of entry 3", got, err)
+	}
+}
+
 // Who takes one entry of an append of many does not pay for the others.
 func TestOneEntryOfALargeAppend(t *testing.T) {
 	const count = 100_000
@@ -127,6 +138,7 @@ func findsDamage(t *testing.T, appends int) {
 	last, mid := appends-1, appends/2-1
 	head := heads[last]
 	longer := checkpoint.Head{Seq: head.Seq + 2, Digest: head.Digest}
+	behind, _ := checkpoint.ForgeBehind(checkpoint.Head{Digest: heads[0].Digest}, []byte(strings.Repeat(`{"kind":"done"}`+"\n", 2)), 2)
 	first := func(i int) uint64 { return uint64(2*i + 1) }
 	for name, c := range map[string]struct {
 		log  [][]byte
@@ -137,6 +149,7 @@ func findsDamage(t *testing.T, appends int) {
 		"a copy of the one before": {replace(log, mid, log[mid-1]), head, first(mid)},
 		"the same of another run":  {replace(log, mid, other[mid]), head, first(mid)},
 		"the first of another run": {replace(log, 0, other[0]), head, 3},
+		"a first behind something": {replace(log, 0, behind), head, 1},
 		"the last of another run":  {replace(log, last, other[last]), head, first(last)},
 		"a forged last":            {log, checkpoint.Head{Seq: head.Seq, Digest: heads[last-1].Digest}, first(last)},
 		"a gap":                    {slices.Delete(slices.Clone(log), mid, mid+1), head, first(mid)},

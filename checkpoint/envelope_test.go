@@ -400,3 +400,33 @@ func FuzzPayload(f *testing.F) {
 		}
 	})
 }
+
+// An envelope that counts more entries than it has bytes, or more than there are numbers for, is none; and of an entry that can't be
+// read there is nothing.
+func TestEnvelopesThatCantBe(t *testing.T) {
+	entry := []byte(`{"kind":"done","path":"a"}` + "\n")
+	for name, c := range map[string]struct {
+		after uint64
+		count int
+	}{
+		"too many entries":      {0, 1 << 30},
+		"no entries":            {0, 0},
+		"numbers that run over": {math.MaxUint64 - 2, 3},
+		"the number zero":       {math.MaxUint64, 1},
+	} {
+		data, _ := checkpoint.ForgeBehind(checkpoint.Head{Seq: c.after}, entry, c.count)
+		if _, err := checkpoint.Unseal(data); !errors.Is(err, checkpoint.ErrCorrupt) {
+			t.Errorf("%s: %v, want ErrCorrupt", name, err)
+		}
+	}
+	data, _ := checkpoint.ForgeBehind(checkpoint.Head{}, []byte(`{"kind":"done","path":"a","step":x}`+"\n"), 1)
+	e, err := checkpoint.Unseal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for entry, err := range e.Entries() {
+		if !errors.Is(err, checkpoint.ErrCorrupt) || !reflect.DeepEqual(entry, checkpoint.Entry{}) {
+			t.Errorf("an entry that can't be read is %+v, %v", entry, err)
+		}
+	}
+}

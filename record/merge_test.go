@@ -471,3 +471,40 @@ func TestVersionsBehindAMergeHaveOneParent(t *testing.T) {
 		})
 	}
 }
+
+// Two records of different runs contradict each other about that, whichever has come further.
+func TestMergeOfTwoRuns(t *testing.T) {
+	of := func(run string, seq uint64) *record.Record {
+		r := draft("r")
+		r.Source = &record.Source{Run: run, Seq: seq}
+		return r
+	}
+	a, b := of("one", 3), of("other", 7)
+	m, conflicts, err := record.Merge(draft("r"), a, b, record.Manual)
+	if err != nil || m != nil || len(conflicts) != 1 || conflicts[0].Section != "source" {
+		t.Errorf("by hand: %s, %v, %v", show(m), conflicts, err)
+	}
+	for s, want := range map[record.Strategy]string{record.PreferA: "one", record.PreferB: "other"} {
+		if m, _, err := record.Merge(draft("r"), a, b, s); err != nil || m.Source.Run != want {
+			t.Errorf("%s: %s, %v", s, show(m), err)
+		}
+	}
+}
+
+// An effect that two tell otherwise is kept once under an id of its own, however often they are merged.
+func TestMergeKeepsTheOtherEffectOnce(t *testing.T) {
+	of := func(output string) *record.Record {
+		r := draft("r")
+		r.ToolEffects = []record.ToolEffect{{ID: "e", ToolName: "t", Inputs: json.RawMessage("{}"), Outputs: json.RawMessage(output), Status: record.EffectDone}}
+		return r
+	}
+	a, b := of(`{"n":1}`), of(`{"n":2}`)
+	for range 3 {
+		m, _, err := record.Merge(draft("r"), a, b, record.PreferA)
+		done(t, err)
+		if len(m.ToolEffects) != 2 || m.ToolEffects[0].ID != "e" || !strings.HasPrefix(m.ToolEffects[1].ID, "e~") {
+			t.Fatalf("the effects are %s", show(m.ToolEffects))
+		}
+		a = m
+	}
+}

@@ -410,3 +410,63 @@ func TestExportHoldsAGraphOnce(t *testing.T) {
 		t.Errorf("what is imported ends at %+v, want %+v", info.Head, head)
 	}
 }
+
+// A draining store has whoever is at work on a run take a message when it is asked for those that wait.
+type draining struct {
+	*memory.Store
+	drain func()
+}
+
+func (s draining) Posts(ctx context.Context, run string) ([]checkpoint.Post, error) {
+	s.drain()
+	return s.Store.Posts(ctx, run)
+}
+
+// A message that is taken while its run is exported is in the file: as one that waits, or by the entry that took it.
+func TestExportOfARunThatTakesAMessage(t *testing.T) {
+	s := superRun(t, "run")
+	if err := s.Post(t.Context(), "run", checkpoint.Post{ID: "m", Kind: "turn", Data: json.RawMessage("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	drain := func() {
+		info, err := s.Stat(t.Context(), "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.Acquire(t.Context(), "run", "who is at work")
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry := checkpoint.Entry{Kind: checkpoint.Noted, Post: "m", Data: json.RawMessage(`{"note":"taken","value":1}`)}
+		if _, err := s.Append(t.Context(), l, info.Head, []checkpoint.Entry{entry}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Release(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := superExport(t, draining{s, drain}, "run")
+	to := new(memory.Store)
+	superImport(t, to, file)
+	posts, err := to.Posts(t.Context(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, p := range posts {
+		if p.ID == "m" {
+			found++
+		}
+	}
+	for e, err := range to.Read(t.Context(), "run", 0, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Post == "m" {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("the message is there %d times", found)
+	}
+}

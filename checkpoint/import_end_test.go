@@ -240,3 +240,32 @@ func TestImportIntoAStoreThatHangsBehindIt(t *testing.T) {
 		})
 	}
 }
+
+// A contested store has somebody else make a run where an import is about to.
+type contested struct {
+	checkpoint.Store
+	made bool
+}
+
+func (c *contested) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
+	if !c.made {
+		c.made = true
+		if _, err := c.Store.Append(ctx, l, after, entries[:1]); err != nil {
+			return after, err
+		}
+	}
+	return c.Store.Append(ctx, l, after, entries)
+}
+
+// An import that fails since somebody else has made the run meanwhile leaves that as it is.
+func TestImportLeavesTheRunOfSomebodyElse(t *testing.T) {
+	file := superExport(t, superRun(t, "run"), "run")
+	s := &contested{Store: new(memory.Store)}
+	_, err := checkpoint.Import(t.Context(), s, bytes.NewReader(file), checkpoint.ImportOptions{})
+	if !errors.Is(err, checkpoint.ErrConflict) {
+		t.Errorf("Import = %v, want ErrConflict", err)
+	}
+	if info, err := s.Stat(t.Context(), "run"); err != nil || info.Head.Seq != 1 || info.Owner != "" {
+		t.Errorf("the other run is %+v, %v", info, err)
+	}
+}

@@ -211,7 +211,11 @@ func TestNoRegisterer(t *testing.T) {
 func TestValues(t *testing.T) {
 	reg, m := newMetrics(t)
 	everything(m)
-	scraped(t, reg).check(t, scrape{
+	values := scraped(t, reg)
+	if n, there := values[`pawl_denials_total{graph="g",node="loop"}`]; there {
+		t.Errorf("a frame that holds a visit which was denied counts as %v that were", n)
+	}
+	values.check(t, scrape{
 		`pawl_group_appends_sum`:                                         3,
 		`pawl_group_appends_count`:                                       1,
 		`pawl_group_bytes_sum`:                                           900,

@@ -538,3 +538,39 @@ func TestAFailureBesideWhatIsAtWorkEndsNoWait(t *testing.T) {
 		}
 	})
 }
+
+// A wait whose trigger came while its run was live was gone on with, and that failed: its view counts one of each.
+func TestAFailureInALiveRun(t *testing.T) {
+	asked, free, ended := make(chan struct{}, 2), make(chan struct{}), make(chan error, 1)
+	b := dag.New[Talk]("talk")
+	dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+		if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{}); err != nil {
+			return err
+		}
+		return errWeather
+	}).With(dag.Policy{Attempts: 2})
+	dag.Step(b, "work", func(context.Context, *Talk) error { <-free; return nil })
+	p := under(t, dispatcher.Options{Observe: func(e dispatcher.Event) {
+		if e.Kind == dispatcher.VisitInterrupted {
+			asked <- struct{}{}
+		}
+	}}, frozen(t, b), freshStore(), continuation.Options{})
+	go func() { // waited for below
+		_, err := p.d.Start(context.Background(), run, nil)
+		ended <- err
+	}()
+	<-asked
+	tr := reply("t", "hello")
+	tr.LeaveIt = true
+	if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+		t.Error(err)
+	}
+	<-asked
+	if v := p.only(run); v.Resumes != 1 || v.Failures != 1 || v.Lapses != 0 {
+		t.Errorf("it was resumed %d times, %d of them failed and %d lapsed", v.Resumes, v.Failures, v.Lapses)
+	}
+	close(free)
+	if err := <-ended; !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Error(err)
+	}
+}

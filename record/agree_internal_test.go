@@ -64,7 +64,7 @@ func TestToldBothOfADecisionWithVariants(t *testing.T) {
 			}
 			return say(toldBoth(first, one, left, other, right))
 		}
-		if got := told(b, d("b", "x"), c, d("y", "")); got != say(b) {
+		if got := told(c, d("c", "x"), b, d("y", "")); got != say(c) {
 			t.Errorf("exchanged %t: told is %s, want what one knows that has got a variant", exchanged, got)
 		}
 		if got := told(d("b", "x"), b, d("b", "y"), b); got != say(d("b", "x")) {

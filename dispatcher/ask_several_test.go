@@ -270,6 +270,20 @@ func TestAskOptionsRefused(t *testing.T) {
 	}
 }
 
+// Policy.Retry says which errors are worth another attempt. One that was returned because a question has no answer is none of
+// them, so that what Retry makes of it, here a panic, is not the visit's end.
+func TestARetryIsNotAskedAboutAQuestion(t *testing.T) {
+	t.Parallel()
+	b := dag.New[Tale]("tale")
+	ask := dag.Step(b, "ask", func(ctx context.Context, _ *Tale) error {
+		_, err := dag.Ask[bool](ctx, "sure", "Shall I go on?")
+		return err
+	}).With(dag.Policy{Attempts: 2, Retry: func(err error) bool { panic(err) }})
+	dag.End(b, ask.Failed())
+	res, err := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{}).Start(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "ask")
+}
+
 // A visit that asks and then panics has failed: only what it returns is not looked at.
 func TestAPanicBehindAQuestionFails(t *testing.T) {
 	t.Parallel()

@@ -159,6 +159,9 @@ func (v *visit) retries() bool {
 	case dag.FailedInDoubt, dag.FailedDenied, dag.FailedExpired, dag.FailedSkipped: // another attempt would find the same
 		return false
 	case dag.FailedError:
+		if v.has().asks.Load() != nil { // it waits, whatever it returned
+			return false
+		}
 		if errors.Is(v.failed.err, dag.ErrEffectRefused) || errors.Is(v.failed.err, dag.ErrOutputChanged) { // nor would it be done then
 			return false
 		}

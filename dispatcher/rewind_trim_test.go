@@ -9,6 +9,7 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
 )
 
 // A checkpoint that a trim has kept for its tag can be gone back to, also if an effect was under way beside it. What came of
@@ -147,6 +148,66 @@ func TestResolveOfADoubtThatComesBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What was said of such a doubt, and not heard before the run went back once more, is not said of the doubt that it is in then.
+func TestResolveThatADoubtWhichComesBackDoesNotHear(t *testing.T) {
+	t.Parallel()
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		tries, begun := 0, make(chan struct{})
+		g, first := rewindBeside(t, func(ctx context.Context, looped <-chan struct{}) error {
+			_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) {
+				if tries++; tries == 1 {
+					close(begun)
+					<-looped
+					return 0, errors.New("no reply")
+				}
+				return tries, nil
+			})
+			return err
+		})
+		mortal := &pawltest.Mortal{Store: store}
+		res, err := callsDispatcher(t, g, mortal, first(o, begun)).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "pay")
+		d := callsDispatcher(t, g, mortal, o)
+		comesBack := func() {
+			t.Helper()
+			if err := d.Rewind(t.Context(), run, "tag:kept", dispatcher.RewindOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dag.ErrInDoubt) {
+				t.Fatalf("the run came to %v", err)
+			}
+		}
+		resolves := func() {
+			t.Helper()
+			if err := d.Resolve(t.Context(), run, "pay", "pay", dispatcher.Happened(1)); err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+		}
+		resolves()
+		if err := d.Tag(t.Context(), run, "loop/1@1", "kept"); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Turn(t.Context(), run, nil)
+		completes(t, res, err)
+		if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
+			t.Fatal(err)
+		}
+		comesBack()
+		mortal.DieAfter(1) // the message is durable, and nobody takes it
+		if err := d.Resolve(t.Context(), run, "pay", "pay", dispatcher.Happened(2)); !errors.Is(err, pawltest.ErrDead) {
+			t.Fatalf("Resolve in a process that dies returns %v", err)
+		}
+		if err := mortal.Revive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d = callsDispatcher(t, g, mortal, o)
+		comesBack()
+		resolves()
+	})
 }
 
 // An effect that had not happened at such a checkpoint is in doubt under the key that it began with behind it: not under that of the

@@ -44,6 +44,30 @@ func TestAnsweringIsOneAppendWithTheResume(t *testing.T) {
 	sameMachine(t, d, run)
 }
 
+// A conflict behind the append of the answers is that of a call that has begun: it does not begin again.
+func TestAConflictBehindTheAnswersEndsTheCall(t *testing.T) {
+	var inner memory.Store
+	made := map[string]int{}
+	counts := countsCalls(made)
+	store := &tampered{Store: &inner}
+	d, id := waiting(t, store, 3)
+	store.before = func(ctx context.Context, k call) error {
+		if _ = counts(ctx, k); k.method == "Append" && made["Append"] == 2 {
+			return checkpoint.ErrConflict
+		}
+		return nil
+	}
+	if _, err := d.Resume(t.Context(), run, dispatcher.Answering(id, true)); !errors.Is(err, checkpoint.ErrConflict) {
+		t.Errorf("the call returned %v, want ErrConflict", err)
+	}
+	if made["Acquire"] != 1 || len(askAnswers(t, &inner, run)) != 1 {
+		t.Errorf("the call took the run %d times, and the log has the answers %+v", made["Acquire"], askAnswers(t, &inner, run))
+	}
+	store.before = nil
+	r, err := d.Run(t.Context(), run, nil)
+	completes(t, r, err)
+}
+
 // An Asker is a state that a test may have refused behind an answer.
 type Asker struct{ Word state.Value[string] }
 

@@ -79,6 +79,18 @@ type moment struct {
 	vacated map[string]int
 	deeds   map[act]*deed // never written to
 	rewound int
+	went    [][2]uint64 // back: from which entry to which
+}
+
+// leads reports whether an entry led to the moment, which is behind another one.
+func (m *moment) leads(seq, at uint64) bool {
+	for _, w := range slices.Backward(m.went) {
+		if w[0] <= seq && seq <= at {
+			return true
+		}
+		at = w[1]
+	}
+	return seq <= at
 }
 
 // A deed is an effect of a visit that is done once, however often that is tried, and in however many pasts.
@@ -264,7 +276,7 @@ func (a *account) goesBack(m *moment, e *checkpoint.Entry) {
 	*m = a.moments[w.To-1]
 	then := m.rewound
 	a.rewound++
-	m.rewound = a.rewound
+	m.rewound, m.went = a.rewound, append(slices.Clip(m.went), [2]uint64{e.Seq, w.To})
 	a.p.told["rewinds"]++
 	if a.p.programOf(w.Digest) != m.in || w.Turn != m.turn {
 		a.p.errorf("%s is rewound to %d, and has another program or turn", a.id, w.To)
@@ -279,7 +291,7 @@ func (a *account) goesBack(m *moment, e *checkpoint.Entry) {
 		}
 		d.unsure = true
 		a.p.told["unsure"]++
-		if a.moments[a.first-2].deeds[d.act] == d { // where the log begins the run knows it
+		if base := a.moments[a.first-2]; base.leads(w.To, a.first-1) && base.deeds[d.act] == d { // where the log begins the run knows it
 			continue
 		}
 		for _, c := range d.past {

@@ -221,3 +221,28 @@ func TestAFailureBehindAll(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
+
+// A wait that has ended with its run has ended, though the run was rewound since: who has stopped it, and why, stays known.
+func TestAStopBeforeARewindStays(t *testing.T) {
+	b := dag.New[Talk]("stopped")
+	dag.Step(b, "node", func(ctx context.Context, _ *Talk) error {
+		_, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+		return err
+	})
+	p := talk(t, frozen(t, b))
+	if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser, Why: "enough", By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := p.rt.List(t.Context(), continuation.Filter{Run: run})
+	if err != nil || len(before) != 1 || before[0].Reason != continuation.CancelledByUser {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	if err := p.d.Rewind(t.Context(), run, "0", dispatcher.RewindOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	after, err := begin(t, frozen(t, b), p.store, continuation.Options{}).rt.List(t.Context(), continuation.Filter{Run: run})
+	if err != nil || len(after) != 1 || after[0].Status != before[0].Status || after[0].Reason != before[0].Reason ||
+		after[0].Why != before[0].Why || after[0].By != before[0].By {
+		t.Errorf("behind a rewind the wait is %+v, %v; want %+v", after, err, before)
+	}
+}

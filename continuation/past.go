@@ -26,9 +26,11 @@ func (h *history) voided(paths []string) {
 
 // leave ends what waited before a turn began, or before the run was rewound.
 func (h *history) leave(e *checkpoint.Entry) {
+	h.over = h.ended()
 	for _, w := range h.open {
 		w.leave(e)
 	}
+	h.over = false
 	h.open, h.end, h.notes, h.lost = nil, nil, nil, false
 }
 
@@ -45,6 +47,8 @@ func (w *wait) leave(e *checkpoint.Entry) {
 // migrated has waits go with their nodes: what comes behind the migration is told of them by other
 // paths. What waited in a node that was forgotten waits no more.
 func (h *history) migrated(e *checkpoint.Entry, m *checkpoint.Migration) {
+	h.over = h.ended()
+	defer func() { h.over = false }()
 	h.open = slices.DeleteFunc(h.open, func(w *wait) bool {
 		path, there := m.Renamed(w.path)
 		if w.path = path; !there {

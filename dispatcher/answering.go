@@ -18,7 +18,8 @@ import (
 // An [*AnswerError] says why the answers were refused. Then, where another option does not fit the run, and with ErrBusy while
 // somebody is at work on it, nothing has changed and nothing runs. (Answer reaches whoever is at work on it.) Once they count they are answers
 // as any others: what keeps the call from going on behind them, as a [*GraphChangedError] does, does not take
-// them back. They are durable with the resume, in one append; a call that hangs before that, and is ErrStuck, has given none. So it is with [Manual], which looks behind the answers; and they count although ctx is done. ErrNotFound if there is no such run, of Run and Stream too.
+// them back. So it is with [Manual], which looks behind the answers; and they count although ctx is done. Mostly they become durable with
+// the resume, in one append, so a call that is ErrStuck may have given them or not: Open tells. ErrNotFound if there is no such run, of Run and Stream too.
 func Answering(interrupt string, value any) RunOption {
 	return RunOption{answering, func(w *wishes) error {
 		_, twice := w.answers[interrupt]
@@ -55,7 +56,7 @@ func (r *run) answerFirst(posts []checkpoint.Post) ([]checkpoint.Post, early) {
 	if err := r.admits(w); err != nil {
 		return nil, early{r.stands(r.m.status), r.c.refuse(r.id, err)}
 	}
-	w.from = nil // the run stands there
+	r.from, w.from = w.from, nil // the run stands there
 	g := w.giving
 	g.ctx = r.stored
 	for {
@@ -91,20 +92,41 @@ func (r *run) answerFirst(posts []checkpoint.Post) ([]checkpoint.Post, early) {
 }
 
 // shares reports whether the answers are likely to be said in the append of the resume. They are not if OnStart may keep the
-// run from going on behind them, if it comes to another graph first, nor if a visit still waits for something else.
+// run from going on behind them, if it comes to another graph first or has questions end, nor if a visit still waits for something else.
 //
 // If they can't be said there after all, since somebody has posted under their number or the run can't go on, nothing
 // has happened, and the call begins again: see apart.
 func (r *run) shares(s *replying) bool {
-	if r.wishes.apart || r.m.plan != r.c.plan || r.c.opts.Hooks.OnStart != nil {
+	if r.wishes.apart || len(r.wishes.expire) > 0 || r.m.plan != r.c.plan || r.c.opts.Hooks.OnStart != nil {
 		return false
 	}
 	for _, x := range s.Replies {
-		for _, p := range r.m.waits[x.Interrupt].t.odd.asks {
+		o := r.m.waits[x.Interrupt].t.odd
+		if o == nil { // a pause behind the visit
+			continue
+		}
+		for _, p := range o.asks {
 			if !slices.ContainsFunc(s.Replies, func(y reply) bool { return y.Interrupt == p.id }) {
 				return false
 			}
 		}
+	}
+	return true
+}
+
+// fallsApart has the call begin again, since the append of its answers was refused, and hears who has cancelled it meanwhile. It reports
+// whether the caller still owns the run.
+func (r *run) fallsApart(h *tenure) bool {
+	if !h.leave(inCall, doingPosts) {
+		return false
+	}
+	posts, err := r.c.store.Posts(r.stored, r.id)
+	if !h.back(inCall) {
+		return false
+	}
+	r.apart = err == nil
+	for _, p := range posts {
+		r.hearCancel(p)
 	}
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -266,8 +267,115 @@ func TestAnsweringAgainIsOneCall(t *testing.T) {
 	w.expect(t, "works", "asks0", "asks1", "asks0", "asks1", "last")
 }
 
-// The grace period of a call that has to begin again is one.
+// A call that has to begin again goes on from where it was told to, or not at all: what another one has made of the run
+// meanwhile is not what it answers.
+func TestAnsweringAgainKeepsFrom(t *testing.T) {
+	var inner memory.Store
+	b := dag.New[Tale]("asks")
+	dag.Step(b, "node", func(ctx context.Context, s *Tale) error {
+		for _, key := range []string{"one", "two"} {
+			word, err := dag.Ask[string](ctx, key, "which?")
+			if err != nil {
+				return err
+			}
+			s.Word.Set(word)
+		}
+		return nil
+	})
+	g := frozen(t, b)
+	d := callsDispatcher(t, g, &inner, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "node")
+	store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
+		switch {
+		case k.method == "Append" && k.n == 1:
+			return d.Answer(ctx, run, "", "theirs")
+		case k.method == "Acquire" && k.n == 2:
+			if _, err := d.Resume(ctx, run); !errors.Is(err, dispatcher.ErrInterrupted) {
+				t.Errorf("the other call: %v, want that it waits for the second question", err)
+			}
+		}
+		return nil
+	}}
+	by := callsDispatcher(t, g, store, dispatcher.Options{})
+	if _, err := by.Resume(t.Context(), run, dispatcher.From(res.Cursor), dispatcher.Answering("", "mine")); !errors.Is(err, dispatcher.ErrStaleCursor) {
+		t.Errorf("the call returned %v, want ErrStaleCursor", err)
+	}
+	if all := askAnswers(t, &inner, run); len(all) != 1 {
+		t.Errorf("the log has the answers %+v, want theirs", all)
+	}
+}
+
+// Who cancels a run whose call has to begin again has cancelled that call. Its answers count.
+func TestAnsweringAgainHearsACancel(t *testing.T) {
+	var inner memory.Store
+	var w witness
+	g := askSeveral(t, &w, 2, closedChan())
+	d := callsDispatcher(t, g, &inner, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
+	var first []dispatcher.RunOption
+	second := map[string]any{}
+	for _, i := range res.Interrupts {
+		var value any = 7
+		if i.Key == "word" {
+			value = "this"
+		}
+		if i.Path == "asks1" {
+			second[i.ID] = value
+			continue
+		}
+		first = append(first, dispatcher.Answering(i.ID, value))
+	}
+	store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
+		if k.method == "Append" && k.n == 1 {
+			return errors.Join(d.Cancel(ctx, run, errWeather, dispatcher.Author("Ada")), d.Answers(ctx, run, second))
+		}
+		return nil
+	}}
+	res, err = callsDispatcher(t, g, store, dispatcher.Options{}).Resume(t.Context(), run, first...)
+	rests(t, res, err, checkpoint.StatusCancelled, "asks0", "asks1")
+	var rest *dispatcher.Rest
+	if errors.As(err, &rest); rest.By != "Ada" || !strings.Contains(err.Error(), errWeather.Error()) {
+		t.Errorf("the call returned %v, by %q", err, rest.By)
+	}
+	if all := askAnswers(t, &inner, run); len(all) != 4 {
+		t.Errorf("the log has the answers %+v, want four", all)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+}
+
+// A pause behind a visit, or before it, is answered by the call that goes on.
+func TestAnsweringAPause(t *testing.T) {
+	for _, o := range []dispatcher.Options{{InterruptAfter: []string{"node-1"}}, {InterruptBefore: []string{"node-2"}}} {
+		for _, verdict := range []dispatcher.Verdict{dispatcher.Approve, dispatcher.Reject} {
+			var store memory.Store
+			d := callsDispatcher(t, benchChain(t, 3), &store, o)
+			res, err := d.Run(t.Context(), run, nil)
+			if !errors.Is(err, dispatcher.ErrInterrupted) {
+				t.Fatal(err)
+			}
+			res, err = d.Resume(t.Context(), run, dispatcher.Answering(res.Interrupts[0].ID, verdict))
+			if verdict == dispatcher.Approve {
+				completes(t, res, err)
+				continue
+			}
+			if res.Status != checkpoint.StatusFailed {
+				t.Errorf("a run that was rejected is %s, %v", res.Status, err)
+			}
+		}
+	}
+}
+
+// The grace period of a call that has to begin again is one, however much of it is left then.
 func TestAnsweringAgainEndsWithinItsGrace(t *testing.T) {
+	for _, late := range []time.Duration{time.Second, 3 * time.Second, 4600 * time.Millisecond, 4900 * time.Millisecond} {
+		t.Run(late.String(), func(t *testing.T) { answersAgainWithinGrace(t, late) })
+	}
+}
+
+func answersAgainWithinGrace(t *testing.T, late time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		var inner memory.Store
 		var w witness
@@ -284,7 +392,7 @@ func TestAnsweringAgainEndsWithinItsGrace(t *testing.T) {
 		store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
 			switch {
 			case k.method == "Append" && k.n == 1:
-				time.Sleep(3 * time.Second)
+				time.Sleep(late)
 				return d.Answers(ctx, run, second)
 			case k.method == "Append":
 				<-hung
@@ -302,7 +410,7 @@ func TestAnsweringAgainEndsWithinItsGrace(t *testing.T) {
 		if _, err := by.Resume(ctx, run, options...); !errors.Is(err, dispatcher.ErrStuck) {
 			t.Errorf("the call returned %v, want ErrStuck", err)
 		}
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > 5*time.Second+5*time.Millisecond { // a moment is always left to tell how the run rests
 			t.Errorf("the call returned after %v, its grace period is 5s", took)
 		}
 		close(hung)

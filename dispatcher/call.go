@@ -68,9 +68,7 @@ func (c *core) attend(ctx context.Context, id string, w *wishes, input func(any)
 	}
 	rested := r.watch()
 	if rested && r.apart {
-		r.letGo()
-		w.apart, w.graceEnd = true, r.graceEnd
-		return c.attend(ctx, id, w, input)
+		return r.beginAgain(w, input)
 	}
 	rep, err := r.conclude(rested)
 	abandoned := r.finishing(rep, err, rested)
@@ -100,6 +98,26 @@ func (c *core) attend(ctx context.Context, id string, w *wishes, input func(any)
 		c.retain(ctx, id, rep, err)
 	}
 	return rep, err
+}
+
+// beginAgain is attend for a call whose answers could not be said in the append of the resume. Nothing has happened, but that somebody
+// may have cancelled what he took for a call at work.
+func (r *run) beginAgain(w *wishes, input func(any)) (*report, error) {
+	c, ctx := r.c, r.parent
+	var heard *postedCancel
+	if errors.As(context.Cause(r.ctx), &heard) {
+		of, cancel := context.WithCancelCause(ctx)
+		cancel(heard)
+		ctx = of
+	}
+	if r.letGo(); len(r.names) > 0 {
+		r.strays.name(r.names)
+		rep := &report{}
+		rep.Run, rep.Status, rep.Cursor, rep.Abandoned = r.id, checkpoint.StatusRunning, checkpoint.Cursor{Run: r.id}, r.names
+		return rep, c.refuse(r.id, c.stillRunning(r.id))
+	}
+	w.apart, w.graceEnd, w.from = true, r.graceEnd, r.from
+	return c.attend(ctx, r.id, w, input)
 }
 
 // goesOn reports whether the next call is likely to want the machine of a run whose call returns err: it waits, or it has had several

@@ -9,7 +9,7 @@ import (
 )
 
 // decide answers every decision that the machine has come to. User code is asked here,
-// before the append that its verdict rides in, and never again. It reports whether the
+// before the append that its verdict rides in, and once that is durable never again. It reports whether the
 // caller still owns the run.
 func (r *run) decide(h *tenure) bool {
 	seen, waits := 0, 0 // of the facts that wait for the append: those that were looked at, and their bytes

@@ -68,7 +68,9 @@ func (r *run) flush(h *tenure) bool {
 		return false
 	}
 	if err != nil {
-		r.apart = r.giving != nil && conflict(err)
+		if r.giving != nil && conflict(err) && !r.fallsApart(h) {
+			return false
+		}
 		r.breakOff(h, err)
 		return false
 	}

@@ -122,6 +122,7 @@ type logged struct {
 	asks   string             // kind of the fault of what setUp asks; "" is the input
 	found  []checkpoint.Post  // when the lease was taken
 	giving []checkpoint.Entry // answers of the call, until the append is durable that says them with the resume
+	from   *checkpoint.Cursor // of the wishes, until then
 	apart  bool               // that can't be: the call begins again, and says them before
 	fresh  func(any)          // the input of Turn, until a turn has begun with it; else nil
 	taking *input             // a turn is to begin with it: user code runs

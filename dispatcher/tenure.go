@@ -156,7 +156,7 @@ func (r *run) watch() bool {
 	go r.own(h) // watch waits for its end, or takes its tenure away
 
 	var soft, hard *time.Timer
-	done := r.over()
+	done, again := r.over(), !r.graceEnd.IsZero()
 	for {
 		select {
 		case <-r.done:
@@ -171,7 +171,7 @@ func (r *run) watch() bool {
 			}
 		case <-done:
 			done = nil
-			if r.graceEnd.IsZero() {
+			if !again {
 				r.graceEnd = time.Now().Add(r.c.opts.Grace)
 			}
 			soft = time.NewTimer(time.Until(r.graceEnd) - r.reserve())
@@ -182,6 +182,9 @@ func (r *run) watch() bool {
 			h = r.takeOver(h)
 			// However short the grace period is, the owner gets a moment to tell how it rests.
 			left := r.reserve()
+			if again {
+				left = min(left, time.Until(r.graceEnd))
+			}
 			if r.c.opts.Hooks.OnEnd != nil || r.c.opts.Observe != nil { // they are told behind it
 				left /= 2
 			}
@@ -343,7 +346,10 @@ func (r *run) afterGoexit(h *tenure) {
 		if r.asks == "migration" {
 			e.Message = r.c.migrating(r.m.plan) + e.Message
 		}
-		r.setUp, r.early, r.apart = nil, early{err: e}, r.giving != nil
+		r.setUp, r.early = nil, early{err: e}
+		if r.giving != nil {
+			r.apart = true
+		}
 		return
 	}
 	d := h.decide

@@ -19,7 +19,7 @@ import (
 // somebody is at work on it, nothing has changed and nothing runs. (Answer reaches whoever is at work on it.) Once they count they are answers
 // as any others: what keeps the call from going on behind them, as a [*GraphChangedError] does, does not take
 // them back. So it is with [Manual], which looks behind the answers; and they count although ctx is done. Mostly they become durable with
-// the resume, in one append, so a call that is ErrStuck may have given them or not: Open tells. ErrNotFound if there is no such run, of Run and Stream too.
+// the resume, in one append, so a call that is ErrStuck, or whose store has failed, may have given them or not: Open tells. ErrNotFound if there is no such run, of Run and Stream too.
 func Answering(interrupt string, value any) RunOption {
 	return RunOption{answering, func(w *wishes) error {
 		_, twice := w.answers[interrupt]
@@ -114,21 +114,17 @@ func (r *run) shares(s *replying) bool {
 	return true
 }
 
-// fallsApart has the call begin again, since the append of its answers was refused, and hears who has cancelled it meanwhile. It reports
-// whether the caller still owns the run.
-func (r *run) fallsApart(h *tenure) bool {
-	if !h.leave(inCall, doingPosts) {
-		return false
+// cancelledSince is the first cancel that the log tells behind an entry, nil if it tells of none.
+func (r *run) cancelledSince(seq uint64) *postedCancel {
+	for e, err := range r.c.store.Read(r.stored, r.id, seq+1, 0) {
+		if err != nil {
+			return nil
+		}
+		if e.Kind == checkpoint.Cancelled {
+			return postedCause(checkpoint.Post{Data: e.Data})
+		}
 	}
-	posts, err := r.c.store.Posts(r.stored, r.id)
-	if !h.back(inCall) {
-		return false
-	}
-	r.apart = err == nil
-	for _, p := range posts {
-		r.hearCancel(p)
-	}
-	return true
+	return nil
 }
 
 // lookAgain returns what was posted, when somebody has posted under an id that the call has claimed. Its machine has heard what was not

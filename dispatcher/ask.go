@@ -297,6 +297,9 @@ func (r *run) expire(h *tenure) bool {
 	if len(over) == 0 {
 		return true
 	}
+	if r.giving != nil && !r.flush(h) { // else there would be a message whose number comes behind one that is nowhere yet
+		return false
+	}
 	var p postedAnswers
 	size := 0
 	for _, q := range over {

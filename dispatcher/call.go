@@ -100,24 +100,21 @@ func (c *core) attend(ctx context.Context, id string, w *wishes, input func(any)
 	return rep, err
 }
 
-// beginAgain is attend for a call whose answers could not be said in the append of the resume. Nothing has happened, but that somebody
-// may have cancelled what he took for a call at work.
+// beginAgain is attend for a call whose answers could not be said in the append of the resume: nothing has happened.
 func (r *run) beginAgain(w *wishes, input func(any)) (*report, error) {
-	c, ctx := r.c, r.parent
-	var heard *postedCancel
-	if errors.As(context.Cause(r.ctx), &heard) {
-		of, cancel := context.WithCancelCause(ctx)
-		cancel(heard)
-		ctx = of
-	}
 	if r.letGo(); len(r.names) > 0 {
 		r.strays.name(r.names)
-		rep := &report{}
-		rep.Run, rep.Status, rep.Cursor, rep.Abandoned = r.id, checkpoint.StatusRunning, checkpoint.Cursor{Run: r.id}, r.names
-		return rep, c.refuse(r.id, c.stillRunning(r.id))
+		if err := r.c.stillRunning(r.id); err != nil {
+			rep := &report{}
+			rep.Run, rep.Status, rep.Cursor, rep.Abandoned = r.id, checkpoint.StatusRunning, checkpoint.Cursor{Run: r.id}, r.names
+			return rep, r.c.refuse(r.id, err)
+		}
 	}
-	w.apart, w.graceEnd, w.from = true, r.graceEnd, r.from
-	return c.attend(ctx, r.id, w, input)
+	w.apart, w.since, w.from = true, r.journal.head.Seq, r.from
+	if r.parent.Err() != nil { // else the grace period begins with a cancel of the caller's, as if this were the first attempt
+		w.graceEnd = r.graceEnd
+	}
+	return r.c.attend(r.parent, r.id, w, input)
 }
 
 // goesOn reports whether the next call is likely to want the machine of a run whose call returns err: it waits, or it has had several
@@ -168,6 +165,11 @@ func (r *run) find(w *wishes, input func(any)) early {
 	r.stand(m, head)
 	if posts, err = r.drainBefore(posts); err != nil {
 		return early{err: err}
+	}
+	if w.apart { // who has cancelled the run since has cancelled this call
+		if heard := r.cancelledSince(w.since); heard != nil {
+			r.cancel(heard)
+		}
 	}
 	if w.giving != nil {
 		var e early

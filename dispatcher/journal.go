@@ -68,9 +68,7 @@ func (r *run) flush(h *tenure) bool {
 		return false
 	}
 	if err != nil {
-		if r.giving != nil && conflict(err) && !r.fallsApart(h) {
-			return false
-		}
+		r.apart = r.giving != nil && conflict(err)
 		r.breakOff(h, err)
 		return false
 	}

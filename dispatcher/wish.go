@@ -201,6 +201,7 @@ type wishes struct {
 	giving      *giving        // them
 	unsaid      error          // why what they are can't be said; of a run that is there
 	apart       bool           // they can't share the append of the resume, as the call has found
+	since       uint64         // where the run stood then
 	graceEnd    time.Time      // what is left of its grace period then; zero if that has not begun
 }
 

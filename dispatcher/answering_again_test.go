@@ -1,0 +1,316 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// Who watches a call that has to begin again, since somebody has posted under its number, sees one call.
+func TestAnsweringAgainIsOneCall(t *testing.T) {
+	var inner memory.Store
+	var w witness
+	g := askSeveral(t, &w, 2, closedChan())
+	d := callsDispatcher(t, g, &inner, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
+	head := res.Cursor.Seq
+	var first []dispatcher.RunOption
+	second := map[string]any{}
+	for _, i := range res.Interrupts {
+		var value any = 7
+		if i.Key == "word" {
+			value = "this"
+		}
+		if i.Path == "asks1" {
+			second[i.ID] = value
+			continue
+		}
+		first = append(first, dispatcher.Answering(i.ID, value))
+	}
+	refusals := 0
+	store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
+		if k.method == "Append" && k.n == 1 {
+			return d.Answers(ctx, run, second)
+		}
+		return nil
+	}, after: func(k call, err error) error {
+		if k.method == "Append" && err != nil {
+			refusals++
+		}
+		return err
+	}}
+	var observed []dispatcher.Event
+	ends := 0
+	by := callsDispatcher(t, g, store, dispatcher.Options{
+		Observe: func(e dispatcher.Event) { observed = append(observed, e) },
+		Hooks:   dispatcher.Hooks{OnEnd: func(context.Context, dispatcher.End) error { ends++; return nil }},
+	})
+	var streamed []dispatcher.Event
+	for e, err := range by.Stream(t.Context(), run, nil, dispatcher.Listen{Since: head}, first...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Result == nil {
+			streamed = append(streamed, e.Event)
+		}
+	}
+	if refusals != 1 || ends != 1 {
+		t.Errorf("the store has refused %d appends, want one, and OnEnd was called %d times", refusals, ends)
+	}
+	for who, events := range map[string][]dispatcher.Event{"the observer": observed, "the stream": streamed} {
+		next := head + 1
+		for _, e := range events {
+			switch {
+			case e.Live && e.Kind == dispatcher.RunRested:
+				t.Errorf("%s was told that the run is left: %s", who, e)
+			case !e.Live && e.Seq != next:
+				t.Fatalf("%s was told of entry %d, want %d", who, e.Seq, next)
+			case !e.Live:
+				next++
+			}
+		}
+		if info, err := inner.Stat(t.Context(), run); err != nil || info.Head.Seq != next-1 {
+			t.Errorf("%s was told of entries up to %d of %d, %v", who, next-1, info.Head.Seq, err)
+		}
+	}
+	w.expect(t, "works", "asks0", "asks1", "asks0", "asks1", "last")
+}
+
+// A call that has to begin again goes on from where it was told to, or not at all: what another one has made of the run
+// meanwhile is not what it answers.
+func TestAnsweringAgainKeepsFrom(t *testing.T) {
+	var inner memory.Store
+	b := dag.New[Tale]("asks")
+	dag.Step(b, "node", func(ctx context.Context, s *Tale) error {
+		for _, key := range []string{"one", "two"} {
+			word, err := dag.Ask[string](ctx, key, "which?")
+			if err != nil {
+				return err
+			}
+			s.Word.Set(word)
+		}
+		return nil
+	})
+	g := frozen(t, b)
+	d := callsDispatcher(t, g, &inner, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "node")
+	store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
+		switch {
+		case k.method == "Append" && k.n == 1:
+			return d.Answer(ctx, run, "", "theirs")
+		case k.method == "Acquire" && k.n == 2:
+			if _, err := d.Resume(ctx, run); !errors.Is(err, dispatcher.ErrInterrupted) {
+				t.Errorf("the other call: %v, want that it waits for the second question", err)
+			}
+		}
+		return nil
+	}}
+	by := callsDispatcher(t, g, store, dispatcher.Options{})
+	if _, err := by.Resume(t.Context(), run, dispatcher.From(res.Cursor), dispatcher.Answering("", "mine")); !errors.Is(err, dispatcher.ErrStaleCursor) {
+		t.Errorf("the call returned %v, want ErrStaleCursor", err)
+	}
+	if all := askAnswers(t, &inner, run); len(all) != 1 {
+		t.Errorf("the log has the answers %+v, want theirs", all)
+	}
+}
+
+// Who cancels a run whose call has to begin again has cancelled that call. Its answers count. So it is with a store that can't tell of posts.
+func TestAnsweringAgainHearsACancel(t *testing.T) {
+	for name, store := range map[string]checkpoint.Store{"a Watcher": new(memory.Store), "none": struct{ checkpoint.Store }{new(memory.Store)}} {
+		t.Run(name, func(t *testing.T) { answersAgainCancelled(t, store) })
+	}
+}
+
+// tellsAs is a store that tells of posts if another one does.
+func tellsAs(s *tampered, as checkpoint.Store) checkpoint.Store {
+	if _, ok := as.(checkpoint.Watcher); ok {
+		return s
+	}
+	return struct{ checkpoint.Store }{s}
+}
+
+func answersAgainCancelled(t *testing.T, inner checkpoint.Store) {
+	var w witness
+	g := askSeveral(t, &w, 2, closedChan())
+	d := callsDispatcher(t, g, inner, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
+	var first []dispatcher.RunOption
+	second := map[string]any{}
+	for _, i := range res.Interrupts {
+		var value any = 7
+		if i.Key == "word" {
+			value = "this"
+		}
+		if i.Path == "asks1" {
+			second[i.ID] = value
+			continue
+		}
+		first = append(first, dispatcher.Answering(i.ID, value))
+	}
+	slow := &tampered{Store: inner, before: func(ctx context.Context, k call) error {
+		if k.method == "Append" && k.n == 1 {
+			return errors.Join(d.Cancel(ctx, run, errWeather, dispatcher.Author("Ada")), d.Answers(ctx, run, second))
+		}
+		return nil
+	}}
+	res, err = callsDispatcher(t, g, tellsAs(slow, inner), dispatcher.Options{}).Resume(t.Context(), run, first...)
+	rests(t, res, err, checkpoint.StatusCancelled, "asks0", "asks1")
+	var rest *dispatcher.Rest
+	if errors.As(err, &rest); rest.By != "Ada" || !strings.Contains(err.Error(), errWeather.Error()) {
+		t.Errorf("the call returned %v, by %q", err, rest.By)
+	}
+	if all := askAnswers(t, inner, run); len(all) != 4 {
+		t.Errorf("the log has the answers %+v, want four", all)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+}
+
+// A question that expires while the answers of a call are on their way to the log takes no number before them: whoever answers
+// meanwhile, and is told that it counts, is told the truth.
+func TestAnsweringBesideAQuestionThatExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		b := dag.New[Tale]("asks")
+		dag.Step(b, "y", func(ctx context.Context, s *Tale) error {
+			word, err := dag.Ask[string](ctx, "y", "which?")
+			s.Word.Set(word)
+			return err
+		})
+		dag.Step(b, "x", func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Ask[string](ctx, "x", "which?", dag.Within(time.Second), dag.OrDefault("none"))
+			return err
+		})
+		g := frozen(t, b)
+		d := callsDispatcher(t, g, &store, dispatcher.Options{})
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "y", "x")
+		id := askedBy(t, d, run, "y", "y")
+		time.Sleep(2 * time.Second)
+		asked, theirs := false, error(nil)
+		by := callsDispatcher(t, g, &store, dispatcher.Options{InterruptIf: func(dispatcher.Boundary) bool {
+			if !asked {
+				asked = true
+				theirs = d.Answer(t.Context(), run, id, "theirs", dispatcher.Author("Ada"))
+			}
+			return false
+		}})
+		_, mine := by.Resume(t.Context(), run, dispatcher.Answering(id, "mine"), dispatcher.Author("Eve"))
+		if !asked {
+			t.Error("nobody has answered beside the call")
+		}
+		if _, err := d.Run(t.Context(), run, nil); err != nil {
+			t.Fatal(err)
+		}
+		counts := askAnswers(t, &store, run)[id].By
+		if theirs == nil != (counts == "Ada") || mine == nil != (counts == "Eve") {
+			t.Errorf("the answer of %s counts; Ada was told %v, Eve %v", counts, theirs, mine)
+		}
+	})
+}
+
+// A call that begins again and is not cancelled has all the time in the world, and its hooks and what cancels it later a grace period.
+func TestAnsweringAgainHasItsGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var inner memory.Store
+		b := dag.New[Tale]("asks")
+		dag.Step(b, "one", func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Ask[string](ctx, "word", "which?")
+			time.Sleep(10 * time.Second) // before it is answered as well
+			return err
+		})
+		dag.Step(b, "two", func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Ask[string](ctx, "word", "which?")
+			return err
+		})
+		g := frozen(t, b)
+		d := callsDispatcher(t, g, &inner, dispatcher.Options{})
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "one", "two")
+		mine, theirs := askedBy(t, d, run, "one", "word"), askedBy(t, d, run, "two", "word")
+		store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
+			if k.method == "Append" && k.n == 1 {
+				return d.Answer(ctx, run, theirs, "this")
+			}
+			return nil
+		}}
+		ended := false
+		by := callsDispatcher(t, g, store, dispatcher.Options{Grace: 5 * time.Second, Hooks: dispatcher.Hooks{
+			OnEnd: func(context.Context, dispatcher.End) error {
+				time.Sleep(50 * time.Millisecond)
+				ended = true
+				return nil
+			},
+		}})
+		res, err = by.Resume(t.Context(), run, dispatcher.Answering(mine, "that"))
+		if completes(t, res, err); len(res.Warnings) > 0 || !ended {
+			t.Errorf("warnings %q, and OnEnd has returned: %t", res.Warnings, ended)
+		}
+	})
+}
+
+// The grace period of a call that has to begin again is one, however much of it is left then.
+func TestAnsweringAgainEndsWithinItsGrace(t *testing.T) {
+	for _, late := range []time.Duration{time.Second, 3 * time.Second, 4600 * time.Millisecond, 4900 * time.Millisecond} {
+		t.Run(late.String(), func(t *testing.T) { answersAgainWithinGrace(t, late) })
+	}
+}
+
+func answersAgainWithinGrace(t *testing.T, late time.Duration) {
+	synctest.Test(t, func(t *testing.T) {
+		var inner memory.Store
+		var w witness
+		g := askSeveral(t, &w, 2, closedChan())
+		d := callsDispatcher(t, g, &inner, dispatcher.Options{})
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
+		mine := func(i int) map[string]any {
+			path := []string{"asks0", "asks1"}[i]
+			return map[string]any{askedBy(t, d, run, path, "word"): "this", askedBy(t, d, run, path, "number"): 7}
+		}
+		first, second := mine(0), mine(1)
+		hung := make(chan struct{})
+		store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
+			switch {
+			case k.method == "Append" && k.n == 1:
+				time.Sleep(late)
+				return d.Answers(ctx, run, second)
+			case k.method == "Append":
+				<-hung
+			}
+			return nil
+		}}
+		by := callsDispatcher(t, g, store, dispatcher.Options{Grace: 5 * time.Second})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var options []dispatcher.RunOption
+		for id, value := range first {
+			options = append(options, dispatcher.Answering(id, value))
+		}
+		began := time.Now()
+		if _, err := by.Resume(ctx, run, options...); !errors.Is(err, dispatcher.ErrStuck) {
+			t.Errorf("the call returned %v, want ErrStuck", err)
+		}
+		if took := time.Since(began); took > 5*time.Second+5*time.Millisecond { // a moment is always left to tell how the run rests
+			t.Errorf("the call returned after %v, its grace period is 5s", took)
+		}
+		close(hung)
+		synctest.Wait()
+		res, err = d.Run(t.Context(), run, nil)
+		if err != nil { // what hung has heeded its context, or not
+			res, err = d.Run(t.Context(), run, nil, options...)
+		}
+		completes(t, res, err)
+	})
+}

@@ -94,9 +94,7 @@ func appendsOf[S any](t *testing.T, g *dag.Graph[S], input func(*S)) (all [][]by
 	d := dispatch(g, checkpoint.Store(store), dispatcher.Options{})
 	r, err := d.Start(t.Context(), "run", input)
 	if errors.Is(err, dispatcher.ErrInterrupted) {
-		if err = d.Answer(t.Context(), "run", r.Interrupts[0].ID, true); err == nil {
-			_, err = d.Run(t.Context(), "run", nil)
-		}
+		_, err = d.Run(t.Context(), "run", nil, dispatcher.Answering(r.Interrupts[0].ID, true))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -198,18 +198,15 @@ func TestAnsweringBesideAQuestionThatExpires(t *testing.T) {
 		rests(t, res, err, checkpoint.StatusInterrupted, "y", "x")
 		id := askedBy(t, d, run, "y", "y")
 		time.Sleep(2 * time.Second)
-		asked, theirs := false, error(nil)
-		by := callsDispatcher(t, g, &store, dispatcher.Options{InterruptIf: func(dispatcher.Boundary) bool {
-			if !asked {
-				asked = true
-				theirs = d.Answer(t.Context(), run, id, "theirs", dispatcher.Author("Ada"))
+		var theirs error
+		slow := &tampered{Store: &store, before: func(ctx context.Context, k call) error {
+			if k.method == "Append" && k.n == 1 {
+				theirs = d.Answer(ctx, run, id, "theirs", dispatcher.Author("Ada"))
 			}
-			return false
-		}})
+			return nil
+		}}
+		by := callsDispatcher(t, g, slow, dispatcher.Options{})
 		_, mine := by.Resume(t.Context(), run, dispatcher.Answering(id, "mine"), dispatcher.Author("Eve"))
-		if !asked {
-			t.Error("nobody has answered beside the call")
-		}
 		if _, err := d.Run(t.Context(), run, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -220,42 +217,42 @@ func TestAnsweringBesideAQuestionThatExpires(t *testing.T) {
 	})
 }
 
-// A call that begins again and is not cancelled has all the time in the world, and its hooks and what cancels it later a grace period.
+// A call that begins again and is not cancelled has all the time in the world, and a whole grace period when it is cancelled later.
 func TestAnsweringAgainHasItsGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var inner memory.Store
 		b := dag.New[Tale]("asks")
-		dag.Step(b, "one", func(ctx context.Context, _ *Tale) error {
-			_, err := dag.Ask[string](ctx, "word", "which?")
-			time.Sleep(10 * time.Second) // before it is answered as well
-			return err
-		})
-		dag.Step(b, "two", func(ctx context.Context, _ *Tale) error {
-			_, err := dag.Ask[string](ctx, "word", "which?")
-			return err
-		})
+		for _, name := range []string{"one", "two"} {
+			dag.Step(b, name, func(ctx context.Context, _ *Tale) error {
+				if _, err := dag.Ask[string](ctx, "word", "which?"); err != nil {
+					return err
+				}
+				<-ctx.Done()
+				time.Sleep(time.Second) // to put things away
+				return ctx.Err()
+			})
+		}
 		g := frozen(t, b)
 		d := callsDispatcher(t, g, &inner, dispatcher.Options{})
 		res, err := d.Run(t.Context(), run, nil)
 		rests(t, res, err, checkpoint.StatusInterrupted, "one", "two")
 		mine, theirs := askedBy(t, d, run, "one", "word"), askedBy(t, d, run, "two", "word")
 		store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
-			if k.method == "Append" && k.n == 1 {
+			switch {
+			case k.method == "Append" && k.n == 1:
 				return d.Answer(ctx, run, theirs, "this")
+			case k.method == "Release" && k.n == 1:
+				time.Sleep(10 * time.Millisecond) // so that the caller sees that the first attempt has ended its context
 			}
 			return nil
 		}}
-		ended := false
-		by := callsDispatcher(t, g, store, dispatcher.Options{Grace: 5 * time.Second, Hooks: dispatcher.Hooks{
-			OnEnd: func(context.Context, dispatcher.End) error {
-				time.Sleep(50 * time.Millisecond)
-				ended = true
-				return nil
-			},
-		}})
-		res, err = by.Resume(t.Context(), run, dispatcher.Answering(mine, "that"))
-		if completes(t, res, err); len(res.Warnings) > 0 || !ended {
-			t.Errorf("warnings %q, and OnEnd has returned: %t", res.Warnings, ended)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, cancel)
+		by := callsDispatcher(t, g, store, dispatcher.Options{Grace: 5 * time.Second})
+		res, err = by.Resume(ctx, run, dispatcher.Answering(mine, "that"))
+		rests(t, res, err, checkpoint.StatusCancelled, "one", "two")
+		if len(res.Abandoned) > 0 {
+			t.Errorf("abandoned: %q", res.Abandoned)
 		}
 	})
 }

@@ -14,17 +14,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Who watches a call that has to begin again, since somebody has posted under its number, sees one call.
-func TestAnsweringAgainIsOneCall(t *testing.T) {
-	var inner memory.Store
-	var w witness
-	g := askSeveral(t, &w, 2, closedChan())
-	d := callsDispatcher(t, g, &inner, dispatcher.Options{})
-	res, err := d.Run(t.Context(), run, nil)
-	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
-	head := res.Cursor.Seq
-	var first []dispatcher.RunOption
-	second := map[string]any{}
+// halves are answers to what asks0 of askSeveral waits for, as options of a call, and to what asks1 does.
+func halves(res *dispatcher.Result[Tale]) (first []dispatcher.RunOption, second map[string]any) {
+	second = map[string]any{}
 	for _, i := range res.Interrupts {
 		var value any = 7
 		if i.Key == "word" {
@@ -36,6 +28,19 @@ func TestAnsweringAgainIsOneCall(t *testing.T) {
 		}
 		first = append(first, dispatcher.Answering(i.ID, value))
 	}
+	return first, second
+}
+
+// Who watches a call that has to begin again, since somebody has posted under its number, sees one call.
+func TestAnsweringAgainIsOneCall(t *testing.T) {
+	var inner memory.Store
+	var w witness
+	g := askSeveral(t, &w, 2, closedChan())
+	d := callsDispatcher(t, g, &inner, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
+	head := res.Cursor.Seq
+	first, second := halves(res)
 	refusals := 0
 	store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
 		if k.method == "Append" && k.n == 1 {
@@ -145,19 +150,7 @@ func answersAgainCancelled(t *testing.T, inner checkpoint.Store) {
 	d := callsDispatcher(t, g, inner, dispatcher.Options{})
 	res, err := d.Run(t.Context(), run, nil)
 	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
-	var first []dispatcher.RunOption
-	second := map[string]any{}
-	for _, i := range res.Interrupts {
-		var value any = 7
-		if i.Key == "word" {
-			value = "this"
-		}
-		if i.Path == "asks1" {
-			second[i.ID] = value
-			continue
-		}
-		first = append(first, dispatcher.Answering(i.ID, value))
-	}
+	first, second := halves(res)
 	slow := &tampered{Store: inner, before: func(ctx context.Context, k call) error {
 		if k.method == "Append" && k.n == 1 {
 			return errors.Join(d.Cancel(ctx, run, errWeather, dispatcher.Author("Ada")), d.Answers(ctx, run, second))
@@ -272,11 +265,7 @@ func answersAgainWithinGrace(t *testing.T, late time.Duration) {
 		d := callsDispatcher(t, g, &inner, dispatcher.Options{})
 		res, err := d.Run(t.Context(), run, nil)
 		rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
-		mine := func(i int) map[string]any {
-			path := []string{"asks0", "asks1"}[i]
-			return map[string]any{askedBy(t, d, run, path, "word"): "this", askedBy(t, d, run, path, "number"): 7}
-		}
-		first, second := mine(0), mine(1)
+		first, second := halves(res)
 		hung := make(chan struct{})
 		store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
 			switch {
@@ -291,12 +280,8 @@ func answersAgainWithinGrace(t *testing.T, late time.Duration) {
 		by := callsDispatcher(t, g, store, dispatcher.Options{Grace: 5 * time.Second})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		var options []dispatcher.RunOption
-		for id, value := range first {
-			options = append(options, dispatcher.Answering(id, value))
-		}
 		began := time.Now()
-		if _, err := by.Resume(ctx, run, options...); !errors.Is(err, dispatcher.ErrStuck) {
+		if _, err := by.Resume(ctx, run, first...); !errors.Is(err, dispatcher.ErrStuck) {
 			t.Errorf("the call returned %v, want ErrStuck", err)
 		}
 		if took := time.Since(began); took > 5*time.Second+5*time.Millisecond { // a moment is always left to tell how the run rests
@@ -306,7 +291,7 @@ func answersAgainWithinGrace(t *testing.T, late time.Duration) {
 		synctest.Wait()
 		res, err = d.Run(t.Context(), run, nil)
 		if err != nil { // what hung has heeded its context, or not
-			res, err = d.Run(t.Context(), run, nil, options...)
+			res, err = d.Run(t.Context(), run, nil, first...)
 		}
 		completes(t, res, err)
 	})

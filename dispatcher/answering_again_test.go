@@ -296,3 +296,71 @@ func answersAgainWithinGrace(t *testing.T, late time.Duration) {
 		completes(t, res, err)
 	})
 }
+
+// Whatever somebody else does at whichever call of the store, answers that a call was told to have given count once, those that were
+// refused not at all, and the run can be brought to its end.
+func TestAnsweringBesideAnythingAtEveryCall(t *testing.T) {
+	t.Parallel()
+	others := map[string]func(context.Context, *dispatcher.Dispatcher[Tale], map[string]any) error{
+		"answers": func(ctx context.Context, d *dispatcher.Dispatcher[Tale], second map[string]any) error {
+			return d.Answers(ctx, run, second)
+		},
+		"a cancel": func(ctx context.Context, d *dispatcher.Dispatcher[Tale], _ map[string]any) error {
+			return d.Cancel(ctx, run, errWeather)
+		},
+		"a cancel and answers": func(ctx context.Context, d *dispatcher.Dispatcher[Tale], second map[string]any) error {
+			return errors.Join(d.Cancel(ctx, run, errWeather), d.Answers(ctx, run, second))
+		},
+		"a tag": func(ctx context.Context, d *dispatcher.Dispatcher[Tale], _ map[string]any) error {
+			return d.Tag(ctx, run, "", "here")
+		},
+		"answers and a run": func(ctx context.Context, d *dispatcher.Dispatcher[Tale], second map[string]any) error {
+			err := d.Answers(ctx, run, second)
+			_, _ = d.Resume(ctx, run)
+			return err
+		},
+	}
+	for name, other := range others {
+		t.Run(name, func(t *testing.T) {
+			for n, hit := 1, true; hit; n++ {
+				hit = false
+				s := new(memory.Faulty)
+				var w witness
+				g := askSeveral(t, &w, 2, closedChan())
+				d := callsDispatcher(t, g, s, dispatcher.Options{})
+				res, err := d.Run(t.Context(), run, nil)
+				rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
+				first, second := halves(res)
+				happensAt(s, n, func(s *memory.Store) {
+					hit = true
+					_ = other(t.Context(), callsDispatcher(t, g, s, dispatcher.Options{}), second)
+				})
+				_, mine := d.Resume(t.Context(), run, first...)
+				s.Fail, s.FailRead = nil, nil
+				rested := mine == nil || errors.As(mine, new(*dispatcher.Rest))
+				if !rested && !errors.Is(mine, dispatcher.ErrBusy) && !errors.As(mine, new(*dispatcher.AnswerError)) {
+					t.Errorf("call %d: %v", n, mine)
+				}
+				now, err := d.State(t.Context(), run)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if rested && len(now.Interrupts) > len(second) {
+					t.Errorf("call %d: the run waits for %d answers, and the call had given its own: %v", n, len(now.Interrupts), mine)
+				}
+				if len(now.Interrupts) > 0 {
+					rest, more := halves(now)
+					if err := d.Answers(t.Context(), run, more); len(more) > 0 && err != nil {
+						t.Errorf("call %d: %v", n, err)
+					}
+					_, _ = d.Resume(t.Context(), run, rest...)
+				}
+				r, err := d.Run(t.Context(), run, nil)
+				completes(t, r, err)
+				if all := askAnswers(t, s, run); len(all) != 4 {
+					t.Errorf("call %d: the log has the answers %+v, want four", n, all)
+				}
+			}
+		})
+	}
+}

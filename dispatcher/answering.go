@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -114,14 +115,17 @@ func (r *run) shares(s *replying) bool {
 	return true
 }
 
-// cancelledSince is the first cancel that the log tells behind an entry, nil if it tells of none.
-func (r *run) cancelledSince(seq uint64) *postedCancel {
+// hearSince hears the first cancel that the log tells of behind an entry. What was trimmed since tells of none.
+func (r *run) hearSince(seq uint64) error {
 	for e, err := range r.c.store.Read(r.stored, r.id, seq+1, 0) {
-		if err != nil {
+		switch {
+		case errors.Is(err, checkpoint.ErrTrimmed):
 			return nil
-		}
-		if e.Kind == checkpoint.Cancelled {
-			return postedCause(checkpoint.Post{Data: e.Data})
+		case err != nil:
+			return err
+		case e.Kind == checkpoint.Cancelled:
+			r.cancel(postedCause(checkpoint.Post{Data: e.Data}))
+			return nil
 		}
 	}
 	return nil

@@ -235,7 +235,7 @@ func TestAnsweringAgainHasItsGrace(t *testing.T) {
 			case k.method == "Append" && k.n == 1:
 				return d.Answer(ctx, run, theirs, "this")
 			case k.method == "Release" && k.n == 1:
-				time.Sleep(10 * time.Millisecond) // so that the caller sees that the first attempt has ended its context
+				synctest.Wait() // until the caller has seen that the first attempt has ended its context
 			}
 			return nil
 		}}

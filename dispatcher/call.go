@@ -167,8 +167,8 @@ func (r *run) find(w *wishes, input func(any)) early {
 		return early{err: err}
 	}
 	if w.apart { // who has cancelled the run since has cancelled this call
-		if heard := r.cancelledSince(w.since); heard != nil {
-			r.cancel(heard)
+		if err := r.hearSince(w.since); err != nil {
+			return early{err: err}
 		}
 	}
 	if w.giving != nil {

@@ -94,6 +94,26 @@ func TestRewoundToAKeptCheckpointBesideAnEffect(t *testing.T) {
 	}
 }
 
+// beginsInDoubt runs rewindBeside with an effect, pay, of which the first try gets no reply, until that is in doubt.
+func beginsInDoubt(t testing.TB, store checkpoint.Store, o dispatcher.Options) *dag.Graph[Tale] {
+	t.Helper()
+	tries, begun := 0, make(chan struct{})
+	g, first := rewindBeside(t, func(ctx context.Context, looped <-chan struct{}) error {
+		_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) {
+			if tries++; tries == 1 {
+				close(begun)
+				<-looped
+				return 0, errors.New("no reply")
+			}
+			return tries, nil
+		})
+		return err
+	})
+	res, err := callsDispatcher(t, g, store, first(o, begun)).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "pay")
+	return g
+}
+
 // A trim may take away what somebody has said of an effect in doubt. Then the run that goes back to before it is in another doubt,
 // and what is said of that counts, be it the same as before or not, and however often it comes to this.
 func TestResolveOfADoubtThatComesBack(t *testing.T) {
@@ -103,20 +123,7 @@ func TestResolveOfADoubtThatComesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
-				tries, begun := 0, make(chan struct{})
-				g, first := rewindBeside(t, func(ctx context.Context, looped <-chan struct{}) error {
-					_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) {
-						if tries++; tries == 1 {
-							close(begun)
-							<-looped
-							return 0, errors.New("no reply")
-						}
-						return tries, nil
-					})
-					return err
-				})
-				res, err := callsDispatcher(t, g, store, first(o, begun)).Run(t.Context(), run, nil)
-				rests(t, res, err, checkpoint.StatusFailed, "pay")
+				g := beginsInDoubt(t, store, o)
 				d := callsDispatcher(t, g, store, o)
 				said := dispatcher.Happened(1)
 				for n := range 3 {
@@ -154,21 +161,8 @@ func TestResolveOfADoubtThatComesBack(t *testing.T) {
 func TestResolveThatADoubtWhichComesBackDoesNotHear(t *testing.T) {
 	t.Parallel()
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
-		tries, begun := 0, make(chan struct{})
-		g, first := rewindBeside(t, func(ctx context.Context, looped <-chan struct{}) error {
-			_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) {
-				if tries++; tries == 1 {
-					close(begun)
-					<-looped
-					return 0, errors.New("no reply")
-				}
-				return tries, nil
-			})
-			return err
-		})
 		mortal := &pawltest.Mortal{Store: store}
-		res, err := callsDispatcher(t, g, mortal, first(o, begun)).Run(t.Context(), run, nil)
-		rests(t, res, err, checkpoint.StatusFailed, "pay")
+		g := beginsInDoubt(t, mortal, o)
 		d := callsDispatcher(t, g, mortal, o)
 		comesBack := func() {
 			t.Helper()
@@ -191,7 +185,7 @@ func TestResolveThatADoubtWhichComesBackDoesNotHear(t *testing.T) {
 		if err := d.Tag(t.Context(), run, "loop/1@1", "kept"); err != nil {
 			t.Fatal(err)
 		}
-		res, err = d.Turn(t.Context(), run, nil)
+		res, err := d.Turn(t.Context(), run, nil)
 		completes(t, res, err)
 		if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
 			t.Fatal(err)

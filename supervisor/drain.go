@@ -13,7 +13,7 @@ import (
 // are sorted.
 type Drain struct {
 	Finished []string // came to rest: completed, interrupted, failed, cancelled or timed out
-	Left     []string // were left in the store as they stood: Recover goes on with them
+	Left     []string // were left in the store as they stood: Recover goes on with them; or what was called for them was refused
 	Stuck    []string // are at work still, or have left a node or a store call that had not returned then
 	Waiting  []string // were never begun; if they are not in the store, nobody knows of them
 }

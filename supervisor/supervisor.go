@@ -67,11 +67,12 @@ func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, err
 	if isNil(store) {
 		return nil, &OptionError{"store", "is nil: open one, and make the dispatchers with the same"}
 	}
-	for name, value := range map[string]int64{
-		"Cap": int64(o.Cap), "Queue": int64(o.Queue), "PerKey": int64(o.PerKey), "Grace": int64(o.Grace),
-	} {
-		if value < 0 {
-			return nil, &OptionError{name, "is negative: zero means the default"}
+	for _, of := range []struct {
+		name  string
+		value int64
+	}{{"Cap", int64(o.Cap)}, {"Queue", int64(o.Queue)}, {"PerKey", int64(o.PerKey)}, {"Grace", int64(o.Grace)}} {
+		if of.value < 0 {
+			return nil, &OptionError{of.name, "is negative: zero means the default"}
 		}
 	}
 	o.Cap = orDefault(o.Cap, 64)

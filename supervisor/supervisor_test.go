@@ -714,3 +714,53 @@ func TestObserve(t *testing.T) {
 		t.Errorf("an unknown kind is %q", got)
 	}
 }
+
+// What a submission was given is its own, however long it waits and whatever becomes of that meanwhile.
+func TestAWaitingSubmissionKeepsItsOptions(t *testing.T) {
+	var store memory.Store
+	begun, free := make(chan struct{}), make(chan struct{})
+	d := process(t, line(t, "line", 1, func(context.Context, int) error {
+		begun <- struct{}{}
+		<-free
+		return nil
+	}), &store, dispatcher.Options{})
+	s := supervise(t, &store, supervisor.Options{Cap: 1}, d)
+	options, labels := make([]dispatcher.RunOption, 1), map[string]string{}
+	tasks := map[string]*supervisor.Task[parcel]{}
+	for _, id := range []string{"first", "second", "third"} {
+		labels["tenant"] = id
+		options[0] = dispatcher.Labels(labels)
+		task, err := supervisor.Submit(t.Context(), s, d, "", id, func(p *parcel) { p.Name.Set(id) }, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks[id] = task
+		if id == "first" {
+			<-begun
+		}
+	}
+	close(free)
+	go func() {
+		for range 2 {
+			<-begun
+		}
+	}()
+	for id, task := range tasks {
+		completes(t, task)
+		info, err := store.Stat(t.Context(), id)
+		if err != nil || info.Labels["tenant"] != id {
+			t.Errorf("run %s has the labels %v, %v", id, info.Labels, err)
+		}
+	}
+}
+
+// Of several options that can't be the first one is named, and the same one each time.
+func TestTheFirstOptionThatCanNotBeIsNamed(t *testing.T) {
+	for range 20 {
+		_, err := supervisor.New(new(memory.Store), supervisor.Options{Cap: -1, Queue: -1, PerKey: -1, Grace: -1})
+		var e *supervisor.OptionError
+		if !errors.As(err, &e) || e.Option != "Cap" {
+			t.Fatalf("New = %v, want that Cap can't be", err)
+		}
+	}
+}

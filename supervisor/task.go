@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -43,9 +44,10 @@ func Submit[S any](
 	if err := joinable(options); err != nil {
 		return nil, err
 	}
+	own := slices.Clone(options) // it may wait, and they are the caller's
 	return enter(ctx, s, d, key, run, joins,
 		func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error) {
-			return d.Run(ctx, run, input, append(options[:len(options):len(options)], drain)...)
+			return d.Run(ctx, run, input, append(own[:len(own):len(own)], drain)...)
 		})
 }
 

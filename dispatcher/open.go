@@ -17,7 +17,7 @@ import (
 type Opened struct {
 	Run        string
 	Status     checkpoint.Status
-	Owner      string // who is at work on it, "" if nobody is
+	Owner      string // who is at work on it, "" if nobody is: it rests, or the lease was taken only to say something of it
 	Turn       int    // counted from 1
 	Cursor     checkpoint.Cursor
 	Interrupts []Interrupt
@@ -132,7 +132,7 @@ func (c *core) opened(ctx context.Context, info *checkpoint.Info) (*Opened, erro
 		return nil, err
 	}
 	o := &Opened{
-		Run: id, Status: m.status, Owner: info.Owner, Turn: m.turn, Effects: m.openEffects(id),
+		Run: id, Status: m.status, Owner: worker(info, m.status), Turn: m.turn, Effects: m.openEffects(id),
 		Cursor:     checkpoint.Cursor{Run: id, Seq: info.Head.Seq, Visits: m.cursor()},
 		Interrupts: interruptsOf(m.pendings()), Messages: m.given(),
 	}
@@ -143,6 +143,15 @@ func (c *core) opened(ctx context.Context, info *checkpoint.Info) (*Opened, erro
 		o.Effects[i].Advice = o.Effects[i].advice(m, o.Owner != "")
 	}
 	return o, nil
+}
+
+// worker is who is at work on a run, "" if nobody is: who has come to rest with it, or only says something of it, has the lease for
+// another moment.
+func worker(info *checkpoint.Info, s checkpoint.Status) string {
+	if s.Resting() || s == checkpoint.StatusCompleted || checkpoint.Amends(info.Owner) {
+		return ""
+	}
+	return info.Owner
 }
 
 // given are the ids under which the run has taken answers.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -170,7 +171,8 @@ func (w *walker) scan(ctx context.Context) error {
 		switch {
 		case err == nil:
 			w.chains[id] = c
-		case errors.Is(err, checkpoint.ErrCorrupt):
+		case info.Run != "" && !strings.HasPrefix(info.Run, logPrefix): // it is no record
+		case cantBeRead(err):
 			unread = append(unread, err)
 		case info.Run == "" || !errors.Is(err, ErrNotFound): // else it was deleted meanwhile
 			return err
@@ -178,6 +180,12 @@ func (w *walker) scan(ctx context.Context) error {
 	}
 	w.scanned, w.unread = true, errors.Join(unread...)
 	return nil
+}
+
+// cantBeRead reports whether err is that of a record that is damaged, or that this program or these keys can't read.
+func cantBeRead(err error) bool {
+	return errors.Is(err, checkpoint.ErrCorrupt) || errors.Is(err, checkpoint.ErrVersion) ||
+		errors.Is(err, checkpoint.ErrKey) || errors.Is(err, checkpoint.ErrPlaintext)
 }
 
 // An ancestor is a version at a distance.

@@ -46,7 +46,8 @@ type Options struct {
 }
 
 // From makes the record of a run as it stands, live or at rest, and runs nothing. It is a reading
-// of the log: equal logs and options give equal records. What was voided, or abandoned when the
+// of the log: equal logs and options give equal records, but that a run somebody is at work on has no point to go on from, and the advice about
+// its effects in doubt says so. What was voided, or abandoned when the
 // run was rewound, does not count, unless the run goes on from a checkpoint at which it did; but an
 // effect has happened even if what it was done for was abandoned, so it stays, marked as that. Of a log that was trimmed or is a fork's the record tells
 // what is still there ([Source]). It has at most 1000 actions, the last ones.

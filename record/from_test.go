@@ -575,3 +575,39 @@ func TestRecordOfADoubtOfAnEarlierTurn(t *testing.T) {
 	same(t, "keys", ids(all, func(e record.ToolEffect) string { return e.IdempotencyKey }), keys)
 	same(t, "statuses", ids(all, func(e record.ToolEffect) string { return string(e.Status) }), []string{string(record.EffectInDoubt), string(record.EffectDone)})
 }
+
+// What a run at rest is told to be does not depend on who has its lease for a moment: neither who has come to rest with it, and tells that
+// (dispatcher.Hooks.OnEnd), nor who only says something of it. So no approval is lost to that.
+func TestALeaseSaysNothingOfARunAtRest(t *testing.T) {
+	store := newStore()
+	var d *dispatcher.Dispatcher[Inquiry]
+	var atEnd *record.Record
+	b := dag.New[Inquiry]("inquiry")
+	dag.Step(b, "fails", func(context.Context, *Inquiry) error { return errors.New("no") })
+	d = inquiry(t, b, store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: func(context.Context, dispatcher.End) error {
+		atEnd = from(t, d, "r", record.Options{})
+		return nil
+	}}})
+	if _, err := d.Run(t.Context(), "r", nil); err == nil {
+		t.Fatal("it does not fail")
+	}
+	at := from(t, d, "r", record.Options{})
+	if len(at.ResumePoints) != 1 || show(atEnd) != show(at) {
+		t.Fatalf("at its end the record is\n%s\nand behind that\n%s", show(atEnd), show(at))
+	}
+
+	l := ledgerOver(t, store, nil)
+	_, err := l.Create(t.Context(), at, bot)
+	done(t, err)
+	_, err = l.Approve(t.Context(), at.ID, at.ResumePoints[0].ID, ann)
+	done(t, err)
+	done(t, d.Note(t.Context(), "r", "a.b", 1))
+	lease, err := store.Acquire(t.Context(), "r", checkpoint.Amender("somebody"))
+	done(t, err)
+	beside := from(t, d, "r", record.Options{})
+	done(t, store.Release(t.Context(), lease))
+	v, err := l.Advance(t.Context(), at.ID, beside, bot)
+	if err != nil || len(v.Record.ResumePoints) != 1 || v.Record.ResumePoints[0].ApprovalStatus != record.ApprovalGiven {
+		t.Errorf("beside an amendment the record has the points %s, %v; want the one that was approved", show(v.Record), err)
+	}
+}

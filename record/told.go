@@ -3,10 +3,7 @@ package record
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
-
-	"github.com/pawlgo/pawl/checkpoint"
 )
 
 // told is what the log of the run had told by version n of a chain, without what people have made of
@@ -19,7 +16,7 @@ func (w *walker) told(ctx context.Context, c *chain, n int) (*Record, error) {
 			continue
 		}
 		v, err := w.find(ctx, c.all[i].Record.MergedCRHash)
-		if err != nil && !errors.Is(err, checkpoint.ErrCorrupt) {
+		if err != nil && !cantBeRead(err) {
 			return nil, err
 		}
 		if err != nil || v == nil || v.Unverified != "" {
@@ -54,7 +51,7 @@ func (w *walker) first(ctx context.Context, c *chain) (*Record, error) {
 	}
 	v, err := w.find(ctx, r.ParentCRHash)
 	switch {
-	case err != nil && !errors.Is(err, checkpoint.ErrCorrupt):
+	case err != nil && !cantBeRead(err):
 		return nil, err
 	case err != nil || v == nil || v.Unverified != "" || say(v.Record.Source) != say(r.Source):
 		return r, nil // all of it counts as told

@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/record"
 )
 
@@ -49,6 +52,55 @@ func TestVersionsAreFoundBesideADamagedRecord(t *testing.T) {
 	}
 	if all, err := l.Ancestors(t.Context(), versions["c"].Record.ContentHash); err != nil || len(all) > 0 {
 		t.Errorf("the first version of c has the ancestors %v, %v", all, err)
+	}
+}
+
+// A locked store has runs that it can't read, since the keys are not those they were sealed with.
+type locked struct {
+	*memory.Store
+	runs []string
+}
+
+func (s *locked) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	f.Graph = "" // nobody can read whose it is
+	page, err := s.Store.List(ctx, f)
+	for i, info := range page {
+		if slices.Contains(s.runs, info.Run) {
+			return page[:i], checkpoint.Corrupt(info.Run, 2, checkpoint.ErrKey)
+		}
+	}
+	return page, err
+}
+
+// Versions are found beside a record that these keys can't read, as beside a damaged one; and a run that is no record, and can't be
+// read, is none of theirs.
+func TestVersionsAreFoundBesideWhatIsLocked(t *testing.T) {
+	b := newBook(t)
+	a, c := b.create(t, draft("a")), b.create(t, draft("c"))
+	locks := &locked{b.store, []string{"pawl.record/b"}}
+	b.create(t, draft("b"))
+	g := dag.New[struct{}]("walk")
+	dag.Step(g, "only", func(context.Context, *struct{}) error { return nil })
+	walk, err := g.Build()
+	done(t, err)
+	d, err := dispatcher.New(walk, b.store, dispatcher.Options{})
+	done(t, err)
+	_, err = d.Run(t.Context(), "some-run", nil)
+	done(t, err)
+	for _, r := range []struct {
+		locked string
+		absent error
+	}{{"pawl.record/b", checkpoint.ErrKey}, {"some-run", record.ErrNotFound}} {
+		locks.runs = []string{r.locked}
+		l := ledgerOver(t, locks, nil)
+		for _, want := range []*record.Version{a, c} {
+			if v, err := l.GetByHash(t.Context(), want.Record.ContentHash); err != nil || v.Record.ID != want.Record.ID {
+				t.Errorf("beside %s version %s: %+v, %v", r.locked, want.Record.ID, v, err)
+			}
+		}
+		if _, err := l.GetByHash(t.Context(), "another"); !errors.Is(err, r.absent) {
+			t.Errorf("beside %s a version that there is not: %v, want %v", r.locked, err, r.absent)
+		}
 	}
 }
 

@@ -157,7 +157,7 @@ var (
 // Ask returns a person's answer to question. If there is none yet it returns an error
 // that the node should return at once: whatever the node returns, the visit waits,
 // interrupted, what it wrote is dropped, and once the question is answered the node runs
-// again from its first line. Keys, which can't be empty, tell several questions of one visit
+// again from its first line. A panic or runtime.Goexit behind the question fails the visit all the same. Keys, which can't be empty, tell several questions of one visit
 // apart: asked again, the same question has the same answer, and in one attempt another one under its key, or
 // for another A, is an [*ArgumentError]. question may be anything that JSON can say; an answer
 // that does not fit A is refused when it is given. Members that it lacks are zero. Of types with their own UnmarshalJSON or UnmarshalText that is so for those that

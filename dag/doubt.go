@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -138,7 +139,7 @@ func plainName(name string) error {
 		return fmt.Errorf("is empty: give it a name")
 	case len(name) > most:
 		return fmt.Errorf("has %d bytes, and may have %d", len(name), most)
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
 		return fmt.Errorf("is not UTF-8 or holds a control character")
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"unicode"
 )
 
 // maxNote is how many bytes the name of a note may have.
@@ -50,7 +51,7 @@ func NoteNameProblem(name string) string {
 		return `begins with "pawl." or "record.", as those of pawl itself do: give it another`
 	}
 	for _, r := range name {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) {
 			return "holds a control character"
 		}
 	}

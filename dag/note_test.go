@@ -19,6 +19,7 @@ func TestNotesThatAreRefused(t *testing.T) {
 		"no name":      func(ctx context.Context) error { return dag.Note(ctx, "", 1) },
 		"a long name":  func(ctx context.Context) error { return dag.Note(ctx, strings.Repeat("n", 129), 1) },
 		"a control":    func(ctx context.Context) error { return dag.Note(ctx, "a\nb", 1) },
+		"another one":  func(ctx context.Context) error { return dag.Note(ctx, "a\u0085b", 1) },
 		"pawl's own":   func(ctx context.Context) error { return dag.Note(ctx, "record.decision", 1) },
 		"no JSON":      func(ctx context.Context) error { return dag.Note(ctx, "a", func() {}) },
 		"no id":        func(ctx context.Context) error { return dag.Decide(ctx, dag.Decision{Description: "d"}) },

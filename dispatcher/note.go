@@ -1,8 +1,10 @@
 package dispatcher
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,12 +37,18 @@ func (c *core) noteRun(ctx context.Context, id, name string, value any, options 
 	p := checkpoint.Post{ID: notePrefix + w.message, Kind: postNote, Data: n}
 	if w.from != nil {
 		return c.refuse(id, c.amend(ctx, id, func(m *machine, head checkpoint.Head) ([]checkpoint.Entry, error) {
-			if w.message != "" && m.seen[p.ID] {
-				return nil, nil
-			}
 			e := noteEntry(p)
-			if w.message == "" {
+			switch {
+			case w.message == "":
 				e.Post = ""
+			case m.seen[p.ID]:
+				return nil, nil
+			default:
+				waits, err := c.waitingNote(ctx, id, p)
+				if err != nil {
+					return nil, err
+				}
+				e.Claims = !waits
 			}
 			return []checkpoint.Entry{e}, m.standsAt(id, head.Seq, w.from)
 		}))
@@ -55,6 +63,9 @@ func (c *core) noteRun(ctx context.Context, id, name string, value any, options 
 		return nil
 	}
 	if err := c.store.Post(ctx, id, p); err != nil {
+		if errors.Is(err, checkpoint.ErrConflict) {
+			err = otherNote(p)
+		}
 		return c.refuse(id, err)
 	}
 	_, err = c.drain(ctx, id, &posted{Post: p}, there)
@@ -65,6 +76,23 @@ func (c *core) noteRun(ctx context.Context, id, name string, value any, options 
 		err = nil
 	}
 	return c.refuse(id, err)
+}
+
+// waitingNote reports whether the note was posted and waits. It refuses another one of its id that does.
+func (c *core) waitingNote(ctx context.Context, run string, note checkpoint.Post) (bool, error) {
+	posts, err := c.store.Posts(ctx, run)
+	k := slices.IndexFunc(posts, func(p checkpoint.Post) bool { return p.ID == note.ID })
+	if err != nil || k < 0 {
+		return false, err
+	}
+	if !bytes.Equal(posts[k].Data, note.Data) {
+		return false, otherNote(note)
+	}
+	return true, nil
+}
+
+func otherNote(note checkpoint.Post) error {
+	return &OptionError{"Message", fmt.Sprintf("%q names another note", strings.TrimPrefix(note.ID, notePrefix))}
 }
 
 // noteEntry is the entry that a posted note becomes.

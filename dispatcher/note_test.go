@@ -197,3 +197,69 @@ func TestNotesInTheirOrder(t *testing.T) {
 		}
 	})
 }
+
+// A note that waits is one, also for who says something else under its id.
+func TestANoteThatWaitsNamesNoOther(t *testing.T) {
+	store := struct{ checkpoint.Store }{new(memory.Store)} // nobody at work hears of a post
+	var d *dispatcher.Dispatcher[Tale]
+	b := dag.New[Tale]("notes")
+	dag.Step(b, "only", func(ctx context.Context, s *Tale) error {
+		for range 2 {
+			if err := d.Note(ctx, run, "shop.once", 1, dispatcher.Message("m")); err != nil {
+				return err
+			}
+		}
+		var option *dispatcher.OptionError
+		if err := d.Note(ctx, run, "shop.once", 2, dispatcher.Message("m")); !errors.As(err, &option) || option.Option != "Message" {
+			t.Errorf("another note of the same id: %v", err)
+		}
+		return nil
+	})
+	d = process(t, frozen(t, b), store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if told, want := notesOf(t, store), []string{"only is done", "m shop.once 1"}; !slices.Equal(told, want) {
+		t.Errorf("the log tells %q, want %q", told, want)
+	}
+}
+
+// A note from a cursor takes no other note of its id away, which was acknowledged and waits.
+func TestANoteFromACursorBesideOneThatWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		value any
+		want  []string
+		fails bool
+	}{
+		"the same": {"A", []string{"only is done", `m shop.bill "A"`}, false},
+		"another":  {"B", []string{"only is done"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var store memory.Store
+			b := dag.New[Tale]("notes")
+			dag.Step(b, "only", func(context.Context, *Tale) error { return nil })
+			g := frozen(t, b)
+			other := process(t, g, &store, dispatcher.Options{})
+			d := process(t, g, &store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: func(ctx context.Context, _ dispatcher.End) error {
+				return other.Note(ctx, run, "shop.bill", "A", dispatcher.Message("m"))
+			}}})
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			posts, err := store.Posts(t.Context(), run)
+			if err != nil || len(posts) != 1 {
+				t.Fatalf("posted are %+v, %v; want the note", posts, err)
+			}
+			var option *dispatcher.OptionError
+			err = other.Note(t.Context(), run, "shop.bill", c.value, dispatcher.Message("m"), dispatcher.From(res.Cursor))
+			if (err != nil) != c.fails || err != nil && !errors.As(err, &option) {
+				t.Errorf("Note = %v", err)
+			}
+			if told := notesOf(t, &store); !slices.Equal(told, c.want) {
+				t.Errorf("the log tells %q, want %q", told, c.want)
+			}
+			posts, err = store.Posts(t.Context(), run)
+			if err != nil || (len(posts) > 0) != c.fails {
+				t.Errorf("posted are %+v, %v", posts, err)
+			}
+		})
+	}
+}

@@ -271,7 +271,7 @@ func (r *run) grew(entries, size, turn int, began time.Time) *Event {
 // catchUp takes notice of what has become durable of what was handed over, and of what nodes have
 // appended between, and tells the observer. It reports whether the caller still owns the run.
 func (r *run) catchUp(h *tenure) bool {
-	if len(r.ahead) == 0 {
+	if len(r.ahead) == 0 && !r.journal.fresh.Load() {
 		return true
 	}
 	news, n, err := r.becameDurable()

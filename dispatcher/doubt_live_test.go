@@ -325,3 +325,114 @@ func TestResolveOfAnEffectThatBeginsAnew(t *testing.T) {
 		}
 	})
 }
+
+// Who says what came of an effect, and whose message comes while it is done again, in the one visit that is at work, is too late as
+// well: what came of it now is what counts, and the log can be read.
+func TestResolveOfAnEffectThatIsDoneAgain(t *testing.T) {
+	for name, fails := range map[string]bool{"well": false, "in doubt again": true} {
+		t.Run(name, func(t *testing.T) {
+			var inner memory.Store
+			calls, in, hold := 0, make(chan struct{}), make(chan struct{})
+			b := dag.New[Tale]("anew")
+			dag.Step(b, "pay", func(ctx context.Context, s *Tale) error {
+				receipt, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) {
+					if calls++; calls == 2 {
+						close(in)
+						<-hold
+					}
+					if calls == 1 || calls == 2 && fails {
+						return "", errDoubtReset
+					}
+					return "receipt", nil
+				}, dag.Replayable)
+				s.Word.Set(receipt)
+				return err
+			})
+			g := frozen(t, b)
+			d := process(t, g, &inner, dispatcher.Options{})
+			res, err := d.Run(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusFailed, "pay")
+			resumed := make(chan error, 1)
+			store := &tampered{Store: &inner, before: func(_ context.Context, c call) error {
+				if c.method == "Post" && c.n == 1 {
+					go func() {
+						_, err := d.Resume(t.Context(), run)
+						resumed <- err
+					}()
+					<-in
+				}
+				return nil
+			}}
+			said := process(t, g, store, dispatcher.Options{}).Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("by hand"))
+			close(hold)
+			if err := <-resumed; (err != nil) != fails {
+				t.Errorf("Resume = %v", err)
+			}
+			at, err := process(t, g, &inner, dispatcher.Options{}).State(t.Context(), run)
+			if err != nil {
+				t.Fatalf("the log can't be read: %v; Resolve was %v", err, said)
+			}
+			want := "receipt"
+			if fails {
+				want = ""
+			}
+			if at.State.Word.Get() != want {
+				t.Errorf("the state has %q, want %q", at.State.Word.Get(), want)
+			}
+			nothingIsPosted(t, &inner)
+			sameMachine(t, d, run)
+		})
+	}
+}
+
+// With Manual a call looks for doubts behind what was said of them: in a message that waits, and by the call itself.
+func TestManualLooksBehindWhatWasPosted(t *testing.T) {
+	for name, doubt := range map[string]dag.Doubt{"asks": dag.DoubtAsks, "fails": dag.DoubtFails} {
+		for _, repeats := range []bool{false, true} {
+			if repeats && doubt == dag.DoubtFails { // nothing asks
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, repeats: %t", name, repeats), func(t *testing.T) {
+				var store memory.Store
+				b := dag.New[Tale]("manual")
+				dag.Step(b, "pay", func(ctx context.Context, s *Tale) error {
+					receipt, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) {
+						return "", errDoubtReset
+					}, dag.InDoubt(doubt))
+					s.Word.Set(receipt)
+					return err
+				})
+				g := frozen(t, b)
+				other := process(t, g, &store, dispatcher.Options{})
+				id, word := "", dispatcher.Happened("by hand")
+				var o dispatcher.Options
+				o.Hooks.OnEnd = func(ctx context.Context, _ dispatcher.End) error {
+					if doubt == dag.DoubtFails {
+						return other.Resolve(ctx, run, "pay", "charge", word)
+					}
+					at, err := other.State(ctx, run)
+					if err != nil {
+						return err
+					}
+					id = at.Interrupts[0].ID
+					return other.Answer(ctx, run, id, word)
+				}
+				if res, err := process(t, g, &store, o).Run(t.Context(), run, nil); err == nil {
+					t.Fatalf("the run is %s", res.Status)
+				}
+				if posts, err := store.Posts(t.Context(), run); err != nil || len(posts) != 1 {
+					t.Fatalf("posted are %+v, %v; want what was said", posts, err)
+				}
+				options := []dispatcher.RunOption{dispatcher.Manual()}
+				if repeats {
+					options = append(options, dispatcher.Answering(id, word))
+				}
+				res, err := other.Resume(t.Context(), run, options...)
+				if completes(t, res, err); res.State.Word.Get() != "by hand" {
+					t.Errorf("the state has %q", res.State.Word.Get())
+				}
+				sameMachine(t, other, run)
+			})
+		}
+	}
+}

@@ -33,7 +33,8 @@ func (r *run) resumable(w *wishes) early {
 	case was == checkpoint.StatusCompleted:
 		return early{r.stands(was), r.c.refuse(r.id, fmt.Errorf("%w: Turn gives it new input, Fork tries another way", ErrCompleted))}
 	}
-	if w.manual {
+	told := r.giving != nil || r.foundWork() // and may say what came of what is in doubt
+	if w.manual && !told {
 		if err := m.doubts(r.id); err != nil {
 			return early{r.stands(was), err}
 		}
@@ -60,8 +61,9 @@ func (r *run) resumable(w *wishes) early {
 		return early{r.stands(was), r.c.refuse(r.id, err)}
 	}
 	m.vets, m.gates = r.c.vets(), r.c.asksBefore()
-	r.sayAll(m.queued(r.unsaid(r.found), nil).line) // before a resume ends what somebody has rejected
-	r.sayAll(r.giving)
+	if e := r.sayTold(w.manual && told, was); e.now() {
+		return e
+	}
 	resumed, data := &r.c.resumes, r.c.resumed
 	if w.how == modeResume {
 		resumed = &checkpoint.Resumption{Owner: r.c.owner, Ends: true}
@@ -88,6 +90,29 @@ func (r *run) resumable(w *wishes) early {
 		r.enterRoot()
 	}
 	r.armDelays()
+	return early{}
+}
+
+// sayTold says what was posted, and what the call itself answers, before a resume ends what somebody has rejected. A call that is
+// manual goes no further if an effect is in doubt all the same: nothing of this is durable then.
+func (r *run) sayTold(manual bool, was checkpoint.Status) early {
+	var stood *report
+	if manual {
+		stood = r.stands(was)
+	}
+	r.sayAll(r.m.queued(r.unsaid(r.found), nil).line)
+	r.sayAll(r.giving)
+	if !manual {
+		return early{}
+	}
+	for _, p := range r.found {
+		if p.Kind == postResolution {
+			r.sayAll([]checkpoint.Entry{r.m.drained(p)})
+		}
+	}
+	if err := r.m.doubts(r.id); err != nil {
+		return early{stood, err}
+	}
 	return early{}
 }
 

@@ -45,7 +45,7 @@ func (r *run) cause() error {
 }
 
 // atEnd reports whether nothing could run although nothing has told the run to stop but
-// that it is to drain: so it rests as it would have.
+// that it is to drain: so it rests as it would have. A question whose time is over is something to run behind.
 func (r *run) atEnd() bool {
-	return !r.ctxDone() && r.m.root.begun() && len(r.m.ready) == 0 && r.due.none() && !r.unasked
+	return !r.ctxDone() && r.m.root.begun() && len(r.m.ready) == 0 && r.due.none() && !r.unasked && len(r.overdue()) == 0
 }

@@ -57,7 +57,9 @@ func (m *machine) enterItems(x *fact) error {
 		return nil
 	}
 	f.openItems()
-	m.reenter(f)
+	if len(m.voids) > 0 { // else nothing has begun in it
+		m.reenter(f)
+	}
 	m.fill(f)
 	return nil
 }
@@ -68,8 +70,9 @@ func (m *machine) reenter(f *frame) {
 	if f.items == nil {
 		return
 	}
+	frame := f.path + "/"
 	for path := range m.effects {
-		rest, inside := strings.CutPrefix(path, f.path+"/")
+		rest, inside := strings.CutPrefix(path, frame)
 		number, _, _ := strings.Cut(rest, "/")
 		if t := f.item(number); inside && t != nil {
 			t.rare().entered = true

@@ -261,7 +261,7 @@ func (r *run) loop(h *tenure) {
 // poll has the posts read once more before the run comes to rest: an answer or a cancel may
 // have been posted meanwhile, unheard if the store is no Watcher.
 func (r *run) poll() bool {
-	if r.polled || r.halting || r.journal.head.Seq == 0 || r.m.status == checkpoint.StatusCompleted {
+	if r.polled || r.halting && !r.atEnd() || r.journal.head.Seq == 0 || r.m.status == checkpoint.StatusCompleted {
 		return false
 	}
 	r.polled, r.journal.posts = true, true

@@ -350,3 +350,57 @@ func TestHaltAsTheLastVisitBegins(t *testing.T) {
 		}
 	}
 }
+
+// A run that drains, and in which the time of a question is over, has something to go on with: it is left for recovery, and does not rest
+// as one that waits.
+func TestDrainBehindAQuestionThatHasExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		b := dag.New[Tale]("asks")
+		asks := dag.Step(b, "asks", func(ctx context.Context, s *Tale) error {
+			word, err := dag.Ask[string](ctx, "k", "q", dag.Within(time.Minute), dag.OrDefault("nothing"))
+			s.Word.Set(word)
+			return err
+		})
+		works := dag.Step(b, "works", func(context.Context, *Tale) error { lasts(5 * time.Minute); return nil })
+		dag.Step(b, "last", func(context.Context, *Tale) error { return nil }, asks, works)
+		p := process(t, frozen(t, b), &store, dispatcher.Options{})
+		res, err := p.Run(t.Context(), run, nil, dispatcher.Drain(superAfter(30*time.Second)))
+		if res.Status != checkpoint.StatusRunning || !errors.Is(err, dispatcher.ErrDrain) {
+			t.Errorf("the run is %s, %v, want it left", res.Status, err)
+		}
+		superUnheld(t, &store, checkpoint.StatusRunning)
+		res, err = p.Run(t.Context(), run, nil)
+		if completes(t, res, err); res.State.Word.Get() != "nothing" {
+			t.Errorf("the state has %q", res.State.Word.Get())
+		}
+	})
+}
+
+// An answer that comes while the last visit of a run that drains is at work is read before the run rests, also from a store that does
+// not tell of it: there is something to go on with.
+func TestDrainBehindAnAnswerNobodyTellsOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := struct{ checkpoint.Store }{new(memory.Store)}
+		b := dag.New[Tale]("asks")
+		dag.Step(b, "asks", func(ctx context.Context, s *Tale) error {
+			word, err := dag.Ask[string](ctx, "k", "q")
+			s.Word.Set(word)
+			return err
+		})
+		dag.Step(b, "works", func(context.Context, *Tale) error { lasts(5 * time.Minute); return nil })
+		p := process(t, frozen(t, b), store, dispatcher.Options{})
+		var answered sync.WaitGroup
+		answered.Go(func() {
+			lasts(time.Minute)
+			if err := p.Answer(t.Context(), run, "", "yes"); err != nil {
+				t.Error(err)
+			}
+		})
+		res, err := p.Run(t.Context(), run, nil, dispatcher.Drain(superAfter(30*time.Second)))
+		answered.Wait()
+		if res.Status != checkpoint.StatusRunning || !errors.Is(err, dispatcher.ErrDrain) {
+			t.Errorf("the run is %s, %v, want it left", res.Status, err)
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -24,6 +25,8 @@ type question struct {
 	heard  *question             // before it
 	before *question             // that has no answer
 	size   int                   // of this one and those before it, in bytes of the log
+	// refused is why it could not be asked; nil if it was.
+	refused atomic.Pointer[error]
 }
 
 // Ask implements [dag.Visit].
@@ -47,17 +50,22 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 		return nil, err
 	}
 	ask := &question{AskCall: call}
-	first, err := v.first(ask)
+	before, err := v.asked(ask)
 	if err != nil {
 		return nil, err
 	}
 	if a, ok := v.answers[call.Key]; ok && a.to(&call) {
 		return answered(call.Key, a.Answer)
 	}
-	if first {
-		if err := v.put(ask); err != nil {
-			return nil, err
+	if before != nil { // refused then, it is now
+		if refused := before.refused.Load(); refused != nil {
+			return nil, *refused
 		}
+		return nil, errAsked
+	}
+	if err := v.put(ask); err != nil {
+		ask.refused.Store(&err)
+		return nil, err
 	}
 	return nil, errAsked
 }
@@ -89,19 +97,18 @@ func (a *heard) to(call *dag.AskCall) bool {
 	return len(call.About) > 0 && !a.About && strings.HasPrefix(a.To, digestOf(want)+" ")
 }
 
-// first reports whether the attempt asks a question for the first time. It refuses another one
-// under the same key.
-func (v *visit) first(ask *question) (bool, error) {
+// asked is the question as the attempt has asked it before, nil if it has not. Another one under the same key is refused.
+func (v *visit) asked(ask *question) (*question, error) {
 	did := v.does()
 	for {
 		ask.heard = did.heard.Load()
 		for q := ask.heard; q != nil; q = q.heard {
 			if q.Key == ask.Key {
-				return false, ask.Repeats(&q.AskCall)
+				return q, ask.Repeats(&q.AskCall)
 			}
 		}
 		if did.heard.CompareAndSwap(ask.heard, ask) {
-			return true, nil
+			return nil, nil
 		}
 	}
 }

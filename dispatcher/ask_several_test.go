@@ -295,3 +295,22 @@ func TestAPanicBehindAQuestionFails(t *testing.T) {
 	res, err := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{}).Start(t.Context(), run, nil)
 	rests(t, res, err, checkpoint.StatusFailed, "ask")
 }
+
+// A question that is too large is refused each time that an attempt asks it: the visit waits for nothing.
+func TestAQuestionThatIsRefusedStaysSo(t *testing.T) {
+	b := dag.New[Tale]("large")
+	dag.Step(b, "asks", func(ctx context.Context, _ *Tale) error {
+		for range 2 {
+			_, err := dag.Ask[string](ctx, "q", strings.Repeat("x", 2000))
+			if limit := (*dispatcher.LimitError)(nil); !errors.As(err, &limit) {
+				return fmt.Errorf("it was asked: %w", err)
+			}
+		}
+		return errWeather
+	})
+	d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{Limits: dispatcher.Limits{VisitBytes: 1 << 10}})
+	res, err := d.Run(t.Context(), run, nil)
+	if rests(t, res, err, checkpoint.StatusFailed, "asks"); !errors.Is(err, errWeather) {
+		t.Errorf("Run = %v", err)
+	}
+}

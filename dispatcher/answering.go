@@ -86,7 +86,7 @@ func (r *run) answerFirst(posts []checkpoint.Post) ([]checkpoint.Post, early) {
 		case !conflict(refusal):
 			return nil, early{err: refusal}
 		}
-		if posts, err = r.lookAgain(s.post.ID, refusal); err != nil {
+		if posts, err = r.lookAgain(w, s.post.ID, refusal); err != nil {
 			return nil, early{err: err}
 		}
 	}
@@ -115,25 +115,38 @@ func (r *run) shares(s *replying) bool {
 	return true
 }
 
-// hearSince hears the first cancel that the log tells of behind an entry. What was trimmed since tells of none.
+// hearSince hears the first cancel that the log tells of behind an entry, where the run was at rest. That somebody else's context has
+// ended, who went on with the run meanwhile, is none. What was trimmed since tells of none.
 func (r *run) hearSince(seq uint64) error {
+	status := checkpoint.StatusInterrupted
 	for e, err := range r.c.store.Read(r.stored, r.id, seq+1, 0) {
 		switch {
 		case errors.Is(err, checkpoint.ErrTrimmed):
 			return nil
 		case err != nil:
 			return err
-		case e.Kind == checkpoint.Cancelled:
+		case e.Kind == checkpoint.Cancelled && (e.Post != "" || status != checkpoint.StatusRunning):
 			r.cancel(postedCause(checkpoint.Post{Data: e.Data}))
 			return nil
 		}
+		status = status.After(e.Kind)
 	}
 	return nil
 }
 
+// hearPosted hears the cancels among posts that came since the call has begun, and returns the others.
+func (r *run) hearPosted(w *wishes, posts []checkpoint.Post) []checkpoint.Post {
+	return slices.DeleteFunc(posts, func(p checkpoint.Post) bool {
+		if cancels(p) && !slices.Contains(w.knew, p.ID) {
+			r.hearCancel(p)
+		}
+		return slices.Contains(r.drains, p.ID)
+	})
+}
+
 // lookAgain returns what was posted, when somebody has posted under an id that the call has claimed. Its machine has heard what was not
-// appended. A cancel among the posts is heard before the answers. If nothing of that id was posted the store has refused the append for nothing.
-func (r *run) lookAgain(claimed string, refusal error) ([]checkpoint.Post, error) {
+// appended. A cancel among the posts is heard: the run rests so behind the answers. If nothing of that id was posted the store has refused the append for nothing.
+func (r *run) lookAgain(w *wishes, claimed string, refusal error) ([]checkpoint.Post, error) {
 	m, head, err := r.c.machine(r.stored, r.id)
 	if err != nil {
 		return nil, err
@@ -146,7 +159,7 @@ func (r *run) lookAgain(claimed string, refusal error) ([]checkpoint.Post, error
 	if !slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return p.ID == claimed }) {
 		return nil, refusal
 	}
-	return r.drainBefore(posts)
+	return r.drainBefore(r.hearPosted(w, posts))
 }
 
 // refused reports whether a call returns err since its answers were refused: then it has changed nothing.

@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -132,8 +133,46 @@ func TestAnsweringAgainKeepsFrom(t *testing.T) {
 // Who cancels a run whose call has to begin again has cancelled that call. Its answers count. So it is with a store that can't tell of posts.
 func TestAnsweringAgainHearsACancel(t *testing.T) {
 	for name, store := range map[string]checkpoint.Store{"a Watcher": new(memory.Store), "none": struct{ checkpoint.Store }{new(memory.Store)}} {
-		t.Run(name, func(t *testing.T) { answersAgainCancelled(t, store) })
+		t.Run(name, func(t *testing.T) { answersAgainCancelled(t, store, dispatcher.Hooks{}, false) })
 	}
+}
+
+// It is heard too where the answers have an append of their own from the beginning, and of a run that was cancelled before.
+func TestAnsweringHearsACancelBesideAnAnswer(t *testing.T) {
+	hooks := dispatcher.Hooks{OnStart: func(context.Context, dispatcher.Start) error { return nil }}
+	for name, h := range map[string]dispatcher.Hooks{"apart": hooks, "shared": {}} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, cancelled before: %t", name, before), func(t *testing.T) {
+				answersAgainCancelled(t, new(memory.Store), h, before)
+			})
+		}
+	}
+}
+
+// That somebody else's context ends, who went on with the run meanwhile, cancels no call that begins again.
+func TestAnsweringAgainBesideAnotherCallThatIsCancelled(t *testing.T) {
+	var inner memory.Store
+	var w witness
+	g := askSeveral(t, &w, 2, closedChan())
+	d := callsDispatcher(t, g, &inner, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
+	first, second := halves(res)
+	store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
+		switch {
+		case k.method == "Append" && k.n == 1:
+			return d.Answers(ctx, run, second)
+		case k.method == "Acquire" && k.n == 2:
+			c, stop := context.WithCancel(ctx)
+			stop()
+			if res, _ := d.Run(c, run, nil); res.Status != checkpoint.StatusCancelled {
+				t.Errorf("the other call leaves the run %s", res.Status)
+			}
+		}
+		return nil
+	}}
+	res, err = callsDispatcher(t, g, store, dispatcher.Options{}).Resume(t.Context(), run, first...)
+	completes(t, res, err)
 }
 
 // tellsAs is a store that tells of posts if another one does.
@@ -144,20 +183,26 @@ func tellsAs(s *tampered, as checkpoint.Store) checkpoint.Store {
 	return struct{ checkpoint.Store }{s}
 }
 
-func answersAgainCancelled(t *testing.T, inner checkpoint.Store) {
+func answersAgainCancelled(t *testing.T, inner checkpoint.Store, h dispatcher.Hooks, before bool) {
+	t.Helper()
 	var w witness
 	g := askSeveral(t, &w, 2, closedChan())
 	d := callsDispatcher(t, g, inner, dispatcher.Options{})
 	res, err := d.Run(t.Context(), run, nil)
 	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
 	first, second := halves(res)
+	if before {
+		if err := d.Cancel(t.Context(), run, nil, dispatcher.Author("Bob")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	slow := &tampered{Store: inner, before: func(ctx context.Context, k call) error {
 		if k.method == "Append" && k.n == 1 {
 			return errors.Join(d.Cancel(ctx, run, errWeather, dispatcher.Author("Ada")), d.Answers(ctx, run, second))
 		}
 		return nil
 	}}
-	res, err = callsDispatcher(t, g, tellsAs(slow, inner), dispatcher.Options{}).Resume(t.Context(), run, first...)
+	res, err = callsDispatcher(t, g, tellsAs(slow, inner), dispatcher.Options{Hooks: h}).Resume(t.Context(), run, first...)
 	rests(t, res, err, checkpoint.StatusCancelled, "asks0", "asks1")
 	var rest *dispatcher.Rest
 	if errors.As(err, &rest); rest.By != "Ada" || !strings.Contains(err.Error(), errWeather.Error()) {

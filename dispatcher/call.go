@@ -163,6 +163,11 @@ func (r *run) find(w *wishes, input func(any)) early {
 	}
 	r.journal.posts = len(posts) > 0
 	r.stand(m, head)
+	if w.apart {
+		posts = r.hearPosted(w, posts)
+	} else if w.giving != nil {
+		w.knew = cancelIDs(posts)
+	}
 	if posts, err = r.drainBefore(posts); err != nil {
 		return early{err: err}
 	}

@@ -38,8 +38,8 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error, options []
 	if !busy(err) {
 		return c.refuse(id, err)
 	}
-	if info, err := c.store.Stat(ctx, id); err == nil && info.Status == checkpoint.StatusCancelled {
-		return nil
+	if info, err := c.store.Stat(ctx, id); err == nil && info.Status == checkpoint.StatusCancelled && worker(&info, checkpoint.StatusRunning) == "" {
+		return nil // else whoever has the lease may be about to go on with it
 	}
 	p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(how)}
 	if err = c.store.Post(ctx, id, p); err == nil {
@@ -87,6 +87,16 @@ func (r *run) hearCancel(p checkpoint.Post) {
 }
 
 func cancels(p checkpoint.Post) bool { return p.Kind == postCancel }
+
+// cancelIDs are those of the cancels among posts.
+func cancelIDs(posts []checkpoint.Post) (ids []string) {
+	for _, p := range posts {
+		if cancels(p) {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
+}
 
 // cancelledAs is the entry of a run at rest that drains a cancel.
 func cancelledAs(p checkpoint.Post) checkpoint.Entry {

@@ -524,3 +524,26 @@ func TestCancelWithoutACause(t *testing.T) {
 		})
 	}
 }
+
+// Who cancels a run that was cancelled before, and that a call is about to go on with, has cancelled that call.
+func TestCancelOfACancelledRunThatIsGoneOnWith(t *testing.T) {
+	var w witness
+	var store memory.Store
+	g := line(t, &w, nil)
+	d := process(t, g, &store, dispatcher.Options{InterruptBefore: []string{"b"}})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "b")
+	if err := d.Cancel(t.Context(), run, nil, dispatcher.Author("Bob")); err != nil {
+		t.Fatal(err)
+	}
+	var o dispatcher.Options
+	o.Hooks.OnStart = func(ctx context.Context, _ dispatcher.Start) error {
+		return d.Cancel(ctx, run, errors.New("enough"), dispatcher.Author("Ada"))
+	}
+	res, err = process(t, g, &store, o).Resume(t.Context(), run)
+	rests(t, res, err, checkpoint.StatusCancelled, "b")
+	if events, _ := cancelsTold(t, d); !slices.Equal(events, []string{"Bob: ", "Ada: enough"}) {
+		t.Errorf("events tell %q", events)
+	}
+	nothingIsPosted(t, &store)
+}

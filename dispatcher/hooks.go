@@ -14,7 +14,7 @@ import (
 type Hooks struct {
 	// OnStart is called each time a run is about to be at work in a call: to be opened,
 	// resumed, or given a turn. The call has the run's lease then, and nothing is in the log
-	// yet. If it returns an error or panics the call returns that as a [*FaultError] of kind
+	// yet, but for the answers of the call ([Answering]), which stay. If it returns an error or panics the call returns that as a [*FaultError] of kind
 	// hook, and nothing has changed. It is not called where there is nothing to do: of a
 	// completed run for which no input waits, or one of which all that is left waits for
 	// answers, whatever input is queued behind them; nor for the further turns that a call may

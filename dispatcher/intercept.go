@@ -25,7 +25,8 @@ type Interceptor struct {
 	// function's slot, time limit and attempts: all interceptors in order, whatever the
 	// others say, and the most restrictive ruling counts: Deny over Ask over Instead over
 	// Continue. It is asked once about a visit in each call that begins it, not once for
-	// each attempt; and once more when what it asked was approved. Continue leaves no trace
+	// each attempt; and once more when what it asked was approved, or when a call that answers ([Answering]) begins again, since
+	// somebody has posted to the run meanwhile. Continue leaves no trace
 	// in the log, so the call that goes on with a visit that was cut off, or failed, asks
 	// again. A panic is no ruling and fails the visit, unless another one denies it; behind a
 	// runtime.Goexit, which does so too, nobody is asked any more. Nil means [Continue].

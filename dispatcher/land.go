@@ -173,6 +173,7 @@ func (r *run) attemptFailed(v *visit) {
 
 // fails states that an attempt of t failed, or what t holds did (attempt 0).
 func (r *run) fails(t *task, attempt int, a checkpoint.FailedAttempt, err error, took time.Duration) {
+	a.Followed = a.Final && t.node.FailureFollowed && !a.Unfollowed
 	x := r.said(&checkpoint.Entry{
 		Kind: checkpoint.AttemptFailed, Path: t.path(), Step: t.frame.step, Attempt: attempt, Data: encode(a),
 	}, t)

@@ -133,7 +133,9 @@ func (r *run) finish(h *tenure) {
 			return
 		}
 		r.release(r.stored)
-		if r.err != nil || r.m == nil || r.m.status != checkpoint.StatusCompleted { // with an error it may have heard what was never appended
+		switch {
+		case r.apart: // the call begins again, and hears them itself
+		case r.err != nil, r.m == nil, r.m.status != checkpoint.StatusCompleted: // with an error it may have heard what was never appended
 			r.c.heed(r.id)
 		}
 		if !h.back(inCall) {

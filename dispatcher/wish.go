@@ -77,6 +77,7 @@ func Settings(v any, author string) RunOption {
 // control characters. They are given when a run is opened. Given again they have to be the
 // same: a call with other ones is refused. No labels at all wish nothing.
 func Labels(labels map[string]string) RunOption {
+	labels = maps.Clone(labels) // the option may be used later
 	return RunOption{"Labels", func(w *wishes) error {
 		if len(labels) > maxLabels {
 			return &OptionError{"Labels", fmt.Sprintf("are %d, and may be %d", len(labels), maxLabels)}
@@ -95,7 +96,7 @@ func Labels(labels map[string]string) RunOption {
 				return &SecretError{"labels", at, reason}
 			}
 		}
-		w.labels = maps.Clone(labels)
+		w.labels = maps.Clone(labels) // one option may be given to several runs
 		return nil
 	}}
 }
@@ -202,6 +203,7 @@ type wishes struct {
 	unsaid      error          // why what they are can't be said; of a run that is there
 	apart       bool           // they can't share the append of the resume, as the call has found
 	since       uint64         // where the run stood then
+	knew        []string       // the cancels that waited when the call began
 	graceEnd    time.Time      // what is left of its grace period then; zero if that has not begun
 }
 

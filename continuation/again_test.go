@@ -346,3 +346,63 @@ func TestAWaitAskedAgainBehindItsInstant(t *testing.T) {
 		}
 	})
 }
+
+// What has expired, or was skipped, and failed with its run, has ended for good: nobody brings the run back by himself for a visit beside
+// it that may be tried again, which would have it wait anew. Where its failure is followed it does not.
+func TestWhatHasExpiredIsNotAskedAnewForAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		followed, skipped bool
+		right             continuation.Status
+	}{
+		"expired":              {right: continuation.StatusFailed},
+		"skipped":              {skipped: true, right: continuation.StatusFailed},
+		"expired and followed": {followed: true, right: continuation.StatusPending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := dag.New[Talk]("aside")
+				left := dag.Step(b, "left", func(ctx context.Context, _ *Talk) error {
+					_, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "left", Within: time.Minute})
+					return err
+				})
+				dag.Step(b, "right", func(ctx context.Context, _ *Talk) error {
+					if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "right", Within: time.Hour, MaxFailures: 9}); err != nil {
+						return err
+					}
+					return errWeather
+				})
+				if c.followed {
+					dag.Step(b, "instead", func(context.Context, *Talk) error { return nil }, left.Failed())
+				}
+				p := talk(t, frozen(t, b))
+				if c.skipped {
+					if err := p.d.Skip(t.Context(), run, p.at("left").ID); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					lasts(2 * time.Minute)
+				}
+				if _, err := p.rt.Trigger(t.Context(), reply2("t", "right")); err != nil {
+					t.Fatal(err)
+				}
+				if v := p.at("right"); v.Status != c.right {
+					t.Errorf("the wait that may be tried again is %+v; want %s", v, c.right)
+				}
+				was := p.at("left")
+				if !was.Status.Terminal() {
+					t.Fatalf("the other one is %+v", was)
+				}
+				_, err := p.rt.Trigger(t.Context(), reply2("u", "right"))
+				if c.followed != (err == nil) || err != nil && !errors.Is(err, continuation.ErrTerminal) {
+					t.Errorf("another trigger: %v", err)
+				}
+				if _, err := p.rt.Recover(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if is := p.at("left"); !reflect.DeepEqual(is, was) {
+					t.Errorf("the other one is %+v, and was %+v", is, was)
+				}
+			})
+		})
+	}
+}

@@ -296,8 +296,8 @@ type standing struct {
 // stands reads the answers of the visit.
 func stands(ctx context.Context, name string) standing {
 	s := standing{attempt: dag.Attempt(ctx)}
-	given := map[int]bool{} // attempts in which this wait was ended by a trigger
-	names := map[string]bool{}
+	given := map[int]bool{}     // attempts in which this wait was ended by a trigger
+	others := map[string]bool{} // that have ended, each once
 	last := ""
 	for _, a := range dag.Answers(ctx) {
 		p, ok := parsePlace(a.Key)
@@ -309,7 +309,7 @@ func stands(ctx context.Context, name string) standing {
 		}
 		if p.name != name {
 			base, _, _ := strings.Cut(p.name, "/")
-			names[base] = names[base] || a.How == dag.AnswerGiven || a.How == dag.AnswerDefault
+			others[base] = true
 			continue
 		}
 		if s.asked == nil || p.attempt > s.asked.attempt || p.attempt == s.asked.attempt && p.level > s.asked.level {
@@ -319,11 +319,9 @@ func stands(ctx context.Context, name string) standing {
 			given[p.attempt] = true
 		}
 	}
-	for base, ended := range names {
-		if own, _, _ := strings.Cut(name, "/"); ended && base != own {
-			s.hops++
-		}
-	}
+	own, _, _ := strings.Cut(name, "/")
+	delete(others, own)
+	s.hops = len(others)
 	if s.asked != nil && s.asked.attempt < s.attempt && given[s.asked.attempt] && last == name {
 		s.failed = len(given)
 	}

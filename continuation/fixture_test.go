@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -119,6 +120,17 @@ func (p *process) stands(run string, status continuation.Status, reason continua
 		p.t.Fatalf("the wait of %s is %s (%s: %s), want %s (%s)", run, v.Status, v.Reason, v.Why, status, reason)
 	}
 	return v
+}
+
+// at is the wait of a visit, of a run that waits in several.
+func (p *process) at(path string) continuation.View {
+	p.t.Helper()
+	all, err := p.rt.List(context.Background(), continuation.Filter{})
+	k := slices.IndexFunc(all, func(v continuation.View) bool { return v.Path == path })
+	if err != nil || k < 0 {
+		p.t.Fatalf("the waits are %+v, %v; want one of %s", all, err, path)
+	}
+	return all[k]
 }
 
 // said is what the state of a run holds.

@@ -54,6 +54,7 @@ type wait struct {
 	spent    bool   // an attempt failed behind the trigger: the wait is to be asked again
 	stumbles int    // attempts since that failed, or were left, before they came to ask it
 	fell     bool   // its visit has failed for good
+	followed bool   // and that is followed when its superstep ends, as the log says
 	settled  bool   // and nobody tries it again: the failure was followed, or left behind
 	tried    bool   // it goes on since a resume tries its visit again, if its failure is not followed; why is that of the failure
 	late     string // the message of that, if it was an expiry
@@ -255,7 +256,7 @@ func (w *wait) close(reason Reason, why, by string) {
 
 // reopen has the wait go on that had ended with its visit.
 func (w *wait) reopen() {
-	w.closed, w.why, w.by, w.fell, w.settled, w.beside, w.late = "", "", "", false, false, false, ""
+	w.closed, w.why, w.by, w.fell, w.followed, w.settled, w.beside, w.late = "", "", "", false, false, false, false, ""
 }
 
 // resumed counts who goes on behind a trigger, and forgets how the run rested.
@@ -332,6 +333,10 @@ func (h *history) failed(e *checkpoint.Entry) error {
 			if w.late = ""; dag.FailureKind(f.Kind) == dag.FailedExpired {
 				w.late = f.Message
 			}
+		}
+		if f.Followed && (w.path == e.Path || inside(w.path, e.Path)) {
+			w.follow()
+			w.followed = w.fell
 		}
 	}
 	return nil
@@ -420,11 +425,16 @@ func (h *history) settle(frame string) {
 		if frame != "" && !inside(w.path, frame) {
 			continue
 		}
-		if w.tried && w.closed == "" { // it was followed: a resume has not tried it again
-			w.close(RunFailed, w.why, "")
-			w.fell, w.tried = true, false
-		}
+		w.follow()
 		w.settled = w.settled || w.fell
+	}
+}
+
+// follow takes in that a failure of the visit was followed, if a resume was to try that again: it has not.
+func (w *wait) follow() {
+	if w.tried && w.closed == "" {
+		w.close(RunFailed, w.why, "")
+		w.fell, w.tried = true, false
 	}
 }
 
@@ -450,7 +460,12 @@ func (w *wait) retries() bool {
 }
 
 // reopens reports whether its visit has failed, and a resume tries that again as far as anybody knows.
-func (w *wait) reopens() bool { return w.fell && !w.settled && w.closed == RunFailed }
+func (w *wait) reopens() bool { return w.fell && !w.followed && !w.settled && w.closed == RunFailed }
+
+// anew reports whether its visit has failed for want of a trigger, and a resume has it ask again.
+func (w *wait) anew() bool {
+	return w.fell && !w.followed && !w.settled && (w.closed == Expired || w.closed == CancelledByUser)
+}
 
 // key is what correlates a trigger with an alternative.
 func (w *wait) key(of alternative) string {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
@@ -245,4 +246,81 @@ func TestAStopBeforeARewindStays(t *testing.T) {
 		after[0].Why != before[0].Why || after[0].By != before[0].By {
 		t.Errorf("behind a rewind the wait is %+v, %v; want %+v", after, err, before)
 	}
+}
+
+// Recover goes on with what has its trigger, and with what a process has left that died, also if something else that waits in the run
+// is overdue.
+func TestRecoverBesideWhatIsOverdue(t *testing.T) {
+	for name, dies := range map[string]bool{"left": false, "died": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &pawltest.Mortal{Store: &memory.Store{}}
+				b := dag.New[Talk]("talk")
+				for name, within := range map[string]time.Duration{"a": 24 * time.Hour, "b": time.Hour} {
+					dag.Step(b, name, func(ctx context.Context, s *Talk) error {
+						if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: name, Within: within}); err != nil {
+							return err
+						}
+						s.Said.Append(name)
+						return nil
+					})
+				}
+				g := frozen(t, b)
+				p := begin(t, g, store, continuation.Options{})
+				p.waits(run)
+				tr := reply2("t", "a")
+				tr.LeaveIt = !dies
+				if dies {
+					store.DieAfter(2) // the trigger, and that the run goes on
+				}
+				if _, err := p.rt.Trigger(t.Context(), tr); (err != nil) != dies {
+					t.Fatal(err)
+				}
+				if dies {
+					if err := store.Revive(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				p = begin(t, g, store, continuation.Options{})
+				lasts(2 * time.Hour)
+				if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) != 1 {
+					t.Errorf("recovered %q, %v; want the run", runs, err)
+				}
+				if v := p.at("a"); v.Status != continuation.StatusResolved {
+					t.Errorf("what has its trigger is %s (%s: %s)", v.Status, v.Reason, v.Why)
+				}
+			})
+		})
+	}
+}
+
+// A trigger for a timer of a run at work, whose instant has come by the Runtime's clock alone, is refused as one that comes at a bad
+// moment: nothing has expired, and the timer wakes.
+func TestATimerOfARunAtWorkByAnotherClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := dag.New[Talk]("talk")
+		dag.Step(b, "sleeps", func(ctx context.Context, s *Talk) error {
+			_, err := continuation.Await[string](ctx, "wake", continuation.Wait{Kind: continuation.KindTimer, Key: "wake", After: time.Hour})
+			if err == nil {
+				s.Said.Append("woken")
+			}
+			return err
+		})
+		dag.Step(b, "works", func(context.Context, *Talk) error { lasts(2 * time.Hour); return nil })
+		p := under(t, dispatcher.Options{}, frozen(t, b), &memory.Store{}, continuation.Options{Now: func() time.Time { return time.Now().Add(time.Minute) }})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if res, err := p.d.Run(t.Context(), run, nil); err != nil || res.Status != checkpoint.StatusCompleted {
+				t.Errorf("the run is %s, %v", res.Status, err)
+			}
+		})
+		lasts(time.Hour - 30*time.Second)
+		early := continuation.Trigger{ID: "w", Run: run, Kind: continuation.KindTimer, Key: "wake", Actor: continuation.Actor{Authority: dag.System}}
+		var bad *continuation.MismatchError
+		if _, err := p.rt.Trigger(t.Context(), early); !errors.As(err, &bad) || errors.Is(err, dag.ErrExpired) {
+			t.Errorf("the trigger: %v", err)
+		}
+		wg.Wait()
+		p.stands(run, continuation.StatusResolved, continuation.Completed)
+	})
 }

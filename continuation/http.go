@@ -94,7 +94,7 @@ func (r *Runtime) Handler(o HandlerOptions) (http.Handler, error) {
 	if o.Authorities == nil {
 		o.Authorities = []dag.Authority{dag.System}
 	}
-	o.Secret = slices.Clone(o.Secret)
+	o.Secret, o.Authorities = slices.Clone(o.Secret), slices.Clone(o.Authorities)
 	return &handler{r, o}, nil
 }
 

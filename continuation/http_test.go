@@ -116,15 +116,16 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// A handler has a secret of its own, whatever becomes of the memory in which it was given.
+// A handler has a secret and a list of authorities of its own, whatever becomes of the memory in which they were given.
 func TestHandlerKeepsItsSecret(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
-	given := bytes.Clone(secret)
-	h, err := p.rt.Handler(continuation.HandlerOptions{Secret: given, Authorities: []dag.Authority{dag.Human}})
+	given, who := bytes.Clone(secret), []dag.Authority{dag.Human}
+	h, err := p.rt.Handler(continuation.HandlerOptions{Secret: given, Authorities: who})
 	if err != nil {
 		t.Fatal(err)
 	}
 	clear(given)
+	clear(who)
 	if w := post(h, body(reply("t", "hello")), nil); w.Code != 200 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

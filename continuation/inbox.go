@@ -2,6 +2,7 @@ package continuation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -48,7 +49,11 @@ func Send[S any](ctx context.Context, r *Runtime, run, id string, input func(*S)
 		}
 		return &TerminalError{"", run, end.Reason.Status(), end.Reason}
 	}
-	if err := d.Enqueue(ctx, run, input, dispatcher.Message(id)); err != nil || how == WaitForRun {
+	err = d.Enqueue(ctx, run, input, dispatcher.Message(id))
+	if option := (*dispatcher.OptionError)(nil); errors.As(err, &option) {
+		return &ArgumentError{"the input", fmt.Sprintf("of the id %q can't be sent: %s", id, plain(err))}
+	}
+	if err != nil || how == WaitForRun {
 		return err
 	}
 	return r.resume(ctx, run, ifPosted)

@@ -15,6 +15,7 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/pawltest"
 )
 
@@ -336,5 +337,33 @@ func TestAWakeBesideANote(t *testing.T) {
 	err := continuation.Send(t.Context(), p.rt, run, "m", func(s *Talk) { s.Said.Append("and") }, continuation.Wake)
 	if said := p.said(run); err != nil || store.meanwhile != nil || !slices.Equal(said, []string{"hello", "and"}) {
 		t.Errorf("the state says %q, %v", said, err)
+	}
+}
+
+// Input that can't be sent is refused as any other argument.
+func TestSendRefusesWhatNobodyCouldTake(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, nil))
+	say := func(s *Talk) { s.Said.Append("x") }
+	for name, c := range map[string]struct {
+		id    string
+		input func(*Talk)
+	}{"no id": {"", say}, "a long id": {strings.Repeat("x", 201), say}, "an id of two lines": {"a\nb", say}, "no input": {"a", nil}} {
+		p.unchanged(run, func() {
+			var bad *continuation.ArgumentError
+			if err := continuation.Send(t.Context(), p.rt, run, c.id, c.input, continuation.WaitForRun); !errors.As(err, &bad) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+// Who asks for the waits of one run within a scope is told nothing of a run of another one.
+func TestAScopeHoldsForOneRunToo(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, nil), dispatcher.Labels(map[string]string{"tenant": "a"}))
+	for tenant, want := range map[string]int{"a": 1, "b": 0} {
+		all, err := p.rt.List(t.Context(), continuation.Filter{Run: run, Scope: map[string]string{"tenant": tenant}})
+		if err != nil || len(all) != want {
+			t.Errorf("for tenant %s the waits are %+v, %v; want %d", tenant, all, err, want)
+		}
 	}
 }

@@ -107,14 +107,15 @@ func (h *history) denied() *wait {
 }
 
 // wants reports whether there is something to go on with.
-func (r *Runtime) wants(h *history) bool {
+func (r *Runtime) wants(h *history) bool { return r.due(h) || h.goesOn() }
+
+// goesOn reports whether there is something to go on with, whatever the clock says.
+func (h *history) goesOn() bool {
 	for _, w := range h.open {
 		if status, _, _, _ := w.stands(); status.Terminal() {
 			continue
 		}
 		switch a := w.last(); {
-		case w.pends() && r.overdue(a):
-			return true
 		case h.held(w):
 		case a.ended && w.vain() < a.q.MaxFailures, w.again():
 			return true

@@ -120,7 +120,7 @@ func (r *Runtime) scan(ctx context.Context, f Filter) (histories, error) {
 	}
 	if f.Run != "" {
 		h, err := r.history(ctx, f.Run)
-		if err != nil {
+		if err != nil || !(checkpoint.Filter{Labels: f.Scope}).Matches(h.info) {
 			return nil, err
 		}
 		return histories{h}, nil

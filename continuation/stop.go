@@ -126,8 +126,11 @@ func (r *Runtime) cancel(ctx context.Context, run string, s Stopping) error {
 	return nil
 }
 
-// ended reports whether the run is at an end from which no wait brings it back.
-func (h *history) ended() bool { return h.end != nil && !slices.ContainsFunc(h.open, (*wait).retries) }
+// ended reports whether the run is at an end from which no wait brings it back. None does if a resume has another one, which has
+// expired or was skipped, wait anew.
+func (h *history) ended() bool {
+	return h.end != nil && (!slices.ContainsFunc(h.open, (*wait).retries) || slices.ContainsFunc(h.open, (*wait).anew))
+}
 
 // ending is the end of the run, the zero End if there is none.
 func (h *history) ending() End {

@@ -3,6 +3,7 @@ package continuation_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -375,6 +376,41 @@ func TestADefaultIsAHop(t *testing.T) {
 	})
 }
 
+// So has one that nobody answered in time: reminders end.
+func TestAnExpiryIsAHop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := dag.New[Talk]("hops")
+		dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+			for k := range 9 {
+				_, err := continuation.Await[string](ctx, fmt.Sprint("reminder ", k), continuation.Wait{Within: time.Hour, MaxHops: 3})
+				if ended := (*continuation.Ended)(nil); !errors.As(err, &ended) || ended.Reason != continuation.Expired {
+					return err
+				}
+			}
+			return nil
+		})
+		p := talk(t, frozen(t, b))
+		for range 3 {
+			lasts(2 * time.Hour)
+			if _, err := p.rt.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := p.rt.List(t.Context(), continuation.Filter{})
+		if err != nil || len(all) != 3 {
+			t.Fatalf("the waits are %+v, %v; want three", all, err)
+		}
+		for _, v := range all {
+			if v.Status != continuation.StatusExpired {
+				t.Errorf("%s is %s (%s)", v.Name, v.Status, v.Reason)
+			}
+		}
+		if res, err := p.d.State(t.Context(), run); err != nil || res.Status != checkpoint.StatusFailed {
+			t.Errorf("the run is %s, %v", res.Status, err)
+		}
+	})
+}
+
 // A wait beside one whose visit has failed and is tried again goes on with the run: it has not ended, and takes its trigger.
 func TestAWaitBesideAFailureThatIsTriedAgain(t *testing.T) {
 	store, fails := &pawltest.Mortal{Store: &memory.Store{}}, true
@@ -482,10 +518,8 @@ func TestAFailureThatWillBeFollowedIsNotTriedAgain(t *testing.T) {
 		if out, err := p.rt.Trigger(t.Context(), reply2(c.trigger, "right")); err != nil || out.Status != c.want {
 			t.Errorf("%s: %+v, %v", c.trigger, out, err)
 		}
-		all, err := p.rt.List(t.Context(), continuation.Filter{})
-		k := slices.IndexFunc(all, func(v continuation.View) bool { return v.Path == "left" })
-		if err != nil || all[k].Status != continuation.StatusFailed || all[k].Reason != continuation.RunFailed || all[k].Why != errWeather.Error() {
-			t.Errorf("behind %s the wait that failed is %+v, %v", c.trigger, all, err)
+		if v := p.at("left"); v.Status != continuation.StatusFailed || v.Reason != continuation.RunFailed || v.Why != errWeather.Error() {
+			t.Errorf("behind %s the wait that failed is %+v", c.trigger, v)
 		}
 	}
 }
@@ -572,5 +606,66 @@ func TestAFailureInALiveRun(t *testing.T) {
 	close(free)
 	if err := <-ended; !errors.Is(err, dispatcher.ErrInterrupted) {
 		t.Error(err)
+	}
+}
+
+// A visit that has failed behind a trigger, and whose failure will be followed, has failed however often the run is gone on with and
+// cancelled while its superstep is open: the log says so with the failure.
+func TestAFailureThatWillBeFollowedStaysThatInACancelledRun(t *testing.T) {
+	store, failed, begun, died := &pawltest.Mortal{Store: &memory.Store{}}, make(chan struct{}), make(chan struct{}), false
+	b := dag.New[Talk]("aside")
+	left := dag.Step(b, "left", func(ctx context.Context, _ *Talk) error {
+		if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "left", MaxFailures: 9}); err != nil {
+			return err
+		}
+		return errWeather
+	})
+	right := dag.Step(b, "right", func(ctx context.Context, _ *Talk) error {
+		_, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "right"})
+		switch {
+		case err != nil:
+			return err
+		case !died:
+			<-failed
+			died = true
+			store.Kill()
+			return errWeather
+		}
+		begun <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	dag.Step(b, "instead", func(context.Context, *Talk) error { return nil }, dag.Any(left, left.Failed()), right)
+	g := frozen(t, b)
+	p := under(t, dispatcher.Options{Paranoid: true, Observe: func(e dispatcher.Event) {
+		if e.Kind == dispatcher.AttemptFailed {
+			close(failed)
+		}
+	}}, g, store, continuation.Options{})
+	p.waits(run)
+	first := reply2("t", "left")
+	first.LeaveIt = true
+	if _, err := p.rt.Trigger(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.rt.Trigger(t.Context(), reply2("u", "right")); !errors.Is(err, pawltest.ErrDead) {
+		t.Fatalf("the trigger of the other: %v", err)
+	}
+	if err := store.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p = begin(t, g, store, continuation.Options{})
+	for again := range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-begun
+			cancel()
+		}()
+		if res, err := p.d.Run(ctx, run, nil); res.Status != checkpoint.StatusCancelled {
+			t.Fatalf("it is %s, %v; want it cancelled", res.Status, err)
+		}
+		if v := p.at("left"); v.Status != continuation.StatusFailed || v.Reason != continuation.RunFailed || v.Why != errWeather.Error() {
+			t.Errorf("cancelled %d times, the wait that failed is %+v", again+1, v)
+		}
 	}
 }

@@ -74,7 +74,7 @@ func (r *Runtime) left(ctx context.Context, h *history) (reach, error) {
 	if h.abandoned() && h.lost && len(h.open) == 0 && h.vain >= DefaultFailures {
 		return notAtAll, &AttemptsError{"", h.run, DefaultFailures}
 	}
-	if h.denied() != nil || !r.due(h) && r.wants(h) {
+	if h.denied() != nil || h.goesOn() {
 		return ifPosted, nil
 	}
 	return r.posted(ctx, h)

@@ -394,8 +394,14 @@ func (r *Runtime) fire(ctx context.Context, w *wait, t *Trigger) (out Outcome, f
 	if dropped { // nothing asks for it any more
 		now = now.woken()
 	}
-	if now == nil || !now.last().ended {
+	if now == nil {
 		return Outcome{}, false, nil
+	}
+	if !now.last().ended {
+		if owned(h.info) && h.info.Status == checkpoint.StatusRunning { // by another clock, perhaps, it has not come
+			err = &MismatchError{w.id, w.h.run, "it is a timer of a run that is at work, and whoever is has it wake"}
+		}
+		return Outcome{}, false, err
 	}
 	status, reason, _, _ := now.stands()
 	return Outcome{now.receipt(now.last()), status, reason}, true, nil

@@ -68,8 +68,8 @@ type Wait struct {
 	// Runtime goes on with the run no more often than so. Zero means DefaultFailures.
 	MaxFailures int
 	// MaxHops is how many waits the visit may have, this one among them: if as many have ended before it, it ends
-	// with the reason MaxHops. So it bounds a dialogue. What the visit itself has asked by dag.Ask, and was answered,
-	// counts as well. Zero means no bound.
+	// with the reason MaxHops. So it bounds a dialogue. One that has expired is one of them, and so is
+	// what the visit itself has asked by dag.Ask, once that has ended. Zero means no bound.
 	MaxHops int
 
 	parts []Wait // of Any and All

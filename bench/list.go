@@ -32,8 +32,8 @@ func lists(s session) ([]row, error) {
 	for _, appends := range []int{10, 100} {
 		var bytes [3]int
 		times := s.scale(8, 1) // one takes less than the processor needs to come to itself
-		took, err := s.probes([]int{times, times, times}, appendsOfRun(long, note, appends, &bytes[0]),
-			appendsOfRun(short, note, appends, &bytes[1]), appendsOfRun(long, note[:10], appends, &bytes[2]))
+		took, err := s.probes([]int{times, times, times}, appendsOfRun(long, long, note, appends, &bytes[0]),
+			appendsOfRun(long, short, note, appends, &bytes[1]), appendsOfRun(long, long, note[:10], appends, &bytes[2]))
 		if err != nil {
 			return rows, err
 		}
@@ -88,22 +88,28 @@ func fillNotes(elements int, with string) func(*Work) {
 }
 
 // appendsOfRun times the first appends of a run that begins with a List of so many times the same text, from
-// before the first one until all are stored, and tells how many bytes they give to the store.
-func appendsOfRun(elements int, with string, appends int, bytes *int) probe {
+// before the first one until all are stored, and tells how many bytes they give to the store. Before these another run
+// begins with a List of 1 KB so many times as crowd says, whatever the own one has: what making 10 MB, and collecting behind that,
+// does to heap and caches is so for every window, and only the length of the List differs.
+func appendsOfRun(crowd, elements int, with string, appends int, bytes *int) probe {
 	var store *counter
+	var others *memory.Store
 	var began time.Time
 	var took time.Duration
 	node := 0
 	g := chain(appends+2, func(_ context.Context, w *Work) error {
 		switch node++; node {
 		case 1:
+			var err error
+			others, err = crowded(crowd)
 			runtime.GC() // nobody pays for what the beginning left behind
-			return nil   // nor for what collecting does to caches: the superstep behind it takes 50 µs
+			return err   // nor for what collecting does to caches: the superstep behind it takes 50 µs
 		case 2:
 			store.bytes.Store(0)
 			began = time.Now()
 		case appends + 2:
 			took, *bytes = time.Since(began), int(store.bytes.Load())
+			runtime.KeepAlive(others)
 			return nil
 		}
 		w.Notes.Append(note)
@@ -119,6 +125,14 @@ func appendsOfRun(elements int, with string, appends int, bytes *int) probe {
 		}
 		return all, err
 	}
+}
+
+// crowded is a store in which another run has begun with a List of so many notes.
+func crowded(notes int) (*memory.Store, error) {
+	store := new(memory.Store)
+	g := chain(1, func(context.Context, *Work) error { return nil })
+	_, err := dispatch(g, store, dispatcher.Options{}).Start(context.Background(), "other", fillNotes(notes, note))
+	return store, err
 }
 
 // A counter counts what a store is given by one run, whose node looks at it meanwhile: snapshots are

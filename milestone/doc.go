@@ -12,7 +12,7 @@
 //
 // Every superstep is durable whatever is named. A milestone is a tag (dispatcher.Dispatcher.Tag): with
 // it dispatcher.At, Fork, Rewind and Diff find the checkpoint, at "tag:" and the tag or at
-// [Milestone.Address], and Trim keeps it.
+// [Milestone.Address], and Trim keeps it if its Retention has Tagged.
 //
 // # Nothing is named twice, or forgotten
 //

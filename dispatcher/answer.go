@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -57,10 +58,10 @@ func (c *core) answering(ctx context.Context, id string, w *wishes) (*giving, er
 func (g *giving) take(values map[string]any, w *wishes) (err error) {
 	g.by, g.why, g.id = w.by, w.because, w.message
 	g.given = make([]reply, 0, len(values))
-	for interrupt, value := range values {
+	for _, interrupt := range slices.Sorted(maps.Keys(values)) { // of several errors it is always the same one
 		x := reply{Interrupt: interrupt, How: g.how}
 		if g.how != checkpoint.AnswerSkipped {
-			if x.Value, err = marshal(value); err != nil {
+			if x.Value, err = marshal(values[interrupt]); err != nil {
 				return &AnswerError{g.run, interrupt, plain(err), ErrAnswerType}
 			}
 			if err := g.c.opts.Limits.allow(x.Value, "the answer"); err != nil {
@@ -69,7 +70,6 @@ func (g *giving) take(values map[string]any, w *wishes) (err error) {
 		}
 		g.given = append(g.given, x)
 	}
-	slices.SortFunc(g.given, func(x, y reply) int { return cmp.Compare(x.Interrupt, y.Interrupt) })
 	return nil
 }
 

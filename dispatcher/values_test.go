@@ -72,6 +72,19 @@ func TestValuesThatCannotBeKept(t *testing.T) {
 	}
 }
 
+// Of several answers that can't be kept it is always the same one that is told: the first, in the order of the interrupts.
+func TestAnswersRefuseTheFirst(t *testing.T) {
+	var store memory.Store
+	d := valuesAsked(t, &store)
+	for range 40 {
+		var answer *dispatcher.AnswerError
+		err := d.Answers(t.Context(), run, map[string]any{"d": explosive{}, "b": explosive{}, "a": 1, "c": explosive{}})
+		if !errors.As(err, &answer) || answer.Interrupt != "b" {
+			t.Fatalf("Answers: %v, want the error of b", err)
+		}
+	}
+}
+
 // What only looks like the text that encoding/json writes for such text is kept as it is.
 func TestValuesThatLookReplaced(t *testing.T) {
 	for _, value := range []any{

@@ -130,7 +130,7 @@ func encode[T any](v *T, info *typeInfo) ([]byte, error) {
 		if s.err != nil {
 			return nil, s.err
 		}
-		fffd = s.fffd
+		fffd = s.fffd || bytes.Contains(out, bytesOf(`\ufffd`)) // as of a field with the option ",string", in which it is quoted twice
 	}
 	// encoding/json writes \ufffd for invalid UTF-8 without a word, and so might a
 	// marshaller that means it.

@@ -109,6 +109,7 @@ func TestInvalidUTF8IsFoundEverywhere(t *testing.T) {
 		P *string
 		M map[word][]word
 		A [1]struct{ S string }
+		Q string `json:",string"`
 	}
 	try := func(name string, err error) {
 		if err == nil {
@@ -126,6 +127,8 @@ func TestInvalidUTF8IsFoundEverywhere(t *testing.T) {
 	try("key", err)
 	_, _, err = stored(t, deep{A: [1]struct{ S string }{{bad}}})
 	try("array", err)
+	_, _, err = stored(t, deep{Q: bad})
+	try("quoted", err)
 	_, _, err = stored(t, shout{bad})
 	try("text", err)
 	_, _, err = stored(t, []shout{{good}, {bad}})
@@ -137,7 +140,7 @@ func TestInvalidUTF8IsFoundEverywhere(t *testing.T) {
 	_, _, err = stored(t, state.Frozen[[]string]{V: []string{bad}})
 	try("frozen", err)
 
-	if _, back, err := stored(t, deep{P: &q, M: map[word][]word{good: {good}}, A: [1]struct{ S string }{{good}}}); err != nil || *back.P != good {
+	if _, back, err := stored(t, deep{P: &q, M: map[word][]word{good: {good}}, A: [1]struct{ S string }{{good}}, Q: good + `\ufffd`}); err != nil || *back.P != good || back.Q != good+`\ufffd` {
 		t.Errorf("a replacement character that was meant: %v", err)
 	}
 	if _, back, err := stored(t, raw{`"\ufffd\\ufffd"`}); err != nil || back.s != `"\ufffd\\ufffd"` {

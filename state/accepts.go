@@ -257,8 +257,12 @@ func (a *acceptor) takeQuoted(t *Type) {
 		a.check(decodes[json.Number]([]byte(in)))
 		return
 	}
-	if a.closely && strings.HasPrefix(t.Kind, "float") && !isNumber(in) { // NaN, which encoding/json can't decode
+	switch { // what encoding/json can't decode
+	case !a.closely:
+	case strings.HasPrefix(t.Kind, "float") && !isNumber(in): // NaN
 		a.want("a number")
+	case t.Kind == "string" && !isText(in): // one quote alone
+		a.want("a string in a string")
 	}
 }
 
@@ -268,6 +272,13 @@ func isNumber(s string) bool {
 	n.number()
 	n.end()
 	return n.err == nil
+}
+
+// isText reports whether s, which begins with a quote, is a string in JSON.
+func isText(s string) bool {
+	t := scanner{b: bytesOf(s)}
+	t.str()
+	return t.err == nil && t.i == len(s)
 }
 
 func (a *acceptor) check(err error) {

@@ -25,6 +25,10 @@ type quotedNumbers struct {
 	N json.Number `json:",string"`
 }
 
+type quotedText struct {
+	S string `json:",string"`
+}
+
 // What is new is looked at closely, as far as every process can; what was accepted once is accepted for ever.
 func TestDecodes(t *testing.T) {
 	for _, test := range []struct {
@@ -38,6 +42,7 @@ func TestDecodes(t *testing.T) {
 		{typeOf[map[string]netip.Addr](), []string{`{"a":"::1"}`}, []string{`{"a":"here"}`}},
 		{typeOf[netip.Prefix](), []string{`"10.0.0.0/8"`}, []string{`"10.0.0.0"`}},
 		{typeOf[quotedNumbers](), []string{`{"F":"1.5e3","N":"12"}`, `{"F":"-0","N":"1e9"}`}, []string{`{"F":"NaN"}`, `{"F":"-Inf"}`, `{"N":"x"}`}},
+		{typeOf[quotedText](), []string{`{"S":"\"abc\""}`, `{"S":"\"\\n\""}`}, []string{`{"S":"\"abc"}`, `{"S":"\"a\"b\""}`, `{"S":"\"\n\""}`, `{"S":"\""}`, `{"S":"\"abc\" "}`}},
 		{state.Type{Kind: "own", Name: "example.com/paint.Color"}, []string{`"whatever"`, "1", "null"}, nil},
 	} {
 		for _, in := range test.yes {

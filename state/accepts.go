@@ -19,7 +19,8 @@ import (
 func (t Type) Accepts(raw []byte) error { return t.look(raw, false) }
 
 // Decodes is Accepts for what is new: of [time.Time], [json.Number], and the types of math/big and net/netip it
-// accepts what they can decode, but looks at no keys of maps. Later versions may know more types.
+// accepts what they can decode, but looks at no keys of maps that are of these types. Keys that are integers have to be
+// written as Go does. Later versions may know more types.
 func (t Type) Decodes(raw []byte) error { return t.look(raw, true) }
 
 func (t Type) look(raw []byte, closely bool) error {
@@ -186,7 +187,11 @@ func (a *acceptor) takeMap(t *Type) {
 	for a.open('{'); a.more('}'); {
 		k := a.key()
 		if a.err == nil && t.Key.Kind != "string" && t.Key.Kind != "own" {
-			if err := scalar(t.Key.Kind, bytesOf(k)); err != nil {
+			err := scalar(t.Key.Kind, bytesOf(k))
+			if err == nil && a.closely && (k == "-0" || !isNumber(k)) { // "007", which a Map does not find under 7
+				err = errors.New("want the number as Go writes it")
+			}
+			if err != nil {
 				a.fail(fmt.Errorf("key %q: %w", k, err))
 			}
 		}

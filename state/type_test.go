@@ -41,6 +41,8 @@ func TestDecodes(t *testing.T) {
 		{typeOf[json.Number](), []string{"1e9"}, []string{`"x"`, "{}"}},
 		{typeOf[map[string]netip.Addr](), []string{`{"a":"::1"}`}, []string{`{"a":"here"}`}},
 		{typeOf[netip.Prefix](), []string{`"10.0.0.0/8"`}, []string{`"10.0.0.0"`}},
+		{typeOf[map[int8]int](), []string{`{"-7":1,"0":2,"10":3}`}, []string{`{"007":1}`, `{"-07":1}`, `{"-0":1}`}},
+		{typeOf[map[uint]int](), []string{`{"0":1,"7":2}`}, []string{`{"00":1}`}},
 		{typeOf[quotedNumbers](), []string{`{"F":"1.5e3","N":"12"}`, `{"F":"-0","N":"1e9"}`}, []string{`{"F":"NaN"}`, `{"F":"-Inf"}`, `{"N":"x"}`}},
 		{typeOf[quotedText](), []string{`{"S":"\"abc\""}`, `{"S":"\"\\n\""}`}, []string{`{"S":"\"abc"}`, `{"S":"\"a\"b\""}`, `{"S":"\"\n\""}`, `{"S":"\""}`, `{"S":"\"abc\" "}`}},
 		{state.Type{Kind: "own", Name: "example.com/paint.Color"}, []string{`"whatever"`, "1", "null"}, nil},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -256,6 +257,8 @@ func TestOfRefusesWhatJSONCannotBringBack(t *testing.T) {
 		problem[struct{ V state.Value[map[addr]int] }]():    ".V has keys of type state_test.addr, whose UnmarshalText is that of an embedded *netip.Addr, which is nil when a value is read",
 		problem[struct{ V state.Value[broken] }]():          ".V is a cell: cells stand in the state itself, not in values",
 		problem[struct{ V state.Value[thaws] }]():           ".V is a state_test.thaws, whose UnmarshalJSON is that of an embedded *state.Frozen[int], which is nil when a value is read",
+		problem[struct{ V state.List[[]struct{ bare }] }](): ".V[] is a struct { state_test.bare }, whose unmarshaller encoding/json does not call there: give the struct a name",
+		problem[struct{ V state.Value[when] }]():            ".V is a state_test.when, behind which encoding/json does not call the unmarshaller: write *time.Time",
 		problem[struct{ V state.Value[plainCell] }]():       ".V.C is a cell: cells stand in the state itself, not in values",
 		problem[struct {
 			V state.Value[state.Frozen[func()]]
@@ -275,6 +278,64 @@ func TestOfRefusesWhatJSONCannotBringBack(t *testing.T) {
 		if !strings.HasSuffix(first, want) {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+}
+
+type (
+	money  struct{ cents int }
+	priced struct{ money }
+	when   *time.Time
+	whens  **time.Time
+	tally  *json.Number
+	icy    *state.Frozen[[]int]
+	sealed *struct{ money }
+)
+
+func (m money) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, `{"c":%d}`, m.cents), nil }
+
+func (m *money) UnmarshalJSON(b []byte) error {
+	_, err := fmt.Sscanf(string(b), `{"c":%d}`, &m.cents)
+	return err
+}
+
+// Unmarshallers are those that encoding/json calls, so a type is refused if it does not bring back one of its values.
+func TestOfKnowsWhichUnmarshallersAreCalled(t *testing.T) {
+	at, n, m := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), json.Number("1.50"), money{150}
+	p := &at
+	isAsJSON(t, struct{ time.Time }{at}, true)
+	isAsJSON(t, []struct{ time.Time }{{at}}, false)
+	isAsJSON(t, []struct{ money }{{m}}, false)
+	isAsJSON(t, [1]struct{ money }{{m}}, false)
+	isAsJSON(t, map[string]struct{ money }{"a": {m}}, false)
+	isAsJSON(t, struct{ M struct{ money } }{struct{ money }{m}}, false)
+	isAsJSON(t, struct{ M *struct{ money } }{&struct{ money }{m}}, true)
+	isAsJSON(t, map[string][]*struct{ money }{"a": {{m}}}, true)
+	isAsJSON(t, []priced{{m}}, true)
+	isAsJSON(t, struct{ priced }{priced{m}}, true)
+	isAsJSON(t, []state.Frozen[struct{ money }]{{V: struct{ money }{m}}}, true)
+	isAsJSON(t, when(&at), false)
+	isAsJSON(t, []when{&at}, false)
+	isAsJSON(t, sealed(&struct{ money }{m}), false)
+	isAsJSON(t, icy(&state.Frozen[[]int]{V: []int{1}}), false)
+	isAsJSON(t, &state.Frozen[[]int]{V: []int{1}}, true)
+	isAsJSON(t, whens(&p), true)
+	isAsJSON(t, &p, true)
+	isAsJSON(t, tally(&n), true)
+}
+
+// isAsJSON checks that encoding/json brings v back if it should, and that a cell may hold a T if it does.
+func isAsJSON[T any](t *testing.T, v T, comesBack bool) {
+	t.Helper()
+	raw, err := json.Marshal(&v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back T
+	if err := json.Unmarshal(raw, &back); comesBack != (err == nil && reflect.DeepEqual(back, v)) {
+		t.Errorf("%T comes back from %s as %+v, %v", v, raw, back, err)
+	}
+	if text := problem[struct{ V state.Value[T] }](); comesBack != (text == "<nil>") {
+		t.Errorf("of %T it says %q", v, text)
 	}
 }
 

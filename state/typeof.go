@@ -159,8 +159,23 @@ func (w *typeWalk) walkKind(t reflect.Type, path string, addressable bool) Type 
 }
 
 func (w *typeWalk) elem(t reflect.Type, path string, addressable bool) *Type {
-	d := w.walk(t.Elem(), path, addressable)
+	d := w.part(t.Elem(), t, path, addressable)
 	return &d
+}
+
+// part describes a t that stands in an around. There encoding/json looks for the unmarshallers of what has a name, and behind pointers
+// that have none.
+func (w *typeWalk) part(t, around reflect.Type, path string, addressable bool) Type {
+	d := w.walk(t, path, addressable)
+	p := reflect.PointerTo(t)
+	switch pointer := around.Kind() == reflect.Pointer; {
+	case d.Kind == "" || !p.Implements(jsonUnmarshaler) && !p.Implements(textUnmarshaler):
+	case pointer && around.Name() != "":
+		return w.refuse(path, "is a %s, behind which encoding/json does not call the unmarshaller: write *%s", around, t)
+	case !pointer && t.Name() == "":
+		return w.refuse(path, "is a %s, whose unmarshaller encoding/json does not call there: give the struct a name", t)
+	}
+	return d
 }
 
 // isBytes reports whether encoding/json writes t as base64.
@@ -303,7 +318,7 @@ func (w *typeWalk) members(d *Type, t reflect.Type, path string, addressable boo
 		}
 		d.Fields = append(d.Fields, Field{
 			Name:   name,
-			Type:   w.walk(f.Type, at, addressable),
+			Type:   w.part(f.Type, t, at, addressable),
 			Quoted: hasOption(options, "string") && quotable(f.Type),
 		})
 		w.quotes(&d.Fields[len(d.Fields)-1], at)

@@ -219,7 +219,7 @@ func decodes[A any](raw json.RawMessage) (err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return json.Unmarshal(raw, new(A))
+	return state.Decode(raw, new(A))
 }
 
 // own reports whether a type with its own unmarshaller is a part of t.

@@ -2,8 +2,9 @@ package dag
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+
+	"github.com/pawlgo/pawl/state"
 )
 
 // Settings returns what the run was told beside its state: which model to ask, how much to
@@ -24,7 +25,7 @@ func Settings[T any](ctx context.Context) (T, error) {
 	if len(raw) == 0 {
 		return settings, nil
 	}
-	if err := json.Unmarshal(raw, &settings); err != nil {
+	if err := state.Decode(raw, &settings); err != nil {
 		var zero T
 		return zero, fmt.Errorf("dag: the settings of the run: %w", err)
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"strconv"
@@ -122,6 +123,7 @@ func unpack[T any](b *box) T {
 }
 
 // decode reads enc, which is JSON in valid UTF-8 without space between values, into v, which is zero; the common types without reflection.
+// enc stays as it is.
 func decode[T any](enc []byte, v *T) error {
 	switch p := any(v).(type) {
 	case *string:
@@ -150,13 +152,22 @@ func decode[T any](enc []byte, v *T) error {
 			return nil
 		}
 	}
-	if info := infoOf(reflect.TypeFor[T]()); info.codec != nil {
+	info := infoOf(reflect.TypeFor[T]())
+	if info.codec != nil {
 		if info.codec.decode(enc, reflect.ValueOf(v).Elem()) {
 			return nil
 		}
 		*v = *new(T)
 	}
-	return json.Unmarshal(enc, v)
+	return info.unmarshal(enc, v)
+}
+
+// unmarshal is json.Unmarshal into a value of the type, and raw stays as it is whatever unmarshallers do.
+func (i *typeInfo) unmarshal(raw []byte, v any) error {
+	if i.alters {
+		raw = bytes.Clone(raw)
+	}
+	return json.Unmarshal(raw, v)
 }
 
 // unquotePlain unquotes a JSON string that has no escapes.

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -320,5 +321,64 @@ func TestStructsWithoutANameAreToldApart(t *testing.T) {
 	a, b := typeOf[struct{ time.Time }](), typeOf[struct{ big.Int }]()
 	if a.String() == b.String() || a.String() != typeOf[struct{ time.Time }]().String() {
 		t.Errorf("%s and %s", a, b)
+	}
+}
+
+// A digest is read in place: encoding/json gives an unmarshaller the memory that it reads itself.
+type digest [4]byte
+
+func (d digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
+
+func (d *digest) UnmarshalText(b []byte) error {
+	n, err := hex.Decode(b, b)
+	copy(d[:], b[:n])
+	return err
+}
+
+// What a cell holds, and what is decoded, stays as it is, whatever an unmarshaller does to what it is given.
+func TestUnmarshallersThatReadInPlace(t *testing.T) {
+	type sums struct {
+		V state.Value[digest]
+		L state.List[struct{ Of map[string]*digest }]
+		K state.Value[map[digest]int]
+		S state.Set[digest]
+		F state.Value[state.Frozen[[]digest]]
+		M state.Map[digest, int]
+	}
+	d := digest{1, 2, 3, 4}
+	view := schemaOf[sums](t).New()
+	write(t, view, func(s *sums) {
+		s.V.Set(d)
+		s.L.Append(struct{ Of map[string]*digest }{map[string]*digest{"a": &d}})
+		s.K.Set(map[digest]int{d: 1})
+		s.S.Add(d)
+		s.F.Set(state.Frozen[[]digest]{V: []digest{d}})
+		s.M.Put(d, 1)
+	})
+	want := string(view.AppendJSON(nil))
+	for range 2 {
+		s := view.Value().(*sums)
+		if s.V.Get() != d || *s.L.At(0).Of["a"] != d || s.K.Get()[d] != 1 || s.F.Get().V[0] != d {
+			t.Errorf("what is read is %s", natural(t, s))
+		}
+		for e := range s.S.All() {
+			if e != d {
+				t.Errorf("the element is %x", e)
+			}
+		}
+		for k := range s.M.All() {
+			if k != d {
+				t.Errorf("the key is %x", k)
+			}
+		}
+		if got := string(view.AppendJSON(nil)); got != want {
+			t.Fatalf("the state is %s, want %s", got, want)
+		}
+	}
+	for _, in := range []string{`["01020304"]`, `[ "01020304" ]`} {
+		raw, back := []byte(in), []digest(nil)
+		if err := state.Decode(raw, &back); err != nil || len(back) != 1 || back[0] != d || string(raw) != in {
+			t.Errorf("of %s came %x, %v, and it is %s", in, back, err, raw)
+		}
 	}
 }

@@ -21,13 +21,13 @@ import (
 func Encode[T any](v *T) ([]byte, error) { return encodePlain(v) }
 
 // Decode sets *v, which is the zero T, to what raw says. It is json.Unmarshal, in a fraction of the time for what [Encode] has returned. *v
-// shares no memory with raw.
+// shares no memory with raw, which stays as it is: an unmarshaller of T's own gets a copy.
 func Decode[T any](raw []byte, v *T) error {
 	s := scanner{b: raw}
 	s.value()
 	s.end()
 	if s.err != nil || s.spaced {
-		return json.Unmarshal(raw, v)
+		return infoOf(reflect.TypeFor[T]()).unmarshal(raw, v)
 	}
 	return decode(raw, v)
 }

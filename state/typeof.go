@@ -59,6 +59,7 @@ var (
 	textMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 	jsonNumber      = reflect.TypeFor[json.Number]()
+	rawMessage      = reflect.TypeFor[json.RawMessage]()
 	cellType        = reflect.TypeFor[cellular]()
 )
 
@@ -379,6 +380,7 @@ type typeInfo struct {
 	plain  bool   // can be shared: it has no memory that a reader could change
 	frozen bool   // is shared: readers promised
 	twins  bool   // may hold a map of which two keys have one text
+	alters bool   // an unmarshaller in it may write to what it reads
 	codec  *codec // nil where encoding/json is needed
 }
 
@@ -389,32 +391,53 @@ func infoOf(t reflect.Type) *typeInfo {
 		return i.(*typeInfo)
 	}
 	_, frozen := thawed(t)
-	info := &typeInfo{plain: plain(t), frozen: frozen, twins: twins(t, map[reflect.Type]bool{}),
+	info := &typeInfo{plain: plain(t), frozen: frozen, twins: holds(t, twins), alters: holds(t, alters),
 		codec: codecOf(t, map[reflect.Type]*codec{})}
 	infos.Store(t, info)
 	return info
 }
 
-// twins reports whether a map with keys that marshal themselves may stand in a t. The types in seen are looked at elsewhere.
-func twins(t reflect.Type, seen map[reflect.Type]bool) bool {
-	if seen[t] {
-		return false
-	}
-	seen[t] = true
-	switch t.Kind() {
-	case reflect.Map:
-		k := t.Key()
-		return k.Kind() != reflect.String && k.Implements(textMarshaler) || twins(t.Elem(), seen)
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return twins(t.Elem(), seen)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if twins(t.Field(i).Type, seen) {
-				return true
+// twins reports whether a t is a map with keys that marshal themselves.
+func twins(t reflect.Type) bool {
+	return t.Kind() == reflect.Map && t.Key().Kind() != reflect.String && t.Key().Implements(textMarshaler)
+}
+
+// alters reports whether a t has an unmarshaller that is not known to leave what it reads as it is. encoding/json gives it the memory
+// that it reads itself.
+func alters(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return (p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)) && known[ownName(t)] == nil && t != rawMessage
+}
+
+// holds reports whether a t or what may stand in it is such a type.
+func holds(t reflect.Type, such func(reflect.Type) bool) bool {
+	seen := map[reflect.Type]bool{} // are looked at elsewhere
+	var look func(reflect.Type) bool
+	look = func(t reflect.Type) bool {
+		if v, ok := thawed(t); ok {
+			t = v
+		}
+		if seen[t] {
+			return false
+		}
+		if seen[t] = true; such(t) {
+			return true
+		}
+		switch t.Kind() {
+		case reflect.Map:
+			return look(t.Key()) || look(t.Elem())
+		case reflect.Pointer, reflect.Slice, reflect.Array:
+			return look(t.Elem())
+		case reflect.Struct:
+			for i := range t.NumField() {
+				if look(t.Field(i).Type) {
+					return true
+				}
 			}
 		}
+		return false
 	}
-	return false
+	return look(t)
 }
 
 // plain reports whether copies of a t share nothing, and its JSON says all about it.

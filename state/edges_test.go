@@ -254,6 +254,52 @@ func TestValuesRefuseTwoKeysOfOneText(t *testing.T) {
 	}
 }
 
+// A grade is a letter as text, and a number in JSON.
+type grade int
+
+func (g grade) MarshalText() ([]byte, error)  { return []byte{'@' + byte(g)}, nil }
+func (g *grade) UnmarshalText(b []byte) error { *g = grade(b[0] - '@'); return nil }
+func (g grade) MarshalJSON() ([]byte, error)  { return json.Marshal(int(g)) }
+func (g *grade) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, (*int)(g)) }
+
+// A mark is a grade that reads both.
+type mark struct{ grade }
+
+func (m *mark) UnmarshalJSON(b []byte) error {
+	if b[0] == '"' {
+		return m.UnmarshalText(b[1:])
+	}
+	return m.grade.UnmarshalJSON(b)
+}
+
+// encoding/json writes the keys of a map with MarshalText, and reads them with UnmarshalJSON: what that can't read is not stored.
+func TestValuesRefuseKeysThatAreReadOtherwise(t *testing.T) {
+	refused := func(name string, err error) {
+		if err == nil || !strings.Contains(err.Error(), "it can't be read back: json: cannot unmarshal string") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	by := map[grade]string{2: "b"}
+	_, _, err := stored(t, by)
+	refused("map", err)
+	_, _, err = stored(t, []*struct{ By map[grade]string }{{By: by}})
+	refused("in a struct", err)
+	_, _, err = stored(t, state.Frozen[[]map[grade]string]{V: []map[grade]string{by}})
+	refused("frozen", err)
+	_, err = state.Encode(&by)
+	refused("encoded", err)
+
+	raw, back, err := stored(t, map[mark]grade{{2}: 3})
+	if err != nil || raw != `{"B":3}` || back[mark{2}] != 3 {
+		t.Errorf("keys that are read: %s, %v, %v", raw, back, err)
+	}
+	var m state.Map[grade, grade]
+	m.Put(2, 3)
+	if v, ok := m.Get(2); !ok || v != 3 || asJSON(t, m) != `{"B":3}` {
+		t.Errorf("keys of a Map: %s, %v", asJSON(t, m), v)
+	}
+}
+
 // Of several entries that can't be stored it is always the same one that is told.
 func TestMapReplaceFailsInTheOrderOfKeys(t *testing.T) {
 	type rates struct {

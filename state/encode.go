@@ -139,6 +139,11 @@ func encode[T any](v *T, info *typeInfo) ([]byte, error) {
 			return nil, errInvalid(where)
 		}
 	}
+	if info.doubts {
+		if err := info.unmarshal(out, new(T)); err != nil {
+			return nil, fmt.Errorf("it can't be read back: %w", err)
+		}
+	}
 	enc := bytes.Clone(out)
 	e.buf.Reset()
 	if cap(out) <= 1<<16 {

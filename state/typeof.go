@@ -381,6 +381,7 @@ type typeInfo struct {
 	frozen bool   // is shared: readers promised
 	twins  bool   // may hold a map of which two keys have one text
 	alters bool   // an unmarshaller in it may write to what it reads
+	doubts bool   // may hold a map whose keys encoding/json does not read as it writes them
 	codec  *codec // nil where encoding/json is needed
 }
 
@@ -391,7 +392,7 @@ func infoOf(t reflect.Type) *typeInfo {
 		return i.(*typeInfo)
 	}
 	_, frozen := thawed(t)
-	info := &typeInfo{plain: plain(t), frozen: frozen, twins: holds(t, twins), alters: holds(t, alters),
+	info := &typeInfo{plain: plain(t), frozen: frozen, twins: holds(t, twins), alters: holds(t, alters), doubts: holds(t, doubts),
 		codec: codecOf(t, map[reflect.Type]*codec{})}
 	infos.Store(t, info)
 	return info
@@ -407,6 +408,11 @@ func twins(t reflect.Type) bool {
 func alters(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return (p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)) && known[ownName(t)] == nil && t != rawMessage
+}
+
+// doubts reports whether a t is a map with keys that encoding/json writes with MarshalText and reads with UnmarshalJSON, which may want another text.
+func doubts(t reflect.Type) bool {
+	return twins(t) && reflect.PointerTo(t.Key()).Implements(jsonUnmarshaler) && known[ownName(t.Key())] == nil
 }
 
 // holds reports whether a t or what may stand in it is such a type.

@@ -81,7 +81,7 @@ func (r *reader) part(k int, c *cell) (p part, ok bool) {
 		p.op, p.ref = opList, w
 		return p, w.written()
 	case coreKeyed:
-		w := r.keyedWrites(c.set)
+		w := r.keyedWrites(c)
 		p.op, p.ref = opKeys, w
 		return p, w.written()
 	}
@@ -234,9 +234,9 @@ func (r *reader) index(s string) int {
 	return i
 }
 
-func (r *reader) keyedWrites(set bool) *keyedWrites {
+func (r *reader) keyedWrites(c *cell) *keyedWrites {
 	put, del := labelPut, labelDelete
-	if set {
+	if c.set {
 		put, del = labelAdd, labelRemove
 	}
 	w := &keyedWrites{}
@@ -248,27 +248,27 @@ func (r *reader) keyedWrites(set bool) *keyedWrites {
 			r.truth()
 			w.clear = true
 		case put:
-			ns = append(ns, r.members(set)...)
+			ns = append(ns, r.members(c)...)
 		case del:
-			ns = append(ns, r.deleted(set)...)
+			ns = append(ns, r.deleted(c)...)
 		}
 	}
 	if w.clear && seen[1] {
 		r.fail(errApart)
 	}
-	w.keys = r.tree(ns)
+	w.keys = r.tree(ns, c)
 	return w
 }
 
 // deleted takes an array of keys.
-func (r *reader) deleted(set bool) []*node[string] {
+func (r *reader) deleted(c *cell) []*node[string] {
 	var ns []*node[string]
 	for r.open('['); r.more(']'); {
 		raw := r.raw()
 		switch {
 		case r.err != nil:
-		case set:
-			ns = append(ns, leaf[string](text(canonical(raw)), nil))
+		case c.set:
+			ns = append(ns, leaf[string](text(canonical(raw, c.ordered)), nil))
 		case raw[0] != '"':
 			r.fail(errSyntax)
 		default:

@@ -184,15 +184,21 @@ func (e Envelope) texts() ([][]byte, error) {
 // graphsNamed adds to known the digests of graphs that an entry names, and returns the new
 // ones.
 func graphsNamed(e *Entry, known map[string]bool) []string {
-	if e.Kind != Opened && e.Kind != Migrated {
-		return nil
-	}
-	var names struct{ Digest, From, To string }
-	if json.Unmarshal(e.Data, &names) != nil {
-		return nil
+	var names []string
+	switch e.Kind {
+	case Opened, Rewound:
+		var graph struct{ Digest string }
+		if json.Unmarshal(e.Data, &graph) == nil {
+			names = []string{graph.Digest}
+		}
+	case Migrated:
+		var graphs struct{ From, To string }
+		if json.Unmarshal(e.Data, &graphs) == nil {
+			names = []string{graphs.From, graphs.To}
+		}
 	}
 	var fresh []string
-	for _, digest := range []string{names.Digest, names.From, names.To} {
+	for _, digest := range names {
 		if digest != "" && !known[digest] {
 			known[digest] = true
 			fresh = append(fresh, digest)

@@ -88,6 +88,49 @@ func TestForkstoreExportWithoutArchiver(t *testing.T) {
 	}
 }
 
+// A run that has gone back behind a change of its graph, and was trimmed to there, takes along the graph that it goes on with, which
+// that entry alone names. Verify looks at it.
+func TestExportHoldsTheGraphOfARewind(t *testing.T) {
+	digest, graph := superGraph()
+	s := new(memory.Store)
+	for digest, graph := range map[string][]byte{digest: graph, "grown": []byte("{}")} {
+		if err := s.PutGraph(t.Context(), digest, graph); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := s.Acquire(t.Context(), "run", "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head checkpoint.Head
+	for _, e := range []checkpoint.Entry{
+		{Kind: checkpoint.Opened, Data: fmt.Appendf(nil, `{"graph":"archivist","digest":%q}`, digest)},
+		{Kind: checkpoint.Migrated, Data: fmt.Appendf(nil, `{"graph":"archivist","from":%q,"to":"grown"}`, digest)},
+		{Kind: checkpoint.Rewound, Data: fmt.Appendf(nil, `{"to":1,"turn":1,"graph":"archivist","digest":%q}`, digest)},
+	} {
+		if head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := []byte(`{"graph":"grown"}`)
+	trimming := fmt.Appendf(nil, `{"first":3,"base":%q}`, checkpoint.BaseDigest(base))
+	if _, err := s.Trim(t.Context(), l, head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: trimming}, base); err != nil {
+		t.Fatal(err)
+	}
+	to := new(memory.Store)
+	superImport(t, to, superExport(t, s, "run"))
+	for digest, want := range map[string]string{digest: string(graph), "grown": "{}"} {
+		if got, err := to.Graph(t.Context(), digest); err != nil || string(got) != want {
+			t.Errorf("graph %s of the import is %s, %v, want %s", digest, got, err, want)
+		}
+	}
+	for name, s := range map[string]checkpoint.Store{"an Archiver": misnamed{s}, "a plain store": struct{ checkpoint.Store }{misnamed{s}}} {
+		if found, err := forkstoreFindings(t, s, "run"); fmt.Sprint(found) != "[graph 0]" || err != nil {
+			t.Errorf("of %s with another graph Verify finds %v, %v, want that graph", name, found, err)
+		}
+	}
+}
+
 // An export with bases of which a byte is changed, or a line left out, doubled or moved, is refused.
 func TestForkstoreExportRefusesChanges(t *testing.T) {
 	file := forkstoreExport(t, forkstoreRuns(t), "trimmed")

@@ -57,3 +57,34 @@ func TestTrimmedRunTakesItsGraphsAlong(t *testing.T) {
 	completes(t, res, err)
 	says(t, res.State, "a", "b", "c", "d")
 }
+
+// So it does with the graph that it has gone back to, if nothing but the entry that says so names it any more.
+func TestTrimmedRunTakesTheGraphOfARewindAlong(t *testing.T) {
+	var w witness
+	var first, second memory.Store
+	changeHeld(t, changeLine(t, &w, "a", "b"), &first, "b")
+	grown := process(t, changeLine(t, &w, "a", "b", "c"), &first, dispatcher.Options{InterruptBefore: []string{"c"}})
+	res, err := grown.Resume(t.Context(), run)
+	rests(t, res, err, checkpoint.StatusInterrupted, "c")
+	if err := grown.Rewind(t.Context(), run, "1", dispatcher.RewindOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := grown.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := checkpoint.Export(t.Context(), &first, run, &file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := checkpoint.Import(t.Context(), &second, &file, checkpoint.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, store := range map[string]*memory.Store{"the original": &first, "the import": &second} {
+		res, err := process(t, changeLine(t, &w, "a", "b", "c"), store, dispatcher.Options{}).Resume(t.Context(), run)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		says(t, res.State, "a", "b", "c")
+	}
+}

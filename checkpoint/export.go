@@ -45,7 +45,7 @@ func Export(ctx context.Context, s Store, run string, w io.Writer) error {
 	if moved := before.movedTo(info); moved != nil { // the messages are those of the one before, or what drained them was dropped
 		return whileExported(moved)
 	}
-	x := exporter{s: s, log: NewLog(run), w: bufio.NewWriter(w), sum: newLineSum(), graphs: map[string]bool{}}
+	x := exporter{s: s, log: NewLog(run), before: before.Head.Seq, w: bufio.NewWriter(w), sum: newLineSum(), graphs: map[string]bool{}}
 	header := headerOf(info)
 	envelopes := reseal(s.Read(WithDigests(ctx), run, 1, info.Head.Seq))
 	if a, ok := s.(Archiver); ok {
@@ -147,7 +147,8 @@ func whileExported(moved error) error {
 // An exporter writes the lines of one run.
 type exporter struct {
 	s      Store
-	log    *Log // up to the last line
+	log    *Log   // up to the last line
+	before uint64 // the last entry before the messages were read
 	w      *bufio.Writer
 	sum    lineSum
 	graphs map[string]bool // by digest: those that the bases and the log have named
@@ -185,8 +186,8 @@ func (h headerLine) differs(i Info) string {
 	return ""
 }
 
-// appends writes the appends up to the entry last. It returns the ids of the messages that they
-// drain.
+// appends writes the appends up to the entry last. It returns the ids of the messages that are
+// drained behind x.before, which may be among those that were read. Under the id of one that was drained earlier another one waits.
 func (x *exporter) appends(
 	ctx context.Context, envelopes iter.Seq2[[]byte, error], last uint64,
 ) (map[string]bool, error) {
@@ -221,7 +222,7 @@ func (x *exporter) envelope(ctx context.Context, data []byte, drained map[string
 		if err != nil {
 			return err
 		}
-		if entry.Post != "" {
+		if entry.Post != "" && entry.Seq > x.before {
 			drained[entry.Post] = true
 		}
 		for _, digest := range graphsNamed(&entry, x.graphs) {

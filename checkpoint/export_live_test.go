@@ -172,6 +172,44 @@ func TestExportOfAMessageThatIsDrained(t *testing.T) {
 	}
 }
 
+// A message waits though an earlier one of its id is drained. One that is drained behind the moment in which those that wait are
+// looked for does not.
+func TestExportOfAMessageThatIsPostedAgain(t *testing.T) {
+	t.Parallel()
+	s := new(meddledPosts)
+	s.Store = new(memory.Store)
+	ctx := t.Context()
+	l, err := s.Acquire(ctx, "run", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head checkpoint.Head
+	add := func(e checkpoint.Entry) {
+		if head, err = s.Append(ctx, l, head, []checkpoint.Entry{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	post := func(id string) {
+		if err := s.Post(ctx, "run", checkpoint.Post{ID: id, Kind: "note"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(checkpoint.Entry{Kind: checkpoint.Opened, Data: json.RawMessage(`{}`)})
+	post("again")
+	add(checkpoint.Entry{Kind: checkpoint.Noted, Post: "again"})
+	post("again")
+	post("drained")
+	s.meddle = func() { add(checkpoint.Entry{Kind: checkpoint.Noted, Post: "drained"}) }
+	for name, from := range map[string]checkpoint.Store{"an Archiver": s, "a plain store": superPlain{s}} {
+		to := new(memory.Store)
+		superImport(t, to, superExport(t, from, "run"))
+		if posts, err := to.Posts(ctx, "run"); err != nil || len(posts) != 1 || posts[0].ID != "again" {
+			t.Errorf("from %s Posts of the import = %v, %v, want the one that was posted again", name, posts, err)
+		}
+		post("drained")
+	}
+}
+
 // A message that the run drains just when it is exported, in an append that a trim drops, is nowhere in the log that there is then:
 // Export is ErrTrimmed, and does not take the message for one that waits.
 func TestExportOfAMessageThatIsDrainedAndTrimmed(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/y"
@@ -151,6 +152,13 @@ func (s *Store) CommitAnywhereWith(commit func(next func() error) error) {
 	s.commitAt = func(txn *badger.Txn, ts uint64) error {
 		return commit(func() error { return next(txn, ts) })
 	}
+}
+
+// LastGroup makes the last group one of that many appends that has just ended and took that long.
+func (s *Store) LastGroup(appends int, took time.Duration) {
+	s.committing.Lock()
+	defer s.committing.Unlock()
+	s.lastAppends, s.lastEnd, s.lastTook = appends, time.Now(), took
 }
 
 // SyncWith makes a synced store sync its log by that function, which is given what does it. It is called before anything is appended.

@@ -8,7 +8,7 @@ import (
 // A group is gathered by looking at the queue, never by a timer. Runs that were just told
 // that they are durable come back within microseconds, so after a commit that acknowledged
 // n appends the committer expects n more, and those that came meanwhile. It waits for them
-// as long as a quarter of the last write took, and longer while they are coming, but not
+// as long as a quarter of the last write took, up to waitWithin, and longer while they are coming, but not
 // at all for a run alone. Beyond waitMost it writes what there is: then the processor is what
 // limits, and one half of the runs works while the other half is being written.
 const (
@@ -28,6 +28,10 @@ const (
 
 	// bulkWithin is how long bulk waits for requests at most, so that it goes on where each takes long.
 	bulkWithin = 20 * time.Millisecond
+
+	// waitWithin is how long the committer waits at most for appends that are not coming: a quarter of what a sync of a slow disk
+	// takes. What took longer has been held up, and the next write need not be.
+	waitWithin = 5 * time.Millisecond
 
 	// quietMost groups without debt are the sign that nobody is beside bulk.
 	quietMost = 4
@@ -128,7 +132,7 @@ func (s *Store) settleDebt(g *group) {
 // wait waits for the appends that are expected to be there, of which some are taken, and
 // then until no more are coming.
 func (s *Store) wait(taken, expected int) {
-	until := s.lastEnd.Add(s.lastTook / 4)
+	until := s.lastEnd.Add(min(s.lastTook/4, waitWithin))
 	for idle := 0; taken+len(s.queue) < expected && (idle <= idleMost || time.Now().Before(until)); {
 		n := len(s.queue)
 		runtime.Gosched()

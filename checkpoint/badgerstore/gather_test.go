@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -73,5 +74,27 @@ func TestAppendsGoOnBesideBulk(t *testing.T) {
 	}
 	if alone < runs/2 {
 		t.Errorf("of %d large snapshots %d were written behind the last append: groups of %d appends", runs, alone, groups)
+	}
+}
+
+// A group that took very long to be written, as where the process was stopped meanwhile, does not have the next append wait as long for
+// others that don't come.
+func TestNobodyWaitsLongBehindALongCommit(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	l := acquire(t, s, 1)[0]
+	var began time.Time
+	s.CommitWith(func(next func() error) error {
+		began = time.Now()
+		return next()
+	})
+	const long = 10 * time.Second
+	s.LastGroup(2, 4*long) // so another append is expected
+	from := time.Now()
+	if _, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry); err != nil {
+		t.Fatal(err)
+	}
+	if waited := began.Sub(from); waited >= long {
+		t.Errorf("an append waited %v for others before it was written", waited)
 	}
 }

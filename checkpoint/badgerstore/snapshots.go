@@ -214,15 +214,8 @@ func (s *Store) PutGraph(ctx context.Context, digest string, graph []byte) error
 	if err := checkpoint.CheckDigest(digest); err != nil {
 		return err
 	}
-	old, err := s.findGraph(ctx, digest)
-	if err != nil && !errors.Is(err, checkpoint.ErrCorrupt) {
+	if kept, err := s.keepsGraph(ctx, digest, graph); kept || err != nil {
 		return err
-	}
-	if old != nil {
-		if string(old) != string(graph) {
-			return fmt.Errorf("%w: another graph is kept under digest %q", checkpoint.ErrConflict, digest)
-		}
-		return nil
 	}
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -232,11 +225,33 @@ func (s *Store) PutGraph(ctx context.Context, digest string, graph []byte) error
 		return fmt.Errorf("%w: graph %q: %d bytes, the limit is %d",
 			checkpoint.ErrTooLarge, digest, len(graph), MaxAppend)
 	}
+	// One at a time, so that of two that differ the later one finds the other.
+	if err := s.beginTurn(ctx, &s.graphing); err != nil {
+		return err
+	}
+	defer s.endTurn(&s.graphing)
+	if kept, err := s.keepsGraph(ctx, digest, graph); kept || err != nil {
+		return err
+	}
 	q := newRequest()
 	if err := s.putBlob(ctx, q, place{key: nameKey(s.kinds.graph, digest)}, graph); err != nil {
 		return err
 	}
 	return s.submit(ctx, q)
+}
+
+// keepsGraph reports whether the graph is kept. It is ErrConflict if another one is, and of one that is damaged it is not.
+func (s *Store) keepsGraph(ctx context.Context, digest string, graph []byte) (bool, error) {
+	old, err := s.findGraph(ctx, digest)
+	switch {
+	case errors.Is(err, checkpoint.ErrCorrupt):
+		return false, nil
+	case err != nil || old == nil:
+		return false, err
+	case string(old) != string(graph):
+		return false, fmt.Errorf("%w: another graph is kept under digest %q", checkpoint.ErrConflict, digest)
+	}
+	return true, nil
 }
 
 // Graph implements [checkpoint.Store].

@@ -85,6 +85,7 @@ type Store struct {
 	readers    map[uint64]int // transactions that readers look at, and how many do
 	runs       map[string]*run
 	bases      map[string]*base // that calls change something about
+	graphing   turn             // of PutGraph
 	idle       []*run           // oldest first; some may be in use again
 	leastEpoch uint64           // every new lease is above
 	lastRun    uint64           // the highest number of a run

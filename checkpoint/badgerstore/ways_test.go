@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -309,6 +310,31 @@ func TestGraphThatCantBeKept(t *testing.T) {
 		err := s.PutGraph(t.Context(), digest, []byte("{} "))
 		if !errors.Is(err, checkpoint.ErrConflict) || err.Error() != fmt.Sprintf("checkpoint: conflict: another graph is kept under digest %q", digest) {
 			t.Errorf("%s: PutGraph of another = %v", name, err)
+		}
+	}
+}
+
+// Of two graphs that are given under one digest at once one is kept, and the other is told so. The same one is kept for both.
+func TestTwoGraphsAtOnce(t *testing.T) {
+	t.Parallel()
+	for other, want := range map[string]error{`{"nodes":["b"]}`: checkpoint.ErrConflict, `{"nodes":["a"]}`: nil} {
+		s, digest := openUnsynced(t, t.TempDir()), strings.Repeat("0", 64)
+		gate := forkstoreGated(s)
+		first, release := gate.stop(func() error { return s.PutGraph(t.Context(), digest, []byte(`{"nodes":["a"]}`)) })
+		second := make(chan error, 1)
+		go func() { second <- s.PutGraph(t.Context(), digest, []byte(other)) }() // waited for below
+		for s.Entered() < 2 {                                                    // it has looked, or sees what there is now
+			runtime.Gosched()
+		}
+		release()
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		if err := <-second; !errors.Is(err, want) {
+			t.Errorf("PutGraph of %s beside another = %v, want %v", other, err, want)
+		}
+		if got, err := s.Graph(t.Context(), digest); err != nil || string(got) != `{"nodes":["a"]}` {
+			t.Errorf("Graph = %s, %v", got, err)
 		}
 	}
 }

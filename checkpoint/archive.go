@@ -16,7 +16,8 @@ import (
 type Archiver interface {
 	// Envelopes yields the sealed appends of the run in order, as the log stands when the
 	// loop begins. They are only lent: their memory is valid until the next one is yielded
-	// or the loop ends. Whoever takes them checks them.
+	// or the loop ends. Whoever takes them checks them. In place of one that is damaged comes the error, and
+	// a store may yield those behind it, for [Verify]; else an error ends the loop.
 	Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, error]
 
 	// Restore makes the run of the lease, which must not exist, out of what another store

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -245,6 +246,55 @@ func TestForkstoreVerify(t *testing.T) {
 		}
 	}
 	for range checkpoint.Verify(t.Context(), forkstoreDamaged{Store: s, envelopes: flip(1, 3)}, "whole") {
+		break // a loop can be left
+	}
+}
+
+// unreadable is a store that can't read the appends which begin at some entries. Its loop goes on behind these, or ends.
+type unreadable struct {
+	*memory.Store
+	first []uint64
+	ends  bool
+}
+
+func (s unreadable) Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for data, err := range s.Store.Envelopes(ctx, run) {
+			if e, _ := checkpoint.Unseal(data); slices.Contains(s.first, e.First) {
+				data, err = nil, checkpoint.Corrupt(run, e.First, checkpoint.Damage("it is gone"))
+			}
+			if !yield(data, err) || err != nil && s.ends {
+				return
+			}
+		}
+	}
+}
+
+// Behind an append that a store can't read Verify goes on as far as the store does. Export does not.
+func TestVerifyGoesOnBehindWhatCantBeRead(t *testing.T) {
+	s := forkstoreRuns(t)
+	for _, c := range []struct {
+		first          []uint64
+		goesOn, itEnds string
+	}{
+		{[]uint64{1}, "[log 1]", "[log 1]"},
+		{[]uint64{9}, "[log 9]", "[log 9]"},
+		{[]uint64{3, 5}, "[log 3 log 5]", "[log 3]"},
+		{[]uint64{3, 7}, "[log 3 log 7]", "[log 3]"},
+		{[]uint64{1, 3, 5, 7, 9}, "[log 1 log 3 log 5 log 7 log 9]", "[log 1]"},
+	} {
+		for ends, want := range map[bool]string{false: c.goesOn, true: c.itEnds} {
+			s := unreadable{s, c.first, ends}
+			if found, err := forkstoreFindings(t, s, "whole"); fmt.Sprint(found) != want || err != nil {
+				t.Errorf("without the appends at %d, ends: %t, Verify finds %v, %v, want %s", c.first, ends, found, err, want)
+			}
+			var damage *checkpoint.CorruptError
+			if err := checkpoint.Export(t.Context(), s, "whole", io.Discard); !errors.As(err, &damage) || damage.Seq != c.first[0] {
+				t.Errorf("without the appends at %d, ends: %t, Export = %v", c.first, ends, err)
+			}
+		}
+	}
+	for range checkpoint.Verify(t.Context(), unreadable{s, []uint64{3, 7}, false}, "whole") {
 		break // a loop can be left
 	}
 }

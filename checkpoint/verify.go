@@ -53,7 +53,8 @@ const (
 // whole. It changes nothing and takes no lease; of a run that is live it verifies the log as it
 // stands when the loop begins, and if it is trimmed or deleted meanwhile the loop ends with ErrTrimmed or
 // ErrNotFound. Of the log of a store that is no [Archiver] it finds the first damage only, and what is wrong with a digest only if that
-// hands the context of its Read to [Span.Entries]. A graph that the store does not have is no damage: a run can be read without.
+// hands the context of its Read to [Span.Entries]; of an Archiver that does not go on behind an append which it can't read, it finds
+// nothing behind that. A graph that the store does not have is no damage: a run can be read without.
 //
 // The error that a loop may end with is not about what is stored: ErrNotFound, ErrClosed, ctx's, a
 // version that this program does not know, or [*ArgumentError].
@@ -162,8 +163,12 @@ func (v *verifier) log(ctx context.Context) bool {
 	g, whole, next := NewLog(v.run), true, v.info.First
 	told := uint64(0) // the entry of the last finding
 	for data, err := range a.Envelopes(ctx, v.run) {
-		if err != nil {
-			return v.look(PartLog, err)
+		if err != nil { // the store may go on behind it
+			if !v.look(PartLog, err) {
+				return false
+			}
+			g, whole, told = NewLog(v.run), false, next
+			continue
 		}
 		if err := v.add(g, data); err != nil {
 			if errors.Is(err, ErrVersion) {

@@ -20,11 +20,7 @@ func (s *Store) Envelopes(ctx context.Context, id string) iter.Seq2[[]byte, erro
 			return
 		}
 		defer v.close()
-		for data, err := range v.appends(ctx, f, f.info.First) {
-			if !yield(data, err) || err != nil {
-				return
-			}
-		}
+		v.appends(ctx, f, f.info.First)(yield)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -114,6 +115,52 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 			}
 			if !slices.ContainsFunc(all, func(f string) bool { return strings.Contains(f, want) }) {
 				t.Errorf("found %q, want %q", all, want)
+			}
+		})
+	}
+}
+
+// Of a log Verify finds every append that is damaged, however it is kept: one that can't be read does not hide the next.
+func TestVerifyFindsEveryDamagedAppend(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		o     badgerstore.Options
+		delta string
+	}{
+		"plain":      {small, "a"},
+		"compressed": {small, strings.Repeat("a", 4<<10)},
+		"sealed":     {sealedBy(t, keyOf(t, "k1", 1)), "a"},
+		"in pieces":  {small, noise(700 << 10)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openWith(t, t.TempDir(), c.o)
+			l := acquire(t, s, 1)[0]
+			var head checkpoint.Head
+			for range 6 {
+				var err error
+				if head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", c.delta)}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			values, num := valuesOf(t, s), badgerstore.NumberOf(t, s, l.Run)
+			for _, seq := range []uint64{1, 3, 5} {
+				key := badgerstore.LogKey(num, seq)
+				value := values[string(key)]
+				value[len(value)-9] ^= 1
+				put(t, s, key, value)
+			}
+			var found []uint64
+			for f, err := range checkpoint.Verify(t.Context(), s, l.Run) {
+				if err != nil || f.Part != checkpoint.PartLog {
+					t.Fatalf("Verify finds %v, %v", f, err)
+				}
+				found = append(found, f.Seq)
+			}
+			if want := []uint64{1, 3, 5}; !slices.Equal(found, want) {
+				t.Errorf("Verify finds damage at the entries %d, want %d", found, want)
+			}
+			if err := checkpoint.Export(t.Context(), s, l.Run, io.Discard); !errors.Is(err, checkpoint.ErrCorrupt) {
+				t.Errorf("Export = %v, want ErrCorrupt", err)
 			}
 		})
 	}

@@ -142,7 +142,7 @@ func stepBack(it *badger.Iterator, key []byte) bool {
 // appends yields the envelopes of a run, from the one that should hold the entry seq. Each
 // stands in memory of the iterator, which the next one overwrites: the iterator has copied it
 // from the database's own, which is a map of its files. Whether they follow one another is for
-// the caller to check.
+// the caller to check, and whether to go on behind one that can't be read.
 func (v *view) appends(ctx context.Context, f found, seq uint64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		start := seqKey(logKey, f.num, seq)
@@ -169,7 +169,7 @@ func (v *view) appends(ctx context.Context, f found, seq uint64) iter.Seq2[[]byt
 			if err != nil {
 				err = checkpoint.Corrupt(f.info.Run, max(seqOf(key), seq), err)
 			}
-			more = yield(data, err) && err == nil
+			more = yield(data, err)
 			return nil
 		}
 		for it.Seek(start); it.Valid(); it.Next() {

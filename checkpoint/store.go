@@ -191,7 +191,7 @@ type Store interface {
 	// that the Trimming names and the run does not have yet; the run refers to those it names
 	// and no others. The store sets Trimming.Previous and Trimming.Known.
 	// The errors are those of Append; an *ArgumentError if nothing would be dropped, or a base
-	// is missing (see [Info.Trimming]); ErrUnsupported if the store can't.
+	// is missing or empty (see [Info.Trimming]); ErrUnsupported if the store can't.
 	Trim(ctx context.Context, l Lease, after Head, entry Entry, bases ...[]byte) (Head, error)
 }
 

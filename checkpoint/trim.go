@@ -23,7 +23,7 @@ func (e *TrimmedError) Unwrap() error { return ErrTrimmed }
 
 // Trimming reads what [Store.Trim] was given, for a run of which i is known. It returns an error
 // unless the entry trims something that is there, and every base it names is among those that
-// were given or that the run has; ErrCorrupt if no entry can say what is known of the run. It is for stores.
+// were given, none of them empty, or that the run has; ErrCorrupt if no entry can say what is known of the run. It is for stores.
 func (i Info) Trimming(entry Entry, bases [][]byte) (Trimming, error) {
 	var t Trimming
 	refuse := func(argument, reason string, args ...any) (Trimming, error) {
@@ -44,6 +44,9 @@ func (i Info) Trimming(entry Entry, bases [][]byte) (Trimming, error) {
 	}
 	known := i.Bases()
 	for _, base := range bases {
+		if len(base) == 0 {
+			return refuse("base", "is empty: give the machine that the entry names")
+		}
 		known = append(known, BaseDigest(base))
 	}
 	if what := t.fault(); what != "" {

@@ -115,7 +115,7 @@ func (i Info) sealed(data []byte, hashed bool) (Info, *Trimming, error) {
 	if err != nil {
 		return Info{}, nil, err
 	}
-	entries := make([]Entry, 0, e.Count)
+	entries := make([]Entry, 0, min(e.Count, 256)) // the count may be forged
 	for entry, err := range e.Entries() {
 		if err != nil {
 			return Info{}, nil, err

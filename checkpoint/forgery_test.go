@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,24 @@ func TestVerifyFindsWhatIsBehindAForgery(t *testing.T) {
 		if fmt.Sprint(found) != c.want || err != nil {
 			t.Errorf("%s: Verify finds %v, %v, want %s", name, found, err, c.want)
 		}
+	}
+}
+
+// An envelope that says it has very many entries, and has none, takes no memory for them.
+func TestForgedCountTakesNoMemory(t *testing.T) {
+	const count = 1 << 18
+	data := checkpoint.Forge(bytes.Repeat([]byte("1\n"), count), count)
+	allocated := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.TotalAlloc
+	}
+	before := allocated()
+	if _, err := (checkpoint.Info{Run: "run"}).Sealed(data); !errors.Is(err, checkpoint.ErrCorrupt) {
+		t.Errorf("Sealed = %v, want ErrCorrupt", err)
+	}
+	if n := allocated() - before; n > 1<<20 {
+		t.Errorf("%d bytes were allocated for an envelope of %d", n, len(data))
 	}
 }
 

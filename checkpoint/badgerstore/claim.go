@@ -50,6 +50,8 @@ func claim(dir string, reserve int64) (_ *os.File, n name, err error) {
 		return nil, n, refuseDir(dir + " is a file: name a directory")
 	} else if link, e := os.Lstat(dir); errors.Is(err, os.ErrNotExist) && e == nil && link.Mode()&os.ModeSymlink != 0 {
 		return nil, n, refuseDir(dir + " is a link to what is not there: name a directory, or make that one")
+	} else if file := fileAbove(dir); file != "" {
+		return nil, n, refuseDir(dir + " can't be made, for " + file + " is a file: name another directory")
 	}
 	was, err := readName(dir)
 	if err != nil {
@@ -84,6 +86,18 @@ func claim(dir string, reserve int64) (_ *os.File, n name, err error) {
 	_ = syncDir(filepath.Dir(filepath.Clean(dir)))
 	n = name{Format: newestFormat, Store: newID()}
 	return lock, n, writeName(dir, n)
+}
+
+// fileAbove returns the path above dir that is no directory, "" if there is none.
+func fileAbove(dir string) string {
+	for d := filepath.Dir(dir); d != filepath.Dir(d); d = filepath.Dir(d) {
+		if info, err := os.Stat(d); err == nil && info.IsDir() {
+			return ""
+		} else if err == nil {
+			return d
+		}
+	}
+	return ""
 }
 
 // roomToMake returns ErrFull if a store in dir, which may not exist yet, would have too little room. It is asked before anything is

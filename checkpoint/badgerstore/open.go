@@ -26,7 +26,7 @@ const databaseDir = "db"
 // it is encrypted and Options.Cipher is not given or does not have its key, ErrPlaintext if it is
 // not encrypted and there is a Cipher. If a call of the system fails, as a sync does with
 // syscall.EIO, errors.Is finds its error. What holds anything else is refused with a
-// *checkpoint.ArgumentError and left as it is: a file, a directory of other files, a database of
+// *checkpoint.ArgumentError and left as it is: a file, and what would be below one, a directory of other files, a database of
 // Badger that no store has made, or of which nobody can tell since all that the store has beside it is missing.
 // A relative dir, or Options.Witness, is what it names when Open is called, wherever the program goes then.
 //

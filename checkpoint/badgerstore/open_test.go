@@ -72,6 +72,13 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("Open of %s = %v, which does not say where", name, err)
 		}
 	}
+	for _, path := range []string{file + "/a", file + "/a/b"} {
+		_, err := badgerstore.Open(t.Context(), path, small)
+		var refused *checkpoint.ArgumentError
+		if !errors.As(err, &refused) || refused.Argument != "directory" || !strings.Contains(err.Error(), file+" is a file") {
+			t.Errorf("Open of %s = %v, want an ArgumentError that says that %s is a file", path, err, file)
+		}
+	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("the directory holds %v, %v", entries, err)
 	}

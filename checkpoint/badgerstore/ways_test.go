@@ -60,6 +60,7 @@ func TestOptionsThatCantBe(t *testing.T) {
 		"a directory":         {badgerstore.Options{Witness: t.TempDir()}, "option Witness"},
 		"another's witness":   {badgerstore.Options{Witness: other}, "option Witness"},
 		"a witness in a file": {badgerstore.Options{Witness: filepath.Join(other, "witness")}, "option Witness"},
+		"a witness below one": {badgerstore.Options{Witness: filepath.Join(other, "a", "witness")}, "option Witness"},
 	} {
 		dir := filepath.Join(t.TempDir(), "store")
 		_, err := badgerstore.Open(t.Context(), dir, c.o)

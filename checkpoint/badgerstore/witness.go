@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -62,7 +63,7 @@ func checkWitness(path, dir string) error {
 		}
 		return nil
 	}
-	if info, err := os.Stat(filepath.Dir(path)); errors.Is(err, os.ErrNotExist) || err == nil && !info.IsDir() {
+	if info, err := os.Stat(filepath.Dir(path)); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && !info.IsDir() {
 		return refuse("is in no directory: make that, or name another path")
 	} else if err != nil {
 		return fmt.Errorf("checkpoint: option Witness: %w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -609,17 +610,32 @@ func TestAFailureInALiveRun(t *testing.T) {
 	}
 }
 
-// A visit that has failed behind a trigger, and whose failure will be followed, has failed however often the run is gone on with and
-// cancelled while its superstep is open: the log says so with the failure.
+// A visit that has failed behind a trigger, and whose failure will be followed, or that of the frame around it, has failed however often
+// the run is gone on with and cancelled while its superstep is open: the log says so with the failure.
 func TestAFailureThatWillBeFollowedStaysThatInACancelledRun(t *testing.T) {
-	store, failed, begun, died := &pawltest.Mortal{Store: &memory.Store{}}, make(chan struct{}), make(chan struct{}), false
-	b := dag.New[Talk]("aside")
-	left := dag.Step(b, "left", func(ctx context.Context, _ *Talk) error {
+	fails := func(ctx context.Context, _ *Talk) error {
 		if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "left", MaxFailures: 9}); err != nil {
 			return err
 		}
 		return errWeather
-	})
+	}
+	for path, add := range map[string]func(*dag.Builder[Talk]) dag.Edge[Talk]{
+		"left": func(b *dag.Builder[Talk]) dag.Edge[Talk] { return dag.Step(b, "left", fails).Failed() },
+		"around/left": func(b *dag.Builder[Talk]) dag.Edge[Talk] {
+			inner := dag.New[Talk]("inner")
+			dag.Step(inner, "left", fails)
+			return dag.Embed(b, "around", frozen(t, inner), func(*Talk, *Talk) {}, func(*Talk, *Talk) {}).Failed()
+		},
+	} {
+		t.Run(path, func(t *testing.T) { failsAndIsCancelled(t, path, add) })
+	}
+}
+
+func failsAndIsCancelled(t *testing.T, path string, add func(*dag.Builder[Talk]) dag.Edge[Talk]) {
+	t.Helper()
+	store, failed, begun, died := &pawltest.Mortal{Store: &memory.Store{}}, make(chan struct{}), make(chan struct{}), false
+	b := dag.New[Talk]("aside")
+	left := add(b)
 	right := dag.Step(b, "right", func(ctx context.Context, _ *Talk) error {
 		_, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "right"})
 		switch {
@@ -635,10 +651,10 @@ func TestAFailureThatWillBeFollowedStaysThatInACancelledRun(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	dag.Step(b, "instead", func(context.Context, *Talk) error { return nil }, dag.Any(left, left.Failed()), right)
+	dag.Step(b, "instead", func(context.Context, *Talk) error { return nil }, dag.Any(left, right))
 	g := frozen(t, b)
 	p := under(t, dispatcher.Options{Paranoid: true, Observe: func(e dispatcher.Event) {
-		if e.Kind == dispatcher.AttemptFailed {
+		if e.Kind == dispatcher.AttemptFailed && e.Path == strings.TrimSuffix(path, "/left") {
 			close(failed)
 		}
 	}}, g, store, continuation.Options{})
@@ -664,7 +680,7 @@ func TestAFailureThatWillBeFollowedStaysThatInACancelledRun(t *testing.T) {
 		if res, err := p.d.Run(ctx, run, nil); res.Status != checkpoint.StatusCancelled {
 			t.Fatalf("it is %s, %v; want it cancelled", res.Status, err)
 		}
-		if v := p.at("left"); v.Status != continuation.StatusFailed || v.Reason != continuation.RunFailed || v.Why != errWeather.Error() {
+		if v := p.at(path); v.Status != continuation.StatusFailed || v.Reason != continuation.RunFailed || v.Why != errWeather.Error() {
 			t.Errorf("cancelled %d times, the wait that failed is %+v", again+1, v)
 		}
 	}

@@ -151,6 +151,33 @@ func TestAnsweringHearsACancelBesideAnAnswer(t *testing.T) {
 
 // That somebody else's context ends, who went on with the run meanwhile, cancels no call that begins again.
 func TestAnsweringAgainBesideAnotherCallThatIsCancelled(t *testing.T) {
+	res, err := answersAgainBeside(t, func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) {
+		c, stop := context.WithCancel(ctx)
+		stop()
+		if res, _ := d.Run(c, run, nil); res.Status != checkpoint.StatusCancelled {
+			t.Errorf("the other call leaves the run %s", res.Status)
+		}
+	})
+	completes(t, res, err)
+}
+
+// Who cancels the run by its id where the call has let go of it, to begin again, has cancelled that call.
+func TestAnsweringAgainBehindACancel(t *testing.T) {
+	res, err := answersAgainBeside(t, func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) {
+		if err := d.Cancel(ctx, run, errWeather, dispatcher.Author("Ada")); err != nil {
+			t.Error(err)
+		}
+	})
+	rests(t, res, err, checkpoint.StatusCancelled, "asks0", "asks1")
+	var rest *dispatcher.Rest
+	if errors.As(err, &rest); rest.By != "Ada" {
+		t.Errorf("the call returned %v, by %q", err, rest.By)
+	}
+}
+
+// answersAgainBeside has a call answer that begins again, and does something when it is about to take the run once more.
+func answersAgainBeside(t *testing.T, do func(context.Context, *dispatcher.Dispatcher[Tale])) (*dispatcher.Result[Tale], error) {
+	t.Helper()
 	var inner memory.Store
 	var w witness
 	g := askSeveral(t, &w, 2, closedChan())
@@ -163,16 +190,11 @@ func TestAnsweringAgainBesideAnotherCallThatIsCancelled(t *testing.T) {
 		case k.method == "Append" && k.n == 1:
 			return d.Answers(ctx, run, second)
 		case k.method == "Acquire" && k.n == 2:
-			c, stop := context.WithCancel(ctx)
-			stop()
-			if res, _ := d.Run(c, run, nil); res.Status != checkpoint.StatusCancelled {
-				t.Errorf("the other call leaves the run %s", res.Status)
-			}
+			do(ctx, d)
 		}
 		return nil
 	}}
-	res, err = callsDispatcher(t, g, store, dispatcher.Options{}).Resume(t.Context(), run, first...)
-	completes(t, res, err)
+	return callsDispatcher(t, g, store, dispatcher.Options{}).Resume(t.Context(), run, first...)
 }
 
 // tellsAs is a store that tells of posts if another one does.

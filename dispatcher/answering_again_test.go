@@ -175,21 +175,44 @@ func TestAnsweringAgainBehindACancel(t *testing.T) {
 	}
 }
 
+// A cancel that waited when the call began, of a run that was cancelled by then, was of an earlier call.
+func TestAnsweringAgainBehindACancelOfAnEarlierCall(t *testing.T) {
+	var inner memory.Store
+	res, err := answersAgainOver(t, &inner, func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) {
+		if err := d.Cancel(ctx, run, nil); err != nil {
+			t.Error(err)
+		}
+		if err := inner.Post(ctx, run, checkpoint.Post{ID: "cancel:late", Kind: "cancel", Data: []byte(`{}`)}); err != nil {
+			t.Error(err)
+		}
+	}, nil)
+	completes(t, res, err)
+	nothingIsPosted(t, &inner)
+}
+
 // answersAgainBeside has a call answer that begins again, and does something when it is about to take the run once more.
 func answersAgainBeside(t *testing.T, do func(context.Context, *dispatcher.Dispatcher[Tale])) (*dispatcher.Result[Tale], error) {
 	t.Helper()
-	var inner memory.Store
+	return answersAgainOver(t, new(memory.Store), nil, do)
+}
+
+// answersAgainOver is answersAgainBeside over a store, with what is done before the call. Either may be nil.
+func answersAgainOver(t *testing.T, inner checkpoint.Store, before, do func(context.Context, *dispatcher.Dispatcher[Tale])) (*dispatcher.Result[Tale], error) {
+	t.Helper()
 	var w witness
 	g := askSeveral(t, &w, 2, closedChan())
-	d := callsDispatcher(t, g, &inner, dispatcher.Options{})
+	d := callsDispatcher(t, g, inner, dispatcher.Options{})
 	res, err := d.Run(t.Context(), run, nil)
 	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
 	first, second := halves(res)
-	store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
+	if before != nil {
+		before(t.Context(), d)
+	}
+	store := &tampered{Store: inner, before: func(ctx context.Context, k call) error {
 		switch {
 		case k.method == "Append" && k.n == 1:
 			return d.Answers(ctx, run, second)
-		case k.method == "Acquire" && k.n == 2:
+		case k.method == "Acquire" && k.n == 2 && do != nil:
 			do(ctx, d)
 		}
 		return nil

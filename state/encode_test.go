@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawlgo/pawl/state"
 )
@@ -209,110 +208,6 @@ func TestElementsOfASetAreComparedByWhatTheySay(t *testing.T) {
 	again, err := s.Parse([]byte(`{"T":["\u00e9/", {"ab":"\u000a"}]}`))
 	if err != nil || string(again.AppendJSON(nil)) != string(view.AppendJSON(nil)) {
 		t.Errorf("%s, %v", again.AppendJSON(nil), err)
-	}
-}
-
-// What a program has added to a Set is an element also in a version of it that has the fields in another order, as deep as they
-// stand. What marshals itself is left in its own order, which may mean something.
-func TestElementsOfASetAreTheSameInAnyOrderOfFields(t *testing.T) {
-	type place struct{ Line, Col int }
-	type tag struct {
-		Name  string
-		At    [2]place
-		Where map[string]*place
-		When  time.Time
-		Raw   raw
-		Next  *tag `json:",omitempty"`
-	}
-	type ecalp struct{ Col, Line int }
-	type gat struct {
-		Next  *gat `json:",omitempty"`
-		Raw   raw
-		When  time.Time
-		Where map[string]*ecalp
-		At    [2]ecalp
-		Name  string
-	}
-	type was struct{ T state.Set[*tag] }
-	type is struct{ T state.Set[*gat] }
-	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	old := &tag{Name: "a\u2028", At: [2]place{{1, 2}, {3, 4}}, Where: map[string]*place{"x": {5, 6}}, When: when, Raw: raw{`{"b":1,"a":[]}`}}
-	old = &tag{Name: "b", When: when, Raw: raw{`[]`}, Next: old}
-	now := &gat{Name: "a\u2028", At: [2]ecalp{{2, 1}, {4, 3}}, Where: map[string]*ecalp{"x": {6, 5}}, When: when, Raw: raw{`{"b":1,"a":[]}`}}
-	now = &gat{Name: "b", When: when, Raw: raw{`[]`}, Next: now}
-
-	view := schemaOf[was](t).New()
-	d := write(t, view, func(s *was) { s.T.Add(nil, old) })
-	s := schemaOf[is](t)
-	if mustJSON(s) != mustJSON(view.Schema()) {
-		t.Fatal("the schemas differ")
-	}
-	untyped, err := state.ParseSchema([]byte(mustJSON(s)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := string(view.AppendJSON(nil))
-	declared := `{"T":[` + asJSON(t, old) + `,` + asJSON(t, now) + `,null]}` // as earlier versions wrote them
-	for _, from := range []string{first, declared} {
-		img, err := s.Parse([]byte(from))
-		if err != nil {
-			t.Fatal(err)
-		}
-		set := &img.Value().(*is).T
-		if got := string(img.AppendJSON(nil)); got != first || img.Size() != len(first) || !set.Has(now) || set.Len() != 2 {
-			t.Errorf("it has it: %t, of %s came %s", set.Has(now), from, got)
-		}
-		if bare, err := untyped.Parse([]byte(from)); err != nil || string(bare.AppendJSON(nil)) != first {
-			t.Errorf("without its types it is %s, %v", bare.AppendJSON(nil), err)
-		}
-		for e := range set.All() {
-			if e != nil && (e.Next.Raw.s != `{"b":1,"a":[]}` || mustJSON(e) != mustJSON(now)) {
-				t.Errorf("the element is %s", mustJSON(e))
-			}
-		}
-		set.Add(now)
-		if set.Len() != 2 {
-			t.Errorf("added again there are %d", set.Len())
-		}
-		if set.Remove(now); set.Len() != 1 {
-			t.Errorf("removed there are %d", set.Len())
-		}
-	}
-	for _, in := range []string{
-		string(d.AppendJSON(nil)), `{"T":{"add":[` + asJSON(t, now) + `,null]}}`, `{"T":{"add":[null,` + asJSON(t, old) + `]}}`,
-	} {
-		d, err := s.ParseDelta([]byte(in))
-		img := s.New()
-		if err == nil {
-			err = img.Apply(d)
-		}
-		if got := string(img.AppendJSON(nil)); err != nil || got != first {
-			t.Errorf("%s leads to %s, %v", in, got, err)
-		}
-		gone, err := s.ParseDelta([]byte(`{"T":{"remove":[` + asJSON(t, old) + `]}}`))
-		if err == nil {
-			err = img.Apply(gone)
-		}
-		if got := string(img.AppendJSON(nil)); err != nil || got != `{"T":[null]}` {
-			t.Errorf("removed it is %s, %v", got, err)
-		}
-	}
-	img, err := schemaOf[struct{ T state.Set[book] }](t).Parse([]byte(`{"T":[{"Year":1,"Title":"a"}]}`))
-	if err != nil || !img.Value().(*struct{ T state.Set[book] }).T.Has(book{"a", 1}) {
-		t.Errorf("what has its fields in order now is not found, %v", err)
-	}
-}
-
-// What stands in a log and is no element is told as before, by who reads it.
-func TestElementsOfASetThatAreNone(t *testing.T) {
-	type books struct{ T state.Set[[1]*book] }
-	const in = `{"T":[[],[1],[[]],[{"Year":1,"Title":2,"More":{"b":1,"a":2}}],1,{"b":{},"a":[]}]}`
-	img, err := schemaOf[books](t).Parse([]byte(in))
-	if err != nil || img.Value().(*books).T.Len() != 6 || img.Size() != len(img.AppendJSON(nil)) {
-		t.Fatal(err)
-	}
-	if raw := string(reparse(t, img.Schema(), img).AppendJSON(nil)); !strings.Contains(raw, `[{"More":{"b":1,"a":2},"Title":2,"Year":1}]`) {
-		t.Errorf("it is %s", raw)
 	}
 }
 

@@ -98,17 +98,12 @@ func parseKey[K comparable](s string, k *K) error {
 }
 
 // canonical returns the JSON of a set's element in the one form that makes equal elements
-// equal keys: strings are escaped as appendString does, and the members of structs stand in the order of their names. of is the
-// type of the element, nil if it has no such members.
-func canonical(enc []byte, of *Type) []byte {
+// equal keys: strings are escaped as appendString does.
+func canonical(enc []byte) []byte {
 	for i, c := range enc {
 		if c == '\\' {
-			enc = requote(enc, i)
-			break
+			return requote(enc, i)
 		}
-	}
-	if of != nil {
-		return inOrder(enc, of)
 	}
 	return enc
 }

@@ -151,12 +151,12 @@ func (r *reader) vector(room *chunk) vector {
 }
 
 // members takes an object, or the array of a set, as leaves in the order of the input.
-func (r *reader) members(c *cell) []*node[string] {
+func (r *reader) members(set bool) []*node[string] {
 	var ns []*node[string]
-	if c.set {
+	if set {
 		for r.open('['); r.more(']'); {
 			b := r.box()
-			b.text = text(canonical(b.json(), c.ordered))
+			b.text = text(canonical(b.json()))
 			ns = append(ns, leaf(b.text, b))
 		}
 		return ns
@@ -168,17 +168,14 @@ func (r *reader) members(c *cell) []*node[string] {
 	return ns
 }
 
-// tree makes leaves of a cell a tree; a key that stands twice is refused, unless earlier versions told two orders of its members apart.
-func (r *reader) tree(ns []*node[string], c *cell) *node[string] {
+// tree makes leaves a tree; a key that stands twice is refused.
+func (r *reader) tree(ns []*node[string]) *node[string] {
 	if r.err != nil {
 		return nil
 	}
 	byKey := func(a, b *node[string]) int { return cmp.Compare(a.key, b.key) }
 	if !slices.IsSortedFunc(ns, byKey) {
 		slices.SortFunc(ns, byKey)
-	}
-	if c.ordered != nil {
-		ns = slices.CompactFunc(ns, func(a, b *node[string]) bool { return a.key == b.key })
 	}
 	for i := 1; i < len(ns); i++ {
 		if ns[i].key == ns[i-1].key {
@@ -222,7 +219,7 @@ func (r *reader) cell(img Image, c *cell) {
 		v := r.vector(nil)
 		listAt(img.p, c.off).cur = &v
 	case coreKeyed:
-		keyedAt(img.p, c.off).load(r.tree(r.members(c), c), c.set)
+		keyedAt(img.p, c.off).load(r.tree(r.members(c.set)), c.set)
 	case coreSum:
 		sumAt(img.p, c.off).cur = r.number(c)
 	}

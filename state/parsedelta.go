@@ -81,7 +81,7 @@ func (r *reader) part(k int, c *cell) (p part, ok bool) {
 		p.op, p.ref = opList, w
 		return p, w.written()
 	case coreKeyed:
-		w := r.keyedWrites(c)
+		w := r.keyedWrites(c.set)
 		p.op, p.ref = opKeys, w
 		return p, w.written()
 	}
@@ -234,9 +234,9 @@ func (r *reader) index(s string) int {
 	return i
 }
 
-func (r *reader) keyedWrites(c *cell) *keyedWrites {
+func (r *reader) keyedWrites(set bool) *keyedWrites {
 	put, del := labelPut, labelDelete
-	if c.set {
+	if set {
 		put, del = labelAdd, labelRemove
 	}
 	w := &keyedWrites{}
@@ -248,27 +248,27 @@ func (r *reader) keyedWrites(c *cell) *keyedWrites {
 			r.truth()
 			w.clear = true
 		case put:
-			ns = append(ns, r.members(c)...)
+			ns = append(ns, r.members(set)...)
 		case del:
-			ns = append(ns, r.deleted(c)...)
+			ns = append(ns, r.deleted(set)...)
 		}
 	}
 	if w.clear && seen[1] {
 		r.fail(errApart)
 	}
-	w.keys = r.tree(ns, c)
+	w.keys = r.tree(ns)
 	return w
 }
 
 // deleted takes an array of keys.
-func (r *reader) deleted(c *cell) []*node[string] {
+func (r *reader) deleted(set bool) []*node[string] {
 	var ns []*node[string]
 	for r.open('['); r.more(']'); {
 		raw := r.raw()
 		switch {
 		case r.err != nil:
-		case c.set:
-			ns = append(ns, leaf[string](text(canonical(raw, c.ordered)), nil))
+		case set:
+			ns = append(ns, leaf[string](text(canonical(raw)), nil))
 		case raw[0] != '"':
 			r.fail(errSyntax)
 		default:

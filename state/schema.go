@@ -66,8 +66,6 @@ type cell struct {
 	num   num  // KindSum
 	off   uintptr
 	label []byte // the name as the key of an object, with its colon
-	// ordered is the type of the elements of a Set if they have members, which have an order. Else it is nil.
-	ordered *Type
 	// merge is the Merge of a Fold; nil in a parsed schema.
 	merge func(a, b *box, more []written) (*box, error)
 }
@@ -130,9 +128,6 @@ func (s *Schema) finish(cells []cell) error {
 		c := &s.cells[i]
 		c.core, c.set = cores[c.Kind], c.Kind == KindSet
 		c.label = append(appendString(nil, c.Name), ':')
-		if c.set && c.Type.Elem.hasMembers() {
-			c.ordered = c.Type.Elem
-		}
 		s.offs = append(s.offs, c.off)
 		s.folds = s.folds || c.Kind == KindFold
 		if c.Kind != KindSum {

@@ -3,15 +3,11 @@ package state
 import (
 	"encoding/json"
 	"iter"
-	"reflect"
 )
 
-// A Set is a cell that holds different elements; two are the same if their JSON is, in
-// whatever order the fields of structs stand there. Parallel additions merge, and so do
-// removals of other elements; Clear conflicts with any other write. The zero Set is empty.
-//
-// A program whose T has a field more, or the option omitempty at another one, writes other JSON for its elements, and does not
-// find those that were written without that: a Migration writes them anew for the one, and the other should not be changed.
+// A Set is a cell that holds different elements; two are the same if their JSON is.
+// Parallel additions merge, and so do removals of other elements; Clear conflicts with any
+// other write. The zero Set is empty.
 type Set[T comparable] struct {
 	_ [0]*T
 	c keyedCell
@@ -23,17 +19,12 @@ func member[T any](v T) (string, *box, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	enc := b.json()
-	var of *Type
-	if enc[0] == '{' || enc[0] == '[' { // else it has no members
-		of = infoOf(reflect.TypeFor[T]()).unordered()
-	}
-	key := text(canonical(enc, of))
+	key := text(canonical(b.json()))
 	switch {
 	case b.form == unquoted: // the key is the JSON, so the box takes that as its text
 		b.text, b.form = key, encoded
 	case key != b.text:
-		b = &box{text: key, form: encoded, val: b.val} // the same value, in other words
+		b = &box{text: key, form: encoded}
 	}
 	return key, b, nil
 }

@@ -65,10 +65,9 @@ var (
 
 // A typeWalk describes types and collects what is wrong with them.
 type typeWalk struct {
-	around    []opened // the types that are open, outermost first
-	passed    int      // types so far, each as often as there are ways to it
-	problems  []error
-	unordered bool // a struct has its fields in another order than that of their names
+	around   []opened // the types that are open, outermost first
+	passed   int      // types so far, each as often as there are ways to it
+	problems []error
 }
 
 // maxPassed is how many types a walk passes. The description of as many takes megabytes, in the log too; of ten types that
@@ -280,9 +279,7 @@ func (w *typeWalk) key(t reflect.Type, path string, cell bool) Type {
 func (w *typeWalk) object(t reflect.Type, path string, addressable bool) Type {
 	d := Type{Kind: "object"}
 	w.members(&d, t, path, addressable, nil)
-	byName := func(a, b Field) int { return cmp.Compare(a.Name, b.Name) }
-	w.unordered = w.unordered || !slices.IsSortedFunc(d.Fields, byName)
-	slices.SortStableFunc(d.Fields, byName)
+	slices.SortStableFunc(d.Fields, func(a, b Field) int { return cmp.Compare(a.Name, b.Name) })
 	for i := 1; i < len(d.Fields); i++ {
 		if name := d.Fields[i].Name; name == d.Fields[i-1].Name {
 			w.refuse(path, "has two fields whose JSON name is %q", name)
@@ -386,8 +383,6 @@ type typeInfo struct {
 	alters bool   // an unmarshaller in it may write to what it reads
 	doubts bool   // may hold a map whose keys encoding/json does not read as it writes them
 	codec  *codec // nil where encoding/json is needed
-	// unordered is the description of the type if a struct in it has its fields in another order than that of their names. Else it is nil.
-	unordered func() *Type
 }
 
 var infos sync.Map // of reflect.Type to *typeInfo
@@ -398,19 +393,9 @@ func infoOf(t reflect.Type) *typeInfo {
 	}
 	_, frozen := thawed(t)
 	info := &typeInfo{plain: plain(t), frozen: frozen, twins: holds(t, twins), alters: holds(t, alters), doubts: holds(t, doubts),
-		codec: codecOf(t, map[reflect.Type]*codec{}), unordered: sync.OnceValue(func() *Type { return unordered(t) })}
+		codec: codecOf(t, map[reflect.Type]*codec{})}
 	infos.Store(t, info)
 	return info
-}
-
-// unordered describes a type if encoding/json does not write the members of its structs in the order of their names.
-func unordered(t reflect.Type) *Type {
-	w := typeWalk{}
-	d := w.walk(t, typeName(t), true)
-	if w.problems != nil || !w.unordered {
-		return nil
-	}
-	return &d
 }
 
 // twins reports whether a t is a map with keys that marshal themselves.

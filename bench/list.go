@@ -32,8 +32,9 @@ func lists(s session) ([]row, error) {
 	for _, appends := range []int{10, 100} {
 		var bytes [3]int
 		times := s.scale(8, 1) // one takes less than the processor needs to come to itself
-		took, err := s.probes([]int{times, times, times}, appendsOfRun(long, long, note, appends, &bytes[0]),
-			appendsOfRun(long, short, note, appends, &bytes[1]), appendsOfRun(long, long, note[:10], appends, &bytes[2]))
+		took, err := s.probes([]int{times, times, times, times}, appendsOfRun(0, long, note, appends, &bytes[0]),
+			appendsOfRun(0, short, note, appends, &bytes[1]), appendsOfRun(0, long, note[:10], appends, &bytes[2]),
+			appendsOfRun(long, short, note, appends, new(int)))
 		if err != nil {
 			return rows, err
 		}
@@ -41,7 +42,10 @@ func lists(s session) ([]row, error) {
 			"the first %d supersteps of a run that append 1 KB each, with a memory store: %s; %.3g µs to %.3g µs",
 			appends, of, took[0].median()*1e-3, took[1].median()*1e-3),
 			shown(fmt.Sprintf("list/elements-%d", appends), took[2].over(took[1]), "ratio",
-				"the same, but for the bytes: a List of %d times 10 bytes to one of %d times 1 KB; %.3g µs", long, short, took[2].median()*1e-3))
+				"the same, but for the bytes: a List of %d times 10 bytes to one of %d times 1 KB; %.3g µs", long, short, took[2].median()*1e-3),
+			shown(fmt.Sprintf("list/crowded-%d", appends), took[0].over(took[3]), "ratio",
+				"as list/supersteps-%d, but that another run has made a List of %d KB just before what the short one is measured by, "+
+					"so that heap and caches are as behind the long one: %.3g µs", appends, long, took[3].median()*1e-3))
 		if appends == 100 {
 			rows = append(rows, atMost("list/bytes", series{float64(bytes[0]) / float64(bytes[1])}, "ratio", 1.1,
 				"bytes that the store is given by those, snapshots included: %s; %d to %d", of, bytes[0], bytes[1]))
@@ -88,9 +92,8 @@ func fillNotes(elements int, with string) func(*Work) {
 }
 
 // appendsOfRun times the first appends of a run that begins with a List of so many times the same text, from
-// before the first one until all are stored, and tells how many bytes they give to the store. Before these another run
-// begins with a List of 1 KB so many times as crowd says, whatever the own one has: what making 10 MB, and collecting behind that,
-// does to heap and caches is so for every window, and only the length of the List differs.
+// before the first one until all are stored, and tells how many bytes they give to the store. Before these, if crowd is not zero,
+// another run begins with a List of 1 KB so many times.
 func appendsOfRun(crowd, elements int, with string, appends int, bytes *int) probe {
 	var store *counter
 	var others *memory.Store
@@ -101,7 +104,9 @@ func appendsOfRun(crowd, elements int, with string, appends int, bytes *int) pro
 		switch node++; node {
 		case 1:
 			var err error
-			others, err = crowded(crowd)
+			if crowd > 0 {
+				others, err = crowded(crowd)
+			}
 			runtime.GC() // nobody pays for what the beginning left behind
 			return err   // nor for what collecting does to caches: the superstep behind it takes 50 µs
 		case 2:

@@ -228,6 +228,7 @@ func (r *run) extendBy(batches []*batch, effects []*effectEntry, lines []checkpo
 		b.last = seq
 	}
 	for i, e := range effects {
+		e.head = head
 		for k := range e.lines {
 			seq++
 			e.lines[k].Seq = seq
@@ -312,6 +313,9 @@ func (r *run) caughtUp(h *tenure, news []*effectEntry, n int) bool {
 		r.unsaved -= b.size
 		r.journal.since += b.size
 		r.journal.head = checkpoint.Head{Seq: b.last}
+	}
+	if k := len(news); k > 0 && news[k-1].head.Seq > r.journal.head.Seq { // what it was told of may be all that there is to tell
+		r.journal.head = news[k-1].head
 	}
 	told := r.c.opts.Observe == nil || n+len(r.heard) == 0 || r.tellBatches(h, r.ahead[:n])
 	r.ahead = slices.Delete(r.ahead, 0, n)

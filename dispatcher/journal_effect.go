@@ -19,7 +19,8 @@ type effectEntry struct {
 	next     *effectEntry // staged before it
 	settled  bool         // the rest is set
 	err      error
-	appended *Event // of the append that it is the first entry of; nil if nobody looks
+	head     checkpoint.Head // of the log behind it
+	appended *Event          // of the append that it is the first entry of; nil if nobody looks
 }
 
 // record appends an entry of an effect of the visit, and returns when it is durable.

@@ -404,3 +404,44 @@ func TestDrainBehindAnAnswerNobodyTellsOf(t *testing.T) {
 		}
 	})
 }
+
+// The cursor of a run that is left amid a visit is behind what the visit has said of its effects, also if that is the last thing in
+// the log: whoever goes on from it does.
+func TestDrainBehindAnEffect(t *testing.T) {
+	for _, lag := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var store memory.Store
+			var d *dispatcher.Dispatcher[Tale]
+			stop, drained := context.WithCancelCause(t.Context())
+			b := dag.New[Tale]("pays")
+			dag.Step(b, "pay", func(ctx context.Context, s *Tale) error {
+				receipt, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) { return "receipt", nil })
+				if err != nil {
+					return err
+				}
+				s.Word.Set(receipt)
+				if ctx.Err() == nil && stop.Err() == nil {
+					if err := d.Enqueue(ctx, run, func(*Tale) {}, dispatcher.Message("m")); err != nil { // it has the posts read
+						return err
+					}
+					synctest.Wait()
+					drained(dispatcher.ErrDrain)
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			})
+			d = process(t, frozen(t, b), &store, dispatcher.Options{Lag: lag})
+			res, err := d.Run(stop, run, nil)
+			if res.Status != checkpoint.StatusRunning || !errors.Is(err, dispatcher.ErrDrain) {
+				t.Fatalf("the run is %s, %v, want it left", res.Status, err)
+			}
+			info, err := store.Stat(t.Context(), run)
+			if err != nil || info.Head.Seq != res.Cursor.Seq {
+				t.Errorf("lag %d: it is left at entry %d, and the log ends at %d, %v", lag, res.Cursor.Seq, info.Head.Seq, err)
+			}
+			res, err = d.Resume(t.Context(), run, dispatcher.From(res.Cursor))
+			completes(t, res, err)
+		})
+	}
+}

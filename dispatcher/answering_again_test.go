@@ -139,8 +139,11 @@ func TestAnsweringAgainHearsACancel(t *testing.T) {
 
 // It is heard too where the answers have an append of their own from the beginning, and of a run that was cancelled before.
 func TestAnsweringHearsACancelBesideAnAnswer(t *testing.T) {
-	hooks := dispatcher.Hooks{OnStart: func(context.Context, dispatcher.Start) error { return nil }}
-	for name, h := range map[string]dispatcher.Hooks{"apart": hooks, "shared": {}} {
+	for name, h := range map[string]dispatcher.Hooks{
+		"apart":              {OnStart: func(context.Context, dispatcher.Start) error { return nil }},
+		"shared":             {},
+		"shared, with OnEnd": {OnEnd: func(context.Context, dispatcher.End) error { return nil }},
+	} {
 		for _, before := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, cancelled before: %t", name, before), func(t *testing.T) {
 				answersAgainCancelled(t, new(memory.Store), h, before)

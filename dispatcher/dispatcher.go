@@ -169,7 +169,7 @@ func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, o
 // message, and comes to rest as Cancelled; Cancel returns when the message is durable. What the run is
 // just about to begin then may begin, and nothing behind it. (If the store is no [checkpoint.Watcher] the run hears of it when
 // it comes to rest.) One at rest becomes Cancelled at once. The text of cause is kept; nil means no cause.
-// ErrCompleted if the run is completed; one that is cancelled already stays as it is. A live run of which nothing
+// ErrCompleted if the run is completed; one that is cancelled already stays as it is; while its call has its lease yet, the log notes that. A live run of which nothing
 // is left when it hears of it is completed: State tells. One that is just coming to rest otherwise becomes Cancelled
 // behind that, when whoever has it lets go of it: its call, which returns how it rested, OnEnd, a node that was
 // abandoned, an Edit. Run, Resume and Continue go on with a run that was

@@ -128,7 +128,7 @@ func (r *run) finish(h *tenure) {
 			return
 		}
 	}
-	if len(r.names) == 0 && r.holdsLease() && !r.keepsLease() {
+	if len(r.names) == 0 && r.holdsLease() && (r.apart || !r.keepsLease()) {
 		if !h.leave(inCall, "releasing the lease in the store") {
 			return
 		}

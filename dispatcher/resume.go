@@ -81,7 +81,7 @@ func (r *run) resumable(w *wishes) early {
 		r.add(r.said(w.change(), nil))
 	}
 	r.armExpiries(w.expire)
-	if was == checkpoint.StatusInterrupted && !changes && !r.foundWork() && m.waitsOnly() && len(r.overdue()) == 0 {
+	if was == checkpoint.StatusInterrupted && !r.halting && !changes && !r.foundWork() && m.waitsOnly() && len(r.overdue()) == 0 {
 		if rep := r.stands(was); stood == nil || slices.Equal(rep.Cursor.Visits, stood.Cursor.Visits) {
 			return early{rep, r.rested(rep)} // everything that waits still does
 		}

@@ -46,7 +46,7 @@ type Migration struct {
 	// are not zero, by their names. What ends a Loop's visit is what its iterations have written, which this does
 	// not change: a cell that they wrote to ends as they left it. One that is larger than Limits.StateBytes is a [*LimitError] of the call,
 	// and changes nothing. Where the type of a cell has changed so that what it holds fits the new one, as of a struct with one field
-	// more, it may return what it gets. Nil means that states are the same, and a cell of another type that holds something is refused.
+	// more, it may return what it gets; but elements of a [state.Set] as the new program writes them, or it does not find them. Nil means that states are the same, and a cell of another type that holds something is refused.
 	State func(path string, state json.RawMessage) (json.RawMessage, error)
 }
 

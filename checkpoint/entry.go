@@ -179,8 +179,9 @@ type FailedAttempt struct {
 	// Unfollowed: the failure edge of the visit is not taken, nor that of a frame around it,
 	// for an effect is in doubt that waits for somebody to say what happened.
 	Unfollowed bool `json:"unfollowed,omitempty"`
-	// Followed: the failure edge of the visit is taken when its superstep ends. Logs of earlier builds don't say so.
-	Followed bool `json:"followed,omitempty"`
+	// Followed, of a visit that has failed: whether its failure edge is taken when its superstep ends. Nil in logs of earlier
+	// builds, which don't say.
+	Followed *bool `json:"followed,omitempty"`
 }
 
 // A Dependency is something outside the run that a visit has used, as it said itself.

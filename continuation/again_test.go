@@ -1,8 +1,10 @@
 package continuation_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"reflect"
 	"slices"
 	"testing"
@@ -351,10 +353,11 @@ func TestAWaitAskedAgainBehindItsInstant(t *testing.T) {
 // it that may be tried again, which would have it wait anew. Where its failure is followed it does not.
 func TestWhatHasExpiredIsNotAskedAnewForAnother(t *testing.T) {
 	for name, c := range map[string]struct {
-		followed, skipped bool
-		right             continuation.Status
+		followed, skipped, old bool
+		right                  continuation.Status
 	}{
 		"expired":              {right: continuation.StatusFailed},
+		"in an earlier build":  {old: true, right: continuation.StatusPending}, // which did not say what is followed
 		"skipped":              {skipped: true, right: continuation.StatusFailed},
 		"expired and followed": {followed: true, right: continuation.StatusPending},
 	} {
@@ -375,6 +378,9 @@ func TestWhatHasExpiredIsNotAskedAnewForAnother(t *testing.T) {
 					dag.Step(b, "instead", func(context.Context, *Talk) error { return nil }, left.Failed())
 				}
 				p := talk(t, frozen(t, b))
+				if c.old {
+					p = begin(t, frozen(t, b), earlier{p.store}, continuation.Options{})
+				}
 				if c.skipped {
 					if err := p.d.Skip(t.Context(), run, p.at("left").ID); err != nil {
 						t.Fatal(err)
@@ -387,6 +393,9 @@ func TestWhatHasExpiredIsNotAskedAnewForAnother(t *testing.T) {
 				}
 				if v := p.at("right"); v.Status != c.right {
 					t.Errorf("the wait that may be tried again is %+v; want %s", v, c.right)
+				}
+				if c.old {
+					return
 				}
 				was := p.at("left")
 				if !was.Status.Terminal() {
@@ -404,5 +413,56 @@ func TestWhatHasExpiredIsNotAskedAnewForAnother(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A node that has handled that one of its waits expired, or was skipped, and fails behind the trigger of the next one, is tried again.
+func TestAnExpiryThatWasHandledEndsNoRun(t *testing.T) {
+	for name, skipped := range map[string]bool{"expired": false, "skipped": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := dag.New[Talk]("reminds")
+				dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+					_, err := continuation.Await[string](ctx, "one", continuation.Wait{Key: "one", Within: time.Hour})
+					if ended := (*continuation.Ended)(nil); !errors.As(err, &ended) {
+						return err
+					}
+					if _, err := continuation.Await[string](ctx, "two", continuation.Wait{Key: "two", Within: 24 * time.Hour, MaxFailures: 9}); err != nil {
+						return err
+					}
+					return errWeather
+				})
+				p := talk(t, frozen(t, b))
+				if skipped {
+					if err := p.d.Skip(t.Context(), run, p.only(run).ID); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					lasts(2 * time.Hour)
+				}
+				if res, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+					t.Fatalf("the run is %s, %v, want that it waits", res.Status, err)
+				}
+				for _, id := range []string{"t", "u"} {
+					if out, err := p.rt.Trigger(t.Context(), reply2(id, "two")); err != nil || out.Status != continuation.StatusPending {
+						t.Fatalf("a trigger for what may be tried again: %+v, %v", out, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// An earlier store has logs of a build that did not say of a failure whether it is followed.
+type earlier struct{ checkpoint.Store }
+
+func (s earlier) Read(ctx context.Context, run string, from, to uint64) iter.Seq2[checkpoint.Entry, error] {
+	return func(yield func(checkpoint.Entry, error) bool) {
+		for e, err := range s.Store.Read(ctx, run, from, to) {
+			e.Data = bytes.ReplaceAll(bytes.ReplaceAll(e.Data, []byte(`,"followed":true`), nil), []byte(`,"followed":false`), nil)
+			if !yield(e, err) {
+				return
+			}
+		}
 	}
 }

@@ -50,16 +50,18 @@ type wait struct {
 	resumes  int
 	failures int
 	lapses   int
-	working  bool   // somebody went on behind the trigger, and has not come to an end that the log tells
-	spent    bool   // an attempt failed behind the trigger: the wait is to be asked again
-	stumbles int    // attempts since that failed, or were left, before they came to ask it
-	fell     bool   // its visit has failed for good
-	followed bool   // and that is followed when its superstep ends, as the log says
-	settled  bool   // and nobody tries it again: the failure was followed, or left behind
-	tried    bool   // it goes on since a resume tries its visit again, if its failure is not followed; why is that of the failure
-	late     string // the message of that, if it was an expiry
-	beside   bool   // it fell since something else ended without a trigger that the visit waited for
-	heeded   bool   // the run was cancelled behind its denial
+	working  bool            // somebody went on behind the trigger, and has not come to an end that the log tells
+	spent    bool            // an attempt failed behind the trigger: the wait is to be asked again
+	stumbles int             // attempts since that failed, or were left, before they came to ask it
+	fell     bool            // its visit has failed for good
+	how      dag.FailureKind // of that
+	followed bool            // and it is followed when its superstep ends, as the log says
+	unsaid   bool            // or the log does not say: it is of an earlier build
+	settled  bool            // and nobody tries it again: the failure was followed, or left behind
+	tried    bool            // it goes on since a resume tries its visit again, if its failure is not followed; why is that of the failure
+	late     string          // the message of that, if it was an expiry
+	beside   bool            // it fell since something else ended without a trigger that the visit waited for
+	heeded   bool            // the run was cancelled behind its denial
 }
 
 // An ask is one interrupt of a wait.
@@ -256,7 +258,7 @@ func (w *wait) close(reason Reason, why, by string) {
 
 // reopen has the wait go on that had ended with its visit.
 func (w *wait) reopen() {
-	w.closed, w.why, w.by, w.fell, w.followed, w.settled, w.beside, w.late = "", "", "", false, false, false, false, ""
+	w.closed, w.why, w.by, w.fell, w.how, w.followed, w.settled, w.beside, w.late = "", "", "", false, "", false, false, false, ""
 }
 
 // resumed counts who goes on behind a trigger, and forgets how the run rested.
@@ -330,11 +332,12 @@ func (h *history) failed(e *checkpoint.Entry) error {
 			w.fell = true
 		}
 		if w.path == e.Path && f.Final {
-			if w.late = ""; dag.FailureKind(f.Kind) == dag.FailedExpired {
+			w.how, w.unsaid = dag.FailureKind(f.Kind), f.Followed == nil
+			if w.late = ""; w.how == dag.FailedExpired {
 				w.late = f.Message
 			}
 		}
-		if f.Followed && (w.path == e.Path || inside(w.path, e.Path)) {
+		if f.Followed != nil && *f.Followed && (w.path == e.Path || inside(w.path, e.Path)) {
 			w.follow()
 			w.followed = w.fell
 		}
@@ -410,7 +413,11 @@ func inside(path, frame string) bool { return strings.HasPrefix(path, frame+"/")
 
 func (h *history) done(path string) {
 	for _, w := range h.open {
-		if (w.path == path || inside(w.path, path)) && w.closed == "" {
+		if w.path != path && !inside(w.path, path) {
+			continue
+		}
+		w.settled = w.settled || w.fell // a resume has tried it again, and that went well
+		if w.closed == "" {
 			if w.resumes == 0 {
 				w.resumes = 1
 			}
@@ -462,9 +469,12 @@ func (w *wait) retries() bool {
 // reopens reports whether its visit has failed, and a resume tries that again as far as anybody knows.
 func (w *wait) reopens() bool { return w.fell && !w.followed && !w.settled && w.closed == RunFailed }
 
-// anew reports whether its visit has failed for want of a trigger, and a resume has it ask again.
+// anew reports whether its visit has failed for want of its trigger, and a resume has it ask again.
 func (w *wait) anew() bool {
-	return w.fell && !w.followed && !w.settled && (w.closed == Expired || w.closed == CancelledByUser)
+	if !w.fell || w.followed || w.unsaid || w.settled {
+		return false
+	}
+	return w.how == dag.FailedExpired && w.closed == Expired || w.how == dag.FailedSkipped && w.closed == CancelledByUser
 }
 
 // key is what correlates a trigger with an alternative.

@@ -51,7 +51,6 @@ func (h *history) migrated(e *checkpoint.Entry, m *checkpoint.Migration) {
 	defer func() { h.over = false }()
 	h.open = slices.DeleteFunc(h.open, func(w *wait) bool {
 		path, there := m.Renamed(w.path)
-		w.followed = false // the new graph may not
 		if w.path = path; !there {
 			w.leave(e)
 		}

@@ -29,7 +29,8 @@ func TestDeclaredEffects(t *testing.T) {
 	for want, option := range map[string]dag.EffectOption{
 		"has an operation that is empty":        dag.Operation(""),
 		"has 1025 bytes":                        dag.Operation(strings.Repeat("x", 1025)),
-		"control character":                     dag.Operation("a\u0085b"),
+		"control character":                     dag.Operation("a\nb"),
+		"holds a control character":             dag.Touches("a\u0085b"),
 		"is not UTF-8":                          dag.Touches("card", "\xff"),
 		"touches something whose name is empty": dag.Touches("card", ""),
 		"doubt(9)":                              dag.InDoubt(9),

@@ -173,7 +173,10 @@ func (r *run) attemptFailed(v *visit) {
 
 // fails states that an attempt of t failed, or what t holds did (attempt 0).
 func (r *run) fails(t *task, attempt int, a checkpoint.FailedAttempt, err error, took time.Duration) {
-	a.Followed = a.Final && t.node.FailureFollowed && !a.Unfollowed
+	if a.Final {
+		followed := t.node.FailureFollowed && !a.Unfollowed
+		a.Followed = &followed
+	}
 	x := r.said(&checkpoint.Entry{
 		Kind: checkpoint.AttemptFailed, Path: t.path(), Step: t.frame.step, Attempt: attempt, Data: encode(a),
 	}, t)

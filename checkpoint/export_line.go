@@ -226,12 +226,14 @@ func checkGraph(digest string, graph []byte) error {
 	if !strings.HasPrefix(digest, "sha256:") {
 		return nil
 	}
-	// The digest is that of the JSON without the digest, which stands behind the name.
+	// The digest is that of the JSON without the digest, which stands behind the name: a graph has one JSON.
 	before, after, found := bytes.Cut(graph, []byte(`,"digest":"`+digest+`"`))
 	sum := sha256.New()
 	sum.Write(before)
 	sum.Write(after)
-	if !found || "sha256:"+hex.EncodeToString(sum.Sum(nil)) != digest {
+	name, isName := bytes.CutPrefix(before, []byte(`{"name":`))
+	isName = isName && json.Unmarshal(name, new(string)) == nil && json.Valid(graph)
+	if !found || !isName || "sha256:"+hex.EncodeToString(sum.Sum(nil)) != digest {
 		return damage(fmt.Sprintf("the graph is not the one of digest %.80q", digest))
 	}
 	return nil

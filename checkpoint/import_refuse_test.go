@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -75,6 +76,8 @@ func TestImportRefusesWhatWasChanged(t *testing.T) {
 // another one, or make the header say what the log does not.
 func TestImportRefusesWhatWasForged(t *testing.T) {
 	file := superExport(t, superRun(t, "run"), "run")
+	digest, graph := superGraph()
+	_, nodes, _ := strings.Cut(strings.TrimSuffix(string(graph), "}"), `"nodes":`)
 	s := new(memory.Store)
 	for _, c := range []struct {
 		what, old, new string
@@ -86,6 +89,7 @@ func TestImportRefusesWhatWasForged(t *testing.T) {
 		{"an epoch that falls", `"epoch":3`, `"epoch":1`, 7},
 		{"an epoch that nothing can follow", `"epoch":3`, `"epoch":18446744073709551615`, 7},
 		{"a changed graph", `"kind":"step"`, `"kind":"loop"`, 2},
+		{"a graph with its digest elsewhere", `,"digest":"` + digest + `","nodes":` + nodes + `}`, `,"nodes":` + nodes + `,"digest":"` + digest + `"}`, 2},
 		{"bytes behind what it says", `,"sum"`, `}]more,"sum"`, 1},
 		{"an unknown member", `"epoch":1`, `"epoch":1,"more":1`, 3},
 		{"another status", `"status":"interrupted"`, `"status":"completed"`, 1},

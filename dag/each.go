@@ -100,10 +100,9 @@ func (n *node) itemNode() *PlanNode {
 func digestOf[I any](items []I) (string, error) {
 	h := sha256.New()
 	for i := range items {
-		var item any = items[i]
-		text, err := json.Marshal(item)
-		if err == nil { // of invalid text the JSON would be that of other text
-			err = state.CheckText(item, text)
+		text, err := json.Marshal(&items[i]) // a pointer, by which encoding/json finds every marshaller
+		if err == nil {                      // of invalid text the JSON would be that of other text
+			err = state.CheckText(&items[i], text)
 		}
 		if err != nil {
 			return "", fmt.Errorf("item %d: %w", i+1, err)

@@ -152,3 +152,35 @@ func TestEachInChanges(t *testing.T) {
 		}
 	}
 }
+
+// eachMoney marshals itself by a pointer.
+type eachMoney struct{ cents int64 }
+
+func (m *eachMoney) MarshalJSON() ([]byte, error) { return json.Marshal(m.cents) }
+
+func (m *eachMoney) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &m.cents) }
+
+// Items are digested by marshallers with pointer receivers too, of the items and of what is in them.
+func TestEachDigestsByPointerReceivers(t *testing.T) {
+	digest := func(cents int64) string {
+		b := dag.New[Notes]("digest")
+		dag.Each(b, "money", func(*Notes) []eachMoney { return []eachMoney{{cents}} }, func(context.Context, *Notes, eachMoney) error { return nil })
+		dag.Each(b, "in", func(*Notes) []struct{ Is eachMoney } { return []struct{ Is eachMoney }{{eachMoney{cents}}} },
+			func(context.Context, *Notes, struct{ Is eachMoney }) error { return nil })
+		var all []string
+		for _, n := range mustBuild(t, b).Plan().Nodes {
+			_, _, digest, err := n.Items(new(Notes))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, digest)
+		}
+		return strings.Join(all, " ")
+	}
+	one, two := strings.Fields(digest(1)), strings.Fields(digest(2))
+	for i := range one {
+		if one[i] == two[i] {
+			t.Errorf("items of the Each %d have one digest, and differ", i+1)
+		}
+	}
+}

@@ -156,5 +156,9 @@ func encode(value any) (json.RawMessage, error) {
 	if raw, ok := value.(json.RawMessage); ok && !json.Valid(raw) {
 		return nil, errors.New("is not JSON")
 	}
-	return json.Marshal(value)
+	raw, err := json.Marshal(value)
+	if err == nil {
+		err = state.CheckText(value, raw)
+	}
+	return raw, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dag/dagtest"
+	"github.com/pawlgo/pawl/state"
 )
 
 func TestZeroVisit(t *testing.T) {
@@ -124,5 +125,13 @@ func TestSettingsAreScripted(t *testing.T) {
 	got, err := dag.Settings[limits](dagtest.Context(t.Context(), nil))
 	if err != nil || got.Most != 0 {
 		t.Errorf("no Settings = %v, %v", got, err)
+	}
+}
+
+// An answer, an output of a script or settings of text that is not UTF-8 are refused, as in a run.
+func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
+	v := &dagtest.Visit{Answers: map[string]any{"word": "a\xff"}}
+	if word, err := dag.Ask[string](dagtest.Context(t.Context(), v), "word", "?"); !errors.Is(err, state.ErrUTF8) {
+		t.Errorf("the answer is %q, %v", word, err)
 	}
 }

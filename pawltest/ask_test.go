@@ -3,6 +3,7 @@ package pawltest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,4 +152,22 @@ func TestCrashAnswersThatCannotBe(t *testing.T) {
 		pawltest.Crash(told, asksOnce(t, true), nil, pawltest.Answers(map[string]any{"word": answer}))
 		told.expect(t, want)
 	}
+}
+
+// A question that has other words each time that its node runs is never answered: that is a finding, and no trial goes on for ever.
+func TestCrashOfAQuestionInOtherWords(t *testing.T) {
+	asked := 0
+	b := dag.New[interview]("words")
+	dag.Step(b, "ask", func(ctx context.Context, _ *interview) error {
+		asked++
+		_, err := dag.Ask[string](ctx, "word", fmt.Sprintf("which? (%d)", asked))
+		return err
+	})
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := &heard{}
+	pawltest.Crash(told, g, nil, pawltest.Answers(map[string]any{"word": "x"}))
+	told.expect(t, "in other words each time")
 }

@@ -256,11 +256,12 @@ func (c *crasher[S]) answer(i dispatcher.Interrupt) (any, error) {
 // One that waits is answered before it goes on: the process may have died between two answers, and without the second
 // the run would come to something else.
 func (c *crasher[S]) drive(d *dispatcher.Dispatcher[S]) (*dispatcher.Result[S], error) {
+	given := map[string]int{}
 	if res, err := d.State(c.ctx, runID); err == nil {
 		if res.Status == checkpoint.StatusFailed {
 			return res, nil
 		}
-		if err := c.answerAll(d, res); err != nil {
+		if err := c.answerAll(d, res, given); err != nil {
 			return res, err
 		}
 	}
@@ -269,20 +270,27 @@ func (c *crasher[S]) drive(d *dispatcher.Dispatcher[S]) (*dispatcher.Result[S], 
 		if !errors.Is(err, dispatcher.ErrInterrupted) {
 			return res, err
 		}
-		if missing := c.answerAll(d, res); missing != nil {
+		if missing := c.answerAll(d, res, given); missing != nil {
 			return res, fmt.Errorf("%w: %w", missing, err)
 		}
 	}
 }
 
-// answerAll ends what a run waits for.
-func (c *crasher[S]) answerAll(d *dispatcher.Dispatcher[S], res *dispatcher.Result[S]) error {
+// mostAsked is how often a visit may ask one question in a trial: more often only what begins anew asks it, as behind a conflict.
+const mostAsked = 100
+
+// answerAll ends what a run waits for. given counts the answers of this trial.
+func (c *crasher[S]) answerAll(d *dispatcher.Dispatcher[S], res *dispatcher.Result[S], given map[string]int) error {
 	if res.Status != checkpoint.StatusInterrupted {
 		return nil
 	}
 	for _, i := range res.Interrupts {
 		if i.Kind == dispatcher.KindDoubt && c.settle != nil {
 			return c.resolve(d) // all of them
+		}
+		asked := i.Path + " " + i.Key
+		if given[asked]++; given[asked] > mostAsked {
+			return fmt.Errorf("visit %s asks %q again and again, though it is answered: in other words each time? Say with dag.About what it is about", i.Path, i.Key)
 		}
 		answer, err := c.answer(i)
 		if err == nil {

@@ -143,7 +143,7 @@ func (s *Supervisor) admit(t *ticket, how joining) (first, joined *ticket, err e
 	if s.queue.size >= s.options.Queue {
 		return nil, nil, &QueueError{Run: t.run, Key: t.key, Waiting: s.queue.size}
 	}
-	if n := s.queue.of(t.key); n >= s.options.PerKey {
+	if n := s.queue.of(t.key); n >= s.options.PerKey && how != recovers { // else those of other keys would wait behind it
 		return nil, nil, &QueueError{Run: t.run, Key: t.key, Waiting: n, PerKey: true}
 	}
 	s.tickets[t.run] = t

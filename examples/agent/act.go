@@ -27,7 +27,11 @@ func (a *Agent) Form(ctx context.Context, m *Mind, id string) error {
 	if s.Tool.Complete {
 		return nil
 	}
-	lacks := a.tool(s.Tool.Tool).lacks(s.Tool.Inputs)
+	tool := a.tool(s.Tool.Tool)
+	if tool == nil {
+		return fmt.Errorf("step %s uses the tool %s, which this program has no more", id, s.Tool.Tool)
+	}
+	lacks := tool.lacks(s.Tool.Inputs)
 	answers := make([]string, len(lacks))
 	var errs []error
 	for i, in := range lacks { // all at once: a person should not be called twice

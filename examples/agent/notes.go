@@ -81,6 +81,9 @@ func (n *Notebook) write(file string, add note) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if len(old) > 0 && old[len(old)-1] != '\n' { // a person's last line
+		old = append(old, '\n')
+	}
 	if err := root.WriteFile("."+file+".new", append(append(old, line...), '\n'), 0o600); err != nil {
 		return "", err
 	}

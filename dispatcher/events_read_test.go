@@ -430,8 +430,10 @@ func TestEventsRefused(t *testing.T) {
 	}
 	done, cancel := context.WithCancelCause(ctx)
 	cancel(errWeather)
-	if err := only(d, done, dispatcher.Listen{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a context that is done: %v", err)
+	for _, tail := range []bool{false, true} {
+		if err := only(d, done, dispatcher.Listen{Tail: tail}); !errors.Is(err, context.Canceled) || !errors.Is(err, errWeather) {
+			t.Errorf("a context that is done: %v", err)
+		}
 	}
 	none := process(t, eventsLine(nothing[Tale])(t), nil, dispatcher.Options{})
 	if err := only(none, ctx, dispatcher.Listen{}); !errors.Is(err, dispatcher.ErrNoStore) {
@@ -479,6 +481,9 @@ func TestTailEnds(t *testing.T) {
 					}
 					if took := time.Since(began); n != 6 || !errors.Is(err, c.want) || took > time.Minute+3*time.Second {
 						t.Errorf("%d times, at last %v after %v, want 5 events and %v", n, err, took, c.want)
+					}
+					if ctx.Err() != nil && !errors.Is(err, context.Canceled) {
+						t.Errorf("the reader ends with %v, want that its context has ended, too", err)
 					}
 				})
 			})

@@ -327,6 +327,14 @@ func TestStreamRefused(t *testing.T) {
 		if _, _, err := eventsStreamed(t, d.Stream(t.Context(), run, func(*Tale) { panic("input") }, dispatcher.Listen{})); err == nil || !strings.Contains(err.Error(), "input") {
 			t.Errorf("an input that panics: %v", err)
 		}
+		var option *dispatcher.OptionError
+		if _, _, err := eventsStreamed(t, d.Stream(t.Context(), run, nil, dispatcher.Listen{}, dispatcher.Correlation(""))); !errors.As(err, &option) {
+			t.Errorf("a bad option for a run that is not there: %v", err)
+		}
+		empty := dispatcher.Labels(map[string]string{"": "x"})
+		if _, _, err := eventsStreamed(t, d.StreamTurn(t.Context(), run, nil, dispatcher.Listen{}, dispatcher.OrStart(), empty)); !errors.As(err, &option) {
+			t.Errorf("a turn with a bad option of a run that is not there: %v", err)
+		}
 		ended := beginRun(t, d)
 		synctest.Wait()
 		if _, res, err := eventsStreamed(t, d.Stream(t.Context(), run, nil, dispatcher.Listen{})); !errors.Is(err, dispatcher.ErrBusy) {
@@ -538,5 +546,33 @@ func TestStreamTellsOfALargeValue(t *testing.T) {
 	}
 	if !slices.Equal(sizes, []int{len(large) + 2}) {
 		t.Errorf("the reader was told of values of %d bytes", sizes)
+	}
+}
+
+// A stream that begins in the midst of a log ends with its context and the grace period, also if the store never answers.
+func TestStreamInTheMidstOverAStoreThatHangs(t *testing.T) {
+	for _, states := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			hangs := false
+			store := &memory.Faulty{FailRead: func(ctx context.Context, method, _ string) error {
+				if method != "Read" || !hangs {
+					return nil
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}}
+			d := process(t, eventsLine(nothing[Tale], nothing[Tale])(t), store, dispatcher.Options{})
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			hangs = true
+			d = process(t, eventsLine(nothing[Tale], nothing[Tale])(t), store, dispatcher.Options{})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			_, _, err = eventsStreamed(t, d.Stream(ctx, run, nil, dispatcher.Listen{Since: 2, States: states}))
+			if took := time.Since(began); err == nil || took > 7*time.Second {
+				t.Errorf("states: %t: it ends after %v with %v", states, took, err)
+			}
+		})
 	}
 }

@@ -49,7 +49,7 @@ func (l *Listen) check() error {
 func (c *core) events(ctx context.Context, id string, l Listen) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := c.exists(ctx, id); err != nil {
-			yield(Event{}, err)
+			yield(Event{}, causedBy(ctx, err))
 			return
 		}
 		if err := l.check(); err != nil {
@@ -75,9 +75,18 @@ func (c *core) events(ctx context.Context, id string, l Listen) iter.Seq2[Event,
 			err = rd.read(ctx, nil)
 		}
 		if err != nil && err != errLeft {
-			yield(Event{}, c.refuse(id, listenFrom(err)))
+			yield(Event{}, c.refuse(id, causedBy(ctx, listenFrom(err))))
 		}
 	}
+}
+
+// causedBy is an error with which something has ended, or that of ctx with its cause, if that was why.
+func causedBy(ctx context.Context, err error) error {
+	cause := sound(context.Cause(ctx))
+	if ctx.Err() == nil || cause == ctx.Err() || !errors.Is(err, ctx.Err()) && !errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ctx.Err(), cause)
 }
 
 // listenFrom adds to the error of a reader what to give as Since in a run that was trimmed: the

@@ -26,24 +26,29 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 	if err := l.check(); err != nil {
 		return nil, err, false
 	}
-	rd := c.newReader(id, l, tell)
-	if w, err := c.wish(how, options); err == nil { // else the call says why it is refused
-		rd.early = how == modeRun || w.orStart
-	}
-	if c.store == nil && how == modeRun {
-		how = modeStart // there is no log to go on from
-	}
 	if err := checkID(id); err != nil {
 		return nil, err, false
 	}
+	rd := c.newReader(id, l, tell)
+	rd.early = how == modeRun
+	if c.store == nil && how == modeRun {
+		how = modeStart // there is no log to go on from
+	}
+	w, err := c.wish(how, options)
+	if err != nil {
+		return nil, c.refuse(id, err), false
+	}
+	rd.early = rd.early || w.orStart
 	defer rd.attach()()
 	err = rd.begin(ctx)
 	if err != nil && ctx.Err() != nil { // the run is begun all the same, and rests
 		rd.limit = c.opts.Grace
-		err = rd.begin(context.WithoutCancel(ctx))
+		late, stop := rd.limited(context.WithoutCancel(ctx))
+		err = rd.begin(late)
+		stop()
 	}
 	if err != nil {
-		return nil, c.refuse(id, (&wishes{how: how}).missing(listenFrom(err))), false
+		return nil, c.refuse(id, w.missing(listenFrom(err))), false
 	}
 	of, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})

@@ -199,16 +199,20 @@ func (r *run) extendBy(batches []*batch, effects []*effectEntry, lines []checkpo
 	}
 	head, err := checkpoint.Head{}, j.err
 	if err == nil {
+		returned := false
+		defer func() {
+			if !returned { // the store has panicked, or called Goexit
+				r.appendLost(effects)
+			}
+		}()
 		head, err = r.c.store.Append(r.stored, j.lease, j.tip, all)
+		returned = true
 	}
 	for _, e := range effects {
 		e.err, e.settled = err, true
 	}
 	if err != nil {
-		j.backlog.mu.Lock()
-		j.err = err
-		j.fresh.Store(true)
-		j.backlog.mu.Unlock()
+		j.failed(err)
 		r.cancel(err) // nothing that the run does from here on can become durable
 		return nil, err
 	}
@@ -242,6 +246,23 @@ func (r *run) extendBy(batches []*batch, effects []*effectEntry, lines []checkpo
 		j.fresh.Store(true)
 	}
 	return told, nil
+}
+
+// failed has the owner find that an append has failed.
+func (j *journal) failed(err error) {
+	j.backlog.mu.Lock()
+	defer j.backlog.mu.Unlock()
+	j.err = err
+	j.fresh.Store(true)
+}
+
+// appendLost tells whoever waits for an append that does not return to it.
+func (r *run) appendLost(effects []*effectEntry) {
+	for _, e := range effects {
+		e.err, e.settled = checkpoint.ErrCommitUnknown, true
+	}
+	r.journal.failed(checkpoint.ErrCommitUnknown)
+	r.cancel(checkpoint.ErrCommitUnknown)
 }
 
 // tellOwner wakes an owner who waits for what was handed over.
@@ -284,6 +305,13 @@ func (r *run) catchUp(h *tenure) bool {
 		return false
 	}
 	return true
+}
+
+// tellDurable tells the machine and the observer of what has become durable of a call that breaks off: news, and what has come since.
+// It reports whether the caller still owns the run.
+func (r *run) tellDurable(h *tenure, news []*effectEntry) bool {
+	more, n, _ := r.becameDurable()
+	return r.caughtUp(h, append(news, more...), n)
 }
 
 // becameDurable returns the entries of nodes that the machine was not told of, and how many of the

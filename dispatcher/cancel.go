@@ -38,7 +38,8 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error, options []
 	if !busy(err) {
 		return c.refuse(id, err)
 	}
-	if info, err := c.store.Stat(ctx, id); err == nil && info.Status == checkpoint.StatusCancelled && worker(&info, checkpoint.StatusRunning) == "" {
+	info, err := c.store.Stat(ctx, id)
+	if held := info.Owner != "" && !checkpoint.Amends(info.Owner); err == nil && info.Status == checkpoint.StatusCancelled && !held {
 		return nil // else whoever has the lease may be about to go on with it
 	}
 	p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(how)}

@@ -39,8 +39,9 @@ func (r *run) decide(h *tenure) bool {
 }
 
 // decidedBytes is how much may wait for an append before what is decided next has to wait for the one behind it. A hundred inputs
-// of frames, or questions of interceptors, may be more than a store takes in one; each of them has at most Limits.VisitBytes.
-const decidedBytes = 24 << 20
+// of frames, or questions of interceptors, may be more than a store takes in one. What is decided then has at most mergedBytes, and
+// with them an append is still one that any store takes, of 64 MiB.
+const decidedBytes = 10 << 20
 
 func (r *run) settle(h *tenure, d decision) (bool, *userError) {
 	switch d.kind {

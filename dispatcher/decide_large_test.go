@@ -325,3 +325,19 @@ func TestManyLargeDefaultsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// What Folds of a Loop come to, and what their visit wrote before it was durable, share an append only if that is no larger than a store takes.
+func TestLargeFoldsOfALoop(t *testing.T) {
+	part := joined{strings.Repeat("x", 11<<20)}
+	body := dag.New[folded]("body")
+	dag.Step(body, "writes", func(_ context.Context, s *folded) error {
+		s.A.Merge(part)
+		s.B.Merge(part)
+		return nil
+	}).With(dag.Policy{})
+	b := dag.New[folded]("folds")
+	dag.Loop(b, "loop", frozen(t, body), func(*folded) bool { return true }, 1)
+	d := process(t, frozen(t, b), new(narrowStore), dispatcher.Options{Limits: dispatcher.Limits{VisitBytes: 32 << 20}})
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -436,5 +438,45 @@ func TestResultOfARefusedCall(t *testing.T) {
 		if !errors.Is(err, dispatcher.ErrNotFound) || !reflect.DeepEqual(*res, bare) {
 			t.Errorf("%s of a run that is not there returned %+v, %v", name, res, err)
 		}
+	}
+}
+
+// A store that panics in an append of effects of several nodes, or ends its goroutine, leaves none of them waiting.
+func TestAnAppendOfEffectsThatDoesNotReturn(t *testing.T) {
+	for name, breaks := range map[string]func(){"a panic": func() { panic("the store") }, "Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := 0
+				var staged sync.WaitGroup
+				staged.Add(2)
+				store := &tampered{Store: new(memory.Store), before: func(_ context.Context, c call) error {
+					if len(c.entries) == 0 || c.entries[0].Kind != checkpoint.EffectBegun {
+						return nil
+					}
+					if begun++; begun == 1 {
+						staged.Wait()
+						lasts(time.Second) // until both are in line
+						return nil
+					}
+					breaks()
+					return nil
+				}}
+				b := dag.New[Tale]("pays")
+				for i := range 3 {
+					dag.Step(b, fmt.Sprint("pay-", i), func(ctx context.Context, _ *Tale) error {
+						if i > 0 {
+							lasts(time.Duration(i) * time.Millisecond)
+							staged.Done()
+						}
+						_, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) { return "receipt", nil })
+						return err
+					})
+				}
+				d := process(t, frozen(t, b), store, dispatcher.Options{})
+				if res, err := d.Run(t.Context(), run, nil); err == nil {
+					t.Errorf("the run is %s", res.Status)
+				}
+			})
+		})
 	}
 }

@@ -275,3 +275,34 @@ func TestErrorWhoseTextHangs(t *testing.T) {
 		lasts(2 * time.Hour)
 	})
 }
+
+// Visits that fail together share an append only so far, too: what they say of why is up to 64 KiB each, and of where.
+func TestManyLargeFailuresAtOnce(t *testing.T) {
+	const width = 1200
+	var arrived atomic.Int32
+	gate := make(chan struct{})
+	large := strings.Repeat("\x01", 64<<10) // six times that in JSON
+	b := dag.New[Tale]("fan")
+	dag.Each(b, "each", func(*Tale) []int { return make([]int, width) }, func(context.Context, *Tale, int) error {
+		if arrived.Add(1) == width {
+			close(gate)
+		}
+		<-gate
+		return errors.New(large)
+	}).With(dag.Policy{Errors: dag.Collect})
+	store := new(narrowStore)
+	res, err := process(t, frozen(t, b), store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	failed := 0
+	for e, err := range store.Read(t.Context(), run, 0, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == checkpoint.AttemptFailed {
+			failed++
+		}
+	}
+	if failed != width {
+		t.Errorf("the log tells of %d failures, want %d", failed, width)
+	}
+}

@@ -265,3 +265,56 @@ func TestBusyWhileLive(t *testing.T) {
 		w.expect(t, "a", "b", "c")
 	})
 }
+
+// What has become durable of a call that breaks off the observer is told: effects of nodes, and what was handed over with a Lag.
+func TestObserverIsToldOfAllThatIsDurable(t *testing.T) {
+	for _, lag := range []int{0, 3} {
+		t.Run(fmt.Sprintf("lag %d", lag), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner := new(memory.Store)
+				fails := 4
+				if lag > 0 {
+					fails = 0
+				}
+				store := &tampered{Store: inner, before: func(_ context.Context, c call) error {
+					switch {
+					case c.method == "Append" && c.n == fails, c.method == "Posts" && lag > 0:
+						return errWeather
+					case c.method == "Append" && lag > 0:
+						lasts(50 * time.Millisecond)
+					}
+					return nil
+				}}
+				var d *dispatcher.Dispatcher[Tale]
+				b := dag.New[Tale]("pays")
+				last := dag.Step(b, "pay", func(ctx context.Context, s *Tale) error {
+					_, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) { return "receipt", nil })
+					return err
+				})
+				for i := range 8 {
+					last = dag.Step(b, fmt.Sprint("next-", i), func(ctx context.Context, _ *Tale) error {
+						if i == 5 && lag > 0 {
+							return d.Enqueue(ctx, run, func(*Tale) {}, dispatcher.Message("m"))
+						}
+						return nil
+					}, last)
+				}
+				var told []uint64
+				d = process(t, frozen(t, b), store, dispatcher.Options{Lag: lag, Observe: func(e dispatcher.Event) {
+					if !e.Live {
+						told = append(told, e.Seq)
+					}
+				}})
+				if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, errWeather) {
+					t.Fatalf("Run = %v", err)
+				}
+				log := readLog(t, inner)
+				for i := range log {
+					if i >= len(told) || told[i] != log[i].Seq {
+						t.Fatalf("the observer was told of the entries %d of %d", told, len(log))
+					}
+				}
+			})
+		})
+	}
+}

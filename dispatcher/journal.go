@@ -69,7 +69,9 @@ func (r *run) flush(h *tenure) bool {
 	}
 	if err != nil {
 		r.apart = r.giving != nil && conflict(err)
-		r.breakOff(h, err)
+		if r.tellDurable(h, news) {
+			r.breakOff(h, err)
+		}
 		return false
 	}
 	r.giving = nil

@@ -181,6 +181,7 @@ func (r *run) fails(t *task, attempt int, a checkpoint.FailedAttempt, err error,
 		Kind: checkpoint.AttemptFailed, Path: t.path(), Step: t.frame.step, Attempt: attempt, Data: encode(a),
 	}, t)
 	x.err, x.took = err, took
+	r.landing += len(x.Data)
 	r.add(x)
 	if a.Final {
 		delete(r.substitutes, t)

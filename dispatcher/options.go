@@ -83,7 +83,7 @@ type Options struct {
 // values may be nested is fixed: see state.MaxDepth. So is what the merged Folds of one superstep come to, with what a Loop or Each
 // records of them: 48 MiB, also without a store.
 type Limits struct {
-	// Supersteps is how many a run may have ended, of all its frames, when a further visit begins. What has begun
+	// Supersteps is how many a run may have ended in a turn, of all its frames, when a further visit begins. What has begun
 	// ends: of frames side by side the superstep in which each is, and those around them. Zero means 1,000,000.
 	Supersteps int
 	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB. Rewind, and going on with a graph that

@@ -119,6 +119,9 @@ func (r *run) finish(h *tenure) {
 			return
 		}
 	}
+	if r.err != nil && r.c.store != nil && !r.tellDurable(h, nil) {
+		return
+	}
 	if r.snapping != nil {
 		if !h.leave(inCall, doingSnapshot) {
 			return

@@ -82,8 +82,11 @@ func (c *core) events(ctx context.Context, id string, l Listen) iter.Seq2[Event,
 
 // causedBy is an error with which something has ended, or that of ctx with its cause, if that was why.
 func causedBy(ctx context.Context, err error) error {
+	if ctx == nil || ctx.Err() == nil {
+		return err
+	}
 	cause := sound(context.Cause(ctx))
-	if ctx.Err() == nil || cause == ctx.Err() || !errors.Is(err, ctx.Err()) && !errors.Is(err, cause) {
+	if cause == ctx.Err() || !errors.Is(err, ctx.Err()) && !errors.Is(err, cause) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ctx.Err(), cause)

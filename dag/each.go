@@ -100,9 +100,13 @@ func (n *node) itemNode() *PlanNode {
 func digestOf[I any](items []I) (string, error) {
 	h := sha256.New()
 	for i := range items {
-		text, err := json.Marshal(&items[i]) // a pointer, by which encoding/json finds every marshaller
-		if err == nil {                      // of invalid text the JSON would be that of other text
-			err = state.CheckText(&items[i], text)
+		var item any = &items[i] // by which encoding/json finds marshallers with pointer receivers
+		if kind := reflect.TypeFor[I]().Kind(); kind == reflect.Interface || kind == reflect.Pointer {
+			item = items[i] // and sees that there is none
+		}
+		text, err := json.Marshal(item)
+		if err == nil { // of invalid text the JSON would be that of other text
+			err = state.CheckText(item, text)
 		}
 		if err != nil {
 			return "", fmt.Errorf("item %d: %w", i+1, err)

@@ -199,14 +199,7 @@ func (r *run) extendBy(batches []*batch, effects []*effectEntry, lines []checkpo
 	}
 	head, err := checkpoint.Head{}, j.err
 	if err == nil {
-		returned := false
-		defer func() {
-			if !returned { // the store has panicked, or called Goexit
-				r.appendLost(effects)
-			}
-		}()
 		head, err = r.c.store.Append(r.stored, j.lease, j.tip, all)
-		returned = true
 	}
 	for _, e := range effects {
 		e.err, e.settled = err, true
@@ -307,11 +300,11 @@ func (r *run) catchUp(h *tenure) bool {
 	return true
 }
 
-// tellDurable tells the machine and the observer of what has become durable of a call that breaks off: news, and what has come since.
-// It reports whether the caller still owns the run.
-func (r *run) tellDurable(h *tenure, news []*effectEntry) bool {
-	more, n, _ := r.becameDurable()
-	return r.caughtUp(h, append(news, more...), n)
+// tellDurable tells the machine and the observer of what has become durable of a call that breaks off. It reports whether the
+// caller still owns the run.
+func (r *run) tellDurable(h *tenure) bool {
+	news, n, _ := r.becameDurable()
+	return r.caughtUp(h, news, n)
 }
 
 // becameDurable returns the entries of nodes that the machine was not told of, and how many of the

@@ -341,3 +341,25 @@ func TestLargeFoldsOfALoop(t *testing.T) {
 	res, err := d.Run(t.Context(), run, nil)
 	completes(t, res, err)
 }
+
+// So it is with what nested Loops keep of one that failed.
+func TestLargeFoldsOfLoopsThatFail(t *testing.T) {
+	part := joined{strings.Repeat("x", 11<<20)}
+	once := func(*folded) bool { return true }
+	inner := dag.New[folded]("inner")
+	dag.Step(inner, "ok", func(_ context.Context, s *folded) error {
+		s.A.Merge(part)
+		s.B.Merge(part)
+		return nil
+	})
+	dag.Step(inner, "bad", func(context.Context, *folded) error { return errWeather })
+	body := dag.New[folded]("body")
+	dag.Loop(body, "inside", frozen(t, inner), once, 1)
+	b := dag.New[folded]("folds")
+	around := dag.Loop(b, "around", frozen(t, body), once, 1)
+	dag.Step(b, "after", func(context.Context, *folded) error { return nil }, around.Failed())
+	d := process(t, frozen(t, b), new(narrowStore), dispatcher.Options{Limits: dispatcher.Limits{VisitBytes: 32 << 20}})
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	sameMachine(t, d, run)
+}

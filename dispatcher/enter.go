@@ -161,6 +161,9 @@ func (r *run) salvage(h *tenure, f *frame) (made, ok bool) {
 			}
 		}
 	}
+	if r.c.store != nil && r.portion().bytes > decidedBytes && !r.flush(h) { // what the frames inside came to
+		return false, false
+	}
 	m, made, ok := r.merged(h, f)
 	if ok && made {
 		r.superstep(f, m, outcomeFailed)

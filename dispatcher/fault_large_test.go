@@ -278,7 +278,7 @@ func TestErrorWhoseTextHangs(t *testing.T) {
 
 // Visits that fail together share an append only so far, too: what they say of why is up to 64 KiB each, and of where.
 func TestManyLargeFailuresAtOnce(t *testing.T) {
-	const width = 1200
+	const width = 200
 	var arrived atomic.Int32
 	gate := make(chan struct{})
 	large := strings.Repeat("\x01", 64<<10) // six times that in JSON

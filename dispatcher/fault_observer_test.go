@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -315,6 +316,31 @@ func TestObserverIsToldOfAllThatIsDurable(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// An observer that ends its goroutine at what an effect has said is told no more, and fails the call, once.
+func TestObserverExitsAtAnEffect(t *testing.T) {
+	for _, lag := range []int{0, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			b := dag.New[Tale]("pays")
+			pay := dag.Step(b, "pay", func(ctx context.Context, s *Tale) error {
+				_, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (string, error) { return "receipt", nil })
+				return err
+			})
+			dag.Step(b, "last", func(context.Context, *Tale) error { lasts(time.Second); return nil }, pay)
+			told := 0
+			d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{Lag: lag, Observe: func(e dispatcher.Event) {
+				if e.Kind == dispatcher.EffectBegun {
+					told++
+					runtime.Goexit()
+				}
+			}})
+			_, err := d.Run(t.Context(), run, nil)
+			if fault := (*dispatcher.FaultError)(nil); !errors.As(err, &fault) || fault.Kind != "observer" || told != 1 {
+				t.Errorf("lag %d: Run = %v, told %d times", lag, err, told)
+			}
 		})
 	}
 }

@@ -69,9 +69,8 @@ func (r *run) flush(h *tenure) bool {
 	}
 	if err != nil {
 		r.apart = r.giving != nil && conflict(err)
-		if r.tellDurable(h, news) {
-			r.breakOff(h, err)
-		}
+		r.hear(news)
+		r.breakOff(h, err) // which tells the observer
 		return false
 	}
 	r.giving = nil

@@ -100,7 +100,14 @@ func (r *run) appendEffects() {
 	if len(group)+len(batches) == 0 {
 		return
 	}
+	returned := false
+	defer func() {
+		if !returned { // the store has panicked, or called Goexit
+			r.appendLost(group)
+		}
+	}()
 	_, _ = r.extend(batches, group, lines, size, r.about.Load().turn) // the entries have the error
+	returned = true
 }
 
 // append appends the owner's entries, of some size, behind all that was handed over and those of

@@ -97,7 +97,9 @@ func (r *run) voidAll() {
 // breakOff ends a call whose store has failed. The bodies that run are told so, and waited
 // for until they are abandoned; what they did is not kept.
 func (r *run) breakOff(h *tenure, err error) {
-	r.err, r.halting = err, true
+	if r.halting = true; r.err == nil {
+		r.err = err
+	}
 	r.cancel(err)
 	for len(r.flight) > 0 && !r.resign() {
 		<-r.results
@@ -119,7 +121,7 @@ func (r *run) finish(h *tenure) {
 			return
 		}
 	}
-	if r.err != nil && r.c.store != nil && !r.tellDurable(h, nil) {
+	if r.err != nil && r.c.store != nil && !r.telling && !r.tellDurable(h) { // an observer that has ended its goroutine is told no more
 		return
 	}
 	if r.snapping != nil {

@@ -27,8 +27,8 @@ type Options struct {
 	Cap int
 	// Queue is how many runs may wait for their turn. Zero means 10,000.
 	Queue int
-	// PerKey is how many runs of one key may wait, so that no key fills the queue; of those that are recovered
-	// half of the queue may be of one key. Zero means as many as Queue says.
+	// PerKey is how many runs of one key may wait before another one is refused, so that no key fills the queue. Runs that are
+	// recovered are not refused, and count: half of the queue may be of one key. Zero means as many as Queue says.
 	PerKey int
 	// Label names the label of a run that is its key when it is recovered. Zero, and a run
 	// without that label, mean the name of its graph.

@@ -263,3 +263,27 @@ func TestANoteFromACursorBesideOneThatWaits(t *testing.T) {
 		})
 	}
 }
+
+// Nor one that is posted in the moment between its look and its append.
+func TestANoteFromACursorBesideOneThatComes(t *testing.T) {
+	var inner memory.Store
+	b := dag.New[Tale]("notes")
+	dag.Step(b, "only", func(context.Context, *Tale) error { return nil })
+	g := frozen(t, b)
+	res, err := process(t, g, &inner, dispatcher.Options{}).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	other := checkpoint.Post{ID: "note:m", Kind: "note", Data: []byte(`{"name":"shop.bill","value":"A"}`)}
+	store := &tampered{Store: &inner, before: func(ctx context.Context, c call) error {
+		if c.method == "Append" && c.n == 1 {
+			return inner.Post(ctx, run, other)
+		}
+		return nil
+	}}
+	err = process(t, g, store, dispatcher.Options{}).Note(t.Context(), run, "shop.bill", "B", dispatcher.Message("m"), dispatcher.From(res.Cursor))
+	if err == nil {
+		t.Error("Note = nil, want that another note of the id has come")
+	}
+	if posts, err := inner.Posts(t.Context(), run); err != nil || len(posts) != 1 || posts[0].ID != other.ID {
+		t.Errorf("posted are %+v, %v; want the other one", posts, err)
+	}
+}

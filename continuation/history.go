@@ -426,25 +426,6 @@ func (h *history) done(path string) {
 	}
 }
 
-// settle takes in that what a frame was at work on has ended: what failed inside was followed.
-func (h *history) settle(frame string) {
-	for _, w := range h.open {
-		if frame != "" && !inside(w.path, frame) {
-			continue
-		}
-		w.follow()
-		w.settled = w.settled || w.fell
-	}
-}
-
-// follow takes in that a failure of the visit was followed, if a resume was to try that again: it has not.
-func (w *wait) follow() {
-	if w.tried && w.closed == "" {
-		w.close(RunFailed, w.why, "")
-		w.fell, w.tried = true, false
-	}
-}
-
 // stands is the status of the wait, and what there is to say about it.
 func (w *wait) stands() (status Status, reason Reason, why, by string) {
 	if w.closed != "" && (w.h.over || !w.reopens()) {

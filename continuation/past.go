@@ -24,6 +24,25 @@ func (h *history) voided(paths []string) {
 	}
 }
 
+// settle takes in that what a frame was at work on has ended: what failed inside was followed.
+func (h *history) settle(frame string) {
+	for _, w := range h.open {
+		if frame != "" && !inside(w.path, frame) {
+			continue
+		}
+		w.follow()
+		w.settled = w.settled || w.fell
+	}
+}
+
+// follow takes in that a failure of the visit was followed, if a resume was to try that again: it has not.
+func (w *wait) follow() {
+	if w.tried && w.closed == "" {
+		w.close(RunFailed, w.why, "")
+		w.fell, w.tried = true, false
+	}
+}
+
 // leave ends what waited before a turn began, or before the run was rewound.
 func (h *history) leave(e *checkpoint.Entry) {
 	h.over = h.ended()

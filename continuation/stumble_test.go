@@ -458,6 +458,24 @@ func TestAWaitBesideAFailureThatIsTriedAgain(t *testing.T) {
 	}
 }
 
+// diesBeside has a run whose visits wait, left fail behind its trigger, and the process die in right. It returns the next process.
+func (p *process) diesBeside(g *dag.Graph[Talk], store *pawltest.Mortal) *process {
+	p.t.Helper()
+	p.waits(run)
+	first := reply2("t", "left")
+	first.LeaveIt = true
+	if _, err := p.rt.Trigger(p.t.Context(), first); err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err := p.rt.Trigger(p.t.Context(), reply2("u", "right")); !errors.Is(err, pawltest.ErrDead) {
+		p.t.Fatalf("the trigger of the other: %v", err)
+	}
+	if err := store.Revive(p.t.Context()); err != nil {
+		p.t.Fatal(err)
+	}
+	return begin(p.t, g, store, continuation.Options{})
+}
+
 // A visit that has failed behind a trigger beside one that goes on waiting is not tried again where its failure is followed:
 // while its superstep is open too, and also if the process dies then.
 func TestAFailureThatWillBeFollowedIsNotTriedAgain(t *testing.T) {
@@ -491,19 +509,7 @@ func TestAFailureThatWillBeFollowedIsNotTriedAgain(t *testing.T) {
 			close(failed)
 		}
 	}}, g, store, continuation.Options{})
-	p.waits(run)
-	first := reply2("t", "left")
-	first.LeaveIt = true
-	if _, err := p.rt.Trigger(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.rt.Trigger(t.Context(), reply2("u", "right")); !errors.Is(err, pawltest.ErrDead) {
-		t.Fatalf("the trigger of the other: %v", err)
-	}
-	if err := store.Revive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p = begin(t, g, store, continuation.Options{})
+	p = p.diesBeside(g, store)
 	if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) != 1 {
 		t.Fatalf("recovered %q, %v; want the run", runs, err)
 	}
@@ -658,19 +664,7 @@ func failsAndIsCancelled(t *testing.T, path string, add func(*dag.Builder[Talk])
 			close(failed)
 		}
 	}}, g, store, continuation.Options{})
-	p.waits(run)
-	first := reply2("t", "left")
-	first.LeaveIt = true
-	if _, err := p.rt.Trigger(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.rt.Trigger(t.Context(), reply2("u", "right")); !errors.Is(err, pawltest.ErrDead) {
-		t.Fatalf("the trigger of the other: %v", err)
-	}
-	if err := store.Revive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p = begin(t, g, store, continuation.Options{})
+	p = p.diesBeside(g, store)
 	for again := range 3 {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {

@@ -32,6 +32,18 @@ func halves(res *dispatcher.Result[Tale]) (first []dispatcher.RunOption, second 
 	return first, second
 }
 
+// askedTwo is a run in which two visits ask, with what halves makes of it.
+func askedTwo(t *testing.T, store checkpoint.Store) (*dag.Graph[Tale], *dispatcher.Dispatcher[Tale], []dispatcher.RunOption, map[string]any) {
+	t.Helper()
+	var w witness
+	g := askSeveral(t, &w, 2, closedChan())
+	d := callsDispatcher(t, g, store, dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
+	first, second := halves(res)
+	return g, d, first, second
+}
+
 // Who watches a call that has to begin again, since somebody has posted under its number, sees one call.
 func TestAnsweringAgainIsOneCall(t *testing.T) {
 	var inner memory.Store
@@ -202,12 +214,7 @@ func answersAgainBeside(t *testing.T, do func(context.Context, *dispatcher.Dispa
 // answersAgainOver is answersAgainBeside over a store, with what is done before the call. Either may be nil.
 func answersAgainOver(t *testing.T, inner checkpoint.Store, before, do func(context.Context, *dispatcher.Dispatcher[Tale])) (*dispatcher.Result[Tale], error) {
 	t.Helper()
-	var w witness
-	g := askSeveral(t, &w, 2, closedChan())
-	d := callsDispatcher(t, g, inner, dispatcher.Options{})
-	res, err := d.Run(t.Context(), run, nil)
-	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
-	first, second := halves(res)
+	g, d, first, second := askedTwo(t, inner)
 	if before != nil {
 		before(t.Context(), d)
 	}
@@ -233,12 +240,7 @@ func tellsAs(s *tampered, as checkpoint.Store) checkpoint.Store {
 
 func answersAgainCancelled(t *testing.T, inner checkpoint.Store, h dispatcher.Hooks, before bool) {
 	t.Helper()
-	var w witness
-	g := askSeveral(t, &w, 2, closedChan())
-	d := callsDispatcher(t, g, inner, dispatcher.Options{})
-	res, err := d.Run(t.Context(), run, nil)
-	rests(t, res, err, checkpoint.StatusInterrupted, "asks0", "asks1")
-	first, second := halves(res)
+	g, d, first, second := askedTwo(t, inner)
 	if before {
 		if err := d.Cancel(t.Context(), run, nil, dispatcher.Author("Bob")); err != nil {
 			t.Fatal(err)
@@ -250,7 +252,7 @@ func answersAgainCancelled(t *testing.T, inner checkpoint.Store, h dispatcher.Ho
 		}
 		return nil
 	}}
-	res, err = callsDispatcher(t, g, tellsAs(slow, inner), dispatcher.Options{Hooks: h}).Resume(t.Context(), run, first...)
+	res, err := callsDispatcher(t, g, tellsAs(slow, inner), dispatcher.Options{Hooks: h}).Resume(t.Context(), run, first...)
 	rests(t, res, err, checkpoint.StatusCancelled, "asks0", "asks1")
 	var rest *dispatcher.Rest
 	if errors.As(err, &rest); rest.By != "Ada" || !strings.Contains(err.Error(), errWeather.Error()) {
@@ -283,7 +285,7 @@ func TestAnsweringBesideAQuestionThatExpires(t *testing.T) {
 		res, err := d.Run(t.Context(), run, nil)
 		rests(t, res, err, checkpoint.StatusInterrupted, "y", "x")
 		id := askedBy(t, d, run, "y", "y")
-		time.Sleep(2 * time.Second)
+		lasts(2 * time.Second)
 		var theirs error
 		slow := &tampered{Store: &store, before: func(ctx context.Context, k call) error {
 			if k.method == "Append" && k.n == 1 {
@@ -314,7 +316,7 @@ func TestAnsweringAgainHasItsGrace(t *testing.T) {
 					return err
 				}
 				<-ctx.Done()
-				time.Sleep(time.Second) // to put things away
+				lasts(time.Second) // to put things away
 				return ctx.Err()
 			})
 		}
@@ -363,7 +365,7 @@ func answersAgainWithinGrace(t *testing.T, late time.Duration) {
 		store := &tampered{Store: &inner, before: func(ctx context.Context, k call) error {
 			switch {
 			case k.method == "Append" && k.n == 1:
-				time.Sleep(late)
+				lasts(late)
 				return d.Answers(ctx, run, second)
 			case k.method == "Append":
 				<-hung

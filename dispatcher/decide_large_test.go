@@ -363,3 +363,47 @@ func TestLargeFoldsOfLoopsThatFail(t *testing.T) {
 	completes(t, res, err)
 	sameMachine(t, d, run)
 }
+
+// Input whose Folds come to more than an entry may have is refused, as a Turn of its own and as what was queued, and is in nobody's way.
+func TestLargeFoldsOfATurn(t *testing.T) {
+	large := func(s *folded) {
+		for _, cell := range []*state.Fold[joined]{&s.A, &s.B, &s.C, &s.D} {
+			cell.Merge(joined{strings.Repeat("x", 7<<20)})
+		}
+	}
+	b := dag.New[folded]("folds")
+	dag.Step(b, "reads", func(context.Context, *folded) error { return nil })
+	d := process(t, frozen(t, b), new(narrowStore), dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, large)
+	completes(t, res, err)
+
+	var limit *dispatcher.LimitError
+	if _, err = d.Turn(t.Context(), run, large); !errors.As(err, &limit) || limit.Limit != "merged bytes" {
+		t.Errorf("the turn ends with %.300v, want the limit of merged bytes", err)
+	}
+	for _, input := range []func(*folded){large, func(s *folded) { s.A.Merge(joined{"last"}) }} {
+		if err := d.Enqueue(t.Context(), run, input); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	if !strings.HasSuffix(res.State.A.Get().Text, "last") || len(res.Warnings) != 1 {
+		t.Errorf("behind the queue A ends with %.20q, with the warnings %.300q", res.State.A.Get().Text[14<<20:], res.Warnings)
+	}
+}
+
+// An input of a frame whose Folds come to more fails the visit.
+func TestLargeFoldsOfAFrame(t *testing.T) {
+	body := dag.New[folded]("body")
+	dag.Step(body, "reads", func(context.Context, *folded) error { return nil })
+	b := dag.New[folded]("folds")
+	dag.Embed(b, "embed", frozen(t, body), func(_, to *folded) {
+		for range 2 {
+			for _, cell := range []*state.Fold[joined]{&to.A, &to.B, &to.C, &to.D} {
+				cell.Merge(joined{strings.Repeat("x", 7<<19)})
+			}
+		}
+	}, func(*folded, *folded) {})
+	failsByLimit(t, frozen(t, b), dispatcher.Options{}, "merged bytes")
+}

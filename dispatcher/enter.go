@@ -28,7 +28,9 @@ func (r *run) enter(h *tenure, t *task) (bool, *userError) {
 		} else {
 			t.node.In(from.Value(), to.Value())
 		}
-		err = r.input(&x, to)
+		if err = r.input(&x, to); err == nil {
+			err = oneEntry(&x)
+		}
 	})
 	if !ok || failed != nil {
 		return ok, failed

@@ -81,7 +81,7 @@ type Options struct {
 
 // Limits bound what a run may use. A run that reaches one fails with a [*LimitError]. How deep
 // values may be nested is fixed: see state.MaxDepth. So is what the merged Folds of one superstep come to, with what a Loop or Each
-// records of them: 48 MiB, also without a store.
+// records of them, and the input of a further turn or of a frame with what its Folds come to: 48 MiB, also without a store.
 type Limits struct {
 	// Supersteps is how many a run may have ended in a turn, of all its frames, when a further visit begins. What has begun
 	// ends: of frames side by side the superstep in which each is, and those around them. Zero means 1,000,000.

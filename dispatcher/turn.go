@@ -259,6 +259,9 @@ func (r *run) take(x *fact, in input, view state.Image) (err error) {
 	if !m.State.IsZero() {
 		x.more().outer = m.State
 	}
+	if err := oneEntry(x); err != nil {
+		return err
+	}
 	next := view.Draft()
 	if err := errors.Join(next.Apply(x.delta), next.Apply(m.State)); err != nil {
 		return err
@@ -267,6 +270,14 @@ func (r *run) take(x *fact, in input, view state.Image) (err error) {
 		return &LimitError{"state bytes", limit, "the input"}
 	}
 	return sound(next.Check())
+}
+
+// oneEntry returns a [*LimitError] for an input that is, with what its Folds come to, larger than an entry that always fits into an append.
+func oneEntry(x *fact) error {
+	if x.delta.Size()+x.outer.Size() > mergedBytes {
+		return &LimitError{"merged bytes", mergedBytes, "the input"}
+	}
+	return nil
 }
 
 // refuseInput keeps the run completed. Of the caller's own input nothing is left, and the

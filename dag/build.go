@@ -15,6 +15,8 @@ const (
 	// MaxNodes is how many nodes a graph may have, those of nested graphs counted each
 	// time they are nested.
 	MaxNodes = 100_000
+	// MaxNested is how deep [All] and [Any] may be nested in one another.
+	MaxNested = 1_000
 )
 
 // Build freezes the nodes added so far into a Graph. If anything is wrong with them it

@@ -14,11 +14,11 @@ type Edge[S any] interface {
 	resolve(b *Builder[S]) (e Expr, faults []string)
 }
 
-// All is taken when every one of edges was taken.
+// All is taken when every one of edges was taken. Combinations may be nested [MaxNested] deep.
 func All[S any](edges ...Edge[S]) Edge[S] { return combine(OpAll, edges) }
 
 // Any is taken when at least one of edges was taken. It still waits until all of them
-// have settled.
+// have settled. Combinations may be nested [MaxNested] deep: hand it all edges at once.
 func Any[S any](edges ...Edge[S]) Edge[S] { return combine(OpAny, edges) }
 
 // A Node is the handle of a node without outcomes. As an [Edge] it is taken when the
@@ -100,12 +100,19 @@ func (x exit[S]) resolve(b *Builder[S]) (Expr, []string) {
 
 // A combination is what [All] and [Any] return.
 type combination[S any] struct {
-	op    Op
-	edges []Edge[S]
+	op     Op
+	edges  []Edge[S]
+	nested int // how deep combinations are nested, this one counted
 }
 
 func combine[S any](op Op, edges []Edge[S]) Edge[S] {
-	return combination[S]{op, slices.Clone(edges)}
+	deepest := 0
+	for _, edge := range edges {
+		if c, ok := edge.(combination[S]); ok {
+			deepest = max(deepest, c.nested)
+		}
+	}
+	return combination[S]{op, slices.Clone(edges), deepest + 1}
 }
 
 // resolve leaves out the members that are wrong. One member alone is that member: a
@@ -114,6 +121,9 @@ func (c combination[S]) resolve(b *Builder[S]) (Expr, []string) {
 	word := map[Op]string{OpAll: "dag.All", OpAny: "dag.Any"}[c.op]
 	if len(c.edges) == 0 {
 		return Expr{}, []string{"follows " + word + " of nothing"}
+	}
+	if c.nested > MaxNested {
+		return Expr{}, []string{fmt.Sprintf("follows %s nested %d deep, the limit is %d: hand it all edges at once", word, c.nested, MaxNested)}
 	}
 	whole := Expr{Op: c.op}
 	var faults []string

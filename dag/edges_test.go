@@ -164,3 +164,36 @@ func TestEdgesRefusedOutsideARun(t *testing.T) {
 		t.Error("a refused effect was done")
 	}
 }
+
+// nested is a graph whose last node follows combinations of All and Any in turns, so deep.
+func nested(depth int) *dag.Builder[edgesState] {
+	b := dag.New[edgesState]("nested")
+	var edge dag.Edge[edgesState] = dag.Step(b, "first", edgesStep)
+	for i := range depth {
+		both := dag.All[edgesState]
+		if i%2 == 0 {
+			both = dag.Any[edgesState]
+		}
+		edge = both(edge, dag.Step(b, fmt.Sprint("n", i), edgesStep))
+	}
+	dag.Step(b, "last", edgesStep, edge)
+	return b
+}
+
+// Combinations that nest as deep as they may are built and read back, and deeper ones are refused.
+func TestEdgesNestedDeep(t *testing.T) {
+	g, err := nested(dag.MaxNested).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := dag.ParsePlan(g.Plan().JSON); err != nil || len(p.Nodes) != len(g.Plan().Nodes) {
+		t.Errorf("the document is read as %d nodes, %v", len(p.Nodes), err)
+	}
+	const depth = 20_000
+	_, err = nested(depth).Build()
+	var wrong *dag.BuildError
+	want := fmt.Sprintf(`dag: node "last": follows dag.All nested %d deep, the limit is %d: hand it all edges at once`, depth, dag.MaxNested)
+	if !errors.As(err, &wrong) || len(wrong.Problems) != 1 || wrong.Problems[0].Error() != want {
+		t.Errorf("Build returns %.300v, want %q", err, want)
+	}
+}

@@ -111,6 +111,91 @@ func TestEachKeptBesideAConflict(t *testing.T) {
 	}
 }
 
+// So it is where what was finished around the Each has been kept before: its items are others by the state as it is then, and none of
+// them runs again.
+func TestEachKeptInALoopBesideAConflict(t *testing.T) {
+	t.Parallel()
+	var w witness
+	mended := false
+	inner := dag.New[Tale]("inner")
+	dag.Step(inner, "counts", func(_ context.Context, s *Tale) error {
+		s.Count.Add(1)
+		return nil
+	})
+	dag.Each(inner, "review", func(s *Tale) []string {
+		return []string{"bad", fmt.Sprint("page ", s.Count.Get())}
+	}, func(ctx context.Context, _ *Tale, item string) error {
+		w.note(ctx)
+		return errors.New(item)
+	}).With(dag.Policy{Parallel: 1})
+	turn := dag.New[Tale]("turn")
+	dag.Loop(turn, "pages", frozen(t, inner), func(*Tale) bool { return true }, 1)
+	for _, name := range []string{"one", "other"} {
+		dag.Step(turn, name, func(_ context.Context, s *Tale) error {
+			if !mended {
+				s.Word.Set(name)
+			}
+			return nil
+		})
+	}
+	b := dag.New[Tale]("tale")
+	l := dag.Loop(b, "turn", frozen(t, turn), func(*Tale) bool { return true }, 1)
+	dag.Step(b, "rescue", w.sees(nil), l.Failed())
+	g, store := frozen(t, b), new(memory.Store)
+	res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	var conflict *state.ConflictError
+	if res.Status != checkpoint.StatusFailed || !errors.As(err, &conflict) {
+		t.Fatalf("the run is %s: %v, want a conflict", res.Status, err)
+	}
+	w.expect(t, "turn/1/pages/1/review/1")
+	mended = true
+	res, err = process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	w.expect(t, "rescue")
+	if res.State.Count.Get() != 1 {
+		t.Errorf("the count is %d, want 1", res.State.Count.Get())
+	}
+	sameMachine(t, process(t, g, store, dispatcher.Options{}), run)
+}
+
+// An item of an Each that has failed is voided with what it depends on, and runs again: its items are there for that.
+func TestEachThatFailedRunsAStaleItem(t *testing.T) {
+	t.Parallel()
+	var w witness
+	now, mended := time.Now(), false
+	turn := dag.New[Tale]("turn")
+	dag.Each(turn, "review", func(*Tale) []string { return []string{"good", "bad"} }, func(ctx context.Context, s *Tale, item string) error {
+		w.note(ctx)
+		if item == "bad" {
+			return errWeather
+		}
+		s.Said.Append(item)
+		return dag.Depends(ctx, dag.Dependency{Name: "rates", Captured: now, StaleAfter: time.Hour, OnStale: dag.Invalidate})
+	}).With(dag.Policy{Parallel: 1})
+	dag.Step(turn, "waits", func(ctx context.Context, _ *Tale) error {
+		if mended {
+			return nil
+		}
+		_, err := dag.Ask[string](ctx, "k", "go on?")
+		return err
+	})
+	b := dag.New[Tale]("tale")
+	l := dag.Loop(b, "turn", frozen(t, turn), func(*Tale) bool { return true }, 1)
+	dag.Step(b, "rescue", w.sees(nil), l.Failed())
+	g, store := frozen(t, b), new(memory.Store)
+	o := dispatcher.Options{Now: func() time.Time { return now }}
+	res, err := process(t, g, store, o).Run(t.Context(), run, nil)
+	if !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatalf("the run ends with %v, want an interrupt", err)
+	}
+	w.expect(t, "turn/1/review/1", "turn/1/review/2")
+	now, mended = now.Add(2*time.Hour), true
+	res, err = process(t, g, store, o).Run(t.Context(), run, nil, dispatcher.Answering(res.Interrupts[0].ID, "yes"))
+	completes(t, res, err)
+	w.expect(t, "turn/1/review/1", "rescue")
+	says(t, res.State, "good", "rescue")
+}
+
 // Items that are others when the run is resumed are refused, by number or digest, and so are
 // those that can't be computed. Nothing has changed then.
 func TestEachItemsChanged(t *testing.T) {

@@ -2,6 +2,8 @@ package dispatcher
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -38,12 +40,12 @@ func (t *task) items(s any) (list any, n int, digest string, err error) {
 	return list, n, digest, sound(err)
 }
 
-// recompute has the items of every Each in f computed again whose items are open: only
-// their digest is stored.
-func (c *core) recompute(f *frame) error {
+// recompute has the items of every Each in f computed again that may go on: only their digest is stored. It is told of the visits
+// that are about to be voided.
+func (c *core) recompute(f *frame, voids ...string) error {
 	for _, i := range f.open {
 		t := &f.tasks[i]
-		if t.inner == nil {
+		if t.inner == nil || t.over(voids) {
 			continue
 		}
 		if t.inner.items != nil && len(t.inner.open) > 0 {
@@ -51,11 +53,25 @@ func (c *core) recompute(f *frame) error {
 				return err
 			}
 		}
-		if err := c.recompute(t.inner); err != nil {
+		if err := c.recompute(t.inner, voids...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// over reports whether nothing inside t runs again: it has failed in a frame whose failure is followed, so a resume does not renew it,
+// and none of voids is inside it. The state that an Each in it had its items from may be gone: what is finished around it has been kept.
+func (t *task) over(voids []string) bool {
+	if t.phase != failing || slices.ContainsFunc(voids, func(path string) bool { return strings.HasPrefix(path, t.path()+"/") }) {
+		return false
+	}
+	for h := t.frame.holder; h != nil; h = h.frame.holder {
+		if h.phase == inside && h.caught() {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *task) recompute() error {

@@ -53,10 +53,10 @@ func (r *run) resumable(w *wishes) early {
 	if err := r.asking("check", m.checkStates); err != nil {
 		return early{r.stands(was), r.c.refuse(r.id, err)}
 	}
-	if err := r.asking("items", func() error { return r.c.recompute(m.root) }); err != nil {
-		return early{r.stands(was), r.c.refuse(r.id, err)}
-	}
 	voids, err := r.freshen()
+	if err == nil {
+		err = r.asking("items", func() error { return r.c.recompute(m.root, voids...) })
+	}
 	if err != nil {
 		return early{r.stands(was), r.c.refuse(r.id, err)}
 	}

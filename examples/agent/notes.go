@@ -84,8 +84,29 @@ func (n *Notebook) write(file string, add note) (string, error) {
 	if len(old) > 0 && old[len(old)-1] != '\n' { // a person's last line
 		old = append(old, '\n')
 	}
-	if err := root.WriteFile("."+file+".new", append(append(old, line...), '\n'), 0o600); err != nil {
+	if err := replace(root, file, append(append(old, line...), '\n')); err != nil {
 		return "", err
 	}
-	return "noted in " + file, root.Rename("."+file+".new", file)
+	return "noted in " + file, nil
+}
+
+// replace makes text what a file has, at once, and durably: the log says behind it that the note was taken.
+func replace(root *os.Root, file string, text []byte) error {
+	next := "." + file + ".new"
+	f, err := root.OpenFile(next, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := root.Rename(next, file); err != nil {
+		return err
+	}
+	dir, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

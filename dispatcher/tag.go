@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -16,7 +17,8 @@ import (
 // Tag gives a checkpoint of a run a name, by which [Dispatcher.At] and all else that takes
 // an address finds it: "tag:NAME". The address is one as At takes it; "" is the last checkpoint.
 // The run may be in any status, and live: Tag returns when the name is durable and found. The
-// graph of the run may be another than the dispatcher's.
+// graph of the run may be another than the dispatcher's. A Trim that is under way is waited for: it may have dropped the checkpoint, which is
+// checkpoint.ErrCursor then, or take longer than Options.Grace, which is checkpoint.ErrBusy, and Tag may be called again.
 //
 // A name stays where it was given, so that nothing is lost to a name that is used again:
 // giving it to another checkpoint is a [*TagError], to the same one changes nothing. It has
@@ -86,30 +88,59 @@ func (c *core) tag(ctx context.Context, id, address, name string, options []RunO
 	if err != nil {
 		return err
 	}
-	if done, err := c.hasTag(ctx, id, name, point.Seq); done || err != nil {
+	if done, err := c.hasTag(ctx, id, name, point.Seq, c.tagsInLog); done || err != nil { // one that is posted may not have been heard of
 		return err
 	}
 	post := checkpoint.Post{
 		ID: tagPost(id, name), Kind: postTag,
 		Data: encode(checkpoint.Tag{Name: name, Seq: point.Seq, Author: by}),
 	}
-	err = c.store.Post(ctx, id, post)
-	if err == nil {
-		_, err = c.drain(ctx, id, &posted{Post: post}, standing{})
+	if err = c.store.Post(ctx, id, post); err == nil || errors.Is(err, checkpoint.ErrConflict) {
+		err = c.drainTag(ctx, id, &posted{Post: post})
 	}
-	if err != nil && !busy(err) && !errors.Is(err, checkpoint.ErrConflict) {
+	if err != nil && !errors.Is(err, checkpoint.ErrConflict) {
 		return c.refuse(id, err)
 	}
-	done, err := c.hasTag(ctx, id, name, point.Seq) // of somebody else, meanwhile
-	if err == nil && !done {
-		err = c.refuse(id, checkpoint.ErrConflict)
+	done, err := c.hasTag(ctx, id, name, point.Seq, c.tags) // of somebody else, meanwhile
+	switch {
+	case err != nil:
+		return err
+	case !done:
+		return c.refuse(id, checkpoint.ErrConflict)
 	}
+	_, err = c.locate(ctx, id, tagAddress+name) // a Trim was under way, and has dropped it
 	return err
 }
 
+// drainTag drains a tag that was posted, or leaves it to who is at work on the run. Who has the lease for a moment may be trimming the
+// run, and may have read its tags before: that is waited for.
+func (c *core) drainTag(ctx context.Context, id string, p *posted) error {
+	began := time.Now()
+	for wait := time.Millisecond; ; wait = min(2*wait, 64*time.Millisecond) {
+		_, err := c.drain(ctx, id, p, standing{})
+		if !busy(err) {
+			return err
+		}
+		info, failed := c.store.Stat(ctx, id)
+		switch {
+		case failed != nil:
+			return failed
+		case !checkpoint.Amends(info.Owner): // who trims it from here on reads the post
+			return nil
+		case time.Since(began) >= c.opts.Grace:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
+}
+
 // hasTag reports whether a name is given to the entry seq; if it is to another, by an error.
-func (c *core) hasTag(ctx context.Context, id, name string, seq uint64) (bool, error) {
-	tags, err := c.tags(ctx, id)
+func (c *core) hasTag(ctx context.Context, id, name string, seq uint64, given func(context.Context, string) (map[string]uint64, error)) (bool, error) {
+	tags, err := given(ctx, id)
 	if err != nil {
 		return false, c.refuse(id, err)
 	}
@@ -128,12 +159,18 @@ func (c *core) tags(ctx context.Context, id string) (map[string]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
+	said, err := c.tagsInLog(ctx, id)
+	maps.Copy(tags, said)
+	return tags, err
+}
+
+// tagsInLog are those of its log alone.
+func (c *core) tagsInLog(ctx context.Context, id string) (map[string]uint64, error) {
 	h, err := c.hindsight(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(tags, h.tags)
-	return tags, nil
+	return h.tags, nil
 }
 
 // postedTags are the names that wait to be drained into the log.

@@ -44,7 +44,7 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error, options []
 	}
 	p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(how)}
 	if err = c.store.Post(ctx, id, p); err == nil {
-		if err = c.drainCancels(ctx, id); elsewhere(err) { // whoever has the run hears of it
+		if err = c.drainHeeded(ctx, id); elsewhere(err) { // whoever has the run hears of it
 			err = nil
 		}
 	}
@@ -126,25 +126,37 @@ func (m *machine) cancelledBy(posts []checkpoint.Post) (lines []checkpoint.Entry
 	return lines
 }
 
-// drainCancels drains the cancels that were posted to a run that nobody is at work on.
-func (c *core) drainCancels(ctx context.Context, id string) error {
+// heeded is what was posted to a run at work that nobody at rest takes: its cancels, and notes and tags, which somebody has made durable.
+func (m *machine) heeded(posts []checkpoint.Post) (lines []checkpoint.Entry) {
+	posts = slices.Clone(posts)
+	oldestFirst(posts)
+	for _, p := range posts {
+		if (p.Kind == postTag || p.Kind == postNote) && !m.seen[p.ID] {
+			lines = append(lines, m.drained(p))
+		}
+	}
+	return append(lines, m.cancelledBy(posts)...)
+}
+
+// drainHeeded drains them, of a run that nobody is at work on.
+func (c *core) drainHeeded(ctx context.Context, id string) error {
 	return c.amendingFrom(ctx, id, standing{heeds: true}, func(a *amendment) error {
 		posts, err := c.store.Posts(ctx, id)
 		if err != nil {
 			return err
 		}
-		return a.drain(ctx, a.m.cancelledBy(posts))
+		return a.drain(ctx, a.m.heeded(posts))
 	})
 }
 
 // heed makes a run Cancelled that was cancelled while somebody had its lease and did not hear of it: who cancelled it was told
-// that it will be. It is called by whoever has given the lease back. Whatever fails, the post stays where it is, for who comes
-// next.
+// that it will be. So it is with notes and tags. It is called by whoever has given the lease back. Whatever fails, the post stays where it
+// is, for who comes next.
 func (c *core) heed(id string) {
 	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)}
 	defer ctx.end()
 	posts, err := c.store.Posts(ctx, id)
-	if err == nil && slices.ContainsFunc(posts, cancels) {
-		_ = c.drainCancels(ctx, id)
+	if err == nil && slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return cancels(p) || p.Kind == postTag || p.Kind == postNote }) {
+		_ = c.drainHeeded(ctx, id)
 	}
 }

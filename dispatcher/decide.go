@@ -13,7 +13,11 @@ import (
 // caller still owns the run.
 func (r *run) decide(h *tenure) bool {
 	seen, waits := 0, 0 // of the facts that wait for the append: those that were looked at, and their bytes
+	at := r.journal.head.Seq
 	for {
+		if at != r.journal.head.Seq { // what was decided last has made them durable
+			seen, waits, at = 0, 0, r.journal.head.Seq
+		}
 		for ; r.c.store != nil && seen < len(r.facts); seen++ {
 			waits += r.facts[seen].size()
 		}

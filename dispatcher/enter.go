@@ -163,8 +163,13 @@ func (r *run) salvage(h *tenure, f *frame) (made, ok bool) {
 			}
 		}
 	}
-	if r.c.store != nil && r.portion().bytes > decidedBytes && !r.flush(h) { // what the frames inside came to
-		return false, false
+	if r.c.store != nil && r.portion().bytes > decidedBytes { // what the frames inside came to
+		d := h.decide
+		h.decide = decision{} // an observer that ends its goroutine meanwhile is not what is decided
+		if !r.flush(h) {
+			return false, false
+		}
+		h.decide = d
 	}
 	m, made, ok := r.merged(h, f)
 	if ok && made {

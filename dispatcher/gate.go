@@ -146,6 +146,13 @@ func (r *run) rule(t *task, s sentence) {
 		r.deny(t, s.by, s.reason)
 		return
 	case asks:
+		size, limit := 0, r.c.opts.Limits.VisitBytes
+		for _, i := range s.asks {
+			if size += len(i.Question); size > limit { // none of them is asked without the others
+				r.deny(t, i.By, "its question: "+plain(&LimitError{"visit bytes", limit, "questions of " + t.path()}))
+				return
+			}
+		}
 		for _, i := range s.asks {
 			r.interrupt(t, i)
 		}

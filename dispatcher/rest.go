@@ -64,6 +64,39 @@ func (r *run) rest() {
 	r.noteDrains(1)
 }
 
+// answeredSince goes on with a run that has just come to rest and waits, if what it waits for has been answered meanwhile: who did it
+// was told that the run is live. It reports whether the run goes on, and whether the caller still owns it.
+func (r *run) answeredSince(h *tenure, resting bool) (again, owner bool) {
+	if !resting || r.c.store == nil || r.m.status != checkpoint.StatusInterrupted || r.ctxDone() || r.draining() || !r.unheard() {
+		return false, true
+	}
+	if !h.leave(inCall, doingPosts) {
+		return false, false
+	}
+	posts, err := r.c.store.Posts(r.stored, r.id)
+	if !h.back(inCall) {
+		return false, false
+	}
+	if err != nil || len(r.m.queued(posts, nil).posts) == 0 {
+		return false, true
+	}
+	x := r.said(&checkpoint.Entry{Kind: checkpoint.Resumed, Data: r.c.resumed}, nil)
+	x.more().resumed = &r.c.resumes
+	r.add(x)
+	r.polled, r.journal.posts = false, true
+	return true, true
+}
+
+// unheard reports whether something may have been posted since the posts were read: a store that is a Watcher tells of it.
+func (r *run) unheard() bool {
+	select {
+	case <-r.posted:
+		return true
+	default:
+		return r.posted == nil || r.journal.posts
+	}
+}
+
 // nothingMore is the Data of an entry that says nothing beside its kind. It is never written to.
 var nothingMore = json.RawMessage("{}")
 
@@ -140,7 +173,7 @@ func (r *run) finish(h *tenure) {
 		r.release(r.stored)
 		switch {
 		case r.apart: // the call begins again, and hears them itself
-		case r.err != nil, r.m == nil, r.m.status != checkpoint.StatusCompleted: // with an error it may have heard what was never appended
+		case r.err != nil, r.m == nil, r.m.status != checkpoint.StatusCompleted, r.unheard(): // with an error it may have heard what was never appended
 			r.c.heed(r.id)
 		}
 		if !h.back(inCall) {

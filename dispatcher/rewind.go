@@ -61,27 +61,46 @@ func (c *core) rewind(ctx context.Context, id, address string, o RewindOptions, 
 	}))
 }
 
-// rewindTo makes a run that nobody is at work on go back to a checkpoint.
+// rewindTo makes a run that nobody is at work on go back to a checkpoint. A cancel that came when it was completed came too late, and is not
+// one of the run as it is then.
 func (c *core) rewindTo(ctx context.Context, id string, point Checkpoint, w checkpoint.Rewinding) error {
-	return c.amend(ctx, id, func(now *machine, head checkpoint.Head) ([]checkpoint.Entry, error) {
-		m, _, err := c.load(ctx, id, point.Seq)
+	return c.amending(ctx, id, func(a *amendment) error {
+		if a.m.status == checkpoint.StatusCompleted {
+			posts, err := c.store.Posts(ctx, id)
+			if err == nil {
+				err = a.drain(ctx, a.m.cancelledBy(posts))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		e, err := c.rewinding(ctx, id, a.m, a.head, point, w)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := c.settleEffects(ctx, id, m, point.Seq, head.Seq); err != nil {
-			return nil, err
-		}
-		if err := m.forgets(now); err != nil {
-			return nil, err
-		}
-		m.rewound(ancestor{Run: id, Seq: point.Seq, Rewound: true}, now)
-		if err := c.carries(id, m); err != nil {
-			return nil, err
-		}
-		w.To, w.Turn, w.Left = point.Seq, m.turn, now.turn
-		w.Graph, w.Digest, w.Machine = m.plan.Name, m.plan.Digest, m.encode()
-		return []checkpoint.Entry{{Kind: checkpoint.Rewound, Data: encode(w)}}, nil
+		return a.say(ctx, id, e)
 	})
+}
+
+// rewinding is the entry by which a run goes back.
+func (c *core) rewinding(ctx context.Context, id string, now *machine, head checkpoint.Head, point Checkpoint, w checkpoint.Rewinding) (e checkpoint.Entry, err error) {
+	m, _, err := c.load(ctx, id, point.Seq)
+	if err != nil {
+		return e, err
+	}
+	if err := c.settleEffects(ctx, id, m, point.Seq, head.Seq); err != nil {
+		return e, err
+	}
+	if err := m.forgets(now); err != nil {
+		return e, err
+	}
+	m.rewound(ancestor{Run: id, Seq: point.Seq, Rewound: true}, now)
+	if err := c.carries(id, m); err != nil {
+		return e, err
+	}
+	w.To, w.Turn, w.Left = point.Seq, m.turn, now.turn
+	w.Graph, w.Digest, w.Machine = m.plan.Name, m.plan.Digest, m.encode()
+	return checkpoint.Entry{Kind: checkpoint.Rewound, Data: encode(w)}, nil
 }
 
 func checkReason(reason string) error {

@@ -233,6 +233,11 @@ func (r *run) loop(h *tenure) {
 		if !r.commit(h, resting) {
 			return
 		}
+		if again, owner := r.answeredSince(h, resting); again {
+			continue
+		} else if !owner {
+			return
+		}
 		if resting || r.m.status == checkpoint.StatusCompleted {
 			r.atRest = r.fresh == nil || r.m.status != checkpoint.StatusCompleted
 			begun, owner := r.nextTurn(h)

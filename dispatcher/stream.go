@@ -52,8 +52,8 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 	}
 	of, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
-	var ran early // read once ended is closed
-	go func() {   // whichever way stream ends, it cancels it and waits for it
+	ran := early{err: &FaultError{Kind: "call", Message: errGoexit.Error(), Err: errGoexit}} // if c.run ends the goroutine; read once ended is closed
+	go func() {                                                                              // whichever way stream ends, it cancels it and waits for it
 		defer close(ended)
 		ran.rep, ran.err = c.run(of, id, how, input, append(options[:len(options):len(options)], rd.ears.option()))
 	}()

@@ -229,6 +229,8 @@ type Resumption struct {
 	Owner string `json:"owner"`
 	// Ends: interrupts before and after a visit end with this resume.
 	Ends bool `json:"ends,omitempty"`
+	// Renews: the run was Cancelled when it had rested as Failed, and goes on as from there. A Failed run does without saying so.
+	Renews bool `json:"renews,omitempty"`
 }
 
 // A Resting is the Data of the entries with which a run comes to rest.

@@ -22,7 +22,7 @@ type halt struct {
 }
 
 var halts = []halt{
-	{checkpoint.StatusFailed, func(context.CancelCauseFunc) error { return errWeather }, nil},
+	{checkpoint.StatusFailed, func(context.CancelCauseFunc) error { return errWeather }, []string{"a#2", "b", "c"}},
 	{checkpoint.StatusCancelled, func(cancel context.CancelCauseFunc) error { cancel(nil); return errWeather }, []string{"a", "b", "c"}},
 	{checkpoint.StatusRunning, func(cancel context.CancelCauseFunc) error {
 		cancel(dispatcher.ErrDrain)
@@ -74,11 +74,7 @@ func (h halt) cancel(t *testing.T) {
 		t.Errorf("the run is %s, %v, want it cancelled", res.Status, err)
 	}
 	res, err = d.Resume(t.Context(), run)
-	if h.status == checkpoint.StatusFailed { // what ranks lower is kept
-		rests(t, res, err, checkpoint.StatusFailed, "a")
-	} else {
-		completes(t, res, err)
-	}
+	completes(t, res, err)
 	w.expect(t, h.again...)
 }
 

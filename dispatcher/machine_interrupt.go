@@ -171,8 +171,8 @@ func (m *machine) decidedBefore(p *pending, v Verdict, rejected *dag.Failure, un
 }
 
 // resume lets a run go on: under a new lease, and, if it was the caller's wish, behind
-// its interrupts before and after visits. Of a Failed run the visits that failed get a
-// new budget of attempts, unless it ended at a dag.Fail.
+// its interrupts before and after visits. Of a Failed run, and of one that was Failed when it was cancelled, the visits that
+// failed get a new budget of attempts, unless it ended at a dag.Fail.
 func (m *machine) resume(x *fact, was checkpoint.Status) error {
 	var r checkpoint.Resumption
 	if x.resumed != nil {
@@ -183,7 +183,7 @@ func (m *machine) resume(x *fact, was checkpoint.Status) error {
 		}
 	}
 	m.fault = nil
-	if was == checkpoint.StatusFailed && !m.deadEnd() {
+	if (was == checkpoint.StatusFailed || r.Renews) && !m.deadEnd() {
 		m.renew(m.root)
 	}
 	m.fresh = nil

@@ -64,9 +64,13 @@ func (r *run) resumable(w *wishes) early {
 	if e := r.sayTold(w.manual && told, was); e.now() {
 		return e
 	}
+	renews, err := r.hadFailed(was)
+	if err != nil {
+		return early{r.stands(was), r.c.refuse(r.id, err)}
+	}
 	resumed, data := &r.c.resumes, r.c.resumed
-	if w.how == modeResume {
-		resumed = &checkpoint.Resumption{Owner: r.c.owner, Ends: true}
+	if w.how == modeResume || renews {
+		resumed = &checkpoint.Resumption{Owner: r.c.owner, Ends: w.how == modeResume, Renews: renews}
 		data = encode(resumed)
 	}
 	x := r.said(&checkpoint.Entry{Kind: checkpoint.Resumed, Data: data}, nil)
@@ -91,6 +95,27 @@ func (r *run) resumable(w *wishes) early {
 	}
 	r.armDelays()
 	return early{}
+}
+
+// hadFailed reports whether a run that is Cancelled had rested as Failed when somebody cancelled it. One that was cancelled beside a
+// failure had not, and rests by that before anything runs again.
+func (r *run) hadFailed(was checkpoint.Status) (failed bool, err error) {
+	m := r.m
+	if was != checkpoint.StatusCancelled || len(m.failures()) == 0 || m.deadEnd() {
+		return false, nil
+	}
+	info, err := r.c.store.Stat(r.stored, r.id)
+	if err != nil {
+		return false, err
+	}
+	looking := true
+	err = r.c.backward(r.stored, &info, r.journal.head.Seq, func(e *checkpoint.Entry) (bool, error) {
+		if was.After(e.Kind) != was {
+			looking, failed = false, e.Kind == checkpoint.Failed
+		}
+		return looking, nil
+	})
+	return failed, err
 }
 
 // sayTold says what was posted, and what the call itself answers, before a resume ends what somebody has rejected. A call that is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -217,4 +218,49 @@ func TestClockOfAnyZone(t *testing.T) {
 		res, err = process(t, g, &store, o).Resume(t.Context(), run)
 		completes(t, res, err)
 	})
+}
+
+// A wall clock may be broken and tell instants that JSON can't say: what is stored, and what is counted from it, is one that
+// it can, and the waits are those of the clock that does not jump.
+func TestClockOfAnyYear(t *testing.T) {
+	for _, year := range []int{-300_000, -1, 0, 9999, 10_000, 300_000} {
+		t.Run(strconv.Itoa(year), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var store memory.Store
+				broken := time.Date(year, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+				o := dispatcher.WithNow(dispatcher.Options{}, func() time.Time { return broken })
+				b := dag.New[Tale]("years")
+				dag.Step(b, "works", func(ctx context.Context, _ *Tale) error {
+					if err := dag.Depends(ctx, dag.Dependency{Name: "prices", StaleAfter: time.Hour}); err != nil {
+						return err
+					}
+					_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) { return 1, nil })
+					if err == nil && dag.Attempt(ctx) == 1 {
+						err = errFire
+					}
+					if err == nil {
+						_, err = dag.Ask[string](ctx, "soon", "?", dag.Within(time.Hour), dag.OrDefault("nothing"))
+					}
+					if err == nil {
+						_, err = dag.Ask[string](ctx, "late", "?", dag.Within(math.MaxInt64), dag.OrDefault("nothing"))
+					}
+					return err
+				}).With(dag.Policy{Attempts: 2, Backoff: dag.Constant(time.Hour)})
+				g, began := frozen(t, b), time.Now()
+				res, err := process(t, g, &store, o).Run(t.Context(), run, nil)
+				rests(t, res, err, checkpoint.StatusInterrupted, "works")
+				if took := time.Since(began); took != time.Hour {
+					t.Errorf("the second attempt came after %v, want an hour", took)
+				}
+				if err := process(t, g, &store, o).Answer(t.Context(), run, res.Interrupts[0].ID, "yes"); err != nil {
+					t.Fatal(err)
+				}
+				res, err = process(t, g, &store, o).Resume(t.Context(), run)
+				rests(t, res, err, checkpoint.StatusInterrupted, "works")
+				if res, err = process(t, g, &store, o).State(t.Context(), run); err != nil || res.Interrupts[0].Key != "late" {
+					t.Errorf("read in another process the run waits for %+v, %v", res.Interrupts, err)
+				}
+			})
+		})
+	}
 }

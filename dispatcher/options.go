@@ -71,8 +71,9 @@ type Options struct {
 
 	// Now is the wall clock, read for instants that are stored: when a question expires, when the
 	// next attempt may begin. Waits themselves are measured by the clock that does not jump. It is for
-	// tests that let the wall clock jump. It may neither panic nor call runtime.Goexit, which nothing
-	// catches. Nil means time.Now.
+	// tests that let the wall clock jump. An instant before the year 0, or behind the beginning of the year 9000, counts as
+	// that bound, so that JSON can say it, and what is counted from it. Now may neither panic nor call runtime.Goexit, which
+	// nothing catches. Nil means time.Now.
 	Now func() time.Time
 
 	// eager writes a snapshot behind every append, and lets nothing wait to share one: for tests.
@@ -191,8 +192,30 @@ func (c *core) configure() error {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	} else {
+		o.Now = sayable(o.Now)
 	}
 	return errors.Join(errs...)
+}
+
+// earliest and latest bound what Options.Now tells: JSON can say both, and what is a few of the longest durations behind latest.
+var (
+	earliest = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	latest   = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// sayable is now within these bounds.
+func sayable(now func() time.Time) func() time.Time {
+	return func() time.Time {
+		t := now()
+		switch {
+		case t.Before(earliest):
+			return earliest
+		case t.After(latest):
+			return latest
+		}
+		return t
+	}
 }
 
 func orDefault[N int | time.Duration](n, def N) N {

@@ -25,8 +25,9 @@ type Policy struct {
 	// between two attempts is at work, one that waits for a person is not. Zero means all
 	// of them. Other nodes have none.
 	Parallel int
-	// Errors says what comes of an [Each] or [EachGraph] one of whose items has failed. Zero
-	// means [Stop]. Other nodes have none.
+	// Errors says what comes of an [Each] or [EachGraph] one of whose items has failed. One that has begun keeps what it began
+	// with, whatever a later version of the program says: an Edit that names it in Void, or a Rewind to before it, has it
+	// begin anew. Zero means [Stop]. Other nodes have none.
 	Errors Errors
 	// Access is what the function does to the world outside the run, its effects apart: they
 	// declare their own. Zero declares nothing, and counts as [Writes].

@@ -13,7 +13,8 @@ type Builder[S any] struct {
 	ends  []*node // one for each call of End, of kind kindEnd
 }
 
-// New begins a graph over the state type S, a struct of cells (see package state).
+// New begins a graph over the state type S, a struct of cells (see package state), whose pointer may have a
+// Check() error that says what a state may be.
 // The name is part of the graph's digest.
 func New[S any](name string) *Builder[S] {
 	return &Builder[S]{name: name}

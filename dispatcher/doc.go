@@ -72,6 +72,14 @@
 // followed fails the visit before its function has begun. After one it says [Keep] or
 // [Replace]. Whatever is not the node's own doing is in the log, with who it was.
 //
+// # Check
+//
+// What the Check of a state (see package state) refuses does not count. At the end of a superstep its error is why the run
+// has failed, in a [*FaultError] of kind check: all of the superstep is taken back, and runs again at the next resume. An
+// Edit, a Fork with one, and a resume are refused with such an error, and nothing has changed. The input of Run, Start and
+// Turn is refused with a FaultError of kind input; of queued input Result.Warnings tells, and it is passed over. Of what the
+// in of an Embed or EachGraph has written it is a [*NodeError] of kind state: that visit has failed.
+//
 // # Questions
 //
 // What a node asks ([dag.Ask]) is an interrupt with an id. [Dispatcher.Answer] ends one,

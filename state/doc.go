@@ -38,6 +38,18 @@
 // A draft, like any Go value, may be used by one goroutine at a time: a node whose
 // goroutines write to it side by side has to order them itself.
 //
+// # What a state may be
+//
+// A state with a method Check says itself what it may be:
+//
+//	func (q *Inquiry) Check() error // nil if q may be so
+//
+// A dispatcher asks it before a state counts: of what a run or a turn begins with, of what the in of an Embed or EachGraph
+// has written, at the end of each superstep, and of what an Edit makes of it; and, of all frames that are open, when a run
+// that rests or was left goes on, since another version of the program may allow less. It has a pointer receiver, may only
+// read, and may keep nothing. It is asked of the whole state, not of structs inside it. Package dispatcher says what comes
+// of its error.
+//
 // # For dispatchers
 //
 // [Schema], [Image] and [Delta] are the untyped side: a schema is read once from a

@@ -336,7 +336,7 @@ func (g *giving) check(q *queue, x reply) error {
 }
 
 // Answers ends several interrupts of a run at once: all of them, by one durable message, or
-// none. The values are by the ids of the interrupts, as for [Dispatcher.Answer]; interrupts
+// none. The values are by the ids of the interrupts, as for [Dispatcher.Answer], but for the empty id, which is refused here; interrupts
 // that are not named go on waiting, but for those of a visit that is rejected before it begins:
 // a [Reject] ends all of them, and another answer beside it is ErrNotAwaited. An [*AnswerError]
 // names one that was refused, and no answers at all are refused; then nothing has changed.

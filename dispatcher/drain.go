@@ -9,7 +9,8 @@ import "context"
 // could have run.
 //
 // The context still ends what takes too long. With the cause ErrDrain it leaves the run
-// Running as well. Now can't be nil: nobody could close it.
+// Running as well. A run that a call opens when now is closed already is left Pending, which recovery takes too. Now can't be
+// nil: nobody could close it.
 func Drain(now <-chan struct{}) RunOption {
 	return RunOption{"Drain", func(w *wishes) error {
 		if now == nil {

@@ -46,7 +46,7 @@ var (
 	// ErrNoStore: the dispatcher has no store, and the call needs one.
 	ErrNoStore = errors.New("dispatcher: needs a store")
 	// ErrDrain, as the cause of a context's cancel, makes a run stop and leaves it
-	// Running without an owner, for recovery. [Drain] does the same and lets finish what runs.
+	// Running without an owner, for recovery, or Pending if it has not begun. [Drain] does the same and lets finish what runs.
 	ErrDrain = errors.New("dispatcher: draining")
 	// ErrTimeout: an attempt took longer than its Policy.Timeout. See [NodeError].
 	ErrTimeout = errors.New("dispatcher: attempt timed out")

@@ -17,7 +17,7 @@ type Hooks struct {
 	// yet, but for the answers of the call ([Answering]), which stay. If it returns an error or panics the call returns that as a [*FaultError] of kind
 	// hook, and nothing has changed. It is not called where there is nothing to do: of a
 	// completed run for which no input waits, or one of which all that is left waits for
-	// answers, whatever input is queued behind them; nor for the further turns that a call may
+	// answers, whatever input is queued behind them, or one that failed at a dag.Fail; nor for the further turns that a call may
 	// begin. Nil means no.
 	OnStart func(context.Context, Start) error
 	// OnEnd is called once for each OnStart that returned nil, however the call ends, when

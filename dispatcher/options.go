@@ -38,8 +38,8 @@ type Options struct {
 	Hooks Hooks
 	// Gates say what a person has to approve. Zero means nothing.
 	Gates Gates
-	// StaleAfter is how long a run may rest before Result.Warnings tells a resume of it how old
-	// it is. Zero means 24 hours.
+	// StaleAfter is how long a run may rest, from when it began to, as the store's own clock tells, to Now, before
+	// Result.Warnings tells a resume of it how old it is. Zero means 24 hours.
 	StaleAfter time.Duration
 	// Revalidate is asked at a resume about a dependency that is stale and that says
 	// dag.Revalidate. An error refuses the resume. Nil means that such a resume is refused.

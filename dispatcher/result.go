@@ -30,8 +30,8 @@ type Result[S any] struct {
 	// Frame is the path of the frame that State is of: "" is the run's own. Only At and
 	// StateOf return others.
 	Frame string
-	// Cursor lists the visits that have still to run or wait. It is empty if the run is
-	// completed.
+	// Cursor lists the visits that have still to run or wait. Of a frame that pauses after a visit these are the ones that come
+	// next, or that visit if none does: Interrupts name what is paused after. It is empty if the run is completed.
 	Cursor checkpoint.Cursor
 	// Superstep is the last one that ended in the run's own frame, 0 if none has. It counts
 	// on from turn to turn.

@@ -78,7 +78,8 @@ type Filter struct {
 }
 
 // A Snapshot is a whole machine at a position of a log, encoded. It is no part of the
-// chain of digests: a run can always be replayed without it.
+// chain of digests: a run is replayed without it if there is none. One that is damaged is not passed over, which would hide
+// that the store loses data: it is ErrCorrupt.
 type Snapshot struct {
 	Head Head
 	Data []byte

@@ -47,6 +47,10 @@
 // reads the base. To find out that a whole directory was replaced by an older copy of itself,
 // keep the witness elsewhere (Options.Witness).
 //
+// A run whose snapshot is damaged is ErrCorrupt too, for every call that has to know where it stands, although its log may be
+// whole ([Store.Verify] tells: checkpoint.PartSnapshot). Its events can be read, and checkpoint.Export and Import, which take no
+// snapshots along, bring it into another store, where it goes on.
+//
 // All tables are checked whole when a store is opened. Of a byte that changes in one while the store is open, as on a failing disk
 // or by who writes into its files, is found out later what is in a value, when that is read: each has a checksum, of its key too.
 // Keys, and what leads the database from one to the next, are not checked again: a run can be missing, without its newest

@@ -16,7 +16,7 @@ func appendEntry(b []byte, e *Entry) ([]byte, error) {
 	if !e.Kind.known() {
 		return b, errors.New("is of the unknown " + e.Kind.String())
 	}
-	if len(e.Data) > 0 && !state.Valid(e.Data) {
+	if len(e.Data) > 0 && !isJSON(e.Data) {
 		return b, errors.New("has data of kind " + e.Kind.String() + " that is not JSON")
 	}
 	b = append(b, `{"kind":"`...)
@@ -37,6 +37,9 @@ func appendEntry(b []byte, e *Entry) ([]byte, error) {
 	b = appendRaw(b, `,"data":`, e.Data)
 	return append(b, '}'), nil
 }
+
+// isJSON reports whether raw is JSON, which is UTF-8: state.Valid lets a string hold any bytes, as json.Valid does.
+func isJSON(raw []byte) bool { return state.Valid(raw) && utf8.Valid(raw) }
 
 func appendInt(b []byte, member string, n int) []byte {
 	if n == 0 {

@@ -64,7 +64,7 @@ type Envelope struct {
 
 // Seal appends to dst the envelope of entries that follow the position after, and returns
 // it with the position at its end. Seal does not keep entries. With an *[ArgumentError] it refuses
-// none at all, an entry of an unknown kind, a string that is not UTF-8 and Data that is not JSON; of Delta and Outer
+// none at all, an entry of an unknown kind, a string that is not UTF-8 and Data that is not JSON of UTF-8; of Delta and Outer
 // it trusts the caller, who has just encoded them. ErrTooLarge if there are no numbers left for the entries.
 func Seal(
 	dst []byte, after Head, at time.Time, epoch uint64, entries []Entry,

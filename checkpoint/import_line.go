@@ -12,7 +12,6 @@ import (
 	"iter"
 	"slices"
 	"time"
-	"unicode/utf8"
 )
 
 // An importer reads the lines of an export and checks every one. What it takes is what an
@@ -407,7 +406,7 @@ func (m *importer) takeEnd(body []byte) error {
 // validJSON returns why an entry that was unsealed holds what nobody has sealed.
 func (e *Entry) validJSON() error {
 	for _, raw := range []json.RawMessage{e.Delta, e.Outer, e.Data} {
-		if len(raw) > 0 && (!json.Valid(raw) || !utf8.Valid(raw)) {
+		if len(raw) > 0 && !isJSON(raw) {
 			return damage(fmt.Sprintf("entry %d holds what is no JSON", e.Seq))
 		}
 	}

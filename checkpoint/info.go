@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlgo/pawl/internal/byhand"
-	"github.com/pawlgo/pawl/state"
 )
 
 // Append makes i what is known of the run once entries, appended at that time, end at head. It is for
@@ -183,8 +182,8 @@ func (f Filter) Page() int {
 	return f.Limit
 }
 
-// Check returns an error unless p has a good id (see [CheckPostID]), a Kind that is UTF-8, and Data that is JSON
-// or empty.
+// Check returns an error unless p has a good id (see [CheckPostID]), a Kind that is UTF-8, and Data that is JSON,
+// of UTF-8, or empty.
 func (p Post) Check() error {
 	if err := CheckPostID(p.ID); err != nil {
 		return err
@@ -192,7 +191,7 @@ func (p Post) Check() error {
 	if !utf8.ValidString(p.Kind) { // an export would tell another one
 		return fmt.Errorf("checkpoint: the kind %.64q of post %q is not UTF-8", p.Kind, p.ID)
 	}
-	if len(p.Data) > 0 && !state.Valid(p.Data) {
+	if len(p.Data) > 0 && !isJSON(p.Data) {
 		return fmt.Errorf("checkpoint: the data of post %q is not JSON", p.ID)
 	}
 	return nil

@@ -28,7 +28,7 @@ func posts(t *trial, s checkpoint.Store, run string) []checkpoint.Post {
 }
 
 // A message can be posted to a run that somebody else holds, and again without effect; the
-// same id with another content is ErrConflict. Messages come in the order of their ids, and
+// same id with another content is ErrConflict, and one whose Data is no JSON of UTF-8 is refused. Messages come in the order of their ids, and
 // their times tell the order in which they were posted.
 func postIsIdempotent(t *trial, s checkpoint.Store) {
 	begun(t, s, "run")
@@ -55,8 +55,10 @@ func postIsIdempotent(t *trial, s checkpoint.Store) {
 	} {
 		wantErr(t, s.Post(t.Context(), "run", bad), checkpoint.ErrPostID, "Post(%.40q)", bad.ID)
 	}
-	if err := s.Post(t.Context(), "run", checkpoint.Post{ID: "no JSON", Data: json.RawMessage("{")}); err == nil {
-		t.Error("Post of what is no JSON = nil")
+	for _, data := range []string{"{", "{\"a\":\"\xff\"}"} { // the second an append could not drain
+		if err := s.Post(t.Context(), "run", checkpoint.Post{ID: "no JSON", Data: json.RawMessage(data)}); err == nil {
+			t.Errorf("Post of %q, which is no JSON of UTF-8, = nil", data)
+		}
 	}
 	if err := s.Post(t.Context(), "run", checkpoint.Post{ID: "no kind", Kind: "\xff"}); err == nil {
 		t.Error("Post of a kind that is not UTF-8 = nil: an export would tell another one")

@@ -161,8 +161,8 @@ func appendNeedsTheLease(t *trial, s checkpoint.Store) {
 }
 
 // All entries of an append are kept or none. One that can't be kept is refused with all that
-// came with it: an unknown kind, a string that is not UTF-8, Data that is not JSON, an
-// opening that is none. An append of nothing is refused too. All of it is an ArgumentError.
+// came with it: an unknown kind, a string that is not UTF-8, Data that is not JSON of UTF-8,
+// an opening that is none. An append of nothing is refused too. All of it is an ArgumentError.
 func appendIsAllOrNothing(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	var argument *checkpoint.ArgumentError
@@ -172,6 +172,7 @@ func appendIsAllOrNothing(t *trial, s checkpoint.Store) {
 		"a bad path":      {Kind: checkpoint.Done, Path: "\xff"},
 		"bad data":        {Kind: checkpoint.Noted, Data: json.RawMessage(`{"a":`)},
 		"two values":      {Kind: checkpoint.Noted, Data: json.RawMessage(`1 2`)},
+		"bad text":        {Kind: checkpoint.Noted, Data: json.RawMessage("{\"a\":\"\xff\"}")},
 		"a bad opening":   {Kind: checkpoint.Opened, Data: json.RawMessage(`[]`)},
 	} {
 		_, err := s.Append(t.Context(), l, head, []checkpoint.Entry{done(1), bad, done(2)})

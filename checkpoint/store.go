@@ -149,7 +149,7 @@ type Store interface {
 	// ErrConflict.
 	Post(ctx context.Context, run string, p Post) error
 
-	// Posts returns the messages that have not been drained, in the order of their ids.
+	// Posts returns the messages that have not been drained, in the byte order of their ids: as Go compares strings, and no language.
 	Posts(ctx context.Context, run string) ([]Post, error)
 
 	// PutSnapshot keeps a snapshot of the run of the lease; older ones may be dropped.

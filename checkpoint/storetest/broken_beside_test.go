@@ -92,6 +92,17 @@ func (s postOnce) Post(ctx context.Context, run string, p checkpoint.Post) error
 	return s.Faulty.Post(ctx, run, p)
 }
 
+// collated has messages in the order of a language.
+type collated struct{ sound }
+
+func (s collated) Posts(ctx context.Context, run string) ([]checkpoint.Post, error) {
+	all, err := s.Faulty.Posts(ctx, run)
+	slices.SortFunc(all, func(a, b checkpoint.Post) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID)), cmp.Compare(b.ID, a.ID))
+	})
+	return all, err
+}
+
 // lender hands out what it keeps.
 type lender struct {
 	sound

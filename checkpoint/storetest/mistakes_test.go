@@ -38,6 +38,8 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return lastPost{s} })},
 	{"posting again is refused", []string{"conditions/PostIsIdempotent"},
 		over(func(s sound) checkpoint.Store { return postOnce{s} })},
+	{"messages are in the order of a language", []string{"contract/PostsAreInByteOrder"},
+		over(func(s sound) checkpoint.Store { return collated{s} })},
 	{"claims are not looked at", []string{"conditions/ClaimNeedsThatNobodyHasPosted"},
 		over(func(s sound) checkpoint.Store { return noClaims{s} })},
 	{"a claim is looked at before the append", []string{"concurrency/ClaimBesideAPost"},

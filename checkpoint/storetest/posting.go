@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -115,6 +116,23 @@ func noMessageHasABadID(t *trial, s checkpoint.Store) {
 	add(t, s, l, head, checkpoint.Entry{Kind: checkpoint.Noted, Post: bad[0]}, checkpoint.Entry{Kind: checkpoint.Noted, Post: "post"})
 	if got := posts(t, s, "run"); len(got) != 0 {
 		t.Errorf("Posts = %v, want none", got)
+	}
+}
+
+// Messages come in the order of the bytes of their ids, whatever a language makes of them: an export has them in that order, and
+// is refused in another.
+func postsAreInByteOrder(t *trial, s checkpoint.Store) {
+	rested(t, s, "run")
+	want := []string{"10", "9", "B", "a", "a c", "a-c", "aB", "ab", "z", "ä"}
+	for i := range want { // 7 of 10 is in no order
+		post(t, s, "run", checkpoint.Post{ID: want[i*7%len(want)], Kind: "turn"})
+	}
+	var got []string
+	for _, p := range posts(t, s, "run") {
+		got = append(got, p.ID)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("Posts = %q, want %q", got, want)
 	}
 }
 

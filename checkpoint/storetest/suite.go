@@ -55,6 +55,7 @@ var groups = []group{
 		{"StatusFollowsEntries", statusFollowsEntries},
 		{"StatTellsTheOpening", statTellsTheOpening},
 		{"StatTellsTheGraphOfNow", statTellsTheGraphOfNow},
+		{"PostsAreInByteOrder", postsAreInByteOrder},
 		{"PostWakesWatchers", postWakesWatchers},
 		{"AppendWakesFollowers", appendWakesFollowers},
 		{"GrowthWakesFollowers", growthWakesFollowers},

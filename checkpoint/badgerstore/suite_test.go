@@ -163,6 +163,12 @@ func (f *factory) damaged(t testing.TB, p *place, d storetest.Damage) (checkpoin
 	case storetest.Flipped:
 		instead = p.value(t, key)
 		instead[len(instead)/2] ^= 1
+	case storetest.Forged:
+		instead = p.value(t, key)
+		if _, err := checkpoint.Unseal(instead); err != nil {
+			t.Skip("without the key nobody forges an append")
+		}
+		instead = storetest.Forge(instead)
 	case storetest.Foreign, storetest.Older:
 		from := p.key(t, d.From)
 		if d.At.Part == checkpoint.PartInfo && d.Kind == storetest.Older {

@@ -87,6 +87,8 @@ var faultyFactory = storetest.Factory{
 			instead[len(instead)/2] ^= 1
 		case storetest.Foreign, storetest.Older:
 			instead = sealed(t, f, d.From.Run, d.From.Seq)
+		case storetest.Forged:
+			instead = storetest.Forge(sealed(t, f, d.At.Run, d.At.Seq))
 		}
 		if err := f.Damage(d.At.Run, d.At.Seq, instead); err != nil {
 			t.Fatal(err)

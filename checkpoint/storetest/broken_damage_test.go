@@ -3,9 +3,21 @@ package storetest
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
+
+// noDigests hands on when a context ends, and nothing that it says.
+type noDigests struct{ sound }
+
+type silent struct{ context.Context }
+
+func (silent) Value(any) any { return nil }
+
+func (s noDigests) Read(ctx context.Context, run string, from, to uint64) iter.Seq2[checkpoint.Entry, error] {
+	return s.Faulty.Read(silent{ctx}, run, from, to)
+}
 
 // noSnapshot has none where the newest is damaged.
 type noSnapshot struct{ sound }

@@ -46,6 +46,10 @@ func over(wrap func(sound) checkpoint.Store) Factory {
 				}
 			case Foreign, Older:
 				instead, err = f.Sealed(d.From.Run, d.From.Seq)
+			case Forged:
+				if instead, err = f.Sealed(d.At.Run, d.At.Seq); err == nil {
+					instead = Forge(instead)
+				}
 			}
 			if err == nil {
 				err = f.Damage(d.At.Run, d.At.Seq, instead)

@@ -1,9 +1,13 @@
 package storetest
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strings"
+	"unicode"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -39,6 +43,61 @@ func olderAppendIsFound(t *trial, s checkpoint.Store) {
 	t.damages(s, shelves("middle", "last", "bystander"), found,
 		Damage{Older, appendAt("middle", 4), appendAt("middle", 3)},
 		Damage{Older, appendAt("last", 10), appendAt("last", 8)})
+}
+
+// An append that says something else, and has the checksum of that, is ErrCorrupt for who reads under WithDigests, wherever in
+// the log it stands: so Verify finds it also in a store that is no Archiver.
+func forgedAppendIsFound(t *trial, s checkpoint.Store) {
+	t.damages(s, shelves("first", "middle", "last", "bystander"), foundByDigest,
+		Damage{Kind: Forged, At: appendAt("first", 1)},
+		Damage{Kind: Forged, At: appendAt("middle", 4)},
+		Damage{Kind: Forged, At: appendAt("last", 10)})
+}
+
+// Forge returns a copy of a sealed append of the suite that says something else: the last letter of it is another one, and the
+// checksum is that of the copy. The digest is what it was, as the next append repeats it.
+func Forge(sealed []byte) []byte {
+	forged := bytes.Clone(sealed)
+	said := bytes.LastIndexFunc(forged[:len(forged)-sealLen], unicode.IsLower)
+	forged[said] ^= 1 // of whatever letter, it can stand in a string
+	end := len(forged) - crc32.Size
+	binary.BigEndian.PutUint32(forged[end:], crc32.Checksum(forged[:end], crc32.MakeTable(crc32.Castagnoli)))
+	return forged
+}
+
+// sealLen is how much stands behind the entries of a sealed append: its digest, and its checksum.
+const sealLen = len(checkpoint.Digest{}) + crc32.Size
+
+// foundByDigest does damage to a log and checks that who computes its digests learns of it before it is read, and the store is that of
+// the bystander still.
+func foundByDigest(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
+	t.Helper()
+	want := whole(t, s, d.At.Run, 10)
+	if s = t.corrupt(s, d); s == nil {
+		return nil
+	}
+	got, err := collect(s.Read(checkpoint.WithDigests(t.Context()), d.At.Run, 1, 0))
+	if !damaged(err) {
+		t.Errorf("%v: Read under WithDigests yields %d entries and ends with %v, want ErrCorrupt: hand the context on to Span.Entries",
+			d, len(got), err)
+	}
+	if len(got) >= int(d.At.Seq) {
+		t.Errorf("%v: Read yields %d entries before it says so", d, len(got))
+	}
+	for i, e := range got[:min(len(got), int(d.At.Seq)-1)] {
+		same(t, e, want[i])
+	}
+	findings := 0
+	for range checkpoint.Verify(t.Context(), struct{ checkpoint.Store }{s}, d.At.Run) {
+		findings++
+	}
+	if findings == 0 {
+		t.Errorf("%v: Verify finds nothing in the store as one that is no Archiver", d)
+	}
+	if got, err := collect(s.Read(checkpoint.WithDigests(t.Context()), "bystander", 1, 0)); err != nil || len(got) != 10 {
+		t.Errorf("%v: of another run Read yields %d entries and ends with %v, want 10", d, len(got), err)
+	}
+	return s
 }
 
 func appendAt(run string, seq uint64) Place {

@@ -80,6 +80,7 @@ const (
 	Lost                          // it is gone: neither a snapshot, which nobody needs, nor a message
 	Foreign                       // one of another run is in its place
 	Older                         // one of the same run is in its place
+	Forged                        // an append says something else, and has the checksum of that: what [Forge] makes of it
 )
 
 func (k DamageKind) String() string {
@@ -92,6 +93,8 @@ func (k DamageKind) String() string {
 		return "foreign"
 	case Older:
 		return "older"
+	case Forged:
+		return "forged"
 	}
 	return "unknown damage"
 }

@@ -78,6 +78,8 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return cancelledLate{s} })},
 	{"damage is the end of the log", []string{"corruption/FlippedBitIsFound", "corruption/LostAppendIsFound", "corruption/ForeignAppendIsFound", "corruption/OlderAppendIsFound"},
 		over(func(s sound) checkpoint.Store { return quiet{s, nil} })},
+	{"Read does not hand its context on", []string{"corruption/ForgedAppendIsFound"},
+		over(func(s sound) checkpoint.Store { return noDigests{s} })},
 	{"damage is nothing found", []string{"corruption/FlippedBitIsFound", "corruption/LostAppendIsFound"},
 		over(func(s sound) checkpoint.Store { return quiet{s, checkpoint.ErrNotFound} })},
 	{"a damaged snapshot is none", []string{"corruption/DamagedSnapshotIsFound"},

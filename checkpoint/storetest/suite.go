@@ -163,6 +163,7 @@ var groups = []group{
 		{"LostAppendIsFound", lostAppendIsFound},
 		{"ForeignAppendIsFound", foreignAppendIsFound},
 		{"OlderAppendIsFound", olderAppendIsFound},
+		{"ForgedAppendIsFound", forgedAppendIsFound},
 		{"DamagedSnapshotIsFound", damagedSnapshotIsFound},
 		{"DamagedMessageIsFound", damagedMessageIsFound},
 		{"DamagedBaseIsFound", damagedBaseIsFound},

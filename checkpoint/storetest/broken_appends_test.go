@@ -208,6 +208,32 @@ func (s forgetsLast) Read(ctx context.Context, run string, from, to uint64) iter
 	}
 }
 
+// pageByPage reads a hundred entries, and then looks for the next ones.
+type pageByPage struct{ sound }
+
+func (s pageByPage) Read(ctx context.Context, run string, from, to uint64) iter.Seq2[checkpoint.Entry, error] {
+	return func(yield func(checkpoint.Entry, error) bool) {
+		info, err := s.Stat(ctx, run)
+		if err != nil {
+			yield(checkpoint.Entry{}, err)
+			return
+		}
+		if from == 0 {
+			from = info.First
+		}
+		if to == 0 || to > info.Head.Seq {
+			to = info.Head.Seq
+		}
+		for ; from <= to; from += 100 {
+			for e, err := range s.Faulty.Read(ctx, run, from, min(from+99, to)) {
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
 // cached tells what it has told before, once, if something was appended since.
 type cached struct {
 	sound

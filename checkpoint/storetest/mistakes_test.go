@@ -72,6 +72,8 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return &takesBase{sound: s, gone: newSet()} })},
 	{"a trim drops its base", []string{"trim/TrimDropsThePast"},
 		over(func(s sound) checkpoint.Store { return &dropsBase{sound: s, gone: newSet()} })},
+	{"a log is read page by page", []string{"trim/ReadGoesOnWhileTrimmed"},
+		over(func(s sound) checkpoint.Store { return pageByPage{s} })},
 	{"a cancelled context writes anyway", []string{"cancellation/CancelledContextChangesNothing"},
 		over(func(s sound) checkpoint.Store { return uncancelled{s} })},
 	{"cancelled is said of what was written", []string{"cancellation/CancelledAnywhereIsWholeOrNot"},

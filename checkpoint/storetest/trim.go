@@ -267,20 +267,32 @@ func oneOfManyTrimsWins(t *trial, s checkpoint.Store) {
 	wantVerified(t, s)
 }
 
-// A loop over Read that has begun reads on while the run is trimmed.
+// A loop over Read that has begun reads on while the run is trimmed, also where it has thousands of entries to go.
 func readGoesOnWhileTrimmed(t *trial, s checkpoint.Store) {
-	long(t, s, "run")
-	n := 0
+	const appends, each = 150, 20
+	l, head := begun(t, s, "run")
+	for i := range appends {
+		entries := make([]checkpoint.Entry, each)
+		for k := range entries {
+			entries[k] = done(each*i + k)
+		}
+		head = add(t, s, l, head, entries...)
+	}
+	release(t, s, l)
+	n := uint64(0)
 	for e, err := range s.Read(t.Context(), "run", 1, 0) {
 		if err != nil {
-			t.Fatalf("entry %d: %v", n+1, err)
+			t.Fatalf("entry %d of %d, of a run that was trimmed behind entry 3: %v", n+1, head.Seq, err)
 		}
-		if n++; e.Seq == 3 {
-			trim(t, s, "run", 15, small(1))
+		switch n++; {
+		case e.Seq == 3:
+			trim(t, s, "run", head.Seq-2, small(1))
+		case e.Seq > 3:
+			same(t, e, done(int(e.Seq)-2))
 		}
 	}
-	if n != 20 {
-		t.Errorf("read %d entries, want 20", n)
+	if n != head.Seq {
+		t.Errorf("read %d entries, want %d", n, head.Seq)
 	}
 }
 

@@ -87,6 +87,28 @@ func (s *leavesPosts) Posts(ctx context.Context, run string) ([]checkpoint.Post,
 	return append(all, s.left...), nil
 }
 
+// takesGraph removes the graph of a run with it, whoever else has it.
+type takesGraph struct {
+	sound
+	gone *set
+}
+
+func (s *takesGraph) Delete(ctx context.Context, run string) error {
+	info, _ := s.Stat(ctx, run)
+	err := s.Faulty.Delete(ctx, run)
+	if err == nil {
+		s.gone.add(info.Digest, nil)
+	}
+	return err
+}
+
+func (s *takesGraph) Graph(ctx context.Context, digest string) ([]byte, error) {
+	if _, gone := s.gone.get(digest); gone {
+		return nil, checkpoint.ErrNotFound
+	}
+	return s.Faulty.Graph(ctx, digest)
+}
+
 // takesBase removes the bases of a run with it, whoever else refers to them.
 type takesBase struct {
 	sound

@@ -72,6 +72,27 @@ func deleteLeavesOthersAlone(t *trial, s checkpoint.Store) {
 	}
 }
 
+// A graph is kept for as long as there is the store, also when the last run of it was deleted.
+func graphOutlivesItsRuns(t *trial, s checkpoint.Store) {
+	graphs := []string{"digest of graph", "digest of nobody's"} // rested makes runs of the first
+	for _, digest := range graphs {
+		if err := s.PutGraph(t.Context(), digest, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, run := range []string{"first", "last"} {
+		rested(t, s, run)
+	}
+	for _, run := range []string{"first", "last"} {
+		erase(t, s, run)
+		for _, digest := range graphs {
+			if got, err := s.Graph(t.Context(), digest); err != nil || string(got) != "{}" {
+				t.Errorf("when the %s run was deleted Graph(%q) = %q, %v", run, digest, got, err)
+			}
+		}
+	}
+}
+
 // Memory given to a store is not kept, memory returned is the caller's, and memory lent may
 // be ruined: none of it is the store's own.
 func memoryIsNotShared(t *trial, s checkpoint.Store) {

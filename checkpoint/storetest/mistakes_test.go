@@ -68,6 +68,8 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return open{s} })},
 	{"deleting leaves messages", []string{"delete/DeleteRemovesEverything"},
 		over(func(s sound) checkpoint.Store { return &leavesPosts{sound: s} })},
+	{"a deletion takes the graph", []string{"delete/GraphOutlivesItsRuns"},
+		over(func(s sound) checkpoint.Store { return &takesGraph{sound: s, gone: newSet()} })},
 	{"the first deletion takes the base", []string{"fork/BaseLivesWithItsRuns"},
 		over(func(s sound) checkpoint.Store { return &takesBase{sound: s, gone: newSet()} })},
 	{"a trim drops its base", []string{"trim/TrimDropsThePast"},

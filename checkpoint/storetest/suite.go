@@ -113,6 +113,7 @@ var groups = []group{
 	{"delete", nothing, []rule{
 		{"DeleteRemovesEverything", deleteRemovesEverything},
 		{"DeleteLeavesOthersAlone", deleteLeavesOthersAlone},
+		{"GraphOutlivesItsRuns", graphOutlivesItsRuns},
 	}},
 	{"archive", nothing, []rule{
 		{"EnvelopesAreTheLog", envelopesAreTheLog},

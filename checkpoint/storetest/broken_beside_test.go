@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -147,6 +149,34 @@ func (s byName) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Inf
 	page, err := s.Faulty.List(ctx, f)
 	slices.SortFunc(page, func(a, b checkpoint.Info) int { return cmp.Compare(a.Run, b.Run) })
 	return page, err
+}
+
+// lean leaves something out of its listings.
+type lean struct {
+	sound
+	forget func(*checkpoint.Info)
+}
+
+func (s lean) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	page, err := s.Faulty.List(ctx, f)
+	for i := range page {
+		s.forget(&page[i])
+	}
+	return page, err
+}
+
+// fine takes the times of a filter as they are given.
+type fine struct{ sound }
+
+func (s fine) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	most := f.Page()
+	since, before := f.Since, f.Before
+	f.Since, f.Before, f.Limit = time.Time{}, time.Time{}, math.MaxInt
+	page, err := s.Faulty.List(ctx, f)
+	page = slices.DeleteFunc(page, func(i checkpoint.Info) bool {
+		return !since.IsZero() && i.Created.Before(since) || !before.IsZero() && !i.Created.Before(before)
+	})
+	return page[:min(len(page), most)], err
 }
 
 // deaf tells followers nothing of deletions.

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -210,6 +211,8 @@ func listFilters(t *trial, s checkpoint.Store) {
 		{Labels: map[string]string{"other": ""}},
 		{Since: all[12].Created},
 		{Before: all[12].Created},
+		{Since: all[12].Created.Add(time.Millisecond - 1)}, // which is the same, as that which is finer does not count
+		{Before: all[12].Created.Add(time.Millisecond - 1)},
 		{Since: all[20].Created, Before: all[3].Created, Labels: map[string]string{"third": "0"}},
 		{Graph: "graph-0", Status: []checkpoint.Status{checkpoint.StatusInterrupted}},
 	} {
@@ -235,6 +238,55 @@ func listFilters(t *trial, s checkpoint.Store) {
 		since, before := ids(t, s, checkpoint.Filter{Since: at}), ids(t, s, checkpoint.Filter{Before: at})
 		if ahead := when == "far ahead"; ahead && len(since) > 0 || !ahead && len(before) > 0 || len(since)+len(before) != len(all) {
 			t.Errorf("List finds %d runs since an instant %s, and %d before it", len(since), when, len(before))
+		}
+	}
+}
+
+// List tells of each run what Stat tells of it: of one that is held, of a fork, and of one that was trimmed.
+func listTellsWhatStatTells(t *trial, s checkpoint.Store) {
+	l, _ := begun(t, s, "held")
+	asStat(t, s)
+	release(t, s, l)
+	long(t, s, "trimmed")
+	fork(t, s, small(1), "fork")
+	asStat(t, s)
+	l = owned(t, s, "trimmed")
+	entry := trimming(9, small(9), checkpoint.Pin{Seq: 4, Base: checkpoint.BaseDigest(small(4))})
+	_, err := s.Trim(t.Context(), l, stat(t, s, "trimmed").Head, entry, small(9), small(4))
+	if errors.Is(err, checkpoint.ErrUnsupported) {
+		t.Skip("the store does not trim")
+	}
+	if err != nil {
+		t.Fatalf("Trim = %v", err)
+	}
+	release(t, s, l)
+	asStat(t, s)
+}
+
+// asStat checks that List tells of all runs what Stat tells of them.
+func asStat(t *trial, s checkpoint.Store) {
+	t.Helper()
+	page, err := s.List(t.Context(), checkpoint.Filter{})
+	if err != nil {
+		t.Fatalf("List = %v", err)
+	}
+	for _, got := range page {
+		want := stat(t, s, got.Run)
+		if !got.Created.Equal(want.Created) || !got.Updated.Equal(want.Updated) {
+			t.Errorf("List tells of %q that it was created at %v and updated at %v, Stat that at %v and %v",
+				got.Run, got.Created, got.Updated, want.Created, want.Updated)
+		}
+		got.Created, got.Updated = want.Created, want.Updated
+		for _, i := range []*checkpoint.Info{&got, &want} { // none is as good as nil
+			if len(i.Labels) == 0 {
+				i.Labels = nil
+			}
+			if len(i.Pins) == 0 {
+				i.Pins = nil
+			}
+		}
+		if is, wants := string(encode(got)), string(encode(want)); is != wants {
+			t.Errorf("List tells of %q:\n%s\nStat tells:\n%s", got.Run, is, wants)
 		}
 	}
 }

@@ -95,6 +95,7 @@ var groups = []group{
 	{"paging", nothing, []rule{
 		{"ListIsNewestFirst", listIsNewestFirst},
 		{"PlaceInAListIsThatOfTheFirstAppend", placeInAListIsThatOfTheFirstAppend},
+		{"ListTellsWhatStatTells", listTellsWhatStatTells},
 		{"ListPages", listPages},
 		{"ListFilters", listFilters},
 	}},

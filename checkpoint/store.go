@@ -152,12 +152,12 @@ type Store interface {
 	// Posts returns the messages that have not been drained, in the byte order of their ids: as Go compares strings, and no language.
 	Posts(ctx context.Context, run string) ([]Post, error)
 
-	// PutSnapshot keeps a snapshot of the run of the lease; older ones may be dropped.
+	// PutSnapshot keeps a snapshot of the run of the lease, in the place of one of the same entry; all but the newest may be dropped.
 	// It may return before the snapshot is durable. ErrFenced as for Append, ErrNotFound if the
 	// run has no entry yet, ErrConflict if its head was never s.Head.
 	PutSnapshot(ctx context.Context, l Lease, s Snapshot) error
 
-	// Snapshot returns the newest snapshot at or before sequence number upTo (0 means the
+	// Snapshot returns the newest snapshot that is kept at or before sequence number upTo (0 means the
 	// head). ErrNotFound if there is none: replay from the start.
 	Snapshot(ctx context.Context, run string, upTo uint64) (Snapshot, error)
 

@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -53,6 +54,32 @@ func TestBasesGoWithTheirRuns(t *testing.T) {
 	}
 	if err := s.Delete(t.Context(), "trimmed"); err != nil || s.Bases() != 0 {
 		t.Errorf("Delete = %v, and %d bases are kept, want none", err, s.Bases())
+	}
+}
+
+// The newest two snapshots of a run are kept, in whatever order they were put.
+func TestTwoSnapshotsAreKept(t *testing.T) {
+	s := new(memory.Store)
+	l, err := s.Acquire(t.Context(), "run", "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads := make([]checkpoint.Head, 4)
+	for i := 1; i < len(heads); i++ {
+		if heads[i], err = s.Append(t.Context(), l, heads[i-1], []checkpoint.Entry{{Kind: checkpoint.Done}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, i := range []int{2, 3, 1} {
+		if err := s.PutSnapshot(t.Context(), l, checkpoint.Snapshot{Head: heads[i]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for upTo, want := range map[uint64]uint64{0: 3, 3: 3, 2: 2, 1: 0} {
+		snap, err := s.Snapshot(t.Context(), "run", upTo)
+		if snap.Head.Seq != want || (want == 0) != errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("Snapshot up to %d is of entry %d, %v, want %d", upTo, snap.Head.Seq, err, want)
+		}
 	}
 }
 

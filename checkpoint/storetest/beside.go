@@ -159,37 +159,52 @@ func postOfOneIDAtOnce(t *trial, s checkpoint.Store) {
 	}
 }
 
-// Snapshot returns the newest at or before a position. Older than the newest two may be
-// dropped; the newest never is.
+// Snapshot returns the newest at or before a position, of those that are kept: the newest of all always is, whatever is put behind
+// it. Of the older ones it may find another, or none, and never one that was not put there.
 func snapshotIsTheNewestUpTo(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	_, err := s.Snapshot(t.Context(), "run", 0)
 	wantErr(t, err, checkpoint.ErrNotFound, "Snapshot of a run without one")
-	var heads []checkpoint.Head
+	kept := make(map[checkpoint.Head]string)
+	keep := func(at checkpoint.Head, data string) {
+		t.Helper()
+		put(t, s, l, checkpoint.Snapshot{Head: at, Data: []byte(data)})
+		kept[at] = data
+	}
+	newest := func(upTo uint64) {
+		t.Helper()
+		if snap, err := s.Snapshot(t.Context(), "run", upTo); err != nil || snap.Head != head || string(snap.Data) != kept[head] {
+			t.Errorf("Snapshot up to %d = entry %d, %q, %v, want %d, %q", upTo, snap.Head.Seq, snap.Data, err, head.Seq, kept[head])
+		}
+	}
+	var first checkpoint.Head
 	for i := range 6 {
-		head = add(t, s, l, head, done(i), done(i))
-		heads = append(heads, head)
+		if head = add(t, s, l, head, done(i), done(i)); i == 0 {
+			first = head
+		}
 		if i%2 == 1 {
-			put(t, s, l, checkpoint.Snapshot{Head: head, Data: fmt.Appendf(nil, "state %d", i)})
+			keep(head, fmt.Sprintf("state %d", i))
+			newest(0)
 		}
 	}
-	put(t, s, l, checkpoint.Snapshot{Head: heads[0], Data: []byte("late")}) // is older than the newest two
-	for upTo, want := range map[uint64]int{0: 5, head.Seq: 5, head.Seq + 9: 5, head.Seq - 1: 3} {
-		snap, err := s.Snapshot(t.Context(), "run", upTo)
-		if err != nil || snap.Head != heads[want] || string(snap.Data) != fmt.Sprintf("state %d", want) {
-			t.Errorf("Snapshot up to %d = %v %q, %v, want state %d",
-				upTo, snap.Head.Seq, snap.Data, err, want)
+	keep(first, "late") // is older than the others
+	older := func() {
+		t.Helper()
+		for upTo := uint64(1); upTo < head.Seq; upTo++ {
+			snap, err := s.Snapshot(t.Context(), "run", upTo)
+			if data, ok := kept[snap.Head]; !errors.Is(err, checkpoint.ErrNotFound) &&
+				(err != nil || !ok || string(snap.Data) != data || snap.Head.Seq > upTo) {
+				t.Errorf("Snapshot up to %d = entry %d, %q, %v, want what was put there or before", upTo, snap.Head.Seq, snap.Data, err)
+			}
 		}
 	}
-	_, err = s.Snapshot(t.Context(), "run", 1) // before the first append of this loop
-	wantErr(t, err, checkpoint.ErrNotFound, "Snapshot before the first")
-	put(t, s, l, checkpoint.Snapshot{Head: head}) // empty, in the place of another
-	if snap, err := s.Snapshot(t.Context(), "run", 0); err != nil || len(snap.Data) != 0 {
-		t.Errorf("Snapshot = %q, %v, want an empty one", snap.Data, err)
-	}
-	if snap, err := s.Snapshot(t.Context(), "run", head.Seq-1); err != nil || snap.Head != heads[3] {
-		t.Errorf("Snapshot before the one that was put again is of entry %d, %v, want %d", snap.Head.Seq, err, heads[3].Seq)
-	}
+	older()
+	newest(0)
+	newest(head.Seq)
+	newest(head.Seq + 9)
+	keep(head, "") // in the place of another
+	older()
+	newest(0)
 }
 
 func put(t *trial, s checkpoint.Store, l checkpoint.Lease, snap checkpoint.Snapshot) {
@@ -228,11 +243,8 @@ func snapshotOfManyMegabytes(t *trial, s checkpoint.Store) {
 	for i, state := range states {
 		head = add(t, s, l, head, done(i))
 		put(t, s, l, checkpoint.Snapshot{Head: head, Data: []byte(state)})
-	}
-	for upTo, want := range map[uint64]int{head.Seq: 2, head.Seq - 1: 1} {
-		snap, err := s.Snapshot(t.Context(), "run", upTo)
-		if err != nil || string(snap.Data) != states[want] {
-			t.Errorf("Snapshot up to %d: %d bytes, %v", upTo, len(snap.Data), err)
+		if snap, err := s.Snapshot(t.Context(), "run", 0); err != nil || snap.Head != head || string(snap.Data) != state {
+			t.Errorf("Snapshot = %d bytes of entry %d, %v, want %d of %d", len(snap.Data), snap.Head.Seq, err, len(state), head.Seq)
 		}
 	}
 }

@@ -129,6 +129,17 @@ func (s newestSnapshot) Snapshot(ctx context.Context, run string, _ uint64) (che
 	return s.Faulty.Snapshot(ctx, run, 0)
 }
 
+// oneSnapshot keeps all rules, and no snapshot but the newest.
+type oneSnapshot struct{ sound }
+
+func (s oneSnapshot) Snapshot(ctx context.Context, run string, upTo uint64) (checkpoint.Snapshot, error) {
+	snap, err := s.Faulty.Snapshot(ctx, run, 0)
+	if err == nil && upTo > 0 && snap.Head.Seq > upTo {
+		return checkpoint.Snapshot{}, checkpoint.ErrNotFound
+	}
+	return snap, err
+}
+
 // samePage begins a page with the run behind which it should begin.
 type samePage struct{ sound }
 

@@ -159,6 +159,18 @@ func TestSoundStorePasses(t *testing.T) {
 	}
 }
 
+// The newest snapshot is all that a store has to keep, and the suite asks for no other.
+func TestOneSnapshotIsEnough(t *testing.T) {
+	frugal := over(func(s sound) checkpoint.Store { return oneSnapshot{s} })
+	for _, g := range groups {
+		for _, r := range g.cases {
+			if rec := record(t, r, frugal); rec.Failed() {
+				t.Errorf("%s/%s: %s", g.name, r.name, rec.text())
+			}
+		}
+	}
+}
+
 // What a Factory does not offer is skipped by name, with a reason that names the field.
 func TestWhatIsNotOfferedIsSkipped(t *testing.T) {
 	f := Factory{Open: func(testing.TB, string) checkpoint.Store { return new(memory.Store) }}

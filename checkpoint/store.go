@@ -98,7 +98,7 @@ type Snapshot struct {
 type Store interface {
 	// Acquire gives the lease of run to owner and raises its epoch. A run that does not
 	// exist may be acquired, to append its first entry. ErrBusy (a *BusyError naming the
-	// owner) if the lease is held, an *ArgumentError if owner is "". The raised epoch is durable at the latest with the
+	// owner) if the lease is held, be it for a Fork or Delete that is under way, an *ArgumentError if owner is "". The raised epoch is durable at the latest with the
 	// first append under the lease.
 	Acquire(ctx context.Context, run, owner string) (Lease, error)
 

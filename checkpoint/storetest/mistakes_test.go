@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -44,6 +45,16 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return noClaims{s} })},
 	{"a claim is looked at before the append", []string{"concurrency/ClaimBesideAPost"},
 		over(func(s sound) checkpoint.Store { return earlyClaims{s, make(chan struct{})} })},
+	{"a message is kept of a run that was deleted meanwhile", []string{"concurrency/PostBesideADelete"},
+		over(func(s sound) checkpoint.Store {
+			return latePost{s, new(sync.Mutex), make(map[string][]checkpoint.Post)}
+		})},
+	{"a run is deleted that was acquired meanwhile", []string{"concurrency/AcquireBesideADelete"},
+		over(func(s sound) checkpoint.Store { return lateDelete{s, newLeases()} })},
+	{"a fork is made of runs that were made meanwhile", []string{"concurrency/OneOfManyForksWins"},
+		over(func(s sound) checkpoint.Store { return lateFork{s} })},
+	{"a graph is kept in the place of one that was kept meanwhile", []string{"concurrency/OneOfManyGraphsIsKept"},
+		over(func(s sound) checkpoint.Store { return lateGraph{s} })},
 	{"ids differ by case alone and are one", []string{"isolation/RunIDsThatAreHard"},
 		over(func(s sound) checkpoint.Store { return renamed{s, lower} })},
 	{"long ids are cut off", []string{"isolation/RunIDsThatBeginAlike"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -33,6 +34,18 @@ func (s *set) get(key string) ([]byte, bool) {
 	defer s.mu.Unlock()
 	value, ok := s.all[key]
 	return value, ok
+}
+
+func (s *set) drop(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, key)
+}
+
+func (s *set) clone() *set {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &set{all: maps.Clone(s.all)}
 }
 
 // drainsFirst drains messages before it looks whether it may append.

@@ -22,6 +22,9 @@ func (s forkByFork) Fork(ctx context.Context, f checkpoint.Fork) error {
 		return err
 	}
 	for i := range f.Runs {
+		if i > 0 {
+			soon()
+		}
 		one := f
 		one.Runs = f.Runs[i : i+1]
 		if err := s.Faulty.Fork(ctx, one); err != nil {

@@ -160,6 +160,9 @@ var groups = []group{
 	{"crash", crashing, []rule{
 		{"AcknowledgedSurvivesACrash", acknowledgedSurvivesACrash},
 		{"UnderWayIsWholeOrNot", underWayIsWholeOrNot},
+		{"ForkUnderWayIsWholeOrNot", forkUnderWayIsWholeOrNot},
+		{"TrimUnderWayIsWholeOrNot", trimUnderWayIsWholeOrNot},
+		{"DeleteUnderWayIsWholeOrNot", deleteUnderWayIsWholeOrNot},
 		{"LeaseOfTheDeadIsFree", leaseOfTheDeadIsFree},
 		{"DeletedStaysDeletedOverACrash", deletedStaysDeletedOverACrash},
 		{"SnapshotsSurviveOrNot", snapshotsSurviveOrNot},

@@ -54,7 +54,8 @@ const importOwner = "an import"
 // In an [Archiver] the run has the times and digests of the file, and is there whole or not
 // at all. Into any other store the entries are appended, at the times of their import. Up to
 // 16 MiB that is one append; of more, a process that dies meanwhile leaves a part, which has
-// to be deleted before the file is imported again. In both the graphs of the run, which have
+// to be deleted before the file is imported again. One that fails deletes what it has made, unless somebody has gone on
+// with that meanwhile. In both the graphs of the run, which have
 // no id but their digest, may be left behind by an import that failed.
 //
 // A reader that is no [io.Seeker] is copied to a temporary file, for it is read twice. It is the caller's: when ctx ends
@@ -127,8 +128,27 @@ func load(
 			err = postAll(ctx, s, info.Run, file.posts)
 		}
 	}
+	var made Head // that is to be deleted
+	if began && err != nil {
+		made, err = madeOf(ctx, s, info.Run, err, func(i Info) bool { return i.Epoch == l.Epoch }) // else another has acquired it
+	}
 	release(ctx, s, l)
-	return loaded(ctx, s, info.Run, began, err)
+	return loaded(ctx, s, info.Run, made, err)
+}
+
+// madeOf returns where a run stands that an import has made which ends with err: the zero Head if there is none, or it is not as the
+// import has left it. The error is err, and says if nobody knows.
+func madeOf(ctx context.Context, s Store, run string, err error, its func(Info) bool) (Head, error) {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	info, serr := s.Stat(last, run)
+	switch {
+	case serr == nil && its(info):
+		return info.Head, err
+	case serr == nil || errors.Is(serr, ErrNotFound):
+		return Head{}, err
+	}
+	return Head{}, fmt.Errorf("%w; it is not known what of it was imported, and is there now: %w", err, serr)
 }
 
 // patience is how long an import waits for what it does behind the end of its context.
@@ -162,21 +182,34 @@ func loadFork(
 	if err := s.Fork(ctx, fork); err != nil {
 		return Info{}, err
 	}
-	return loaded(ctx, s, f.Run, true, postAll(ctx, s, f.Run, file.posts))
+	err := postAll(ctx, s, f.Run, file.posts)
+	var made Head
+	if err != nil { // nobody has the lease: whoever came may have gone on with the run
+		made, err = madeOf(ctx, s, f.Run, err, func(i Info) bool { return i.Head.Seq == uint64(len(f.Entries)) })
+	}
+	return loaded(ctx, s, f.Run, made, err)
 }
 
-// loaded ends an import into a store that is no Archiver. If it has failed, and the run may
-// exist, it deletes the run, unless that is somebody else's by now.
-func loaded(ctx context.Context, s Store, run string, began bool, err error) (Info, error) {
+// loaded ends an import into a store that is no Archiver. If it has failed it deletes the run that it has made, unless that is
+// somebody else's by now: one who has gone on with it since the lease was given back, or has made it anew.
+func loaded(ctx context.Context, s Store, run string, made Head, err error) (Info, error) {
 	if err == nil {
 		return s.Stat(ctx, run)
 	}
-	if began && !errors.Is(err, ErrFenced) && !errors.Is(err, ErrConflict) {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer cancel()
-		if derr := s.Delete(last, run); derr != nil && !errors.Is(derr, ErrNotFound) {
-			err = fmt.Errorf("%w; deleting what was imported of it: %w", err, derr)
-		}
+	if made == (Head{}) || errors.Is(err, ErrFenced) || errors.Is(err, ErrConflict) {
+		return Info{}, err
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	info, derr := s.Stat(last, run)
+	if derr == nil && info.Head != made {
+		return Info{}, err
+	}
+	if derr == nil {
+		derr = s.Delete(last, run)
+	}
+	if derr != nil && !errors.Is(derr, ErrNotFound) {
+		err = fmt.Errorf("%w; deleting what was imported of it: %w", err, derr)
 	}
 	return Info{}, err
 }

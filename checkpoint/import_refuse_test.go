@@ -182,6 +182,62 @@ func TestImportThatIsFencedDeletesNothing(t *testing.T) {
 	}
 }
 
+// A goneOn store is one in which somebody goes on with a run that is imported, as soon as nobody holds it, and no message can be
+// posted then.
+type goneOn struct {
+	superPlain
+	others checkpoint.Head
+}
+
+// goOn appends an entry, as who has the lease.
+func (s *goneOn) goOn(ctx context.Context, run string) error {
+	l, err := s.Acquire(ctx, run, "somebody")
+	if err != nil {
+		return err
+	}
+	info, err := s.Stat(ctx, run)
+	if err == nil {
+		s.others, err = s.Append(ctx, l, info.Head, []checkpoint.Entry{{Kind: checkpoint.Noted}})
+	}
+	return errors.Join(err, s.superPlain.Release(ctx, l))
+}
+
+func (s *goneOn) Post(ctx context.Context, run string, _ checkpoint.Post) error {
+	if err := s.goOn(ctx, run); err != nil && !errors.Is(err, checkpoint.ErrBusy) {
+		return err
+	}
+	return errSuperFails
+}
+
+func (s *goneOn) Release(ctx context.Context, l checkpoint.Lease) error {
+	return errors.Join(s.superPlain.Release(ctx, l), s.goOn(ctx, l.Run))
+}
+
+type refusesPosts struct{ superPlain }
+
+func (refusesPosts) Post(context.Context, string, checkpoint.Post) error { return errSuperFails }
+
+// An import that fails, in a store that is no Archiver, leaves the run to whoever has gone on with it meanwhile.
+func TestImportThatFailsLeavesWhatOthersHaveGoneOnWith(t *testing.T) {
+	forks := forkstoreRuns(t)
+	if err := forks.Post(t.Context(), "fork", checkpoint.Post{ID: "post", Kind: "turn"}); err != nil {
+		t.Fatal(err)
+	}
+	for run, file := range map[string][]byte{"run": superExport(t, superRun(t, "run"), "run"), "fork": forkstoreExport(t, forks, "fork")} {
+		s := &goneOn{superPlain: superPlain{new(memory.Store)}}
+		_, err := checkpoint.Import(t.Context(), s, bytes.NewReader(file), checkpoint.ImportOptions{})
+		info, serr := s.Stat(t.Context(), run)
+		if !errors.Is(err, errSuperFails) || serr != nil || info.Head != s.others {
+			t.Errorf("Import of %q = %v; who has gone on with it finds it at %+v, %v, and has left it at %+v", run, err, info.Head, serr, s.others)
+		}
+		alone := refusesPosts{superPlain{new(memory.Store)}}
+		_, err = checkpoint.Import(t.Context(), alone, bytes.NewReader(file), checkpoint.ImportOptions{})
+		if _, serr = alone.Stat(t.Context(), run); !errors.Is(err, errSuperFails) || !errors.Is(serr, checkpoint.ErrNotFound) {
+			t.Errorf("Import of %q = %v, and then Stat = %v: nobody has gone on with it", run, err, serr)
+		}
+	}
+}
+
 // A run id that exists is ErrExists, one that somebody holds is ErrBusy; both stay as they are.
 func TestImportRefusesRunsThatExist(t *testing.T) {
 	file := superExport(t, superRun(t, "run"), "run")

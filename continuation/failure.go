@@ -1,0 +1,118 @@
+package continuation
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
+)
+
+// failed takes in that an attempt of a visit has failed.
+func (h *history) failed(e *checkpoint.Entry) error {
+	var f checkpoint.FailedAttempt
+	if err := json.Unmarshal(e.Data, &f); err != nil {
+		return err
+	}
+	newest, beside := h.newest(e.Path), untriggered(&f)
+	for _, w := range h.open {
+		w.tried = w.tried && w.path != e.Path
+		switch {
+		case w.path == e.Path && w.taken():
+			if w.resumes == 0 {
+				w.resumes = 1 // the run was live when its trigger came
+			}
+			w.working = false
+			if w == newest && !beside {
+				if w.spent { // it was to ask for another one, and has not
+					w.stumbles++
+				} else {
+					w.failures++
+				}
+				w.spent = true
+			}
+			if f.Final {
+				w.fell, w.beside = true, beside
+				w.close(h.fate(w, &f), f.Message, "")
+			}
+		case w.path == e.Path && f.Final:
+			w.fell = true
+		}
+		if w.path == e.Path && f.Final {
+			w.how, w.unsaid = dag.FailureKind(f.Kind), f.Followed == nil
+			if w.late = ""; w.how == dag.FailedExpired {
+				w.late = f.Message
+			}
+		}
+		if f.Followed != nil && *f.Followed && (w.path == e.Path || inside(w.path, e.Path)) {
+			w.follow()
+			w.followed = w.fell
+		}
+	}
+	return nil
+}
+
+// untriggered reports whether a visit has failed for good since something that it waited for ended without a trigger.
+// Nothing went wrong behind the triggers that it has, and they are no reason to try it again.
+func untriggered(f *checkpoint.FailedAttempt) bool {
+	switch dag.FailureKind(f.Kind) {
+	case dag.FailedExpired:
+		return f.Final
+	case dag.FailedSkipped: // see usedUp
+		return f.Final && usedUp(f) == ""
+	}
+	return false
+}
+
+// usedUp is the bound of a wait for which a visit has failed, "" if it has failed for anything else, whatever its error says: an
+// [Ended] of a bound is a dag.ErrSkipped.
+func usedUp(f *checkpoint.FailedAttempt) Reason {
+	if dag.FailureKind(f.Kind) != dag.FailedSkipped {
+		return ""
+	}
+	for _, r := range []Reason{MaxHops, MaxAttempts} {
+		if strings.Contains(f.Message, "ended: "+string(r)) {
+			return r
+		}
+	}
+	return ""
+}
+
+// newest is the wait of a visit whose trigger came last.
+func (h *history) newest(path string) (newest *wait) {
+	for _, w := range h.open {
+		if w.path == path && w.last().ended && w.last().answer.How == checkpoint.AnswerGiven &&
+			(newest == nil || w.last().seq > newest.last().seq) {
+			newest = w
+		}
+	}
+	return newest
+}
+
+// fate is why a wait ended whose visit has failed for good.
+func (h *history) fate(w *wait, f *checkpoint.FailedAttempt) Reason {
+	if r := usedUp(f); r != "" {
+		return r
+	}
+	if dag.FailureKind(f.Kind) == dag.FailedExpired && w.last().missed() && !h.expired(w.path) {
+		return Expired
+	}
+	if w.failures >= w.last().q.MaxFailures {
+		return MaxAttempts
+	}
+	return RunFailed
+}
+
+// expired reports whether a wait of a visit that asks has expired by itself.
+func (h *history) expired(path string) bool {
+	return slices.ContainsFunc(h.open, func(w *wait) bool {
+		return w.path == path && w.closed == Expired && w.last().answer.How == checkpoint.AnswerExpired
+	})
+}
+
+// missed reports whether a timer has ended the ask so late that it would have expired.
+func (a *ask) missed() bool {
+	t := a.letter.Trigger.Missed
+	return a.ended && !t.IsZero() && !a.answer.At.Before(t)
+}

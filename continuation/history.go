@@ -334,10 +334,11 @@ func (w *wait) stands() (status Status, reason Reason, why, by string) {
 	return StatusPending, "", "", ""
 }
 
-// retries reports whether its visit has failed with the run and may be tried again.
+// retries reports whether its visit has failed with the run and may be tried again, which then asks for another trigger. What has
+// failed behind a default, or behind a wake, would meet that again: see [Await].
 func (w *wait) retries() bool {
 	return w.reopens() && w.h.end != nil && w.h.end.kind == checkpoint.Failed &&
-		!w.beside && w.failures > 0 && w.vain() < w.last().q.MaxFailures
+		!w.beside && w.spent && w.failures > 0 && w.vain() < w.last().q.MaxFailures
 }
 
 // reopens reports whether its visit has failed, and a resume tries that again as far as anybody knows.

@@ -254,6 +254,22 @@ func (p *process) answers(run string, value any) {
 	}
 }
 
+// answersOne answers one of several interrupts, and leaves the run.
+func (p *process) answersOne(run, key string, value any) {
+	p.t.Helper()
+	o, err := p.d.Open(p.t.Context(), run)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	k := slices.IndexFunc(o.Interrupts, func(i dispatcher.Interrupt) bool { return i.Key == key })
+	if k < 0 {
+		p.t.Fatalf("%+v; want %s among them", o.Interrupts, key)
+	}
+	if err := p.d.Answer(p.t.Context(), run, o.Interrupts[k].ID, value); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // A run that has failed since nobody answered, and fails again when it is resumed, is told how, also if that is told in the same words.
 func TestFollowUpOfWhatFailsInTheWordsOfAnExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

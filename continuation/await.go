@@ -63,8 +63,9 @@ func Choose[A any, O ~string](r Reply[A], err error, approved, denied O) (O, err
 // A wait that ended without a trigger is an [*Ended], which is final.
 //
 // If an attempt of the visit fails behind a trigger, Await waits again, under the same key and with
-// the same bounds, when the visit is tried again: of several waits the one whose trigger came last.
-// A denial, a default, and the wake of a timer stay what they were.
+// the same bounds, when the visit is tried again: of several waits the one whose trigger came last, and
+// none if a question of dag.Ask was answered behind that. A denial, a default, and the wake of a timer
+// stay what they were: what fails behind them fails as any visit does, by the attempts of its dag.Policy alone.
 func Await[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
 	if ctx == nil {
 		return Reply[A]{}, fmt.Errorf("continuation: Await(%q): %w: the context is nil: pass on the one that the node was given", name, dag.ErrNoVisit)

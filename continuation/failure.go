@@ -79,15 +79,15 @@ func usedUp(f *checkpoint.FailedAttempt) Reason {
 	return ""
 }
 
-// newest is the wait of a visit whose trigger came last.
-func (h *history) newest(path string) (newest *wait) {
+// newest is the wait of a visit that is to be asked again if an attempt fails now, as [Await] does it: the one whose trigger is the last
+// answer that the visit was given. It is nil if that is something else, or a denial.
+func (h *history) newest(path string) *wait {
 	for _, w := range h.open {
-		if w.path == path && w.last().ended && w.last().answer.How == checkpoint.AnswerGiven &&
-			(newest == nil || w.last().seq > newest.last().seq) {
-			newest = w
+		if a := w.last(); w.path == path && a.ended && a.seq == h.given[path] && a.letter.Trigger.Decision != Denied {
+			return w
 		}
 	}
-	return newest
+	return nil
 }
 
 // fate is why a wait ended whose visit has failed for good.

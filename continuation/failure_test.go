@@ -2,12 +2,14 @@ package continuation_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
 )
 
 // What fails behind a default, or behind the wake of a timer, is not tried again, also if an attempt has failed behind a
@@ -46,5 +48,86 @@ func TestAFailureBehindADefaultIsFinal(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Nor is what fails behind a denial that its node was told of: that stays what it was.
+func TestAFailureBehindADenialIsFinal(t *testing.T) {
+	bodies := 0
+	w := continuation.Wait{Kind: continuation.KindApproval, OnDeny: continuation.Feed}
+	p := talk(t, waiting(t, w, dag.Policy{}, func(_ context.Context, _ *Talk, r continuation.Reply[string]) error {
+		if bodies++; !r.Denied {
+			t.Error("the node was told of no denial")
+		}
+		return errWeather
+	}))
+	out, err := p.rt.Trigger(t.Context(), decide("t", continuation.Denied))
+	if err != nil || out.Status != continuation.StatusFailed || out.EndReason != continuation.RunFailed || bodies != 1 {
+		t.Errorf("%+v, %v; the node ran %d times behind it, want once", out, err, bodies)
+	}
+	p.failedOnce(&bodies)
+}
+
+// Nor is what fails where the visit was answered something else last that it has asked by itself, be the node called something else
+// before that, or behind it.
+func TestAFailureBehindAnotherAnswerIsFinal(t *testing.T) {
+	for name, nodes := range map[string][2]string{ // that is answered, and that runs behind it
+		"of the same node":      {"ask", "ask"},
+		"of a node called anew": {"asks", "asks"},
+		"called anew behind it": {"ask", "asks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bodies := 0
+			graph := func(node string) *dag.Graph[Talk] {
+				b := dag.New[Talk]("beside")
+				dag.Step(b, node, func(ctx context.Context, _ *Talk) error {
+					_, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+					_, also := dag.Ask[string](ctx, "coat", "coat?")
+					if err = errors.Join(err, also); err != nil {
+						return err
+					}
+					bodies++
+					return errWeather
+				})
+				return frozen(t, b)
+			}
+			p := talk(t, graph("ask"))
+			if _, err := p.rt.Trigger(t.Context(), reply("t", "x")); err != nil {
+				t.Fatal(err)
+			}
+			now := func(node string) {
+				p = under(t, dispatcher.Options{Paranoid: true, Migrations: []dispatcher.Migration{
+					{Name: "renamed", Nodes: map[string]string{"ask": node}},
+				}}, graph(node), p.store, continuation.Options{})
+			}
+			now(nodes[0])
+			res, err := p.d.Run(t.Context(), run, nil)
+			if len(res.Interrupts) != 1 {
+				t.Fatalf("%+v, %v; want one interrupt", res, err)
+			}
+			if err := p.d.Answer(t.Context(), run, res.Interrupts[0].ID, "no"); err != nil {
+				t.Fatal(err)
+			}
+			now(nodes[1])
+			if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, errWeather) || bodies != 1 {
+				t.Fatalf("the node ran %d times behind its answers: %v", bodies, err)
+			}
+			p.failedOnce(&bodies)
+		})
+	}
+}
+
+// failedOnce checks that the only wait of the run has failed, and that nobody tries it again.
+func (p *process) failedOnce(bodies *int) {
+	p.t.Helper()
+	before := *bodies
+	p.stands(run, continuation.StatusFailed, continuation.RunFailed)
+	p.unchanged(run, func() {
+		if runs, err := p.rt.Recover(context.Background()); err != nil || len(runs) > 0 {
+			p.t.Errorf("recovered %q, %v", runs, err)
+		}
+	})
+	if *bodies != before {
+		p.t.Errorf("the node ran %d times more", *bodies-before)
 	}
 }

@@ -33,8 +33,10 @@ type history struct {
 	vain  int     // how often somebody has gone on with the run since a visit or a superstep of it ended
 	// notes are those about the delivery of the last end.
 	notes  []deliveryNote
-	inputs []string // that were sent: the ids of their posts
-	took   []string // of one that was trimmed: the messages under which it has ever taken triggers
+	asked  map[string]string // by interrupt: the visit that has asked it by other means, and has no answer yet
+	given  map[string]uint64 // by visit: the entry of the answer that it was given last
+	inputs []string          // that were sent: the ids of their posts
+	took   []string          // of one that was trimmed: the messages under which it has ever taken triggers
 }
 
 // A wait is what the log says of one wait: the asks of one name in one visit.
@@ -185,6 +187,9 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 		}
 	}
 	if !ok {
+		if i.Kind == string(dispatcher.KindAsked) {
+			keep(&h.asked, e.ID, strings.Clone(e.Path))
+		}
 		return nil
 	}
 	a := &ask{id: strings.Clone(e.ID), q: q, at: e.At, until: i.Until, begun: begun(i.Asked, i.Until, i.Wait)}
@@ -209,6 +214,11 @@ func (h *history) answered(e *checkpoint.Entry) error {
 	if err := json.Unmarshal(e.Data, &answer); err != nil {
 		return err
 	}
+	path, other := h.asked[e.ID]
+	if delete(h.asked, e.ID); other {
+		h.gave(path, e, &answer)
+		return nil
+	}
 	k := slices.IndexFunc(h.open, func(w *wait) bool { return w.last().id == e.ID })
 	if k < 0 && h.info.First <= 1 {
 		return nil // of something else
@@ -230,6 +240,7 @@ func (h *history) answered(e *checkpoint.Entry) error {
 	}
 	a := w.last()
 	a.answer, a.letter, a.ended, a.seq = answer, l, true, e.Seq
+	h.gave(w.path, e, &answer)
 	switch {
 	case h.end != nil: // it came too late
 	case answer.How == checkpoint.AnswerExpired && !w.again():
@@ -240,6 +251,21 @@ func (h *history) answered(e *checkpoint.Entry) error {
 		w.close(ApprovalDenied, l.Trigger.Reason, l.Trigger.Actor.ID)
 	}
 	return nil
+}
+
+// gave notes that a visit was given an answer.
+func (h *history) gave(path string, e *checkpoint.Entry, a *checkpoint.Answer) {
+	if a.How == checkpoint.AnswerGiven {
+		keep(&h.given, path, e.Seq)
+	}
+}
+
+// keep sets what a map, which may be nil, has under a key.
+func keep[V any](m *map[string]V, key string, v V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[key] = v
 }
 
 // remember adds a wait whose ask the log has lost, as its trigger tells it.

@@ -51,6 +51,7 @@ func (h *history) leave(e *checkpoint.Entry) {
 	}
 	h.over = false
 	h.open, h.end, h.notes, h.lost = nil, nil, nil, false
+	h.asked, h.given = nil, nil
 }
 
 // leave ends a wait of which nothing comes behind an entry, unless it has ended.
@@ -75,4 +76,14 @@ func (h *history) migrated(e *checkpoint.Entry, m *checkpoint.Migration) {
 		}
 		return !there
 	})
+	given := h.given
+	h.given = nil
+	for path, seq := range given {
+		if path, there := m.Renamed(path); there {
+			keep(&h.given, path, seq)
+		}
+	}
+	for id, path := range h.asked {
+		h.asked[id], _ = m.Renamed(path)
+	}
 }

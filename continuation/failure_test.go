@@ -7,9 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
 )
 
 // What fails behind a default, or behind the wake of a timer, is not tried again, also if an attempt has failed behind a
@@ -115,6 +117,60 @@ func TestAFailureBehindAnotherAnswerIsFinal(t *testing.T) {
 			p.failedOnce(&bodies)
 		})
 	}
+}
+
+// A wait that is asked again takes its trigger, however often a process has died behind one before: its node asks as often as
+// MaxFailures says, and knows nothing of that. A death behind this trigger uses up as much as a failure.
+func TestALapseIsOfOneTrigger(t *testing.T) {
+	store, dies := &pawltest.Mortal{Store: &memory.Store{}}, true
+	g := waiting(t, continuation.Wait{Key: "k", MaxFailures: 3}, dag.Policy{Attempts: 10}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+		if dies {
+			store.Kill()
+		}
+		if r.Payload == "bad" {
+			return errWeather
+		}
+		return says(ctx, s, r)
+	})
+	p := begin(t, g, store, continuation.Options{})
+	p.waits(run)
+	pull := func(id, payload string) error {
+		t.Helper()
+		_, err := p.rt.Trigger(t.Context(), reply(id, payload))
+		return err
+	}
+	revives := func() error {
+		t.Helper()
+		if err := store.Revive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p = begin(t, g, store, continuation.Options{})
+		_, err := p.rt.Recover(t.Context())
+		return err
+	}
+	if err := pull("t1", "bad"); !errors.Is(err, pawltest.ErrDead) {
+		t.Fatal(err)
+	}
+	dies = false
+	if err := errors.Join(revives(), pull("t2", "bad")); err != nil {
+		t.Fatal(err)
+	}
+	if v := p.stands(run, continuation.StatusPending, ""); v.Failures != 2 || v.Lapses != 1 {
+		t.Errorf("%d failures, %d lapses; want two, and one", v.Failures, v.Lapses)
+	}
+	dies = true
+	if err := pull("t3", "good"); !errors.Is(err, pawltest.ErrDead) {
+		t.Fatalf("asked again it is refused: %v", err)
+	}
+	var enough *continuation.AttemptsError
+	if err := revives(); !errors.As(err, &enough) { // two failures, and this one
+		t.Errorf("recovered behind the third time: %v", err)
+	}
+	dies = false
+	if _, err := p.d.Resume(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	p.stands(run, continuation.StatusResolved, continuation.Completed)
 }
 
 // failedOnce checks that the only wait of the run has failed, and that nobody tries it again.

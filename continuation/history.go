@@ -52,6 +52,7 @@ type wait struct {
 	resumes  int
 	failures int
 	lapses   int
+	before   int             // of the lapses: those behind a trigger that it has had before
 	working  bool            // somebody went on behind the trigger, and has not come to an end that the log tells
 	spent    bool            // an attempt failed behind the trigger: the wait is to be asked again
 	stumbles int             // attempts since that failed, or were left, before they came to ask it
@@ -87,14 +88,18 @@ func (w *wait) taken() bool { return w.closed == "" && w.last().ended && !w.agai
 
 // vain is how often the visit was gone on with in vain: nobody does that by himself more often than the
 // wait's bound says, also if no attempt comes to ask it again. A trigger that somebody has for it is
-// refused for failures and lapses alone.
+// refused for what is used up alone.
 func (w *wait) vain() int {
-	n := w.failures + w.lapsed() + w.stumbles
+	n := w.used() + w.stumbles
 	if w.spent && w.left() {
 		n++
 	}
 	return n
 }
+
+// used is how much of the bound of the wait is used up: by its failures, and by lapses behind the trigger that it has. Of those
+// before, the visit, which asks again until as much has failed, knows nothing: it would ask for what is refused.
+func (w *wait) used() int { return w.failures + w.lapsed() - w.before }
 
 // lapsed is how often whoever went on behind the trigger has left it there, with the last time.
 func (w *wait) lapsed() int {
@@ -205,7 +210,7 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 	w := h.open[k]
 	w.asks = append(w.asks, a)
 	w.reopen()
-	w.working, w.spent, w.stumbles = false, false, 0
+	w.working, w.spent, w.stumbles, w.before = false, false, 0, w.lapses
 	return nil
 }
 

@@ -163,7 +163,7 @@ func (w *wait) permits(of *alternative, t *Trigger, now time.Time) error {
 		return &MismatchError{w.id, w.h.run, "it wakes at " + a.until.UTC().Format(time.RFC3339Nano) + ", and not before"}
 	case of.Authority != Anybody && of.Authority != t.Actor.Authority:
 		return &AuthorityError{w.id, w.h.run, of.Authority, t.Actor}
-	case w.failures+w.lapsed() >= a.q.MaxFailures:
+	case w.used() >= a.q.MaxFailures:
 		return &AttemptsError{w.id, w.h.run, a.q.MaxFailures}
 	case a.ended && !a.gone && !w.again() && !w.spent:
 		return &TakenError{w.id, w.h.run, a.letter.Trigger.ID}

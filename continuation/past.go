@@ -18,7 +18,7 @@ func (h *history) voided(paths []string) {
 				w.spent, w.stumbles = false, 0
 			}
 			if inside(w.path, path) { // the visit that comes there is another one
-				w.last().gone, w.resumes, w.failures, w.lapses = true, 0, 0, 0
+				w.last().gone, w.resumes, w.failures, w.lapses, w.before = true, 0, 0, 0, 0
 			}
 		}
 	}

@@ -64,8 +64,8 @@ type Wait struct {
 	OnExpire OnExpire
 	// MaxFailures is how many attempts of the visit may fail behind a trigger of this wait before
 	// it fails for good: after each of the others it waits again. One that fails before it comes to
-	// ask again is none of them. A process that dies or drains behind the trigger uses up as much: a
-	// Runtime goes on with the run no more often than so. Zero means DefaultFailures.
+	// ask again is none of them. A process that dies or drains behind the trigger uses up as much, until
+	// the wait is asked again: a Runtime goes on with the run no more often than so. Zero means DefaultFailures.
 	MaxFailures int
 	// MaxHops is how many waits the visit may have, this one among them: if as many have ended before it, it ends
 	// with the reason MaxHops. So it bounds a dialogue. One that has expired is one of them, and so is

@@ -119,6 +119,33 @@ func TestAFailureBehindAnotherAnswerIsFinal(t *testing.T) {
 	}
 }
 
+// Of several waits the one whose trigger came last is asked again, whatever they are called and however fast the triggers came.
+func TestTheLastWaitIsAskedAgainAtOneInstant(t *testing.T) {
+	for _, second := range []string{"before", "then"} {
+		synctest.Test(t, func(t *testing.T) {
+			b := dag.New[Talk]("talk")
+			dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+				for _, name := range []string{"first", second} {
+					if _, err := continuation.Await[string](ctx, name, continuation.Wait{Key: name}); err != nil {
+						return err
+					}
+				}
+				return errWeather
+			}).With(dag.Policy{Attempts: 2})
+			p := talk(t, frozen(t, b))
+			for _, key := range []string{"first", second} {
+				if _, err := p.rt.Trigger(t.Context(), reply2("to "+key, key)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all, err := p.rt.List(t.Context(), continuation.Filter{Status: []continuation.Status{continuation.StatusPending}})
+			if err != nil || len(all) != 1 || all[0].Name != second || all[0].Failures != 1 {
+				t.Errorf("asked again is %+v, %v; want %s", all, err, second)
+			}
+		})
+	}
+}
+
 // A wait that is asked again takes its trigger, however often a process has died behind one before: its node asks as often as
 // MaxFailures says, and knows nothing of that. A death behind this trigger uses up as much as a failure.
 func TestALapseIsOfOneTrigger(t *testing.T) {

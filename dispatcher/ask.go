@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -205,15 +206,16 @@ func (v *visit) asksElse(key string, a *heard) bool {
 
 // Answers implements [dag.Replier].
 func (v *visit) Answers() []dag.Answered {
+	keys := slices.SortedFunc(maps.Keys(v.answers), func(a, b string) int { // those of one message came at once
+		x, y := v.answers[a], v.answers[b]
+		return cmp.Or(cmp.Compare(x.Number, y.Number), x.At.Compare(y.At), cmp.Compare(a, b))
+	})
 	var all []dag.Answered
-	for key := range v.answers {
+	for _, key := range keys {
 		if info, ok := v.Reply(key); ok {
 			all = append(all, dag.Answered{Key: key, AnswerInfo: info})
 		}
 	}
-	slices.SortFunc(all, func(a, b dag.Answered) int { // those of one message have one instant
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Key, b.Key))
-	})
 	return all
 }
 

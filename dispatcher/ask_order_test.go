@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -97,4 +98,40 @@ func TestAnswersGivenAtOnceAreInOrder(t *testing.T) {
 	if !slices.Equal(told, keys) {
 		t.Errorf("the node was told %q, want %q", told, keys)
 	}
+}
+
+// What was answered at one instant, as by a clock that stands or was set back, was answered in the order in which the answers came:
+// a node is told of it so, in every process.
+func TestAnswersOfOneInstantAreInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		b := dag.New[Tale]("order")
+		dag.Step(b, "only", func(ctx context.Context, _ *Tale) error {
+			told = nil
+			for _, a := range dag.Answers(ctx) {
+				told = append(told, a.Key)
+			}
+			var errs []error
+			for _, key := range []string{"a", "b", "c"} {
+				_, err := dag.Ask[string](ctx, key, "which?")
+				errs = append(errs, err)
+			}
+			return errors.Join(errs...)
+		})
+		g, store := frozen(t, b), &memory.Store{}
+		res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "only")
+		want := []string{"c", "a", "b"}
+		for _, key := range want {
+			k := slices.IndexFunc(res.Interrupts, func(i dispatcher.Interrupt) bool { return i.Key == key })
+			if err := process(t, g, store, dispatcher.Options{}).Answer(t.Context(), run, res.Interrupts[k].ID, "this"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err = process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		completes(t, res, err)
+		if !slices.Equal(told, want) {
+			t.Errorf("the node was told %q, want %q", told, want)
+		}
+	})
 }

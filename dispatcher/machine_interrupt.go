@@ -73,7 +73,7 @@ func (m *machine) answer(x *fact) error {
 	}
 	if p.kind == kindAsked {
 		delete(m.waits, p.id)
-		m.supply(p, a)
+		m.supply(p, a, numberOf(x.Post))
 		return nil
 	}
 	var v Verdict
@@ -95,17 +95,19 @@ type heard struct {
 	To string `json:"to,omitempty"`
 	// About: the question has said what it is about.
 	About bool `json:"about,omitempty"`
+	// Number is that of the message which gave it: messages of a run are numbered in their order. 0 if an earlier version has kept it.
+	Number uint64 `json:"number,omitempty"`
 }
 
 // supply gives a visit an answer that it asked for. With the last one it may run again.
-func (m *machine) supply(p *pending, answer checkpoint.Answer) {
+func (m *machine) supply(p *pending, answer checkpoint.Answer, number uint64) {
 	t := p.t
 	o := t.rare()
 	answers := maps.Clone(o.answers) // visits hold the one before
 	if answers == nil {
 		answers = map[string]*heard{}
 	}
-	answers[p.key] = &heard{answer, subject(p.ask.About, p.ask.Question, p.ask.Want), len(p.ask.About) > 0}
+	answers[p.key] = &heard{answer, subject(p.ask.About, p.ask.Question, p.ask.Want), len(p.ask.About) > 0, number}
 	o.answers = answers
 	o.asks = slices.DeleteFunc(o.asks, func(q *pending) bool { return q == p })
 	if len(o.asks) == 0 {

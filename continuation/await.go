@@ -302,8 +302,8 @@ func stands(ctx context.Context, name string) standing {
 	last := ""
 	for _, a := range dag.Answers(ctx) {
 		p, ok := parsePlace(a.Key)
-		if !ok {
-			continue
+		if !ok { // no wait has asked that
+			p.name = a.Key
 		}
 		if a.How == dag.AnswerGiven {
 			last = p.name

@@ -200,6 +200,53 @@ func TestALapseIsOfOneTrigger(t *testing.T) {
 	p.stands(run, continuation.StatusResolved, continuation.Completed)
 }
 
+// keysOfQuestions are some that a node may give to what it asks by itself. The last ones look like those of a wait that is asked again.
+var keysOfQuestions = []string{"sure", "sure~x", "answer~x", "~", "~1"}
+
+// What a visit asks by itself is one of its hops, whatever its key is.
+func TestAQuestionIsAHop(t *testing.T) {
+	for _, key := range keysOfQuestions {
+		b := dag.New[Talk]("sure")
+		dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+			if _, err := dag.Ask[string](ctx, key, "sure?"); err != nil {
+				return err
+			}
+			_, err := continuation.Await[string](ctx, "answer", continuation.Wait{MaxHops: 1})
+			return err
+		})
+		p := talk(t, frozen(t, b))
+		p.answersOne(run, key, "yes")
+		_, err := p.d.Run(t.Context(), run, nil)
+		var ended *continuation.Ended
+		if !errors.As(err, &ended) || ended.Reason != continuation.MaxHops {
+			t.Errorf("behind %q: %v, want %s", key, err, continuation.MaxHops)
+		}
+	}
+}
+
+// And if it was answered last, no wait is asked again.
+func TestAQuestionIsTheLastAnswer(t *testing.T) {
+	for _, key := range keysOfQuestions {
+		b := dag.New[Talk]("sure")
+		dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+			_, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+			_, also := dag.Ask[string](ctx, key, "sure?")
+			if err = errors.Join(err, also); err != nil {
+				return err
+			}
+			return errWeather
+		}).With(dag.Policy{Attempts: 2})
+		p := talk(t, frozen(t, b))
+		if _, err := p.rt.Trigger(t.Context(), reply("t", "x")); err != nil {
+			t.Fatal(err)
+		}
+		p.answersOne(run, key, "yes")
+		if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, errWeather) {
+			t.Errorf("behind %q: %v, want that both attempts fail", key, err)
+		}
+	}
+}
+
 // failedOnce checks that the only wait of the run has failed, and that nobody tries it again.
 func (p *process) failedOnce(bodies *int) {
 	p.t.Helper()

@@ -19,7 +19,7 @@ type RewindOptions struct {
 // Rewind lets a run go on from an earlier checkpoint of its own, under its name and in its
 // log: what became of it since is abandoned and stays readable, by "run@seq". The address is
 // one as At takes it; "" is the last checkpoint. The run then is Pending: the next Run,
-// Resume or Continue goes on with it. What was under way at the checkpoint begins anew, as in
+// Resume or Continue goes on with it, and so does a Recover of a supervisor. What was under way at the checkpoint begins anew, as in
 // a [Dispatcher.Fork]; numbers of entries go on.
 //
 // What is done again is done again: visits have other idempotency keys than those that were

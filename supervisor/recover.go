@@ -20,7 +20,8 @@ type Recovery struct {
 }
 
 // Recover goes on with every run in the store that was left running by a process that died or
-// drained, or was opened and never begun. They wait for their turns like any others, with the
+// drained, or was opened and never begun, or was rewound and not gone on with since
+// (dispatcher.Dispatcher.Rewind): both are Pending. They wait for their turns like any others, with the
 // label Options.Label as their key, and take at most half of the queue at once. Recover
 // returns when all of them rest.
 //

@@ -48,7 +48,7 @@ func failed(r supervisor.Recovery) map[string]error {
 	return all
 }
 
-// Recover goes on with every run that was left running or never begun, of all pages, and
+// Recover goes on with every run that was left running, never begun, or rewound, of all pages, and
 // with no other; once more it finds nothing to do.
 func TestRecoverFindsEveryRunThatWasLeft(t *testing.T) {
 	quiet(t)
@@ -74,13 +74,19 @@ func TestRecoverFindsEveryRunThatWasLeft(t *testing.T) {
 	if _, err := begin.Run(gone, "cancelled", nil); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
+	if _, err := begin.Run(t.Context(), "rewound", nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if err := begin.Rewind(t.Context(), "rewound", "0", dispatcher.RewindOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	before := statuses(t, &store)
 
 	lines := process(t, line(t, "line", 3, nil), &store, dispatcher.Options{})
 	others := process(t, line(t, "other", 2, nil), &store, dispatcher.Options{})
 	s := supervise(t, &store, supervisor.Options{Cap: 4, Queue: 10}, lines, others)
 	r, err := s.Recover(t.Context())
-	if want = append(want, "b-0"); err != nil || !slices.Equal(r.Rested, want) || len(r.Failed)+len(r.Left)+len(r.Busy) > 0 {
+	if want = append(want, "b-0", "rewound"); err != nil || !slices.Equal(r.Rested, want) || len(r.Failed)+len(r.Left)+len(r.Busy) > 0 {
 		t.Errorf("Recover = %+v, %v", r, err)
 	}
 	after := statuses(t, &store)

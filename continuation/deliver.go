@@ -162,7 +162,7 @@ func (r *Runtime) owed(ctx context.Context) (histories, error) {
 	if r.options.Deliverer == nil {
 		return nil, nil
 	}
-	return r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Labels: Owed(nil)})
+	return r.list(ctx, checkpoint.Filter{Labels: Owed(nil)})
 }
 
 // Deliver brings the follow-ups that are owed of runs that have completed, failed or timed out, the

@@ -13,9 +13,11 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Runs is what a [Runtime] needs of a *dispatcher.Dispatcher, whatever the state of its graph is.
+// Runs is what a [Runtime] needs of a *dispatcher.Dispatcher, whatever the state of its graph is. One that has its methods
+// Takes and Graphs as well has the runs too that a dispatcher.Migration brings from graphs of other names, before they are gone on
+// with.
 type Runs interface {
-	// Graph names the graph: runs of others are none of the Runtime's.
+	// Graph names the graph: runs of others are none of the Runtime's, but for what Takes says.
 	Graph() string
 	// Store is where the runs are.
 	Store() checkpoint.Store
@@ -29,6 +31,12 @@ type Runs interface {
 	Cancel(ctx context.Context, run string, cause error, options ...dispatcher.RunOption) error
 	// Note adds to the log what is no part of the state.
 	Note(ctx context.Context, run, name string, value any, options ...dispatcher.RunOption) error
+}
+
+// A taker is what Runs may have beside Graph.
+type taker interface {
+	Takes(graph, digest string) bool
+	Graphs(ctx context.Context) ([]string, error)
 }
 
 // Options configure a [Runtime]. The zero Options work.
@@ -125,16 +133,68 @@ func (r *Runtime) scan(ctx context.Context, f Filter) (histories, error) {
 		}
 		return histories{h}, nil
 	}
-	return r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Labels: f.Scope})
+	return r.list(ctx, checkpoint.Filter{Labels: f.Scope})
 }
 
-// list reads the runs of a listing, each once. It returns those that can be read, and the errors of
+// list reads those of the runs of a listing that are the Runtime's, each once. It returns those that can be read, and the errors of
 // the others, joined.
 func (r *Runtime) list(ctx context.Context, f checkpoint.Filter) (all histories, err error) {
+	names, err := r.graphs(ctx)
+	errs := []error{err}
+	for _, f.Graph = range slices.Backward(names) { // its own last: a run may come to that from another one meanwhile
+		some, err := r.listOf(ctx, f)
+		all, errs = append(all, some...), append(errs, err)
+	}
+	if len(names) > 1 {
+		all = all.once()
+	}
+	return all, errors.Join(errs...)
+}
+
+// once leaves out what was read before it is read again, and has newer ones first.
+func (hs histories) once() (all histories) {
+	last := map[string]int{}
+	for i, h := range hs {
+		last[h.run] = i
+	}
+	for i, h := range hs {
+		if last[h.run] == i {
+			all = append(all, h)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *history) int { return b.info.Created.Compare(a.info.Created) })
+	return all
+}
+
+// graphs are the names of the graphs whose runs are the Runtime's, or some of them beside an error.
+func (r *Runtime) graphs(ctx context.Context) ([]string, error) {
+	if t, ok := r.d.(taker); ok {
+		names, err := t.Graphs(ctx)
+		if err != nil {
+			err = fmt.Errorf("continuation: listing runs: %w", err)
+		}
+		return names, err
+	}
+	return []string{r.d.Graph()}, nil
+}
+
+// takes reports whether a run is the Runtime's.
+func (r *Runtime) takes(info *checkpoint.Info) bool {
+	if t, ok := r.d.(taker); ok {
+		return t.Takes(info.Graph, info.Digest)
+	}
+	return info.Graph == r.d.Graph()
+}
+
+// listOf is list of one graph.
+func (r *Runtime) listOf(ctx context.Context, f checkpoint.Filter) (all histories, err error) {
 	var errs []error
 	for info, err := range checkpoint.Runs(ctx, r.store, f) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("continuation: listing runs: %w", err))
+			continue
+		}
+		if !r.takes(&info) {
 			continue
 		}
 		switch h, err := r.read(ctx, info); {
@@ -156,7 +216,7 @@ func (r *Runtime) history(ctx context.Context, run string) (*history, error) {
 		return nil, &ArgumentError{"the run", fmt.Sprintf("can't be: %v", err)}
 	}
 	info, err := r.store.Stat(ctx, run)
-	if errors.Is(err, checkpoint.ErrNotFound) || err == nil && info.Graph != r.d.Graph() {
+	if errors.Is(err, checkpoint.ErrNotFound) || err == nil && !r.takes(&info) {
 		return nil, &NotFoundError{Run: run}
 	}
 	if err != nil {

@@ -157,7 +157,7 @@ func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, 
 	if err := stopping.check(); err != nil {
 		return nil, err
 	}
-	all, err := r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Labels: maps.Clone(scope)})
+	all, err := r.list(ctx, checkpoint.Filter{Labels: maps.Clone(scope)})
 	errs := []error{err}
 	var ends []End
 	for _, h := range all {

@@ -17,7 +17,7 @@ func (r *Runtime) live(ctx context.Context) (histories, error) {
 	if err := r.made(); err != nil {
 		return nil, err
 	}
-	all, err := r.list(ctx, checkpoint.Filter{Graph: r.d.Graph(), Status: []checkpoint.Status{
+	all, err := r.list(ctx, checkpoint.Filter{Status: []checkpoint.Status{
 		checkpoint.StatusInterrupted, checkpoint.StatusRunning, checkpoint.StatusFailed,
 	}})
 	r.see(all, err)

@@ -566,6 +566,19 @@ func TestMigrationFromAnotherName(t *testing.T) {
 		_, err := process(t, next, &store, o).Resume(t.Context(), run)
 		changeRefused(t, &store, before.Head, err, `the graph was "old-name" and is "new-name"`)
 	}
+	for _, c := range []struct {
+		from  string
+		takes bool
+		names []string
+	}{{"", false, []string{"new-name"}}, {old.Digest(), true, []string{"new-name", "old-name"}}} {
+		d := process(t, next, &store, migrating(dispatcher.Migration{Name: "none", From: "sha256:" + strings.Repeat("0", 64)}, dispatcher.Migration{Name: "m", From: c.from}))
+		if names, err := d.Graphs(t.Context()); err != nil || !slices.Equal(names, c.names) {
+			t.Errorf("from %q it has the graphs %q, %v; want %q", c.from, names, err, c.names)
+		}
+		if d.Takes("old-name", old.Digest()) != c.takes || !d.Takes("new-name", "any") || d.Takes("old-name", "any") {
+			t.Errorf("from %q it takes %v", c.from, d.Takes("old-name", old.Digest()))
+		}
+	}
 	w.took()
 	res, err := process(t, next, &store, migrating(dispatcher.Migration{Name: "this", From: old.Digest()})).Resume(t.Context(), run)
 	completes(t, res, err)

@@ -265,6 +265,22 @@ func (d *Dispatcher[S]) History(ctx context.Context, run string, frames ...strin
 // Graph returns the name of the graph that d runs.
 func (d *Dispatcher[S]) Graph() string { return d.named("Graph").plan.Name }
 
+// Takes reports whether runs of a graph, of which a store tells the name and the digest ([checkpoint.Info]), are for d to go on
+// with: those of its graph's name, and of a graph that a [Migration] names. Whether one can be gone on with its log says.
+func (d *Dispatcher[S]) Takes(graph, digest string) bool {
+	return d.named("Takes").takes(graph, digest)
+}
+
+// Graphs returns the names of the graphs whose runs d takes, to list them by: the first is that of its own. Of a graph that a
+// [Migration] names the store knows the name; with an error of that they are those that it could tell.
+func (d *Dispatcher[S]) Graphs(ctx context.Context) ([]string, error) {
+	c := d.inside()
+	if err := c.called(ctx); err != nil {
+		return nil, err
+	}
+	return c.graphs(ctx)
+}
+
 func erase[S any](input func(*S)) func(any) {
 	if input == nil {
 		return nil

@@ -30,7 +30,9 @@ type Migration struct {
 	// control characters.
 	Name string
 	// From is the digest of the graph that the run comes from. "" means any graph of the
-	// same name.
+	// same name. One of another name is named so: what a supervisor recovers, and what a continuation.Runtime
+	// looks for, are then its runs as well ([Dispatcher.Takes]); a listing by Graph alone has them under that
+	// name until they are gone on with.
 	From string
 	// Nodes says what nodes are called now, by their node paths: "compose/validate":
 	// "compose/check". A node stays in the graph that it is in. "" means that there is no

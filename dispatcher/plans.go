@@ -103,11 +103,35 @@ func (c *core) report(m *machine, id string, seq uint64) (*report, error) {
 
 // sameName refuses a run of a graph of another name, unless a migration names that graph.
 func (c *core) sameName(id, name, digest string) error {
-	named := slices.ContainsFunc(c.opts.Migrations, func(m Migration) bool { return m.From == digest })
-	if name == c.plan.Name || named {
+	if c.takes(name, digest) {
 		return nil
 	}
 	return c.changed(id, digest, []string{fmt.Sprintf(otherName+"%q and is %q", name, c.plan.Name)})
+}
+
+// takes reports whether runs of a graph are the dispatcher's.
+func (c *core) takes(name, digest string) bool {
+	return name == c.plan.Name || slices.ContainsFunc(c.opts.Migrations, func(m Migration) bool { return m.From == digest })
+}
+
+// graphs are the names of the graphs whose runs the dispatcher takes. Of one that the store does not have there are no runs.
+func (c *core) graphs(ctx context.Context) ([]string, error) {
+	names := []string{c.plan.Name}
+	var errs []error
+	for _, m := range c.opts.Migrations {
+		if m.From == "" || c.store == nil {
+			continue
+		}
+		p, err := c.planOf(ctx, "", m.From)
+		switch {
+		case errors.As(err, new(*GraphChangedError)): // there is none
+		case err != nil:
+			errs = append(errs, fmt.Errorf("dispatcher: the graph that migration %q names: %w", m.Name, err))
+		case !slices.Contains(names, p.Name):
+			names = append(names, p.Name)
+		}
+	}
+	return names, errors.Join(errs...)
 }
 
 // carried is the machine as a migration makes it, for reading only, or why it makes none.

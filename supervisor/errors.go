@@ -11,7 +11,7 @@ var (
 	ErrDraining = errors.New("supervisor: draining: submit it in the next process")
 	// ErrQueueFull: too many runs wait already. See [QueueError].
 	ErrQueueFull = errors.New("supervisor: queue is full")
-	// ErrUnknownGraph: none of the supervisor's runners is of the run's graph.
+	// ErrUnknownGraph: none of the supervisor's runners is of the run's graph, or takes it by a migration.
 	ErrUnknownGraph = errors.New("supervisor: no runner of this graph")
 	// ErrOtherStore: the dispatcher has no store, or another one than the supervisor.
 	ErrOtherStore = errors.New("supervisor: the dispatcher has another store: make both with the same one")

@@ -11,13 +11,20 @@ import (
 )
 
 // A Runner goes on with runs of one graph. A *dispatcher.Dispatcher is one, whatever the
-// state of its graph is.
+// state of its graph is. One that has a method Takes as dispatchers do is also given the runs of graphs
+// of other names that it takes, as a dispatcher.Migration says, if no Runner is of that name.
 type Runner interface {
 	// Graph returns the name of the graph.
 	Graph() string
 	// Continue brings a run that exists to its end, or as far as it can go, as
 	// dispatcher.Dispatcher.Continue does. It returns soon after ctx is done.
 	Continue(ctx context.Context, run string, options ...dispatcher.RunOption) (*dispatcher.Result[struct{}], error)
+}
+
+// A taker is a Runner that tells of a graph of another name whether it goes on with its runs.
+type taker interface {
+	Runner
+	Takes(graph, digest string) bool
 }
 
 // Options configure a [Supervisor]. The zero Options work.
@@ -48,6 +55,7 @@ type Supervisor struct {
 	store   checkpoint.Store
 	options Options
 	runners map[string]Runner // by graph
+	takers  []taker           // of them, in the order in which they were given
 	drain   chan struct{}     // closed when the supervisor drains
 
 	mu      sync.Mutex
@@ -95,8 +103,24 @@ func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, err
 			return nil, &OptionError{"runners", fmt.Sprintf("hold two of graph %q: give one for each graph", r.Graph())}
 		}
 		s.runners[r.Graph()] = r
+		if t, ok := r.(taker); ok {
+			s.takers = append(s.takers, t)
+		}
 	}
 	return s, nil
+}
+
+// runner is who goes on with a run, nil if nobody does.
+func (s *Supervisor) runner(info *checkpoint.Info) Runner {
+	if r := s.runners[info.Graph]; r != nil {
+		return r
+	}
+	for _, t := range s.takers {
+		if t.Takes(info.Graph, info.Digest) {
+			return t
+		}
+	}
+	return nil
 }
 
 func orDefault[N int | time.Duration](n, def N) N {

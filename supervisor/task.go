@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -99,7 +100,7 @@ func enter[S any](
 
 // Continue goes on with a run that exists when it is its turn, whatever its graph is: after
 // its interrupt was answered, say. It is like [Submit], but the result has no state.
-// ErrUnknownGraph if no runner is of the run's graph, checkpoint.ErrNotFound if there is no
+// ErrUnknownGraph if no runner is of the run's graph, or takes it, checkpoint.ErrNotFound if there is no
 // such run, an error of the store if that can't tell.
 func (s *Supervisor) Continue(
 	ctx context.Context, key, run string, options ...dispatcher.RunOption,
@@ -132,12 +133,12 @@ func (s *Supervisor) Continue(
 func (s *Supervisor) resume(
 	ctx context.Context, key string, info checkpoint.Info, how joining, options []dispatcher.RunOption,
 ) (*ticket, error) {
-	r := s.runners[info.Graph]
+	r := s.runner(&info)
 	if r == nil {
 		return nil, &RunError{Run: info.Run, Graph: info.Graph, Err: ErrUnknownGraph}
 	}
 	all := append(options[:len(options):len(options)], dispatcher.Drain(s.drain))
-	return s.submit(ctx, info.Run, info.Graph, key, how, func(ctx context.Context) outcome {
+	return s.submit(ctx, info.Run, r.Graph(), cmp.Or(key, info.Graph), how, func(ctx context.Context) outcome {
 		if how == recovers {
 			return s.unlessRested(ctx, r, info.Run, all)
 		}

@@ -1,0 +1,84 @@
+package continuation_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// Runs of a graph of another name that a migration brings are the Runtime's before anybody has gone on with them: what they wait
+// for is listed, takes triggers, ends in its time, and is told of. Those that no migration names are not.
+func TestRunsOfAGraphThatIsCalledAnewAreTheRuntimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		graph := func(name string) *dag.Graph[Talk] {
+			b := dag.New[Talk](name)
+			dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+				r, err := continuation.Await[string](ctx, "answer", continuation.Wait{OnExpire: continuation.Default("nobody")})
+				if err != nil {
+					return err
+				}
+				return says(ctx, s, r)
+			})
+			return frozen(t, b)
+		}
+		store, was := &memory.Store{}, graph("was")
+		scope := map[string]string{"of": "ann"}
+		old := begin(t, was, store, continuation.Options{})
+		old.waits("superseded", dispatcher.Labels(map[string]string{"of": "bob"}))
+		for _, id := range []string{"triggers", "sweeps", "stops"} {
+			old.waits(id, dispatcher.Labels(continuation.Owed(scope)))
+			lasts(time.Second)
+		}
+		begin(t, graph("other"), store, continuation.Options{}).waits("alien", dispatcher.Labels(scope))
+		p := under(t, dispatcher.Options{Paranoid: true, Migrations: []dispatcher.Migration{{Name: "called anew", From: was.Digest()}}},
+			graph("is"), store, continuation.Options{Deliverer: &postman{}})
+		p.waits("new", dispatcher.Labels(continuation.Owed(scope)))
+		runs := func() (runs []string) {
+			t.Helper()
+			all, err := p.rt.List(t.Context(), continuation.Filter{Scope: scope})
+			if err != nil {
+				t.Error(err)
+			}
+			for _, v := range all {
+				runs = append(runs, v.Run)
+			}
+			return runs
+		}
+		if got, want := runs(), []string{"new", "stops", "sweeps", "triggers"}; !slices.Equal(got, want) {
+			t.Errorf("there are waits of %q, want %q", got, want)
+		}
+		tr := reply("t", "x")
+		tr.Run = "triggers"
+		if out, err := p.rt.Trigger(t.Context(), tr); err != nil || out.Status != continuation.StatusResolved {
+			t.Errorf("the trigger: %+v, %v", out, err)
+		}
+		if end, err := p.rt.Stop(t.Context(), "stops", continuation.Stopping{Reason: continuation.CancelledByUser}); err != nil || end.Status != checkpoint.StatusCancelled {
+			t.Errorf("stopped: %+v, %v", end, err)
+		}
+		if ends, err := p.rt.Supersede(t.Context(), map[string]string{"of": "bob"}, "", "bob"); err != nil || len(ends) != 1 {
+			t.Errorf("superseded: %+v, %v", ends, err)
+		}
+		lasts(continuation.DefaultWithin)
+		if swept, err := p.rt.Sweep(t.Context()); err != nil || len(swept) != 2 {
+			t.Errorf("swept %q, %v", swept, err)
+		}
+		if brought, err := p.rt.Deliver(t.Context()); err != nil || len(brought) != 3 {
+			t.Errorf("brought of %q, %v", brought, err)
+		}
+		if _, err := p.rt.Stop(t.Context(), "alien", continuation.Stopping{Reason: continuation.CancelledByUser}); !errors.Is(err, continuation.ErrNotFound) {
+			t.Errorf("a run of another graph: %v", err)
+		}
+		if got, want := runs(), []string{"new", "stops", "sweeps", "triggers"}; !slices.Equal(got, want) {
+			t.Errorf("now there are waits of %q, want %q", got, want)
+		}
+	})
+}

@@ -62,7 +62,7 @@ func (c *randomCase) amended(t *testing.T, count *amends) {
 			frames := want.root.frames(nil)
 			f := frames[r.IntN(len(frames))]
 			if writes := editOf(100*rests+number, r.IntN); len(writes) > 0 {
-				c.amend(t, ctx, store, o, f, writes, count)
+				c.amend(t, ctx, store, o, want.root, f, writes, count)
 			}
 		}
 		now, err2 := c.newDispatcher(t, store, o).State(ctx, runID)
@@ -77,7 +77,7 @@ func (c *randomCase) amended(t *testing.T, count *amends) {
 
 // amend edits a frame of the run and of the reference.
 func (c *randomCase) amend(
-	t *testing.T, ctx context.Context, store *mortal, o dispatcher.Options, f *refFrame, writes []cellOp, count *amends,
+	t *testing.T, ctx context.Context, store *mortal, o dispatcher.Options, root, f *refFrame, writes []cellOp, count *amends,
 ) {
 	t.Helper()
 	d := c.newDispatcher(t, store, o)
@@ -87,7 +87,7 @@ func (c *randomCase) amend(
 		}
 		return d.Edit(ctx, runID, func(s *cells) { s.write(writes) }, dispatcher.EditOptions{Frame: f.path})
 	}
-	wrong := f.edit(writes)
+	wrong := f.edit(writes, root.over(false, map[*refTask]bool{}))
 	var err error
 	if wrong != "" {
 		unchanged(t, store, runID, func() { err = edit() })

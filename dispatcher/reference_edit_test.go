@@ -23,18 +23,32 @@ func (f *refFrame) frames(all []*refFrame) []*refFrame {
 
 // edit changes the state that the open superstep of a frame began with. What was done since stays
 // done, on that state. It says instead what is in the way of it, and changes nothing: a visit that
-// would hide the edit, or items of an Each at work that would be others.
-func (f *refFrame) edit(writes []cellOp) string {
+// would hide the edit, or items of an Each at work that would be others, but for those that are over.
+func (f *refFrame) edit(writes []cellOp, over map[*refTask]bool) string {
 	switch next := f.state.with(writes); {
 	case f.hides(writes):
 		return "hidden"
-	case f.rebase(next, false):
+	case f.rebase(next, false, over):
 		return "items"
 	default:
 		f.state, f.delta = next, append(f.delta, writes...)
-		f.rebase(next, true)
+		f.rebase(next, true, over)
 		return ""
 	}
+}
+
+// over adds what has failed inside a visit at work whose failure is followed: nothing in it runs again.
+func (f *refFrame) over(kept bool, all map[*refTask]bool) map[*refTask]bool {
+	for _, t := range f.open {
+		if t.inner == nil {
+			continue
+		}
+		if t.verdict == refFailed && kept {
+			all[t] = true
+		}
+		t.inner.over(kept || t.verdict&refStuck != 0 && t.caught, all)
+	}
+	return all
 }
 
 // hides reports whether something that was done in the open superstep, and is not merged yet, wrote
@@ -62,7 +76,7 @@ func (t *refTask) shares() bool { return t.inner != nil && t.item == "" && t.Kin
 
 // rebase gives the frames inside, which share the state, what they have done on it. It reports
 // whether the items of an Each would be others, and changes only what it is to.
-func (f *refFrame) rebase(state refState, change bool) (others bool) {
+func (f *refFrame) rebase(state refState, change bool, over map[*refTask]bool) (others bool) {
 	for _, t := range f.open {
 		if !t.shares() {
 			continue
@@ -71,14 +85,14 @@ func (f *refFrame) rebase(state refState, change bool) (others bool) {
 		if change {
 			t.inner.state = inside
 		}
-		if t.Kind == dag.KindEach && t.inner.open != nil { // else they have ended
+		if t.Kind == dag.KindEach && t.inner.open != nil && !over[t] { // else they have ended
 			var were []string
 			for _, item := range t.inner.open {
 				were = append(were, item.item)
 			}
 			others = others || !slices.Equal(were, t.items(state.look()))
 		}
-		others = t.inner.rebase(inside, change) || others
+		others = t.inner.rebase(inside, change, over) && !over[t] || others
 	}
 	return others
 }

@@ -10,6 +10,9 @@
 //	head, err := store.Append(ctx, lease, checkpoint.Head{}, []checkpoint.Entry{…})
 //	for entry, err := range store.Read(ctx, "inquiry-42", 1, head.Seq) { … }
 //
+// In a store of several processes a lease may have an end. Who works under it has it renewed by [Keep], and stops when he is
+// told that it is lost.
+//
 // # Promises
 //
 // When [Store.Append] returns nil, the entries are durable, in the sense that the

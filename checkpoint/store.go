@@ -18,13 +18,17 @@ type Head struct {
 	Digest Digest
 }
 
-// A Lease is the right to append to a run. A higher epoch fences every lower one.
+// A Lease is the right to append to a run. A higher epoch fences every lower one. It is known by its run, epoch and owner: one that was
+// renewed is held under the value from before as well.
 type Lease struct {
 	Run   string
 	Epoch uint64 // counted from 1
 	Owner string
-	// Until is when the lease ends by itself. The zero Until means never: the process
+	// Until is when the lease ends by itself, if it is not renewed. The zero Until means never: the process
 	// that has the store open is the proof.
+	//
+	// It is of the clock of the process that has asked for the lease. A store whose leases end by another clock sets it to what
+	// the lease lasts behind the time.Now of before it was asked for: so it has the clock that does not jump, and is never too late.
 	Until time.Time
 }
 
@@ -95,6 +99,10 @@ type Snapshot struct {
 // a run that does not exist, ErrClosed after the store was closed, and ctx's error when it
 // is done before anything was begun. Stored data that is damaged is [ErrCorrupt], of an
 // unknown version [ErrVersion].
+//
+// A lease whose end has come is nobody's, by the clock of the store, whether or not somebody else has taken the run since: what is done under it
+// is ErrFenced, Stat and List tell of no owner, and the run is there for the next Acquire, for Delete and for Fork. Who works under a
+// lease renews it with [Keep].
 type Store interface {
 	// Acquire gives the lease of run to owner and raises its epoch. A run that does not
 	// exist may be acquired, to append its first entry. ErrBusy (a *BusyError naming the
@@ -102,10 +110,12 @@ type Store interface {
 	// first append under the lease.
 	Acquire(ctx context.Context, run, owner string) (Lease, error)
 
-	// Renew prolongs a lease that has an end. ErrFenced if it is no longer the run's.
+	// Renew prolongs a lease that has an end: from now on it lasts as long as one that is given now. A lease without an end
+	// is returned as it is. ErrFenced if it is no longer the run's, also if it has ended and nobody has taken
+	// the run since. With another error the lease may have been prolonged.
 	Renew(ctx context.Context, l Lease) (Lease, error)
 
-	// Release gives the lease back. Releasing a lease that is no longer the run's does
+	// Release gives the lease back. Releasing a lease that is no longer the run's, or has ended, does
 	// nothing.
 	Release(ctx context.Context, l Lease) error
 

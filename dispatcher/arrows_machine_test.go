@@ -76,6 +76,7 @@ func (s source) impure(n ast.Node) string {
 // for it, and what ends it, is written beside it.
 var goStatements = map[string]int{
 	"checkpoint/ahead.go":              1, // reads a long log
+	"checkpoint/keep.go":               1, // renews a lease
 	"checkpoint/badgerstore/commit.go": 1, // the committer, behind an observer that has ended its goroutine
 	"checkpoint/storetest/trial.go":    1, // a case, which may hang in the store
 	"checkpoint/badgerstore/open.go":   2, // the committer; opening, which Open may leave

@@ -34,7 +34,8 @@ var arrows = map[string][]string{
 	byHand:                      nil, // by checkpoint, and so by all that may depend on that
 	"internal/docs":             nil, // tests only
 	"internal/docs/coverage":    nil,
-	"internal/lacking":          nil, // imported by tests only
+	"internal/lacking":          nil,                                                                       // imported by tests only
+	"internal/lapse":            {"checkpoint", "checkpoint/internal/watch", "checkpoint/memory", "state"}, // imported by tests only
 	"internal/victim":           {"checkpoint", "checkpoint/badgerstore", "checkpoint/internal/watch", "dag", "dispatcher", "state", "…"},
 	"checkpoint/memory":         {"checkpoint", "checkpoint/internal/watch", "state"},
 	"checkpoint/storetest":      {"checkpoint", "state", "github.com/anishathalye/porcupine"},

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/internal/lapse"
 )
 
 // mistakes are stores that break one rule each, as their authors might.
@@ -25,6 +26,30 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return &anyOwner{sound: s, last: newLeases()} })},
 	{"epochs do not rise", []string{"conditions/LeaseEpochsRise"},
 		over(func(s sound) checkpoint.Store { return &oneEpoch{sound: s, last: newLeases()} })},
+	{"a lease that has ended still appends", []string{"leases/LapsedLeaseChangesNothing", "leases/RenewalProlongs"},
+		lapsing(func(s *lapse.Store) checkpoint.Store { return lateAppend{lapses{s}} })},
+	{"a lease that has ended still keeps snapshots", []string{"leases/LapsedLeaseChangesNothing"},
+		lapsing(func(s *lapse.Store) checkpoint.Store { return lateSnapshot{lapses{s}} })},
+	{"a lease that has ended still trims", []string{"leases/LapsedLeaseChangesNothing"},
+		lapsing(func(s *lapse.Store) checkpoint.Store { return lateTrim{lapses{s}} })},
+	{"a lease that has ended is renewed", []string{"leases/LapsedLeaseChangesNothing"},
+		lapsing(func(s *lapse.Store) checkpoint.Store { return lateRenew{lapses{s}} })},
+	{"a lease that has ended is in the way of the next", []string{"leases/LapsedLeaseIsNobodys", "leases/LateOwnerLeavesTheNextAlone"},
+		lapsing(func(s *lapse.Store) checkpoint.Store { return neverFree{lapses{s}} })},
+	{"a lease that has ended keeps its run from being deleted", []string{"leases/LapsedLeaseIsNobodys"},
+		lapsing(func(s *lapse.Store) checkpoint.Store { return neverDeleted{lapses{s}} })},
+	{"who has a lease that has ended is told", []string{"leases/LapsedLeaseIsNobodys", "leases/LapsedLeaseChangesNothing", "leases/RenewalProlongs"},
+		lapsing(func(s *lapse.Store) checkpoint.Store { return tellsTheDead{lapses{s}} })},
+	{"who has a lease that has ended is listed", []string{"leases/LapsedLeaseIsNobodys"},
+		lapsing(func(s *lapse.Store) checkpoint.Store { return listsTheDead{lapses{s}} })},
+	{"a renewal is only promised", []string{"leases/RenewalProlongs"},
+		lapsing(func(s *lapse.Store) checkpoint.Store { return promises{lapses{s}} })},
+	{"a renewal does nothing", []string{"leases/RenewalProlongs"},
+		lapsing(func(s *lapse.Store) checkpoint.Store { return noRenewal{lapses{s}} })},
+	{"a release takes the lease of the next", []string{"leases/LateOwnerLeavesTheNextAlone"},
+		lapsing(func(s *lapse.Store) checkpoint.Store { return anyRelease{lapses{s}} })},
+	{"a run is deleted that somebody else has taken", []string{"leases/LateOwnerLeavesTheNextAlone"},
+		lapsing(func(s *lapse.Store) checkpoint.Store { return deletesHeld{lapses{s}} })},
 	{"an append is torn where an entry is bad", []string{"atomicity/AppendIsAllOrNothing"},
 		over(func(s sound) checkpoint.Store { return goodPart{s} })},
 	{"an append is written entry by entry", []string{"cancellation/CancelledAnywhereIsWholeOrNot"},

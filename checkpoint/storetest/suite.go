@@ -87,6 +87,12 @@ var groups = []group{
 		{"SnapshotNeedsLeaseAndPosition", snapshotNeedsLeaseAndPosition},
 		{"NothingIsFoundOfNoRun", nothingIsFoundOfNoRun},
 	}},
+	{"leases", nothing, []rule{
+		{"LapsedLeaseIsNobodys", lapsedLeaseIsNobodys},
+		{"LapsedLeaseChangesNothing", lapsedLeaseChangesNothing},
+		{"LateOwnerLeavesTheNextAlone", lateOwnerLeavesTheNextAlone},
+		{"RenewalProlongs", renewalProlongs},
+	}},
 	{"isolation", nothing, []rule{
 		{"RunIDsThatAreHard", runIDsThatAreHard},
 		{"RunIDsThatBeginAlike", runIDsThatBeginAlike},

@@ -199,7 +199,11 @@ func (r *run) extendBy(batches []*batch, effects []*effectEntry, lines []checkpo
 	}
 	head, err := checkpoint.Head{}, j.err
 	if err == nil {
+		err = j.hold.fenced()
+	}
+	if err == nil {
 		head, err = r.c.store.Append(r.stored, j.lease, j.tip, all)
+		j.hold.refused(err)
 	}
 	for _, e := range effects {
 		e.err, e.settled = err, true

@@ -62,23 +62,24 @@ func (c *core) amendingFrom(ctx context.Context, id string, there standing, f fu
 	}
 	acquire := c.acquire
 	if there.hurries {
-		acquire = c.store.Acquire
+		acquire = c.acquireNow
 	}
-	lease, err := acquire(ctx, id, c.amender)
+	lease, asked, err := acquire(ctx, id, c.amender)
 	if err != nil {
 		return err
 	}
+	held, had := c.moment(ctx, lease, asked)
 	defer func() {
-		if c.release(lease); !there.heeds {
+		if had.giveBack() && !there.heeds {
 			c.heed(id)
 		}
 	}()
 	if !looked {
-		if there.m, there.head, err = c.machine(ctx, id); err != nil {
-			return err
+		if there.m, there.head, err = c.machine(held, id); err != nil {
+			return had.why(ctx, err)
 		}
 	}
-	a := &amendment{c: c, lease: lease, m: there.m, head: there.head, desk: newDesk()}
+	a := &amendment{c: c, lease: lease, hold: had.hold, m: there.m, head: there.head, desk: newDesk()}
 	if !there.heeds { // else the run has told its observer how it rested, and that call is over
 		a.observed()
 	}
@@ -96,6 +97,7 @@ func (c *core) amendingFrom(ctx context.Context, id string, there standing, f fu
 type amendment struct {
 	c     *core
 	lease checkpoint.Lease
+	hold  *hold    // of it
 	m     *machine // the run as it is when all that was said so far has been appended
 	head  checkpoint.Head
 	size  int                     // of what was said
@@ -115,10 +117,14 @@ func (a *amendment) say(ctx context.Context, id string, e checkpoint.Entry) erro
 
 // append makes durable what was said since the last append.
 func (a *amendment) append(ctx context.Context) error {
+	if err := a.hold.fenced(); err != nil {
+		return err
+	}
 	if a.code != nil {
 		a.code.Store(&doingAnAppend)
 	}
 	head, err := a.c.store.Append(ctx, a.lease, a.head, a.lines)
+	a.hold.refused(err)
 	if a.code != nil {
 		a.code.Store(nil)
 	}

@@ -175,7 +175,7 @@ func (r *run) stand(m *machine, head checkpoint.Head) {
 
 // amend makes lines durable before the call does anything.
 func (r *run) amend(lines []checkpoint.Entry) error {
-	a := &amendment{c: r.c, lease: r.journal.lease, m: r.m, head: r.journal.head, code: &r.tenure.code, desk: newDesk()}
+	a := &amendment{c: r.c, lease: r.journal.lease, hold: r.journal.hold, m: r.m, head: r.journal.head, code: &r.tenure.code, desk: newDesk()}
 	a.observed()
 	err := r.asking("observer", func() error {
 		if err := a.drain(r.stored, lines); err != nil {

@@ -142,11 +142,14 @@ func (r *run) find(w *wishes, input func(any)) early {
 	if w.unsaid != nil {
 		return early{err: w.unsaid}
 	}
-	lease, err := c.acquire(ctx, r.id, c.owner)
+	lease, asked, err := c.acquire(ctx, r.id, c.owner)
 	if err != nil {
 		return early{err: err}
 	}
 	r.journal.lease = lease
+	if !lease.Until.IsZero() {
+		r.journal.hold = c.hold(ctx, lease, asked, r.cancel)
+	}
 	m, head, err := c.machine(ctx, r.id)
 	switch {
 	case errors.Is(err, checkpoint.ErrNotFound) && !old:
@@ -207,29 +210,36 @@ func (r *run) find(w *wishes, input func(any)) early {
 // aMoment is how long a lease is waited for that somebody has for a moment.
 const aMoment = 127 * time.Millisecond
 
-// acquire takes the lease of a run as owner, and waits for it if it is somebody's for a moment.
-func (c *core) acquire(ctx context.Context, id, owner string) (checkpoint.Lease, error) {
+// acquire takes the lease of a run as owner, and waits for it if it is somebody's for a moment. It tells when the store was asked that has
+// given it.
+func (c *core) acquire(ctx context.Context, id, owner string) (lease checkpoint.Lease, asked time.Time, err error) {
 	var refused time.Time // for the first time
 	waited := time.Duration(0)
 	for wait := time.Millisecond; ; wait = min(2*wait, 64*time.Millisecond) {
-		lease, err := c.store.Acquire(ctx, id, owner)
-		if err == nil {
-			return lease, nil
+		if lease, asked, err = c.acquireNow(ctx, id, owner); err == nil {
+			return lease, asked, nil
 		}
 		if refused.IsZero() {
 			refused = time.Now()
 		}
 		patience := c.patience(ctx, id, owner, err)
 		if waited >= patience || patience > aMoment && time.Since(refused) >= patience { // Grace is going by while the store refuses, too
-			return lease, err
+			return lease, asked, err
 		}
 		select {
 		case <-ctx.Done():
-			return lease, err
+			return lease, asked, err
 		case <-time.After(wait):
 			waited += wait
 		}
 	}
+}
+
+// acquireNow is acquire for who does not wait.
+func (c *core) acquireNow(ctx context.Context, id, owner string) (checkpoint.Lease, time.Time, error) {
+	asked := time.Now()
+	lease, err := c.store.Acquire(ctx, id, owner)
+	return lease, asked, err
 }
 
 // patience is how long a lease may be waited for that could not be had. An amendment ends soon, whatever

@@ -97,22 +97,22 @@ func (r *run) letGo() {
 		r.c.strayed(r.id, &r.strays)
 		return
 	}
-	if !r.holdsLease() {
-		return
+	if r.holdsLease() {
+		given := make(chan struct{})
+		go func() { // await waits for it, or abandons it
+			defer close(given)
+			r.strays.release()
+		}()
+		if !r.await(given, "releasing the lease in the store") {
+			r.c.strayed(r.id, &r.strays)
+		}
 	}
-	given := make(chan struct{})
-	go func() { // await waits for it, or abandons it
-		defer close(given)
-		r.strays.release()
-	}()
-	if !r.await(given, "releasing the lease in the store") {
-		r.c.strayed(r.id, &r.strays)
-	}
+	r.await(r.journal.hold.stop(), doingRenew)
 }
 
 // await waits for a goroutine of the call until the grace period is over, and abandons it
 // then. Nil is none. It reports whether that has ended.
-func (r *run) await(ended chan struct{}, doing string) bool {
+func (r *run) await(ended <-chan struct{}, doing string) bool {
 	if ended == nil {
 		return true
 	}

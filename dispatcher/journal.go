@@ -14,6 +14,7 @@ import (
 // run's owner.
 type journal struct {
 	lease checkpoint.Lease // never changes once visits run
+	hold  *hold            // that keeps it; nor does this
 	head  checkpoint.Head  // what the machine was told of
 	since int              // bytes that a replay would read since the last snapshot
 	last  int              // bytes of the last snapshot

@@ -185,9 +185,13 @@ func (r *run) finish(h *tenure) {
 	h.word.CompareAndSwap(atHome, finishedRun)
 }
 
-func (r *run) holdsLease() bool { return !r.released && r.journal.lease.Run != "" }
+// holdsLease reports whether the run has a lease to give back. One that is lost is somebody else's.
+func (r *run) holdsLease() bool {
+	return !r.released && r.journal.lease.Run != "" && r.journal.hold.fenced() == nil
+}
 
 // release gives the lease back. A store that can't has its own way to end leases.
 func (r *run) release(ctx context.Context) {
+	r.journal.hold.stop() // letGo waits for that
 	_ = r.c.store.Release(ctx, r.journal.lease)
 }

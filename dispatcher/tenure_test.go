@@ -308,7 +308,7 @@ func TestWhoAppendsBehindEndsInTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := d.core.newRun(t.Context(), "r")
-		if r.journal.lease, err = r.c.acquire(t.Context(), "r", r.c.owner); err != nil {
+		if r.journal.lease, _, err = r.c.acquire(t.Context(), "r", r.c.owner); err != nil {
 			t.Fatal(err)
 		}
 		before := make(chan struct{})

@@ -74,25 +74,31 @@ func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string
 	if err := c.stillRunning(id); err != nil {
 		return 0, err
 	}
-	lease, err := c.acquire(ctx, id, c.amender)
+	lease, asked, err := c.acquire(ctx, id, c.amender)
 	if err != nil {
 		return 0, err
 	}
+	held, had := c.moment(ctx, lease, asked)
 	defer func() {
-		c.release(lease)
-		c.heed(id)
+		if had.giveBack() {
+			c.heed(id)
+		}
 	}()
 	info, err := c.store.Stat(ctx, id)
 	if err != nil {
 		return 0, err
 	}
-	t, bases, err := c.trimming(ctx, &info, keep)
+	t, bases, err := c.trimming(held, &info, keep)
+	if err == nil && t.First > 0 {
+		err = had.hold.fenced()
+	}
 	if err != nil || t.First == 0 {
-		return 0, err
+		return 0, had.why(ctx, err)
 	}
 	t.Author = by
 	m := c.kept.take(id, info.Head)
 	now, err := c.store.Trim(ctx, lease, info.Head, checkpoint.Entry{Kind: checkpoint.Trimmed, Data: encode(t)}, bases...)
+	had.hold.refused(err)
 	c.hub.grown(id)
 	if err == nil && m != nil { // the entry says nothing that changes it
 		c.keep(id, now, m, m.read)

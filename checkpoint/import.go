@@ -113,26 +113,30 @@ func load(
 	case !archiver && len(file.bases) > 0:
 		return loadFork(ctx, s, file, envelopes)
 	}
+	asked := time.Now()
 	l, err := s.Acquire(ctx, info.Run, importOwner)
 	if err != nil {
 		return Info{}, err
 	}
-	began := false
-	if err = absent(ctx, s, info.Run); err == nil {
+	kept, stop := Keep(ctx, s, l, asked)
+	began, restored := false, Info{}
+	if err = absent(kept, s, info.Run); err == nil {
 		if archiver {
-			info, err := a.Restore(ctx, l, Archive{Envelopes: envelopes, Posts: file.posts, Bases: file.bases})
-			release(ctx, s, l)
-			return info, err
-		}
-		if began, err = appendAll(ctx, s, l, envelopes); err == nil {
-			err = postAll(ctx, s, info.Run, file.posts)
+			restored, err = a.Restore(kept, l, Archive{Envelopes: envelopes, Posts: file.posts, Bases: file.bases})
+		} else if began, err = appendAll(kept, s, l, envelopes); err == nil {
+			err = postAll(kept, s, info.Run, file.posts)
 		}
 	}
+	err = lostBy(ctx, kept, err)
 	var made Head // that is to be deleted
 	if began && err != nil {
 		made, err = madeOf(ctx, s, info.Run, err, func(i Info) bool { return i.Epoch == l.Epoch }) // else another has acquired it
 	}
+	stop()
 	release(ctx, s, l)
+	if archiver {
+		return restored, err
+	}
 	return loaded(ctx, s, info.Run, made, err)
 }
 
@@ -149,6 +153,18 @@ func madeOf(ctx context.Context, s Store, run string, err error, its func(Info) 
 		return Head{}, err
 	}
 	return Head{}, fmt.Errorf("%w; it is not known what of it was imported, and is there now: %w", err, serr)
+}
+
+// lostBy is err, and why the lease is lost, if it was kept and has been: what is there of the run may be somebody else's.
+func lostBy(ctx, kept context.Context, err error) error {
+	if err == nil || kept.Err() == nil || ctx.Err() != nil || errors.Is(err, ErrFenced) {
+		return err
+	}
+	cause := context.Cause(kept)
+	if errors.Is(err, context.Canceled) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", cause, err)
 }
 
 // patience is how long an import waits for what it does behind the end of its context.

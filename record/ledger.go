@@ -124,9 +124,11 @@ const patience = 10 * time.Second
 // append appends under a lease of its own.
 func (l *Ledger) append(ctx context.Context, id string, after checkpoint.Head, entries []checkpoint.Entry) error {
 	var lease checkpoint.Lease
+	var asked time.Time
 	wait := time.Millisecond
 	for begun := time.Now(); ; wait = min(2*wait, 50*time.Millisecond) {
 		var err error
+		asked = time.Now()
 		if lease, err = l.store.Acquire(ctx, logPrefix+id, l.owner+" "+uuid.NewString()); err == nil {
 			break
 		}
@@ -139,7 +141,12 @@ func (l *Ledger) append(ctx context.Context, id string, after checkpoint.Head, e
 		case <-time.After(wait):
 		}
 	}
-	_, err := l.store.Append(ctx, lease, after, entries)
+	kept, stop := checkpoint.Keep(ctx, l.store, lease, asked)
+	_, err := l.store.Append(kept, lease, after, entries)
+	if kept.Err() != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		err = context.Cause(kept) // the lease is lost
+	}
+	stop()
 	// What was appended is. A store that can't release has its own way to end leases.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()

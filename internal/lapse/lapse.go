@@ -150,10 +150,21 @@ func (s *Store) Trim(
 	return s.Faulty.Trim(ctx, l, after, entry, bases...)
 }
 
-// Restore implements [checkpoint.Archiver].
+// Restore implements [checkpoint.Archiver]. The lease has to last until the archive is read.
 func (s *Store) Restore(ctx context.Context, l checkpoint.Lease, a checkpoint.Archive) (checkpoint.Info, error) {
 	if err := s.Lapsed(l); err != nil {
 		return checkpoint.Info{}, err
+	}
+	envelopes := a.Envelopes
+	a.Envelopes = func(yield func([]byte, error) bool) {
+		for data, err := range envelopes {
+			if !yield(data, err) {
+				return
+			}
+		}
+		if err := s.Lapsed(l); err != nil {
+			yield(nil, err)
+		}
 	}
 	return s.Faulty.Restore(ctx, l, a)
 }

@@ -190,7 +190,7 @@ func (w *editing) written(f *frame) (d state.Delta, err error) {
 	draft := f.view.Draft()
 	failed := protect(func() {
 		w.write(draft.Value())
-		_, err = w.c.delta(draft, &d)
+		_, err = w.c.delta(draft, f.view, &d)
 	})
 	switch {
 	case failed != nil:

@@ -44,7 +44,7 @@ func (r *run) enter(h *tenure, t *task) (bool, *userError) {
 
 // input makes what was written to an empty state the input of a frame.
 func (r *run) input(x *fact, written state.Image) (err error) {
-	if err = r.delta(written, &x.delta); err != nil {
+	if err = r.delta(written, state.Image{}, &x.delta); err != nil {
 		return err
 	}
 	schema := written.Schema()
@@ -97,7 +97,7 @@ func (r *run) leaveFrame(h *tenure, f *frame, t *task) (bool, *userError) {
 			return ok, failed
 		}
 		var err error
-		if err = r.delta(to, &x.delta); err != nil {
+		if err = r.delta(to, t.frame.view, &x.delta); err != nil {
 			return true, &userError{kind: dag.FailedState, err: err}
 		}
 		r.add(x)

@@ -88,7 +88,7 @@ func (r *run) written(v *visit, d *state.Delta) *userError {
 	if n := v.t.node; n.Kind == dag.KindRoute && !slices.Contains(n.Outcomes, v.outcome()) {
 		return undeclared(n, v.outcome())
 	}
-	if err := r.delta(v.draft, d); err != nil {
+	if err := r.delta(v.draft, v.t.frame.view, d); err != nil {
 		return &userError{kind: dag.FailedState, err: err}
 	}
 	if notes := v.notedBytes(); notes > 0 {
@@ -100,9 +100,9 @@ func (r *run) written(v *visit, d *state.Delta) *userError {
 	return nil
 }
 
-// delta makes *d what was written to a draft, within the limits.
-func (r *run) delta(draft state.Image, d *state.Delta) error {
-	size, err := r.c.delta(draft, d)
+// delta makes *d what was written to a draft of base, within the limits.
+func (r *run) delta(draft, base state.Image, d *state.Delta) error {
+	size, err := r.c.delta(draft, base, d)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,10 @@ func reread(s *state.Schema, d *state.Delta) (err error) {
 	return err
 }
 
-func (c *core) delta(draft state.Image, d *state.Delta) (size int, err error) {
+func (c *core) delta(draft, base state.Image, d *state.Delta) (size int, err error) {
+	if err = draft.Assigned(base); err != nil {
+		return 0, err
+	}
 	if err = draft.DeltaTo(d); err != nil {
 		return 0, sound(err)
 	}

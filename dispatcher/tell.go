@@ -81,7 +81,7 @@ func (c *core) enqueue(ctx context.Context, id string, input func(any), options 
 	var d state.Delta
 	failed := protect(func() {
 		input(written.Value())
-		_, err = c.delta(written, &d)
+		_, err = c.delta(written, state.Image{}, &d)
 	})
 	switch {
 	case failed != nil:

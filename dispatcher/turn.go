@@ -240,7 +240,7 @@ func (r *run) take(x *fact, in input, view state.Image) (err error) {
 	if in.write != nil {
 		draft := view.Draft()
 		in.write(draft.Value())
-		err = r.delta(draft, &x.delta)
+		err = r.delta(draft, view, &x.delta)
 	} else if len(in.delta) > 0 {
 		for _, cell := range in.cells {
 			if reason := cellChanged(cell.Name, in.cells, view.Schema().Cells()); reason != "" {

@@ -35,6 +35,10 @@
 // types that JSON can't bring back; a value that can't be encoded, or holds invalid
 // UTF-8, fails the visit that wrote it.
 //
+// Cells are written to with their methods. One that is assigned to, alone or with the struct
+// around it (*s = S{}), would be seen by the node and lost: that fails the visit, or refuses the
+// call, with an [AssignError]. A Check() error of the state may only read.
+//
 // A draft, like any Go value, may be used by one goroutine at a time: a node whose
 // goroutines write to it side by side has to order them itself.
 //

@@ -47,6 +47,16 @@ func (e *EncodeError) Error() string {
 
 func (e *EncodeError) Unwrap() error { return e.Err }
 
+// An AssignError says that a cell, or the struct around it, was assigned to: what was assigned
+// is lost.
+type AssignError struct {
+	Cell string
+}
+
+func (e *AssignError) Error() string {
+	return fmt.Sprintf("state: cell %q was assigned to: write to it with its methods", e.Cell)
+}
+
 // A DecodeError is what a read panics with when the stored JSON does not fit the Go type.
 type DecodeError struct {
 	Type string // the Go type

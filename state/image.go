@@ -1,5 +1,10 @@
 package state
 
+import (
+	"bytes"
+	"fmt"
+)
+
 // An Image is one state in memory: what is clean, which is what deltas made of it, and
 // what is pending, which is what was written since. It is a reference; [Image.Draft]
 // makes another. The zero Image is none. For dispatchers.
@@ -50,8 +55,59 @@ func (i Image) clean() {
 	}
 }
 
-// Check calls the state's own Check() error, if it has one. A panic passes through.
-func (i Image) Check() error { return i.s.check(i.p) }
+// Assigned returns an [*AssignError] if a cell of i was assigned to, and not written to with its methods. base is what i was a
+// draft of; the zero Image is the zero state. Of such a cell the draft shows what [Image.Delta] does not have. To assign what a
+// cell holds already is nothing.
+func (i Image) Assigned(base Image) error {
+	if base.s != nil && base.s != i.s && !i.s.agrees(base.s) {
+		panic(ErrSchema)
+	}
+	for _, off := range i.s.clean {
+		var was uintptr
+		if base.p != nil {
+			was = *wordAt(base.p, off)
+		}
+		if *wordAt(i.p, off) != was && !i.alike(base, i.s.around(off)) {
+			return &AssignError{Cell: i.s.around(off).Name}
+		}
+	}
+	return nil
+}
+
+// alike reports whether what is clean in the cell is the same in both, from whatever log each was read.
+func (i Image) alike(base Image, c *cell) bool {
+	if base.IsZero() || base.empty(c) || i.empty(c) {
+		return i.empty(c) && (base.IsZero() || base.empty(c))
+	}
+	return bytes.Equal(i.appendCell(nil, c), base.appendCell(nil, c))
+}
+
+// around is the cell at that offset, or around it.
+func (s *Schema) around(off uintptr) *cell {
+	k := len(s.cells) - 1
+	for s.offs[k] > off {
+		k--
+	}
+	return &s.cells[k]
+}
+
+// Check calls the state's own Check() error, if it has one, and refuses one that writes: what
+// it wrote would be in no delta. A panic passes through.
+func (i Image) Check() error {
+	if !i.s.checks {
+		return nil
+	}
+	own := Image{i.s.clone(i.p), i.s}
+	if err := i.s.check(own.p); err != nil {
+		return err
+	}
+	for k := range i.s.cells {
+		if c := &i.s.cells[k]; !bytes.Equal(memory(own.p, c), memory(i.p, c)) {
+			return fmt.Errorf("state: Check has written to cell %q: it may only read", c.Name)
+		}
+	}
+	return nil
+}
 
 // AppendJSON appends what is clean as an object of the cells that are not zero, in the
 // order of the schema: equal states give equal bytes.

@@ -74,6 +74,7 @@ type cell struct {
 type Schema struct {
 	cells  []cell
 	offs   []uintptr // of the cells
+	clean  []uintptr // of the words that hold what is clean in them
 	folds  bool      // some cell is a Fold
 	checks bool      // the state has a Check method
 	goType reflect.Type
@@ -129,6 +130,7 @@ func (s *Schema) finish(cells []cell) error {
 		c.core, c.set = cores[c.Kind], c.Kind == KindSet
 		c.label = append(appendString(nil, c.Name), ':')
 		s.offs = append(s.offs, c.off)
+		s.clean = append(s.clean, cleanWords(c)...)
 		s.folds = s.folds || c.Kind == KindFold
 		if c.Kind != KindSum {
 			continue

@@ -11,6 +11,7 @@ import (
 // the struct. Invariant: an offset comes from reflect for that very struct type, and at it
 // stands a cell whose first sized field is the core (a cell begins with a [0]*T, which has
 // no size). Every core begins with its mark, a pointer that is nil while nothing is pending.
+// Behind it stands what is clean: a pointer to what never changes, or the bits of a number.
 //
 // What can't be stored: a box that a valueCell has written, and that has no JSON and is not
 // &cleared, is the first field of a spoiled. Invariant: boxes of values have JSON.
@@ -28,6 +29,7 @@ func listAt(p addr, off uintptr) *listCell   { return (*listCell)(unsafe.Add(p, 
 func keyedAt(p addr, off uintptr) *keyedCell { return (*keyedCell)(unsafe.Add(p, off)) }
 func sumAt(p addr, off uintptr) *sumCell     { return (*sumCell)(unsafe.Add(p, off)) }
 func foldAt(p addr, off uintptr) *foldCell   { return (*foldCell)(unsafe.Add(p, off)) }
+func wordAt(p addr, off uintptr) *uintptr    { return (*uintptr)(unsafe.Add(p, off)) }
 func spoiledAt(b *box) *spoiled              { return (*spoiled)(addr(b)) }
 func cached[T any](b *box) *T                { return (*T)(atomic.LoadPointer(&b.val)) }
 func publish[T any](b *box, v *T)            { atomic.StorePointer(&b.val, addr(v)) }
@@ -42,3 +44,20 @@ func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // bytesOf is for reading only.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// cleanWords are the offsets of the words that hold what is clean in c: one, or two of a number where words are short.
+func cleanWords(c *cell) (words []uintptr) {
+	off, size := unsafe.Offsetof(valueCell{}.cur), unsafe.Sizeof(valueCell{}.cur)
+	if c.core == coreSum {
+		off, size = unsafe.Offsetof(sumCell{}.cur), unsafe.Sizeof(sumCell{}.cur)
+	}
+	for at := c.off + off; at < c.off+off+size; at += unsafe.Sizeof(at) {
+		words = append(words, at)
+	}
+	return words
+}
+
+// memory is the core of c, for reading only.
+func memory(p addr, c *cell) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(p, c.off)), coreTypes[c.core].Size())
+}

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -16,6 +17,9 @@ type userError struct {
 	err   error
 	stack []byte
 	again bool // Policy.Retry wants another attempt
+	// late is what had ended the context of the attempt when its body ended; nil if nothing had. What comes to pass until
+	// the owner looks at it is not the visit's.
+	late error
 }
 
 // Error is safe whatever the user's Error does: fmt catches its panic, and knows nil receivers.
@@ -64,6 +68,7 @@ func (v *visit) call() {
 		if ended {
 			return
 		}
+		late := v.ended()
 		earlier := v.failed // of the body, when Policy.Retry broke
 		// Also if the text of an error that it panicked with calls Goexit.
 		v.failed = &userError{kind: dag.FailedGoexit, err: errGoexit}
@@ -71,7 +76,7 @@ func (v *visit) call() {
 		if v.round != nil {
 			v.failed.err = v.round.at.blames(v.failed.err)
 		}
-		v.failed.again = earlier == nil && v.t.node.Policy.Retry == nil
+		v.failed.again, v.failed.late = earlier == nil && v.t.node.Policy.Retry == nil, late
 		if earlier != nil {
 			v.failed.err = fmt.Errorf("%w; Policy.Retry: %w", earlier.err, v.failed.err)
 		}
@@ -82,12 +87,24 @@ func (v *visit) call() {
 	} else {
 		failed = v.round.run(v)
 	}
+	if doubt := v.has().fails.Load(); failed == nil && doubt != nil {
+		failed = &userError{kind: dag.FailedInDoubt, err: doubt} // as doubted says
+	}
 	if failed != nil {
+		failed.late = v.ended()
 		_ = failed.Error() // is user code: if it breaks or hangs here, that is the visit's, and not the owner's
 		v.failed = failed
 		v.failed.again = v.retries()
 	}
 	ended = true
+}
+
+// ended is what has ended the context of the attempt, nil if nothing has.
+func (v *visit) ended() error {
+	if v.Err() == nil {
+		return nil
+	}
+	return context.Cause(v.Context)
 }
 
 // callItem is call, and counts the time that items of a run with a log take: see lag. What stands at now is when an

@@ -86,7 +86,7 @@ func (c *crew) fly(v *visit, now *time.Duration) {
 		v.callItem(now)
 		return
 	}
-	v.failed = &userError{kind: dag.FailedError, err: context.Canceled}
+	v.failed = &userError{kind: dag.FailedError, err: context.Canceled, late: context.Canceled}
 }
 
 // ground hands a visit that has returned to the owner, or counts it as a stray. While a goroutine is about to

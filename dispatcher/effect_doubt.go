@@ -127,7 +127,8 @@ func (v *visit) doubted() {
 	if doubt == nil {
 		return
 	}
-	switch u, broke := v.failed, v.broken(); {
+	u := v.failed
+	switch broke := v.broken(); {
 	case u == nil || u.returned() || u.kind == dag.FailedOutcome:
 		v.failed = &userError{kind: dag.FailedInDoubt, err: doubt}
 	case !u.broke():
@@ -140,6 +141,9 @@ func (v *visit) doubted() {
 		}
 	}
 	v.failed.again = false
+	if u != nil {
+		v.failed.late = u.late
+	}
 }
 
 // brokeBy is how a visit fails that broke behind the break of an effect: with the doubt, and with what it broke by itself, if that

@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 // land turns what a visit did into facts.
 func (r *run) land(v *visit) {
 	r.drop(v)
-	timedOut := v.stop != nil && v.failed != nil && context.Cause(v.Context) == ErrTimeout
 	v.close()
 	if r.err != nil {
 		return // the store has failed: nothing is kept
@@ -55,10 +53,11 @@ func (r *run) land(v *visit) {
 		r.apply()
 		return
 	}
+	timedOut := v.stop != nil && v.failed.late == ErrTimeout
 	if timedOut && v.failed.kind == dag.FailedError {
 		v.failed.kind = dag.FailedTimeout
 	}
-	if r.halted() && r.ctxDone() && v.failed.returned() {
+	if v.failed.late != nil && !timedOut && r.halted() && r.ctxDone() && v.failed.returned() {
 		r.m.ready = append(r.m.ready, v.t) // an error after the end is no attempt
 		return
 	}

@@ -58,10 +58,18 @@ func cellsOf(t reflect.Type) ([]cell, error) {
 		w.refuse("state: %s is a cell: make it a field of a struct", t)
 	case t.Kind() == reflect.Struct:
 		w.group(t, root, "", 0)
+	case t.Kind() == reflect.Pointer && isState(t.Elem()):
+		w.refuse("state: %s is no state: write %s, without the pointer", t, t.Elem())
 	default:
 		w.refuse("state: %s is no state: write a struct of cells, or state.Whole[%s]", t, t)
 	}
 	return w.cells, errors.Join(w.problems...)
+}
+
+// isState reports whether t is made to be a state, whatever is wrong with it.
+func isState(t reflect.Type) bool {
+	a, isCell := asCell(t)
+	return isCell && a.kind == KindWhole || !isCell && t.Kind() == reflect.Struct && holdsCells(t)
 }
 
 func (w *cellWalk) refuse(format string, args ...any) {

@@ -197,11 +197,13 @@ func TestOfSaysWhatToWrite(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
 	for got, want := range map[string]string{
-		problem[int]():             "state: int is no state: write a struct of cells, or state.Whole[int]",
-		problem[state.List[int]](): "state: state.List[int] is a cell: make it a field of a struct",
-		problem[promoting]():       "state: promoting.Value is embedded: give the cell a name",
-		problem[broken]():          "state: broken.Sum is a *state.Sum[int]: write state.Sum[int], without the pointer",
-		problem[holder]():          "state: holder.B is a state_test.broken: write state.Value[state_test.broken]",
+		problem[int]():               "state: int is no state: write a struct of cells, or state.Whole[int]",
+		problem[*inquiry]():          "state: *state_test.inquiry is no state: write state_test.inquiry, without the pointer",
+		problem[*state.Whole[int]](): "state: *state.Whole[int] is no state: write state.Whole[int], without the pointer",
+		problem[state.List[int]]():   "state: state.List[int] is a cell: make it a field of a struct",
+		problem[promoting]():         "state: promoting.Value is embedded: give the cell a name",
+		problem[broken]():            "state: broken.Sum is a *state.Sum[int]: write state.Sum[int], without the pointer",
+		problem[holder]():            "state: holder.B is a state_test.broken: write state.Value[state_test.broken]",
 		problem[misplaced](): "state: misplaced.Group is a *state_test.group: write state_test.group, without the pointer\n" +
 			"state: misplaced.Many is a []state.Sum[int]: cells stand in the state itself: write a List, Map or Set of plain values\n" +
 			"state: misplaced.Named is a map[string]state_test.group: cells stand in the state itself: write a List, Map or Set of plain values\n" +

@@ -119,13 +119,15 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // Effect does fn at most once in a visit for each key, over all attempts, crashes and
 // processes, and returns what fn returned that time. That it begins is durable before fn
 // runs, and its output is durable before Effect returns. In a later attempt an effect that
-// has ended returns the output that was kept, and fn does not run.
+// has ended returns the output that was kept, and fn does not run: what fn would write to the node's state is lost
+// then, so let it return that, and write it behind Effect.
 //
-// Inside fn, [Key] returns the idempotency key of the effect: the same in every attempt
+// Of the context that fn gets, [Key] returns the idempotency key of the effect: the same in every attempt
 // and process, and no other effect of any run has it. It is made of the run's id: a run that is deleted and made again under
 // its id has the same keys, and the other side takes its effects for those of the first. So has each copy of a run in another
 // store. The other side should be given it. [Ask], Effect, [Depends], [Note] and what else makes
-// notes return an error there: a later attempt may find the effect done, and would say nothing.
+// notes return an error of that context: a later attempt may find the effect done, and would say nothing. With the context of
+// the node they can't be told from what the node does beside fn, so fn has to keep to its own.
 //
 // If fn returns an error, also since Policy.Timeout or the run has ended its context, panics,
 // calls runtime.Goexit or is abandoned, or the process dies in it, nobody knows whether it

@@ -13,13 +13,14 @@ type Policy struct {
 	// done. What bounds a call in any case is its own context, with dispatcher.Options.Grace. Zero
 	// means no limit.
 	Timeout time.Duration
-	// Backoff is the wait between attempts. Zero means none.
+	// Backoff is the wait between attempts. Zero means none. Without Attempts there is one, and no wait.
 	Backoff Backoff
 	// Retry says which errors that the function returned are worth another attempt. It is not asked
 	// about a panic, a runtime.Goexit, an outcome that is not declared and a value that can't be
 	// stored: with a Retry these are final. Whatever it says, what another attempt would find again is
 	// final: an effect is in doubt, denied or refused, or what was kept of it is of another type, the visit is
 	// denied, or a question has expired or was skipped. Nil means every other failure is worth one.
+	// Without Attempts there is one attempt, whatever it says.
 	Retry func(error) bool
 	// Parallel is how many items of an [Each] or [EachGraph] may be at work at once. One
 	// between two attempts is at work, one that waits for a person is not. Zero means all

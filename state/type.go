@@ -14,7 +14,7 @@ type Type struct {
 	// bytes (base64), list, array, map, object, pointer, own (a type with its own
 	// marshaller) or ref (a type that contains itself).
 	Kind   string  `json:"kind"`
-	Name   string  `json:"name,omitempty"`   // own: import path and name
+	Name   string  `json:"name,omitempty"`   // own: import path and name; of a package main the path is main, and in its tests its import path
 	Len    int     `json:"len,omitempty"`    // array
 	Up     int     `json:"up,omitempty"`     // ref: how many types further out
 	Key    *Type   `json:"key,omitempty"`    // map

@@ -92,3 +92,21 @@ func TestFailureBeforeACancelCounts(t *testing.T) {
 		}
 	})
 }
+
+// The time limit of an attempt begins with its function: an observer that takes its time to hear of it takes none of that.
+func TestTimeoutBeginsBehindTheObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := dag.New[Tale]("observed")
+		for _, node := range []string{"one", "two"} {
+			dag.Step(b, node, func(ctx context.Context, _ *Tale) error {
+				return heeds(ctx, 150*time.Millisecond)
+			}).With(dag.Policy{Timeout: 200 * time.Millisecond})
+		}
+		res, err := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{Observe: func(e dispatcher.Event) {
+			if e.Kind == dispatcher.VisitStarted {
+				lasts(100 * time.Millisecond)
+			}
+		}}).Run(t.Context(), run, nil)
+		completes(t, res, err)
+	})
+}

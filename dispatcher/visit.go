@@ -160,11 +160,14 @@ func (r *run) footing(t *task) *footing {
 		}
 		return r.plain
 	}
-	f = r.newFooting(t, given)
-	if limit := t.node.Policy.Timeout; limit > 0 {
-		f.Context, f.stop = context.WithTimeoutCause(r.ctx, limit, ErrTimeout)
+	return r.newFooting(t, given)
+}
+
+// limit begins the time limit of the attempt: what the observer took is none of it.
+func (r *run) limit(v *visit) {
+	if limit := v.t.node.Policy.Timeout; limit > 0 { // then its footing is its own
+		v.Context, v.stop = context.WithTimeoutCause(r.ctx, limit, ErrTimeout)
 	}
-	return f
 }
 
 func (r *run) newFooting(t *task, given *given) *footing {
@@ -234,7 +237,7 @@ func (r *run) given(t *task) *given {
 	return &some
 }
 
-// announce tells that an attempt begins, and gives it its slot. Nobody is told of one whose
+// announce tells that an attempt begins, gives it its slot, and begins its time limit. Nobody is told of one whose
 // context has ended, and readers not of one that the observer ends. begins is false for those:
 // they are ready still. owner reports whether the owner still owns the run.
 func (r *run) announce(h *tenure, v *visit) (begins, owner bool) {
@@ -254,8 +257,10 @@ func (r *run) announce(h *tenure, v *visit) (begins, owner bool) {
 	if !begins {
 		v.close()
 		r.m.ready = append(r.m.ready, v.t)
+		return false, true
 	}
-	return begins, true
+	r.limit(v)
+	return true, true
 }
 
 // Value finds the visit itself under [dag.VisitKey].

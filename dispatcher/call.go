@@ -313,9 +313,26 @@ func (c *core) blankRun() *run {
 	return &r.run
 }
 
-// release gives a lease back. A store that can't has its own way to end leases.
+// release gives back the lease of an amendment.
 func (c *core) release(l checkpoint.Lease) {
 	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)}
 	defer ctx.end()
-	_ = c.store.Release(ctx, l)
+	_ = c.giveBack(ctx, l)
+}
+
+// giveBack gives a lease back, and tries it again for a quarter of a second if the store fails to: a lease without an end that is kept
+// keeps the run from everybody, for as long as the process has the store.
+func (c *core) giveBack(ctx context.Context, l checkpoint.Lease) (err error) {
+	for wait := time.Millisecond; wait < 256*time.Millisecond; wait *= 2 {
+		err = c.store.Release(ctx, l)
+		if err == nil || errors.Is(err, checkpoint.ErrFenced) || errors.Is(err, checkpoint.ErrClosed) || errors.Is(err, checkpoint.ErrNotFound) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
+	return err
 }

@@ -170,7 +170,7 @@ func (r *run) finish(h *tenure) {
 		if !h.leave(inCall, "releasing the lease in the store") {
 			return
 		}
-		r.release(r.stored)
+		kept := r.release(r.stored)
 		switch {
 		case r.apart: // the call begins again, and hears them itself
 		case r.err != nil, r.m == nil, r.m.status != checkpoint.StatusCompleted, r.unheard(): // with an error it may have heard what was never appended
@@ -179,7 +179,9 @@ func (r *run) finish(h *tenure) {
 		if !h.back(inCall) {
 			return
 		}
-		r.released = true
+		if r.released = true; kept != nil {
+			r.warnings = append(r.warnings, "the lease of the run could not be given back, and is held still: "+plain(kept))
+		}
 	}
 	r.dismiss()
 	h.word.CompareAndSwap(atHome, finishedRun)
@@ -190,8 +192,8 @@ func (r *run) holdsLease() bool {
 	return !r.released && r.journal.lease.Run != "" && r.journal.hold.fenced() == nil
 }
 
-// release gives the lease back. A store that can't has its own way to end leases.
-func (r *run) release(ctx context.Context) {
+// release gives the lease back.
+func (r *run) release(ctx context.Context) error {
 	r.journal.hold.stop() // letGo waits for that
-	_ = r.c.store.Release(ctx, r.journal.lease)
+	return r.c.giveBack(ctx, r.journal.lease)
 }

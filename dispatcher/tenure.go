@@ -132,7 +132,7 @@ func (s *strays) release() {
 	r := s.r
 	holds := r.holdsLease()
 	if holds {
-		r.release(context.Background())
+		_ = r.release(context.Background()) // no call is left that could tell
 	}
 	r.c.cameBack(r.id, s)
 	if holds {

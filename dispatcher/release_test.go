@@ -1,0 +1,54 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A store that fails to take a lease back once keeps the run from nobody, behind a call and behind what is said of a run at rest; one that
+// goes on failing has the call say so.
+func TestReleaseThatFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fails int // how often
+		warns bool
+	}{
+		"once":  {1, false},
+		"often": {1000, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				left := 0
+				store := &memory.Faulty{FailRead: func(_ context.Context, method, _ string) error {
+					if method != "Release" || left == 0 {
+						return nil
+					}
+					left--
+					return errWeather
+				}}
+				d := process(t, asksTwo(t), store, dispatcher.Options{})
+				left = c.fails
+				res, err := d.Run(t.Context(), run, nil)
+				warned := len(res.Warnings) == 1 && strings.Contains(res.Warnings[0], errWeather.Error())
+				if !errors.Is(err, dispatcher.ErrInterrupted) || warned != c.warns || len(res.Warnings) > 1 {
+					t.Fatalf("the call returns %v, and warns %q", err, res.Warnings)
+				}
+				if c.warns {
+					return
+				}
+				left = c.fails
+				if err := d.Tag(t.Context(), run, "", "here"); err != nil {
+					t.Error(err)
+				}
+				res, err = d.Run(t.Context(), run, nil, dispatcher.Answering(res.Interrupts[0].ID, "1"), dispatcher.Answering(res.Interrupts[1].ID, "2"))
+				completes(t, res, err)
+			})
+		})
+	}
+}

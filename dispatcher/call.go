@@ -244,8 +244,8 @@ func (c *core) acquireNow(ctx context.Context, id, owner string) (checkpoint.Lea
 
 // patience is how long a lease may be waited for that could not be had. An amendment ends soon, whatever
 // the status of the run is; but it may read a long log, or have a slow disk. Who posts what it can't append needs no more than a
-// moment, and who is to go on with the run would leave it where it is. Of a run at rest, or completed, an owner may be about to give
-// the lease back.
+// moment, and who is to go on with the run would leave it where it is. Of a run at rest an owner may be about to give
+// the lease back, and of a completed one to leave what else was posted.
 func (c *core) patience(ctx context.Context, id, owner string, err error) time.Duration {
 	if !errors.Is(err, checkpoint.ErrBusy) {
 		return 0
@@ -259,7 +259,7 @@ func (c *core) patience(ctx context.Context, id, owner string, err error) time.D
 	if len(c.strays.of(id)) > 0 {
 		return 0
 	}
-	if info, err := c.store.Stat(ctx, id); err != nil || !info.Status.Resting() && info.Status != checkpoint.StatusCompleted {
+	if info, err := c.store.Stat(ctx, id); err != nil || !info.Status.Resting() && (info.Status != checkpoint.StatusCompleted || owner != c.owner) {
 		return 0
 	}
 	return aMoment

@@ -126,37 +126,48 @@ func (m *machine) cancelledBy(posts []checkpoint.Post) (lines []checkpoint.Entry
 	return lines
 }
 
-// heeded is what was posted to a run at work that nobody at rest takes: its cancels, and notes and tags, which somebody has made durable.
+// heeded is what was posted to a run at work that nobody takes any more: its cancels, and, as nobody goes on with it, notes and tags of a
+// run that is completed. Of one that rests they are taken by the next call, which a cursor of this one is for.
 func (m *machine) heeded(posts []checkpoint.Post) (lines []checkpoint.Entry) {
 	posts = slices.Clone(posts)
 	oldestFirst(posts)
 	for _, p := range posts {
-		if (p.Kind == postTag || p.Kind == postNote) && !m.seen[p.ID] {
+		if m.status == checkpoint.StatusCompleted && marks(p) && !m.seen[p.ID] {
 			lines = append(lines, m.drained(p))
 		}
 	}
 	return append(lines, m.cancelledBy(posts)...)
 }
 
-// drainHeeded drains them, of a run that nobody is at work on.
+// marks reports whether p says something of a run, and asks nothing of it.
+func marks(p checkpoint.Post) bool { return p.Kind == postTag || p.Kind == postNote }
+
+// drainHeeded drains them, of a run that nobody is at work on. The observer is told of notes and tags; how the run has rested it knows.
 func (c *core) drainHeeded(ctx context.Context, id string) error {
 	return c.amendingFrom(ctx, id, standing{heeds: true}, func(a *amendment) error {
 		posts, err := c.store.Posts(ctx, id)
 		if err != nil {
 			return err
 		}
+		a.observed()
 		return a.drain(ctx, a.m.heeded(posts))
 	})
 }
 
 // heed makes a run Cancelled that was cancelled while somebody had its lease and did not hear of it: who cancelled it was told
-// that it will be. So it is with notes and tags. It is called by whoever has given the lease back. Whatever fails, the post stays where it
-// is, for who comes next.
+// that it will be. So it is with notes and tags of a completed run. It is called by whoever has given the lease back. Whatever fails, the
+// post stays where it is, for who comes next.
 func (c *core) heed(id string) {
 	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)}
 	defer ctx.end()
 	posts, err := c.store.Posts(ctx, id)
-	if err == nil && slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return cancels(p) || p.Kind == postTag || p.Kind == postNote }) {
-		_ = c.drainHeeded(ctx, id)
+	if err != nil || !slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return cancels(p) || marks(p) }) {
+		return
 	}
+	drained := make(chan struct{})
+	go func() { // an observer that ends its goroutine ends this one; heed waits for it
+		defer close(drained)
+		_ = c.drainHeeded(ctx, id)
+	}()
+	<-drained
 }

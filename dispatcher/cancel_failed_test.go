@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -55,4 +56,35 @@ func TestRunBehindACancelOfAFailedRun(t *testing.T) {
 			sameMachine(t, d, run)
 		})
 	}
+}
+
+// What somebody has rejected since stays rejected: it is no reason why the run had failed.
+func TestRejectBehindACancelOfAFailedRun(t *testing.T) {
+	t.Parallel()
+	var w witness
+	fails := true
+	b := dag.New[Tale]("two")
+	dag.Step(b, "a", w.sees(func(context.Context, *Tale) error {
+		if fails {
+			return errWeather
+		}
+		return nil
+	}))
+	dag.Step(b, "b", w.sees(nil))
+	d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{InterruptBefore: []string{"b"}})
+	res, err := d.Run(t.Context(), run, nil)
+	if res.Status != checkpoint.StatusFailed || len(res.Interrupts) != 1 {
+		t.Fatalf("the run is %s: %v", res.Status, err)
+	}
+	w.took()
+	fails = false
+	if err := errors.Join(
+		d.Cancel(t.Context(), run, nil),
+		d.Answer(t.Context(), run, res.Interrupts[0].ID, dispatcher.Reject),
+	); err != nil {
+		t.Fatal(err)
+	}
+	res, err = d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "b")
+	w.expect(t, "a#2")
 }

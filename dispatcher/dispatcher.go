@@ -30,6 +30,7 @@ type core struct {
 	opts    Options
 	owner   string
 	amender string                // the owner as who only amends a run
+	trimmer string                // the same as who trims it
 	resumes checkpoint.Resumption // what most resumes say; never written to
 	resumed json.RawMessage       // Data of their entries; never written to
 	nests   bool                  // some node holds a frame
@@ -67,6 +68,7 @@ func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher
 		return nil, err
 	}
 	c.amender = checkpoint.Amender(c.owner)
+	c.trimmer = c.amender + trims
 	c.resumes = checkpoint.Resumption{Owner: c.owner}
 	c.resumed = encode(c.resumes)
 	c.nests = slices.ContainsFunc(c.plan.Nodes, func(n dag.PlanNode) bool { return holds(&n) })

@@ -124,7 +124,7 @@ func (m *machine) decided(p *pending, v Verdict, a checkpoint.Answer) {
 	if a.Reason != "" {
 		rejected.Message += ": " + a.Reason
 	}
-	if v == Reject && m.status == checkpoint.StatusFailed {
+	if v == Reject && (m.status == checkpoint.StatusFailed || m.status == checkpoint.StatusCancelled) { // which may have failed before
 		m.fresh = append(slices.Clip(m.fresh), rejected.Path) // snapshots hold the one before
 	}
 	if p.kind == kindBefore {

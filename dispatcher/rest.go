@@ -70,7 +70,7 @@ func (r *run) answeredSince(h *tenure, resting bool) (again, owner bool) {
 	if !resting || r.c.store == nil || r.m.status != checkpoint.StatusInterrupted || r.ctxDone() || r.draining() || !r.unheard() {
 		return false, true
 	}
-	if !h.leave(inCall, doingPosts) {
+	if r.atRest = true; !h.leave(inCall, doingPosts) { // it rests, if the store hangs
 		return false, false
 	}
 	posts, err := r.c.store.Posts(r.stored, r.id)
@@ -83,7 +83,7 @@ func (r *run) answeredSince(h *tenure, resting bool) (again, owner bool) {
 	x := r.said(&checkpoint.Entry{Kind: checkpoint.Resumed, Data: r.c.resumed}, nil)
 	x.more().resumed = &r.c.resumes
 	r.add(x)
-	r.polled, r.journal.posts = false, true
+	r.atRest, r.polled, r.journal.posts = false, false, true
 	return true, true
 }
 

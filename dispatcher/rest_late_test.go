@@ -160,11 +160,18 @@ func TestANoteWhileARunIsLetGoOf(t *testing.T) {
 	dag.Step(b, "a", func(context.Context, *Tale) error { return nil })
 	store := new(memory.Store)
 	var d *dispatcher.Dispatcher[Tale]
-	d = process(t, frozen(t, b), store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: func(ctx context.Context, e dispatcher.End) error {
-		return errors.Join(d.Note(ctx, run, "billing.ended", string(e.Status)), d.Tag(ctx, run, "", "end"))
-	}}})
+	var observed []dispatcher.EventKind
+	d = process(t, frozen(t, b), store, dispatcher.Options{
+		Observe: func(e dispatcher.Event) { observed = append(observed, e.Kind) },
+		Hooks: dispatcher.Hooks{OnEnd: func(ctx context.Context, e dispatcher.End) error {
+			return errors.Join(d.Note(ctx, run, "billing.ended", string(e.Status)), d.Tag(ctx, run, "", "end"))
+		}},
+	})
 	res, err := d.Run(t.Context(), run, nil)
 	completes(t, res, err)
+	if n := len(observed); n < 2 || !slices.Equal(observed[n-2:], []dispatcher.EventKind{dispatcher.Noted, dispatcher.CheckpointTagged}) {
+		t.Errorf("the observer was told of %v, want the note and the tag last", observed)
+	}
 	if posts, err := store.Posts(t.Context(), run); err != nil || len(posts) > 0 || len(res.Warnings) > 0 {
 		t.Errorf("behind the run the store holds %d messages, %v; warnings %q", len(posts), err, res.Warnings)
 	}
@@ -175,6 +182,22 @@ func TestANoteWhileARunIsLetGoOf(t *testing.T) {
 	if !slices.Contains(kinds, checkpoint.Tagged) || !slices.Contains(kinds, checkpoint.Noted) {
 		t.Errorf("the log tells of %q, want the note and the tag", kinds)
 	}
+}
+
+// Of a run that rests they are taken by the next call: the cursor that this one returns is where the run stands.
+func TestANoteWhileARunThatWaitsIsLetGoOf(t *testing.T) {
+	t.Parallel()
+	var d *dispatcher.Dispatcher[Tale]
+	d = process(t, asksTwo(t), new(memory.Store), dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: func(ctx context.Context, e dispatcher.End) error {
+		return d.Note(ctx, run, "ended", string(e.Status))
+	}}})
+	res, err := d.Run(t.Context(), run, nil)
+	if !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	res, err = d.Resume(t.Context(), run, dispatcher.From(res.Cursor),
+		dispatcher.Answering(res.Interrupts[0].ID, "1"), dispatcher.Answering(res.Interrupts[1].ID, "2"))
+	completes(t, res, err)
 }
 
 // A leaving is an answer that ends the goroutine of whoever encodes it.

@@ -112,8 +112,8 @@ func (c *core) tag(ctx context.Context, id, address, name string, options []RunO
 	return err
 }
 
-// drainTag drains a tag that was posted, or leaves it to who is at work on the run. Who has the lease for a moment may be trimming the
-// run, and may have read its tags before: that is waited for.
+// drainTag drains a tag that was posted, or leaves it to who has the run. Who is trimming it may have read its tags before: that is
+// waited for.
 func (c *core) drainTag(ctx context.Context, id string, p *posted) error {
 	began := time.Now()
 	for wait := time.Millisecond; ; wait = min(2*wait, 64*time.Millisecond) {
@@ -125,7 +125,7 @@ func (c *core) drainTag(ctx context.Context, id string, p *posted) error {
 		switch {
 		case failed != nil:
 			return failed
-		case !checkpoint.Amends(info.Owner): // who trims it from here on reads the post
+		case !checkpoint.Amends(info.Owner) || !strings.HasSuffix(info.Owner, trims): // who trims it from here on reads the post
 			return nil
 		case time.Since(began) >= c.opts.Grace:
 			return err

@@ -69,12 +69,15 @@ func (c *core) trim(ctx context.Context, id string, keep Retention, options []Ru
 	return c.refuse(id, err)
 }
 
+// trims is behind the name of an amender that trims the run: what is posted it may have read before.
+const trims = " (trim)"
+
 // trimmed trims a run that nobody is at work on, and returns where it stands then, or 0 if there was nothing to drop.
 func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string) (uint64, error) {
 	if err := c.stillRunning(id); err != nil {
 		return 0, err
 	}
-	lease, asked, err := c.acquire(ctx, id, c.amender)
+	lease, asked, err := c.acquire(ctx, id, c.trimmer)
 	if err != nil {
 		return 0, err
 	}

@@ -85,3 +85,27 @@ func TestTagBesideALongTrim(t *testing.T) {
 		}
 	})
 }
+
+// Who tags a run because of what was said of it, under the lease of who says it, does not wait for that.
+func TestTagFromTheObserverOfAnEdit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var d *dispatcher.Dispatcher[Tale]
+		var tagged error
+		d = process(t, asksTwo(t), new(memory.Store), dispatcher.Options{Observe: func(e dispatcher.Event) {
+			if e.Kind == dispatcher.StateEdited {
+				tagged = d.Tag(t.Context(), run, "", "edited")
+			}
+		}})
+		if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		err := d.Edit(t.Context(), run, func(s *Tale) { s.Word.Set("edited") }, dispatcher.EditOptions{})
+		if err := errors.Join(err, tagged); err != nil {
+			t.Error(err)
+		}
+		if at, err := d.At(t.Context(), run, "tag:edited"); err != nil || at.State.Word.Get() != "edited" {
+			t.Errorf("the tag leads to %+v, %v", at, err)
+		}
+	})
+}

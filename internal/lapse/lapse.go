@@ -155,15 +155,16 @@ func (s *Store) Restore(ctx context.Context, l checkpoint.Lease, a checkpoint.Ar
 	if err := s.Lapsed(l); err != nil {
 		return checkpoint.Info{}, err
 	}
-	envelopes := a.Envelopes
-	a.Envelopes = func(yield func([]byte, error) bool) {
-		for data, err := range envelopes {
-			if !yield(data, err) {
-				return
+	if envelopes := a.Envelopes; envelopes != nil {
+		a.Envelopes = func(yield func([]byte, error) bool) {
+			for data, err := range envelopes {
+				if !yield(data, err) {
+					return
+				}
 			}
-		}
-		if err := s.Lapsed(l); err != nil {
-			yield(nil, err)
+			if err := s.Lapsed(l); err != nil {
+				yield(nil, err)
+			}
 		}
 	}
 	return s.Faulty.Restore(ctx, l, a)

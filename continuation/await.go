@@ -66,6 +66,10 @@ func Choose[A any, O ~string](r Reply[A], err error, approved, denied O) (O, err
 // the same bounds, when the visit is tried again: of several waits the one whose trigger came last, and
 // none if a question of dag.Ask was answered behind that. A denial, a default, and the wake of a timer
 // stay what they were: what fails behind them fails as any visit does, by the attempts of its dag.Policy alone.
+//
+// A trigger is for what was asked. If the visit runs again and asks something else under the name, or waits for other kinds or
+// keys, as behind an edit of the state, that is another wait, with an id of its own, and the one before is superseded: its
+// trigger, if it had one, counts for nothing.
 func Await[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
 	if ctx == nil {
 		return Reply[A]{}, fmt.Errorf("continuation: Await(%q): %w: the context is nil: pass on the one that the node was given", name, dag.ErrNoVisit)

@@ -30,7 +30,8 @@
 //	expired     Answered by its instant, with nothing further to ask; or by a wake that was missed, if the
 //	            timer says Expire
 //	cancelled   Cancelled; or Answered with a denial that cancels; or skipped
-//	superseded  Cancelled by Supersede; or a turn has begun, or the run was rewound, meanwhile
+//	superseded  Cancelled by Supersede; or a turn has begun, or the run was rewound, meanwhile; or the
+//	            visit has asked something else in its place
 //	failed      AttemptFailed for good, when the superstep has ended or the run rests behind it, or the
 //	            bounds are used up; Failed, and no wait of the run is tried again; TimedOut; or
 //	            Cancelled for any other reason
@@ -48,7 +49,7 @@
 // [Runtime.Get]; the store is the dispatcher's; the scheduler is [Runtime.Serve], or anything that
 // calls [Runtime.Sweep]; the delivery adapter is a [Deliverer]; the trace sink is the run's events.
 // Errors of invalid input are [*ArgumentError], the others have their names. A record that is
-// asked again keeps its id.
+// asked the same again keeps its id.
 //
 // # Promises
 //

@@ -52,7 +52,11 @@ func (e *TerminalError) Error() string {
 	if e.Wait == "" {
 		return fmt.Sprintf("continuation: run %q is %s (%s): begin a new one", e.Run, e.Status, e.Reason)
 	}
-	return fmt.Sprintf("continuation: wait %s of run %q is %s (%s): begin a new run, or a turn of it", e.Wait, e.Run, e.Status, e.Reason)
+	then := "begin a new run, or a turn of it"
+	if e.Status == StatusSuperseded {
+		then = "List tells what has come instead"
+	}
+	return fmt.Sprintf("continuation: wait %s of run %q is %s (%s): %s", e.Wait, e.Run, e.Status, e.Reason, then)
 }
 
 // Is finds [ErrTerminal].

@@ -75,6 +75,7 @@ type ask struct {
 	until  time.Time
 	begun  time.Time // when it was asked by the clock that says when it ends; zero if nobody knows
 	gone   bool      // the frame that it waited in was voided: it is asked anew, if the run comes there
+	lost   bool      // a trim has dropped it, and q is what its trigger says of it
 	ended  bool      // there is an Answered entry
 	answer checkpoint.Answer
 	letter letter
@@ -202,6 +203,10 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 		a.at = a.begun
 	}
 	k := slices.IndexFunc(h.open, func(w *wait) bool { return w.path == e.Path && w.name == q.Name })
+	if k >= 0 && !h.open[k].last().same(a) {
+		h.replace(k, e)
+		k = -1
+	}
 	if k < 0 {
 		w := &wait{h: h, id: a.id, path: strings.Clone(e.Path), name: q.Name, asks: []*ask{a}}
 		h.waits, h.open = append(h.waits, w), append(h.open, w)
@@ -279,7 +284,7 @@ func (h *history) remember(id string, t *taken) {
 		Version: version, Name: t.Of.Name, Level: 1, Levels: 1, MaxFailures: t.Of.MaxFailures,
 		Of: []alternative{{Kind: t.Kind, Key: t.Key, Authority: t.Actor.Authority}},
 	}
-	w := &wait{h: h, id: t.Of.Wait, path: t.Of.Path, name: t.Of.Name, asks: []*ask{{id: id, q: q}}}
+	w := &wait{h: h, id: t.Of.Wait, path: t.Of.Path, name: t.Of.Name, asks: []*ask{{id: id, q: q, lost: true}}}
 	h.waits, h.open = append(h.waits, w), append(h.open, w)
 }
 

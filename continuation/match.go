@@ -55,6 +55,19 @@ func (hs histories) find(t *Trigger) (*wait, error) {
 	return slices.MaxFunc(all, func(a, b *wait) int { return a.last().at.Compare(b.last().at) }), nil
 }
 
+// meant is what find finds behind a try with another wait, or the first one. If that was superseded meanwhile, what has come
+// instead is not what the trigger was pulled for.
+func (hs histories) meant(t *Trigger, before *wait) (*wait, error) {
+	w, err := hs.find(t)
+	if err != nil || before == nil || before.id == w.id {
+		return w, err
+	}
+	if was := hs.byID(before.id); was != nil && was.closed == Superseded {
+		return was, nil
+	}
+	return w, nil
+}
+
 // reached leaves out the waits whose frame was voided, if something else of their run is meant: they are asked anew if the
 // run comes there. Of those alone the first may be what it comes to.
 func reached(meant []*wait) (all []*wait) {

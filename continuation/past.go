@@ -54,6 +54,12 @@ func (h *history) leave(e *checkpoint.Entry) {
 	h.asked, h.given = nil, nil
 }
 
+// replace ends a wait whose visit asks something else under its name: what is said to the one is no answer to the other.
+func (h *history) replace(k int, e *checkpoint.Entry) {
+	h.open[k].leave(e)
+	h.open = slices.Delete(h.open, k, k+1)
+}
+
 // leave ends a wait of which nothing comes behind an entry, unless it has ended.
 func (w *wait) leave(e *checkpoint.Entry) {
 	if status, reason, why, by := w.stands(); !status.Terminal() {

@@ -1,6 +1,8 @@
 package continuation
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -52,6 +54,27 @@ func (q *question) about() any {
 		about.Of = append(about.Of, trigger{q.Of[i].Kind, q.Of[i].Key})
 	}
 	return about
+}
+
+// digest is that of what a trigger is for, however JSON says it.
+func (q *question) digest() string {
+	raw, _ := json.Marshal(q.about()) // of what was decoded
+	sum := sha256.Sum256(value(raw))
+	return hex.EncodeToString(sum[:16])
+}
+
+// about is the digest of what a trigger for the ask is for, "" if the log does not tell.
+func (a *ask) about() string {
+	if a.lost {
+		return a.letter.Trigger.Of.About
+	}
+	return a.q.digest()
+}
+
+// same reports whether a trigger for one of the asks would be one for the other, as far as anybody knows.
+func (a *ask) same(b *ask) bool {
+	x, y := a.about(), b.about()
+	return x == y || x == "" || y == ""
 }
 
 // question is what is asked at a level, in an attempt of the visit.
@@ -138,6 +161,7 @@ type whose struct {
 	Path        string `json:"path"`
 	Name        string `json:"name"`
 	MaxFailures int    `json:"maxFailures"`
+	About       string `json:"about,omitempty"` // the digest of what the trigger is for; not in logs of old
 }
 
 // An envelope is the answer of an interrupt of which a node wants an A.

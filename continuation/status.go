@@ -84,7 +84,7 @@ type Receipt struct {
 
 // A View is what the log says of a wait.
 type View struct {
-	ID     string            `json:"id"` // of its first interrupt; it stays when the wait is asked again
+	ID     string            `json:"id"` // of its first interrupt; it stays when the same is asked again
 	Run    string            `json:"run"`
 	Labels map[string]string `json:"labels,omitempty"` // of the run
 	Path   string            `json:"path"`             // of the visit

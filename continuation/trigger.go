@@ -72,6 +72,9 @@ type Outcome struct {
 // instant has come has it wake; that is the instant's doing, and the Receipt has no trigger. One
 // that was sent to several Runtimes, or again, wakes it once.
 //
+// Of a wait whose frame was voided Trigger has the run ask again. What that asks takes the trigger if it is the same; if it is
+// something else the wait is superseded, and the trigger refused with a [*TerminalError], also one that names the run alone.
+//
 // It costs what [Runtime.List] does, of one run if Run is given. A trigger by Key alone is refused while a
 // run can't be read, for which it may be meant.
 func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
@@ -92,7 +95,7 @@ func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
 			return h.past(&t), nil
 		}
 		if give == nil {
-			if w, err = all.find(&t); err != nil {
+			if w, err = all.meant(&t, w); err != nil {
 				return Outcome{}, err
 			}
 			if out, fired, err := r.fire(ctx, w, &t); fired || err != nil {
@@ -282,7 +285,7 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (give func() (s
 		return nil, r.early(ctx, w)
 	}
 	l := letter{taken{ID: t.ID, Kind: t.Kind, Key: w.key(*of), Actor: t.Actor, Decision: t.Decision, Reason: t.Reason, Feeds: of.Feeds}, t.Payload}
-	l.Trigger.Of = whose{w.id, w.path, w.name, a.q.MaxFailures}
+	l.Trigger.Of = whose{w.id, w.path, w.name, a.q.MaxFailures, a.about()}
 	if !t.At.IsZero() {
 		l.Trigger.At = t.At.UTC().Round(0)
 	}

@@ -14,10 +14,14 @@ func (w *wait) since(h *history) (now *wait, dropped bool) {
 	if h.info.First <= 1 {
 		return nil, false
 	}
+	reason := Completed
 	held := false // something waits beside it since before: its visit has not run again
 	for _, x := range h.open {
 		switch {
-		case x.path != w.path || !x.pends():
+		case x.path != w.path:
+		case x.name == w.name && !x.last().same(w.last()):
+			reason = Superseded
+		case !x.pends():
 		case x.name == w.name && x.last().q.Attempt > w.last().q.Attempt:
 			return x, false // an attempt failed behind its trigger, and it is asked again
 		case (histories{w.h}).byID(x.last().id) != nil:
@@ -26,7 +30,7 @@ func (w *wait) since(h *history) (now *wait, dropped bool) {
 	}
 	x := *w
 	if x.h = h; x.closed == "" && h.end == nil && !held {
-		x.close(Completed, "", "")
+		x.close(reason, "", "")
 	}
 	return &x, true
 }

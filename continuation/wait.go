@@ -38,9 +38,10 @@ type Wait struct {
 	// Kind is what ends the wait. Zero means KindReply.
 	Kind Kind
 	// Key correlates a trigger with the wait: the id of the approval, of the operation, of the
-	// conversation. Zero means the id of the wait, which stays when it is asked again.
+	// conversation. Zero means the id of the wait, which stays when the same is asked again.
 	Key string
-	// Question is what is asked, for whoever is to answer: anything that JSON can say.
+	// Question is what is asked, for whoever is to answer: anything that JSON can say. A trigger is for that, and for the
+	// kinds and keys of the wait: see [Await].
 	Question any
 	// Within is how long a trigger may take, from the moment in which the visit begins to wait; of
 	// a timer, how far behind its wake it may fire before it is missed. Until says it as an

@@ -42,11 +42,11 @@ func (r *Runtime) Sweep(ctx context.Context) ([]string, error) {
 
 // ripe says how far a sweep goes on with a run, whatever keeps it from approving something.
 func (r *Runtime) ripe(ctx context.Context, h *history) (reach, error) {
-	err := r.approve(ctx, h)
-	if !r.due(h) || owned(h.info) {
-		return notAtAll, err
+	approved, err := r.approve(ctx, h)
+	if approved || r.due(h) && !owned(h.info) {
+		return ifWanted, err
 	}
-	return ifWanted, err
+	return notAtAll, err
 }
 
 // Recover goes on with every run that has its trigger and that nobody is at work on: since the
@@ -125,8 +125,8 @@ func (w *wait) pends() bool {
 	return w.closed == "" && !a.ended && !a.gone && w.h.end == nil
 }
 
-// approve approves what is safe to approve.
-func (r *Runtime) approve(ctx context.Context, h *history) error {
+// approve approves what is safe to approve, and reports whether something was. Nobody has gone on with the run behind that.
+func (r *Runtime) approve(ctx context.Context, h *history) (approved bool, err error) {
 	var errs []error
 	for _, w := range h.open {
 		if !w.pends() || r.overdue(w.last()) {
@@ -143,16 +143,14 @@ func (r *Runtime) approve(ctx context.Context, h *history) error {
 			if errors.Is(err, dag.ErrExpired) { // it is over, and what it is a part of may go on
 				continue
 			}
-			if err == nil {
-				err = r.goOn(ctx, h.run)
-			}
+			approved = approved || err == nil
 			if err != nil && !errors.Is(err, ErrTaken) && !errors.Is(err, ErrTerminal) {
 				errs = append(errs, err)
 			}
 			break
 		}
 	}
-	return errors.Join(errs...)
+	return approved, errors.Join(errs...)
 }
 
 // Serve sweeps, recovers and delivers until ctx ends, whose cause it returns: at once, and then at

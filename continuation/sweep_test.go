@@ -492,7 +492,7 @@ func TestExpiriesGoOn(t *testing.T) {
 	})
 }
 
-// What is safe is approved in nobody's name, unless a person is required.
+// What is safe is approved in nobody's name, unless a person is required; and a sweep tells of which runs.
 func TestSafeToAutoExecute(t *testing.T) {
 	for authority, want := range map[dag.Authority]continuation.Status{
 		"": continuation.StatusPending, dag.Human: continuation.StatusPending, dag.Agent: continuation.StatusPending,
@@ -500,8 +500,10 @@ func TestSafeToAutoExecute(t *testing.T) {
 	} {
 		w := continuation.Wait{Kind: continuation.KindApproval, Authority: authority, SafeToAutoExecute: true}
 		p := talk(t, waiting(t, w, dag.Policy{}, says))
-		if _, err := p.rt.Sweep(t.Context()); err != nil {
-			t.Fatal(err)
+		for _, sweeps := range []bool{want == continuation.StatusResolved, false} {
+			if runs, err := p.rt.Sweep(t.Context()); err != nil || slices.Contains(runs, run) != sweeps || len(runs) > 1 {
+				t.Errorf("with the authority %q: swept %q, %v", authority, runs, err)
+			}
 		}
 		v := p.only(run)
 		if v.Status != want || want == continuation.StatusResolved && v.Trigger.Actor.Authority != dag.System {

@@ -39,7 +39,7 @@ func (hs histories) find(t *Trigger) (*wait, error) {
 			meant = append(meant, w)
 		}
 	}
-	switch meant = reached(meant); {
+	switch meant = free(reached(meant)); {
 	case len(meant) == 1:
 		return meant[0], nil
 	case len(meant) > 1:
@@ -79,6 +79,20 @@ func reached(meant []*wait) (all []*wait) {
 		}
 	}
 	return all
+}
+
+// free leaves out the waits that have their trigger, if others are left.
+func free(meant []*wait) []*wait {
+	if all := slices.DeleteFunc(slices.Clone(meant), (*wait).has); len(all) > 0 {
+		return all
+	}
+	return meant
+}
+
+// has reports whether the wait has its trigger, and takes no other one.
+func (w *wait) has() bool {
+	a := w.last()
+	return a.ended && !a.gone && !w.again() && !w.spent
 }
 
 // several tells how waits for a kind are named, the first of them if there are many.
@@ -178,7 +192,7 @@ func (w *wait) permits(of *alternative, t *Trigger, now time.Time) error {
 		return &AuthorityError{w.id, w.h.run, of.Authority, t.Actor}
 	case w.used() >= a.q.MaxFailures:
 		return &AttemptsError{w.id, w.h.run, a.q.MaxFailures}
-	case a.ended && !a.gone && !w.again() && !w.spent:
+	case w.has():
 		return &TakenError{w.id, w.h.run, a.letter.Trigger.ID}
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 )
 
 // A Trigger is what somebody says to end a wait. It names the wait by its id; or by its key, of
-// whatever run; or by its run alone, if exactly one wait of that takes its kind.
+// whatever run; or by its run alone, if exactly one wait of that takes its kind. One that has its trigger takes no other one.
 type Trigger struct {
 	// ID tells triggers apart: one that is repeated, however late, has the outcome of the first. Of one that lies before a
 	// trim a run tells that it took it, and that its wait has ended: the Receipt is then what the repeated one says, without

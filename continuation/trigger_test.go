@@ -662,6 +662,39 @@ func TestTriggersOfOneKeyInTwoRuns(t *testing.T) {
 	}
 }
 
+// A wait that has its trigger takes no other one: what names a run alone, or a key alone, is for the one that is left. If none is,
+// it is refused as before.
+func TestTriggersAreForWaitsThatHaveNone(t *testing.T) {
+	both := continuation.All(continuation.Wait{Key: "a"}, continuation.Wait{Key: "b"})
+	p := begin(t, waiting(t, both, dag.Policy{}, says), &memory.Store{}, continuation.Options{})
+	left := func(tr continuation.Trigger) (continuation.Outcome, error) {
+		tr.LeaveIt = true
+		return p.rt.Trigger(t.Context(), tr)
+	}
+	by := func(tr continuation.Trigger, run string) continuation.Trigger {
+		tr.Run = run
+		return tr
+	}
+	p.waits("talk-1")
+	for _, tr := range []continuation.Trigger{reply2("t1", "b"), by(reply("t2", "x"), "talk-1")} {
+		if out, err := left(tr); err != nil || out.Run != "talk-1" {
+			t.Errorf("%s: %+v, %v", tr.ID, out, err)
+		}
+	}
+	p.waits("talk-2")
+	for _, tr := range []continuation.Trigger{reply2("t3", "b"), by(reply("t4", "x"), "talk-2")} {
+		if out, err := left(tr); err != nil || out.Run != "talk-2" {
+			t.Errorf("%s: %+v, %v", tr.ID, out, err)
+		}
+	}
+	p.unchanged("talk-2", func() {
+		var second *continuation.MismatchError
+		if _, err := left(by(reply("t5", "x"), "talk-2")); !errors.As(err, &second) {
+			t.Errorf("for one of two that have theirs: %v", err)
+		}
+	})
+}
+
 // A lateEnd is a store in which the end of a run is written late.
 type lateEnd struct {
 	*memory.Store

@@ -206,10 +206,9 @@ func read[A any](name string, w *Wait, e envelope[A], info dag.AnswerInfo) (Repl
 func (w *Wait) bounds(ctx context.Context, name string, at place) ([]dag.AskOption, error) {
 	now := clock(ctx)
 	if t := w.timer(); t != nil {
-		machine := time.Now() // whose instants the log has
-		wake, limit := t.At.Add(machine.Sub(now)), dag.Until(t.At)
+		wake, limit := t.At, dag.Until(t.At)
 		if t.After > 0 {
-			wake, limit = machine.Add(t.After), dag.Within(t.After)
+			wake, limit = now.Add(t.After), dag.Within(t.After)
 		}
 		fired := letter{Trigger: taken{
 			Kind: KindTimer, Key: t.Key, Actor: Actor{Authority: dag.System}, Missed: wake.Add(t.within()).UTC().Round(0),

@@ -323,6 +323,31 @@ func TestClockOfTheMachineJudgesNoInstant(t *testing.T) {
 	})
 }
 
+// A clock that dispatcher and Runtime are given, and that jumps, has a timer be missed as any other clock does.
+func TestClockThatJumpsOverATimer(t *testing.T) {
+	for jumps, missed := range map[time.Duration]bool{time.Hour: false, time.Hour + 30*time.Second: false, time.Hour + time.Minute: true, year: true} {
+		for name, w := range map[string]continuation.Wait{"after": {After: time.Hour}, "at": {}} {
+			synctest.Test(t, func(t *testing.T) {
+				var jump atomic.Int64
+				w.Kind, w.Within = continuation.KindTimer, time.Minute
+				if name == "at" {
+					w.At = time.Now().Add(time.Hour)
+				}
+				var woken []continuation.Reply[string]
+				p := begin(t, waiting(t, w, dag.Policy{}, func(_ context.Context, _ *Talk, r continuation.Reply[string]) error {
+					woken = append(woken, r)
+					return nil
+				}), freshStore(), continuation.Options{Now: wall(&jump)})
+				p.waits(run)
+				jump.Store(int64(jumps))
+				if _, err := p.rt.Sweep(t.Context()); err != nil || len(woken) != 1 || woken[0].Missed != missed || !woken[0].At.Equal(time.Now().Add(jumps)) {
+					t.Errorf("a timer, %s, over which the clock has jumped to %v: %+v, %v", name, jumps, woken, err)
+				}
+			})
+		}
+	}
+}
+
 // A delivery that failed is tried again when Redeliver has passed on the clock that the Runtime is given, whatever the
 // store's says.
 func TestClockOfTheStoreDelaysNoDelivery(t *testing.T) {

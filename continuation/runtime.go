@@ -51,7 +51,8 @@ type Options struct {
 	// Recheck is how long [Runtime.Serve] waits at most before it looks for waits of which it was
 	// not told: those that other processes ask. Zero means a minute.
 	Recheck time.Duration
-	// Now is the wall clock, which should be that of the dispatcher. Nil means time.Now.
+	// Now is the wall clock, which should be that of the dispatcher. When a trigger was accepted, and a run has ended, says the
+	// store's. Nil means time.Now.
 	Now func() time.Time
 }
 

@@ -242,7 +242,7 @@ const (
 type AnswerInfo struct {
 	How How
 	By  string    // who answered or skipped it, if they said so
-	At  time.Time // when
+	At  time.Time // when; if nobody did in time, by the clock that says until when
 }
 
 // An Answered is a question of a visit that has ended.

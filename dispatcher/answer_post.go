@@ -39,6 +39,8 @@ type postedAnswers struct {
 	By      string  `json:"by,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
 	Message string  `json:"message,omitempty"`
+	// At is when they were given if nobody has given them, by the clock that says when questions expire; else the store says it.
+	At time.Time `json:"at,omitzero"`
 }
 
 // givenPrefix is what stands, among the ids of what was drained, before the ids under which answers were given.
@@ -66,6 +68,10 @@ func (a *postedAnswers) says(b *postedAnswers) bool {
 
 // drain adds to all the entries that drain the post.
 func (a *postedAnswers) drain(all []checkpoint.Entry, m *machine, p checkpoint.Post) []checkpoint.Entry {
+	at := p.At
+	if !a.At.IsZero() {
+		at = a.At
+	}
 	for _, x := range a.Replies {
 		w := m.waits[x.Interrupt]
 		if w.kind == kindDoubt {
@@ -75,7 +81,7 @@ func (a *postedAnswers) drain(all []checkpoint.Entry, m *machine, p checkpoint.P
 		all = append(all, checkpoint.Entry{
 			Kind: checkpoint.Answered, ID: x.Interrupt, Post: p.ID,
 			Data: encodeAnswer(&checkpoint.Answer{
-				Value: x.Value, How: x.How, By: a.By, At: p.At, Reason: a.Reason, Message: a.Message, Unfollowed: m.unfollowed(w, x.Value),
+				Value: x.Value, How: x.How, By: a.By, At: at, Reason: a.Reason, Message: a.Message, Unfollowed: m.unfollowed(w, x.Value),
 			}),
 		})
 	}

@@ -309,7 +309,7 @@ func (r *run) expire(h *tenure) bool {
 	if r.giving != nil && !r.flush(h) { // else there would be a message whose number comes behind one that is nowhere yet
 		return false
 	}
-	var p postedAnswers
+	p := postedAnswers{At: r.c.opts.Now().UTC()}
 	size := 0
 	for _, q := range over {
 		x := q.expired()

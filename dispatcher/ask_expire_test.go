@@ -441,6 +441,31 @@ func TestAskExpiryOverARestart(t *testing.T) {
 	}
 }
 
+// When a question ended that nobody has answered says the clock that Options.Now gives, as it says until when it waits: also when
+// that clock has jumped over its end.
+func TestAskExpiryIsByTheGivenClock(t *testing.T) {
+	var jump atomic.Int64
+	jump.Store(int64(-10 * 365 * 24 * time.Hour))
+	now := wall(&jump)
+	var w witness
+	var store memory.Store
+	g := askTimed(t, &w, closedChan(), dag.Within(time.Hour), dag.OrDefault("nothing"))
+	d := process(t, g, &store, dispatcher.WithNow(dispatcher.Options{}, now))
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+	jump.Add(int64(5 * time.Hour))
+	before := now()
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	at, err := time.Parse(time.RFC3339, value(res.State.Notes.Get("at")))
+	if err != nil || at.Before(before.Truncate(time.Second)) || at.After(now()) {
+		t.Errorf("it ended at %v, %v; want %v, five hours behind the beginning", at, err, before)
+	}
+}
+
+// value is that of a lookup.
+func value[V any](v V, _ bool) V { return v }
+
 // Expire ends a question that waits for a time, before that is over by the clock; once, and by a
 // Resume or Continue alone. What it can't end changes nothing.
 func TestAskExpireEndsBeforeItsInstant(t *testing.T) {

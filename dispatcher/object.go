@@ -167,7 +167,11 @@ func (a *postedAnswers) encode() json.RawMessage {
 		one := make(object, 0, objectSize).text("interrupt", x.Interrupt).text("how", x.How).raw("value", x.Value)
 		o = append(o, one.end()...)
 	}
-	return append(o, ']').text("by", a.By).text("reason", a.Reason).text("message", a.Message).end()
+	o = append(o, ']').text("by", a.By).text("reason", a.Reason).text("message", a.Message)
+	if !a.At.IsZero() {
+		o = o.at("at", a.At)
+	}
+	return o.end()
 }
 
 func encodeInterrupt(i *checkpoint.Interrupt) json.RawMessage {

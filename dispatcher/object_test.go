@@ -27,6 +27,8 @@ func TestObjectsAreWhatEncodeWrites(t *testing.T) {
 			same(t, p.encode(), encode(p))
 			p = postedAnswers{Replies: p.Replies[:1]}
 			same(t, p.encode(), encode(p))
+			p.At = at
+			same(t, p.encode(), encode(p))
 			for _, i := range []checkpoint.Interrupt{
 				{Kind: kindBefore},
 				{Kind: kindAsked, Key: text, Question: value, Want: value},

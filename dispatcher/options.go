@@ -69,9 +69,11 @@ type Options struct {
 	// from memory. It costs time and is meant for tests.
 	Paranoid bool
 
-	// Now is the wall clock, read for instants that are stored: when a question expires, when the
+	// Now is the wall clock, read for instants that are stored: when a question expires, or has, and when the
 	// next attempt may begin. Waits themselves are measured by the clock that does not jump. It is for
-	// tests that let the wall clock jump. An instant before the year 0, or behind the beginning of the year 9000, counts as
+	// tests that let the wall clock jump. It does not move what stores say, by a clock of their own: when an entry was
+	// appended, an answer given, or input sent. So how long a run has rested, for StaleAfter, and how old a checkpoint is, for
+	// Retention.Age, lies between two clocks. An instant before the year 0, or behind the beginning of the year 9000, counts as
 	// that bound, so that JSON can say it, and what is counted from it. Now may neither panic nor call runtime.Goexit, which
 	// nothing catches. Nil means time.Now.
 	Now func() time.Time

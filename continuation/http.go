@@ -1,6 +1,7 @@
 package continuation
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -57,8 +58,8 @@ func sign(secret []byte, timestamp string, body []byte) string {
 // JSON of the [Outcome]; or of an error, with the status 401 for a signature or time that is not
 // right, 403 for an authority, 404 for no such wait, 409 for a mismatch, a wait that has its
 // trigger, or no attempts left, 410 for a wait that has ended, 422 for what can't be a trigger or
-// its payload, 413 for one that is too large, 400 for what can't be read, 405 for what is not posted,
-// and 500, which says no more, for a store that fails.
+// its payload, 413 for one that is too large, 400 for what can't be read or has a member that no
+// Trigger has, 405 for what is not posted, and 500, which says no more, for a store that fails.
 //
 // The signature is the HMAC-SHA256 of the timestamp, a dot and the body, under the secret, in hex
 // behind "sha256=", as [Sign] makes it. In a shell, with dag.Human among the Authorities:
@@ -144,8 +145,8 @@ func (h *handler) serve(w http.ResponseWriter, q *http.Request) (Outcome, error)
 	if !utf8.Valid(body) { // encoding/json would take it, with other characters in its place
 		return Outcome{}, &refused{http.StatusBadRequest, "the body is no trigger: it is no UTF-8"}
 	}
-	var t Trigger
-	if err := json.Unmarshal(body, &t); err != nil {
+	t, err := parseTrigger(body)
+	if err != nil {
 		return Outcome{}, &refused{http.StatusBadRequest, "the body is no trigger: " + err.Error()}
 	}
 	if !slices.Contains(h.o.Authorities, t.Actor.Authority) {
@@ -153,6 +154,16 @@ func (h *handler) serve(w http.ResponseWriter, q *http.Request) (Outcome, error)
 	}
 	t.LeaveIt = h.o.LeaveIt
 	return h.r.Trigger(q.Context(), t)
+}
+
+// parseTrigger reads a trigger, and refuses members that it has not: misspelt, what one was to say would not be said.
+func parseTrigger(body []byte) (t Trigger, err error) {
+	if err := json.Unmarshal(body, &t); err != nil {
+		return Trigger{}, err
+	}
+	known := json.NewDecoder(bytes.NewReader(body))
+	known.DisallowUnknownFields()
+	return t, known.Decode(&Trigger{})
 }
 
 // signed checks the signature before the time: whoever can't sign learns nothing of our clock.

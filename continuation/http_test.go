@@ -83,6 +83,8 @@ func TestHandler(t *testing.T) {
 		{"too large", strings.Repeat(" ", 5000), nil, 413},
 		{"no JSON", "hello", nil, 400},
 		{"no UTF-8", strings.Replace(body(good), `"t1"`, "\"\xff\"", 1), nil, 400},
+		{"a member that there is not", strings.Replace(body(good), `"decision"`, `"payloads":"x","decision"`, 1), nil, 400},
+		{"one of its actor", strings.Replace(body(good), `"authority"`, `"name":"x","authority"`, 1), nil, 400},
 		{"another authority here", change(func(x *continuation.Trigger) { x.Actor = robot }), nil, 403},
 		{"another authority", change(func(x *continuation.Trigger) { x.Actor.Authority = dag.System }), nil, 403},
 		{"no such run", change(func(x *continuation.Trigger) { x.Run = "nobody" }), nil, 404},

@@ -242,7 +242,7 @@ func (r *Runtime) tell(ctx context.Context, h *history, done *deliveries) error 
 	if ended(ctx, failed) {
 		return context.Cause(ctx) // it was kept from being brought, and has not failed
 	}
-	n.Status, n.Reason, n.At = DeliveryFailed, short(failed.Error()), r.options.Now().UTC().Round(0)
+	n.Status, n.Reason, n.At = DeliveryFailed, short(failed), r.options.Now().UTC().Round(0)
 	tries, err := r.note(ctx, h, &n)
 	if err != nil { // the log has no such failure, whichever it would have been
 		n.Final = false
@@ -258,7 +258,7 @@ func (r *Runtime) tell(ctx context.Context, h *history, done *deliveries) error 
 func (r *Runtime) try(ctx context.Context, d Delivery) (status DeliveryStatus, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the deliverer panicked: %v\n%s", p, debug.Stack())
+			err = &fallen{fmt.Sprintf("the deliverer panicked: %v", p), debug.Stack()}
 		}
 	}()
 	status, err = r.options.Deliverer.Deliver(ctx, d)
@@ -268,8 +268,20 @@ func (r *Runtime) try(ctx context.Context, d Delivery) (status DeliveryStatus, e
 	return status, err
 }
 
-// short is as much of a text as a note keeps.
-func short(text string) string {
+// A fallen is the panic of a Deliverer. Its stack is for whoever is told of it, and not for the log.
+type fallen struct {
+	message string
+	stack   []byte
+}
+
+func (e *fallen) Error() string { return e.message + "\n" + string(e.stack) }
+
+// short is as much of an error as a note keeps.
+func short(err error) string {
+	text := err.Error()
+	if p := (*fallen)(nil); errors.As(err, &p) {
+		text = p.message
+	}
 	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
 }
 

@@ -268,7 +268,7 @@ func TestADelivererThatPanics(t *testing.T) {
 		p := finished(t, freshStore(), continuation.Options{Deliverer: &man})
 		p.delivers(continuation.DeliveryPending)
 		up, err := p.rt.DeliveryOf(t.Context(), run)
-		if err != nil || up.Tries != 1 || !strings.Contains(up.Error, "panicked: out of paper") {
+		if err != nil || up.Tries != 1 || !strings.HasSuffix(up.Error, "panicked: out of paper") {
 			t.Errorf("behind a panic: %+v, %v", up, err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Hour)

@@ -57,8 +57,8 @@ func Choose[A any, O ~string](r Reply[A], err error, approved, denied O) (O, err
 
 // Await returns what ended a wait of the visit. If nothing has yet it returns an error that the
 // node returns at once, as of dag.Ask: the visit waits, and runs again from its first line when the
-// wait has ended. Names tell the waits of a visit apart; a dialogue inside one visit gives each of
-// its waits another one. Payloads have to fit A: others are refused when they are given.
+// wait has ended. Names tell the waits of a visit apart, in 128 bytes at most and without ~ and /; a
+// dialogue inside one visit gives each of its waits another one. Payloads have to fit A: others are refused when they are given.
 //
 // A wait that ended without a trigger is an [*Ended], which is final.
 //

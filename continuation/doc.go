@@ -26,9 +26,9 @@
 //	            at work on the run: View.Trigger tells, and Recover goes on with that trigger; or Voided
 //	            with its frame: it is asked anew if the run comes there, and takes no trigger before
 //	claimed     Answered, and the run is at work
-//	resolved    Done of its visit, or the visit has asked something else
-//	expired     Answered by its instant, with nothing further to ask; or by a wake that was missed, if the
-//	            timer says Expire
+//	resolved    Done of its visit, or the visit has asked something else; also behind a Default
+//	expired     Answered by its instant, with no Default and nothing further to ask; or by a wake that was
+//	            missed, if the timer says Expire
 //	cancelled   Cancelled; or Answered with a denial that cancels; or skipped
 //	superseded  Cancelled by Supersede; or a turn has begun, or the run was rewound, meanwhile; or the
 //	            visit has asked something else in its place

@@ -39,7 +39,7 @@ const (
 	ApprovalDenied     Reason = "approval_denied"
 	Superseded         Reason = "superseded_by_newer_turn"
 	Expired            Reason = "expired_ttl"
-	MaxAttempts        Reason = "max_attempts" // as many attempts failed behind triggers as may
+	MaxAttempts        Reason = "max_attempts" // as many attempts failed behind triggers as may: see Wait.MaxFailures
 	MaxHops            Reason = "max_hops"     // the dialogue is longer than it may be
 	RunFailed          Reason = "run_failed"
 	RunTimedOut        Reason = "run_timed_out"
@@ -97,7 +97,7 @@ type View struct {
 	Question json.RawMessage `json:"question,omitempty"`
 	Expects  []Expected      `json:"expects"`
 	Asked    time.Time       `json:"asked"`          // the last time
-	Until    time.Time       `json:"until,omitzero"` // from here on a trigger comes too late; of a timer, its wake
+	Until    time.Time       `json:"until,omitzero"` // from here on a trigger comes too late, or is for what is asked Again then; of a timer, its wake
 	Level    int             `json:"level"`          // how often it was asked since nobody answered, counted from 1
 	// Resumes counts how often the visit was gone on with behind a trigger of the wait; Failures,
 	// how often that failed, so that the wait is asked again (see Await); Lapses, how often whoever did it

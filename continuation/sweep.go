@@ -165,6 +165,9 @@ func (r *Runtime) approve(ctx context.Context, h *history) (approved bool, err e
 // others waits. If nodes behind a wait take long, call Serve in several goroutines; a Deliverer may then be called for one
 // follow-up by several of them at once.
 //
+// It is for waits. What a node asks by itself, with dag.Within and perhaps dag.OrDefault, ends when somebody goes on with the run,
+// which neither Serve nor Sweep does for that.
+//
 // Each time it looks it lists the runs that wait, work or have failed twice, and does what
 // [Runtime.Deliver] does if there is a Deliverer.
 func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {

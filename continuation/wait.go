@@ -38,7 +38,7 @@ type Wait struct {
 	// Kind is what ends the wait. Zero means KindReply.
 	Kind Kind
 	// Key correlates a trigger with the wait: the id of the approval, of the operation, of the
-	// conversation. Zero means the id of the wait, which stays when the same is asked again.
+	// conversation, of 256 bytes at most. Zero means the id of the wait, which stays when the same is asked again.
 	Key string
 	// Question is what is asked, for whoever is to answer: anything that JSON can say. A trigger is for that, and for the
 	// kinds and keys of the wait: see [Await].
@@ -67,6 +67,10 @@ type Wait struct {
 	// it fails for good: after each of the others it waits again. One that fails before it comes to
 	// ask again is none of them. A process that dies or drains behind the trigger uses up as much, until
 	// the wait is asked again: a Runtime goes on with the run no more often than so. Zero means DefaultFailures.
+	//
+	// That holds whatever dag.Policy the node has, unless a failure of the visit is followed: give it as many Attempts then, since
+	// what has failed as often as these say is followed, and waits no more. A run that has failed with the reason MaxAttempts does
+	// so again when it is resumed: Rewind it to before the visit.
 	MaxFailures int
 	// MaxHops is how many waits the visit may have, this one among them: if as many have ended before it, it ends
 	// with the reason MaxHops. So it bounds a dialogue. One that has expired is one of them, and so is
@@ -109,7 +113,7 @@ const (
 // Expire has Await return an [*Ended] of reason Expired, which can be followed as a failure.
 func Expire() OnExpire { return OnExpire{how: expires} }
 
-// Default has Await return this payload, in a Reply that is marked as Default.
+// Default has Await return this payload, in a Reply that is marked as Default: the wait has ended well, and reads as resolved.
 func Default(payload any) OnExpire { return OnExpire{how: defaults, answer: payload} }
 
 // Escalate asks somebody else, once, who has so long. Zero is as long as the wait says, or its

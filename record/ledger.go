@@ -238,6 +238,9 @@ type Verdict struct {
 // help of roots that were kept elsewhere ([Ledger.Root]), and so are versions that were cut off.
 // Nobody signs a record: what a chain can't show without such a root is that it is the one that
 // others have seen.
+//
+// A version that this program can't read is no broken one: as of a record that a later program has written, the error is
+// checkpoint.ErrVersion.
 func (l *Ledger) Verify(ctx context.Context, id string, trusted ...Root) (Verdict, error) {
 	if err := l.called(ctx, "Verify"); err != nil {
 		return Verdict{}, err

@@ -126,7 +126,7 @@ func TestLeaseIsLostBeforeItEnds(t *testing.T) {
 				s, n := renewing(func(ctx context.Context, _ int) error { return c.renew(ctx, end) })
 				ctx, stop, l := kept(t, s)
 				<-ctx.Done()
-				left := l.Until.Sub(time.Now())
+				left := time.Until(l.Until)
 				if left != lapse.Term/6 {
 					t.Errorf("%v are left of the lease, want a sixth", left)
 				}
@@ -185,7 +185,7 @@ func TestMarginIsARoundTrip(t *testing.T) {
 		ctx, stop := checkpoint.Keep(t.Context(), s, l, asked)
 		defer stop()
 		<-ctx.Done()
-		if left := l.Until.Sub(time.Now()); left != 10*time.Second {
+		if left := time.Until(l.Until); left != 10*time.Second {
 			t.Errorf("%v are left of the lease, want what the store took", left)
 		}
 	})

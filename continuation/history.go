@@ -245,7 +245,7 @@ func (h *history) answered(e *checkpoint.Entry) error {
 		h.remember(strings.Clone(e.ID), &l.Trigger)
 	}
 	w := h.open[k]
-	if was := l.Trigger.Of.Wait; was != "" && h.info.First > 1 { // a trim may have dropped the ask that it is called by
+	if was := l.Trigger.Of.Wait; was != "" && h.info.First > 1 && (histories{h}).byID(was) == nil { // a trim may have dropped the ask that it is called by
 		w.id = was
 	}
 	a := w.last()

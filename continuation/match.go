@@ -39,7 +39,7 @@ func (hs histories) find(t *Trigger) (*wait, error) {
 			meant = append(meant, w)
 		}
 	}
-	switch meant = free(reached(meant)); {
+	switch meant = reached(free(meant)); {
 	case len(meant) == 1:
 		return meant[0], nil
 	case len(meant) > 1:
@@ -55,14 +55,14 @@ func (hs histories) find(t *Trigger) (*wait, error) {
 	return slices.MaxFunc(all, func(a, b *wait) int { return a.last().at.Compare(b.last().at) }), nil
 }
 
-// meant is what find finds behind a try with another wait, or the first one. If that was superseded meanwhile, what has come
-// instead is not what the trigger was pulled for.
+// meant is what find finds behind a try with another wait, or the first one. If that was superseded meanwhile, or has had another
+// trigger, what has come instead is not what this one was pulled for.
 func (hs histories) meant(t *Trigger, before *wait) (*wait, error) {
 	w, err := hs.find(t)
 	if err != nil || before == nil || before.id == w.id {
 		return w, err
 	}
-	if was := hs.byID(before.id); was != nil && was.closed == Superseded {
+	if was := hs.byID(before.id); was != nil && (was.closed == Superseded || was.closed == Completed || was.has()) {
 		return was, nil
 	}
 	return w, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
@@ -200,5 +201,57 @@ func TestAnApprovalIsSpentBehindATrim(t *testing.T) {
 	p.replaced(tr)
 	if now := p.at("pay"); p.said(run)[0] != "eve" || slices.Contains(p.said(run), "paid eve") {
 		t.Errorf("the state says %q; it waits for %+v", p.said(run), now)
+	}
+}
+
+// A first is a store in which something comes before a lease is taken, once.
+type first struct {
+	*memory.Store
+	comes func()
+}
+
+func (s *first) Acquire(ctx context.Context, id, owner string) (checkpoint.Lease, error) {
+	if comes := s.comes; comes != nil {
+		s.comes = nil
+		comes()
+	}
+	return s.Store.Acquire(ctx, id, owner)
+}
+
+// Of two who send triggers for what a run waits for the one who comes too late has not answered what it asks next.
+func TestTheLaterOfTwoTriggersIsForNothingElse(t *testing.T) {
+	b := dag.New[Talk]("steps")
+	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		for _, step := range []string{"one", "two"} {
+			r, err := continuation.Await[string](ctx, step, continuation.Wait{Key: step})
+			if err != nil {
+				return err
+			}
+			s.Said.Append(step + " " + r.Payload)
+		}
+		return nil
+	})
+	store := &first{Store: &memory.Store{}}
+	p := begin(t, frozen(t, b), store, continuation.Options{})
+	p.waits(run)
+	byRun := func(id string) continuation.Trigger {
+		tr := reply(id, "yes")
+		tr.Key = ""
+		return tr
+	}
+	store.comes = func() {
+		if out, err := p.rt.Trigger(t.Context(), byRun("sooner")); err != nil || out.Status != continuation.StatusResolved {
+			t.Errorf("the sooner one is %s, %v", out.Status, err)
+		}
+	}
+	out, err := p.rt.Trigger(t.Context(), byRun("later"))
+	var taken *continuation.TakenError
+	var terminal *continuation.TerminalError
+	if !errors.As(err, &taken) && !errors.As(err, &terminal) {
+		t.Errorf("the later one is %s, %v, want it refused", out.Status, err)
+	}
+	pending, err := p.rt.List(t.Context(), continuation.Filter{Run: run, Status: []continuation.Status{continuation.StatusPending}})
+	if err != nil || len(pending) != 1 || pending[0].Name != "two" {
+		t.Errorf("there wait %+v, %v, want the second step alone", pending, err)
 	}
 }

@@ -2,6 +2,7 @@ package continuation_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,11 +82,11 @@ func TestOutcomesUnderRetention(t *testing.T) {
 // A chat whose next turn is queued waits again, in the same place, when its trigger has come to its end: that is another wait.
 func TestOutcomesUnderRetentionBesideAFurtherTurn(t *testing.T) {
 	node := func(ctx context.Context, s *Talk) error {
-		_, err := continuation.Await[string](ctx, "k", continuation.Wait{Key: "k"})
+		_, err := continuation.Await[string](ctx, "k", continuation.Wait{Key: "k", Question: fmt.Sprint("what about ", s.Said.Slice(), "?")})
 		return err
 	}
 	for log, p := range retaining(t, node) {
-		if err := p.d.Enqueue(t.Context(), run, func(*Talk) {}); err != nil {
+		if err := p.d.Enqueue(t.Context(), run, func(s *Talk) { s.Said.Append("more") }); err != nil {
 			t.Fatal(err)
 		}
 		out, err := p.rt.Trigger(t.Context(), reply("t", "hello"))

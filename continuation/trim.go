@@ -20,7 +20,9 @@ func (w *wait) since(h *history) (now *wait, dropped bool) {
 		switch {
 		case x.path != w.path:
 		case x.name == w.name && !x.last().same(w.last()):
-			reason = Superseded
+			if h.info.Turn == w.h.info.Turn { // a further turn asks what it likes
+				reason = Superseded
+			}
 		case !x.pends():
 		case x.name == w.name && x.last().q.Attempt > w.last().q.Attempt:
 			return x, false // an attempt failed behind its trigger, and it is asked again

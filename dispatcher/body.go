@@ -99,10 +99,18 @@ func (v *visit) call() {
 	ended = true
 }
 
-// ended is what has ended the context of the attempt, nil if nothing has.
+// ended is what has ended the context of the attempt, nil if nothing has. A connection whose deadline is that of the context may have
+// told of it first: then the context is about to end.
 func (v *visit) ended() error {
 	if v.Err() == nil {
-		return nil
+		if at, ok := v.Deadline(); !ok || time.Until(at) > 0 {
+			return nil
+		}
+		select {
+		case <-v.Done():
+		case <-time.After(10 * time.Millisecond): // one of the caller's that says what it does not keep
+			return nil
+		}
 	}
 	return context.Cause(v.Context)
 }

@@ -72,8 +72,10 @@ func (c *core) attend(ctx context.Context, id string, w *wishes, input func(any)
 	}
 	rep, err := r.conclude(rested)
 	abandoned := r.finishing(rep, err, rested)
-	kept := rested && len(abandoned)+len(r.names)+len(r.parked) == 0 && r.goesOn(err) && c.keep(id, r.journal.head, r.m, r.journal.since)
-	r.letGo()
+	keeps := rested && len(abandoned)+len(r.names)+len(r.parked) == 0 && r.goesOn(err) && c.keep(id, r.journal.head, r.m, r.journal.since)
+	if kept := r.letGo(); kept != nil && rep != nil {
+		rep.Warnings = append(rep.Warnings, leaseKept(kept))
+	}
 	if r.stuck != errAtHome { // else nothing of r is ours
 		abandoned = slices.Concat(r.names, abandoned)
 	}
@@ -87,7 +89,7 @@ func (c *core) attend(ctx context.Context, id string, w *wishes, input func(any)
 		r.clearDesk()
 	}
 	retains := rep != nil && r.stuck != errAtHome && r.atRest && !underway(rep.Status)
-	if err == nil && rested && len(abandoned) == 0 && !r.early.now() && !kept {
+	if err == nil && rested && len(abandoned) == 0 && !r.early.now() && !keeps {
 		c.leave(r)
 	}
 	switch {
@@ -102,7 +104,7 @@ func (c *core) attend(ctx context.Context, id string, w *wishes, input func(any)
 
 // beginAgain is attend for a call whose answers could not be said in the append of the resume: nothing has happened.
 func (r *run) beginAgain(w *wishes, input func(any)) (*report, error) {
-	if r.letGo(); len(r.names) > 0 {
+	if _ = r.letGo(); len(r.names) > 0 {
 		r.strays.name(r.names)
 		if err := r.c.stillRunning(r.id); err != nil {
 			rep := &report{}

@@ -86,8 +86,8 @@ func (r *run) rested(rep *report) error {
 }
 
 // letGo lets go of everything that the call holds, but for what strays still need. It is
-// the last thing that a call waits for, and ends with the grace period.
-func (r *run) letGo() {
+// the last thing that a call waits for, and ends with the grace period. It returns why the store has kept the lease, if it has.
+func (r *run) letGo() (kept error) {
 	r.cancel(context.Canceled)
 	if r.stored != nil {
 		r.late.end(context.Canceled)
@@ -95,19 +95,28 @@ func (r *run) letGo() {
 	r.await(r.reading, doingPosts)
 	if !r.strays.last() {
 		r.c.strayed(r.id, &r.strays)
-		return
+		return nil
 	}
 	if r.holdsLease() {
-		given := make(chan struct{})
+		given := make(chan error, 1)
+		ended := make(chan struct{})
 		go func() { // await waits for it, or abandons it
-			defer close(given)
-			r.strays.release()
+			defer close(ended)
+			given <- r.strays.release()
 		}()
-		if !r.await(given, "releasing the lease in the store") {
+		if r.await(ended, "releasing the lease in the store") {
+			kept = <-given
+		} else {
 			r.c.strayed(r.id, &r.strays)
 		}
 	}
 	r.await(r.journal.hold.stop(), doingRenew)
+	return kept
+}
+
+// leaseKept is the warning that the store has not taken the lease back.
+func leaseKept(why error) string {
+	return "the lease of the run could not be given back, and is held still: " + plain(why)
 }
 
 // await waits for a goroutine of the call until the grace period is over, and abandons it

@@ -18,9 +18,11 @@ func TestReleaseThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails int // how often
 		warns bool
+		onEnd func(context.Context, dispatcher.End) error
 	}{
-		"once":  {1, false},
-		"often": {1000, true},
+		"once":              {1, false, nil},
+		"often":             {1000, true, nil},
+		"often, and a hook": {1000, true, func(context.Context, dispatcher.End) error { return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -32,7 +34,7 @@ func TestReleaseThatFails(t *testing.T) {
 					left--
 					return errWeather
 				}}
-				d := process(t, asksTwo(t), store, dispatcher.Options{})
+				d := process(t, asksTwo(t), store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: c.onEnd}})
 				left = c.fails
 				res, err := d.Run(t.Context(), run, nil)
 				warned := len(res.Warnings) == 1 && strings.Contains(res.Warnings[0], errWeather.Error())

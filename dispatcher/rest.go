@@ -180,7 +180,7 @@ func (r *run) finish(h *tenure) {
 			return
 		}
 		if r.released = true; kept != nil {
-			r.warnings = append(r.warnings, "the lease of the run could not be given back, and is held still: "+plain(kept))
+			r.warnings = append(r.warnings, leaseKept(kept))
 		}
 	}
 	r.dismiss()

@@ -118,7 +118,7 @@ func (c *core) stillRunning(id string) error {
 // returned is called when a stray has returned, in a goroutine that no call waits for.
 func (s *strays) returned() {
 	if s.last() {
-		s.release()
+		_ = s.release() // no call is left that could tell
 	}
 }
 
@@ -128,16 +128,18 @@ func (s *strays) last() bool { return s.count.Add(-1) == 0 }
 // release gives the lease back, however long the store takes. Its context has no end: whoever waits for it does so until the
 // grace period is over, and a release that was cut off would leave the run held in a store whose leases have no end. While the
 // store hangs it is a store call that was abandoned, and calls of the run are ErrStillRunning.
-func (s *strays) release() {
+func (s *strays) release() (kept error) {
 	r := s.r
+	r.journal.hold.stop()
 	holds := r.holdsLease()
 	if holds {
-		_ = r.release(context.Background()) // no call is left that could tell
+		kept = r.release(context.Background())
 	}
 	r.c.cameBack(r.id, s)
 	if holds {
 		r.c.heed(r.id)
 	}
+	return kept
 }
 
 // watch is what the caller does while the owner works: it looks after the context and

@@ -104,10 +104,12 @@ func (r *run) letGo() (kept error) {
 			defer close(ended)
 			given <- r.strays.release()
 		}()
-		if r.await(ended, "releasing the lease in the store") {
-			kept = <-given
-		} else {
+		if !r.await(ended, "releasing the lease in the store") {
 			r.c.strayed(r.id, &r.strays)
+		}
+		select {
+		case kept = <-given:
+		default:
 		}
 	}
 	r.await(r.journal.hold.stop(), doingRenew)

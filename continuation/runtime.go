@@ -71,7 +71,8 @@ type Runtime struct {
 	seen  map[string]moment   // by interrupt: since when Sweep knows that it waits
 }
 
-// New makes a runtime of the runs of a dispatcher. It returns an [*ArgumentError] if the dispatcher
+// New makes a runtime of the runs of a dispatcher. Runs that a dispatcher.Migration brings from a graph of another name are its runs at
+// once, and what is due of them is gone on with under the new graph: nothing of the old name should be serving the store then. It returns an [*ArgumentError] if the dispatcher
 // is nil or has no store, or if an option is negative.
 func New(d Runs, o Options) (*Runtime, error) {
 	if v := reflect.ValueOf(d); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {

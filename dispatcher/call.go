@@ -319,16 +319,19 @@ func (c *core) blankRun() *run {
 func (c *core) release(l checkpoint.Lease) {
 	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)}
 	defer ctx.end()
-	_ = c.giveBack(ctx, l)
+	_ = c.giveBack(ctx, l, true)
 }
 
-// giveBack gives a lease back, and tries it again for a quarter of a second if the store fails to: a lease without an end that is kept
-// keeps the run from everybody, for as long as the process has the store.
-func (c *core) giveBack(ctx context.Context, l checkpoint.Lease) (err error) {
-	for wait := time.Millisecond; wait < 256*time.Millisecond; wait *= 2 {
+// giveBack gives a lease back, and tries it again for a moment if the store fails to that was well before: a lease without an end that is
+// kept keeps the run from everybody, for as long as the process has the store.
+func (c *core) giveBack(ctx context.Context, l checkpoint.Lease, well bool) (err error) {
+	for wait := time.Millisecond; wait < 64*time.Millisecond; wait *= 2 {
 		err = c.store.Release(ctx, l)
 		if err == nil || errors.Is(err, checkpoint.ErrFenced) || errors.Is(err, checkpoint.ErrClosed) || errors.Is(err, checkpoint.ErrNotFound) {
 			return nil
+		}
+		if !well {
+			return err
 		}
 		select {
 		case <-ctx.Done():

@@ -195,5 +195,5 @@ func (r *run) holdsLease() bool {
 // release gives the lease back.
 func (r *run) release(ctx context.Context) error {
 	r.journal.hold.stop() // letGo waits for that
-	return r.c.giveBack(ctx, r.journal.lease)
+	return r.c.giveBack(ctx, r.journal.lease, r.err == nil)
 }

@@ -82,6 +82,7 @@ var goStatements = map[string]int{
 	"checkpoint/badgerstore/open.go":   2, // the committer; opening, which Open may leave
 	"checkpoint/badgerstore/store.go":  1, // Badger's own Close
 	"dispatcher/ahead.go":              1, // appends what a run has handed over that is ahead of the disk
+	"dispatcher/cancel.go":             1, // drains what was posted to a run that was let go of
 	"dispatcher/conclude.go":           1, // gives a lease back that strays have kept
 	"dispatcher/hooks.go":              1, // Hooks.OnEnd
 	"dispatcher/journal.go":            2, // the reader of posts, the writer of a snapshot

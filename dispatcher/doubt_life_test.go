@@ -222,7 +222,7 @@ func TestLife42(t *testing.T) {
 		ended := make(chan ending, 1)
 		go func() {
 			res, err := d.Run(ctx, run, nil)
-			ended <- ending{res, err}
+			ended <- ending{res: res, err: err}
 		}()
 		synctest.Wait()
 		cancel()

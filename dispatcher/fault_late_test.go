@@ -67,7 +67,7 @@ func TestGoroutineThatANodeLeavesBehind(t *testing.T) {
 		ended := make(chan ending, 1)
 		go func() {
 			res, err := d.Run(t.Context(), run, nil)
-			ended <- ending{res, err}
+			ended <- ending{res: res, err: err}
 		}()
 		lasts(50 * time.Millisecond) // works goes on, and those that were left behind
 		if err := d.Answer(t.Context(), run, asked(t, d), "this"); err != nil {
@@ -177,7 +177,7 @@ func TestManyRunsAtOnce(t *testing.T) {
 		go func() {
 			id := fmt.Sprint("run ", i)
 			res, err := d.Run(t.Context(), id, func(s *Tale) { s.Word.Set(id) })
-			ends <- end{id, ending{res, err}}
+			ends <- end{id, ending{res: res, err: err}}
 		}()
 	}
 	for range n {

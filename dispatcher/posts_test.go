@@ -62,7 +62,7 @@ func beginHeld(t *testing.T, w *witness, store checkpoint.Store) *heldRun {
 	}), store, dispatcher.Options{})
 	go func() {
 		res, err := h.Run(t.Context(), run, nil)
-		h.ended <- ending{res, err}
+		h.ended <- ending{res: res, err: err}
 	}()
 	h.ctx = <-in
 	return h

@@ -61,13 +61,24 @@ func TestSalvagedOnce(t *testing.T) {
 // salvages is a graph of a Loop whose failure is followed, around a Loop that fails, of which ok is to be kept, and what can't be
 // merged with each other until it is mended.
 func salvages(t *testing.T, w *witness, mended *bool) *dag.Graph[Tale] {
-	inner, outer, b := dag.New[Tale]("inner"), dag.New[Tale]("outer"), dag.New[Tale]("top")
+	return salvagesAround(t, mended, func(outer *dag.Builder[Tale]) { salvaged(t, outer, w) })
+}
+
+// salvaged adds a Loop that fails to b.
+func salvaged(t *testing.T, b *dag.Builder[Tale], w *witness) {
+	inner := dag.New[Tale]("inner")
 	dag.Step(inner, "ok", w.sees(func(ctx context.Context, s *Tale) error {
 		s.Count.Add(1)
 		return dag.Depends(ctx, dag.Dependency{Name: "prices", StaleAfter: time.Minute, OnStale: dag.Invalidate})
 	}))
 	dag.Step(inner, "bad", w.sees(func(context.Context, *Tale) error { return errWeather }))
-	dag.Loop(outer, "inside", frozen(t, inner), func(*Tale) bool { return true }, 1)
+	dag.Loop(b, "inside", frozen(t, inner), func(*Tale) bool { return true }, 1)
+}
+
+// salvagesAround is the Loop around what fails, and what follows it.
+func salvagesAround(t *testing.T, mended *bool, inside func(outer *dag.Builder[Tale])) *dag.Graph[Tale] {
+	outer, b := dag.New[Tale]("outer"), dag.New[Tale]("top")
+	inside(outer)
 	for _, word := range []string{"one", "other"} {
 		dag.Step(outer, word, func(_ context.Context, s *Tale) error {
 			if !*mended {
@@ -80,6 +91,38 @@ func salvages(t *testing.T, w *witness, mended *bool) *dag.Graph[Tale] {
 	dag.Step(b, "handler", nothing[Tale], around.Failed())
 	dag.End(b, dag.Edge[Tale](around))
 	return frozen(t, b)
+}
+
+// Of a salvaged Loop that a migration forgets stays what was merged, with what that depends on.
+func TestSalvagedAndForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quiet(t)
+		var w witness
+		mended, store := false, new(memory.Store)
+		around := func(inside func(b *dag.Builder[Tale])) *dag.Graph[Tale] {
+			middle := dag.New[Tale]("middle")
+			inside(middle)
+			dag.Step(middle, "beside", nothing[Tale])
+			m := frozen(t, middle)
+			return salvagesAround(t, &mended, func(outer *dag.Builder[Tale]) {
+				dag.Loop(outer, "middle", m, func(*Tale) bool { return true }, 1)
+			})
+		}
+		g := around(func(b *dag.Builder[Tale]) { salvaged(t, b, &w) })
+		res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+		var conflict *state.ConflictError
+		if res.Status != checkpoint.StatusFailed || !errors.As(err, &conflict) {
+			t.Fatalf("the run is %s: %v", res.Status, err)
+		}
+		mended = true
+		<-time.After(time.Hour)
+		forgets := migrating(dispatcher.Migration{Name: "m", Nodes: map[string]string{"around/middle/inside": ""}})
+		var stale *dispatcher.StaleError
+		_, err = process(t, around(func(*dag.Builder[Tale]) {}), store, forgets).Resume(t.Context(), run)
+		if !errors.As(err, &stale) || stale.Dependency.Name != "prices" {
+			t.Errorf("what was merged is stale, but the run was resumed: %v", err)
+		}
+	})
 }
 
 // What is salvaged counts once and is taken back as a whole: a visit that wrote a part of it can't be voided alone, by an edit

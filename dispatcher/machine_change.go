@@ -58,7 +58,7 @@ func (c *change) onto(m *machine, is *dag.Plan) []byte {
 	} else {
 		z.Root = c.frame(z.Root, place{was: m.plan, is: is})
 	}
-	z.Depends = c.renamedDepends(z.Depends) // behind frame, which knows what is dropped
+	z.Depends = c.renamedDepends(z.Depends)
 	if len(c.reasons) > 0 {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (c *change) frame(z *frozenFrame, p place) *frozenFrame {
 	next.Done, next.Skipped, next.Tasks, next.Next, next.Open = nil, nil, nil, nil, nil
 	for i := range ways {
 		w := &ways[i]
-		if w.forgot && !w.task.Phase.settled() {
+		if w.forgot && !w.task.Phase.settled() && !w.salvaged(z) {
 			c.dropped = append(c.dropped, p.log+w.was.Name)
 		}
 		if w.task.Phase == idle || w.forgot || !c.fits(w, ways, z, p) {
@@ -188,6 +188,12 @@ func (c *change) passages(z *frozenFrame, p place) []passage {
 		taken[w.at] = w.name(p)
 	}
 	return ways
+}
+
+// salvaged is [task.salvaged] of a visit of z.
+func (w *passage) salvaged(z *frozenFrame) bool {
+	ended := w.task.Phase == finished || w.task.Phase == lapsed
+	return z.Salvaged && (records(w.was) || ended && string(w.task.Delta) == "{}")
 }
 
 // name is how a reason speaks of a visit: as the log knows it.

@@ -119,10 +119,7 @@ func reread(s *state.Schema, d *state.Delta) (err error) {
 }
 
 func (c *core) delta(draft, base state.Image, d *state.Delta) (size int, err error) {
-	if err = draft.Assigned(base); err != nil {
-		return 0, err
-	}
-	if err = draft.DeltaTo(d); err != nil {
+	if err = draft.DeltaFrom(base, d); err != nil {
 		return 0, sound(err)
 	}
 	limits := &c.opts.Limits

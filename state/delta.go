@@ -65,9 +65,22 @@ func (i Image) Delta() (d Delta, err error) {
 }
 
 // DeltaTo makes *d what Delta returns.
-func (i Image) DeltaTo(d *Delta) error {
+func (i Image) DeltaTo(d *Delta) error { return i.DeltaFrom(i, d) }
+
+// DeltaFrom is DeltaTo of a draft of base, where the zero Image is the zero state. It returns an [*AssignError] if a cell was
+// assigned to, and not written to with its methods: of such a cell the draft shows what no delta has. To assign what a cell
+// holds already is nothing.
+func (i Image) DeltaFrom(base Image, d *Delta) error {
+	if base.s != i.s || shortWords {
+		if err := i.assigned(base); err != nil {
+			return err
+		}
+		base = i
+	}
 	*d = Delta{s: i.s}
+	differs := uintptr(0) // without a branch for each cell: this is asked of every visit
 	for k, off := range i.s.offs {
+		differs |= *wordAt(i.p, off+cleanOffset) ^ *wordAt(base.p, off+cleanOffset)
 		if *markAt(i.p, off) == nil {
 			continue
 		}
@@ -76,7 +89,14 @@ func (i Image) DeltaTo(d *Delta) error {
 			return &EncodeError{Cell: i.s.cells[k].Name, Err: err}
 		}
 	}
-	return nil
+	if differs == 0 {
+		return nil
+	}
+	err := i.assigned(base)
+	if err != nil {
+		*d = Delta{}
+	}
+	return err
 }
 
 // extract adds what is pending in cell k.

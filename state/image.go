@@ -55,10 +55,8 @@ func (i Image) clean() {
 	}
 }
 
-// Assigned returns an [*AssignError] if a cell of i was assigned to, and not written to with its methods. base is what i was a
-// draft of; the zero Image is the zero state. Of such a cell the draft shows what [Image.Delta] does not have. To assign what a
-// cell holds already is nothing.
-func (i Image) Assigned(base Image) error {
+// assigned is the error of DeltaFrom for the first cell that was assigned to.
+func (i Image) assigned(base Image) error {
 	if base.s != nil && base.s != i.s && !i.s.agrees(base.s) {
 		panic(ErrSchema)
 	}

@@ -189,7 +189,7 @@ func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error, opt
 // answer, anything that JSON can say and that fits the type the node asked for; for an effect in
 // doubt it is a [Resolution]; for any other it is [Approve] or [Reject]. A Reject of a visit that
 // has not begun ends whatever else waits before it. The run goes on with the next Run or Resume,
-// or at once if it is live: Answer never waits for it, and is never ErrBusy.
+// or at once if it is live and has not come to rest yet: Answer never waits for it, and is never ErrBusy.
 //
 // Answer returns when the answer is durable: in the log, or, where somebody is at work on the run or something else waits for
 // it, as a message, which whoever drives the run drains into the log soon. An error that is no refusal may leave it in either.

@@ -22,7 +22,8 @@ type Hooks struct {
 	OnStart func(context.Context, Start) error
 	// OnEnd is called once for each OnStart that returned nil, however the call ends, when
 	// how the run rests is durable and before its lease is given back, so that nobody else
-	// has the run between the two. Its context is not cancelled with the run, and ends
+	// has the run between the two: who wants to go on with it meanwhile is ErrBusy, and an
+	// answer that comes meanwhile is heard by who goes on with it next. Its context is not cancelled with the run, and ends
 	// shortly before the grace period does, which begins with the call of OnEnd if the run was
 	// not cancelled. Whatever goes wrong in it is one of Result.Warnings and changes nothing;
 	// if it does not return it is abandoned as a node would be. If the process dies it is

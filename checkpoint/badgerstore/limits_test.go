@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -159,6 +160,70 @@ func TestCloseWithoutRoom(t *testing.T) {
 	opened(t, s, err)
 	if info, err := s.Stat(t.Context(), "run-0"); err != nil || info.Head != head {
 		t.Errorf("Stat = %+v, %v, want the head %+v", info, err, head)
+	}
+}
+
+// What is in memory needs its own room, and that alone, also where the name of the store's directory is a pattern that matches
+// others, or nothing.
+func TestRoomOfADirectoryNamedLikeAPattern(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	o := small
+	o.FreeSpace = 1
+	var left atomic.Int64
+	left.Store(1 << 40)
+	appends := make(map[*badgerstore.Store]func(bytes int) error)
+	names := make(map[*badgerstore.Store]string)
+	for _, name := range []string{"plain", "{x}", "[", "a[b]", "a?", "a*", `a\b`} {
+		s, err := badgerstore.OpenUnsynced(t.Context(), filepath.Join(top, name), o)
+		if err != nil && runtime.GOOS == "windows" { // where some of them are no names
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		names[s], appends[s] = name, appending(t, s, &left)
+		if err := appends[s](2 << 20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for s, name := range names {
+		left.Store(2 << 20)
+		if err := appends[s](400 << 10); !errors.Is(err, checkpoint.ErrFull) {
+			t.Errorf("%q: Append without room = %v, want ErrFull", name, err)
+		}
+		left.Store(4 << 20)
+		if err := appends[s](1 << 10); err != nil {
+			t.Errorf("%q: Append = %v", name, err)
+		}
+	}
+	left.Store(3 << 19)
+	for s, name := range names {
+		if err := s.Close(); !errors.Is(err, checkpoint.ErrFull) {
+			t.Errorf("%q: Close without room = %v, want ErrFull", name, err)
+		}
+	}
+	left.Store(1 << 40)
+	for _, name := range names { // each is open once the one before it has closed by itself
+		again, err := badgerstore.OpenUnsynced(t.Context(), filepath.Join(top, name), o)
+		for errors.Is(err, checkpoint.ErrLocked) {
+			again, err = badgerstore.OpenUnsynced(t.Context(), filepath.Join(top, name), o)
+		}
+		opened(t, again, err)
+	}
+}
+
+// appending returns a call that appends so many bytes to a run of its own, when so many are left on the device.
+func appending(t *testing.T, s *badgerstore.Store, left *atomic.Int64) func(bytes int) error {
+	l := acquire(t, s, 1)[0]
+	var head checkpoint.Head
+	return func(bytes int) error {
+		s.FreeWith(func() (int64, error) { return left.Load(), nil }) // it is asked again
+		entries := []checkpoint.Entry{{Kind: checkpoint.Done, Delta: fmt.Appendf(nil, "%q", noise(bytes))}}
+		next, err := s.Append(t.Context(), l, head, entries)
+		if err == nil {
+			head = next
+		}
+		return err
 	}
 }
 

@@ -113,28 +113,22 @@ func (p *space) checkClose() error {
 }
 
 // logBytes returns how much of the device the logs have of what is in memory.
-func logBytes(dir string) (sum int64) {
-	paths, err := filepath.Glob(filepath.Join(dir, databaseDir, "*.mem"))
-	if err != nil {
-		return 0
-	}
-	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil {
-			sum += allocated(info)
-		}
-	}
-	return sum
-}
+func logBytes(dir string) int64 { return sizeOf(dir, memLogExt, allocated) }
 
 // tableBytes returns about how large the tables of a database are that is not open.
-func tableBytes(dir string) (sum int64) {
-	paths, err := filepath.Glob(filepath.Join(dir, databaseDir, "*.sst"))
-	if err != nil {
-		return 0
-	}
-	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil {
-			sum += info.Size()
+func tableBytes(dir string) int64 { return sizeOf(dir, ".sst", os.FileInfo.Size) }
+
+// sizeOf adds up the sizes of the files in the database whose names end so. It looks at the names and matches no pattern: dir would be
+// a part of that, whatever signs it has.
+func sizeOf(dir, ext string, size func(os.FileInfo) int64) (sum int64) {
+	db := filepath.Join(dir, databaseDir)
+	files, _ := os.ReadDir(db) // what can't be read, Badger tells
+	for _, f := range files {
+		if filepath.Ext(f.Name()) != ext {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(db, f.Name())); err == nil {
+			sum += size(info)
 		}
 	}
 	return sum

@@ -36,11 +36,11 @@ func TestRoomForMerging(t *testing.T) {
 	}
 }
 
-// How much has to be free goes by the format of the store, before it is open and when it is.
+// How much has to be free goes by the format of the store, before it is open and when it is, whatever its directory is called.
 func TestRoomGoesByTheFormat(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, databaseDir), 0o700); err != nil {
+	dir := filepath.Join(t.TempDir(), "[store")
+	if err := os.MkdirAll(filepath.Join(dir, databaseDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	table, err := os.Create(tablePath(filepath.Join(dir, databaseDir), 1))

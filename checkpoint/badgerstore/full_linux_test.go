@@ -136,6 +136,80 @@ func TestFullDeviceWithoutReserve(t *testing.T) {
 	}
 }
 
+// The room that counts is that of the device with the database, which may be another one than that of the store's directory.
+func TestFullDeviceOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	dir, room := databaseElsewhere(t)
+	room("size=8m")
+	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrFull) {
+		t.Fatalf("Open without room = %v, want ErrFull", err)
+	}
+	room("size=160m")
+	s, err := badgerstore.Open(t.Context(), dir, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := acquire(t, s, 1)[0]
+	head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room("size=8m")
+	for range 100_000 { // it is asked every few milliseconds
+		var next checkpoint.Head
+		if next, err = s.Append(t.Context(), l, head, oneEntry); err != nil {
+			break
+		}
+		head = next
+	}
+	if !errors.Is(err, checkpoint.ErrFull) {
+		t.Errorf("Append without room = %v, want ErrFull", err)
+	}
+	room(fmt.Sprint("size=", used(t, filepath.Join(dir, "db"))+300<<10))
+	if err := s.Close(); !errors.Is(err, checkpoint.ErrFull) {
+		t.Errorf("Close without room = %v, want ErrFull", err)
+	}
+	room("size=160m")
+	for s, err = badgerstore.Open(t.Context(), dir, small); errors.Is(err, checkpoint.ErrLocked); { // it closes by itself
+		s, err = badgerstore.Open(t.Context(), dir, small)
+	}
+	wantHead(t, opened(t, s, err), head)
+}
+
+// databaseElsewhere makes a store whose database is on a device of its own, and returns what mounts that with other options.
+func databaseElsewhere(t *testing.T) (dir string, mount func(options string)) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		lacking.Skip(t, "only root can mount a small file system")
+	}
+	dir = t.TempDir()
+	open(t, dir).Close()
+	device, db := t.TempDir(), filepath.Join(dir, "db")
+	if err := syscall.Mount("pawl", device, "tmpfs", 0, "size=160m"); err != nil {
+		lacking.Skip(t, "mounting a small file system:", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(device, syscall.MNT_DETACH) })
+	there := filepath.Join(device, "db")
+	if err := errors.Join(copySparse(db, there), os.RemoveAll(db), os.Symlink(there, db)); err != nil {
+		t.Fatal(err)
+	}
+	return dir, func(options string) {
+		if err := syscall.Mount("pawl", device, "tmpfs", syscall.MS_REMOUNT, options); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// used returns how many bytes of the device at that path are in use.
+func used(t *testing.T, path string) int64 {
+	t.Helper()
+	var at syscall.Statfs_t
+	if err := syscall.Statfs(path, &at); err != nil {
+		t.Fatal(err)
+	}
+	return (int64(at.Blocks) - int64(at.Bfree)) * at.Bsize
+}
+
 // openKilled opens a store as a process leaves it that was killed, on a device with hardly any room beside it.
 func openKilled(t *testing.T, of string, o badgerstore.Options) {
 	t.Helper()
@@ -144,12 +218,10 @@ func openKilled(t *testing.T, of string, o badgerstore.Options) {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }()
-	var at syscall.Statfs_t
-	if err := errors.Join(copySparse(of, dir), syscall.Statfs(dir, &at)); err != nil {
+	if err := copySparse(of, dir); err != nil {
 		t.Fatal(err)
 	}
-	used := (int64(at.Blocks) - int64(at.Bfree)) * at.Bsize
-	if err := syscall.Mount("pawl", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprint("size=", used+300<<10)); err != nil {
+	if err := syscall.Mount("pawl", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprint("size=", used(t, dir)+300<<10)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := badgerstore.Open(t.Context(), dir, o); !errors.Is(err, checkpoint.ErrFull) {

@@ -1,7 +1,9 @@
 package badgerstore
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -48,7 +50,7 @@ func (p *space) check(now time.Time, bytes int) error {
 				return err
 			}
 		}
-		free, err := p.free(p.dir)
+		free, err := p.ask()
 		if err != nil {
 			return fmt.Errorf("checkpoint: free space of %s: %w", p.dir, err)
 		}
@@ -62,6 +64,15 @@ func (p *space) check(now time.Time, bytes int) error {
 	p.written += bytes
 	p.flush = p.flushBehind(bytes)
 	return nil
+}
+
+// ask asks how much is free where the database is, or will be: that may be a link, or a device of its own.
+func (p *space) ask() (int64, error) {
+	free, err := p.free(filepath.Join(p.dir, databaseDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return p.free(p.dir)
+	}
+	return free, err
 }
 
 // holds reports whether enough is free behind a write of that many bytes.
@@ -99,7 +110,7 @@ func (p *space) checkClose() error {
 	if p.free == nil {
 		return nil
 	}
-	free, err := p.free(p.dir)
+	free, err := p.ask()
 	if err != nil {
 		return nil // the directory was removed: Badger says so
 	}

@@ -204,6 +204,65 @@ func TestATriggerBesideAWaitThatEndedIsNotTriedAgain(t *testing.T) {
 	}
 }
 
+// What was to be asked once more, or anew, and is not since its visit has failed for good, has failed with that: the run, which has gone
+// on behind the failure, has nothing to do for it, and no trigger is meant for it.
+func TestWhatIsNotAskedOnceMoreHasFailed(t *testing.T) {
+	expires, again := continuation.Wait{Key: "one", Within: time.Hour}, continuation.Wait{Key: "two", Within: time.Hour}
+	again.OnExpire = continuation.Escalate(dag.Human, time.Hour)
+	for name, c := range map[string]struct {
+		w     continuation.Wait
+		last  string // of its waits: the one that is not asked
+		voids bool   // its frame begins anew before it has expired
+		fails bool   // before it comes to ask
+		why   string
+	}{
+		"another part has expired for good": {w: continuation.All(expires, again), last: "answer/2", why: `continuation: wait "answer/1" ended: expired_ttl: nobody ended it in time`},
+		"an attempt has failed before":      {w: again, last: "answer", fails: true, why: errWeather.Error()},
+		"its frame was voided":              {w: again, last: "answer", voids: true, fails: true, why: errWeather.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fails := false
+				in := dag.New[Talk]("inner")
+				left := dag.Step(in, "left", func(ctx context.Context, _ *Talk) error {
+					if fails {
+						return errWeather
+					}
+					_, err := continuation.Await[string](ctx, "answer", c.w)
+					return err
+				})
+				dag.Step(in, "right", func(ctx context.Context, _ *Talk) error {
+					_, err := continuation.Await[string](ctx, "answer", continuation.Wait{Within: 24 * time.Hour})
+					return err
+				}, left.Failed())
+				b, same := dag.New[Talk]("outer"), func(*Talk, *Talk) {}
+				dag.Embed(b, "frame", frozen(t, in), same, same)
+				p := talk(t, frozen(t, b))
+				if fails = c.fails; c.voids {
+					p.voids("frame")
+				}
+				lasts(time.Hour)
+				if _, err := p.rt.Sweep(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				all, err := p.rt.List(t.Context(), continuation.Filter{Run: run})
+				k := slices.IndexFunc(all, func(v continuation.View) bool { return v.Name == c.last && v.Path == "frame/left" })
+				if err != nil || k < 0 || all[k].Status != continuation.StatusFailed || all[k].Reason != continuation.RunFailed || all[k].Why != c.why {
+					t.Errorf("the waits are %+v, %v; want that %s has failed: %s", all, err, c.last, c.why)
+				}
+				p.unchanged(run, func() {
+					if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
+						t.Errorf("recovered %q, %v", runs, err)
+					}
+				})
+				if out, err := p.rt.Trigger(t.Context(), reply("t", "x")); err != nil || out.Status != continuation.StatusResolved {
+					t.Errorf("a trigger for the run: %+v, %v", out, err)
+				}
+			})
+		})
+	}
+}
+
 // missed is an All of which a timer is missed that expires then.
 func missed(ctx context.Context) (continuation.Reply[string], error) {
 	word := continuation.Wait{Key: "word", Within: 4 * time.Hour}

@@ -37,7 +37,9 @@ func (h *history) failed(e *checkpoint.Entry) error {
 				w.close(h.fate(w, &f), f.Message, "")
 			}
 		case w.path == e.Path && f.Final:
-			w.fell = true
+			if w.fell = true; w.closed == "" { // it was to be asked once more, or anew
+				w.close(h.fate(w, &f), f.Message, "")
+			}
 		}
 		if w.path == e.Path && f.Final {
 			w.how, w.unsaid = dag.FailureKind(f.Kind), f.Followed == nil

@@ -82,6 +82,46 @@ func behindTheOthers(t *testing.T, then continuation.OnExpire) {
 	}
 }
 
+// So it is while something beside its visit is at work.
+func TestAPartOfAllThatExpiresBesideWhatIsAtWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := dag.New[Talk]("all")
+		dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+			_, err := continuation.Await[string](ctx, "both", continuation.All(
+				continuation.Wait{Key: "word", Within: time.Hour, OnExpire: continuation.Again(1)},
+				continuation.Wait{Kind: continuation.KindApproval, Key: "yes"},
+			))
+			return err
+		})
+		dag.Step(b, "aside", func(ctx context.Context, _ *Talk) error {
+			_, err := continuation.Await[string](ctx, "aside", continuation.Wait{Key: "aside", Within: 5 * time.Hour})
+			if err == nil {
+				lasts(time.Minute)
+			}
+			return err
+		})
+		p := talk(t, frozen(t, b))
+		lasts(time.Hour)
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { // waited for below
+			_, err := p.rt.Trigger(context.Background(), reply2("a", "aside"))
+			ended <- err
+		}()
+		lasts(time.Second)
+		before := time.Now()
+		var early *continuation.MismatchError
+		if _, err := p.rt.Trigger(t.Context(), reply2("early", "word")); !errors.As(err, &early) || time.Since(before) > 0 {
+			t.Errorf("while the other waits: %v after %v", err, time.Since(before))
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // So it is of a wait beside which its visit asks by other means.
 func TestAWaitThatExpiresBesideAQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,8 @@ type Trigger struct {
 	// Payload is what the node gets: JSON that fits what it wants. None is its zero value.
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// LeaveIt: the run is not gone on with behind the trigger. [Runtime.Recover] does that, or whoever runs it. If its wait has
-	// come to its instant before, or is to be asked once more, Trigger goes on with the run for that all the same.
+	// come to its instant before, or is to be asked once more, Trigger goes on with the run for that all the same, or waits until
+	// whoever is at work on it has.
 	LeaveIt bool `json:"-"`
 }
 
@@ -72,8 +73,9 @@ type Outcome struct {
 // instant has come has it wake; that is the instant's doing, and the Receipt has no trigger. One
 // that was sent to several Runtimes, or again, wakes it once.
 //
-// Of a wait whose frame was voided Trigger has the run ask again. What that asks takes the trigger if it is the same; if it is
-// something else the wait is superseded, and the trigger refused with a [*TerminalError], also one that names the run alone.
+// Of a wait whose frame was voided Trigger has the run ask again, or waits for that if somebody else is at work on it. What that
+// asks takes the trigger if it is the same; if it is something else the wait is superseded, and the trigger refused with a
+// [*TerminalError], also one that names the run alone. So it is of one that has expired and is to be asked once more.
 //
 // It costs what [Runtime.List] does, of one run if Run is given. A trigger by Key alone is refused while a
 // run can't be read, for which it may be meant.
@@ -362,23 +364,32 @@ func (r *Runtime) expired(ctx context.Context, w *wait, late *ExpiredError) erro
 	return late
 }
 
-// early refuses a trigger for a wait that was not asked again, though its run was gone on with: one that has expired, whose
-// visit runs again when all has ended that it waits for beside it; or one whose frame was voided, and the run is not there yet.
+// early waits until a wait is asked again that somebody else's work on the run is to come to, and refuses a trigger for one that is not
+// asked, though its run was gone on with: one that has expired, whose visit runs again when all has ended that it waits for beside it;
+// or one whose frame was voided, and the run is not there yet.
 func (r *Runtime) early(ctx context.Context, w *wait) error {
-	h, err := r.history(ctx, w.h.run)
-	if err != nil || owned(h.info) || h.info.Status != checkpoint.StatusInterrupted {
-		return err
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+		h, err := r.history(ctx, w.h.run)
+		if err != nil {
+			return err
+		}
+		now, rests := (histories{h}).byID(w.id), !owned(h.info) && h.info.Status == checkpoint.StatusInterrupted
+		switch {
+		case now == nil || now.last().id != w.last().id || now.closed != "":
+			return nil
+		case now.last().gone && rests:
+			return &MismatchError{w.id, w.h.run, "what it was asked in has begun anew, and it is asked again if the run comes there"}
+		case now.again() && (rests || h.held(now)):
+			return &MismatchError{w.id, w.h.run, "it has expired, and it is asked again when all that its visit waits for beside it has ended"}
+		case !now.last().gone && !now.again() || !owned(h.info):
+			return nil
+		}
+		select { // not as the log grows: a run at work may write a thousand times before it comes there, and each time all is read
+		case <-ctx.Done():
+			return fmt.Errorf("continuation: run %q is at work elsewhere, and wait %s is not asked again yet: %w", w.h.run, w.id, context.Cause(ctx))
+		case <-time.After(pause):
+		}
 	}
-	now := (histories{h}).byID(w.id)
-	switch {
-	case now == nil || now.last().id != w.last().id || now.closed != "":
-		return nil
-	case now.last().gone:
-		return &MismatchError{w.id, w.h.run, "what it was asked in has begun anew, and it is asked again if the run comes there"}
-	case now.again():
-		return &MismatchError{w.id, w.h.run, "it has expired, and it is asked again when all that its visit waits for beside it has ended"}
-	}
-	return nil
 }
 
 // fire has a timer wake whose instant has come, if that is what a trigger asks for.

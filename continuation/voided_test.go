@@ -3,7 +3,10 @@ package continuation_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
@@ -95,6 +98,59 @@ func TestATriggerInAFrameThatIsVoided(t *testing.T) {
 	}
 	if out, err := p.rt.Trigger(t.Context(), reply("t4", "x")); err != nil || out.Status != continuation.StatusResolved {
 		t.Errorf("what is asked anew: %+v, %v", out, err)
+	}
+}
+
+// A trigger for a wait that is still to be asked again, by somebody who has the run, waits for that, however long it takes, and is what
+// the wait takes. One whose context ends before has changed nothing.
+func TestATriggerForWhatIsStillToBeAskedAgain(t *testing.T) {
+	for name, voids := range map[string]bool{"its frame was voided": true, "it has expired": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var slow time.Duration
+				in := dag.New[Talk]("inner")
+				dag.Step(in, "ask", func(ctx context.Context, s *Talk) error {
+					lasts(slow)
+					r, err := continuation.Await[string](ctx, "answer", continuation.Wait{OnExpire: continuation.Again(1)})
+					if err != nil {
+						return err
+					}
+					return says(ctx, s, r)
+				})
+				b := dag.New[Talk]("outer")
+				dag.Loop(b, "loop", frozen(t, in), func(*Talk) bool { return true }, 3)
+				p := talk(t, frozen(t, b))
+				if !voids {
+					lasts(time.Hour)
+				} else if err := p.d.Edit(t.Context(), run, func(*Talk) {}, dispatcher.EditOptions{Void: []string{"loop"}}); err != nil {
+					t.Fatal(err)
+				}
+				slow = time.Minute
+				ended := make(chan error, 1)
+				go func() { // waited for below
+					_, err := p.d.Run(context.Background(), run, nil)
+					ended <- err
+				}()
+				lasts(time.Second)
+				short, stop := context.WithTimeout(t.Context(), 10*time.Second)
+				defer stop()
+				p.unchanged(run, func() {
+					if _, err := p.rt.Trigger(short, reply("early", "x")); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("a trigger that has ten seconds: %v", err)
+					}
+				})
+				slow = 0
+				if out, err := p.rt.Trigger(t.Context(), reply("t", "x")); err != nil || out.Status != continuation.StatusResolved {
+					t.Errorf("while the run is at work: %+v, %v", out, err)
+				}
+				if err := <-ended; err != nil && !errors.Is(err, dispatcher.ErrInterrupted) {
+					t.Error(err)
+				}
+				if said := p.said(run); !slices.Equal(said, []string{"x"}) {
+					t.Errorf("said %q", said)
+				}
+			})
+		})
 	}
 }
 

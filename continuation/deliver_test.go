@@ -497,23 +497,50 @@ func TestNoDeliveryBesideALease(t *testing.T) {
 	p.delivers(continuation.Delivered)
 }
 
-// Whoever has the lease of a run that has ended is perhaps to go on with it: its follow-up is not suppressed meanwhile.
+// Whoever has the lease of a run that has ended is perhaps to go on with it: when that turns out nothing is suppressed, and what the
+// run comes to then is told.
 func TestSupersedeLeavesTheFollowUpOfARunAtWork(t *testing.T) {
-	var store memory.Store
-	p := finished(t, &store, continuation.Options{Deliverer: &postman{}})
-	lease, err := store.Acquire(t.Context(), run, "another process")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.unchanged(run, func() {
+	synctest.Test(t, func(t *testing.T) {
+		var man postman
+		var starts, works time.Duration
+		g := waiting(t, continuation.Wait{}, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
+			lasts(works)
+			return says(ctx, s, r)
+		})
+		p := under(t, dispatcher.Options{Hooks: dispatcher.Hooks{OnStart: func(context.Context, dispatcher.Start) error {
+			lasts(starts)
+			return nil
+		}}}, g, freshStore(), continuation.Options{Deliverer: &man})
+		p.waits(run, dispatcher.Labels(continuation.Owed(nil)))
+		if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		starts, works = 2*time.Second, time.Minute
+		done := make(chan error, 1)
+		go func() { // waited for below
+			_, err := p.d.Turn(context.Background(), run, nil)
+			done <- err
+		}()
+		lasts(time.Second)
+		if info, err := p.store.Stat(t.Context(), run); err != nil || info.Owner == "" || info.Status != checkpoint.StatusCompleted {
+			t.Fatalf("before it has begun the run is %+v, %v", info, err)
+		}
 		if ends, err := p.rt.Supersede(t.Context(), continuation.Owed(nil), "", ""); err != nil || len(ends) > 0 {
 			t.Errorf("superseded %+v, %v", ends, err)
 		}
+		if err := <-done; !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if slices.Contains(p.kinds(run), checkpoint.Noted) {
+			t.Errorf("the log is %q", p.kinds(run))
+		}
+		if _, err := p.rt.Trigger(t.Context(), reply("u", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.rt.Deliver(t.Context()); err != nil || len(man.keys) != 1 {
+			t.Errorf("delivered %q, %v; want the last end", man.keys, err)
+		}
 	})
-	if err := store.Release(t.Context(), lease); err != nil {
-		t.Fatal(err)
-	}
-	p.delivers(continuation.Delivered)
 }
 
 // While one follow-up is brought that of another run may be suppressed, or brought by somebody else, or come to be that of an end

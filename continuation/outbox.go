@@ -62,11 +62,9 @@ func (h *history) takes(n *deliveryNote, most int) (tries int, wanted bool) {
 	return tries, true
 }
 
-// lettingGo is how long whoever has brought a run to its end may take to give the lease back.
-const lettingGo = 100 * time.Millisecond
-
-// suppress notes that a follow-up that is owed is not to be brought. Of a run that somebody goes on with again
-// nothing is noted; who only says something of it, or has just brought it to its end, is waited for.
+// suppress notes that a follow-up that is owed is not to be brought. Who only says something of the run, or has just brought it to its
+// end, is waited for. If it turns out that somebody goes on with the run again nothing is noted: what was told is past when that has
+// ended.
 func (r *Runtime) suppress(ctx context.Context, run string, status DeliveryStatus) error {
 	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -78,17 +76,13 @@ func (r *Runtime) suppress(ctx context.Context, run string, status DeliveryStatu
 		if d.Status != DeliveryPending && d.Status != DeliveryFailed || !h.over {
 			return nil
 		}
-		if owned(h.info) {
-			if time.Since(began) >= lettingGo {
-				return nil // somebody is at work on it: what was told is past when that has ended
-			}
-		} else {
-			switch err = r.write(ctx, h, deliveryNote{Status: status, Key: d.Key}); {
-			case errors.Is(err, dispatcher.ErrStaleCursor):
-				continue
-			case !busy(err) || time.Since(began) >= noting:
-				return err
-			}
+		switch err = r.write(ctx, h, deliveryNote{Status: status, Key: d.Key}); {
+		case err == nil:
+			return nil
+		case errors.Is(err, dispatcher.ErrStaleCursor):
+			continue
+		case !busy(err) || time.Since(began) >= noting:
+			return fmt.Errorf("continuation: the follow-up %s is not suppressed: %w", d.Key, err)
 		}
 		if err := r.await(ctx, h.info, pause); err != nil {
 			return err

@@ -143,9 +143,9 @@ func (h *history) ending() End {
 
 // Supersede stops every run whose labels hold the scope, but for the one of the id keep, with the
 // reason [Superseded], and returns how those ended that had not before. Follow-ups that are still
-// owed for runs of the scope are suppressed. A run that is deleted meanwhile is passed over. What
-// keeps one from being read, or stopped, is no reason to leave the others: the errors are joined, and
-// Supersede can be called again.
+// owed for runs of the scope are suppressed; whoever has such a run, as in dispatcher.Hooks.OnEnd, is waited for,
+// up to ten seconds. A run that is deleted meanwhile is passed over. What keeps one from being read, or stopped, or its
+// follow-up from being suppressed, is no reason to leave the others: the errors are joined, and Supersede can be called again.
 func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, by string) ([]End, error) {
 	if err := r.made(); err != nil {
 		return nil, err

@@ -177,6 +177,54 @@ func TestSupersedeBesideAnAmendment(t *testing.T) {
 	})
 }
 
+// Whoever has brought a run to its end, and does something about that under its lease, is waited for: the follow-up is suppressed behind
+// that, or Supersede says that it is not.
+func TestSupersedeBesideWhatIsDoneAboutAnEnd(t *testing.T) {
+	for name, takes := range map[string]time.Duration{"a second": time.Second, "a minute": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var man postman
+				p := under(t, dispatcher.Options{Grace: time.Hour, Hooks: dispatcher.Hooks{OnEnd: func(_ context.Context, end dispatcher.End) error {
+					if end.Status == checkpoint.StatusCompleted {
+						lasts(takes)
+					}
+					return nil
+				}}}, waiting(t, continuation.Wait{}, dag.Policy{}, says), freshStore(), continuation.Options{Deliverer: &man})
+				p.waits(run, dispatcher.Labels(continuation.Owed(nil)))
+				done := make(chan error, 1)
+				go func() { // waited for below
+					_, err := p.rt.Trigger(context.Background(), reply("t", "hello"))
+					done <- err
+				}()
+				synctest.Wait()
+				supersede := func(want error) {
+					t.Helper()
+					before := time.Now()
+					ends, err := p.rt.Supersede(t.Context(), continuation.Owed(nil), "", "me")
+					if len(ends) > 0 || !errors.Is(err, want) || time.Since(before) > 15*time.Second {
+						t.Errorf("superseded %+v, %v after %v; want %v", ends, err, time.Since(before), want)
+					}
+				}
+				if takes < 10*time.Second {
+					supersede(nil)
+				} else {
+					supersede(dispatcher.ErrBusy)
+				}
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				if takes >= 10*time.Second {
+					supersede(nil)
+				}
+				if runs, err := p.rt.Deliver(t.Context()); err != nil || len(runs) > 0 || len(man.keys) > 0 {
+					t.Errorf("delivered %q, %v", runs, err)
+				}
+				p.follows(continuation.FollowUp{Status: continuation.SuppressedSuperseded})
+			})
+		})
+	}
+}
+
 // Nor is one that is deleted just as a trigger is given to it.
 func TestTriggerOfARunThatIsDeleted(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))

@@ -7,11 +7,12 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// voided has visits begin anew. Answers to their questions stay; what waits inside them is gone.
+// voided has visits begin anew. Answers to their questions stay; what waits inside them is gone. A denial that is still to cancel the
+// run does so.
 func (h *history) voided(paths []string) {
 	for _, path := range paths {
 		for _, w := range h.open {
-			if (w.path == path || inside(w.path, path)) && (w.closed == Completed || w.fell) {
+			if (w.path == path || inside(w.path, path)) && (w.closed == Completed || w.fell) && !w.denies() {
 				w.reopen()
 			}
 			if w.path == path { // its trigger counts anew

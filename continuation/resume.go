@@ -98,13 +98,14 @@ func (h *history) denied() *wait {
 	if h.end != nil && h.end.kind != checkpoint.Failed {
 		return nil
 	}
-	for _, w := range h.open {
-		if w.closed == ApprovalDenied && !w.heeded {
-			return w
-		}
+	if k := slices.IndexFunc(h.open, (*wait).denies); k >= 0 {
+		return h.open[k]
 	}
 	return nil
 }
+
+// denies reports whether a denial has ended the wait that is to cancel the run, and has not.
+func (w *wait) denies() bool { return w.closed == ApprovalDenied && !w.heeded }
 
 // wants reports whether there is something to go on with.
 func (r *Runtime) wants(h *history) bool { return r.due(h) || h.goesOn() }

@@ -371,6 +371,51 @@ func TestADeniedRunThatIsBroughtBack(t *testing.T) {
 	p.stands(run, continuation.StatusCancelled, continuation.ApprovalDenied)
 }
 
+// A denial that nobody has heeded cancels its run, also if its visit has failed with it meanwhile and is voided then, or the frame
+// around it.
+func TestADenialInAVisitThatIsVoided(t *testing.T) {
+	for _, void := range []string{"", "frame/ask", "frame"} {
+		t.Run(void, func(t *testing.T) {
+			in := dag.New[Talk]("inner")
+			waits := func(name string, kind continuation.Kind) dag.Node[Talk] {
+				return dag.Step(in, name, func(ctx context.Context, _ *Talk) error {
+					_, err := continuation.Await[string](ctx, "answer", continuation.Wait{Kind: kind})
+					return err
+				})
+			}
+			ask, other := waits("ask", continuation.KindApproval), waits("other", continuation.KindReply)
+			dag.Step(in, "instead", func(context.Context, *Talk) error { return nil }, dag.Any(ask, ask.Failed()), other)
+			b, same := dag.New[Talk]("outer"), func(*Talk, *Talk) {}
+			dag.Embed(b, "frame", frozen(t, in), same, same)
+			p := talk(t, frozen(t, b))
+			rt, err := continuation.New(&canceller{p.d, func(string) error { return errWeather }}, continuation.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := rt.Trigger(t.Context(), decide("t", continuation.Denied)); !errors.Is(err, errWeather) {
+				t.Fatalf("denied: %v", err)
+			}
+			if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) || !slices.Contains(p.kinds(run), checkpoint.AttemptFailed) {
+				t.Fatalf("the node was told, and the other one waits: %v", err)
+			}
+			if void != "" {
+				if err := p.d.Edit(t.Context(), run, func(*Talk) {}, dispatcher.EditOptions{Void: []string{void}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) != 1 {
+				t.Errorf("recovered %q, %v", runs, err)
+			}
+			if v := p.at("frame/ask"); v.Status != continuation.StatusCancelled || v.Reason != continuation.ApprovalDenied || v.Why != "because" || v.By != "ann" {
+				t.Errorf("the wait is %+v", v)
+			}
+			if res, err := p.d.State(t.Context(), run); err != nil || res.Status != checkpoint.StatusCancelled {
+				t.Errorf("the run is %s, %v", res.Status, err)
+			}
+		})
+	}
+}
+
 // A scope that is empty would be that of every run: it is refused, and stops none.
 func TestSupersedeNeedsAScope(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), dispatcher.Labels(continuation.Owed(nil)))

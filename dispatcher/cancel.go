@@ -45,7 +45,10 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error, options []
 	p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(how)}
 	if err = c.store.Post(ctx, id, p); err == nil {
 		if err = c.drainHeeded(ctx, id); elsewhere(err) { // whoever has the run hears of it
-			err = nil
+			return nil
+		}
+		if err == nil { // who could not have the lease meanwhile has left what he posted
+			c.heed(id)
 		}
 	}
 	return c.refuse(id, err)
@@ -157,17 +160,43 @@ func (c *core) drainHeeded(ctx context.Context, id string) error {
 // heed makes a run Cancelled that was cancelled while somebody had its lease and did not hear of it: who cancelled it was told
 // that it will be. So it is with notes and tags of a completed run. It is called by whoever has given the lease back. Whatever fails, the
 // post stays where it is, for who comes next.
+//
+// To drain them takes the lease again, and who posts meanwhile leaves it to heed as well: so it looks once more behind that.
 func (c *core) heed(id string) {
-	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)}
-	defer ctx.end()
-	posts, err := c.store.Posts(ctx, id)
-	if err != nil || !slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return cancels(p) || marks(p) }) {
-		return
+	var seen []string
+	for again := true; again; {
+		seen, again = c.heedBeside(id, seen)
 	}
+}
+
+// heedBeside heeds what was posted, if not all of that was seen before. It returns what it has seen, and whether more may be there by now.
+func (c *core) heedBeside(id string, before []string) (seen []string, again bool) {
+	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)} // a new one: the observer may have taken longer
+	defer ctx.end()
+	seen = c.unheeded(ctx, id)
+	if !slices.ContainsFunc(seen, func(p string) bool { return !slices.Contains(before, p) }) {
+		return seen, false
+	}
+	var err error
 	drained := make(chan struct{})
 	go func() { // an observer that ends its goroutine ends this one; heed waits for it
 		defer close(drained)
-		_ = c.drainHeeded(ctx, id)
+		err = c.drainHeeded(ctx, id)
 	}()
 	<-drained
+	return seen, err == nil // else whoever has the lease does the same
+}
+
+// unheeded are the ids of what was posted to a run at work that may be for heed.
+func (c *core) unheeded(ctx context.Context, id string) (ids []string) {
+	posts, err := c.store.Posts(ctx, id)
+	if err != nil {
+		return nil
+	}
+	for _, p := range posts {
+		if cancels(p) || marks(p) {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
 }

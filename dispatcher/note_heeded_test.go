@@ -1,0 +1,79 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// noteFirst is a note as it waits for who has the run.
+var noteFirst = checkpoint.Post{ID: "note:1", Kind: "note", Data: []byte(`{"note":"first","value":1}`)}
+
+// bothNoted checks that both notes are in the log, and that nothing waits to be drained.
+func bothNoted(t *testing.T, store checkpoint.Store) {
+	t.Helper()
+	if told, want := notesOf(t, store), []string{"a is done", "1 first 1", "2 second 2"}; !slices.Equal(told, want) {
+		t.Errorf("the log tells %q, want %q", told, want)
+	}
+	nothingIsPosted(t, store)
+}
+
+// A note that is accepted while another one of a completed run is drained is in the log, too: whoever drains that, a call that lets go of
+// the run, or a cancel that comes too late.
+func TestANoteWhileAnotherIsDrained(t *testing.T) {
+	for name, first := range map[string]func(*testing.T, *tampered, dispatcher.Options, *dag.Graph[Tale]){
+		"by a call": func(t *testing.T, store *tampered, o dispatcher.Options, g *dag.Graph[Tale]) {
+			var d *dispatcher.Dispatcher[Tale]
+			o.Hooks.OnEnd = func(ctx context.Context, _ dispatcher.End) error {
+				return d.Note(ctx, run, "first", 1, dispatcher.Message("1"))
+			}
+			d = process(t, g, store, o)
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+		},
+		"by a cancel": func(t *testing.T, store *tampered, o dispatcher.Options, g *dag.Graph[Tale]) {
+			res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
+			completes(t, res, err)
+			l, err := store.Acquire(t.Context(), run, "somebody")
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := store.calls["Acquire"]
+			store.before = func(ctx context.Context, c call) error {
+				if c.method == "Acquire" && c.n == n+2 { // the first one was in vain
+					return errors.Join(store.Store.Release(ctx, l), store.Store.Post(ctx, run, noteFirst))
+				}
+				return nil
+			}
+			if err := process(t, g, store, o).Cancel(t.Context(), run, nil); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var inner memory.Store
+				b := dag.New[Tale]("line")
+				dag.Step(b, "a", func(context.Context, *Tale) error { return nil })
+				g := frozen(t, b)
+				other := process(t, g, &inner, dispatcher.Options{})
+				first(t, &tampered{Store: &inner}, dispatcher.Options{Observe: func(e dispatcher.Event) {
+					if e.Kind != dispatcher.Noted || e.Name != "first" {
+						return
+					}
+					if err := other.Note(context.Background(), run, "second", 2, dispatcher.Message("2")); err != nil {
+						t.Error(err)
+					}
+				}}, g)
+				bothNoted(t, &inner)
+			})
+		})
+	}
+}

@@ -187,14 +187,20 @@ func (c *core) heedBeside(id string, before []string) (seen []string, again bool
 	return seen, err == nil // else whoever has the lease does the same
 }
 
-// unheeded are the ids of what was posted to a run at work that may be for heed.
+// unheeded are the ids of what was posted to a run at work that is for heed. What is not is left without a look at the log: the next call
+// takes it, for which the machine of the run may be kept.
 func (c *core) unheeded(ctx context.Context, id string) (ids []string) {
 	posts, err := c.store.Posts(ctx, id)
 	if err != nil {
 		return nil
 	}
+	completed := slices.ContainsFunc(posts, marks)
+	if completed {
+		info, err := c.store.Stat(ctx, id)
+		completed = err == nil && info.Status == checkpoint.StatusCompleted
+	}
 	for _, p := range posts {
-		if cancels(p) || marks(p) {
+		if cancels(p) || completed && marks(p) {
 			ids = append(ids, p.ID)
 		}
 	}

@@ -77,3 +77,28 @@ func TestANoteWhileAnotherIsDrained(t *testing.T) {
 		})
 	}
 }
+
+// A note of a run that rests is left to the next call, which reads no log for it: the machine of the run is kept.
+func TestANoteWhileARunThatWaitsIsLetGoOfCostsNoReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tampered{Store: new(memory.Store)}
+		var d *dispatcher.Dispatcher[Tale]
+		d, err := dispatcher.New(asksTwo(t), store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: func(ctx context.Context, e dispatcher.End) error {
+			return d.Note(ctx, run, "ended", string(e.Status))
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := d.Run(t.Context(), run, nil)
+		if !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		replays := store.calls["Snapshot"] // each one begins with that
+		if _, err = d.Run(t.Context(), run, nil, dispatcher.Answering(res.Interrupts[0].ID, "1")); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Error(err)
+		}
+		if n := store.calls["Snapshot"] - replays; n > 0 {
+			t.Errorf("who goes on reads the log %d times", n)
+		}
+	})
+}

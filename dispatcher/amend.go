@@ -71,7 +71,7 @@ func (c *core) amendingFrom(ctx context.Context, id string, there standing, f fu
 	held, had := c.moment(ctx, lease, asked)
 	defer func() {
 		if had.giveBack() && !there.heeds {
-			c.heed(id)
+			c.heed(id, nil)
 		}
 	}()
 	if !looked {
@@ -103,6 +103,8 @@ type amendment struct {
 	size  int                     // of what was said
 	told  *about                  // what the next event tells; nil if nobody is told
 	code  *atomic.Pointer[string] // of the call that waits for it, which names what hangs; nil if none does
+	// observing is told of it while the observer is told; nil if nobody is to know.
+	observing *atomic.Pointer[string]
 	*desk
 }
 
@@ -151,6 +153,9 @@ func (a *amendment) observed() {
 func (a *amendment) tell(said []checkpoint.Entry, before uint64) {
 	if a.told == nil {
 		return
+	}
+	if a.observing != nil { // whoever has set it takes it back: the observer may end the goroutine
+		a.observing.Store(&doingAnObserve)
 	}
 	for i := range said {
 		line := said[i] // which the event keeps

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -44,11 +45,11 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error, options []
 	}
 	p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(how)}
 	if err = c.store.Post(ctx, id, p); err == nil {
-		if err = c.drainHeeded(ctx, id); elsewhere(err) { // whoever has the run hears of it
+		if err = c.drainHeeded(ctx, id, nil); elsewhere(err) { // whoever has the run hears of it
 			return nil
 		}
 		if err == nil { // who could not have the lease meanwhile has left what he posted
-			c.heed(id)
+			c.heed(id, nil)
 		}
 	}
 	return c.refuse(id, err)
@@ -146,13 +147,14 @@ func (m *machine) heeded(posts []checkpoint.Post) (lines []checkpoint.Entry) {
 func marks(p checkpoint.Post) bool { return p.Kind == postTag || p.Kind == postNote }
 
 // drainHeeded drains them, of a run that nobody is at work on. The observer is told of notes and tags; how the run has rested it knows.
-func (c *core) drainHeeded(ctx context.Context, id string) error {
+func (c *core) drainHeeded(ctx context.Context, id string, code *atomic.Pointer[string]) error {
 	return c.amendingFrom(ctx, id, standing{heeds: true}, func(a *amendment) error {
 		posts, err := c.store.Posts(ctx, id)
 		if err != nil {
 			return err
 		}
 		a.observed()
+		a.observing = code
 		return a.drain(ctx, a.m.heeded(posts))
 	})
 }
@@ -162,15 +164,17 @@ func (c *core) drainHeeded(ctx context.Context, id string) error {
 // post stays where it is, for who comes next.
 //
 // To drain them takes the lease again, and who posts meanwhile leaves it to heed as well: so it looks once more behind that.
-func (c *core) heed(id string) {
+//
+// Code names the observer while that is told of them, for a call that waits for heed; nil if none does.
+func (c *core) heed(id string, code *atomic.Pointer[string]) {
 	var seen []string
 	for again := true; again; {
-		seen, again = c.heedBeside(id, seen)
+		seen, again = c.heedBeside(id, seen, code)
 	}
 }
 
 // heedBeside heeds what was posted, if not all of that was seen before. It returns what it has seen, and whether more may be there by now.
-func (c *core) heedBeside(id string, before []string) (seen []string, again bool) {
+func (c *core) heedBeside(id string, before []string, code *atomic.Pointer[string]) (seen []string, again bool) {
 	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)} // a new one: the observer may have taken longer
 	defer ctx.end()
 	seen = c.unheeded(ctx, id)
@@ -181,9 +185,11 @@ func (c *core) heedBeside(id string, before []string) (seen []string, again bool
 	drained := make(chan struct{})
 	go func() { // an observer that ends its goroutine ends this one; heed waits for it
 		defer close(drained)
-		err = c.drainHeeded(ctx, id)
+		err = c.drainHeeded(ctx, id, code)
 	}()
-	<-drained
+	if <-drained; code != nil {
+		code.Store(nil)
+	}
 	return seen, err == nil // else whoever has the lease does the same
 }
 

@@ -104,7 +104,14 @@ func (r *run) letGo() (kept error) {
 			defer close(ended)
 			given <- r.strays.release()
 		}()
-		if !r.await(ended, "releasing the lease in the store") {
+		if !r.inTime(ended) {
+			doing := doingRelease
+			if code := r.strays.code.Load(); code != nil {
+				doing = *code
+			}
+			if r.stuck != errAtHome {
+				r.abandon(doing)
+			}
 			r.c.strayed(r.id, &r.strays)
 		}
 		select {
@@ -124,6 +131,17 @@ func leaseKept(why error) string {
 // await waits for a goroutine of the call until the grace period is over, and abandons it
 // then. Nil is none. It reports whether that has ended.
 func (r *run) await(ended <-chan struct{}, doing string) bool {
+	if r.inTime(ended) {
+		return true
+	}
+	if r.stuck != errAtHome {
+		r.abandon(doing)
+	}
+	return false
+}
+
+// inTime is await for who abandons it himself.
+func (r *run) inTime(ended <-chan struct{}) bool {
 	if ended == nil {
 		return true
 	}
@@ -136,13 +154,7 @@ func (r *run) await(ended <-chan struct{}, doing string) bool {
 	if until.IsZero() {
 		until = time.Now().Add(r.c.opts.Grace)
 	}
-	if r.within(ended, until) {
-		return true
-	}
-	if r.stuck != errAtHome {
-		r.abandon(doing)
-	}
-	return false
+	return r.within(ended, until)
 }
 
 // within waits for a goroutine of the call until an instant, and reports whether it has ended. If the caller's context is done

@@ -45,6 +45,7 @@ const (
 	doingAppend   = "an append to the store"
 	doingSnapshot = "a snapshot of the store"
 	doingPosts    = "reading the posts of the store"
+	doingRelease  = "releasing the lease in the store"
 )
 
 // flush makes the facts durable, in one append, and then tells them to the observer. It

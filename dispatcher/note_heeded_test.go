@@ -3,9 +3,12 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -101,4 +104,62 @@ func TestANoteWhileARunThatWaitsIsLetGoOfCostsNoReplay(t *testing.T) {
 			t.Errorf("who goes on reads the log %d times", n)
 		}
 	})
+}
+
+// An observer that hangs when it is told of what was posted to a run that was let go of is named, and holds the run until it returns: of a
+// call that lets go of the run itself, and of one that does so behind its OnEnd.
+func TestAnObserverThatHangsBehindTheRun(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		t.Run(fmt.Sprintf("OnEnd=%t", ends), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { hangsBehindTheRun(t, ends) })
+		})
+	}
+}
+
+func hangsBehindTheRun(t *testing.T, ends bool) {
+	var inner memory.Store
+	b := dag.New[Tale]("line")
+	dag.Step(b, "a", func(context.Context, *Tale) error { return nil })
+	g := frozen(t, b)
+	other := process(t, g, &inner, dispatcher.Options{})
+	note := func() error { return other.Note(context.Background(), run, "late", 1) }
+	store := &tampered{Store: &inner}
+	free := make(chan struct{})
+	o := dispatcher.Options{Observe: func(e dispatcher.Event) {
+		if e.Kind == dispatcher.Noted {
+			<-free
+		}
+	}}
+	if ends {
+		o.Hooks.OnEnd = func(context.Context, dispatcher.End) error { return note() }
+	} else {
+		store.before = func(_ context.Context, c call) error {
+			if c.method == "Release" && c.n == 1 {
+				return note()
+			}
+			return nil
+		}
+	}
+	d := process(t, g, store, o)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	res, err := d.Run(ctx, run, nil)
+	completes(t, res, err)
+	if want := []string{"Options.Observe"}; !slices.Equal(res.Abandoned, want) {
+		t.Errorf("the call abandoned %q, want %q", res.Abandoned, want)
+	}
+	if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrStillRunning) || !strings.Contains(err.Error(), "Options.Observe") {
+		t.Errorf("a run beside it returned %v, want ErrStillRunning that names it", err)
+	}
+	if err := d.Note(t.Context(), run, "later", 2); err != nil {
+		t.Errorf("a note beside it: %v", err)
+	}
+	close(free)
+	synctest.Wait()
+	if told, want := notesOf(t, &inner), []string{"a is done", "late 1", "later 2"}; !slices.Equal(told, want) {
+		t.Errorf("the log tells %q, want %q", told, want)
+	}
+	nothingIsPosted(t, &inner)
+	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
 }

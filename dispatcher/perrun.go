@@ -31,17 +31,17 @@ func (p *perRun[T]) add(run string, v T) {
 	}
 }
 
-// remove takes v out of the list of a run, if it is there.
-func (p *perRun[T]) remove(run string, v T) {
+// remove takes v out of the list of a run, and reports whether it was there.
+func (p *perRun[T]) remove(run string, v T) bool {
 	for {
 		old, there := p.lists.Load(run)
-		if !there {
-			return
+		if !there || !slices.Contains(*old.(*[]T), v) {
+			return false
 		}
 		others := slices.DeleteFunc(slices.Clone(*old.(*[]T)), func(o T) bool { return o == v })
 		if len(others) == 0 && p.lists.CompareAndDelete(run, old) ||
 			len(others) > 0 && p.lists.CompareAndSwap(run, old, &others) {
-			return
+			return true
 		}
 	}
 }

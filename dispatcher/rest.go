@@ -167,14 +167,14 @@ func (r *run) finish(h *tenure) {
 		}
 	}
 	if len(r.names) == 0 && r.holdsLease() && (r.apart || !r.keepsLease()) {
-		if !h.leave(inCall, "releasing the lease in the store") {
+		if !h.leave(inCall, doingRelease) {
 			return
 		}
 		kept := r.release(r.stored)
 		switch {
 		case r.apart: // the call begins again, and hears them itself
 		case r.err != nil, r.m == nil, r.m.status != checkpoint.StatusCompleted, r.unheard(): // with an error it may have heard what was never appended
-			r.c.heed(r.id)
+			r.c.heed(r.id, &h.code)
 		}
 		if !h.back(inCall) {
 			return

@@ -67,6 +67,7 @@ type strays struct {
 	count atomic.Int32
 	back  atomic.Bool              // all have, and the lease was given back
 	names atomic.Pointer[[]string] // what the call has abandoned; nil before its end
+	code  atomic.Pointer[string]   // user code that release calls; nil while it is in the store
 }
 
 // name adds to what the call has abandoned. The names stay the caller's.
@@ -92,10 +93,11 @@ func (c *core) strayed(id string, s *strays) {
 	}
 }
 
-// cameBack says that nothing of s holds the run any more.
-func (c *core) cameBack(id string, s *strays) {
+// cameBack says that nothing of s holds the run any more. It reports whether calls were refused until then: what they have
+// posted instead is to be heeded.
+func (c *core) cameBack(id string, s *strays) (refused bool) {
 	s.back.Store(true)
-	c.strays.remove(id, s)
+	return c.strays.remove(id, s)
 }
 
 // stillRunning refuses a call while something that an earlier one has abandoned holds the run.
@@ -127,7 +129,8 @@ func (s *strays) last() bool { return s.count.Add(-1) == 0 }
 
 // release gives the lease back, however long the store takes. Its context has no end: whoever waits for it does so until the
 // grace period is over, and a release that was cut off would leave the run held in a store whose leases have no end. While the
-// store hangs it is a store call that was abandoned, and calls of the run are ErrStillRunning.
+// store hangs it is a store call that was abandoned, and calls of the run are ErrStillRunning. So they are while the observer hangs that
+// is told of what was posted meanwhile.
 func (s *strays) release() (kept error) {
 	r := s.r
 	r.journal.hold.stop()
@@ -135,9 +138,11 @@ func (s *strays) release() (kept error) {
 	if holds {
 		kept = r.release(context.Background())
 	}
-	r.c.cameBack(r.id, s)
 	if holds {
-		r.c.heed(r.id)
+		r.c.heed(r.id, &s.code)
+	}
+	if r.c.cameBack(r.id, s) && holds {
+		r.c.heed(r.id, nil)
 	}
 	return kept
 }
@@ -306,11 +311,12 @@ func (r *run) asking(kind string, f func() error) error {
 	return err
 }
 
-// What user code of the set-up is called in results if it is abandoned.
+// What user code of the set-up, and of its end, is called in results if it is abandoned.
 var (
-	doingInput    = "the input of the run"
-	doingAnAppend = doingAppend
-	doingAsks     = map[string]*string{
+	doingInput     = "the input of the run"
+	doingAnAppend  = doingAppend
+	doingAnObserve = doingObserve
+	doingAsks      = map[string]*string{
 		"answer": new("what decodes an answer"),
 		"check":  new("the Check of a state"), "items": new("the items of an Each"), "revalidate": new("Options.Revalidate"),
 		"migration": new("a Migration"),

@@ -84,7 +84,7 @@ func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string
 	held, had := c.moment(ctx, lease, asked)
 	defer func() {
 		if had.giveBack() {
-			c.heed(id)
+			c.heed(id, nil)
 		}
 	}()
 	info, err := c.store.Stat(ctx, id)
@@ -257,7 +257,11 @@ func (c *core) retain(ctx context.Context, id string, rep *report, rest error) {
 	s.names.Store(&[]string{doingTrim})
 	go func() { // retain waits for it, or abandons it
 		defer close(ended)
-		defer c.cameBack(id, s)
+		defer func() {
+			if c.cameBack(id, s) {
+				c.heed(id, nil)
+			}
+		}()
 		seq, err = c.trimmed(ctx, id, c.opts.Retention, "")
 	}()
 	if !c.endsInTime(ctx, ended) {

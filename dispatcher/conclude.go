@@ -37,6 +37,9 @@ func (r *run) conclude(rested bool) (*report, error) {
 			r.tellLeft(err)
 		}
 		rep.Abandoned = r.names
+		if rested { // else its owner may be about to warn
+			rep.Warnings = r.warnings
+		}
 		return rep, r.c.refuse(r.id, err)
 	}
 	var rep *report

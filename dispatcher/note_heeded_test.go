@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -161,5 +162,47 @@ func hangsBehindTheRun(t *testing.T, ends bool) {
 	}
 	nothingIsPosted(t, &inner)
 	res, err = d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+}
+
+// A call that an observer breaks off gives the lease back as any other does: it tries again for a moment, and warns of one that is kept.
+func TestLeaseOfACallThatIsBrokenOff(t *testing.T) {
+	for _, fails := range []int{1, 100} {
+		t.Run(fmt.Sprint(fails), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { brokenOff(t, fails) })
+		})
+	}
+}
+
+func brokenOff(t *testing.T, fails int) {
+	left := fails
+	store := &tampered{Store: new(memory.Store), before: func(_ context.Context, c call) error {
+		if c.method != "Release" || left == 0 {
+			return nil
+		}
+		left--
+		return errWeather
+	}}
+	b := dag.New[Tale]("line")
+	dag.Step(b, "a", func(context.Context, *Tale) error { return nil })
+	g := frozen(t, b)
+	d := process(t, g, store, dispatcher.Options{Observe: func(e dispatcher.Event) {
+		if e.Kind == dispatcher.VisitDone {
+			runtime.Goexit()
+		}
+	}})
+	res, err := d.Run(t.Context(), run, nil)
+	var fault *dispatcher.FaultError
+	if !errors.As(err, &fault) || res.Status != checkpoint.StatusRunning {
+		t.Errorf("the call returned %v, and the run is %s", err, res.Status)
+	}
+	warns := slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.Contains(w, "bad weather") })
+	if kept := left > 0; warns != kept || len(res.Warnings) > 1 {
+		t.Errorf("the lease is kept: %t, and the call warns of %q", kept, res.Warnings)
+	}
+	if left > 0 {
+		return
+	}
+	res, err = process(t, g, store.Store, dispatcher.Options{}).Run(t.Context(), run, nil)
 	completes(t, res, err)
 }

@@ -195,5 +195,6 @@ func (r *run) holdsLease() bool {
 // release gives the lease back.
 func (r *run) release(ctx context.Context) error {
 	r.journal.hold.stop() // letGo waits for that
-	return r.c.giveBack(ctx, r.journal.lease, r.err == nil)
+	var fault *FaultError // of user code: the store is none the worse for it
+	return r.c.giveBack(ctx, r.journal.lease, r.err == nil || errors.As(r.err, &fault))
 }

@@ -18,7 +18,7 @@ import (
 // A Result tells where a run stands when a call returns.
 //
 // Where the call was at work on the run and can't know that, it has Run, the status Running and
-// Abandoned, an empty state, and nothing else: beside [ErrStuck], and beside an error of the store while it
+// Abandoned, an empty state, Warnings, and nothing else: beside [ErrStuck], and beside an error of the store while it
 // ran. [Dispatcher.State] reads what is durable.
 type Result[S any] struct {
 	Run string // the id that the call was given
@@ -60,8 +60,9 @@ type Result[S any] struct {
 	Correlation string
 	// Warnings tell what is no failure of the run and somebody should know: what went wrong in
 	// Hooks.OnEnd or with Options.Retention, that a run went on which had rested for long
-	// (Options.StaleAfter) or depends on something stale (dag.Depends), and which queued input
-	// was refused.
+	// (Options.StaleAfter) or depends on something stale (dag.Depends), which queued input
+	// was refused, and that the store did not take the run's lease back: nobody else has the run then, until the store's
+	// leases end or its process does.
 	Warnings []string
 }
 

@@ -209,8 +209,10 @@ type Store interface {
 // A Watcher is a Store that can tell when a message is posted to a run. Without it a
 // live run learns of posts only when it next comes to rest.
 type Watcher interface {
-	// Watch returns a channel that receives after a Post to run. The channel is buffered
-	// and may coalesce. stop ends the watch and never blocks.
+	// Watch returns a channel that receives after a Post to run, and before that Post returns:
+	// who posts is told that whoever has the run will take it, and he may look at the channel
+	// alone when he lets go of it. A store that can't tell before is no Watcher. The channel is
+	// buffered and may coalesce. stop ends the watch and never blocks.
 	Watch(run string) (posted <-chan struct{}, stop func())
 }
 

@@ -104,7 +104,7 @@ func postsAreDrainedWithAnAppend(t *trial, s checkpoint.Store) {
 	}
 }
 
-// Who watches a run is woken by a post to it, and only to it, until the watch is stopped.
+// Who watches a run is told of a post to it before that returns, and of none to another run, until the watch is stopped.
 func postWakesWatchers(t *trial, s checkpoint.Store) {
 	w, ok := s.(checkpoint.Watcher)
 	if !ok {
@@ -115,17 +115,19 @@ func postWakesWatchers(t *trial, s checkpoint.Store) {
 	posted, stop := w.Watch("run")
 	second, stopSecond := w.Watch("run")
 	other, stopOther := w.Watch("other")
-	defer stopOther()
+	for _, stop := range []func(){stop, stopSecond, stopOther} {
+		defer stop() // also if it was stopped before
+	}
 	for i := range 3 { // several may be told as one
 		post(t, s, "run", checkpoint.Post{ID: fmt.Sprint(i)})
 	}
-	wakes(t, posted, "a message")
-	wakes(t, second, "a message")
+	told(t, posted, "a message")
+	told(t, second, "a message")
 	stopSecond()
 	forget(second)
 	forget(posted)
 	post(t, s, "run", checkpoint.Post{ID: "last"})
-	wakes(t, posted, "a message, when another had stopped")
+	told(t, posted, "a message, when another had stopped")
 	stop()
 	stop()
 	forget(posted)
@@ -133,6 +135,16 @@ func postWakesWatchers(t *trial, s checkpoint.Store) {
 	sleeps(t, second, "when it had stopped")
 	sleeps(t, posted, "when it had stopped")
 	sleeps(t, other, "by a message to another run")
+}
+
+// told checks that a watcher has been told.
+func told(t *trial, posted <-chan struct{}, of string) {
+	t.Helper()
+	select {
+	case <-posted:
+	default:
+		t.Fatalf("who watches had not been told of %s when Post returned", of)
+	}
 }
 
 // Of many messages of one id and different content posted at once, one is kept.

@@ -43,6 +43,28 @@ func (s latePost) Posts(ctx context.Context, run string) ([]checkpoint.Post, err
 	return append(all, s.left[run]...), err
 }
 
+// lateTelling tells who watches of a message when that has been posted already.
+type lateTelling struct{ sound }
+
+func (s lateTelling) Watch(run string) (<-chan struct{}, func()) {
+	posted, stop := s.Faulty.Watch(run)
+	late, ended := make(chan struct{}, 16), make(chan struct{})
+	go func() { // stop ends it
+		var due <-chan time.Time
+		for {
+			select {
+			case <-ended:
+				return
+			case <-posted:
+				due = time.After(time.Millisecond) // as soon does, which can't be stopped
+			case <-due:
+				late <- struct{}{}
+			}
+		}
+	}()
+	return late, sync.OnceFunc(func() { stop(); close(ended) })
+}
+
 // lateDelete looks whether somebody holds the run, and then deletes it.
 type lateDelete struct {
 	sound

@@ -74,6 +74,8 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store {
 			return latePost{s, new(sync.Mutex), make(map[string][]checkpoint.Post)}
 		})},
+	{"who watches is told of a message when Post has returned", []string{"contract/PostWakesWatchers"},
+		over(func(s sound) checkpoint.Store { return lateTelling{s} })},
 	{"a run is deleted that was acquired meanwhile", []string{"concurrency/AcquireBesideADelete"},
 		over(func(s sound) checkpoint.Store { return lateDelete{s, newLeases()} })},
 	{"a fork is made of runs that were made meanwhile", []string{"concurrency/OneOfManyForksWins"},

@@ -18,7 +18,9 @@ import (
 // an address finds it: "tag:NAME". The address is one as At takes it; "" is the last checkpoint.
 // The run may be in any status, and live: Tag returns when the name is durable and found. The
 // graph of the run may be another than the dispatcher's. A Trim that is under way is waited for: it may have dropped the checkpoint, which is
-// checkpoint.ErrCursor then, or take longer than Options.Grace, which is checkpoint.ErrBusy, and Tag may be called again.
+// checkpoint.ErrCursor then, or take longer than Options.Grace, which is checkpoint.ErrBusy, or [ErrStillRunning] of one of Options.Retention
+// that a call of this dispatcher has abandoned; then Tag may be called again. Behind an ErrCursor that the Trim is the cause of the name may
+// stand in the log, and is spent: it leads nowhere, and can't be given to another checkpoint.
 //
 // A name stays where it was given, so that nothing is lost to a name that is used again:
 // giving it to another checkpoint is a [*TagError], to the same one changes nothing. It has

@@ -139,7 +139,6 @@ func TestATriggerForWhatIsStillToBeAskedAgain(t *testing.T) {
 						t.Errorf("a trigger that has ten seconds: %v", err)
 					}
 				})
-				slow = 0
 				if out, err := p.rt.Trigger(t.Context(), reply("t", "x")); err != nil || out.Status != continuation.StatusResolved {
 					t.Errorf("while the run is at work: %+v, %v", out, err)
 				}

@@ -125,7 +125,7 @@ type Store interface {
 	// claims its post says that nobody has posted under that id: ErrConflict if a message of it waits, whatever that says. If
 	// somebody posts it at the same time either the Append is refused, or, when Post returns, the entry is in the log.
 	// ErrConflict if the head is not after, ErrFenced if the lease is no longer the run's,
-	// ErrFull if there is no room; then nothing has changed. ErrCommitUnknown if it can't
+	// ErrFull if there is no room, ErrTooLarge if the store keeps no append of that size; then nothing has changed. ErrCommitUnknown if it can't
 	// be known what happened: nobody may assume either. Where several things are wrong the lease
 	// comes first, then the head. Append ignores Seq and At of
 	// entries. With an *ArgumentError it refuses none, one that can't be kept (see [Seal]), what Fork and Trim write, and an
@@ -156,7 +156,7 @@ type Store interface {
 
 	// Post leaves a message for the run; it is durable when Post returns nil. A message
 	// of the same id and content changes nothing; of the same id and other content it is
-	// ErrConflict.
+	// ErrConflict. ErrPostID for an id that is not valid, ErrTooLarge if the store keeps no message of that size.
 	Post(ctx context.Context, run string, p Post) error
 
 	// Posts returns the messages that have not been drained, in the byte order of their ids: as Go compares strings, and no language.
@@ -164,19 +164,20 @@ type Store interface {
 
 	// PutSnapshot keeps a snapshot of the run of the lease, in the place of one of the same entry; all but the newest may be dropped.
 	// It may return before the snapshot is durable. ErrFenced as for Append, ErrNotFound if the
-	// run has no entry yet, ErrConflict if its head was never s.Head.
+	// run has no entry yet, ErrConflict if its head was never s.Head, ErrTooLarge if the store keeps no snapshot of that size.
 	PutSnapshot(ctx context.Context, l Lease, s Snapshot) error
 
 	// Snapshot returns the newest snapshot that is kept at or before sequence number upTo (0 means the
 	// head). ErrNotFound if there is none: replay from the start.
 	Snapshot(ctx context.Context, run string, upTo uint64) (Snapshot, error)
 
-	// PutGraph keeps the JSON of a graph by its digest, once and for as long as there is the store. Graph returns it.
+	// PutGraph keeps the JSON of a graph by its digest, once and for as long as there is the store; it is durable when PutGraph
+	// returns nil. ErrConflict if another graph is kept by that digest. Graph returns it, ErrNotFound if there is none.
 	PutGraph(ctx context.Context, digest string, graph []byte) error
 	Graph(ctx context.Context, digest string) ([]byte, error)
 
 	// Delete removes a run that nobody holds, with all that belongs to it, and the bases that
-	// no other run refers to. Runs that were forked from it stay. ErrBusy if the lease is held. A store
+	// no other run refers to, durably when it returns nil. Runs that were forked from it stay. ErrBusy if the lease is held. A store
 	// need only be able to read how the run stands, as for Stat: else it returns the error of that. It need
 	// not look at the rest of the log, which may be damaged or sealed with a key that was not given.
 	// A run that is made later under the same id has the same idempotency keys, so that other systems take what it does for what

@@ -157,7 +157,8 @@ func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S),
 // JSON can say, up to [Limits].ValueBytes.
 //
 // The run may be in any status. Note returns when the note is durable: in the log, or, if
-// somebody is at work on the run, posted to them, who take notes in the order of their posting.
+// somebody is at work on the run, posted to them, who take notes in the order of their posting; of a run that
+// has come to rest meanwhile and is not completed they are taken by who next goes on with it.
 // Of the options [Author] says who makes it, [Message] gives it an id, under which one note is
 // made however often it is sent, and [From] has it made only if the run still stands where the
 // caller has seen it ([ErrStaleCursor], or checkpoint.ErrBusy of one that is live), which makes a

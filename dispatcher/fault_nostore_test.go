@@ -49,6 +49,9 @@ func TestNoStoreOptions(t *testing.T) {
 		"InterruptIf":     {InterruptIf: func(dispatcher.Boundary) bool { return false }},
 		"Retention":       {Retention: dispatcher.Retention{Last: 1}},
 		"Lag":             {Lag: 1},
+		"Migrations":      {Migrations: []dispatcher.Migration{{Name: "m"}}},
+		"StaleAfter":      {StaleAfter: time.Hour},
+		"Revalidate":      {Revalidate: func(context.Context, dag.Dependency) error { return nil }},
 		"Gates":           gated(dispatcher.Gates{Preset: dispatcher.GateWrites}),
 	} {
 		var option *dispatcher.OptionError

@@ -134,6 +134,29 @@ type Boundary struct {
 	After bool   // after the visit; else before it
 }
 
+// needStore returns an [*OptionError] for an option that means nothing without a store.
+func (o *Options) needStore() error {
+	for _, n := range []struct {
+		name  string
+		given bool
+		why   string
+	}{
+		{"InterruptBefore", len(o.InterruptBefore) > 0, "nothing can wait"},
+		{"InterruptAfter", len(o.InterruptAfter) > 0, "nothing can wait"},
+		{"InterruptIf", o.InterruptIf != nil, "nothing can wait"},
+		{"Retention", o.Retention != (Retention{}), "there is no log to trim"},
+		{"Lag", o.Lag > 0, "there is no disk to wait for"},
+		{"Migrations", len(o.Migrations) > 0, "no run goes on"},
+		{"StaleAfter", o.StaleAfter > 0, "no run goes on"},
+		{"Revalidate", o.Revalidate != nil, "no run goes on"},
+	} {
+		if n.given {
+			return &OptionError{n.name, "needs a store: without one " + n.why}
+		}
+	}
+	return nil
+}
+
 func (c *core) configure() error {
 	o := &c.opts
 	for _, n := range []struct {
@@ -155,23 +178,8 @@ func (c *core) configure() error {
 			return &OptionError{n.name, "is negative: zero means the default"}
 		}
 	}
-	for _, n := range []struct {
-		name  string
-		given bool
-	}{
-		{"InterruptBefore", len(o.InterruptBefore) > 0},
-		{"InterruptAfter", len(o.InterruptAfter) > 0},
-		{"InterruptIf", o.InterruptIf != nil},
-	} {
-		if c.store == nil && n.given {
-			return &OptionError{n.name, "needs a store: without one nothing can wait"}
-		}
-	}
-	if c.store == nil && o.Retention != (Retention{}) {
-		return &OptionError{"Retention", "needs a store: without one there is no log to trim"}
-	}
-	if c.store == nil && o.Lag > 0 {
-		return &OptionError{"Lag", "needs a store: without one there is no disk to wait for"}
+	if err := o.needStore(); c.store == nil && err != nil {
+		return err
 	}
 	errs := []error{o.Retention.check("Retention"), checkMigrations(c.plan, o.Migrations)}
 	for _, name := range o.InterruptBefore {

@@ -53,8 +53,8 @@ func KeepFunc(ctx context.Context, s Store, l Lease, asked time.Time, lost func(
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next := k.granted(l, asked)
-	k.alarm = time.AfterFunc(time.Until(k.last), k.ring)
-	go k.keep(next) // stop ends it, and the loss of the lease; who stops it is told when it has ended
+	k.alarm = time.AfterFunc(time.Until(k.last), k.ring) // stopped where keep ends, and does not wait
+	go k.keep(next)                                      // stop ends it, and the loss of the lease; who stops it is told when it has ended
 	return k.stop
 }
 

@@ -81,7 +81,7 @@ func (r *Runtime) atWork(ctx context.Context, run string) bool {
 func (r *Runtime) bring(ctx context.Context, h *history) error {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() { cancel(dispatcher.ErrDrain) })()
+	defer context.AfterFunc(ctx, func() { cancel(dispatcher.ErrDrain) })() // does not wait, and is stopped here at the latest
 	var over []string
 	for _, w := range h.open {
 		if w.pends() && r.overdue(w.last()) {

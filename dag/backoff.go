@@ -10,7 +10,9 @@ import (
 )
 
 // A Backoff says how long a visit waits between two attempts. The zero Backoff does not
-// wait. Backoffs are comparable.
+// wait. Backoffs are comparable. Waits go by the number of the attempt: behind a resume
+// of a run that has failed, with which a visit gets a new budget of attempts, they go on
+// growing where they were.
 //
 // What is random in a wait is computed from the visit and the number of the attempt, not
 // drawn from a source, so a recovered run waits as long as it would have waited live.

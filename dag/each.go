@@ -23,7 +23,7 @@ const Empty EachOutcome = "empty"
 // once. Items count from 1 and are part of paths: review/17. Each has a draft of its own of
 // the state as it stood when the node began, attempts of its own, and an entry of its own
 // once it is done. When all have ended their writes are merged in the order of the items,
-// as those of nodes of one superstep are.
+// as those of nodes of one superstep are: that is a superstep of its own, which counts for a limit of supersteps, and has a checkpoint.
 //
 // items is called once when the node begins, with a copy of the state that it may not
 // keep. The items themselves are not stored: a run that is resumed has them computed

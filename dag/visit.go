@@ -58,7 +58,7 @@ const (
 	FailedGoexit   FailureKind = "goexit"   // user code called runtime.Goexit
 	FailedTimeout  FailureKind = "timeout"  // Policy.Timeout passed
 	FailedOutcome  FailureKind = "outcome"  // an outcome was chosen, by it or in its place, that is not declared
-	FailedState    FailureKind = "state"    // a value that it wrote cannot be stored
+	FailedState    FailureKind = "state"    // what it wrote cannot be stored, or is beyond a limit, as the items of an Each
 	FailedRejected FailureKind = "rejected" // a person rejected its interrupt
 	FailedDenied   FailureKind = "denied"   // an interceptor did not let it begin or be kept; or ErrDenied
 	FailedEnd      FailureKind = "end"      // a dag.Fail was reached
@@ -80,7 +80,7 @@ func Key(ctx context.Context) string {
 
 // Attempt returns which attempt of the visit this is, counted from 1 over crashes and
 // resumes. An attempt that a crash has cut off is not counted: a node that kills its
-// process is tried again for ever. Outside a run Attempt returns 1.
+// process is tried again for ever; one that has asked and is run again with its answer is the same attempt. Outside a run Attempt returns 1.
 func Attempt(ctx context.Context) int {
 	if v := visitOf(ctx, "Attempt"); v != nil {
 		return v.Attempt()

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// StateOf reads one frame of a run: a graph that an Embed, a Loop or an EachGraph runs, in
+// StateOf reads one frame of a run: a graph that an Embed, a Loop or an EachGraph runs, or the items of an Each, in
 // the type of its own state. address is the path of the frame, as visits inside begin with
 // it ("hunt", "review/17", "compose-loop/2", "" for the run's own frame), or names one of
 // the checkpoints that History lists, as for At. The path of a Loop alone means its last

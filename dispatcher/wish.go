@@ -27,7 +27,8 @@ type RunOption struct {
 }
 
 // From lets Resume and Continue go on only from this cursor: [ErrStaleCursor] if it is no longer
-// where the run stands, checkpoint.ErrCursor if it is another run's or names nothing. A Tag, a Note and a Trim leave
+// where the run stands, checkpoint.ErrCursor if it is another run's or names nothing. A cursor without Visits is taken at its Seq alone; nothing in a
+// cursor tells a run from one of the same id that was deleted. A Tag, a Note and a Trim leave
 // the run where it is, and are entries all the same: a cursor of before is stale behind them. State has the one that counts.
 // [Dispatcher.Note] takes it in the same sense. Other calls refuse it.
 func From(c checkpoint.Cursor) RunOption {

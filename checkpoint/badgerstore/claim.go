@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -292,10 +293,7 @@ func lockDir(dir string) (*os.File, error) {
 	}
 	ok, err := tryLock(f)
 	if err == nil && !ok {
-		var owner [300]byte
-		n, _ := f.ReadAt(owner[:], 0)
-		process, state, _ := strings.Cut(string(owner[:n]), "\n")
-		err = locked(dir, process, lockState(strings.TrimSpace(state)))
+		err = locked(dir, f)
 	}
 	if err == nil {
 		_ = f.Truncate(0)
@@ -322,11 +320,14 @@ const (
 	isLost  lockState = "is lost"
 )
 
-// sayState writes into a lock file which process has it, and what that is doing.
+// sayState writes into a lock file which process has it, what that is doing, and the process's id.
 func sayState(lock *os.File, state lockState) error {
-	_, err := lock.WriteAt([]byte(thisProcess()+"\n"+string(state)+"\n"), 0)
+	_, err := lock.WriteAt([]byte(thisProcess()+"\n"+string(state)+"\n"+processID()+"\n"), 0)
 	return err
 }
+
+// processID tells this process from others of its number and host name, as those in containers may be.
+var processID = sync.OnceValue(newID)
 
 // unlockFile gives the lock of a file back and closes it, also where a process that was forked has inherited it.
 func unlockFile(f *os.File) error { return errors.Join(unlock(f), f.Close()) }
@@ -340,10 +341,14 @@ func thisProcess() string {
 	return fmt.Sprintf("%d on %s", os.Getpid(), host)
 }
 
-// locked is the error of a directory that a process of this name has locked, "" if that is not known.
-func locked(dir, process string, state lockState) error {
+// locked is the error of a directory that another Store has locked: of the process that the lock file names, if it names one. An
+// earlier version writes no id there, so it is another process.
+func locked(dir string, lock *os.File) error {
+	var said [400]byte
+	n, _ := lock.ReadAt(said[:], 0)
+	lines := append(strings.Split(string(said[:n]), "\n"), "", "")
+	process, state, here := lines[0], lockState(lines[1]), lines[2] == processID()
 	who, way := "another process", "end that one, or use another directory"
-	here := process == thisProcess()
 	if here {
 		who, way = "this process", "wait until that is over, or use another directory"
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/google/uuid"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
@@ -53,6 +54,40 @@ func TestLocked(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	open(t, dir).Close() // the lock of a process that died is none
+}
+
+// The process that has a directory open is this one only if it says so itself: in containers others have its number, and its host's name.
+func TestLockedByAProcessOfTheSameName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	lock := badgerstore.LockFile(openUnsynced(t, dir))
+	ours, err := os.ReadFile(lock.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfterN(string(ours), "\n", 3)
+	earlier := lines[0] + lines[1]
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"this process":       {string(ours), []string{"by this process (", "is open in another Store: share that one"}},
+		"another container":  {earlier + uuid.NewString() + "\n", []string{"by another process (", "is open: end that one"}},
+		"an earlier version": {earlier, []string{"by another process (", "is open: end that one"}},
+		"one that is closing": {lines[0] + "closing\n" + uuid.NewString() + "\n",
+			[]string{"by another process (", "is closing, perhaps"}},
+		"one of an earlier version that is closing": {lines[0] + "closing\n", []string{"by another process (", "is closing, perhaps"}},
+	} {
+		if err := os.WriteFile(lock.Name(), []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := badgerstore.Open(t.Context(), dir, small)
+		for _, want := range append(c.want, strings.TrimSpace(lines[0])) {
+			if !errors.Is(err, checkpoint.ErrLocked) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: Open = %v, want ErrLocked that says %q", name, err, want)
+			}
+		}
+	}
 }
 
 // What is no store is refused, and left as it is.

@@ -118,7 +118,8 @@
 // Import or Delete that changes something about more pinned checkpoints than that, of which the least one holds about two thousand. A write
 // that would leave less room on the device than Options.FreeSpace is refused with ErrFull, because
 // Badger does not survive a device that is full: it writes through memory maps. It is the device of the directory db in that of the
-// store, which may be a link to another one, or another one may be mounted there. The same holds of
+// store, which may be a link to another one, or another one may be mounted there. One that does not tell its size, such as a ramfs, is
+// taken to have room. What holds of a write holds of
 // Close, which then returns ErrFull. The room is looked at before, not held: whoever else fills the device
 // while a table is written, also during Close, can end the process with SIGBUS. What was acknowledged is there for
 // the next one, once there is room. Give the store a device, or a quota, of its own where others may fill it.

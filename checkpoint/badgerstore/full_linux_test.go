@@ -207,7 +207,33 @@ func used(t *testing.T, path string) int64 {
 	if err := syscall.Statfs(path, &at); err != nil {
 		t.Fatal(err)
 	}
-	return (int64(at.Blocks) - int64(at.Bfree)) * at.Bsize
+	return (int64(at.Blocks) - int64(at.Bfree)) * int64(at.Bsize)
+}
+
+// A file system that does not tell how large it is, as one in memory without a limit, has room.
+func TestRoomOfADeviceThatDoesNotTell(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		lacking.Skip(t, "only root can mount a small file system")
+	}
+	dir := t.TempDir()
+	if err := syscall.Mount("pawl", dir, "ramfs", 0, ""); err != nil {
+		lacking.Skip(t, "mounting a file system in memory:", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	s, err := badgerstore.Open(t.Context(), filepath.Join(dir, "store"), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 { // more than one table
+		if err := appendNoise(t, s, i, 60); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	open(t, filepath.Join(dir, "store")).Close()
 }
 
 // openKilled opens a store as a process leaves it that was killed, on a device with hardly any room beside it.

@@ -4,6 +4,7 @@ package badgerstore
 
 import (
 	"errors"
+	"math"
 	"os"
 	"syscall"
 )
@@ -17,7 +18,20 @@ func freeSpace(dir string) (int64, error) {
 	if err := syscall.Statfs(dir, &stat); err != nil {
 		return 0, err
 	}
-	return int64(stat.Bavail) * int64(stat.Bsize), nil
+	return freeIn(&stat), nil
+}
+
+// freeIn returns how many bytes are free, or more than anything needs of a file system that does not tell, such as one in
+// memory without a limit: there a full device is found out by writing.
+func freeIn(stat *syscall.Statfs_t) int64 {
+	if stat.Blocks == 0 {
+		return math.MaxInt64
+	}
+	blocks, size := freeBlocks(stat)
+	if size > 0 && blocks > math.MaxInt64/size {
+		return math.MaxInt64
+	}
+	return blocks * size
 }
 
 // allocated returns how much of the device a file has, which is less than its size if it has holes.

@@ -73,6 +73,9 @@ func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) 
 // earlier one they have in common, and which resume points it has left behind since the later one knows. As with
 // [Merge], which of the two is merged into which does not matter, if the strategy is exchanged as well.
 //
+// A record of another run than that of the common ancestor, as of one that has taken the work over or of a fork, never knew
+// what that one tells: what it lacks of it it has not taken away. The merged record is of a's run, with which it goes on.
+//
 // What has a gate in a, the author may bring in from b only if he could pass the gate himself, or b
 // names somebody who could: an approval, an answer, an override; else it is ErrAuthority.
 func (l *Ledger) Merge(ctx context.Context, a, b string, s Strategy, by Author) (*Version, error) {
@@ -98,7 +101,7 @@ func (l *Ledger) Merge(ctx context.Context, a, b string, s Strategy, by Author) 
 		if base != nil && base.Record.ContentHash == theirs.Record.ContentHash {
 			return nil, nil
 		}
-		from, left, right, err := w.level(ctx, base, mine, theirs)
+		from, left, right, err := w.sides(ctx, base, mine, theirs)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,107 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// sides are what two versions are merged of, and over what: see level.
+func (w *walker) sides(ctx context.Context, base, a, b *Version) (from, left, right *Record, err error) {
+	if a, err = w.home(ctx, base, a); err != nil {
+		return nil, nil, nil, err
+	}
+	if b, err = w.home(ctx, base, b); err != nil {
+		return nil, nil, nil, err
+	}
+	from, left, right, err = w.level(ctx, base, a, b)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return from, left, right.follows(from, left), nil
+}
+
+// home is a version for a merge over base, from which it goes on. What is told of another run than base's has never
+// known what base tells, and has taken nothing of it away.
+func (w *walker) home(ctx context.Context, base, v *Version) (*Version, error) {
+	unheard, err := w.unheard(ctx, base, v)
+	if err != nil || !unheard {
+		return v, err
+	}
+	out := *v
+	out.Record = v.Record.onto(base.Record)
+	return &out, nil
+}
+
+// unheard reports whether a version is of another run than base is, and nothing between the two has brought in what base tells.
+func (w *walker) unheard(ctx context.Context, base, v *Version) (bool, error) {
+	if base == nil || !v.Record.ofAnother(base.Record) {
+		return false, nil
+	}
+	all, err := w.ancestors(ctx, v)
+	if err != nil {
+		return false, err
+	}
+	for _, x := range all {
+		if x.Record.MergedCRHash == "" {
+			continue
+		}
+		other, err := w.find(ctx, x.Record.MergedCRHash)
+		if err != nil {
+			return false, err
+		}
+		if other == nil {
+			continue
+		}
+		of, err := w.ancestors(ctx, other)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(of, func(y ancestor) bool { return y.Record.ContentHash == base.Record.ContentHash }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// ofAnother reports whether a record is of a run, and another record is of none or of another one.
+func (r *Record) ofAnother(than *Record) bool {
+	return r.Source != nil && (than.Source == nil || than.Source.Run != r.Source.Run)
+}
+
+// onto is a record with all that base tells and it does not.
+func (r *Record) onto(base *Record) *Record {
+	out := r.Clone()
+	s, was := &out.ExecutionSummary, &base.ExecutionSummary
+	s.StepsCompleted += was.StepsCompleted
+	s.StepsFailed += was.StepsFailed
+	s.TokensConsumed += was.TokensConsumed
+	s.ElapsedMs += was.ElapsedMs
+	s.Actions = slices.Concat(was.Actions, s.Actions)
+	out.Task.SuccessCriteria = union(nil, base.Task.SuccessCriteria, out.Task.SuccessCriteria)
+	out.Decisions = keepItems(out.Decisions, base.Decisions, nil)
+	out.Learnings = keepItems(out.Learnings, base.Learnings, nil)
+	out.QuestionsForUser = keepItems(out.QuestionsForUser, base.QuestionsForUser, nil)
+	out.Blockers = keepItems(out.Blockers, base.Blockers, nil)
+	out.ResumePoints = keepItems(out.ResumePoints, base.ResumePoints, nil)
+	out.ToolEffects = keepItems(out.ToolEffects, base.ToolEffects, nil)
+	out.Invariants = keepItems(out.Invariants, base.Invariants, nil)
+	m := &out.Metadata
+	m.Tags = union(nil, base.Metadata.Tags, m.Tags)
+	m.EstimatedRemainingWork = cmp.Or(m.EstimatedRemainingWork, base.Metadata.EstimatedRemainingWork)
+	return out
+}
+
+// follows is a record that is to be merged into one of another run, over base, which is of one too: as of the run of that
+// one, which could not go on with its run else.
+func (r *Record) follows(base, other *Record) *Record {
+	if base == nil || base.Source == nil || other.Source == nil || !r.ofAnother(other) {
+		return r
+	}
+	out := r.Clone()
+	if out.Task.ID == out.Source.Run && other.Task.ID == other.Source.Run {
+		out.Task.ID = other.Task.ID
+	}
+	out.Source = pointer(other.Source)
+	return out
+}

@@ -1,0 +1,96 @@
+package record_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/record"
+)
+
+// tells lists what a record tells, by its ids.
+func tells(r *record.Record) (all []string) {
+	all = append(all, ids(r.Decisions, func(d record.Decision) string { return "decision " + d.ID })...)
+	all = append(all, ids(r.Learnings, func(l record.Learning) string { return "learning " + l.ID })...)
+	all = append(all, ids(r.Invariants, func(i record.Invariant) string { return "invariant " + i.ID })...)
+	return append(all, ids(r.ResumePoints, func(p record.ResumePoint) string { return "point " + string(p.ApprovalStatus) })...)
+}
+
+// Another run takes work over, and its record is merged home: what was told before is told still, whether or not anybody has
+// changed the record since, and again when both have gone on. Its run stays that of who handed over, with which it goes on.
+func TestWorkThatWasTakenOverIsMergedHome(t *testing.T) {
+	for _, s := range strategies {
+		for _, changed := range []bool{false, true} {
+			b := newBook(t)
+			d := inquire(t, b.store, []string{"think", "ask"}, func(ctx context.Context, q *Inquiry) error {
+				done(t, dag.Decide(ctx, dag.Decision{ID: "way", Description: "by sea", OverridableBy: []dag.Authority{dag.Human}}))
+				done(t, dag.Require(ctx, dag.Invariant{ID: "budget", Description: "at most 100"}))
+				return dag.Learn(ctx, dag.Learning{ID: "calm", Content: "the sea is calm"})
+			}, func(ctx context.Context, q *Inquiry) error {
+				_, err := dag.Ask[string](ctx, "who", "who goes on?")
+				return err
+			})
+			_, err := d.Run(t.Context(), "first", nil)
+			rests(t, err)
+			b.now = time.Now()
+			r := from(t, d, "first", record.Options{Goal: "travel", Criteria: []string{"there"}, Metadata: record.Metadata{Tags: []string{"sea"}}})
+			b.create(t, r)
+			_, err = b.Answer(t.Context(), "first", r.QuestionsForUser[0].ID, "second", ann)
+			done(t, err)
+			v, err := b.Approve(t.Context(), "first", r.ResumePoints[0].ID, ann)
+			done(t, err)
+			work, err := record.HandOver(v.Record, r.ResumePoints[0].ID, b.now)
+			done(t, err)
+
+			other := inquire(t, b.store, []string{"sail"}, func(ctx context.Context, q *Inquiry) error {
+				return dag.Learn(ctx, dag.Learning{ID: "rough", Content: "the sea was rough"})
+			})
+			_, err = other.Start(t.Context(), "second", nil, dispatcher.Labels(work.Labels()))
+			done(t, err)
+			second := b.create(t, from(t, other, "second", record.Options{Goal: "travel"}))
+			if changed {
+				b.change(t, "first", func(r *record.Record) { r.Metadata.Tags = append(r.Metadata.Tags, "seen") })
+			}
+			v, err = b.Merge(t.Context(), "first", "second", s, ann)
+			done(t, err)
+			want := []string{"decision way", "learning calm", "learning rough", "invariant budget", "point approved"}
+			same(t, string(s), tells(v.Record), want)
+			same(t, "run, steps and words", []any{v.Record.Source.Run, v.Record.Task.ID, v.Record.ExecutionSummary.StepsCompleted, v.Record.Task.SuccessCriteria, v.Record.Metadata.Tags[0]},
+				[]any{"first", "first", 2, []string{"there"}, "sea"})
+
+			b.learn(t, second, "since") // of the second
+			v, err = b.Merge(t.Context(), "first", "second", record.Manual, ann)
+			done(t, err)
+			same(t, "merged again", len(v.Record.Learnings), 3)
+			same(t, "of run, steps", []any{v.Record.Source.Run, v.Record.ExecutionSummary.StepsCompleted}, []any{"first", 2})
+			done(t, d.Answer(t.Context(), "first", "", "first"))
+			_, err = d.Run(t.Context(), "first", nil)
+			done(t, err)
+			v, err = b.Advance(t.Context(), "first", from(t, d, "first", record.Options{Goal: "travel"}), cron)
+			done(t, err)
+			same(t, "gone on with", []any{v.Record.Source.Run, len(v.Record.Decisions), len(v.Record.Learnings), len(v.Record.ResumePoints)}, []any{"first", 1, 3, 0})
+		}
+	}
+}
+
+// The record of a run that has taken work over knows what it was brought by a merge: what it takes away of that is gone.
+func TestWhatWasBroughtInCanBeTakenAway(t *testing.T) {
+	b := newBook(t)
+	first := toldAt(1, "left")
+	first.ID, first.Learnings = "first", []record.Learning{{ID: "wet", Content: "wet", LearnedBy: ann}}
+	v := b.create(t, first)
+	second := draft("second")
+	second.Source, second.ParentCRHash = &record.Source{Run: "s", Seq: 1, Digest: "00", Graph: "g"}, v.Record.ContentHash
+	second.Decisions = nil
+	b.create(t, second)
+	b.change(t, "first", func(r *record.Record) { r.Task.Goal = "run" })
+	v, err := b.Merge(t.Context(), "second", "first", record.PreferB, ann)
+	done(t, err)
+	same(t, "brought in", append(tells(v.Record), v.Record.Source.Run), []string{"decision way", "learning wet", "s"})
+	b.change(t, "second", func(r *record.Record) { r.Learnings = nil })
+	v, err = b.Merge(t.Context(), "first", "second", record.Manual, ann)
+	done(t, err)
+	same(t, "taken away", append(tells(v.Record), v.Record.Source.Run), []string{"decision way", "r"})
+}

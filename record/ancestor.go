@@ -76,6 +76,9 @@ func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) 
 // A record of another run than that of the common ancestor, as of one that has taken the work over or of a fork, never knew
 // what that one tells: what it lacks of it it has not taken away. The merged record is of a's run, with which it goes on.
 //
+// Questions and resume points that the common ancestor tells as settled stay as they were, whatever the record of the same run
+// has made of them since and whoever merges; unless it has heard more of the run's log, which told of them.
+//
 // What has a gate in a, the author may bring in from b only if he could pass the gate himself, or b
 // names somebody who could: an approval, an answer, an override; else it is ErrAuthority.
 func (l *Ledger) Merge(ctx context.Context, a, b string, s Strategy, by Author) (*Version, error) {

@@ -22,11 +22,14 @@ func (w *walker) sides(ctx context.Context, base, a, b *Version) (from, left, ri
 }
 
 // home is a version for a merge over base, from which it goes on. What is told of another run than base's has never
-// known what base tells, and has taken nothing of it away.
+// known what base tells, and has taken nothing of it away; and nobody takes away what is settled.
 func (w *walker) home(ctx context.Context, base, v *Version) (*Version, error) {
 	unheard, err := w.unheard(ctx, base, v)
-	if err != nil || !unheard {
-		return v, err
+	switch {
+	case err != nil:
+		return nil, err
+	case !unheard:
+		return w.settled(ctx, base, v)
 	}
 	out := *v
 	out.Record = v.Record.onto(base.Record)
@@ -105,3 +108,33 @@ func (r *Record) follows(base, other *Record) *Record {
 	out.Source = pointer(other.Source)
 	return out
 }
+
+// settled is a version in which all that is settled in base stays as it is, whatever was made of it there: who may settle it
+// may not do so again. Only the log may, of what it has told, behind the position of base; and that of another run is its own.
+func (w *walker) settled(ctx context.Context, base, v *Version) (*Version, error) {
+	if base == nil || v.Record.ofAnother(base.Record) {
+		return v, nil
+	}
+	was, told := base.Record, &Record{}
+	if was.Source != nil && v.Record.Source != nil && v.Record.Source.Seq > was.Source.Seq {
+		var err error
+		if told, err = w.told(ctx, w.chains[base.Record.ID], base.Number); err != nil {
+			return nil, err
+		}
+	}
+	out := *v
+	out.Record = v.Record.Clone()
+	out.Record.QuestionsForUser = put(out.Record.QuestionsForUser, settledOf(was.QuestionsForUser, told.QuestionsForUser, (*Question).over)...)
+	out.Record.ResumePoints = put(out.Record.ResumePoints, settledOf(was.ResumePoints, told.ResumePoints, (*ResumePoint).over)...)
+	return &out, nil
+}
+
+// settledOf are the items that are over, but for those that the log has told.
+func settledOf[T item](list, told []T, over func(*T) bool) []T {
+	known := index(told)
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return !over(&x) || known[idOf(&x)] != nil })
+}
+
+func (q *Question) over() bool { return q.Status != QuestionOpen }
+
+func (p *ResumePoint) over() bool { return p.ApprovalStatus != ApprovalPending }

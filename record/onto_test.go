@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -93,4 +94,46 @@ func TestWhatWasBroughtInCanBeTakenAway(t *testing.T) {
 	v, err = b.Merge(t.Context(), "first", "second", record.Manual, ann)
 	done(t, err)
 	same(t, "taken away", append(tells(v.Record), v.Record.Source.Run), []string{"decision way", "r"})
+}
+
+// What a person has answered and denied, though anybody may, stays so whatever a record that goes on from there has made of it,
+// and whoever merges that.
+func TestMergeLeavesWhatIsSettled(t *testing.T) {
+	for name, forge := range map[string]func(*record.Record){
+		"takes it away": func(r *record.Record) { r.QuestionsForUser, r.ResumePoints = nil, nil },
+		"opens it": func(r *record.Record) {
+			q, p := &r.QuestionsForUser[0], &r.ResumePoints[0]
+			q.Status, q.Answer, q.AnsweredBy, q.AnsweredAt = record.QuestionOpen, "", nil, 0
+			p.ApprovalStatus, p.ApprovedBy, p.ApprovedAt, p.ApprovalReason = record.ApprovalPending, nil, 0, ""
+		},
+		"decides it again": func(r *record.Record) {
+			r.QuestionsForUser[0].Answer, r.QuestionsForUser[0].AnsweredBy = "no", &bot
+			r.ResumePoints[0].ApprovalStatus, r.ResumePoints[0].ApprovedBy = record.ApprovalGiven, &bot
+		},
+	} {
+		for _, s := range strategies {
+			for _, by := range []record.Author{bot, ann} {
+				for _, run := range []*record.Source{nil, {Run: "r", Seq: 1, Digest: "00", Graph: "g"}} {
+					b := newBook(t)
+					first := asks("a", record.ResumePoint{}, 0)
+					first.Source = run
+					b.create(t, first)
+					_, err := b.Answer(t.Context(), "a", "q", "yes", ann)
+					done(t, err)
+					v, err := b.Deny(t.Context(), "a", "p", "too wet", ann)
+					done(t, err)
+					other := v.Record.Clone()
+					other.ID, other.ParentCRHash, other.MerkleRoot = "b", v.Record.ContentHash, ""
+					forge(other)
+					b.create(t, other)
+					m, err := b.Merge(t.Context(), "a", "b", s, by)
+					done(t, err)
+					same(t, name, []any{m.Record.QuestionsForUser, m.Record.ResumePoints}, []any{v.Record.QuestionsForUser, v.Record.ResumePoints})
+					if _, err := b.Answer(t.Context(), "a", "q", "nine", bot); !errors.Is(err, record.ErrSettled) {
+						t.Errorf("%s, %s, and it is answered again: %v", name, s, err)
+					}
+				}
+			}
+		}
+	}
 }

@@ -230,7 +230,9 @@ func (d *Dispatcher[S]) Open(ctx context.Context, run string) (*Opened, error) {
 // than the function's. That is the one with which the effect began, or, if the visit waits to be told, with which it came to
 // wait: what a later program wants is known when its node runs, and may be dag.ErrOutputChanged then. [OpenEffect].Want, or
 // that of the [Interrupt], tells. Resolve returns when what was said is durable; each doubt is resolved
-// at most once. [Author] says who does it.
+// at most once. An error that is no refusal, as of a store that failed behind the message, may leave what was said in the log,
+// or as a message, which will count. Say it again to be sure: the same of the same author that waits changes nothing, and
+// once it is in the log what is said again is refused, the same too. [Author] says who does it.
 func (d *Dispatcher[S]) Resolve(ctx context.Context, run, visit, key string, r Resolution, options ...RunOption) error {
 	return d.inside().resolve(ctx, run, visit, key, r, options)
 }

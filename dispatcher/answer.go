@@ -320,7 +320,7 @@ func (g *giving) check(q *queue, x reply) error {
 		return ended(g.run, x.Interrupt, checkpoint.Answer{How: checkpoint.AnswerExpired})
 	}
 	if p.kind == kindDoubt && g.id != "" {
-		return &AnswerError{g.run, x.Interrupt, "Message is not for a Resolution, which can be said again", ErrAnswerType}
+		return &AnswerError{g.run, x.Interrupt, "Message is not for a Resolution: of each doubt there is one, whatever it is called", ErrAnswerType}
 	}
 	if p.kind == kindDoubt && g.why != "" {
 		return &AnswerError{g.run, x.Interrupt, "Because is not for a Resolution: NotHappened has the reason", ErrAnswerType}

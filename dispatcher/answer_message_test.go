@@ -100,7 +100,8 @@ func TestAnswersUnderOneMessageAtOnce(t *testing.T) {
 	}
 }
 
-// Who says what came of an effect says it of that effect, as often as he likes: an id is refused.
+// Who says what came of an effect says it of that effect, of which it is said once whatever its id: one is refused, and said again
+// without one it is refused as well, once it is in the log.
 func TestAnswerOfADoubtHasNoMessage(t *testing.T) {
 	var store memory.Store
 	g := effectNode(t, func(ctx context.Context, s *Tale) error {
@@ -113,5 +114,13 @@ func TestAnswerOfADoubtHasNoMessage(t *testing.T) {
 	unchanged(t, &store, run, func() {
 		err := d.Answer(t.Context(), run, "", dispatcher.NotHappened("it did not"), dispatcher.Message("m"))
 		refused(t, err, dispatcher.ErrAnswerType)
+		advises(t, err, "of each doubt there is one")
+	})
+	id := res.Interrupts[0].ID
+	if err := d.Answer(t.Context(), run, id, dispatcher.NotHappened("it did not")); err != nil {
+		t.Fatal(err)
+	}
+	unchanged(t, &store, run, func() {
+		refused(t, d.Answer(t.Context(), run, id, dispatcher.NotHappened("it did not")), dispatcher.ErrNotAwaited)
 	})
 }

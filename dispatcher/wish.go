@@ -129,6 +129,8 @@ func Correlation(id string) RunOption {
 // stays used, also behind a [Dispatcher.Rewind] to before it, and whatever comes under it is not looked at: the call returns nil. It has 1 to 200 bytes of UTF-8 without control characters. It is
 // for Enqueue, and for Note, whose notes are told apart by it in the same way; and for Answer, Answers and
 // Skip: one that is repeated changes nothing and returns nil, whatever the run waits for by then; beside [Answering] the call then goes on without it.
+// A [Resolution] is refused with one, with ErrAnswerType: of each doubt there is one, and what is said again behind it is
+// ErrNotAwaited, or ErrNotInDoubt of [Dispatcher.Resolve], the same too.
 func Message(id string) RunOption {
 	return RunOption{"Message", func(w *wishes) error {
 		if id == "" {

@@ -368,12 +368,14 @@ func (r *Runtime) expired(ctx context.Context, w *wait, late *ExpiredError) erro
 // asked, though its run was gone on with: one that has expired, whose visit runs again when all has ended that it waits for beside it;
 // or one whose frame was voided, and the run is not there yet.
 func (r *Runtime) early(ctx context.Context, w *wait) error {
+	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		h, err := r.history(ctx, w.h.run)
 		if err != nil {
 			return err
 		}
-		now, rests := (histories{h}).byID(w.id), !owned(h.info) && h.info.Status == checkpoint.StatusInterrupted
+		let := !owned(h.info) || time.Since(began) >= noting // whoever has come to rest lets go of the run, unless something keeps it
+		now, rests := (histories{h}).byID(w.id), let && h.info.Status == checkpoint.StatusInterrupted
 		switch {
 		case now == nil || now.last().id != w.last().id || now.closed != "":
 			return nil

@@ -154,7 +154,7 @@ func (a *amendment) tell(said []checkpoint.Entry, before uint64) {
 	if a.told == nil {
 		return
 	}
-	if a.observing != nil { // whoever has set it takes it back: the observer may end the goroutine
+	if a.observing != nil { // whoever has set it takes it back, too: the observer may end the goroutine
 		a.observing.Store(&doingAnObserve)
 	}
 	for i := range said {
@@ -164,6 +164,9 @@ func (a *amendment) tell(said []checkpoint.Entry, before uint64) {
 		if e := a.told.tell(&line); e.Kind != RunRested {
 			a.c.observe(e)
 		}
+	}
+	if a.observing != nil {
+		a.observing.Store(nil)
 	}
 }
 

@@ -48,9 +48,7 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error, options []
 		if err = c.drainHeeded(ctx, id, nil); elsewhere(err) { // whoever has the run hears of it
 			return nil
 		}
-		if err == nil { // who could not have the lease meanwhile has left what he posted
-			c.heed(id, nil)
-		}
+		c.heed(id, nil) // who could not have the lease meanwhile has left what he posted
 	}
 	return c.refuse(id, err)
 }
@@ -168,7 +166,8 @@ func (c *core) drainHeeded(ctx context.Context, id string, code *atomic.Pointer[
 // Code names the observer while that is told of them, for a call that waits for heed; nil if none does.
 func (c *core) heed(id string, code *atomic.Pointer[string]) {
 	var seen []string
-	for again := true; again; {
+	began := time.Now()
+	for again := true; again && time.Since(began) < c.opts.Grace; { // else whoever posts without end is worked for without end
 		seen, again = c.heedBeside(id, seen, code)
 	}
 }

@@ -206,3 +206,30 @@ func brokenOff(t *testing.T, fails int) {
 	res, err = process(t, g, store.Store, dispatcher.Options{}).Run(t.Context(), run, nil)
 	completes(t, res, err)
 }
+
+// An observer that notes a completed run whenever it is told of a note holds nobody up for ever: what comes behind the grace period
+// is left to who comes next.
+func TestAnObserverThatNotesWhatItIsToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, noted := new(memory.Store), 0
+		g := line(t, new(witness), nothing[Tale])
+		var d *dispatcher.Dispatcher[Tale]
+		d = process(t, g, store, dispatcher.Options{Grace: time.Second, Observe: func(e dispatcher.Event) {
+			if e.Kind == dispatcher.Noted {
+				noted++
+				if err := d.Note(context.Background(), run, "again", noted); err != nil {
+					t.Error(err)
+				}
+			}
+		}})
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		began := time.Now()
+		if err := d.Note(t.Context(), run, "first", 0); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 2*time.Second || noted < 2 {
+			t.Errorf("the note took %v, and the observer was told of %d", took, noted)
+		}
+	})
+}

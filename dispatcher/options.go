@@ -30,7 +30,7 @@ type Options struct {
 	// runs it: it should be quick. What a node emits it sees when the node has returned;
 	// who wants that at once reads a Stream. What a call writes to a run at rest (Answer, Edit, Note, Resolve,
 	// Rewind, Tag) it sees from the goroutine of that call, before the call lets go of the run and returns; a call
-	// that goes on with the run is ErrBusy there. It sees what this dispatcher writes, and not what others do to the
+	// that goes on with the run is ErrBusy there, and a note of a note makes the next one. It sees what this dispatcher writes, and not what others do to the
 	// store; nor the cancel of a run at rest, so that RunRested is always the end of a call that was at
 	// work, nor what Trim and Fork write: Events tells those too. Its panics are ignored. Nil means nobody does.
 	Observe func(Event)

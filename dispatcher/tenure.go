@@ -88,8 +88,8 @@ func (s *strays) name(more []string) {
 // strayed has calls of a run refused until cameBack is called, or was.
 func (c *core) strayed(id string, s *strays) {
 	c.strays.add(id, s)
-	if s.back.Load() { // and was not found
-		c.strays.remove(id, s)
+	if s.back.Load() && c.strays.remove(id, s) { // and was not found
+		c.heed(id, nil)
 	}
 }
 
@@ -108,7 +108,9 @@ func (c *core) stillRunning(id string) error {
 	}
 	var names []string
 	for _, s := range all {
-		if of := s.names.Load(); of != nil {
+		if code := s.code.Load(); code != nil { // all that was abandoned has returned
+			names = append(names, *code)
+		} else if of := s.names.Load(); of != nil {
 			names = append(names, *of...)
 		} else { // the call is about to say what, or its owner is at home
 			names = append(names, "the dispatcher")

@@ -73,7 +73,7 @@ type Outcome struct {
 // instant has come has it wake; that is the instant's doing, and the Receipt has no trigger. One
 // that was sent to several Runtimes, or again, wakes it once.
 //
-// Of a wait whose frame was voided Trigger has the run ask again, or waits for that if somebody else is at work on it. What that
+// Of a wait whose frame was voided Trigger has the run ask again, or waits for that if somebody else is at work on it, until ctx ends: so not from a node of that run. What that
 // asks takes the trigger if it is the same; if it is something else the wait is superseded, and the trigger refused with a
 // [*TerminalError], also one that names the run alone. So it is of one that has expired and is to be asked once more.
 //

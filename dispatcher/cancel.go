@@ -161,7 +161,8 @@ func (c *core) drainHeeded(ctx context.Context, id string, code *atomic.Pointer[
 // that it will be. So it is with notes and tags of a completed run. It is called by whoever has given the lease back. Whatever fails, the
 // post stays where it is, for who comes next.
 //
-// To drain them takes the lease again, and who posts meanwhile leaves it to heed as well: so it looks once more behind that.
+// To drain them takes the lease again, and who posts meanwhile leaves it to heed as well: so it looks once more behind that, until
+// nothing new is there or the grace period is over.
 //
 // Code names the observer while that is told of them, for a call that waits for heed; nil if none does.
 func (c *core) heed(id string, code *atomic.Pointer[string]) {

@@ -49,6 +49,12 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error, options []
 			return nil
 		}
 		c.heed(id, nil) // who could not have the lease meanwhile has left what he posted
+		if ctx.Err() != nil {
+			return nil // it is durable
+		}
+	}
+	if endedBy(ctx, p) {
+		return nil
 	}
 	return c.refuse(id, err)
 }
@@ -56,7 +62,14 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error, options []
 // A postedCancel is the cause of a run's context when a post has cancelled it.
 type postedCancel struct {
 	error
-	by string // who it was, "" if nobody has said so
+	by   string // who it was, "" if nobody has said so
+	post string // its id; "" if the log tells of it
+}
+
+// endedBy reports whether p has ended ctx, as it does that of a node which cancels its own run: so it is durable, and was heard.
+func endedBy(ctx context.Context, p checkpoint.Post) bool {
+	var by *postedCancel
+	return errors.As(context.Cause(ctx), &by) && by.post == p.ID
 }
 
 func (c *postedCancel) Unwrap() error { return c.error }
@@ -64,9 +77,9 @@ func (c *postedCancel) Unwrap() error { return c.error }
 func postedCause(p checkpoint.Post) *postedCancel {
 	how := postedHow(p)
 	if how.Cause == "" {
-		return &postedCancel{context.Canceled, how.By}
+		return &postedCancel{context.Canceled, how.By, p.ID}
 	}
-	return &postedCancel{errors.New(how.Cause), how.By}
+	return &postedCancel{errors.New(how.Cause), how.By, p.ID}
 }
 
 // postedHow is what a posted cancel says.

@@ -547,3 +547,57 @@ func TestCancelOfACancelledRunThatIsGoneOnWith(t *testing.T) {
 	}
 	nothingIsPosted(t, &store)
 }
+
+// A run that cancels itself ends the context with which it does so. What was posted counts, whatever else comes of that.
+func TestCancelWhoseContextItEnds(t *testing.T) {
+	for name, outcome := range map[string]error{"posted": nil, "broken off": checkpoint.ErrCommitUnknown} {
+		for _, hook := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, in OnStart %t", name, hook), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { cancelsItself(t, outcome, hook) })
+			})
+		}
+	}
+}
+
+// cancelsItself checks a run that cancels itself, of whose message the store says outcome when its context has ended.
+func cancelsItself(t *testing.T, outcome error, hook bool) {
+	var inner memory.Store
+	var mine context.Context
+	store := &tampered{Store: &inner, after: func(c call, err error) error {
+		if c.method != "Post" || err != nil {
+			return err
+		}
+		<-mine.Done()
+		return outcome
+	}}
+	var d *dispatcher.Dispatcher[Tale]
+	var told error
+	cancel := func(ctx context.Context) {
+		mine = ctx
+		told = d.Cancel(ctx, run, errors.New("enough"), dispatcher.Author("Ada"))
+	}
+	b := dag.New[Tale]("tale")
+	dag.Step(b, "a", func(ctx context.Context, _ *Tale) error {
+		if !hook {
+			cancel(ctx)
+		}
+		return ctx.Err()
+	})
+	var o dispatcher.Options
+	if hook {
+		o.Hooks.OnStart = func(ctx context.Context, _ dispatcher.Start) error {
+			cancel(ctx)
+			return nil
+		}
+	}
+	g := frozen(t, b)
+	res, err := process(t, g, &inner, dispatcher.Options{InterruptBefore: []string{"a"}}).Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "a")
+	d = process(t, g, store, o)
+	res, err = d.Resume(t.Context(), run)
+	rests(t, res, err, checkpoint.StatusCancelled, "a")
+	if told != nil {
+		t.Errorf("Cancel: %v", told)
+	}
+	isCancelledByAda(t, d, &inner)
+}

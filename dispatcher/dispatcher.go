@@ -169,7 +169,8 @@ func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, o
 }
 
 // Cancel stops a run, from any code that has the store. A live one is told so, by a durable
-// message, and comes to rest as Cancelled; Cancel returns when the message is durable. What the run is
+// message, and comes to rest as Cancelled; Cancel returns when the message is durable, also to a node of that run, whose ctx
+// that ends. (Another error than a refusal may leave the message, which counts then.) What the run is
 // just about to begin then may begin, and nothing behind it. (If the store is no [checkpoint.Watcher] the run hears of it when
 // it comes to rest.) One at rest becomes Cancelled at once. The text of cause is kept; nil means no cause.
 // ErrCompleted if the run is completed; one that is cancelled already stays as it is; while its call has its lease yet, the log notes that. A live run of which nothing

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -110,33 +111,35 @@ func TestACancelThatCameTooLateIsNoneOfTheRewoundRun(t *testing.T) {
 // Who has given a run input that its call does not take any more gets the run when that call has given it back.
 func TestInputWhileACompletedRunIsLetGoOf(t *testing.T) {
 	t.Parallel()
-	b := dag.New[Tale]("line")
-	dag.Step(b, "a", func(context.Context, *Tale) error { return nil })
-	store := &refusals{Store: new(memory.Store), refused: make(chan struct{}, 100)}
-	var d *dispatcher.Dispatcher[Tale]
-	ran := make(chan error, 1)
-	first := true
-	d = process(t, frozen(t, b), store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: func(ctx context.Context, _ dispatcher.End) error {
-		if !first {
-			return nil
+	synctest.Test(t, func(t *testing.T) { // whoever waits for the run does so for a moment, in which the other one may not have been let on
+		b := dag.New[Tale]("line")
+		dag.Step(b, "a", func(context.Context, *Tale) error { return nil })
+		store := &refusals{Store: new(memory.Store), refused: make(chan struct{}, 100)}
+		var d *dispatcher.Dispatcher[Tale]
+		ran := make(chan error, 1)
+		first := true
+		d = process(t, frozen(t, b), store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: func(ctx context.Context, _ dispatcher.End) error {
+			if !first {
+				return nil
+			}
+			first = false
+			err := d.Enqueue(ctx, run, func(s *Tale) { s.Word.Set("more") })
+			go func() {
+				_, err := d.Run(t.Context(), run, nil)
+				ran <- err
+			}()
+			<-store.refused
+			return err
+		}}})
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		if err := <-ran; err != nil {
+			t.Errorf("the run with the input returns %v", err)
 		}
-		first = false
-		err := d.Enqueue(ctx, run, func(s *Tale) { s.Word.Set("more") })
-		go func() {
-			_, err := d.Run(t.Context(), run, nil)
-			ran <- err
-		}()
-		<-store.refused
-		return err
-	}}})
-	res, err := d.Run(t.Context(), run, nil)
-	completes(t, res, err)
-	if err := <-ran; err != nil {
-		t.Errorf("the run with the input returns %v", err)
-	}
-	if is, err := d.State(t.Context(), run); err != nil || is.State.Word.Get() != "more" {
-		t.Errorf("the run has %q, %v, want the input", is.State.Word.Get(), err)
-	}
+		if is, err := d.State(t.Context(), run); err != nil || is.State.Word.Get() != "more" {
+			t.Errorf("the run has %q, %v, want the input", is.State.Word.Get(), err)
+		}
+	})
 }
 
 // A refusals is a store that tells when somebody could not have a lease.

@@ -223,14 +223,21 @@ func quiet(t testing.TB) {
 		if name := dispatcher.SharedIsWritten(); name != "" {
 			t.Errorf("%s is shared by all runs, and was written to", name)
 		}
-		for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
-			if time.Now().After(end) {
-				stacks := make([]byte, 1<<20)
-				t.Errorf("%d goroutines are left of %d:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
-				return
-			}
+		if left := dwindle(before); left > before {
+			stacks := make([]byte, 1<<20)
+			t.Errorf("%d goroutines are left of %d:\n%s", left, before, stacks[:runtime.Stack(stacks, true)])
 		}
 	})
+}
+
+// dwindle returns how many goroutines there are, once they are no more than so many, or a minute is over: what has told that it is
+// at its end may have to wait for a processor to end.
+func dwindle(most int) (left int) {
+	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
+		if left = runtime.NumGoroutine(); left <= most || time.Now().After(end) {
+			return left
+		}
+	}
 }
 
 // lasts blocks for d, whatever its context says.

@@ -106,7 +106,7 @@ func TestAGroupHasItsMost(t *testing.T) {
 func TestAppendsThatAreExpectedAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := gathering(1, 1)
-	s.lastAppends, s.lastEnd, s.lastTook = 2, time.Now(), time.Hour
+	s.lastAppends, s.lastEnd = 2, time.Now().Add(time.Hour) // however late the second one comes
 	var g group
 	done := make(chan int)
 	go func() { done <- len(gathered(s, &g)) }() // received below
@@ -205,7 +205,7 @@ func TestRefusedRequestsAreNotCounted(t *testing.T) {
 func TestBulkWaitsForAppends(t *testing.T) {
 	t.Parallel()
 	s := gathering(0, 0)
-	s.debt, s.lastAppends, s.lastEnd, s.lastTook = 1<<20, 1, time.Now(), time.Hour
+	s.debt, s.lastAppends, s.lastEnd = 1<<20, 1, time.Now().Add(time.Hour) // however late it comes
 	s.bulkAt = s.lastEnd
 	piece := newRequest()
 	piece.bulk = true

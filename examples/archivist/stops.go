@@ -57,7 +57,12 @@ func (s *stops) begin() (context.Context, context.CancelFunc) {
 		ctx, end = context.WithTimeout(ctx, *d)
 	}
 	if d := s.config.cancelAfter; d != nil {
-		timer := time.AfterFunc(*d, func() { s.cancel(errors.New("-cancel-after " + d.String())) })
+		cancel := func() { s.cancel(errors.New("-cancel-after " + d.String())) }
+		if *d == 0 { // before the run, which would be beside the timer
+			cancel()
+			return ctx, end
+		}
+		timer := time.AfterFunc(*d, cancel)
 		endDeadline := end
 		end = func() { timer.Stop(); endDeadline() }
 	}

@@ -88,6 +88,22 @@ func TestSignalsCancel(t *testing.T) {
 	}
 }
 
+// What is to be cancelled, or over, behind no time at all is so before it begins.
+func TestNoTimeIsOverBeforeTheRun(t *testing.T) {
+	none := new(time.Duration)
+	for flag, c := range map[string]*config{"-cancel-after": {cancelAfter: none}, "-deadline": {deadline: none}} {
+		s := newStops(c)
+		ctx, end := s.begin()
+		if ctx.Err() == nil {
+			t.Errorf("%s 0: the context of the run goes on", flag)
+		}
+		end()
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // stopsHelper tells the test binary to be a program that does not end when it is cancelled.
 const stopsHelper = "ARCHIVIST_TEST_STOPS"
 

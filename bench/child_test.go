@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	children["failing"] = failWhenGone
 	child() // does not return if this process was started by a test
 	os.Exit(m.Run())
 }
@@ -83,6 +85,49 @@ func TestBenchClearsAway(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What fails since its directory is cleared away says nothing of its own, and does not end the bench before that has said why it ends.
+func TestWhatFailsMeanwhileIsNotTold(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 2000 { // which takes a while to clear away
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := childOf("failing", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputOf(t, c)
+	c.Stderr = nil
+	out, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin(t, c)
+	if said, err := io.ReadAll(out); err != nil || !strings.HasPrefix(string(said), "bench: terminated signal received") {
+		t.Errorf("the child said %q, %v; want why it ended", said, err)
+	}
+	if err := c.Wait(); err == nil || err.Error() != "exit status 1" {
+		t.Errorf("the child ended: %v; want status 1", err)
+	}
+}
+
+// failWhenGone is a bench that is told to end, and whose measuring fails as soon as something of its directory is gone.
+func failWhenGone(args []string) error {
+	defer clearing(args[0])()
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Signal(syscall.SIGTERM)
+	}
+	for err == nil {
+		var left []string
+		if left, err = filepath.Glob(filepath.Join(args[0], "*")); err == nil && len(left) < 2000 {
+			err = os.ErrNotExist
+		}
+	}
+	return err
 }
 
 // inputOf makes c read what the caller holds the other end of.

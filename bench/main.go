@@ -131,8 +131,10 @@ func clearing(dir string) (clear func()) {
 		os.Exit(1)
 	})
 	return func() {
+		if !stay() {
+			select {} // the process ends above, and says why: what is measured may fail since its directory is gone
+		}
 		_ = os.RemoveAll(dir)
-		stay()
 		ignore()
 	}
 }

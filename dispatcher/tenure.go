@@ -88,7 +88,7 @@ func (s *strays) name(more []string) {
 // strayed has calls of a run refused until cameBack is called, or was.
 func (c *core) strayed(id string, s *strays) {
 	c.strays.add(id, s)
-	if s.back.Load() && c.strays.remove(id, s) { // and was not found
+	if s.back.Load() && c.strays.remove(id, s) && c.store != nil { // and was not found
 		c.heed(id, nil)
 	}
 }

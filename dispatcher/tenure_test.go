@@ -61,6 +61,18 @@ func TestOwnerLearnsThatItsTenureWasTaken(t *testing.T) {
 	}
 }
 
+// A stray of a run without a store that comes back while its call notes that it has not is no end of the process: nothing was posted.
+func TestAStrayWithoutAStoreComesBackAtTheEndOfItsCall(t *testing.T) {
+	r := atWork(t)
+	r.strays.count.Add(1)
+	r.strays.last() // of the call, which is about to have others refused
+	r.strays.returned()
+	r.c.strayed(r.id, &r.strays)
+	if err := r.c.stillRunning(r.id); err != nil {
+		t.Errorf("a call behind it is refused with %v", err)
+	}
+}
+
 // While an owner that was given up at home has not learnt of it the run is refused, and the text says who holds it.
 func TestStillRunningNamesTheDispatcher(t *testing.T) {
 	r, h := atWork(t), &tenure{}

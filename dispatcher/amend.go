@@ -69,11 +69,8 @@ func (c *core) amendingFrom(ctx context.Context, id string, there standing, f fu
 		return err
 	}
 	held, had := c.moment(ctx, lease, asked)
-	defer func() {
-		if had.giveBack() && !there.heeds {
-			c.heed(id, nil)
-		}
-	}()
+	had.heeds = there.heeds
+	defer had.giveBack()
 	if !looked {
 		if there.m, there.head, err = c.machine(held, id); err != nil {
 			return had.why(ctx, err)

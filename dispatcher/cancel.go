@@ -171,8 +171,10 @@ func (c *core) drainHeeded(ctx context.Context, id string, code *atomic.Pointer[
 }
 
 // heed makes a run Cancelled that was cancelled while somebody had its lease and did not hear of it: who cancelled it was told
-// that it will be. So it is with notes and tags of a completed run. It is called by whoever has given the lease back. Whatever fails, the
-// post stays where it is, for who comes next.
+// that it will be. So it is with notes and tags of a completed run. Whatever fails, the post stays where it is, for who comes next.
+//
+// It is part of letting go of a run, and called nowhere else: by moment.giveBack, run.release and cameBack, and by a Cancel behind its
+// own moment.
 //
 // To drain them takes the lease again, and who posts meanwhile leaves it to heed as well: so it looks once more behind that, until
 // nothing new is there or the grace period is over.

@@ -61,6 +61,7 @@ type moment struct {
 	lease  checkpoint.Lease
 	hold   *hold
 	cancel context.CancelCauseFunc // nil if the lease has no end
+	heeds  bool                    // what was posted, and looks again behind itself: see standing
 }
 
 // moment returns the lease of a run for who says something of it. The context is ctx, and is done when the lease is lost.
@@ -69,11 +70,11 @@ func (c *core) moment(ctx context.Context, l checkpoint.Lease, asked time.Time) 
 		return ctx, moment{c: c, lease: l}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	return ctx, moment{c, l, c.hold(ctx, l, asked, cancel), cancel}
+	return ctx, moment{c: c, lease: l, hold: c.hold(ctx, l, asked, cancel), cancel: cancel}
 }
 
-// giveBack gives the lease back, and returns within Grace. It reports whether it was there to be given.
-func (m moment) giveBack() bool {
+// giveBack gives the lease back within Grace, if it was not lost, and heeds what was posted meanwhile.
+func (m moment) giveBack() {
 	until := time.Now().Add(m.c.opts.Grace)
 	ended := m.hold.stop()
 	held := m.hold.fenced() == nil
@@ -89,7 +90,9 @@ func (m moment) giveBack() bool {
 		case <-late.C:
 		}
 	}
-	return held
+	if held && !m.heeds {
+		m.c.heed(m.lease.Run, nil)
+	}
 }
 
 // why is err, or why the lease is lost, if it is that which has ended what was done under it: ctx is the caller's.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -170,12 +171,7 @@ func (r *run) finish(h *tenure) {
 		if !h.leave(inCall, doingRelease) {
 			return
 		}
-		kept := r.release(r.stored)
-		switch {
-		case r.apart: // the call begins again, and hears them itself
-		case r.err != nil, r.m == nil, r.m.status != checkpoint.StatusCompleted, r.unheard(): // with an error it may have heard what was never appended
-			r.c.heed(r.id, &h.code)
-		}
+		kept := r.release(r.stored, &h.code, r.heardAll)
 		if !h.back(inCall) {
 			return
 		}
@@ -192,9 +188,23 @@ func (r *run) holdsLease() bool {
 	return !r.released && r.journal.lease.Run != "" && r.journal.hold.fenced() == nil
 }
 
-// release gives the lease back.
-func (r *run) release(ctx context.Context) error {
+// release gives the lease back, and heeds what was posted meanwhile, unless heard says that there is nothing left to be heeded;
+// nil says nothing. Code is as for heed.
+func (r *run) release(ctx context.Context, code *atomic.Pointer[string], heard func() bool) error {
 	r.journal.hold.stop() // letGo waits for that
 	var fault *FaultError // of user code: the store is none the worse for it
-	return r.c.giveBack(ctx, r.journal.lease, r.err == nil || errors.As(r.err, &fault))
+	kept := r.c.giveBack(ctx, r.journal.lease, r.err == nil || errors.As(r.err, &fault))
+	if heard == nil || !heard() {
+		r.c.heed(r.id, code)
+	}
+	return kept
+}
+
+// heardAll reports whether nothing was posted that the call, which still watches, leaves to heed. With an error it may have heard what was
+// never appended.
+func (r *run) heardAll() bool {
+	if r.apart { // it begins again, and hears that itself
+		return true
+	}
+	return r.err == nil && r.m != nil && r.m.status == checkpoint.StatusCompleted && !r.unheard()
 }

@@ -87,17 +87,17 @@ func (s *strays) name(more []string) {
 
 // strayed has calls of a run refused until cameBack is called, or was.
 func (c *core) strayed(id string, s *strays) {
-	c.strays.add(id, s)
-	if s.back.Load() && c.strays.remove(id, s) && c.store != nil { // and was not found
-		c.heed(id, nil)
+	if c.strays.add(id, s); s.back.Load() { // and was not found
+		c.cameBack(id, s)
 	}
 }
 
-// cameBack says that nothing of s holds the run any more. It reports whether calls were refused until then: what they have
-// posted instead is to be heeded.
-func (c *core) cameBack(id string, s *strays) (refused bool) {
+// cameBack says that nothing of s holds the run any more. If calls were refused until then, what they have posted instead is heeded.
+func (c *core) cameBack(id string, s *strays) {
 	s.back.Store(true)
-	return c.strays.remove(id, s)
+	if c.strays.remove(id, s) && c.store != nil {
+		c.heed(id, nil)
+	}
 }
 
 // stillRunning refuses a call while something that an earlier one has abandoned holds the run.
@@ -136,16 +136,10 @@ func (s *strays) last() bool { return s.count.Add(-1) == 0 }
 func (s *strays) release() (kept error) {
 	r := s.r
 	r.journal.hold.stop()
-	holds := r.holdsLease()
-	if holds {
-		kept = r.release(context.Background())
+	if r.holdsLease() {
+		kept = r.release(context.Background(), &s.code, nil)
 	}
-	if holds {
-		r.c.heed(r.id, &s.code)
-	}
-	if r.c.cameBack(r.id, s) && holds {
-		r.c.heed(r.id, nil)
-	}
+	r.c.cameBack(r.id, s)
 	return kept
 }
 

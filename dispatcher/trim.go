@@ -82,11 +82,7 @@ func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string
 		return 0, err
 	}
 	held, had := c.moment(ctx, lease, asked)
-	defer func() {
-		if had.giveBack() {
-			c.heed(id, nil)
-		}
-	}()
+	defer had.giveBack()
 	info, err := c.store.Stat(ctx, id)
 	if err != nil {
 		return 0, err
@@ -257,11 +253,7 @@ func (c *core) retain(ctx context.Context, id string, rep *report, rest error) {
 	s.names.Store(&[]string{doingTrim})
 	go func() { // retain waits for it, or abandons it
 		defer close(ended)
-		defer func() {
-			if c.cameBack(id, s) {
-				c.heed(id, nil)
-			}
-		}()
+		defer c.cameBack(id, s)
 		seq, err = c.trimmed(ctx, id, c.opts.Retention, "")
 	}()
 	if !c.endsInTime(ctx, ended) {

@@ -267,7 +267,7 @@ func (c *core) retain(ctx context.Context, id string, rep *report, rest error) {
 	switch {
 	case err != nil && !busy(err):
 		rep.Warnings = append(rep.Warnings, fmt.Sprintf("the past was not trimmed: %s", plain(err)))
-	case err == nil && seq > 0:
+	case err == nil && seq == rep.Cursor.Seq+1: // else something else was said meanwhile, of which they are not told
 		rep.Cursor.Seq = seq
 		if e := (*Rest)(nil); errors.As(rest, &e) {
 			e.Cursor.Seq = seq

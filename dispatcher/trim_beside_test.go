@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -108,4 +109,40 @@ func TestTagFromTheObserverOfAnEdit(t *testing.T) {
 			t.Errorf("the tag leads to %+v, %v", at, err)
 		}
 	})
+}
+
+// asksBehindOne has a visit that asks behind one that does not.
+func asksBehindOne(t *testing.T) *dag.Graph[Tale] {
+	return line(t, new(witness), func(ctx context.Context, _ *Tale) error {
+		_, err := dag.Ask[string](ctx, "q", "?")
+		return err
+	})
+}
+
+// The cursor of a call that trims its run behind itself is no way past what somebody has said of the run before the trim.
+func TestACursorBehindATrimKnowsNoCancelBeforeIt(t *testing.T) {
+	var d *dispatcher.Dispatcher[Tale]
+	store := new(memory.Store)
+	d = process(t, asksBehindOne(t), store, dispatcher.Options{
+		Retention: dispatcher.Retention{Last: 1},
+		Hooks: dispatcher.Hooks{OnEnd: func(ctx context.Context, e dispatcher.End) error {
+			if e.Status != checkpoint.StatusInterrupted {
+				return nil
+			}
+			return d.Cancel(ctx, run, errors.New("enough"))
+		}},
+	})
+	res, err := d.Run(t.Context(), run, nil)
+	if !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if info, err := store.Stat(t.Context(), run); err != nil || info.First < 2 {
+		t.Fatalf("nothing was trimmed: %v", err)
+	}
+	if _, err := d.Resume(t.Context(), run, dispatcher.From(res.Cursor)); !errors.Is(err, dispatcher.ErrStaleCursor) {
+		t.Errorf("a resume from %s, where the run waited, returns %v, want ErrStaleCursor", res.Cursor, err)
+	}
+	if is, err := d.State(t.Context(), run); err != nil || is.Status != checkpoint.StatusCancelled {
+		t.Errorf("the run is %s, %v", is.Status, err)
+	}
 }

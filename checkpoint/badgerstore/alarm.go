@@ -88,8 +88,8 @@ const filesAtOnce = 12
 // probe begins the names of files that room makes for a moment, and leaves if the process is killed then.
 const probe = "probe-"
 
-// removeProbes removes what a killed process has left of room: files of no bytes whose names go on with digits alone. The
-// database is open by then, and may just have room look: those are gone at any moment.
+// removeProbes removes from a directory what a killed process has left of room: files of no bytes whose names go on with digits
+// alone. The database is open by then, and may just have room look: those are gone at any moment.
 func removeProbes(dir string) error {
 	files, err := os.ReadDir(dir)
 	for _, f := range files {
@@ -116,7 +116,7 @@ func (a *alarm) room() error {
 		return err
 	}
 	for range filesAtOnce {
-		f, err := os.CreateTemp(filepath.Dir(a.dir), probe+"*")
+		f, err := os.CreateTemp(a.dir, probe+"*") // which may be a link to, or a mount of, another device than the store's
 		if err != nil {
 			return fmt.Errorf("no table can be made for a compaction: %w", typed(err))
 		}

@@ -108,7 +108,7 @@ func TestProbesMayBeGoneWhenTheyAreRemoved(t *testing.T) {
 		looked <- err
 	}()
 	for range 2000 {
-		err = errors.Join(err, removeProbes(dir))
+		err = errors.Join(err, removeProbes(a.dir))
 	}
 	close(enough)
 	if err := errors.Join(err, <-looked); err != nil {

@@ -176,6 +176,22 @@ func TestFullDeviceOfTheDatabase(t *testing.T) {
 	wantHead(t, opened(t, s, err), head)
 }
 
+// Whether files can be made for tables is asked of the device that has the database, also where the store is on another one.
+func TestNoFilesWhereTheDatabaseIs(t *testing.T) {
+	t.Parallel()
+	dir, mount := databaseElsewhere(t)
+	var at syscall.Statfs_t
+	if err := syscall.Statfs(filepath.Join(dir, "db"), &at); err != nil {
+		t.Fatal(err)
+	}
+	mount(fmt.Sprint("size=160m,nr_inodes=", at.Files-at.Ffree+8)) // enough to open it, and too few for eight tables and what they need
+	if _, err := badgerstore.Open(t.Context(), dir, small); !errors.Is(err, checkpoint.ErrFull) {
+		t.Fatalf("Open where no tables can be merged = %v, want ErrFull", err)
+	}
+	mount("size=160m,nr_inodes=1000")
+	open(t, dir).Close()
+}
+
 // databaseElsewhere makes a store whose database is on a device of its own, and returns what mounts that with other options.
 func databaseElsewhere(t *testing.T) (dir string, mount func(options string)) {
 	t.Helper()

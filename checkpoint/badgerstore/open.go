@@ -227,7 +227,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 		return nil, err
 	}
 	s.tables = g.sums
-	if err := removeProbes(dir); err != nil {
+	if err := errors.Join(removeProbes(dir), removeProbes(a.dir)); err != nil { // earlier versions made them beside the database
 		return nil, err
 	}
 	if err := a.room(); err != nil { // better now than when the first tables are merged

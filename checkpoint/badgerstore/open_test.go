@@ -357,17 +357,22 @@ func TestSweepGoesOnBehindWhatItRemoved(t *testing.T) {
 func TestOpenRemovesProbes(t *testing.T) {
 	t.Parallel()
 	of := closedStore(t)
+	dirs := []string{of.dir, filepath.Join(of.dir, "db")} // earlier versions looked in the first
 	for name, text := range map[string]string{"probe-123": "", "probe-124": "a page", "probe-of-mine": "", "probe-": ""} {
-		if err := os.WriteFile(filepath.Join(of.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+		for _, dir := range dirs {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	defer open(t, of.dir).Close()
-	left, err := filepath.Glob(filepath.Join(of.dir, "probe-*"))
-	for i := range left {
-		left[i] = filepath.Base(left[i])
-	}
-	if want := []string{"probe-", "probe-124", "probe-of-mine"}; err != nil || !slices.Equal(left, want) {
-		t.Errorf("there are still %q, %v, want %q", left, err, want)
+	for _, dir := range dirs {
+		left, err := filepath.Glob(filepath.Join(dir, "probe-*"))
+		for i := range left {
+			left[i] = filepath.Base(left[i])
+		}
+		if want := []string{"probe-", "probe-124", "probe-of-mine"}; err != nil || !slices.Equal(left, want) {
+			t.Errorf("in %s there are still %q, %v, want %q", dir, left, err, want)
+		}
 	}
 }

@@ -115,18 +115,20 @@ func one[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
 	if p.asked == nil && w.MaxHops > 0 && p.hops >= w.MaxHops {
 		return Reply[A]{}, &Ended{name, MaxHops, fmt.Sprintf("%d waits have ended before it", p.hops)}
 	}
+	at := place{name, p.attempt, 1}
 	if p.asked != nil {
-		reply, err := put[A](ctx, name, w, *p.asked)
-		again := p.failed > 0 && err == nil && !reply.Denied
-		if !again {
+		reply, asked, err := put[A](ctx, name, w, *p.asked)
+		fresh := asked == p.attempt // this attempt has asked something else there, and nothing has failed behind that
+		if p.failed == 0 || err != nil || reply.Denied || fresh {
 			return reply, err
 		}
 		if p.failed >= w.failures() {
 			return Reply[A]{}, &Ended{name, MaxAttempts, fmt.Sprintf("%d attempts failed behind their triggers", p.failed)}
 		}
-		return put[A](ctx, name, w, place{name, p.attempt, p.asked.level})
+		at.level = p.asked.level
 	}
-	return put[A](ctx, name, w, place{name, p.attempt, 1})
+	reply, _, err := put[A](ctx, name, w, at)
+	return reply, err
 }
 
 // fit refuses a default that is no A, before anything is asked.
@@ -153,17 +155,18 @@ func fit[A any](name string, w *Wait) error {
 	return nil
 }
 
-// put asks the question of a wait at a place, or at the next levels if it has expired there.
-func put[A any](ctx context.Context, name string, w Wait, at place) (Reply[A], error) {
+// put asks the question of a wait at a place, or at the next levels if it has expired there. Of a trigger it tells the attempt that
+// asked for it, zero if that is not known.
+func put[A any](ctx context.Context, name string, w Wait, at place) (reply Reply[A], attempt int, err error) {
 	for {
-		q, err := w.question(name, at.attempt, at.level)
+		q, err := w.question(name, dag.Attempt(ctx), at.level)
 		if err != nil {
-			return Reply[A]{}, err
+			return Reply[A]{}, 0, err
 		}
 		asked := w.at(at.level)
 		options, err := asked.bounds(ctx, name, at)
 		if err != nil {
-			return Reply[A]{}, err
+			return Reply[A]{}, 0, err
 		}
 		e, err := dag.Ask[envelope[A]](ctx, at.key(), q, append(options, dag.About(q.about()))...)
 		info, _ := dag.Reply(ctx, at.key())
@@ -171,15 +174,16 @@ func put[A any](ctx context.Context, name string, w Wait, at place) (Reply[A], e
 		case errors.Is(err, dag.ErrExpired) && at.level < w.levels():
 			at.level++
 		case errors.Is(err, dag.ErrExpired):
-			return Reply[A]{}, &Ended{name, Expired, "nobody ended it in time"}
+			return Reply[A]{}, 0, &Ended{name, Expired, "nobody ended it in time"}
 		case errors.Is(err, dag.ErrSkipped):
-			return Reply[A]{}, &Ended{name, CancelledByUser, "it was skipped"}
+			return Reply[A]{}, 0, &Ended{name, CancelledByUser, "it was skipped"}
 		case errors.Is(err, dag.ErrNoVisit):
-			return Reply[A]{}, fmt.Errorf("continuation: Await(%q): %w", name, dag.ErrNoVisit)
+			return Reply[A]{}, 0, fmt.Errorf("continuation: Await(%q): %w", name, dag.ErrNoVisit)
 		case err != nil:
-			return Reply[A]{}, err
+			return Reply[A]{}, 0, err
 		default:
-			return read(name, &w, e, info)
+			r, err := read(name, &w, e, info)
+			return r, e.Trigger.Of.Attempt, err
 		}
 	}
 }

@@ -161,7 +161,8 @@ type whose struct {
 	Path        string `json:"path"`
 	Name        string `json:"name"`
 	MaxFailures int    `json:"maxFailures"`
-	About       string `json:"about,omitempty"` // the digest of what the trigger is for; not in logs of old
+	About       string `json:"about,omitempty"`   // the digest of what the trigger is for; not in logs of old
+	Attempt     int    `json:"attempt,omitempty"` // of the visit, that has asked for it; not in logs of old
 }
 
 // An envelope is the answer of an interrupt of which a node wants an A.

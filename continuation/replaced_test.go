@@ -255,3 +255,43 @@ func TestTheLaterOfTwoTriggersIsForNothingElse(t *testing.T) {
 		t.Errorf("there wait %+v, %v, want the second step alone", pending, err)
 	}
 }
+
+// What fails behind one trigger is no failure behind another: an attempt that asks something else under the name, since the one before
+// has failed, goes on with the trigger for that, and asks once more only if it fails behind it.
+func TestAnAttemptThatAsksSomethingElseIsHeard(t *testing.T) {
+	for name, failures := range map[string]int{"it goes well": 1, "it fails as well": 2} {
+		t.Run(name, func(t *testing.T) {
+			b, tries := dag.New[Talk]("paying"), 0
+			dag.Step(b, "pay", func(ctx context.Context, s *Talk) error {
+				who := "eve"
+				if tries == 0 {
+					who = "ann"
+				}
+				if err := pays("")(ctx, s, who); err != nil {
+					return err
+				}
+				if tries++; tries <= failures {
+					return errWeather
+				}
+				return nil
+			})
+			p := talk(t, frozen(t, b))
+			first := p.only(run)
+			for i := range failures + 1 {
+				if out, err := p.rt.Trigger(t.Context(), decide(fmt.Sprint("t", i), continuation.Approved)); err != nil {
+					t.Fatalf("%+v, %v", out, err)
+				}
+				if i == failures {
+					break
+				}
+				v := p.open()
+				if v.ID == first.ID || string(v.Question) != `"pay eve?"` || v.Failures != i {
+					t.Errorf("behind %d triggers it waits for %+v", i+1, v)
+				}
+			}
+			if said := p.said(run); !slices.Equal(said, []string{"paid eve"}) {
+				t.Errorf("the state says %q", said)
+			}
+		})
+	}
+}

@@ -287,7 +287,7 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (give func() (s
 		return nil, r.early(ctx, w)
 	}
 	l := letter{taken{ID: t.ID, Kind: t.Kind, Key: w.key(*of), Actor: t.Actor, Decision: t.Decision, Reason: t.Reason, Feeds: of.Feeds}, t.Payload}
-	l.Trigger.Of = whose{w.id, w.path, w.name, a.q.MaxFailures, a.about()}
+	l.Trigger.Of = whose{w.id, w.path, w.name, a.q.MaxFailures, a.about(), a.q.Attempt}
 	if !t.At.IsZero() {
 		l.Trigger.At = t.At.UTC().Round(0)
 	}

@@ -214,7 +214,9 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 	}
 	w := h.open[k]
 	w.asks = append(w.asks, a)
-	w.reopen()
+	if !w.denies() { // else the run is cancelled first
+		w.reopen()
+	}
 	w.working, w.spent, w.stumbles, w.before = false, false, 0, w.lapses
 	return nil
 }
@@ -306,8 +308,12 @@ func (h *history) resumed() {
 			w.reopen()
 			w.tried, w.why = true, why
 		}
-		if a := w.last(); a.gone { // and so is its trigger
+		a := w.last()
+		if a.gone { // and so is its trigger
 			a.ended = false
+		}
+		if w.closed == ApprovalDenied && w.heeded && !a.ended { // it was asked anew before that
+			w.reopen()
 		}
 		if !w.taken() || h.asks(w.path) {
 			continue

@@ -416,6 +416,42 @@ func TestADenialInAVisitThatIsVoided(t *testing.T) {
 	}
 }
 
+// So it is if whoever goes on with the run has its node ask again before. Who brings the run back behind that may approve of it.
+func TestADenialOfWhatIsAskedAnew(t *testing.T) {
+	b := dag.New[Talk]("outer")
+	in := waiting(t, continuation.Wait{Kind: continuation.KindApproval}, dag.Policy{}, says)
+	dag.Loop(b, "frame", in, func(*Talk) bool { return true }, 2)
+	p := talk(t, frozen(t, b))
+	rt, err := continuation.New(&canceller{p.d, func(string) error { return errWeather }}, continuation.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rt.Trigger(t.Context(), decide("t", continuation.Denied)); !errors.Is(err, errWeather) {
+		t.Fatalf("denied: %v", err)
+	}
+	p.voids("frame")
+	p.stands(run, continuation.StatusCancelled, continuation.ApprovalDenied)
+	var no *continuation.TerminalError
+	if _, err := rt.Trigger(t.Context(), decide("early", continuation.Approved)); !errors.As(err, &no) {
+		t.Errorf("an approval before the run is cancelled: %v", err)
+	}
+	for i, want := range []int{1, 0} {
+		if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) != want {
+			t.Errorf("recovery %d: %q, %v; want %d runs", i+1, runs, err, want)
+		}
+	}
+	if res, err := p.d.State(t.Context(), run); err != nil || res.Status != checkpoint.StatusCancelled {
+		t.Fatalf("the run is %s, %v", res.Status, err)
+	}
+	if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	p.stands(run, continuation.StatusPending, "")
+	if out, err := p.rt.Trigger(t.Context(), decide("late", continuation.Approved)); err != nil || out.Status != continuation.StatusResolved {
+		t.Errorf("brought back: %+v, %v", out, err)
+	}
+}
+
 // A scope that is empty would be that of every run: it is refused, and stops none.
 func TestSupersedeNeedsAScope(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), dispatcher.Labels(continuation.Owed(nil)))

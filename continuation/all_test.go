@@ -141,6 +141,9 @@ func TestAWaitThatExpiresBesideAQuestion(t *testing.T) {
 		}
 		before := time.Now()
 		p.unchanged(run, func() {
+			if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
+				t.Errorf("recovered %q, %v, though its visit does not run again", runs, err)
+			}
 			var early *continuation.MismatchError
 			if _, err := p.rt.Trigger(t.Context(), reply2("early", "word")); !errors.As(err, &early) || time.Since(before) > 0 {
 				t.Errorf("while the question is open: %v after %v", err, time.Since(before))
@@ -151,6 +154,61 @@ func TestAWaitThatExpiresBesideAQuestion(t *testing.T) {
 			t.Errorf("asked again: %+v, %v", out, err)
 		}
 	})
+}
+
+// What a visit waits for beside a wait keeps it from running again behind the trigger of that: there is nothing to recover until
+// it is answered, and nothing has lapsed. If the frame of both has begun anew it is asked anew, and so is the question.
+func TestAQuestionBesideAWaitThatHasItsTrigger(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		trims, void bool
+	}{{name: "it is answered"}, {name: "the log is trimmed", trims: true}, {name: "its frame is voided", void: true}} {
+		t.Run(c.name, func(t *testing.T) {
+			in := dag.New[Talk]("inner")
+			dag.Step(in, "ask", func(ctx context.Context, s *Talk) error {
+				r, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+				_, other := dag.Ask[string](ctx, "coat", "coat?")
+				if err = errors.Join(err, other); err == nil {
+					s.Said.Append(r.Payload)
+				}
+				return err
+			})
+			b := dag.New[Talk]("outer")
+			dag.Loop(b, "loop", frozen(t, in), func(*Talk) bool { return true }, 2)
+			p := talk(t, frozen(t, b))
+			if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+				t.Fatal(err)
+			}
+			if c.trims {
+				if err := p.d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) > 0 {
+					t.Errorf("recovered %q, %v", runs, err)
+				}
+			}
+			if c.void {
+				if err := p.d.Edit(t.Context(), run, func(*Talk) {}, dispatcher.EditOptions{Void: []string{"loop"}}); err != nil {
+					t.Fatal(err)
+				}
+				if runs, err := p.rt.Recover(t.Context()); err != nil || len(runs) != 1 {
+					t.Errorf("behind the void it has recovered %q, %v", runs, err)
+				}
+				if _, err := p.rt.Trigger(t.Context(), reply("again", "hello")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.answers(run, "no")
+			if v := p.stands(run, continuation.StatusResolved, continuation.Completed); v.Resumes != 1 || v.Lapses != 0 {
+				t.Errorf("it was gone on with %d times, and has lapsed %d times", v.Resumes, v.Lapses)
+			}
+			if said := p.said(run); !slices.Equal(said, []string{"hello"}) {
+				t.Errorf("the state says %q", said)
+			}
+		})
+	}
 }
 
 // A visit that fails since something that it waits for ended without a trigger stays failed, whatever triggers it has

@@ -337,11 +337,21 @@ func (w *wait) lapse() {
 	}
 }
 
-// asks reports whether a visit waits for a trigger.
+// asks reports whether a visit waits for a trigger, or for the answer to something else.
 func (h *history) asks(path string) bool {
-	return slices.ContainsFunc(h.open, func(w *wait) bool {
+	return h.asksElse(path) || slices.ContainsFunc(h.open, func(w *wait) bool {
 		return w.path == path && w.closed == "" && !w.last().ended && !w.last().gone
 	})
+}
+
+// asksElse reports whether a visit waits for the answer to a question that is no wait's.
+func (h *history) asksElse(path string) bool {
+	for _, asks := range h.asked {
+		if asks == path {
+			return true
+		}
+	}
+	return false
 }
 
 func inside(path, frame string) bool { return strings.HasPrefix(path, frame+"/") }

@@ -2,6 +2,7 @@ package continuation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -11,6 +12,7 @@ import (
 // run does so.
 func (h *history) voided(paths []string) {
 	for _, path := range paths {
+		maps.DeleteFunc(h.asked, func(_, asks string) bool { return asks == path || inside(asks, path) })
 		for _, w := range h.open {
 			if (w.path == path || inside(w.path, path)) && (w.closed == Completed || w.fell) && !w.denies() {
 				w.reopen()

@@ -127,7 +127,7 @@ func (h *history) goesOn() bool {
 
 // held reports whether the visit of a wait does not run again yet, since something else that it waits for is open: see [All].
 func (h *history) held(w *wait) bool {
-	return slices.ContainsFunc(h.open, func(x *wait) bool { return x.path == w.path && x.pends() })
+	return h.asksElse(w.path) || slices.ContainsFunc(h.open, func(x *wait) bool { return x.path == w.path && x.pends() })
 }
 
 // between reports whether the process died between two visits, behind a wait that has ended; or behind one that the log

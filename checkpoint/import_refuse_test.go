@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -279,6 +280,35 @@ func TestImportLimitsLines(t *testing.T) {
 	}
 	if _, err := checkpoint.Import(t.Context(), new(memory.Store), bytes.NewReader(file), checkpoint.ImportOptions{LineBytes: -1}); err == nil {
 		t.Error("LineBytes: -1: Import = nil")
+	}
+}
+
+// A long is a file of one line of so many bytes.
+type long struct{ size, at int64 }
+
+func (l *long) Read(b []byte) (int, error) {
+	if l.at == l.size {
+		return 0, io.EOF
+	}
+	n := copy(b, bytes.Repeat([]byte("x"), int(min(int64(len(b)), l.size-l.at))))
+	l.at += int64(n)
+	return n, nil
+}
+
+func (l *long) Seek(offset int64, from int) (int64, error) {
+	if from == io.SeekStart {
+		l.at = offset
+	}
+	return l.at, nil
+}
+
+// Without a limit of its own Import takes lines of 128 MiB, and no longer ones.
+func TestImportLimitsLinesByDefault(t *testing.T) {
+	for size, want := range map[int64]error{128 << 20: checkpoint.ErrCorrupt, 128<<20 + 1: checkpoint.ErrTooLarge} {
+		_, err := checkpoint.Import(t.Context(), new(memory.Store), &long{size: size}, checkpoint.ImportOptions{})
+		if !errors.Is(err, want) {
+			t.Errorf("Import of a line of %d bytes that says nothing = %v, want %v", size, err, want)
+		}
 	}
 }
 

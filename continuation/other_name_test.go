@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,5 +81,41 @@ func TestRunsOfAGraphThatIsCalledAnewAreTheRuntimes(t *testing.T) {
 		if got, want := runs(), []string{"new", "stops", "sweeps", "triggers"}; !slices.Equal(got, want) {
 			t.Errorf("now there are waits of %q, want %q", got, want)
 		}
+	})
+}
+
+// A graph that a migration names, and that can't be read, is told of, and hides no run of another one: what those wait for is listed
+// and found, takes triggers, and ends in its time.
+func TestAGraphThatCannotBeReadHidesNoOtherRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, bad := &memory.Store{}, "sha256:"+strings.Repeat("0", 64)
+		if err := store.PutGraph(t.Context(), bad, []byte(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		w := continuation.Wait{OnExpire: continuation.Default("nobody")}
+		p := under(t, dispatcher.Options{Paranoid: true, Migrations: []dispatcher.Migration{{Name: "of what is bad", From: bad}}},
+			waiting(t, w, dag.Policy{}, says), store, continuation.Options{})
+		p.waits("triggers")
+		p.waits("sweeps")
+		tells := func(what string, n, want int, err error) {
+			t.Helper()
+			if n != want || !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "of what is bad") {
+				t.Errorf("%s: %d, %v; want %d, and that the graph can't be read", what, n, err, want)
+			}
+		}
+		all, err := p.rt.List(t.Context(), continuation.Filter{})
+		tells("List", len(all), 2, err)
+		if v, err := p.rt.Get(t.Context(), all[0].ID); err != nil || v.ID != all[0].ID {
+			t.Errorf("Get: %+v, %v", v, err)
+		}
+		tr := reply("t", "x")
+		tr.Run = "triggers"
+		if out, err := p.rt.Trigger(t.Context(), tr); err != nil || out.Status != continuation.StatusResolved {
+			t.Errorf("the trigger: %+v, %v", out, err)
+		}
+		lasts(continuation.DefaultWithin)
+		swept, err := p.rt.Sweep(t.Context())
+		tells("Sweep", len(swept), 1, err)
+		p.stands("sweeps", continuation.StatusResolved, continuation.Completed)
 	})
 }

@@ -491,6 +491,38 @@ func TestTailEnds(t *testing.T) {
 	}
 }
 
+// So it does of a run that was made as long as the one that was deleted, within the millisecond in which that was made.
+func TestTailEndsWithARunThatIsReplacedAtOnce(t *testing.T) {
+	for _, watched := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(memory.Store)
+			var s checkpoint.Store = store
+			if !watched {
+				s = unwatched{store}
+			}
+			d := process(t, eventsLine(nothing[Tale])(t), s, dispatcher.Options{})
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			n := 0
+			for _, last := range d.Events(ctx, run, dispatcher.Listen{Tail: true}) {
+				if n, err = n+1, last; n != 5 {
+					continue
+				}
+				if err := store.Delete(t.Context(), run); err != nil {
+					t.Error(err)
+				}
+				res, err := process(t, eventsLine(nothing[Tale])(t), store, dispatcher.Options{}).Run(t.Context(), run, nil)
+				completes(t, res, err)
+			}
+			if n != 6 || !errors.Is(err, dispatcher.ErrNotFound) {
+				t.Errorf("watched=%t: %d times, at last %v, want 5 events and ErrNotFound", watched, n, err)
+			}
+		})
+	}
+}
+
 // Who reads along with a run is told at once of what this dispatcher says of it while it rests, also over a store that
 // can't tell of its appends.
 func TestTailHearsOfAnEditAtOnce(t *testing.T) {

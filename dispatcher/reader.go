@@ -27,6 +27,7 @@ type reader struct {
 	seq     uint64          // of the last entry read
 	first   uint64          // number of the first entry that is left, when head looked last
 	created time.Time       // of the run, zero if there is none yet
+	newest  checkpoint.Head // of the log, when head looked last
 	early   bool            // the run may not be there yet
 	limit   time.Duration   // of a store call; zero means none but the context's
 	m       *machine        // Listen.States: the run at seq
@@ -204,7 +205,10 @@ func (rd *reader) head(ctx context.Context) (uint64, error) {
 		rd.about.turn = info.Turn // at the head; begin finds that of where the reader begins
 	case !rd.created.Equal(info.Created) || info.Head.Seq < rd.seq:
 		return 0, another()
+	case info.Head.Seq == rd.newest.Seq && info.Head != rd.newest: // made within the millisecond in which the other one was
+		return 0, another()
 	}
+	rd.newest = info.Head
 	return info.Head.Seq, nil
 }
 

@@ -36,35 +36,58 @@ func (w *walker) home(ctx context.Context, base, v *Version) (*Version, error) {
 	return &out, nil
 }
 
-// unheard reports whether a version is of another run than base is, and nothing between the two has brought in what base tells.
+// unheard reports whether a version is of another run than base is, and nothing that it says has brought in what base tells: a
+// parent of the same record or run has, and a merge, what both of its sides tell and what they have in common. What a record of
+// another run begins with has not.
 func (w *walker) unheard(ctx context.Context, base, v *Version) (bool, error) {
 	if base == nil || !v.Record.ofAnother(base.Record) {
 		return false, nil
 	}
-	all, err := w.ancestors(ctx, v)
-	if err != nil {
-		return false, err
-	}
-	for _, x := range all {
-		if x.Record.MergedCRHash == "" {
-			continue
-		}
-		other, err := w.find(ctx, x.Record.MergedCRHash)
-		if err != nil {
-			return false, err
-		}
-		if other == nil {
-			continue
-		}
-		of, err := w.ancestors(ctx, other)
-		if err != nil {
-			return false, err
-		}
-		if slices.ContainsFunc(of, func(y ancestor) bool { return y.Record.ContentHash == base.Record.ContentHash }) {
+	seen := map[string]bool{}
+	for all := []*Version{v}; len(all) > 0; {
+		x := all[0]
+		all = all[1:]
+		switch hash := x.Record.ContentHash; {
+		case hash == base.Record.ContentHash:
 			return false, nil
+		case seen[hash]:
+			continue
+		default:
+			seen[hash] = true
 		}
+		heard, err := w.heard(ctx, x)
+		if err != nil {
+			return false, err
+		}
+		all = append(all, heard...)
 	}
 	return true, nil
+}
+
+// heard are the versions of which a version tells all that it has not taken away.
+func (w *walker) heard(ctx context.Context, v *Version) (all []*Version, err error) {
+	if v.Record.ParentCRHash == "" {
+		return nil, nil
+	}
+	parent, err := w.find(ctx, v.Record.ParentCRHash)
+	if err != nil || parent == nil {
+		return nil, err
+	}
+	if v.Number > 1 || !v.Record.ofAnother(parent.Record) {
+		all = append(all, parent)
+	}
+	if v.Record.MergedCRHash == "" {
+		return all, nil
+	}
+	merged, err := w.find(ctx, v.Record.MergedCRHash)
+	if err != nil || merged == nil {
+		return all, err
+	}
+	over, err := w.common(ctx, parent, merged)
+	if all = append(all, merged); over != nil {
+		all = append(all, over)
+	}
+	return all, err
 }
 
 // ofAnother reports whether a record is of a run, and another record is of none or of another one.

@@ -137,3 +137,67 @@ func TestMergeLeavesWhatIsSettled(t *testing.T) {
 		}
 	}
 }
+
+// taken is the record of a run that has taken work over from the version with the hash parent, if there is one.
+func taken(id, parent string) *record.Record {
+	r := draft(id)
+	r.Decisions = nil
+	r.ParentCRHash = parent
+	r.Source = &record.Source{Run: "run-" + id, Seq: 1, Digest: "00", Graph: "g"}
+	r.Learnings = []record.Learning{{ID: id, Content: "of " + id, LearnedBy: ann}}
+	return r
+}
+
+// Work is handed over, and handed over again, and merged home step by step: the records between have never known what the first
+// one tells, so they take nothing of it away.
+func TestWorkThatWasHandedOverTwiceIsMergedHome(t *testing.T) {
+	for _, s := range strategies {
+		b := newBook(t)
+		x := asks("r", record.ResumePoint{}, 0)
+		x.Source = &record.Source{Run: "run-r", Seq: 1, Digest: "00", Graph: "g"}
+		x.Invariants = []record.Invariant{{ID: "budget", Description: "at most 100"}}
+		b.create(t, x)
+		_, err := b.Answer(t.Context(), "r", "q", "yes", ann)
+		done(t, err)
+		r, err := b.Deny(t.Context(), "r", "p", "too wet", ann)
+		done(t, err)
+		second := b.create(t, taken("s", r.Record.ContentHash))
+		b.create(t, taken("t", second.Record.ContentHash))
+		_, err = b.Merge(t.Context(), "s", "t", s, ann)
+		done(t, err)
+		v, err := b.Merge(t.Context(), "r", "s", s, ann)
+		done(t, err)
+		same(t, string(s), append(tells(v.Record), v.Record.Source.Run, v.Record.QuestionsForUser[0].Answer),
+			[]string{"decision way", "learning s", "learning t", "invariant budget", "point denied", "run-r", "yes"})
+	}
+}
+
+// The record of a run that has taken the work over from one that knew the first one is merged into that.
+func TestWorkOfAThirdRunIsMergedHomeAtOnce(t *testing.T) {
+	for _, s := range strategies {
+		b := newBook(t)
+		r := b.create(t, taken("r", ""))
+		b.create(t, taken("s", r.Record.ContentHash))
+		b.change(t, "r", func(r *record.Record) { r.Task.Goal = "run" })
+		v, err := b.Merge(t.Context(), "s", "r", record.PreferB, ann)
+		done(t, err)
+		b.create(t, taken("t", v.Record.ContentHash))
+		v, err = b.Merge(t.Context(), "r", "t", s, ann)
+		done(t, err)
+		same(t, string(s), tells(v.Record), []string{"learning r", "learning t"})
+	}
+}
+
+// Two runs have taken the work over, and the one that brings both home has steps of each once, and of the first record once.
+func TestWhatTwoHaveInCommonCountsOnce(t *testing.T) {
+	b := newBook(t)
+	counts := func(r *record.Record) *record.Record { r.ExecutionSummary.StepsCompleted = 2; return r }
+	r := b.create(t, counts(taken("r", "")))
+	b.create(t, counts(taken("s", r.Record.ContentHash)))
+	b.create(t, counts(taken("t", r.Record.ContentHash)))
+	_, err := b.Merge(t.Context(), "s", "t", record.Manual, ann)
+	done(t, err)
+	v, err := b.Merge(t.Context(), "r", "s", record.Manual, ann)
+	done(t, err)
+	same(t, "steps", v.Record.ExecutionSummary.StepsCompleted, 6)
+}

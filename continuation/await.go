@@ -31,28 +31,52 @@ type Reply[A any] struct {
 
 // Script is a Reply as an answer in the script of a test: one of dagtest.Visit.Answers, or of
 // pawltest.Answers, under the name of the wait. Each part of an All has one of its own, under the name and its
-// place (approvals/1, approvals/2); Parts are not looked at. No kind means KindReply.
+// place (approvals/1, approvals/2); Parts are not looked at. No kind means KindReply, or KindApproval if it was Denied; an approval
+// that was not is approved. What the wait does not take, of another kind or key, is refused as an answer.
 func Script[A any](r Reply[A]) (any, error) {
-	if r.Kind == "" {
+	switch {
+	case r.Kind == "" && r.Denied:
+		r.Kind = KindApproval
+	case r.Kind == "":
 		r.Kind = KindReply
 	}
 	e := envelope[A]{taken{ID: r.Trigger, Kind: r.Kind, Key: r.Key, Actor: r.Actor, Reason: r.Reason}, r.Payload}
-	if r.Denied {
+	switch {
+	case r.Denied:
 		e.Trigger.Decision, e.Trigger.Feeds = Denied, true
+	case r.Kind == KindApproval:
+		e.Trigger.Decision = Approved
 	}
 	raw, err := json.Marshal(e)
 	return json.RawMessage(raw), err
 }
 
-// Choose is the outcome of a route behind an approval: denied if it was denied, else approved. It
+// Choose is the outcome of a route behind an approval: approved if somebody has approved, of an All in each of its approvals;
+// else denied, also if it is a default that ended the wait, or a trigger of another kind. It
 // passes on the error of Await, so that a route is one line:
 //
 //	return continuation.Choose(reply, err, Send, Revise)
 func Choose[A any, O ~string](r Reply[A], err error, approved, denied O) (O, error) {
-	if r.Denied {
-		return denied, err
+	if r.approved() {
+		return approved, err
 	}
-	return approved, err
+	return denied, err
+}
+
+// approved reports whether somebody has approved.
+func (r *Reply[A]) approved() bool {
+	if r.Parts == nil {
+		return r.Kind == KindApproval && !r.Denied && !r.Default
+	}
+	some := false
+	for i := range r.Parts {
+		if part := &r.Parts[i]; part.Denied || part.Kind == KindApproval && !part.approved() {
+			return false
+		} else if part.Kind == KindApproval {
+			some = true
+		}
+	}
+	return some
 }
 
 // Await returns what ended a wait of the visit. If nothing has yet it returns an error that the
@@ -168,7 +192,7 @@ func put[A any](ctx context.Context, name string, w Wait, at place) (reply Reply
 		if err != nil {
 			return Reply[A]{}, 0, err
 		}
-		e, err := dag.Ask[envelope[A]](ctx, at.key(), q, append(options, dag.About(q.about()))...)
+		e, err := dag.Ask[envelope[A]](choosing(ctx, q.Of), at.key(), q, append(options, dag.About(q.about()))...)
 		info, _ := dag.Reply(ctx, at.key())
 		switch {
 		case errors.Is(err, dag.ErrExpired) && at.level < w.levels():

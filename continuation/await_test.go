@@ -28,8 +28,8 @@ func TestScriptedWaits(t *testing.T) {
 		err   error
 	}{
 		"answered": {
-			&dagtest.Visit{Answers: script(continuation.Reply[string]{Payload: "yes", Actor: ann})},
-			continuation.Reply[string]{Payload: "yes", Kind: continuation.KindReply, Actor: ann}, nil,
+			&dagtest.Visit{Answers: script(continuation.Reply[string]{Payload: "yes", Kind: continuation.KindApproval, Actor: ann})},
+			continuation.Reply[string]{Payload: "yes", Kind: continuation.KindApproval, Actor: ann}, nil,
 		},
 		"denied": {
 			&dagtest.Visit{Answers: script(continuation.Reply[string]{Kind: continuation.KindApproval, Denied: true, Reason: "no"})},
@@ -38,7 +38,7 @@ func TestScriptedWaits(t *testing.T) {
 		"unanswered":             {&dagtest.Visit{}, continuation.Reply[string]{}, dagtest.ErrUnanswered},
 		"expired":                {&dagtest.Visit{Answers: map[string]any{"ok": dag.ErrExpired}}, continuation.Reply[string]{}, dag.ErrExpired},
 		"skipped":                {&dagtest.Visit{Answers: map[string]any{"ok": dag.ErrSkipped}}, continuation.Reply[string]{}, dag.ErrSkipped},
-		"after a failed attempt": {&dagtest.Visit{Attempt: 2, Answers: script(continuation.Reply[string]{Payload: "yes"})}, continuation.Reply[string]{}, dagtest.ErrUnanswered},
+		"after a failed attempt": {&dagtest.Visit{Attempt: 2, Answers: script(continuation.Reply[string]{Payload: "yes", Kind: continuation.KindApproval})}, continuation.Reply[string]{}, dagtest.ErrUnanswered},
 	} {
 		got, err := continuation.Await[string](dagtest.Context(t.Context(), c.visit), "ok", wait)
 		if !errors.Is(err, c.err) || got.Payload != c.want.Payload || got.Kind != c.want.Kind || got.Actor != c.want.Actor ||
@@ -47,7 +47,8 @@ func TestScriptedWaits(t *testing.T) {
 		}
 	}
 	parts := &dagtest.Visit{Answers: map[string]any{
-		"ok/1": script(continuation.Reply[string]{Payload: "yes"})["ok"], "ok/2": script(continuation.Reply[string]{Payload: "no"})["ok"],
+		"ok/1": script(continuation.Reply[string]{Payload: "yes", Kind: continuation.KindApproval})["ok"],
+		"ok/2": script(continuation.Reply[string]{Payload: "no", Kind: continuation.KindApproval})["ok"],
 	}}
 	got, err := continuation.Await[string](dagtest.Context(t.Context(), parts), "ok", continuation.All(wait, wait))
 	if err != nil || len(got.Parts) != 2 || got.Parts[0].Payload != "yes" || got.Parts[1].Payload != "no" {

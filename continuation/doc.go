@@ -42,6 +42,15 @@
 // expiries that are due end, and triggers that were accepted count. [Script] writes a Reply for a
 // test of the node alone, with dagtest.
 //
+// # Answers without a Runtime
+//
+// The dispatcher's Answer can end a wait too, with what [Script] writes. What is no trigger of a kind and key that the wait takes,
+// as {}, or of an approval has no decision, is refused with dispatcher.ErrAnswerType where the dispatcher that asked keeps the
+// run as it rested; given elsewhere it ends nothing, as [Runtime.Recover] or whoever goes on with the run finds: the visit asks again, and its
+// time begins anew. Nothing else of what [Runtime.Trigger] checks is checked then: not whether who answers has the Authority, which the
+// answer only claims, nor the bounds of a part of an [Any], the wake of a timer, or how often the wait was resumed; and a trigger's id does not
+// make two of them one. Let nobody answer so who may not decide.
+//
 // # Words
 //
 // For those who know a continuation runtime: the harness is the graph, and a resumable outcome of

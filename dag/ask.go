@@ -25,8 +25,8 @@ type AskCall struct {
 	Default json.RawMessage
 	// About is what an answer is for. None means the Question.
 	About json.RawMessage
-	// Fits says why JSON that Want accepts can't be decoded: it is for types with their own unmarshaller, of which Want
-	// knows no more. nil if there is none. It is safe for concurrent use, and turns panics into errors.
+	// Fits says why JSON that Want accepts can't be decoded, or is no answer: it is for types with their own unmarshaller, and for
+	// layers that want more of an answer, of which Want knows nothing. nil if there is none. It is safe for concurrent use, and turns panics into errors.
 	Fits func(raw json.RawMessage) error
 }
 

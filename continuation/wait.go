@@ -45,7 +45,8 @@ type Wait struct {
 	Question any
 	// Within is how long a trigger may take, from the moment in which the visit begins to wait; of
 	// a timer, how far behind its wake it may fire before it is missed. Until says it as an
-	// instant. Zero of both means DefaultWithin, and DefaultApprovalWithin for an approval.
+	// instant. Zero of both means DefaultWithin, and DefaultApprovalWithin for an approval. An Until that has passed when the visit
+	// first asks is an [*ArgumentError]: a visit that may begin late, as behind a stop of the process, says Within.
 	Within time.Duration
 	Until  time.Time
 	// After and At say when a timer wakes: so long after the visit has begun to wait, or at this
@@ -56,7 +57,7 @@ type Wait struct {
 	// timer, Anybody for the others.
 	Authority dag.Authority
 	// SafeToAutoExecute, of an approval: a Sweep may approve in nobody's name, as dag.System. It never overrides an
-	// authority that is required: the wait's has to be Anybody, or dag.System.
+	// authority that is required: the wait's has to be Anybody, or dag.System. With any other, as the zero one, nothing comes of it.
 	SafeToAutoExecute bool
 	// OnDeny says what a denial comes to. Zero means Cancel.
 	OnDeny OnDeny

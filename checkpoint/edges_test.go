@@ -54,3 +54,32 @@ func TestEdgesImportSaysWhatToDo(t *testing.T) {
 		t.Errorf("a line that is too long: %v", err)
 	}
 }
+
+// What a store has taken can be exported and imported, however deeply it is nested: in a line it is a level deeper, or two.
+func TestEdgesExportOfDeepData(t *testing.T) {
+	for _, depth := range []int{1_000, 9_997, 9_998, 9_999, 10_000} {
+		deep := []byte(strings.Repeat("[", depth) + strings.Repeat("]", depth))
+		var here, there memory.Store
+		l, err := here.Acquire(t.Context(), "r", "me")
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened := checkpoint.Entry{Kind: checkpoint.Opened, Data: []byte(`{}`)}
+		if _, err = here.Append(t.Context(), l, checkpoint.Head{}, []checkpoint.Entry{opened, {Kind: checkpoint.Noted, Data: deep}}); err != nil {
+			t.Fatal(err)
+		}
+		if err = here.Post(t.Context(), "r", checkpoint.Post{ID: "p", Kind: "note", Data: deep}); err != nil {
+			t.Fatal(err)
+		}
+		if err = here.Release(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		var file bytes.Buffer
+		if err = checkpoint.Export(t.Context(), &here, "r", &file); err != nil {
+			t.Fatal(err)
+		}
+		if _, err = checkpoint.Import(t.Context(), &there, &file, checkpoint.ImportOptions{}); err != nil {
+			t.Errorf("nested %d deep: %v", depth, err)
+		}
+	}
+}

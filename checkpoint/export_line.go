@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/pawlgo/pawl/state"
 )
 
 // A run is exported as lines of JSON. The first is a header, the last an end. Between them
@@ -124,9 +126,10 @@ func (s lineSum) closing(body []byte, last bool) []byte {
 
 const sumMember = `,"sum":"`
 
-// single reports whether raw is JSON that can stand in a line as it is.
+// single reports whether raw is JSON that can stand in a line as it is. Where it is nested so deeply that a parser may
+// refuse the line, in which it is a level or two deeper, it can't.
 func single(raw []byte) bool {
-	return !bytes.ContainsAny(raw, "\n\r") && utf8.Valid(raw) && json.Valid(raw) &&
+	return !bytes.ContainsAny(raw, "\n\r") && utf8.Valid(raw) && json.Valid(raw) && !state.TooDeep(raw) &&
 		len(bytes.TrimSpace(raw)) == len(raw)
 }
 

@@ -77,7 +77,7 @@ func (r *run) rested(rep *report) error {
 		e.Cause = r.nodeError(&rep.Failures[0])
 	case rep.Status == checkpoint.StatusCancelled, rep.Status == checkpoint.StatusTimedOut,
 		rep.Status == checkpoint.StatusRunning, rep.Status == checkpoint.StatusPending:
-		if e.Cause = r.drained; e.Cause == nil {
+		if e.Cause = r.caused; e.Cause == nil {
 			e.Cause = r.cause()
 		}
 		var byPost *postedCancel

@@ -67,7 +67,7 @@ type ResolutionError struct {
 }
 
 func (e *ResolutionError) Error() string {
-	return fmt.Sprintf("dispatcher: run %q: what came of effect %q of visit %s is not to be said: %s",
+	return fmt.Sprintf("dispatcher: run %q: resolution of effect %q of visit %s refused: %s",
 		e.Run, e.Key, e.Path, e.Reason)
 }
 

@@ -21,13 +21,13 @@ func (r *run) rest() {
 		return
 	case r.halting && !r.atEnd():
 		cause := r.cause()
+		r.caused = cause // the caller doesn't ask it again: its text may end a goroutine
 		if errors.Is(cause, ErrDrain) {
-			r.drained = cause
 			return
 		}
 		x.Kind = checkpoint.Cancelled
 		if len(r.drains) > 0 { // whatever else has ended the context before
-			x.Post, cause, r.drained = r.drains[0], r.heeded, r.heeded
+			x.Post, cause, r.caused = r.drains[0], r.heeded, r.heeded
 		}
 		var byPost *postedCancel
 		switch {

@@ -2,6 +2,10 @@
 // executable meaning of Store: every rule of that contract can be read here, in the
 // fewest lines, and package storetest holds other stores to it.
 //
+// The zero value is an empty one, and may not be copied:
+//
+//	d, err := dispatcher.New(graph, &memory.Store{}, dispatcher.Options{})
+//
 // It keeps what a durable store keeps, the sealed envelope of every append, and reads it
 // back through the same checks. Nothing it says is durable outlives the process.
 //

@@ -23,7 +23,8 @@ const runID = "pawltest"
 // fresh one brings the run to its end. Whatever was not durable is lost, and bodies that had
 // run without being recorded run again. Every run has to come to the same status, visits,
 // outcomes and state. It tells t what differs, by visit and cell, and at which entry of the
-// log the crash was.
+// log the crash was. A graph may fail, and then has to fail alike each time: that is no finding, and a T with a method
+// Logf is told how the run fails. A test of a graph that should be completed gives the input that it needs.
 //
 // It tells also which nodes keep the draft that they were given: what is written to it later
 // is lost. With [World] it tells which nodes did something twice outside an effect. With
@@ -74,6 +75,7 @@ func (c *crasher[S]) try() error {
 	if calm.stopped {
 		return fmt.Errorf("undisturbed the run does not come to its end: %w", calm.err)
 	}
+	c.failed(calm)
 	c.doubled(calm)
 	c.late(calm)
 	again, err := c.trial(0, false)
@@ -102,6 +104,14 @@ func (c *crasher[S]) try() error {
 	}
 	c.unasked()
 	return nil
+}
+
+// failed logs that there is little to try: the run may be meant to fail, or its input be missing.
+func (c *crasher[S]) failed(calm *trial) {
+	c.t.Helper()
+	if l, ok := c.t.(interface{ Logf(string, ...any) }); ok && calm.err != nil {
+		l.Logf("pawltest: undisturbed the run fails, and what is compared is how: %v", calm.err)
+	}
 }
 
 // unasked tells which answers nobody wanted: a key that is not what the graph calls it.

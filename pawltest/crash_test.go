@@ -79,7 +79,7 @@ func TestCrashPassesEverything(t *testing.T) {
 	})
 }
 
-// A run that fails is compared like any other: it has to fail for the same reason.
+// A run that fails is compared like any other: it has to fail for the same reason. Who did not mean it to is told.
 func TestCrashOfAGraphThatFails(t *testing.T) {
 	graph := func(cause func() error) *dag.Graph[Order] {
 		b := dag.New[Order]("fails")
@@ -87,7 +87,19 @@ func TestCrashOfAGraphThatFails(t *testing.T) {
 		dag.Step(b, "second", func(context.Context, *Order) error { return cause() }, first)
 		return built(t, b)
 	}
-	pawltest.Crash(t, graph(func() error { return errors.New("sold out") }), input)
+	var fails pastLogger
+	pawltest.Crash(&fails, graph(func() error { return errors.New("sold out") }), input)
+	fails.expect(t)
+	out := heard{all: fails.logged}
+	out.expect(t, "undisturbed the run fails, …sold out")
+	if len(fails.logged) != 1 {
+		t.Errorf("logged %q, want one line", fails.logged)
+	}
+	var fine pastLogger
+	pawltest.Crash(&fine, graph(func() error { return nil }), input)
+	if fine.expect(t); len(fine.logged) > 0 {
+		t.Errorf("logged of a run that is completed: %q", fine.logged)
+	}
 	var h heard
 	n := 0
 	pawltest.Crash(&h, graph(func() error {

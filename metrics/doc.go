@@ -46,8 +46,8 @@
 // its store failed; kind is before, after, asked, effect or doubt; reason is full, draining or, of
 // a run that is there and can't be joined, busy. outcome is,
 // of an attempt, done or a dag.FailureKind (in_doubt counts what nobody knows, as does the kind
-// doubt); of an effect, kept, or lost, if its output is not kept because it did not happen or
-// its output can't be, or resolved, if somebody has said what happened; of a recovery, rested or failed; of
+// doubt); of an effect, kept, or not_done, if it did not happen, or lost, if it happened and its output
+// can't be kept, or resolved, if somebody has said what came of it, either way; of a recovery, rested or failed; of
 // a drain, ended or stuck.
 //
 // # What is counted

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -137,6 +138,8 @@ func (m *Metrics) Observe(e dispatcher.Event) {
 		switch {
 		case e.Outcome == "resolved":
 			outcome = "resolved"
+		case strings.HasPrefix(e.Cause, "not done: "):
+			outcome = "not_done"
 		case e.Cause != "":
 			outcome = "lost"
 		}

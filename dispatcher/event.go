@@ -125,6 +125,10 @@ func (e *Event) writeDetail(b *strings.Builder) {
 		}
 	case RunRewound:
 		b.WriteString(" to " + e.Name)
+	case CheckpointTagged:
+		if e.Name != "" {
+			fmt.Fprintf(b, " %s at %s", e.Name, e.Value)
+		}
 	case Emitted:
 		fmt.Fprintf(b, " %s %s", e.Name, brief(e.Value))
 	case EffectBegun, EffectEnded:

@@ -35,7 +35,7 @@ const (
 	GraphMigrated                          // the run goes on with another graph
 	LogTrimmed                             // what lies before is gone
 	Warned                                 // Hooks.OnEnd went wrong, and nothing changes: Cause; a live notice
-	CheckpointTagged                       // a checkpoint was given a name: Name, Value
+	CheckpointTagged                       // a checkpoint was given a name: Name; Value: the number of its entry
 	RunRewound                             // the run goes on from an earlier checkpoint: Value
 )
 

@@ -61,13 +61,13 @@ func TestObserverOfARunAtRest(t *testing.T) {
 			return d.Edit(ctx, run, func(*Tale) {}, dispatcher.EditOptions{})
 		}}, nil},
 		"Note, twice":            {[]calls{note, note}, []string{"tale@5: noted shop.n 1"}},
-		"Tag, twice":             {[]calls{tag, tag}, []string{"tale@5: checkpoint tagged"}},
+		"Tag, twice":             {[]calls{tag, tag}, []string{"tale@5: checkpoint tagged here at 1"}},
 		"Rewind":                 {[]calls{rewind}, []string{"tale@5: run rewound to tale@1"}},
 		"Answer":                 {[]calls{eventsAnswer("yes")}, []string{"tale@5: interrupt answered \"yes\""}},
 		"Cancel":                 {[]calls{cancel}, nil},
 		"a note behind a Cancel": {[]calls{cancel, note}, []string{"tale@6: noted shop.n 1"}},
 		"what goes on after them": {[]calls{tag, eventsAnswer("yes"), eventsRun}, []string{
-			"tale@5: checkpoint tagged", "tale@6: interrupt answered \"yes\"", "tale: appended 1", "tale@7: run resumed", "tale: visit started q",
+			"tale@5: checkpoint tagged here at 1", "tale@6: interrupt answered \"yes\"", "tale: appended 1", "tale@7: run resumed", "tale: visit started q",
 			"tale: appended 3", "tale@8: visit done q", "tale@9: superstep ended @1", "tale@10: run rested completed",
 		}},
 	} {

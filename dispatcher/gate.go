@@ -90,9 +90,8 @@ func (r *run) gateVisit(h *tenure, t *task, s *sentence) (ok bool, failed *userE
 
 // intercepted is the visit as interceptors see it, but for its state.
 func (r *run) intercepted(t *task) Call {
-	about := r.about.Load()
-	return Call{
-		Run: r.id, Graph: r.c.plan.Name, Turn: about.turn, Labels: about.labels,
+	return Call{ // events tell of a turn only once its beginning is durable, which is behind its first rulings
+		Run: r.id, Graph: r.c.plan.Name, Turn: r.m.turn, Labels: r.about.Load().labels,
 		Path: t.path(), Node: t.nodePath(), Kind: t.node.Kind, Attempt: t.attempts() + 1,
 	}
 }

@@ -2,6 +2,8 @@ package dispatcher_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -63,4 +65,53 @@ func TestHooksOfARunWithInputQueued(t *testing.T) {
 		}
 		l.expect(t, "start tale turn 1: resumed", "end tale: completed")
 	})
+}
+
+// An interceptor is told of each visit in which turn it is, also of those with which a turn begins, when nothing of that is
+// durable yet: of input that was queued, and of a call's own.
+func TestInterceptorsAreToldOfTheTurn(t *testing.T) {
+	for _, lag := range []int{0, 3} {
+		eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+			var told []string
+			o.Lag, o.Hooks.Intercept = lag, []dispatcher.Interceptor{{
+				Before: func(_ context.Context, c dispatcher.Call) dispatcher.Ruling {
+					told = append(told, fmt.Sprint("before ", c.Path, " ", c.Turn))
+					return dispatcher.Continue()
+				},
+				After: func(_ context.Context, c dispatcher.Call, _ []string) dispatcher.Change {
+					told = append(told, fmt.Sprint("after ", c.Path, " ", c.Turn))
+					return dispatcher.Keep()
+				},
+			}}
+			expect := func(turns ...int) {
+				t.Helper()
+				var want []string
+				for _, turn := range turns {
+					for _, visit := range []string{"a", "b", "c"} {
+						want = append(want, fmt.Sprint("before ", visit, " ", turn), fmt.Sprint("after ", visit, " ", turn))
+					}
+				}
+				if !slices.Equal(told, want) {
+					t.Errorf("interceptors were told %q, want %q", told, want)
+				}
+				told = nil
+			}
+			var w witness
+			d := callsDispatcher(t, line(t, &w, nil), store, o)
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			expect(1)
+			res, err = d.Turn(t.Context(), run, nil)
+			completes(t, res, err)
+			expect(2)
+			for range 2 {
+				if err := d.Enqueue(t.Context(), run, func(*Tale) {}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			res, err = d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			expect(3, 4)
+		})
+	}
 }

@@ -13,8 +13,8 @@ type Graph[S any] struct {
 func (g *Graph[S]) Name() string { return g.built("Name").Name }
 
 // Digest identifies what the graph is: names, kinds, edges, nested graphs and the types
-// of cells, as "sha256:" and 64 hexadecimal digits. Policies, limits and bounds are no
-// part of it.
+// of cells, as "sha256:" and 64 hexadecimal digits, in the order in which they were given;
+// that of the outcomes of an On doesn't count. Policies, limits and bounds are no part of it.
 func (g *Graph[S]) Digest() string { return g.built("Digest").Digest }
 
 // Plan returns the graph without its type parameter, as dispatchers read it. It must

@@ -230,6 +230,33 @@ func TestMapReplaceRefusesTwoKeysOfOneText(t *testing.T) {
 	}
 }
 
+// RFC 3339 has no seconds of an offset, so that two of three instants had one text, and the value of one was lost.
+func TestMapKeysKeepTheInstantInZonesOfTheNineteenthCentury(t *testing.T) {
+	type log struct{ At state.Map[time.Time, int] }
+	s := schemaOf[log](t)
+	img := s.New()
+	l := img.Value().(*log)
+	at := time.Date(1880, 1, 2, 3, 4, 5, 0, time.UTC)
+	keys := []time.Time{at.In(time.FixedZone("LMT", -17762)), at.Add(-2 * time.Second).In(time.FixedZone("", -17760)), at.Add(time.Second).In(time.FixedZone("", 59))}
+	for i, k := range keys {
+		l.At.Put(k, i)
+	}
+	for i, k := range keys {
+		if v, ok := l.At.Get(k); !ok || v != i {
+			t.Errorf("at %v is %v, %v, want %d", k, v, ok, i)
+		}
+	}
+	for k, i := range l.At.All() {
+		if !k.Equal(keys[i]) {
+			t.Errorf("key %v is read back as %v", keys[i], k)
+		}
+	}
+	l.At.Delete(keys[0])
+	if l.At.Has(keys[0]) || l.At.Len() != 2 {
+		t.Errorf("%v is there after it was deleted: %v", keys[0], l.At)
+	}
+}
+
 // Of a map inside a value it is as of a Map: whichever came first, one of the values would be lost.
 func TestValuesRefuseTwoKeysOfOneText(t *testing.T) {
 	type days struct{ At map[time.Time]string }

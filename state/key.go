@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"time"
 	"unicode/utf8"
 )
 
@@ -27,6 +28,11 @@ func keyText[K comparable](k *K) (string, error) {
 		return *p, nil
 	case *int:
 		return strconv.Itoa(*p), nil
+	case *time.Time: // whose text leaves out the seconds of an offset: two instants would be one key
+		if _, off := p.Zone(); off%60 != 0 {
+			t := p.In(time.FixedZone("", off-off%60))
+			return keyText(&t)
+		}
 	}
 	v := reflect.ValueOf(k).Elem()
 	if v.Kind() == reflect.String {

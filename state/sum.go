@@ -164,7 +164,7 @@ func (s *Sum[N]) Get() N {
 	return N(int64(bits))
 }
 
-// Add adds n.
+// Add adds n. It is a write also if n is 0.
 func (s *Sum[N]) Add(n N) {
 	bits, ok := bitsOf(n)
 	if !ok {

@@ -67,14 +67,16 @@ func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) 
 // Merge adds to record a a version that is merged of its last one and that of b, over their nearest
 // common ancestor, as [Merge] says: with both as parents. With [Manual], conflicts are a
 // [*MergeError] and nothing is written. If b's last version is a's, or an ancestor of it, there is
-// nothing to merge: a's last version is returned, and none is added.
+// nothing to merge: a's last version is returned, and none is added; unless a is the record of a run that has taken over
+// from b, and has not heard yet what b tells.
 //
 // Two records of one run may tell of different positions of its log. Whatever the run has told up to the
 // earlier one they have in common, and which resume points it has left behind since the later one knows. As with
 // [Merge], which of the two is merged into which does not matter, if the strategy is exchanged as well.
 //
 // A record of another run than that of the common ancestor, as of one that has taken the work over or of a fork, never knew
-// what that one tells: what it lacks of it it has not taken away. The merged record is of a's run, with which it goes on.
+// what that one tells: what it lacks of it it has not taken away, but for what a merge has brought it before. The merged
+// record is of a's run, with which it goes on.
 //
 // Questions and resume points that the common ancestor tells as settled stay as they were, whatever the record of the same run
 // has made of them since and whoever merges; unless it has heard more of the run's log, which told of them.
@@ -102,7 +104,9 @@ func (l *Ledger) Merge(ctx context.Context, a, b string, s Strategy, by Author) 
 			return nil, err
 		}
 		if base != nil && base.Record.ContentHash == theirs.Record.ContentHash {
-			return nil, nil
+			if heard, err := w.knows(ctx, mine, base); heard || err != nil {
+				return nil, err
+			}
 		}
 		from, left, right, err := w.sides(ctx, base, mine, theirs)
 		if err != nil {

@@ -21,47 +21,60 @@ func (w *walker) sides(ctx context.Context, base, a, b *Version) (from, left, ri
 	return from, left, right.follows(from, left), nil
 }
 
-// home is a version for a merge over base, from which it goes on. What is told of another run than base's has never
-// known what base tells, and has taken nothing of it away; and nobody takes away what is settled.
+// home is a version for a merge over base, from which it goes on. What is told of another run than base's, and has not
+// heard what base tells, has taken nothing of it away; and nobody takes away what is settled.
 func (w *walker) home(ctx context.Context, base, v *Version) (*Version, error) {
-	unheard, err := w.unheard(ctx, base, v)
-	switch {
-	case err != nil:
+	if heard, err := w.knows(ctx, v, base); err != nil {
 		return nil, err
-	case !unheard:
+	} else if heard {
 		return w.settled(ctx, base, v)
 	}
+	known, err := w.hearing(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	all, err := w.hearing(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	part := &Record{} // what v has heard of that, by what base has heard itself
+	if i := slices.IndexFunc(all, func(x *Version) bool { return among(known, x) }); i >= 0 {
+		part = all[i].Record
+	}
 	out := *v
-	out.Record = v.Record.onto(base.Record)
+	out.Record = v.Record.onto(base.Record, part)
 	return &out, nil
 }
 
-// unheard reports whether a version is of another run than base is, and nothing that it says has brought in what base tells: a
-// parent of the same record or run has, and a merge, what both of its sides tell and what they have in common. What a record of
-// another run begins with has not.
-func (w *walker) unheard(ctx context.Context, base, v *Version) (bool, error) {
+// knows reports whether a version has heard all that base tells, from which it goes on. It has, if it is of the same run.
+func (w *walker) knows(ctx context.Context, v, base *Version) (bool, error) {
 	if base == nil || !v.Record.ofAnother(base.Record) {
-		return false, nil
+		return true, nil
 	}
-	seen := map[string]bool{}
-	for all := []*Version{v}; len(all) > 0; {
-		x := all[0]
-		all = all[1:]
-		switch hash := x.Record.ContentHash; {
-		case hash == base.Record.ContentHash:
-			return false, nil
-		case seen[hash]:
-			continue
-		default:
-			seen[hash] = true
-		}
-		heard, err := w.heard(ctx, x)
+	known, err := w.hearing(ctx, v)
+	return among(known, base), err
+}
+
+func among(all []*Version, v *Version) bool {
+	return slices.ContainsFunc(all, func(x *Version) bool { return x.Record.ContentHash == v.Record.ContentHash })
+}
+
+// hearing are a version and all that it has heard, nearest first: a parent of the same record or run, and of a merge
+// both sides and what they have in common. What a record of another run begins with it has not.
+func (w *walker) hearing(ctx context.Context, v *Version) ([]*Version, error) {
+	all, seen := []*Version{v}, map[string]bool{v.Record.ContentHash: true}
+	for i := 0; i < len(all); i++ {
+		heard, err := w.heard(ctx, all[i])
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		all = append(all, heard...)
+		for _, x := range heard {
+			if !seen[x.Record.ContentHash] {
+				all, seen[x.Record.ContentHash] = append(all, x), true
+			}
+		}
 	}
-	return true, nil
+	return all, nil
 }
 
 // heard are the versions of which a version tells all that it has not taken away.
@@ -95,26 +108,56 @@ func (r *Record) ofAnother(than *Record) bool {
 	return r.Source != nil && (than.Source == nil || than.Source.Run != r.Source.Run)
 }
 
-// onto is a record with all that base tells and it does not.
-func (r *Record) onto(base *Record) *Record {
+// onto is a record with all that base tells and it does not, but for what it has taken away of the part that it has heard.
+func (r *Record) onto(base, part *Record) *Record {
 	out := r.Clone()
-	s, was := &out.ExecutionSummary, &base.ExecutionSummary
-	s.StepsCompleted += was.StepsCompleted
-	s.StepsFailed += was.StepsFailed
-	s.TokensConsumed += was.TokensConsumed
-	s.ElapsedMs += was.ElapsedMs
-	s.Actions = slices.Concat(was.Actions, s.Actions)
-	out.Task.SuccessCriteria = union(nil, base.Task.SuccessCriteria, out.Task.SuccessCriteria)
-	out.Decisions = keepItems(out.Decisions, base.Decisions, nil)
-	out.Learnings = keepItems(out.Learnings, base.Learnings, nil)
-	out.QuestionsForUser = keepItems(out.QuestionsForUser, base.QuestionsForUser, nil)
-	out.Blockers = keepItems(out.Blockers, base.Blockers, nil)
-	out.ResumePoints = keepItems(out.ResumePoints, base.ResumePoints, nil)
-	out.ToolEffects = keepItems(out.ToolEffects, base.ToolEffects, nil)
-	out.Invariants = keepItems(out.Invariants, base.Invariants, nil)
+	s, was, known := &out.ExecutionSummary, &base.ExecutionSummary, &part.ExecutionSummary
+	s.StepsCompleted += was.StepsCompleted - known.StepsCompleted
+	s.StepsFailed += was.StepsFailed - known.StepsFailed
+	s.TokensConsumed += was.TokensConsumed - known.TokensConsumed
+	s.ElapsedMs += was.ElapsedMs - known.ElapsedMs
+	heard := words(nil)
+	for _, a := range known.Actions {
+		heard[say(a)] = true
+	}
+	s.Actions = append(slices.DeleteFunc(slices.Clone(was.Actions), func(a Action) bool { return heard[say(a)] }), s.Actions...)
+	out.Task.SuccessCriteria = union(part.Task.SuccessCriteria, base.Task.SuccessCriteria, out.Task.SuccessCriteria)
+	out.Decisions = ontoItems(out.Decisions, base.Decisions, part.Decisions, nil)
+	out.Learnings = ontoItems(out.Learnings, base.Learnings, part.Learnings, nil)
+	out.QuestionsForUser = ontoItems(out.QuestionsForUser, base.QuestionsForUser, part.QuestionsForUser, (*Question).over)
+	out.Blockers = ontoItems(out.Blockers, base.Blockers, part.Blockers, nil)
+	out.ResumePoints = ontoItems(out.ResumePoints, base.ResumePoints, part.ResumePoints, (*ResumePoint).over)
+	out.ToolEffects = ontoItems(out.ToolEffects, base.ToolEffects, part.ToolEffects, nil)
+	out.Invariants = ontoItems(out.Invariants, base.Invariants, part.Invariants, nil)
 	m := &out.Metadata
-	m.Tags = union(nil, base.Metadata.Tags, m.Tags)
+	m.Tags = union(part.Metadata.Tags, base.Metadata.Tags, m.Tags)
 	m.EstimatedRemainingWork = cmp.Or(m.EstimatedRemainingWork, base.Metadata.EstimatedRemainingWork)
+	return out
+}
+
+// ontoItems puts before a list what it lacks of base. Of the part that it has heard it gets what base has made of that since, where
+// it has changed nothing, or base has settled it.
+func ontoItems[T item](list, base, part []T, settled func(*T) bool) []T {
+	has, inBase, known := index(list), index(base), index(part)
+	var out []T
+	for i := range base {
+		x := &base[i]
+		if was := known[idOf(x)]; has[idOf(x)] == nil && (was == nil || say(x) != say(was)) {
+			out = append(out, *x)
+		}
+	}
+	for i := range list {
+		x := &list[i]
+		is, was := inBase[idOf(x)], known[idOf(x)]
+		switch {
+		case was == nil: // it is its own
+		case say(x) == say(was), is != nil && say(is) != say(was) && settled != nil && settled(is):
+			x = is
+		}
+		if x != nil {
+			out = append(out, *x)
+		}
+	}
 	return out
 }
 

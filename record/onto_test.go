@@ -3,6 +3,7 @@ package record_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -200,4 +201,64 @@ func TestWhatTwoHaveInCommonCountsOnce(t *testing.T) {
 	v, err := b.Merge(t.Context(), "r", "s", record.Manual, ann)
 	done(t, err)
 	same(t, "steps", v.Record.ExecutionSummary.StepsCompleted, 6)
+}
+
+// Who has taken work over can be told all that the record tells from which he did, also if nobody has changed that since, and once.
+func TestWhoTookOverIsToldWhatWasHandedOver(t *testing.T) {
+	for _, s := range strategies {
+		b := newBook(t)
+		x := taken("r", "")
+		x.ExecutionSummary.StepsCompleted = 3
+		r := b.create(t, x)
+		b.create(t, taken("s", r.Record.ContentHash))
+		v, err := b.Merge(t.Context(), "s", "r", s, ann)
+		done(t, err)
+		same(t, string(s), append(tells(v.Record), v.Record.Source.Run), []string{"learning r", "learning s", "run-s"})
+		same(t, "steps, version", []int{v.Record.ExecutionSummary.StepsCompleted, v.Number}, []int{3, 2})
+		b.change(t, "s", func(r *record.Record) { r.Learnings = r.Learnings[1:] })
+		v, err = b.Merge(t.Context(), "s", "r", s, ann)
+		done(t, err)
+		same(t, "again", []int{len(v.Record.Learnings), v.Number}, []int{1, 3})
+	}
+}
+
+// What a record has heard of the one from which it goes on, by way of a third, it is not told again: neither steps, nor what it has
+// taken away of that. What came of the rest since it is told.
+func TestWhatWasHeardInPartCountsOnce(t *testing.T) {
+	b := newBook(t)
+	counts := func(r *record.Record, n int) *record.Record { r.ExecutionSummary.StepsCompleted = n; return r }
+	first := counts(taken("r", ""), 2)
+	first.Learnings = append(first.Learnings, record.Learning{ID: "wet", Content: "wet", LearnedBy: bot}, record.Learning{ID: "cold", Content: "cold", LearnedBy: ann})
+	first.QuestionsForUser = asks("r", record.ResumePoint{}, 0).QuestionsForUser
+	first.QuestionsForUser[0].BlocksResumePoints = nil
+	r := b.create(t, first)
+	b.create(t, counts(taken("s", r.Record.ContentHash), 10))
+	_, err := b.Merge(t.Context(), "s", "r", record.Manual, ann)
+	done(t, err)
+	b.change(t, "r", func(r *record.Record) {
+		counts(r, 5)
+		r.Learnings[1].Content = "very wet"
+		r.Learnings = append(r.Learnings, record.Learning{ID: "late", Content: "late", LearnedBy: bot})
+	})
+	v, err := b.Answer(t.Context(), "r", "q", "yes", ann)
+	done(t, err)
+	b.create(t, counts(taken("t", v.Record.ContentHash), 100))
+	v, err = b.Merge(t.Context(), "t", "s", record.Manual, ann)
+	done(t, err)
+	same(t, "steps of all and two of the first", v.Record.ExecutionSummary.StepsCompleted, 112)
+	b.change(t, "t", func(r *record.Record) {
+		r.Learnings = slices.DeleteFunc(r.Learnings, func(l record.Learning) bool { return l.ID == "cold" })
+	})
+	_, err = b.Answer(t.Context(), "t", "q", "no", ann)
+	done(t, err)
+	v, err = b.Merge(t.Context(), "t", "r", record.Manual, ann)
+	done(t, err)
+	same(t, "steps", v.Record.ExecutionSummary.StepsCompleted, 115)
+	same(t, "tells", tells(v.Record), []string{"learning r", "learning wet", "learning late", "learning s", "learning t"})
+	for _, l := range v.Record.Learnings {
+		if l.ID == "wet" {
+			same(t, "since", l.Content, "very wet")
+		}
+	}
+	same(t, "what was settled", v.Record.QuestionsForUser[0].Answer, "yes")
 }

@@ -226,8 +226,9 @@ func (w *walker) ancestors(ctx context.Context, v *Version) ([]ancestor, error) 
 	return all, nil
 }
 
-// common is the nearest version that two have in common, nil if there is none. Of several that
-// are as near, the one of the smallest hash counts, whichever of the two is asked about first.
+// common is the nearest version that two have in common, nil if there is none: one of the two, if it is an ancestor of the
+// other, and none that another one has heard. Of several that are as near, the one of the smallest hash counts, whichever of
+// the two is asked about first.
 func (w *walker) common(ctx context.Context, a, b *Version) (*Version, error) {
 	of, err := w.ancestors(ctx, a)
 	if err != nil {
@@ -241,12 +242,30 @@ func (w *walker) common(ctx context.Context, a, b *Version) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
+	inner := map[string]bool{} // what another one has heard, which they have in common
+	for _, y := range others {
+		if _, both := distance[y.Record.ContentHash]; both {
+			parents, err := w.parents(ctx, y.Version)
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range parents {
+				inner[p.Record.ContentHash] = true
+			}
+		}
+	}
 	var nearest *Version
 	best := 0
 	for _, y := range others {
 		x, both := distance[y.Record.ContentHash]
-		if d := x + y.distance; both && (nearest == nil || d < best ||
-			d == best && y.Record.ContentHash < nearest.Record.ContentHash) {
+		if !both || inner[y.Record.ContentHash] {
+			continue
+		}
+		d := x + y.distance
+		if x == 0 || y.distance == 0 { // one of the two is an ancestor of the other
+			d = -1
+		}
+		if nearest == nil || d < best || d == best && y.Record.ContentHash < nearest.Record.ContentHash {
 			nearest, best = y.Version, d
 		}
 	}

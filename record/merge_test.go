@@ -141,6 +141,37 @@ func TestLife16MergeWithAnAncestorAndAStranger(t *testing.T) {
 	}
 }
 
+// What was merged long ago, by way of another record, is there, also if the two have something in common that is nearer: steps
+// counted once more, and what was taken away came back.
+func TestMergeWithAnAncestorThatIsFarAway(t *testing.T) {
+	for _, s := range strategies {
+		b := branches(t, draft("o"))
+		o, err := b.Get(t.Context(), "o")
+		done(t, err)
+		b.branch(t, "c", o.Record, o)
+		b.change(t, "b", func(r *record.Record) {
+			r.ExecutionSummary.StepsCompleted++
+			r.Learnings = append(r.Learnings, record.Learning{ID: "b", Content: "b", LearnedBy: bot})
+		})
+		v, err := b.Merge(t.Context(), "c", "b", s, ann)
+		done(t, err)
+		for _, what := range []string{"x", "y", "z"} {
+			v = b.learn(t, v, what)
+		}
+		v, err = b.Merge(t.Context(), "a", "c", s, ann)
+		done(t, err)
+		again, err := b.Merge(t.Context(), "a", "b", s, ann)
+		done(t, err)
+		same(t, string(s), []int{again.Number, again.Record.ExecutionSummary.StepsCompleted}, []int{v.Number, v.Record.ExecutionSummary.StepsCompleted})
+		b.change(t, "a", func(r *record.Record) { r.Learnings = r.Learnings[1:] }) // what b had learned
+		b.change(t, "b", func(r *record.Record) { r.ExecutionSummary.StepsCompleted += 10 })
+		again, err = b.Merge(t.Context(), "a", "b", s, ann)
+		done(t, err)
+		same(t, "since", append(tells(again.Record), fmt.Sprint(again.Record.ExecutionSummary.StepsCompleted)),
+			[]string{"decision way", "learning x", "learning y", "learning z", "11"})
+	}
+}
+
 // Of two ancestors that are as near, the one of the smallest hash counts, whichever of the two records
 // is merged into the other.
 func TestOfTwoAncestorsTheSmallerHashCounts(t *testing.T) {

@@ -78,29 +78,34 @@ func (w *walker) hearing(ctx context.Context, v *Version) ([]*Version, error) {
 }
 
 // heard are the versions of which a version tells all that it has not taken away.
-func (w *walker) heard(ctx context.Context, v *Version) (all []*Version, err error) {
-	if v.Record.ParentCRHash == "" {
-		return nil, nil
-	}
-	parent, err := w.find(ctx, v.Record.ParentCRHash)
-	if err != nil || parent == nil {
-		return nil, err
-	}
-	if v.Number > 1 || !v.Record.ofAnother(parent.Record) {
-		all = append(all, parent)
-	}
-	if v.Record.MergedCRHash == "" {
-		return all, nil
-	}
-	merged, err := w.find(ctx, v.Record.MergedCRHash)
-	if err != nil || merged == nil {
+func (w *walker) heard(ctx context.Context, v *Version) ([]*Version, error) {
+	all, err := w.parents(ctx, v)
+	if err != nil || v.Record.MergedCRHash == "" || len(all) < 2 {
 		return all, err
 	}
-	over, err := w.common(ctx, parent, merged)
-	if all = append(all, merged); over != nil {
+	over, err := w.common(ctx, all[0], all[1])
+	if over != nil {
 		all = append(all, over)
 	}
 	return all, err
+}
+
+// parents are the parents of which a version tells all that it has not taken away.
+func (w *walker) parents(ctx context.Context, v *Version) (all []*Version, err error) {
+	for _, hash := range []string{v.Record.ParentCRHash, v.Record.MergedCRHash} {
+		if hash == "" {
+			continue
+		}
+		parent, err := w.find(ctx, hash)
+		switch {
+		case err != nil:
+			return nil, err
+		case parent == nil, hash == v.Record.ParentCRHash && v.Number == 1 && v.Record.ofAnother(parent.Record):
+		default:
+			all = append(all, parent)
+		}
+	}
+	return all, nil
 }
 
 // ofAnother reports whether a record is of a run, and another record is of none or of another one.

@@ -60,8 +60,8 @@ func ExampleFilter() {
 	left, err := store.List(ctx, checkpoint.Filter{Status: []checkpoint.Status{checkpoint.StatusInterrupted}})
 	fmt.Println(len(left), err)
 	// Output:
-	// dispatcher: run "order-2" is interrupted at ship
-	// dispatcher: run "order-5" is interrupted at ship
+	// dispatcher: run "order-2" is interrupted before ship: Resume ends the pause
+	// dispatcher: run "order-5" is interrupted before ship: Resume ends the pause
 	// order-5 interrupted
 	// order-4 completed
 	// order-3 completed

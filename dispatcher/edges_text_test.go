@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/state"
 )
@@ -24,6 +26,18 @@ func TestEdgesTextsOfLists(t *testing.T) {
 		`dispatcher: run "r" is interrupted at a, b, c, d, e, f, g, h and 2 more`: &dispatcher.Rest{
 			Run: "r", Status: checkpoint.StatusInterrupted, Cursor: checkpoint.Cursor{Visits: many},
 		},
+		`dispatcher: run "r" is interrupted before pay: Resume ends the pause`: waits(
+			dispatcher.Interrupt{Path: "pay", Kind: dispatcher.KindBefore}),
+		`dispatcher: run "r" is interrupted after a, b, before c: Resume ends the pauses`: waits(
+			dispatcher.Interrupt{Path: "a", Kind: dispatcher.KindAfter}, dispatcher.Interrupt{Path: "b", Kind: dispatcher.KindAfter},
+			dispatcher.Interrupt{Path: "c", Kind: dispatcher.KindBefore}),
+		`dispatcher: run "r" is interrupted at pay: Answer what it waits for, and Resume`: waits(
+			dispatcher.Interrupt{Path: "pay", Kind: dispatcher.KindAsked, Key: "one"},
+			dispatcher.Interrupt{Path: "pay", Kind: dispatcher.KindAsked, Key: "other"}),
+		`dispatcher: run "r" is interrupted at pay: say with Resolve what happened, and Resume`: waits(
+			dispatcher.Interrupt{Path: "pay", Kind: dispatcher.KindDoubt}),
+		`dispatcher: run "r" is interrupted before send, after look: Answer what it waits for, and Resume`: waits(
+			dispatcher.Interrupt{Path: "send", Kind: dispatcher.KindBefore, By: "gate"}, dispatcher.Interrupt{Path: "look", Kind: dispatcher.KindAfter}),
 		`dispatcher: run "r" was cancelled by ann at a, b`: &dispatcher.Rest{
 			Run: "r", Status: checkpoint.StatusCancelled, Cursor: checkpoint.Cursor{Visits: many[:2]}, By: "ann",
 		},
@@ -42,6 +56,30 @@ func TestEdgesTextsOfLists(t *testing.T) {
 	} {
 		if got := fmt.Sprint(is); got != want {
 			t.Errorf("%T reads\n%s\nwant\n%s", is, got, want)
+		}
+	}
+}
+
+// waits is the error of a run that waits so, and has another visit to run behind that.
+func waits(all ...dispatcher.Interrupt) *dispatcher.Rest {
+	return &dispatcher.Rest{
+		Run: "r", Status: checkpoint.StatusInterrupted, Cursor: checkpoint.Cursor{Visits: []string{"next"}}, Interrupts: all,
+	}
+}
+
+// What a run says that rests behind a visit, or before it, is where it rests, and not what comes next.
+func TestEdgesTextsOfPauses(t *testing.T) {
+	for want, o := range map[string]dispatcher.Options{
+		`dispatcher: run "r" is interrupted after look: Resume ends the pause`: {InterruptAfter: []string{"look"}},
+		`dispatcher: run "r" is interrupted before pay: Resume ends the pause`: {InterruptBefore: []string{"pay"}},
+		`dispatcher: run "r" is interrupted before pay: Answer what it waits for, and Resume`: {
+			Gates: dispatcher.Gates{Names: []string{"pay"}},
+		},
+	} {
+		b := dag.New[Tale]("shop")
+		dag.Step(b, "pay", nothing[Tale], dag.Step(b, "look", nothing[Tale]))
+		if _, err := process(t, frozen(t, b), new(memory.Store), o).Run(t.Context(), "r", nil); fmt.Sprint(err) != want {
+			t.Errorf("Run returned\n%v\nwant\n%s", err, want)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func Example_change() {
 	res, err := release(dispatcher.Options{}, "pick", "pack", "deliver", "sign").Resume(ctx, "parcel-1")
 	fmt.Println(res.Status, res.State.Stamps.Slice(), err)
 	// Output:
-	// dispatcher: run "parcel-1" is interrupted at deliver
+	// dispatcher: run "parcel-1" is interrupted before deliver: Resume ends the pause
 	// [visit pack is done, and it followed pick and follows weigh]
 	// completed [pick pack deliver sign] <nil>
 }

@@ -61,7 +61,7 @@ func Example_depends() {
 	_, err = d.Resume(ctx, "offer-7")
 	fmt.Println(err)
 	// Output:
-	// dispatcher: run "offer-7" is interrupted at send
+	// dispatcher: run "offer-7" is interrupted before send: Resume ends the pause
 	// price used the price list: there is a new price list
 	// sent, for 70
 	// <nil>

@@ -57,7 +57,7 @@ func Example_doubt() {
 	fmt.Println(res.Status, res.State.Receipt.Get(), err)
 	// Output:
 	// charging
-	// dispatcher: run "order-42" is interrupted at pay
+	// dispatcher: run "order-42" is interrupted at pay: say with Resolve what happened, and Resume
 	// pay#charge (bank.charge) is begun, in doubt with 1999 under order-42/pay#charge
 	// dispatcher: run "order-42": in doubt: order-42/pay#charge: say with Resolve what happened, or go on without Manual
 	// completed receipt 7 <nil>

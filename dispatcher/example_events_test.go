@@ -53,7 +53,7 @@ func ExampleDispatcher_Events() {
 	fmt.Println(err)
 	read()
 	// Output:
-	// dispatcher: run "poem-2" is interrupted at publish
+	// dispatcher: run "poem-2" is interrupted at publish: Answer what it waits for, and Resume
 	// poem-2@1: run started
 	// poem-2@5: visit interrupted publish (asked) sure "Publish it?"
 	// poem-2@6: run rested interrupted

@@ -74,7 +74,7 @@ func Example_expire() {
 	fmt.Printf("%s, %q\n", res.State.Place.Get(), res.State.Wine.Get())
 	// Output:
 	// the place is at home (default)
-	// dispatcher: run "dinner-7" is interrupted at wine
+	// dispatcher: run "dinner-7" is interrupted at wine: Answer what it waits for, and Resume
 	// no wine, says Ada
 	// at home, ""
 }

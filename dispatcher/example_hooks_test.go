@@ -57,7 +57,7 @@ func Example_hooks() {
 	// Output:
 	// scanner on, resumed: false
 	// scanner off: interrupted
-	// dispatcher: run "letter" is interrupted at second
+	// dispatcher: run "letter" is interrupted before second: Resume ends the pause
 	// scanner on, resumed: true
 	// scanner off: completed
 	// [front back] <nil> [Hooks.OnEnd: the lid is open]

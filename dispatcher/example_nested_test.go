@@ -79,7 +79,7 @@ func Example_nested() {
 	_, err = dispatcher.StateOf[Voyage](ctx, d, "hulk-3", "call/2")
 	fmt.Println(err)
 	// Output:
-	// dispatcher: run "hulk-3" is interrupted at call/2/clear
+	// dispatcher: run "hulk-3" is interrupted at call/2/clear: Answer what it waits for, and Resume
 	// in call/2 Riga [salt of Riga] rests at [call/2/clear]
 	// call/2/clear asks: "May salt of Riga leave?"
 	// call/1@1 [salt of Turku]

@@ -71,7 +71,7 @@ func Example_settings() {
 	_, err = d.Run(ctx, "summary-2", nil, dispatcher.Settings(map[string]string{"api_key": "hush"}, "ann"))
 	fmt.Println(err)
 	// Output:
-	// dispatcher: run "summary-1" is interrupted at text
+	// dispatcher: run "summary-1" is interrupted before text: Resume ends the pause
 	// outline by small in 500 tokens
 	// text by large in 4000 tokens
 	// then {"max_tokens":500,"name":"small"}

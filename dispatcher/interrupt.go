@@ -31,6 +31,14 @@ const (
 	KindDoubt InterruptKind = kindDoubt
 )
 
+// way is how a run that waits so stands to the visit.
+func (k InterruptKind) way() string {
+	if k == KindBefore || k == KindAfter {
+		return string(k)
+	}
+	return "at"
+}
+
 // An Interrupt is a durable pause of one visit.
 type Interrupt struct {
 	ID   string
@@ -69,6 +77,11 @@ func (i Interrupt) String() string {
 		return fmt.Sprintf("%s asks: %s", i.Path, i.Question)
 	}
 	return string(i.Kind) + " " + i.Path
+}
+
+// pauses reports whether nobody asks anything, as [pending.pauses] does.
+func (i Interrupt) pauses() bool {
+	return (i.Kind == KindBefore || i.Kind == KindAfter) && i.By == ""
 }
 
 // interruptsOf tells pendings to a caller, who may keep and change what he gets.

@@ -200,13 +200,7 @@ func (e *Rest) Error() string {
 	if e.By != "" {
 		fmt.Fprintf(&b, " by %s", e.By)
 	}
-	if visits := e.Cursor.Visits; len(visits) > 0 {
-		const most = 8 // an Each may have thousands of items to run
-		fmt.Fprintf(&b, " at %s", strings.Join(visits[:min(len(visits), most)], ", "))
-		if more := len(visits) - most; more > 0 {
-			fmt.Fprintf(&b, " and %d more", more)
-		}
-	}
+	b.WriteString(e.places())
 	if e.Cause != nil && !ofContext(e.Cause) { // else the status says it
 		fmt.Fprintf(&b, ": %s", plain(e.Cause))
 	}
@@ -215,7 +209,72 @@ func (e *Rest) Error() string {
 			fmt.Fprintf(&b, " (%s)", place)
 		}
 	}
+	b.WriteString(e.todo())
 	return b.String()
+}
+
+// A spot is a visit at which a run rests, and how it stands to that.
+type spot struct{ way, path string }
+
+// spots are where the run rests: of one that is interrupted by what waits, since behind a pause after a visit the cursor has the
+// visits that come next.
+func (e *Rest) spots() (all []spot) {
+	if e.Status == checkpoint.StatusInterrupted {
+		for _, i := range e.Interrupts {
+			all = append(all, spot{i.Kind.way(), i.Path})
+		}
+	}
+	if all == nil {
+		for _, path := range e.Cursor.Visits {
+			all = append(all, spot{"at", path})
+		}
+	}
+	return slices.Compact(all) // one visit may wait for several things
+}
+
+// places tell the spots: " at a, b", " before a, after b".
+func (e *Rest) places() string {
+	const most = 8 // an Each may have thousands of items to run
+	var b strings.Builder
+	all := e.spots()
+	for k, s := range all[:min(len(all), most)] {
+		switch {
+		case k == 0:
+			fmt.Fprintf(&b, " %s %s", s.way, s.path)
+		case s.way == all[k-1].way:
+			fmt.Fprintf(&b, ", %s", s.path)
+		default:
+			fmt.Fprintf(&b, ", %s %s", s.way, s.path)
+		}
+	}
+	if more := len(all) - most; more > 0 {
+		fmt.Fprintf(&b, " and %d more", more)
+	}
+	return b.String()
+}
+
+// todo says what ends the interrupts.
+func (e *Rest) todo() string {
+	pauses, doubts := 0, 0
+	for _, i := range e.Interrupts {
+		switch {
+		case i.pauses():
+			pauses++
+		case i.Kind == KindDoubt:
+			doubts++
+		}
+	}
+	switch all := len(e.Interrupts); {
+	case all == 0 || e.Status != checkpoint.StatusInterrupted:
+		return ""
+	case doubts == all:
+		return ": say with Resolve what happened, and Resume"
+	case pauses < all:
+		return ": Answer what it waits for, and Resume"
+	case pauses > 1:
+		return ": Resume ends the pauses"
+	}
+	return ": Resume ends the pause"
 }
 
 // panicPlace is the file and the line of the user's code that panicked, or called what did, without directories, by the stack of who

@@ -86,7 +86,7 @@ func Example() {
 	}
 	fmt.Println("go on with", work.Record.Task.Goal, "for", work.Record.QuestionsForUser[0].Answer)
 	// Output:
-	// dispatcher: run "trip-7" is interrupted at budget
+	// dispatcher: run "trip-7" is interrupted at budget: Answer what it waits for, and Resume
 	// budget is pending and leads to [budget]
 	// record: record "trip-7": decision "where": agent planner may not override it: it can be overridden by human
 	// Lisbon by human ada instead of Porto

@@ -436,7 +436,7 @@ func TestJoiningAnInterruptedRunGoesOnWithIt(t *testing.T) {
 				}
 				synctest.Wait()
 				want := []string{
-					"run: queued of line for line", "run: began of line for line", `run: ended of line for line: dispatcher: run "run" is interrupted at step-1`,
+					"run: queued of line for line", "run: began of line for line", `run: ended of line for line: dispatcher: run "run" is interrupted at step-1: Answer what it waits for, and Resume`,
 					"run: joined of line for k", "run: joined of line for line",
 					"run: queued of line for k", "run: began of line for k", "run: ended of line for k",
 				}

@@ -564,7 +564,11 @@ func TestMigrationFromAnotherName(t *testing.T) {
 	next := migrateSpin(t, &w, "new-name", "loop", "a", "b")
 	for _, o := range []dispatcher.Options{{}, migrating(dispatcher.Migration{Name: "any"})} {
 		_, err := process(t, next, &store, o).Resume(t.Context(), run)
-		changeRefused(t, &store, before.Head, err, `the graph was "old-name" and is "new-name"`)
+		changeRefused(t, &store, before.Head, err, `its graph is "old-name", and the dispatcher's is "new-name"`)
+		if want := `is of another graph: its graph is "old-name", and the dispatcher's is "new-name": use a dispatcher of that one, ` +
+			`or another run id, or, if it was renamed, a Migration whose From is ` + old.Digest(); !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("the error is %v", err)
+		}
 	}
 	for _, c := range []struct {
 		from  string

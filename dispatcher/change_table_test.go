@@ -208,7 +208,7 @@ func changeExpected(past []string, old, straight changeResult) map[string]string
 
 var changeItem = regexp.MustCompile(`/[0-9]+$`)
 
-var changeReason = regexp.MustCompile(`^(visit|cell|the graph|the items of) ?(\S*)`)
+var changeReason = regexp.MustCompile(`^(visit|cell|its graph|the items of) ?(\S*)`)
 
 // changeDiffers says what is wrong with the reason of a refusal: that what it names does not
 // differ. "" is nothing.
@@ -223,7 +223,7 @@ func changeDiffers(reason string, was, is *dag.Plan) string {
 		return slices.ContainsFunc(changes, func(c string) bool { return strings.HasPrefix(c, what) })
 	}
 	switch m[1] {
-	case "the graph":
+	case "its graph":
 		if was.Name != is.Name {
 			return ""
 		}

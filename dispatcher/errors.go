@@ -228,7 +228,10 @@ type GraphChangedError struct {
 }
 
 func (e *GraphChangedError) Error() string {
-	renamed := slices.ContainsFunc(e.Changes, func(s string) bool { return strings.HasPrefix(s, otherName) })
+	if len(e.Changes) > 0 && strings.HasPrefix(e.Changes[0], otherName) { // whatever else is in the way follows from that
+		return fmt.Sprintf("dispatcher: run %q is of another graph: %s: use a dispatcher of that one, or another run id, "+
+			"or, if it was renamed, a Migration whose From is %s", e.Run, e.Changes[0], e.Stored)
+	}
 	retyped := slices.ContainsFunc(e.Changes, func(s string) bool {
 		return strings.HasPrefix(s, ofCell) && !strings.HasSuffix(s, notMerged) // of what is not merged no State is asked
 	})
@@ -241,8 +244,6 @@ func (e *GraphChangedError) Error() string {
 		if retyped {
 			todo = ": its State says what cells of another type hold, and may return what it gets if that fits"
 		}
-	case renamed:
-		todo += " whose From is " + e.Stored
 	case retyped:
 		todo += " with a State, which may return what it gets if that fits the new types"
 	}
@@ -253,12 +254,18 @@ func (e *GraphChangedError) Error() string {
 // noGraph is the change of a run that nobody but the graph that made it can read: a migration neither.
 const noGraph = "the graph that it was made by is not in the store"
 
-// What a change begins with that is one of the graph's name, or of a cell; and ends with if that was written to and is not merged.
+// What a change begins with that is one of the graph's name, which is the first, or of a cell; and ends with if that was written to
+// and is not merged.
 const (
-	otherName = "the graph was "
+	otherName = "its graph is "
 	ofCell    = "cell "
 	notMerged = " to it is not merged yet"
 )
+
+// ofOtherName is the change of a run of a graph of another name.
+func ofOtherName(was, is string) string {
+	return fmt.Sprintf(otherName+"%q, and the dispatcher's is %q", was, is)
+}
 
 func short(digest string) string {
 	if len(digest) > 19 {

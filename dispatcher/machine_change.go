@@ -45,7 +45,7 @@ func (c *change) against(format string, args ...any) {
 // onto returns the machine under another plan, encoded. If there are reasons it is nil.
 func (c *change) onto(m *machine, is *dag.Plan) []byte {
 	if m.plan.Name != is.Name && !c.byDigest {
-		c.against(otherName+"%q and is %q", m.plan.Name, is.Name)
+		c.reasons = append(c.reasons, ofOtherName(m.plan.Name, is.Name))
 	}
 	z := m.frozen()
 	z.Graph, z.Effects, z.Shelf = is.Digest, c.effects(z.Effects), z.Shelf.renamed(c, is.Digest)

@@ -106,7 +106,7 @@ func (c *core) sameName(id, name, digest string) error {
 	if c.takes(name, digest) {
 		return nil
 	}
-	return c.changed(id, digest, []string{fmt.Sprintf(otherName+"%q and is %q", name, c.plan.Name)})
+	return c.changed(id, digest, []string{ofOtherName(name, c.plan.Name)})
 }
 
 // takes reports whether runs of a graph are the dispatcher's.

@@ -97,17 +97,22 @@ func (e *InDoubtError) Error() string {
 	text := fmt.Sprintf("dag: effect %q of visit %s is in doubt: it began at %s, and nobody knows whether it happened",
 		e.Key, e.Path, e.Begun.UTC().Format(time.RFC3339))
 	if e.Err != nil {
-		text += fmt.Sprintf(" (%v: if that says that it did not, let the function wrap dag.NotDone)", e.Err)
+		text += fmt.Sprintf(" (%v)", e.Err)
 	}
 	text += "; ask the other side for " + e.ID + ", and say with Resolve what happened"
 	switch e.Doubt {
 	case DoubtAsks:
-		return text + ": the visit waits for it, so return this error"
+		text += ": the visit waits for it, so return this error"
 	case DoubtFails:
-		return text + ": the visit fails until somebody does"
+		text += ": the visit fails until somebody does"
+	default:
+		text += "; or declare the effect dag.Replayable, if doing it again does no harm, " +
+			"or handle the error in the node, which errors.As finds as a *dag.InDoubtError"
 	}
-	return text + "; or declare the effect dag.Replayable, if doing it again does no harm, " +
-		"or handle the error in the node, which errors.As finds as a *dag.InDoubtError"
+	if e.Err != nil {
+		text += "; and if the effect's function knows that nothing happened, let it wrap dag.NotDone"
+	}
+	return text
 }
 
 // Is reports whether target is [ErrInDoubt].

@@ -148,10 +148,11 @@ func TestInDoubtError(t *testing.T) {
 	cause := errors.New("connection reset")
 	var err error = &dag.InDoubtError{Key: "charge", Path: "pay", ID: "r/pay#charge", Begun: time.Unix(0, 0), Err: cause}
 	want := `dag: effect "charge" of visit pay is in doubt: it began at 1970-01-01T00:00:00Z, and nobody knows whether it happened ` +
-		`(connection reset: if that says that it did not, let the function wrap dag.NotDone); ` +
+		`(connection reset); ` +
 		`ask the other side for r/pay#charge, and say with Resolve what happened; ` +
 		`or declare the effect dag.Replayable, if doing it again does no harm, ` +
-		`or handle the error in the node, which errors.As finds as a *dag.InDoubtError`
+		`or handle the error in the node, which errors.As finds as a *dag.InDoubtError; ` +
+		`and if the effect's function knows that nothing happened, let it wrap dag.NotDone`
 	if err.Error() != want {
 		t.Errorf("%s, want %s", err, want)
 	}

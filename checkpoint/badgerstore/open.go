@@ -20,7 +20,8 @@ import (
 // databaseDir is the directory of the database in that of the store.
 const databaseDir = "db"
 
-// Open opens the store in dir, or makes one if dir is empty or does not exist. ErrLocked if
+// Open opens the store in dir, or makes one if dir is empty or does not exist; directories above it that are missing are made too, for
+// the user alone (0700), so a path with a slip in it is a new store. ErrLocked if
 // another process has it open, or its witness, ErrVersion if its format is one that this version does not know, ErrCorrupt if
 // something in it is damaged or missing, ErrFull if the device has too little room, ErrKey if
 // it is encrypted and Options.Cipher is not given or does not have its key, ErrPlaintext if it is

@@ -69,8 +69,10 @@ func TestFullBeforeTheStoreIsMade(t *testing.T) {
 	o.FreeSpace = math.MaxInt64
 	full := func(dir string) {
 		t.Helper()
-		if _, err := badgerstore.Open(t.Context(), dir, o); !errors.Is(err, checkpoint.ErrFull) || !strings.Contains(err.Error(), dir) {
-			t.Errorf("Open without room = %v, want ErrFull of %s", err, dir)
+		_, err := badgerstore.Open(t.Context(), dir, o)
+		if !errors.Is(err, checkpoint.ErrFull) || !strings.Contains(err.Error(), dir) ||
+			!strings.Contains(err.Error(), "to open the store takes 9223372036854775807, of Options.FreeSpace") {
+			t.Errorf("Open without room = %v, want ErrFull of %s, and how much it takes", err, dir)
 		}
 	}
 	top := t.TempDir()

@@ -91,7 +91,8 @@ func (p *space) flushBehind(bytes int) int64 {
 // tableOf returns about how large a table is, with its index, of what has so many bytes in memory.
 func tableOf(bytes int64) int64 { return bytes * 5 / 4 }
 
-// full says how much is missing, and whether a lower Options.FreeSpace would help.
+// full says how much is missing, and whether a lower Options.FreeSpace would help. It is a write of none that needs the room before
+// a store is open.
 func (p *space) full(bytes int) error {
 	flush, what, way := p.flushBehind(bytes), "to make tables of what is in memory", "make room"
 	if flush < p.reserve {
@@ -100,8 +101,12 @@ func (p *space) full(bytes int) error {
 			way += ", or lower Options.FreeSpace"
 		}
 	}
-	return fmt.Errorf("%w: %s has %d bytes left; a write of %d needs %d more, %s, and %d for compactions: %s",
-		checkpoint.ErrFull, p.dir, p.left, bytes, max(p.reserve, flush), what, p.merge, way)
+	needs := fmt.Sprintf("to open the store takes %d", max(p.reserve, flush))
+	if bytes > 0 {
+		needs = fmt.Sprintf("a write of %d needs %d more", bytes, max(p.reserve, flush))
+	}
+	return fmt.Errorf("%w: %s has %d bytes left; %s, %s, and %d for compactions: %s",
+		checkpoint.ErrFull, p.dir, p.left, needs, what, p.merge, way)
 }
 
 // checkClose returns ErrFull if there is too little room for what Badger writes when it is closed: what is in

@@ -141,9 +141,9 @@ func one[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
 	}
 	at := place{name, p.attempt, 1}
 	if p.asked != nil {
-		reply, asked, err := put[A](ctx, name, w, *p.asked)
+		reply, asked, err := put[A](ctx, name, w, *p.asked, p.failed > 0)
 		fresh := asked == p.attempt // this attempt has asked something else there, and nothing has failed behind that
-		if p.failed == 0 || err != nil || reply.Denied || fresh {
+		if !errors.Is(err, errElse) && (p.failed == 0 || err != nil || reply.Denied || fresh) {
 			return reply, err
 		}
 		if p.failed >= w.failures() {
@@ -151,7 +151,7 @@ func one[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
 		}
 		at.level = p.asked.level
 	}
-	reply, _, err := put[A](ctx, name, w, at)
+	reply, _, err := put[A](ctx, name, w, at, false)
 	return reply, err
 }
 
@@ -179,9 +179,10 @@ func fit[A any](name string, w *Wait) error {
 	return nil
 }
 
-// put asks the question of a wait at a place, or at the next levels if it has expired there. Of a trigger it tells the attempt that
-// asked for it, zero if that is not known.
-func put[A any](ctx context.Context, name string, w Wait, at place) (reply Reply[A], attempt int, err error) {
+// put asks the question of a wait at a place, or at the next levels if it has expired there; if there is to be an end, and the one
+// there is another question's, it asks nothing and returns errElse. Of a trigger it tells the attempt that asked for it, zero if that is
+// not known.
+func put[A any](ctx context.Context, name string, w Wait, at place, ended bool) (reply Reply[A], attempt int, err error) {
 	for {
 		q, err := w.question(name, dag.Attempt(ctx), at.level)
 		if err != nil {
@@ -192,7 +193,7 @@ func put[A any](ctx context.Context, name string, w Wait, at place) (reply Reply
 		if err != nil {
 			return Reply[A]{}, 0, err
 		}
-		e, err := dag.Ask[envelope[A]](choosing(ctx, q.Of), at.key(), q, append(options, dag.About(q.about()))...)
+		e, err := dag.Ask[envelope[A]](choosing(ctx, q.Of, ended), at.key(), q, append(options, dag.About(q.about()))...)
 		info, _ := dag.Reply(ctx, at.key())
 		switch {
 		case errors.Is(err, dag.ErrExpired) && at.level < w.levels():

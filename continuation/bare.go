@@ -3,6 +3,7 @@ package continuation
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/pawlgo/pawl/dag"
@@ -13,13 +14,17 @@ import (
 // type of the answer stays what it was: with another one all that was answered before would be asked again.
 type choosy struct {
 	dag.Visit
-	of []alternative
+	of    []alternative
+	ended bool // it asks nothing: what has ended under the key is to be the question's end
 }
 
+// errElse: what has ended under the key of a question was another one.
+var errElse = errors.New("continuation: something else was asked there")
+
 // choosing is ctx with its visit being choosy, if it has one.
-func choosing(ctx context.Context, of []alternative) context.Context {
+func choosing(ctx context.Context, of []alternative, ended bool) context.Context {
 	if v, ok := ctx.Value(dag.VisitKey{}).(dag.Visit); ok {
-		return context.WithValue(ctx, dag.VisitKey{}, dag.Visit(choosy{v, of}))
+		return context.WithValue(ctx, dag.VisitKey{}, dag.Visit(choosy{v, of, ended}))
 	}
 	return ctx
 }
@@ -40,7 +45,26 @@ func (v choosy) Ask(call dag.AskCall) (json.RawMessage, error) {
 		}
 		return nil
 	}
+	if v.ended && v.endedElse(call) {
+		return nil, errElse
+	}
 	return v.Visit.Ask(call)
+}
+
+// endedElse reports whether what has ended under the key of the call was another question, behind whose trigger an attempt has failed.
+// Behind a denial none has that counts: the place of that is free for another question.
+func (v choosy) endedElse(call dag.AskCall) bool {
+	knows, ok := v.Visit.(dag.Foreseer)
+	if !ok {
+		return false
+	}
+	denied, fits := false, call.Fits
+	call.Fits = func(raw json.RawMessage) error {
+		var l letter
+		denied = json.Unmarshal(raw, &l) == nil && l.Trigger.Decision == Denied
+		return fits(raw)
+	}
+	return !knows.Ended(call) && !denied
 }
 
 // strange says why an answer is none of the triggers that end a wait, "" if it is one. Those that a Runtime has given are: it

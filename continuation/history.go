@@ -203,12 +203,13 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 		a.at = a.begun
 	}
 	k := slices.IndexFunc(h.open, func(w *wait) bool { return w.path == e.Path && w.name == q.Name })
+	failures := 0
 	if k >= 0 && !h.open[k].last().same(a) {
-		h.replace(k, e)
+		failures = h.replace(k, e)
 		k = -1
 	}
 	if k < 0 {
-		w := &wait{h: h, id: a.id, path: strings.Clone(e.Path), name: q.Name, asks: []*ask{a}}
+		w := &wait{h: h, id: a.id, path: strings.Clone(e.Path), name: q.Name, asks: []*ask{a}, failures: failures}
 		h.waits, h.open = append(h.waits, w), append(h.open, w)
 		return nil
 	}

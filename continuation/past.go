@@ -57,10 +57,13 @@ func (h *history) leave(e *checkpoint.Entry) {
 	h.asked, h.given = nil, nil
 }
 
-// replace ends a wait whose visit asks something else under its name: what is said to the one is no answer to the other.
-func (h *history) replace(k int, e *checkpoint.Entry) {
-	h.open[k].leave(e)
+// replace ends a wait whose visit asks something else under its name: what is said to the one is no answer to the other. It
+// returns how often attempts have failed behind triggers of what that name has asked.
+func (h *history) replace(k int, e *checkpoint.Entry) (failures int) {
+	w := h.open[k]
+	w.leave(e)
 	h.open = slices.Delete(h.open, k, k+1)
+	return w.failures
 }
 
 // leave ends a wait of which nothing comes behind an entry, unless it has ended.

@@ -285,7 +285,7 @@ func TestAnAttemptThatAsksSomethingElseIsHeard(t *testing.T) {
 					break
 				}
 				v := p.open()
-				if v.ID == first.ID || string(v.Question) != `"pay eve?"` || v.Failures != i {
+				if v.ID == first.ID || string(v.Question) != `"pay eve?"` || v.Failures != i+1 {
 					t.Errorf("behind %d triggers it waits for %+v", i+1, v)
 				}
 			}

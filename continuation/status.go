@@ -100,7 +100,7 @@ type View struct {
 	Until    time.Time       `json:"until,omitzero"` // from here on a trigger comes too late, or is for what is asked Again then; of a timer, its wake
 	Level    int             `json:"level"`          // how often it was asked since nobody answered, counted from 1
 	// Resumes counts how often the visit was gone on with behind a trigger of the wait; Failures,
-	// how often that failed, so that the wait is asked again (see Await); Lapses, how often whoever did it
+	// how often that failed, so that the wait is asked again (see Await), also behind what its name has asked before; Lapses, how often whoever did it
 	// died or drained. An attempt that fails later, before it comes to ask the wait again, is none of them.
 	Resumes  int `json:"resumes"`
 	Failures int `json:"failures"`

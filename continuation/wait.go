@@ -68,8 +68,8 @@ type Wait struct {
 	// it fails for good: after each of the others it waits again. One that fails before it comes to
 	// ask again is none of them. A process that dies or drains behind the trigger uses up as much, until
 	// the wait is asked again: a Runtime goes on with the run no more often than so. Zero means DefaultFailures.
-	// What an attempt asks instead under the same name, by another Question, Kind or Key, is another wait, whose failures count
-	// from none: an attempt that says in its Question what has failed is bounded by dag.Policy alone.
+	// What an attempt asks instead under the same name, by another Question, Kind or Key, is another wait, and the failures behind
+	// what that name has asked before count on: so an attempt may say in its Question what has failed.
 	//
 	// That holds whatever dag.Policy the node has, unless a failure of the visit is followed: give it as many Attempts then, since
 	// what has failed as often as these say is followed, and waits no more. A run that has failed with the reason MaxAttempts does

@@ -266,6 +266,12 @@ type Replier interface {
 	Answers() []Answered
 }
 
+// A Foreseer is a [Visit] that tells beforehand what a question comes to.
+type Foreseer interface {
+	// Ended reports whether Ask of the same call would return how the question has ended. It asks nothing.
+	Ended(call AskCall) bool
+}
+
 // Reply tells how the visit's question of this key ended; ok is false if it has not, or was
 // never asked. It is the same in every attempt and process, but for an answer that can't be decoded: it is none once the
 // attempt has asked. Outside a run there are none.

@@ -55,8 +55,8 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a, ok := v.answers[call.Key]; ok && a.to(&call) {
-		return answered(call.Key, a.Answer)
+	if v.Ended(call) {
+		return answered(call.Key, v.answers[call.Key].Answer)
 	}
 	if before != nil { // refused then, it is now
 		if refused := before.refused.Load(); refused != nil {
@@ -69,6 +69,12 @@ func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 		return nil, err
 	}
 	return nil, errAsked
+}
+
+// Ended implements [dag.Foreseer].
+func (v *visit) Ended(call dag.AskCall) bool {
+	a := v.answers[call.Key]
+	return a != nil && a.to(&call)
 }
 
 // subject tells apart what questions want, and what they are about, by themselves if they don't say: two digests.

@@ -52,19 +52,20 @@ func (v choosy) Ask(call dag.AskCall) (json.RawMessage, error) {
 }
 
 // endedElse reports whether what has ended under the key of the call was another question, behind whose trigger an attempt has failed.
-// Behind a denial none has that counts: the place of that is free for another question.
+// Behind a denial none has that counts, nor behind what was no trigger: the place of that is free for another question.
 func (v choosy) endedElse(call dag.AskCall) bool {
 	knows, ok := v.Visit.(dag.Foreseer)
 	if !ok {
 		return false
 	}
-	denied, fits := false, call.Fits
+	counts, fits := true, call.Fits
 	call.Fits = func(raw json.RawMessage) error {
 		var l letter
-		denied = json.Unmarshal(raw, &l) == nil && l.Trigger.Decision == Denied
-		return fits(raw)
+		err := fits(raw)
+		counts = json.Unmarshal(raw, &l) == nil && l.Trigger.Decision != Denied && (err == nil || l.Trigger.Of.Wait != "")
+		return err
 	}
-	return !knows.Ended(call) && !denied
+	return !knows.Ended(call) && counts
 }
 
 // strange says why an answer is none of the triggers that end a wait, "" if it is one. Those that a Runtime has given are: it

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
@@ -118,6 +119,97 @@ func TestABareAnswerOfAnotherProcess(t *testing.T) {
 				t.Errorf("%s, %s: it went to %q", name, how, said)
 			}
 		}
+	}
+}
+
+// A trigger that comes before anybody has gone on with the run has the wait asked again, and ends it: what it was answered with was
+// none. So nobody is told that it has its trigger, and a denial of a process that does not know who hears of it cancels nothing.
+func TestATriggerBehindABareAnswer(t *testing.T) {
+	for name, answer := range map[string]string{
+		"nothing": `{}`, "another kind": `{"trigger":{"kind":"user_reply"}}`, "another key": `{"trigger":{"kind":"approval_resolution","decision":"denied","key":"other"}}`,
+		"a denial that says nothing of the node": `{"trigger":{"kind":"approval_resolution","decision":"denied"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := deciding(t, continuation.Wait{Kind: continuation.KindApproval, Key: "k", OnDeny: continuation.Feed, MaxFailures: 1})
+			store := &memory.Store{}
+			begin(t, g, store, continuation.Options{}).waits(run)
+			p := begin(t, g, store, continuation.Options{})
+			id := p.only(run).ID
+			if err := p.d.Answer(t.Context(), run, "", json.RawMessage(answer)); err != nil {
+				t.Fatal(err)
+			}
+			out, err := p.rt.Trigger(t.Context(), decide("t", continuation.Approved))
+			if err != nil || out.Wait != id || out.Status != continuation.StatusResolved {
+				t.Errorf("%+v, %v", out, err)
+			}
+			if said := p.said(run); !slices.Equal(said, []string{"approved"}) {
+				t.Errorf("it went to %q", said)
+			}
+		})
+	}
+}
+
+// Where the visit waits for something else it does not run again yet, and the trigger is refused until then.
+func TestATriggerBehindABareAnswerOfAPart(t *testing.T) {
+	w := continuation.All(continuation.Wait{Kind: continuation.KindApproval, Key: "a"}, continuation.Wait{Kind: continuation.KindApproval, Key: "b"})
+	g, store := waiting(t, w, dag.Policy{}, says), &memory.Store{}
+	begin(t, g, store, continuation.Options{}).waits(run)
+	p := begin(t, g, store, continuation.Options{})
+	all, err := p.rt.List(t.Context(), continuation.Filter{Run: run})
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if err := p.d.Answer(t.Context(), run, all[0].ID, json.RawMessage(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	pull := func(id, key string) (continuation.Outcome, error) {
+		tr := decide(id, continuation.Approved)
+		tr.Key = key
+		return p.rt.Trigger(t.Context(), tr)
+	}
+	var no *continuation.MismatchError
+	if out, err := pull("early", "a"); !errors.As(err, &no) {
+		t.Errorf("%+v, %v; want that it is asked again when the other part has ended", out, err)
+	}
+	for _, key := range []string{"b", "a"} {
+		if out, err := pull(key, key); err != nil {
+			t.Errorf("%s: %+v, %v", key, out, err)
+		}
+	}
+	if info, err := store.Stat(t.Context(), run); err != nil || info.Status != checkpoint.StatusCompleted {
+		t.Errorf("the run is %s, %v", info.Status, err)
+	}
+}
+
+// What fails before the wait is asked anew is no failure of it: nobody has ended it.
+func TestAFailureBehindABareAnswer(t *testing.T) {
+	b, fails := dag.New[Talk]("talk"), false
+	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		if fails {
+			fails = false
+			return errWeather
+		}
+		r, err := continuation.Await[string](ctx, "answer", continuation.Wait{MaxFailures: 1})
+		if err != nil {
+			return err
+		}
+		return says(ctx, s, r)
+	}).With(dag.Policy{Attempts: 2})
+	g, store := frozen(t, b), &memory.Store{}
+	begin(t, g, store, continuation.Options{}).waits(run)
+	p := begin(t, g, store, continuation.Options{})
+	if err := p.d.Answer(t.Context(), run, "", json.RawMessage(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	fails = true
+	if _, err := p.rt.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v := p.stands(run, continuation.StatusPending, ""); v.Failures != 0 || v.Trigger != nil {
+		t.Errorf("it waits for %+v", v)
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply("t", "yes")); err != nil || out.Status != continuation.StatusResolved {
+		t.Errorf("%+v, %v", out, err)
 	}
 }
 

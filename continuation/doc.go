@@ -46,8 +46,8 @@
 //
 // The dispatcher's Answer can end a wait too, with what [Script] writes. What is no trigger of a kind and key that the wait takes,
 // as {}, or of an approval has no decision, is refused with dispatcher.ErrAnswerType where the dispatcher that asked keeps the
-// run as it rested; given elsewhere it ends nothing, as [Runtime.Recover] or whoever goes on with the run finds: the visit asks again, and its
-// time begins anew. Nothing else of what [Runtime.Trigger] checks is checked then: not whether who answers has the Authority, which the
+// run as it rested; given elsewhere it ends nothing, as [Runtime.Recover], a trigger, or whoever else goes on with the run finds: the visit asks again, and
+// its time begins anew. Nothing else of what [Runtime.Trigger] checks is checked then: not whether who answers has the Authority, which the
 // answer only claims, nor the bounds of a part of an [Any], the wake of a timer, or how often the wait was resumed; and a trigger's id does not
 // make two of them one. Let nobody answer so who may not decide.
 //

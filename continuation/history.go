@@ -2,6 +2,7 @@ package continuation
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -77,6 +78,7 @@ type ask struct {
 	gone   bool      // the frame that it waited in was voided: it is asked anew, if the run comes there
 	lost   bool      // a trim has dropped it, and q is what its trigger says of it
 	ended  bool      // there is an Answered entry
+	bare   bool      // of what is no trigger of the wait, which its visit finds when it runs again
 	answer checkpoint.Answer
 	letter letter
 	seq    uint64 // of that entry
@@ -113,10 +115,11 @@ func (w *wait) lapsed() int {
 // left reports whether who went on with the visit last has died or drained, and nobody has since.
 func (w *wait) left() bool { return w.working && w.h.abandoned() }
 
-// again reports whether the wait has expired and is to be asked at its next level.
+// again reports whether the wait has expired and is to be asked at its next level; or has been answered with what is no trigger of
+// it, and is to be asked anew.
 func (w *wait) again() bool {
 	a := w.last()
-	return a.ended && a.answer.How == checkpoint.AnswerExpired && a.q.Level < a.q.Levels
+	return a.ended && (a.bare || a.answer.How == checkpoint.AnswerExpired && a.q.Level < a.q.Levels)
 }
 
 // read takes one entry.
@@ -253,9 +256,10 @@ func (h *history) answered(e *checkpoint.Entry) error {
 	}
 	a := w.last()
 	a.answer, a.letter, a.ended, a.seq = answer, l, true, e.Seq
+	a.bare = answer.How == checkpoint.AnswerGiven && !a.lost && l.Trigger.Of.Wait == "" && l.Trigger.strange(a.q.Of) != ""
 	h.gave(w.path, e, &answer)
 	switch {
-	case h.end != nil: // it came too late
+	case h.end != nil, a.bare: // it came too late, or for nothing
 	case answer.How == checkpoint.AnswerExpired && !w.again():
 		w.close(Expired, "", "")
 	case answer.How == checkpoint.AnswerSkipped:
@@ -358,6 +362,7 @@ func (h *history) asksElse(path string) bool {
 func inside(path, frame string) bool { return strings.HasPrefix(path, frame+"/") }
 
 func (h *history) done(path string) {
+	maps.DeleteFunc(h.asked, func(_, asks string) bool { return asks == path || inside(asks, path) })
 	for _, w := range h.open {
 		if w.path != path && !inside(w.path, path) {
 			continue

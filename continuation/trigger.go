@@ -365,7 +365,8 @@ func (r *Runtime) expired(ctx context.Context, w *wait, late *ExpiredError) erro
 }
 
 // early waits until a wait is asked again that somebody else's work on the run is to come to, and refuses a trigger for one that is not
-// asked, though its run was gone on with: one that has expired, whose visit runs again when all has ended that it waits for beside it;
+// asked, though its run was gone on with: one that has expired, or was answered for nothing, whose visit runs again when all has ended
+// that it waits for beside it;
 // or one whose frame was voided, and the run is not there yet.
 func (r *Runtime) early(ctx context.Context, w *wait) error {
 	began := time.Now()
@@ -382,7 +383,11 @@ func (r *Runtime) early(ctx context.Context, w *wait) error {
 		case now.last().gone && rests:
 			return &MismatchError{w.id, w.h.run, "what it was asked in has begun anew, and it is asked again if the run comes there"}
 		case now.again() && (rests || h.held(now)):
-			return &MismatchError{w.id, w.h.run, "it has expired, and it is asked again when all that its visit waits for beside it has ended"}
+			was := "it has expired"
+			if now.last().bare {
+				was = "it was answered with what is no trigger of it"
+			}
+			return &MismatchError{w.id, w.h.run, was + ", and it is asked again when all that its visit waits for beside it has ended"}
 		case !now.last().gone && !now.again() || !owned(h.info):
 			return nil
 		}

@@ -114,3 +114,36 @@ func TestFailuresCountWhereTheWordsComeBack(t *testing.T) {
 		}
 	}
 }
+
+// What one name has asked in turn is one hop, and it is one until what it asks now has ended too.
+func TestWhatANameHasAskedIsOneHop(t *testing.T) {
+	for most, want := range map[int]continuation.Status{1: continuation.StatusFailed, 2: continuation.StatusPending} {
+		b := dag.New[Talk]("talk")
+		dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+			if _, err := continuation.Await[string](ctx, "first", continuation.Wait{Question: s.Said.Slice()}); err != nil {
+				return err
+			}
+			_, err := continuation.Await[string](ctx, "second", continuation.Wait{MaxHops: most})
+			return err
+		})
+		p := talk(t, frozen(t, b))
+		for i := range 2 {
+			tr := reply(fmt.Sprint("t", i), "yes")
+			tr.LeaveIt = i == 0
+			if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+				t.Fatal(err)
+			}
+			if i > 0 {
+				break
+			}
+			p.instead(nil, "eve") // the first is superseded
+			if _, err := p.rt.Recover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := p.rt.List(t.Context(), continuation.Filter{Run: run})
+		if last := all[len(all)-1]; err != nil || last.Status != want {
+			t.Errorf("with %d hops it is %+v, %v", most, last, err)
+		}
+	}
+}

@@ -77,7 +77,8 @@ type Wait struct {
 	MaxFailures int
 	// MaxHops is how many waits the visit may have, this one among them: if as many have ended before it, it ends
 	// with the reason MaxHops. So it bounds a dialogue. One that has expired is one of them, and so is
-	// what the visit itself has asked by dag.Ask, once that has ended. Zero means no bound.
+	// what the visit itself has asked by dag.Ask, once that has ended; what one name has asked in turn, as behind an edit, is one together.
+	// Zero means no bound.
 	MaxHops int
 
 	parts []Wait // of Any and All

@@ -45,6 +45,8 @@ type Event struct {
 	Name string
 	// Effect is what the node says of an effect that begins (EffectBegun). It must not be changed.
 	Effect *checkpoint.DeclaredEffect
+	// Phase is how far an effect is by this: PhaseBegun of EffectBegun; of EffectEnded PhaseEnded, PhaseNotDone or PhaseLost.
+	Phase EffectPhase
 
 	By      string            // who did it, if somebody has said so
 	Status  checkpoint.Status // RunRested

@@ -178,7 +178,7 @@ func (v *Event) effect(e *checkpoint.Entry) {
 	if e.Kind == checkpoint.EffectBegun {
 		var b checkpoint.BegunEffect
 		if json.Unmarshal(e.Data, &b) == nil {
-			v.Value, v.Name, v.Effect = b.Input, b.Operation, &b.DeclaredEffect
+			v.Value, v.Name, v.Effect, v.Phase = b.Input, b.Operation, &b.DeclaredEffect, PhaseBegun
 		}
 		return
 	}
@@ -186,14 +186,14 @@ func (v *Event) effect(e *checkpoint.Entry) {
 	if json.Unmarshal(e.Data, &x) != nil {
 		return
 	}
-	v.Value, v.Duration, v.By = x.Output, x.Took, x.By
+	v.Value, v.Duration, v.By, v.Phase = x.Output, x.Took, x.By, PhaseEnded
 	if x.Resolved {
 		v.Outcome = "resolved"
 	}
 	if x.NotDone != "" {
-		v.Cause = "not done: " + x.NotDone
+		v.Cause, v.Phase = "not done: "+x.NotDone, PhaseNotDone
 	} else if x.Lost != "" {
-		v.Cause = "done, and its output is lost: " + x.Lost
+		v.Cause, v.Phase = "done, and its output is lost: "+x.Lost, PhaseLost
 	}
 }
 

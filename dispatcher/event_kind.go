@@ -29,7 +29,7 @@ const (
 	TurnBegun                              // a completed run was given new input
 	SettingsChanged                        // Value
 	EffectBegun                            // an effect of a visit: ID
-	EffectEnded                            // an effect of a visit: ID
+	EffectEnded                            // an effect of a visit: ID, Phase
 	StateEdited                            // a person changed the state: By, Cause
 	Noted                                  // a note (Name, Value, By), or a post that changed nothing: Value
 	GraphMigrated                          // the run goes on with another graph

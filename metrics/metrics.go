@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -138,9 +137,9 @@ func (m *Metrics) Observe(e dispatcher.Event) {
 		switch {
 		case e.Outcome == "resolved":
 			outcome = "resolved"
-		case strings.HasPrefix(e.Cause, "not done: "):
+		case e.Phase == dispatcher.PhaseNotDone:
 			outcome = "not_done"
-		case e.Cause != "":
+		case e.Phase == dispatcher.PhaseLost:
 			outcome = "lost"
 		}
 		m.effects.WithLabelValues(e.Graph, e.Node, outcome).Inc()

@@ -32,8 +32,8 @@
 // runs in the store as they stand. [Supervisor.Recover] goes on with every run that was left
 // so, by a Drain or by a process that died, and with those that were opened or rewound and not gone on with since. Runs that rest
 // otherwise, interrupted, failed, cancelled or timed out, are left to whoever resumes them. So is one that was answered before the process died
-// and had not been gone on with: it is Interrupted, and its Result.Interrupts are empty. A service looks for such
-// runs when it begins, and calls Continue. Recover does not look for completed runs either for which
+// and had not been gone on with: it is Interrupted still. With [Options].Answered Recover goes on with such runs as well; or
+// a service looks for them when it begins, by their Result.Interrupts, and calls Continue. Recover does not look for completed runs either for which
 // input waits (dispatcher.Dispatcher.Enqueue): whoever submits such a run next has it taken.
 //
 // Recover returns only when all that it recovered has come to rest, which may take as long as

@@ -21,7 +21,7 @@ type Recovery struct {
 
 // Recover goes on with every run in the store that was left running by a process that died or
 // drained, or was opened and never begun, or was rewound and not gone on with since
-// (dispatcher.Dispatcher.Rewind): both are Pending. They wait for their turns like any others, with the
+// (dispatcher.Dispatcher.Rewind): both are Pending; and, as [Options].Answered says, with those that were answered. They wait for their turns like any others, with the
 // label Options.Label as their key, and take at most half of the queue at once. Recover
 // returns when all of them rest.
 //
@@ -76,6 +76,9 @@ type recovery struct {
 // all queues every run that was left.
 func (c *recovery) all(ctx context.Context) error {
 	f := checkpoint.Filter{Status: []checkpoint.Status{checkpoint.StatusRunning, checkpoint.StatusPending}}
+	if c.s.options.Answered {
+		f.Status = append(f.Status, checkpoint.StatusInterrupted)
+	}
 	for info, err := range checkpoint.Runs(ctx, c.s.store, f) {
 		switch {
 		case err == nil:
@@ -93,6 +96,14 @@ func (c *recovery) all(ctx context.Context) error {
 
 // one queues a run, when there is room.
 func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
+	if info.Status.Resting() {
+		if answered, err := c.s.goesOn(ctx, &info); !answered {
+			if err != nil && !errors.Is(err, checkpoint.ErrNotFound) {
+				c.fail(info.Run, info.Graph, c.key(info), err)
+			}
+			return nil
+		}
+	}
 	if info.Owner != "" && !checkpoint.Amends(info.Owner) {
 		c.Busy = append(c.Busy, info.Run)
 		return nil
@@ -137,7 +148,8 @@ func (s *Supervisor) unlessRested(ctx context.Context, r Runner, run string, all
 		if err != nil {
 			return outcomeOf(r.Continue(ctx, run, all...)) // which says what is wrong
 		}
-		resting := now.Status.Resting()
+		answered, _ := s.goesOn(ctx, &now) // else the call says what is wrong, or there is none
+		resting := now.Status.Resting() && !answered
 		if resting && !s.submitted(run) {
 			return outcome{status: now.Status, idle: true, err: &dispatcher.Rest{Run: run, Status: now.Status}}
 		}

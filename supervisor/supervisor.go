@@ -40,6 +40,11 @@ type Options struct {
 	// Label names the label of a run that is its key when it is recovered. Zero, and a run
 	// without that label, mean the name of its graph.
 	Label string
+	// Answered has Recover go on too with runs that are Interrupted and of which something was answered, or resolved, since: by a
+	// process that died before it went on with them, or one that leaves that to others. It costs a look at the end of the log of each
+	// run that waits. Runs that a continuation.Runtime serves are gone on with by that, as often as their waits allow. Zero means
+	// that they are left to whoever continues them.
+	Answered bool
 	// Grace is how long Drain waits for runs whose contexts it has cancelled. It should be
 	// longer than the grace periods of the dispatchers. Zero means 6 seconds.
 	Grace time.Duration

@@ -37,10 +37,12 @@ func postIsIdempotent(t *trial, s checkpoint.Store) {
 		{ID: "a", Kind: "cancel"},
 		{ID: "c/\"ü\" 1", Kind: "answer", Data: t.quoted(mebibyte)},
 	}
-	for range 2 {
-		for _, p := range messages {
-			post(t, s, "run", p)
-		}
+	for _, p := range messages {
+		post(t, s, "run", p)
+	}
+	before := posts(t, s, "run")
+	for _, p := range messages {
+		post(t, s, "run", p)
 	}
 	for _, other := range []checkpoint.Post{
 		{ID: "b", Kind: "answer", Data: json.RawMessage(`{"approved": false}`)},
@@ -73,6 +75,9 @@ func postIsIdempotent(t *trial, s checkpoint.Store) {
 	for i, want := range []checkpoint.Post{messages[1], messages[0], messages[2]} {
 		if got[i].ID != want.ID || !got[i].Says(want) || got[i].At.IsZero() {
 			t.Errorf("message %d is %.100q", i, fmt.Sprint(got[i]))
+		}
+		if !got[i].At.Equal(before[i].At) {
+			t.Errorf("message %q, posted again, is of %v and was of %v", want.ID, got[i].At, before[i].At)
 		}
 	}
 }

@@ -158,12 +158,3 @@ func (s *dropsBase) Base(ctx context.Context, run, digest string) ([]byte, error
 	}
 	return s.Faulty.Base(ctx, run, digest)
 }
-
-// lazyDelete makes everything durable but deletions.
-type lazyDelete struct{ sound }
-
-func (s *lazyDelete) Delete(ctx context.Context, run string) error {
-	s.Faulty.Unsynced = true
-	defer func() { s.Faulty.Unsynced = false }()
-	return s.Faulty.Delete(ctx, run)
-}

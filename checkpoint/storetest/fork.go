@@ -198,6 +198,22 @@ func forkIsAllOrNothing(t *trial, s checkpoint.Store) {
 	wantVerified(t, s)
 }
 
+// A Fork makes as many runs as it is told to.
+func forkOfManyRuns(t *trial, s checkpoint.Store) {
+	var runs []string
+	for i := range 150 {
+		runs = append(runs, fmt.Sprintf("fork %d", i))
+	}
+	fork(t, s, small(1), runs...)
+	if got := ids(t, s, checkpoint.Filter{Limit: 1000}); len(got) != len(runs) {
+		t.Errorf("a Fork into %d runs has made %d", len(runs), len(got))
+	}
+	for i, run := range runs {
+		same(t, entry(t, s, run, 2), done(i))
+		wantBase(t, s, run, small(1))
+	}
+}
+
 // The base is there as long as one run refers to it, in whatever order the parent and its forks are
 // deleted, and whether they came of one Fork or of several; Verify finds nothing after each.
 func baseLivesWithItsRuns(t *trial, s checkpoint.Store) {

@@ -38,6 +38,15 @@ func fullChangesNothing(t *trial, s checkpoint.Store) {
 	if err = s.Fork(t.Context(), forkOf(small(1), "fork")); !errors.Is(err, checkpoint.ErrUnsupported) {
 		wantErr(t, err, checkpoint.ErrFull, "Fork without room")
 	}
+	if _, err = s.Trim(t.Context(), l, head, trimming(2, small(1)), small(1)); !errors.Is(err, checkpoint.ErrUnsupported) {
+		wantErr(t, err, checkpoint.ErrFull, "Trim without room")
+	}
+	wantErr(t, s.PutGraph(t.Context(), "digest", []byte("{}")), checkpoint.ErrFull, "PutGraph without room")
+	if a, ok := s.(checkpoint.Archiver); ok {
+		envelopes, _ := archived(t)
+		_, err = a.Restore(t.Context(), owned(t, s, "restored"), archive(lent(envelopes)))
+		wantErr(t, err, checkpoint.ErrFull, "Restore without room")
+	}
 	if info := stat(t, s, "run"); info.Head != head || len(read(t, s, "run", 1, 0)) != 1 {
 		t.Errorf("without room the run is %+v", info)
 	}

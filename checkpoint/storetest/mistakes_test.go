@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
@@ -64,6 +65,24 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return lastPost{s} })},
 	{"posting again is refused", []string{"conditions/PostIsIdempotent"},
 		over(func(s sound) checkpoint.Store { return postOnce{s} })},
+	{"a message that is posted again is behind the others", []string{"conditions/PostIsIdempotent"},
+		over(func(s sound) checkpoint.Store { return movesPosts{s, new(sync.Mutex)} })},
+	{"blanks at the end of a message's id do not count", []string{"isolation/MessageIDsThatAreHard"},
+		over(func(s sound) checkpoint.Store {
+			return alikePosts{s, func(id string) string { return strings.TrimRight(id, " ") }}
+		})},
+	{"long ids of messages are cut off", []string{"isolation/MessageIDsThatAreHard"},
+		over(func(s sound) checkpoint.Store {
+			return alikePosts{s, func(id string) string { return id[:min(len(id), 255)] }}
+		})},
+	{"messages are told a page at most", []string{"contract/ManyMessages"},
+		over(func(s sound) checkpoint.Store { return fewPosts{s} })},
+	{"an append writes back the messages that it has not drained", []string{"concurrency/PostBesideADrain"},
+		over(func(s sound) checkpoint.Store { return writesBack{hiding{s, newSet()}} })},
+	{"who watches is told of a message that is not there yet", []string{"contract/WatchersMissNoMessage"},
+		over(func(s sound) checkpoint.Store {
+			return earlyTelling{s, new(sync.Mutex), make(map[string][]chan struct{})}
+		})},
 	{"messages are in the order of a language", []string{"contract/PostsAreInByteOrder"},
 		over(func(s sound) checkpoint.Store { return collated{s} })},
 	{"claims are not looked at", []string{"conditions/ClaimNeedsThatNobodyHasPosted"},
@@ -88,6 +107,8 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return renamed{s, cut} })},
 	{"a page begins with the last run of the one before", []string{"paging/ListPages"},
 		over(func(s sound) checkpoint.Store { return samePage{s} })},
+	{"a listing behind a run that is not selected begins anew", []string{"paging/ListFilters"},
+		over(func(s sound) checkpoint.Store { return selectedAgain{s} })},
 	{"runs are listed by id", []string{"paging/ListIsNewestFirst"},
 		over(func(s sound) checkpoint.Store { return byName{s} })},
 	{"a listing is without origins", []string{"paging/ListTellsWhatStatTells"},
@@ -120,6 +141,12 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return &takesGraph{sound: s, gone: newSet()} })},
 	{"the first deletion takes the base", []string{"fork/BaseLivesWithItsRuns"},
 		over(func(s sound) checkpoint.Store { return &takesBase{sound: s, gone: newSet()} })},
+	{"a fork makes a page of runs at most", []string{"fork/ForkOfManyRuns"},
+		over(func(s sound) checkpoint.Store { return aPageOfForks{s} })},
+	{"a trim takes the messages along", []string{"trim/TrimKeepsPinsAndMessages"},
+		over(func(s sound) checkpoint.Store { return trimsPosts{hiding{s, newSet()}} })},
+	{"a trim keeps one pin", []string{"trim/TrimKeepsPinsAndMessages"},
+		over(func(s sound) checkpoint.Store { return onePin{s} })},
 	{"a trim drops its base", []string{"trim/TrimDropsThePast"},
 		over(func(s sound) checkpoint.Store { return &dropsBase{sound: s, gone: newSet()} })},
 	{"a log is read page by page", []string{"trim/ReadGoesOnWhileTrimmed"},
@@ -170,12 +197,21 @@ var mistakes = []mistake{
 		looking(func(s sound) checkpoint.Store { return tellsOnce{s} })},
 	{"the last write is lost on reopening", []string{"durability/EverythingIsThereAgain"}, forgetful(1)},
 	{"an append is acknowledged before it is durable", []string{"crash/AcknowledgedSurvivesACrash", "crash/UnderWayIsWholeOrNot"}, hasty},
+	{"a message is acknowledged before it is durable", []string{"crash/EachWriteSurvivesACrash"}, lately("Post")},
+	{"a graph is acknowledged before it is durable", []string{"crash/EachWriteSurvivesACrash"}, lately("PutGraph")},
+	{"what is restored is acknowledged before it is durable", []string{"crash/EachWriteSurvivesACrash"}, lately("Restore")},
 	{"a crash leaves the lease with the dead", []string{"crash/LeaseOfTheDeadIsFree"}, haunted},
 	{"a trim writes its base later", []string{"crash/TrimUnderWayIsWholeOrNot"}, torn(func(s tearing) checkpoint.Store { return lateBase{s} })},
 	{"a deletion removes messages later", []string{"crash/DeleteUnderWayIsWholeOrNot"}, torn(func(s tearing) checkpoint.Store { return lateClear{s} })},
 	{"a deleted run comes back", []string{"durability/DeletedStaysDeleted", "crash/DeletedStaysDeletedOverACrash"}, undead},
 	{"without room a message is dropped in silence", []string{"limits/FullChangesNothing"},
 		over(func(s sound) checkpoint.Store { return dropsPosts{s} })},
+	{"without room a graph is dropped in silence", []string{"limits/FullChangesNothing"},
+		over(func(s sound) checkpoint.Store { return quietly{s, "PutGraph"} })},
+	{"without room a trim is left out in silence", []string{"limits/FullChangesNothing"},
+		over(func(s sound) checkpoint.Store { return quietly{s, "Trim"} })},
+	{"without room nothing is restored, in silence", []string{"limits/FullChangesNothing"},
+		over(func(s sound) checkpoint.Store { return quietly{s, "Restore"} })},
 	{"an append too large is made", []string{"limits/TooLargeChangesNothing"}, limited},
 }
 
@@ -226,11 +262,8 @@ var haunted = func() Factory {
 
 // undead writes deletions down later.
 var undead = func() Factory {
-	f := over(func(s sound) checkpoint.Store { return &lazyDelete{sound: s} })
-	again := func(_ testing.TB, _ string, s checkpoint.Store) checkpoint.Store {
-		return &lazyDelete{sound: sound{s.(wrapper).inner().Crash(1)}}
-	}
-	f.Reopen, f.Crash = again, again
+	f := lately("Delete")
+	f.Reopen = f.Crash
 	return f
 }()
 

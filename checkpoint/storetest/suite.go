@@ -56,7 +56,9 @@ var groups = []group{
 		{"StatTellsTheOpening", statTellsTheOpening},
 		{"StatTellsTheGraphOfNow", statTellsTheGraphOfNow},
 		{"PostsAreInByteOrder", postsAreInByteOrder},
+		{"ManyMessages", manyMessages},
 		{"PostWakesWatchers", postWakesWatchers},
+		{"WatchersMissNoMessage", watchersMissNoMessage},
 		{"AppendWakesFollowers", appendWakesFollowers},
 		{"GrowthWakesFollowers", growthWakesFollowers},
 		{"FollowersMissNoAppend", followersMissNoAppend},
@@ -97,6 +99,7 @@ var groups = []group{
 		{"RunIDsThatAreHard", runIDsThatAreHard},
 		{"RunIDsThatBeginAlike", runIDsThatBeginAlike},
 		{"RunIDsThatAreRefused", runIDsThatAreRefused},
+		{"MessageIDsThatAreHard", messageIDsThatAreHard},
 	}},
 	{"paging", nothing, []rule{
 		{"ListIsNewestFirst", listIsNewestFirst},
@@ -107,6 +110,7 @@ var groups = []group{
 	}},
 	{"fork", nothing, []rule{
 		{"ForkIsARun", forkIsARun},
+		{"ForkOfManyRuns", forkOfManyRuns},
 		{"BaseLivesWithItsRuns", baseLivesWithItsRuns},
 		{"ShelfLivesWithItsRuns", shelfLivesWithItsRuns},
 		{"ShelfHasToBeNamed", shelfHasToBeNamed},
@@ -114,6 +118,7 @@ var groups = []group{
 	{"trim", nothing, []rule{
 		{"TrimDropsThePast", trimDropsThePast},
 		{"TrimAgainAndAgain", trimAgainAndAgain},
+		{"TrimKeepsPinsAndMessages", trimKeepsPinsAndMessages},
 		{"ReadGoesOnWhileTrimmed", readGoesOnWhileTrimmed},
 		{"ShelfIsTrimmed", shelfIsTrimmed},
 	}},
@@ -144,6 +149,7 @@ var groups = []group{
 		{"WritersOfManyRunsAreIndependent", writersOfManyRunsAreIndependent},
 		{"PostOfOneIDAtOnce", postOfOneIDAtOnce},
 		{"ClaimBesideAPost", claimBesideAPost},
+		{"PostBesideADrain", postBesideADrain},
 		{"PostBesideADelete", postBesideADelete},
 		{"AcquireBesideADelete", acquireBesideADelete},
 		{"ForksAtOnce", forksAtOnce},
@@ -165,6 +171,7 @@ var groups = []group{
 	}},
 	{"crash", crashing, []rule{
 		{"AcknowledgedSurvivesACrash", acknowledgedSurvivesACrash},
+		{"EachWriteSurvivesACrash", eachWriteSurvivesACrash},
 		{"UnderWayIsWholeOrNot", underWayIsWholeOrNot},
 		{"ForkUnderWayIsWholeOrNot", forkUnderWayIsWholeOrNot},
 		{"TrimUnderWayIsWholeOrNot", trimUnderWayIsWholeOrNot},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -225,6 +226,36 @@ func trimAgainAndAgain(t *trial, s checkpoint.Store) {
 	release(t, s, l)
 	erase(t, s, "fork")
 	wantBase(t, s, "other", base)
+	wantVerified(t, s)
+}
+
+// A Trim leaves the messages that it does not drain, and keeps all checkpoints that it pins, each with its machine.
+func trimKeepsPinsAndMessages(t *trial, s checkpoint.Store) {
+	head := long(t, s, "run")
+	post(t, s, "run", checkpoint.Post{ID: "post", Kind: "turn"})
+	var pins []checkpoint.Pin
+	bases := [][]byte{small(0)}
+	for seq := uint64(2); seq < 15; seq++ {
+		bases = append(bases, small(int(seq)))
+		pins = append(pins, checkpoint.Pin{Seq: seq, Base: checkpoint.BaseDigest(small(int(seq)))})
+	}
+	l := owned(t, s, "run")
+	_, err := s.Trim(t.Context(), l, head, trimming(15, small(0), pins...), bases...)
+	if errors.Is(err, checkpoint.ErrUnsupported) {
+		t.Skip("the store does not trim")
+	}
+	if err != nil {
+		t.Fatalf("Trim = %v", err)
+	}
+	if got := stat(t, s, "run").Pins; !slices.Equal(got, pins) {
+		t.Errorf("the pins are %v, want %v", got, pins)
+	}
+	for _, base := range bases {
+		wantBase(t, s, "run", base)
+	}
+	if got := posts(t, s, "run"); len(got) != 1 || got[0].ID != "post" {
+		t.Errorf("Posts = %v, want the one that nobody has drained", got)
+	}
 	wantVerified(t, s)
 }
 

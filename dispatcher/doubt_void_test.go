@@ -175,3 +175,47 @@ func TestDoubtInIterations(t *testing.T) {
 	}
 	sameMachine(t, d, run)
 }
+
+// A Loop that has failed in doubt may be voided. Begun anew it fails as any other, once somebody has said what happened: its failure
+// edge is taken, and what has finished in it counts.
+func TestDoubtInAVoidedLoopIsOver(t *testing.T) {
+	quiet(t)
+	var w witness
+	broken := false
+	side := &doubtSide{fails: 1}
+	body, b := dag.New[Tale]("body"), dag.New[Tale]("voided")
+	first := dag.Step(body, "first", w.sees(func(_ context.Context, s *Tale) error {
+		s.Said.Append("first")
+		return nil
+	}))
+	dag.Step(body, "pay", func(ctx context.Context, s *Tale) error {
+		if broken {
+			return errWeather
+		}
+		return side.pay(dag.InDoubt(dag.DoubtFails))(ctx, s)
+	}, first)
+	hold := dag.Loop(b, "hold", frozen(t, body), func(*Tale) bool { return true }, 1)
+	dag.Step(b, "refund", w.sees(nil), hold.Failed())
+	dag.End(b, hold)
+	store := new(memory.Store)
+	d := process(t, frozen(t, b), store, dispatcher.Eager(dispatcher.Options{}))
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "hold/1/pay")
+	if err := d.Edit(t.Context(), run, func(*Tale) {}, dispatcher.EditOptions{Void: []string{"hold"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Resolve(t.Context(), run, "hold/1/pay", "charge", dispatcher.NotHappened("by hand")); err != nil {
+		t.Fatal(err)
+	}
+	sameMachine(t, d, run)
+	broken = true
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	if got := res.State.Said.Slice(); !slices.Equal(got, []string{"hold/1/first", "first", "refund"}) {
+		t.Errorf("the state has %q", got)
+	}
+	if ran := w.took(); !slices.Equal(ran, []string{"hold/1/first", "hold/1/first", "refund"}) {
+		t.Errorf("what ran is %q", ran)
+	}
+	sameMachine(t, d, run)
+}

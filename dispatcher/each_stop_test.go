@@ -280,3 +280,46 @@ func TestEachFailureBeforeWhatAsks(t *testing.T) {
 		says(t, res.State, "rescue")
 	})
 }
+
+// Of several items that have failed the first may come to have not: a Loop inside it is voided, and it goes on. Then what stands
+// behind it, before the next one that failed, may begin as well, and counts.
+func TestEachFailureThatIsVoided(t *testing.T) {
+	right := false
+	again, body, b := dag.New[Tale]("again"), dag.New[Tale]("body"), dag.New[Tale]("tale")
+	dag.Step(again, "second", func(ctx context.Context, s *Tale) error {
+		switch item := s.Word.Get(); {
+		case item == "asks":
+			_, err := dag.Ask[string](ctx, "go on", "?")
+			return err
+		case item == "bad" || item == "wrong" && !right:
+			return errWeather
+		}
+		return nil
+	})
+	dag.Loop(body, "again", frozen(t, again), func(*Tale) bool { return true }, 1)
+	review := dag.EachGraph(b, "review", eachList("wrong", "held", "bad", "asks"), frozen(t, body),
+		func(_ *Tale, item string, to *Tale) { to.Word.Set(item) },
+		func(_ *Tale, item string, to *Tale) { to.Said.Append(item) })
+	dag.Step(b, "rescue", func(context.Context, *Tale) error { return nil }, review.Failed())
+	dag.End(b, review)
+	d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{InterruptBefore: []string{"review/2"}})
+	res, err := d.Run(t.Context(), run, nil)
+	if at := res.Cursor.Visits; !slices.Contains(at, "review/4/again/1/second") || slices.Contains(at, "review/2") {
+		t.Fatalf("the run is %s at %q: %v", res.Status, at, err)
+	}
+	if err := d.Edit(t.Context(), run, func(*Tale) {}, dispatcher.EditOptions{Void: []string{"review/1/again"}}); err != nil {
+		t.Fatal(err)
+	}
+	sameMachine(t, d, run)
+	res, err = d.State(t.Context(), run)
+	if at := res.Cursor.Visits; err != nil || !slices.Contains(at, "review/1/again") || !slices.Contains(at, "review/2") {
+		t.Errorf("once the first failure is voided it is at %q: %v", at, err)
+	}
+	if err := d.Answer(t.Context(), run, "", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	right = true
+	res, err = d.Resume(t.Context(), run)
+	completes(t, res, err)
+	says(t, res.State, "wrong", "held")
+}

@@ -18,6 +18,7 @@ type about struct {
 	c           *core
 	run         string
 	graph       string
+	digest      string // of the graph; "" is the dispatcher's own
 	turn        int
 	correlation string
 	labels      map[string]string
@@ -40,7 +41,7 @@ func (a *about) after(e *checkpoint.Entry) *about {
 		if o, err := parse(e.Data, plainOpening); err == nil {
 			next.labels, next.correlation = o.Labels, o.Correlation
 			if o.Graph != "" { // a run without a log has none
-				next.graph = o.Graph
+				next.graph, next.digest = o.Graph, o.Digest
 			}
 			if o.Origin != nil {
 				next.turn = o.Origin.Turn
@@ -51,14 +52,14 @@ func (a *about) after(e *checkpoint.Entry) *about {
 		next := *a
 		var d checkpoint.Migration
 		if json.Unmarshal(e.Data, &d) == nil {
-			next.graph = d.Graph
+			next.graph, next.digest = d.Graph, d.To
 		}
 		return &next
 	case checkpoint.Rewound:
 		next := *a
 		var d checkpoint.Rewinding
 		if json.Unmarshal(e.Data, &d) == nil && d.Turn > 0 {
-			next.graph, next.turn = d.Graph, d.Turn
+			next.graph, next.digest, next.turn = d.Graph, d.Digest, d.Turn
 		}
 		return &next
 	case checkpoint.TurnBegun:
@@ -89,7 +90,7 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 		}
 	case checkpoint.Done:
 		v.Value = e.Data
-		if n := a.c.nodeOf(e.Path); v.Attempt == 0 && n != nil && !holds(n) {
+		if n := a.nodeOf(e.Path); v.Attempt == 0 && n != nil && !holds(n) {
 			v.Attempt = 1 // entries leave it out
 		}
 	case checkpoint.AttemptFailed:
@@ -258,17 +259,28 @@ func (x *nodeIndex) add(p *dag.Plan) {
 	}
 }
 
-// nodeOf returns the node of a visit, nil if the graph has none of that path, as a log may
-// hold that an older graph has written.
+// nodeOf returns the node of a visit in the graph that has made its entry, or, if nobody can tell how that is, in the
+// dispatcher's; nil if it has none.
+func (a *about) nodeOf(path string) *dag.PlanNode {
+	if p := a.c.foreign(a.digest); p != nil {
+		return nodeIn(p, path, nodeOf)
+	}
+	return a.c.nodeOf(path)
+}
+
+// nodeOf returns the node of a visit, nil if the graph has none of that path.
 func (c *core) nodeOf(path string) *dag.PlanNode {
 	c.nodes.once.Do(func() {
 		c.nodes.plans = map[*dag.Plan]map[string]*dag.PlanNode{}
 		c.nodes.add(c.plan)
 	})
-	plan := c.plan
+	return nodeIn(c.plan, path, func(p *dag.Plan, name string) *dag.PlanNode { return c.nodes.plans[p][name] })
+}
+
+func nodeIn(plan *dag.Plan, path string, find func(*dag.Plan, string) *dag.PlanNode) *dag.PlanNode {
 	for plan != nil {
 		name, rest, more := strings.Cut(path, "/")
-		n := c.nodes.plans[plan][name]
+		n := find(plan, name)
 		if n == nil || !more {
 			return n
 		}

@@ -39,6 +39,16 @@ func (c *core) planOf(ctx context.Context, id, digest string) (*dag.Plan, error)
 	return p, nil
 }
 
+// foreign returns the graph of a digest if it is another than the dispatcher's, and planOf has found it before.
+func (c *core) foreign(digest string) *dag.Plan {
+	if digest == "" || digest == c.plan.Digest {
+		return nil
+	}
+	p, _ := c.parsed.Load(digest)
+	plan, _ := p.(*dag.Plan)
+	return plan
+}
+
 // planned gives the machine, or the fact, the graph that an entry, of this number, speaks of.
 func (c *core) planned(ctx context.Context, m *machine, id string, seq uint64, x *fact) error {
 	var digest string

@@ -22,6 +22,7 @@ type reader struct {
 	run     string
 	listen  Listen
 	about   *about
+	asked   string          // digest of the graph that was asked for last, to tell of its nodes
 	ears    *listener       // nil if the reader does not tail
 	follows <-chan struct{} // from the store, if that can tell
 	seq     uint64          // of the last entry read
@@ -131,7 +132,7 @@ func (rd *reader) beginTurn(ctx context.Context, head uint64) error {
 	}
 	if rd.seq < head-rd.seq {
 		if m, _, err := rd.c.load(ctx, rd.run, rd.seq); err == nil {
-			rd.about.graph, rd.about.turn = m.plan.Name, m.turn
+			rd.about.graph, rd.about.digest, rd.about.turn = m.plan.Name, m.plan.Digest, m.turn
 			return nil
 		}
 	}
@@ -152,6 +153,7 @@ func (rd *reader) beginTurn(ctx context.Context, head uint64) error {
 		}
 		if changed && !graph {
 			rd.about.graph, graph = cmp.Or(was.graph, rd.about.graph), true
+			rd.about.digest = cmp.Or(was.digest, rd.about.digest)
 		}
 		if turn && graph {
 			return nil
@@ -172,12 +174,12 @@ func (rd *reader) before(ctx context.Context, e *checkpoint.Entry) (was about, c
 		err = json.Unmarshal(e.Data, &w)
 		was.turn, changed = w.Left, true
 		if m, _, err := rd.c.load(ctx, rd.run, e.Seq-1); err == nil {
-			was.graph = m.plan.Name
+			was.graph, was.digest = m.plan.Name, m.plan.Digest
 		}
 	case checkpoint.Migrated:
 		var m checkpoint.Migration
 		err = json.Unmarshal(e.Data, &m)
-		changed = true
+		was.digest, changed = m.From, true
 		if plan, err := rd.c.planOf(ctx, rd.run, m.From); err == nil {
 			was.graph = plan.Name
 		}
@@ -200,7 +202,7 @@ func (rd *reader) head(ctx context.Context) (uint64, error) {
 	case err != nil:
 		return 0, err
 	case rd.created.IsZero():
-		rd.created, rd.about.graph = info.Created, info.Graph
+		rd.created, rd.about.graph, rd.about.digest = info.Created, info.Graph, info.Digest
 		rd.about.labels, rd.about.correlation = info.Labels, info.Correlation
 		rd.about.turn = info.Turn // at the head; begin finds that of where the reader begins
 	case !rd.created.Equal(info.Created) || info.Head.Seq < rd.seq:

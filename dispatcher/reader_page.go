@@ -140,6 +140,10 @@ func (rd *reader) telling(ctx context.Context, e *checkpoint.Entry) (t *telling,
 	if !rd.listen.wants(eventKind(e.Kind)) {
 		return nil, nil
 	}
+	if rd.about.digest != rd.asked { // what is not found is asked for once: events can be told without
+		rd.asked = rd.about.digest
+		_, _ = rd.c.planOf(ctx, rd.run, rd.asked)
+	}
 	own := *e // the memory of entries is lent
 	own.Data = slices.Clone(e.Data)
 	t = &telling{Event: rd.about.tell(&own)}

@@ -117,10 +117,10 @@ func (r *Record) ofAnother(than *Record) bool {
 func (r *Record) onto(base, part *Record) *Record {
 	out := r.Clone()
 	s, was, known := &out.ExecutionSummary, &base.ExecutionSummary, &part.ExecutionSummary
-	s.StepsCompleted += was.StepsCompleted - known.StepsCompleted
-	s.StepsFailed += was.StepsFailed - known.StepsFailed
-	s.TokensConsumed += was.TokensConsumed - known.TokensConsumed
-	s.ElapsedMs += was.ElapsedMs - known.ElapsedMs
+	s.StepsCompleted = sum(known.StepsCompleted, was.StepsCompleted, s.StepsCompleted)
+	s.StepsFailed = sum(known.StepsFailed, was.StepsFailed, s.StepsFailed)
+	s.TokensConsumed = sum(known.TokensConsumed, was.TokensConsumed, s.TokensConsumed)
+	s.ElapsedMs = sum(known.ElapsedMs, was.ElapsedMs, s.ElapsedMs)
 	heard := words(nil)
 	for _, a := range known.Actions {
 		heard[say(a)] = true

@@ -124,7 +124,7 @@ func load(
 		if archiver {
 			restored, err = a.Restore(kept, l, Archive{Envelopes: envelopes, Posts: file.posts, Bases: file.bases})
 		} else if began, err = appendAll(kept, s, l, envelopes); err == nil {
-			err = postAll(kept, s, info.Run, file.posts)
+			restored, err = postAll(kept, s, info.Run, file.posts)
 		}
 	}
 	err = lostBy(ctx, kept, err)
@@ -134,10 +134,8 @@ func load(
 	}
 	stop()
 	release(ctx, s, l)
-	if archiver {
-		return restored, err
-	}
-	return loaded(ctx, s, info.Run, made, err)
+	restored.Owner = ""
+	return restored, loaded(ctx, s, info.Run, made, err)
 }
 
 // madeOf returns where a run stands that an import has made which ends with err: the zero Head if there is none, or it is not as the
@@ -198,28 +196,25 @@ func loadFork(
 	if err := s.Fork(ctx, fork); err != nil {
 		return Info{}, err
 	}
-	err := postAll(ctx, s, f.Run, file.posts)
+	info, err := postAll(ctx, s, f.Run, file.posts)
 	var made Head
 	if err != nil { // nobody has the lease: whoever came may have gone on with the run
 		made, err = madeOf(ctx, s, f.Run, err, func(i Info) bool { return i.Head.Seq == uint64(len(f.Entries)) })
 	}
-	return loaded(ctx, s, f.Run, made, err)
+	return info, loaded(ctx, s, f.Run, made, err)
 }
 
-// loaded ends an import into a store that is no Archiver. If it has failed it deletes the run that it has made, unless that is
-// somebody else's by now: one who has gone on with it since the lease was given back, or has made it anew.
-func loaded(ctx context.Context, s Store, run string, made Head, err error) (Info, error) {
-	if err == nil {
-		return s.Stat(ctx, run)
-	}
+// loaded ends an import into a store that is no Archiver, which ends with err. If it has failed it deletes the run that it has
+// made, unless that is somebody else's by now: one who has gone on with it since the lease was given back, or has made it anew.
+func loaded(ctx context.Context, s Store, run string, made Head, err error) error {
 	if made == (Head{}) || errors.Is(err, ErrFenced) || errors.Is(err, ErrConflict) {
-		return Info{}, err
+		return err
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	info, derr := s.Stat(last, run)
 	if derr == nil && info.Head != made {
-		return Info{}, err
+		return err
 	}
 	if derr == nil {
 		derr = s.Delete(last, run)
@@ -227,7 +222,7 @@ func loaded(ctx context.Context, s Store, run string, made Head, err error) (Inf
 	if derr != nil && !errors.Is(derr, ErrNotFound) {
 		err = fmt.Errorf("%w; deleting what was imported of it: %w", err, derr)
 	}
-	return Info{}, err
+	return err
 }
 
 // absent returns ErrExists if there is such a run.
@@ -293,16 +288,16 @@ func entriesOf(data []byte, entries []Entry) ([]Entry, error) {
 	return entries, nil
 }
 
-// postAll posts messages in the order in which they were posted before.
-func postAll(ctx context.Context, s Store, run string, posts []Post) error {
+// postAll posts messages in the order in which they were posted before, and returns what is known of the run then.
+func postAll(ctx context.Context, s Store, run string, posts []Post) (Info, error) {
 	posts = slices.Clone(posts)
 	slices.SortStableFunc(posts, func(a, b Post) int { return a.At.Compare(b.At) })
 	for _, p := range posts {
 		if err := s.Post(ctx, run, p); err != nil {
-			return err
+			return Info{}, err
 		}
 	}
-	return nil
+	return s.Stat(ctx, run)
 }
 
 // twice returns a reader of r that can be read from where it stands more than once, and what

@@ -154,6 +154,37 @@ func TestImportThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
+// A blind store is one of which the Stat of that number fails.
+type blind struct {
+	superPlain
+	left int
+}
+
+func (s *blind) Stat(ctx context.Context, run string) (checkpoint.Info, error) {
+	if s.left--; s.left == -1 {
+		return checkpoint.Info{}, errSuperFails
+	}
+	return s.superPlain.Stat(ctx, run)
+}
+
+// So does one that can't look at what it has made: it said that it had failed, and the run was there.
+func TestImportThatCannotLookLeavesNothing(t *testing.T) {
+	file := superExport(t, superRun(t, "run"), "run")
+	for n := 0; ; n++ {
+		s := &blind{superPlain{new(memory.Store)}, n}
+		info, err := checkpoint.Import(t.Context(), s, bytes.NewReader(file), checkpoint.ImportOptions{})
+		if s.left >= 0 {
+			if n < 3 || err != nil || info.Owner != "" || info.Head.Seq == 0 {
+				t.Errorf("behind %d looks: %+v, %v", n, info, err)
+			}
+			return
+		}
+		if _, serr := s.superPlain.Stat(t.Context(), "run"); !errors.Is(err, errSuperFails) || !errors.Is(serr, checkpoint.ErrNotFound) {
+			t.Errorf("look %d fails: Import = %v, Stat = %v", n, err, serr)
+		}
+	}
+}
+
 // A lapsing store is one in which the lease of an importer ends before its first append, and somebody else makes a run of that name.
 type lapsing struct {
 	superPlain

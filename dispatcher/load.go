@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/state"
@@ -154,7 +155,10 @@ func (c *core) read(ctx context.Context, id string, upTo uint64) (*report, error
 // but for its spaces.
 func marshal(v any) (json.RawMessage, error) {
 	if raw, ok := v.(json.RawMessage); ok && !json.Valid(raw) {
-		return nil, errors.New("it is not JSON")
+		if len(raw) == 0 {
+			return nil, errors.New("it is an empty json.RawMessage, which is not JSON: give nil for null")
+		}
+		return nil, fmt.Errorf("it is not JSON: %w", json.Unmarshal(raw, new(json.RawMessage)))
 	}
 	return inJSON(v, asJSON)
 }

@@ -72,6 +72,25 @@ func TestValuesThatCannotBeKept(t *testing.T) {
 	}
 }
 
+// JSON that is none is refused with what is wrong with it; that there is nothing in it says no parser.
+func TestValuesThatAreNotJSON(t *testing.T) {
+	var store memory.Store
+	d, ctx := valuesAsked(t, &store), t.Context()
+	for value, says := range map[string]string{
+		"": "it is an empty json.RawMessage, which is not JSON: give nil for null", `{"a":`: "it is not JSON: unexpected end of JSON input",
+		`{a}`: "it is not JSON: invalid character 'a'",
+	} {
+		unchanged(t, &store, run, func() {
+			if err := d.Answer(ctx, run, "", json.RawMessage(value)); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("Answer with %q: %v, want %q", value, err, says)
+			}
+			if _, err := d.Resume(ctx, run, dispatcher.Settings(json.RawMessage(value), "ann")); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("Settings %q: %v, want %q", value, err, says)
+			}
+		})
+	}
+}
+
 // Of several answers that can't be kept it is always the same one that is told: the first, in the order of the interrupts.
 func TestAnswersRefuseTheFirst(t *testing.T) {
 	var store memory.Store

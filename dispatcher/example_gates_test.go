@@ -76,9 +76,9 @@ func Example_gates() {
 		fmt.Println(run+":", res.State.Order.Get(), err)
 	}
 	// Output:
-	// gate asks before order#order: {"run":"errand to approve","path":"order","node":"order","effect":"order","access":"writes","input":1200} because writes need an approval, and it is not declared to read only
+	// gate asks before order#order: {"run":"errand to approve","path":"order","node":"order","effect":"order","access":"writes","input":1200} because writes need an approval, and it is declared as one
 	// ordering for 1200
 	// errand to approve: order 7 <nil>
-	// gate asks before order#order: {"run":"errand to reject","path":"order","node":"order","effect":"order","access":"writes","input":1200} because writes need an approval, and it is not declared to read only
+	// gate asks before order#order: {"run":"errand to reject","path":"order","node":"order","effect":"order","access":"writes","input":1200} because writes need an approval, and it is declared as one
 	// errand to reject: not ordered <nil>
 }

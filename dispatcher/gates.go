@@ -117,8 +117,10 @@ func (g *gates) declared(a Action) string {
 	switch {
 	case g.Preset == GateEverything:
 		return "everything needs an approval"
+	case g.Preset == GateWrites && a.Access == dag.Writes:
+		return "writes need an approval, and it is declared as one"
 	case g.Preset == GateWrites && a.Access != dag.Reads:
-		return "writes need an approval, and it is not declared to read only"
+		return "writes need an approval, and it is not declared to read only (dag.Reads)"
 	case g.If == nil:
 		return ""
 	}
@@ -126,7 +128,7 @@ func (g *gates) declared(a Action) string {
 	asks, err := g.If(a)
 	switch {
 	case err != nil:
-		return clip("whether it needs an approval is not known: " + fmt.Sprint(err))
+		return clip("Gates.If can't say whether it needs an approval: " + fmt.Sprint(err))
 	case asks:
 		return "Gates.If says so"
 	}

@@ -157,18 +157,23 @@ func TestGatesReasons(t *testing.T) {
 		want  string
 	}{
 		{dispatcher.Gates{Preset: dispatcher.GateEverything}, "everything needs an approval"},
-		{dispatcher.Gates{Preset: dispatcher.GateWrites}, "not declared to read only"},
+		{dispatcher.Gates{Preset: dispatcher.GateWrites}, "not declared to read only (dag.Reads)"},
+		{dispatcher.Gates{Preset: dispatcher.GateWrites}, "it is declared as one"},
 		{dispatcher.Gates{Names: []string{"t*"}}, "t*"},
 		{dispatcher.Gates{If: func(a dispatcher.Action) (bool, error) { return a.Node == "tell", nil }}, "Gates.If"},
-		{dispatcher.Gates{If: func(a dispatcher.Action) (bool, error) { return false, errors.New("no rules") }}, "no rules"},
+		{dispatcher.Gates{If: func(a dispatcher.Action) (bool, error) { return false, errors.New("no rules") }}, "Gates.If can't say whether it needs an approval: no rules"},
 	} {
+		policy, access := dag.Policy{}, "undeclared"
+		if strings.HasSuffix(test.want, "declared as one") {
+			policy.Access, access = dag.Writes, "writes"
+		}
 		b := dag.New[Tale]("one")
-		dag.Step(b, "tell", func(context.Context, *Tale) error { return nil })
+		dag.Step(b, "tell", func(context.Context, *Tale) error { return nil }).With(policy)
 		i := gatesStops(t, frozen(t, b), new(memory.Store), gated(test.gates), "before tell#")
 		if !strings.Contains(i.Reason, test.want) {
 			t.Errorf("the reason is %q, want %q in it", i.Reason, test.want)
 		}
-		if got := i.String(); got != `gate asks before tell: {"run":"tale","path":"tell","node":"tell","access":"undeclared"}` {
+		if got := i.String(); got != `gate asks before tell: {"run":"tale","path":"tell","node":"tell","access":"`+access+`"}` {
 			t.Errorf("the interrupt is %s", got)
 		}
 	}

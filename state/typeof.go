@@ -156,6 +156,9 @@ func (w *typeWalk) walkKind(t reflect.Type, path string, addressable bool) Type 
 	case reflect.Interface:
 		return w.refuse(path, "is an interface, which JSON can't bring back: name a concrete type, or json.RawMessage")
 	}
+	if path == t.String() { // it is the whole
+		return w.refuse(path, "is nothing that JSON can bring back")
+	}
 	return w.refuse(path, "is a %s, which JSON can't bring back", t)
 }
 

@@ -100,8 +100,10 @@ func (w *forkWish) ids() ([]string, error) {
 	switch {
 	case w.n < 0:
 		return nil, &OptionError{"N", "is negative"}
-	case max(w.n, len(w.into)) > mostForks:
-		return nil, &OptionError{"N", fmt.Sprintf("is %d, and one call makes at most %d: make several", max(w.n, len(w.into)), mostForks)}
+	case len(w.into) > mostForks:
+		return nil, &OptionError{"Into", fmt.Sprintf("names %d runs, and one call makes at most %d: call Fork several times", len(w.into), mostForks)}
+	case w.n > mostForks:
+		return nil, &OptionError{"N", fmt.Sprintf("is %d, and one call makes at most %d: call Fork several times", w.n, mostForks)}
 	case w.into != nil && len(w.into) == 0: // no fork was to be made, and one would be
 		return nil, &OptionError{"Into", "names no run: leave it nil to have N forks under fresh ids"}
 	case w.n > 0 && w.into != nil && w.n != len(w.into):

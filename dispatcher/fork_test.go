@@ -271,7 +271,7 @@ func TestForkRefused(t *testing.T) {
 		"no id":      {run, "", options{Into: []string{""}}, option("Into")},
 		"negative":   {run, "", options{N: -1}, option("N")},
 		"many":       {run, "", options{N: 10_001}, option("N")},
-		"many named": {run, "", options{Into: make([]string, 10_001)}, option("N")},
+		"many named": {run, "", options{Into: make([]string, 10_001)}, option("Into")},
 		"two counts": {run, "", options{Into: []string{"x"}, N: 2}, option("N")},
 		"policy":     {run, "", options{Effects: 9}, option("Effects")},
 		"reason":     {run, "", options{Reason: strings.Repeat("x", 2000)}, option("Reason")},

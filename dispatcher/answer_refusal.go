@@ -86,8 +86,10 @@ func ended(id, interrupt string, a checkpoint.Answer) error {
 	switch a.How {
 	case checkpoint.AnswerSkipped:
 		return &AnswerError{id, interrupt, "it was skipped" + whoAndWhen(a.By, a.At), ErrNotAwaited}
-	case checkpoint.AnswerExpired, checkpoint.AnswerDefault:
-		return &AnswerError{id, interrupt, "it has expired", dag.ErrExpired}
+	case checkpoint.AnswerDefault:
+		return &AnswerError{id, interrupt, "it has expired, and its default counts: a Rewind to before it has it asked again", dag.ErrExpired}
+	case checkpoint.AnswerExpired:
+		return &AnswerError{id, interrupt, "it has expired: if the run has failed for that a Resume has it asked again, else a Rewind to before it", dag.ErrExpired}
 	}
 	return &AnswerError{id, interrupt, "it was answered already" + whoAndWhen(a.By, a.At), ErrNotAwaited}
 }

@@ -60,6 +60,9 @@ func refused(t *testing.T, err, want error) {
 	if !errors.As(err, &e) || !errors.Is(err, want) || e.Run != run {
 		t.Errorf("the answer returned %v, want an AnswerError that is %v", err, want)
 	}
+	if want == dag.ErrExpired {
+		advises(t, err, "it has expired", "has it asked again")
+	}
 }
 
 // A live run takes an answer at once, while its siblings go on.

@@ -171,11 +171,11 @@ func (h *handler) signed(header http.Header, body []byte) error {
 	timestamp := header.Get(TimestampHeader)
 	want := sign(h.o.Secret, timestamp, body)
 	if !hmac.Equal([]byte(want), []byte(header.Get(SignatureHeader))) {
-		return &refused{http.StatusUnauthorized, "the signature is not right"}
+		return &refused{http.StatusUnauthorized, "the signature in the header " + SignatureHeader + " is not that of " + TimestampHeader + " and the body"}
 	}
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil || h.r.options.Now().Sub(time.Unix(seconds, 0)).Abs() > h.o.Window {
-		return &refused{http.StatusUnauthorized, "the time is not ours: sign the request anew"}
+		return &refused{http.StatusUnauthorized, "the time in the header " + TimestampHeader + " is not ours: sign the request anew"}
 	}
 	return nil
 }

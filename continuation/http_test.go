@@ -98,6 +98,9 @@ func TestHandler(t *testing.T) {
 			if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || w.Code != c.status || said.Error == "" {
 				t.Errorf("%s: %d %s, want %d", c.name, w.Code, w.Body, c.status)
 			}
+			if c.status == 401 && !strings.Contains(said.Error, "in the header Pawl-") {
+				t.Errorf("%s: %q names no header", c.name, said.Error)
+			}
 		})
 	}
 	first := post(h, body(good), nil)

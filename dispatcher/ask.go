@@ -33,7 +33,7 @@ type question struct {
 // Ask implements [dag.Visit].
 func (v *visit) Ask(call dag.AskCall) (json.RawMessage, error) {
 	if v.host.c.store == nil {
-		return nil, fmt.Errorf("dispatcher: Ask(%q): %w", call.Key, ErrNoStore)
+		return nil, storeless(fmt.Sprintf("Ask(%q)", call.Key))
 	}
 	if v.over() {
 		return nil, fmt.Errorf("dispatcher: Ask(%q): %w", call.Key, dag.ErrVisitOver)

@@ -41,7 +41,11 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	if err != nil {
 		return nil, c.refuse(id, err)
 	}
-	if c.store == nil && how != modeStart {
+	switch {
+	case c.store != nil || how == modeStart:
+	case how == modeRun:
+		return nil, c.refuse(id, fmt.Errorf("%w, or begin it with Start, which keeps no log", ErrNoStore))
+	default:
 		return nil, c.refuse(id, ErrNoStore)
 	}
 	if err := c.stillRunning(id); err != nil {

@@ -44,7 +44,7 @@ var (
 	// the run could not be brought to rest. The next Run or Resume goes on from its log.
 	ErrStuck = errors.New("dispatcher: did not return within the grace period")
 	// ErrNoStore: the dispatcher has no store, and the call needs one.
-	ErrNoStore = errors.New("dispatcher: needs a store")
+	ErrNoStore = errors.New("dispatcher: needs a store: give New one")
 	// ErrDrain, as the cause of a context's cancel, makes a run stop and leaves it
 	// Running without an owner, for recovery, or Pending if it has not begun. [Drain] does the same and lets finish what runs.
 	ErrDrain = errors.New("dispatcher: draining")
@@ -266,6 +266,13 @@ const (
 func ofOtherName(was, is string) string {
 	return fmt.Sprintf(otherName+"%q, and the dispatcher's is %q", was, is)
 }
+
+// A storeless is [ErrNoStore] of what a node calls.
+type storeless string
+
+func (s storeless) Error() string { return "dispatcher: " + string(s) + " " + plain(ErrNoStore) }
+
+func (storeless) Unwrap() error { return ErrNoStore }
 
 func short(digest string) string {
 	if len(digest) > 19 {

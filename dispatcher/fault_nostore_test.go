@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -33,8 +34,20 @@ func TestNoStoreRefusals(t *testing.T) {
 		if !errors.Is(err, dispatcher.ErrNoStore) {
 			t.Errorf("%s returned %v, want ErrNoStore", name, err)
 		}
+		says := `dispatcher: run "tale": needs a store: give New one`
+		if name == "Run" { // which Start does without
+			says += ", or begin it with Start, which keeps no log"
+		}
+		if fmt.Sprint(err) != says {
+			t.Errorf("%s returned %v, want %s", name, err, says)
+		}
 	}
 	w.expect(t)
+	asks := effectNode(t, askFor[int], dag.Policy{})
+	_, err := process(t, asks, nil, dispatcher.Options{}).Start(t.Context(), run, nil)
+	if want := `dispatcher: run "tale" failed at pay: visit pay failed: dispatcher: Ask("many") needs a store: give New one`; fmt.Sprint(err) != want {
+		t.Errorf("a question returned %v, want %s", err, want)
+	}
 	res, err := d.Start(t.Context(), run, nil)
 	completes(t, res, err)
 	says(t, res.State, "a", "b", "c")

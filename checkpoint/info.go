@@ -174,6 +174,29 @@ func toMillisecond(at time.Time) time.Time {
 	return time.UnixMilli(at.UnixMilli()).UTC()
 }
 
+// statuses are all that a run may have.
+var statuses = []Status{
+	StatusPending, StatusRunning, StatusCompleted, StatusInterrupted, StatusCancelled, StatusTimedOut, StatusFailed,
+}
+
+// Check returns an [*ArgumentError] for a negative Limit and for a Status that no run can have, and ErrRunID for an After
+// that can name none.
+func (f Filter) Check() error {
+	const call = "List"
+	if f.Limit < 0 {
+		return &ArgumentError{call, "Filter.Limit", fmt.Sprintf("is %d: zero means 100", f.Limit)}
+	}
+	for _, s := range f.Status {
+		if !slices.Contains(statuses, s) {
+			return &ArgumentError{call, "Filter.Status", fmt.Sprintf("has %.40q, which no run is: there are %q", string(s), statuses)}
+		}
+	}
+	if f.After != "" {
+		return CheckRunID(f.After)
+	}
+	return nil
+}
+
 // Page returns the number of runs in a page.
 func (f Filter) Page() int {
 	if f.Limit <= 0 {

@@ -150,8 +150,8 @@ type Store interface {
 	// later one: who looks for what is new may find it behind a run that he knows. A run that is too
 	// damaged to be told of ends its page: with a *CorruptError that names it, beside the runs before it. So does
 	// one that this program or these keys can't read, with the error of [Corrupt]. A
-	// listing after that one goes on behind it, as [Runs] does. ErrNotFound if f.After names no run, ErrRunID if it
-	// can name none.
+	// listing after that one goes on behind it, as [Runs] does. ErrNotFound if f.After names no run. What
+	// [Filter.Check] refuses is refused with its error.
 	List(ctx context.Context, f Filter) ([]Info, error)
 
 	// Post leaves a message for the run; it is durable when Post returns nil. A message

@@ -44,6 +44,9 @@ func (s *Store) Stat(ctx context.Context, id string) (checkpoint.Info, error) {
 // number are both damaged nobody knows the id: the error names none, and nothing leads
 // behind it. ErrNotFound if there is no run Filter.After.
 func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
 	start := seqKey(rowKey, ^uint64(0), 0)
 	var v *view
 	var err error

@@ -243,10 +243,8 @@ func (s *Store) Stat(ctx context.Context, id string) (checkpoint.Info, error) {
 
 // List implements [checkpoint.Store].
 func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
-	if f.After != "" {
-		if err := checkpoint.CheckRunID(f.After); err != nil {
-			return nil, err
-		}
+	if err := f.Check(); err != nil {
+		return nil, err
 	}
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -248,6 +248,26 @@ func listFilters(t *trial, s checkpoint.Store) {
 	}
 }
 
+// A filter that no run can match by a slip, as one of a status that there is not, is an ArgumentError, and so is a negative Limit:
+// an empty page would look like a store without such runs.
+func listRefusesWhatNoRunIs(t *trial, s checkpoint.Store) {
+	add(t, s, owned(t, s, "run"), checkpoint.Head{}, done(1))
+	var argument *checkpoint.ArgumentError
+	for name, f := range map[string]checkpoint.Filter{
+		"a negative limit":       {Limit: -1},
+		"an unknown status":      {Status: []checkpoint.Status{"canceled"}},
+		"one among others":       {Status: []checkpoint.Status{checkpoint.StatusRunning, "timedout"}},
+		"a status that is empty": {Status: []checkpoint.Status{""}},
+	} {
+		if page, err := s.List(t.Context(), f); !errors.As(err, &argument) || len(page) > 0 {
+			t.Errorf("List with %s = %d runs, %v, want an ArgumentError", name, len(page), err)
+		}
+	}
+	if got := ids(t, s, checkpoint.Filter{}); !slices.Equal(got, []string{"run"}) {
+		t.Errorf("the runs are %v", got)
+	}
+}
+
 // List tells of each run what Stat tells of it: of one that is held, of a fork, and of one that was trimmed.
 func listTellsWhatStatTells(t *trial, s checkpoint.Store) {
 	l, _ := begun(t, s, "held")

@@ -107,6 +107,7 @@ var groups = []group{
 		{"ListTellsWhatStatTells", listTellsWhatStatTells},
 		{"ListPages", listPages},
 		{"ListFilters", listFilters},
+		{"ListRefusesWhatNoRunIs", listRefusesWhatNoRunIs},
 	}},
 	{"fork", nothing, []rule{
 		{"ForkIsARun", forkIsARun},

@@ -78,7 +78,7 @@ func (c *core) unawaited(ctx context.Context, id, interrupt string) error {
 			}
 		}
 	}
-	return &AnswerError{id, interrupt, "no such interrupt waits", ErrNotAwaited}
+	return &AnswerError{id, interrupt, "no such interrupt waits: State tells those that do", ErrNotAwaited}
 }
 
 // ended is the error of an answer to an interrupt that has ended so.

@@ -60,7 +60,7 @@ func (c *core) viewAt(ctx context.Context, id, address string, want reflect.Type
 		return point, view, c.refuse(id, err)
 	}
 	if is := reflect.TypeOf(view.Value()); is != want {
-		return point, view, c.refuse(id, fmt.Errorf("%w: that of frame %q is %v, not %v", ErrNested, point.Path, is.Elem(), want.Elem()))
+		return point, view, c.refuse(id, ofAnotherType(point.Path, is.Elem(), want.Elem()))
 	}
 	return point, view, nil
 }

@@ -38,6 +38,10 @@ func TestEdgesTextsOfLists(t *testing.T) {
 			dispatcher.Interrupt{Path: "pay", Kind: dispatcher.KindDoubt}),
 		`dispatcher: run "r" is interrupted before send, after look: Answer what it waits for, and Resume`: waits(
 			dispatcher.Interrupt{Path: "send", Kind: dispatcher.KindBefore, By: "gate"}, dispatcher.Interrupt{Path: "look", Kind: dispatcher.KindAfter}),
+		`dispatcher: run "r": answer refused: nothing waits for an answer`: &dispatcher.AnswerError{
+			Run: "r", Reason: "nothing waits for an answer",
+		},
+		`dispatcher: run "r": answer to "i" refused: it has expired`: &dispatcher.AnswerError{Run: "r", Interrupt: "i", Reason: "it has expired"},
 		`dispatcher: run "r" was cancelled by ann at a, b`: &dispatcher.Rest{
 			Run: "r", Status: checkpoint.StatusCancelled, Cursor: checkpoint.Cursor{Visits: many[:2]}, By: "ann",
 		},
@@ -81,5 +85,22 @@ func TestEdgesTextsOfPauses(t *testing.T) {
 		if _, err := process(t, frozen(t, b), new(memory.Store), o).Run(t.Context(), "r", nil); fmt.Sprint(err) != want {
 			t.Errorf("Run returned\n%v\nwant\n%s", err, want)
 		}
+	}
+}
+
+// The state of a run's own frame, which has no path, is told as the run's.
+func TestEdgesTextsOfAnotherState(t *testing.T) {
+	b := dag.New[Tale]("shop")
+	dag.Step(b, "pay", nothing[Tale])
+	d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{})
+	res, err := d.Run(t.Context(), "r", nil)
+	completes(t, res, err)
+	want := `dispatcher: run "r": state of another type: that of the run is dispatcher_test.Tale, not dispatcher_test.TaleInNumbers`
+	if _, err := dispatcher.StateOf[TaleInNumbers](t.Context(), d, "r", ""); fmt.Sprint(err) != want {
+		t.Errorf("StateOf returned\n%v\nwant\n%s", err, want)
+	}
+	want = `dispatcher: run "r": answer to "x" refused: no such interrupt waits: State tells those that do`
+	if err := d.Answer(t.Context(), "r", "x", 1); fmt.Sprint(err) != want {
+		t.Errorf("Answer returned\n%v\nwant\n%s", err, want)
 	}
 }

@@ -153,7 +153,7 @@ func (w *editing) frame(m *machine) (*frame, error) {
 		return nil, &OptionError{"Frame", fmt.Sprintf("%q is that of an Each, whose items have the state of the frame around it: edit that", w.o.Frame)}
 	}
 	if is := reflect.TypeOf(f.view.Value()); is != w.want {
-		return nil, fmt.Errorf("%w: that of frame %q is %v, not %v", ErrNested, f.path, is.Elem(), w.want.Elem())
+		return nil, ofAnotherType(f.path, is.Elem(), w.want.Elem())
 	}
 	w.void = map[*task]bool{}
 	for _, path := range w.o.Void {

@@ -200,6 +200,9 @@ type AnswerError struct {
 }
 
 func (e *AnswerError) Error() string {
+	if e.Interrupt == "" { // it was to be the only one that waits
+		return fmt.Sprintf("dispatcher: run %q: answer refused: %s", e.Run, e.Reason)
+	}
 	return fmt.Sprintf("dispatcher: run %q: answer to %q refused: %s", e.Run, e.Interrupt, e.Reason)
 }
 

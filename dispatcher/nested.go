@@ -51,7 +51,7 @@ func (c *core) stateOf(ctx context.Context, id, address string, want reflect.Typ
 		return rep, c.refuse(id, err)
 	}
 	if is := reflect.TypeOf(view.Value()); is != want {
-		return rep, c.refuse(id, fmt.Errorf("%w: that of frame %q is %v, not %v", ErrNested, point.Path, is.Elem(), want.Elem()))
+		return rep, c.refuse(id, ofAnotherType(point.Path, is.Elem(), want.Elem()))
 	}
 	rep.state = view.Value()
 	rep.only(f)
@@ -197,4 +197,13 @@ func schemaAt(plan *dag.Plan, path string) *state.Schema {
 		plan, path = n.Body, rest
 	}
 	return plan.Schema
+}
+
+// ofAnotherType is [ErrNested] of the frame with that path.
+func ofAnotherType(path string, is, want reflect.Type) error {
+	whose := "that of the run"
+	if path != "" {
+		whose = fmt.Sprintf("that of frame %q", path)
+	}
+	return fmt.Errorf("%w: %s is %v, not %v", ErrNested, whose, is, want)
 }

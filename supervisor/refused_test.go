@@ -84,7 +84,7 @@ func TestCancelledWhileItWaitsForRecovery(t *testing.T) {
 	})
 }
 
-// An observer that ends the goroutine it is told on takes no place with it.
+// An observer that ends the goroutine it is told on takes no place with it, and no run.
 func TestObserverThatEndsItsGoroutine(t *testing.T) {
 	for _, kind := range []supervisor.EventKind{supervisor.Began, supervisor.Ended} {
 		synctest.Test(t, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestObserverThatEndsItsGoroutine(t *testing.T) {
 				}
 			}}, d)
 			first, second := submit(t, s, d, "", "first"), submit(t, s, d, "", "second")
-			<-first.Done()
+			completes(t, first)
 			completes(t, second)
 		})
 	}

@@ -21,6 +21,7 @@ type ticket struct {
 	cancel          context.CancelCauseFunc // ends the context of call
 	waits           bool                    // it is in the queue, which says so
 	submitted       bool                    // somebody has joined it who did not come to recover it
+	began           bool                    // Began was told of it, or is being told
 	over            bool                    // call has returned out, which end has still to make known
 	next, late      *ticket                 // of those who have joined it at work, or when it was over and the run completed; end says what becomes of them
 
@@ -208,10 +209,27 @@ func (s *Supervisor) work(t *ticket) {
 	}
 }
 
+// begins tells that the work on t begins, once. If that ends the goroutine another one goes on.
+func (s *Supervisor) begins(t *ticket) {
+	if t.began {
+		return
+	}
+	t.began = true
+	goesOn := false
+	defer func() {
+		if !goesOn {
+			go s.work(t) // as the goroutine that ends here
+		}
+	}()
+	s.tell(Event{Kind: Began, Run: t.run, Graph: t.graph, Key: t.key, Waited: time.Since(t.came)})
+	goesOn = true
+}
+
 // turn does the work on t, and returns who is next. A call that panics has failed; if it
 // ends the goroutine, another one goes on.
 func (s *Supervisor) turn(t *ticket) (next *ticket) {
 	<-t.told // by who submitted it, and may be slower
+	s.begins(t)
 	began := time.Now()
 	returned, goesOn := false, false
 	defer func() {
@@ -240,7 +258,6 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 		})
 		goesOn = returned
 	}()
-	s.tell(Event{Kind: Began, Run: t.run, Graph: t.graph, Key: t.key, Waited: began.Sub(t.came)})
 	t.out = t.call()
 	returned = true
 	s.mu.Lock()

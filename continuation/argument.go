@@ -50,9 +50,12 @@ func tooLarge(err error) bool {
 	return errors.As(err, &limit) || errors.Is(err, checkpoint.ErrTooLarge)
 }
 
-// plain is the text of an error without the package that it is from.
+// plain is the text of an error without the package that it is from; of a refused answer why it was.
 func plain(err error) string {
 	text := err.Error()
+	if refused, ok := err.(*dispatcher.AnswerError); ok {
+		text = refused.Reason
+	}
 	for _, prefix := range []string{"state: ", "dispatcher: ", "checkpoint: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}

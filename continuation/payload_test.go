@@ -209,3 +209,21 @@ func TestMisfitsAreTold(t *testing.T) {
 		})
 	}
 }
+
+// So is one whose type finds that by itself.
+func TestAMisfitOfATypeOfItsOwnIsTold(t *testing.T) {
+	b := dag.New[Talk]("talk")
+	dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+		_, err := continuation.Await[time.Time](ctx, "answer", continuation.Wait{})
+		return err
+	})
+	p := talk(t, frozen(t, b))
+	tr := reply("t", "yesterday")
+	want := fmt.Sprintf("continuation: the payload for wait %s of run %q is refused: parsing time ", p.only(run).ID, run)
+	p.unchanged(run, func() {
+		_, err := p.rt.Trigger(t.Context(), tr)
+		if !errors.Is(err, dispatcher.ErrAnswerType) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s…", err, want)
+		}
+	})
+}

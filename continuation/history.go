@@ -35,10 +35,14 @@ type history struct {
 	// notes are those about the delivery of the last end.
 	notes  []deliveryNote
 	asked  map[string]string // by interrupt: the visit that has asked it by other means, and has no answer yet
+	gated  map[string]gate   // by interrupt: what a visit does behind its waits, and waits for somebody to approve of, or to say what came of it
 	given  map[string]uint64 // by visit: the entry of the answer that it was given last
 	inputs []string          // that were sent: the ids of their posts
 	took   []string          // of one that was trimmed: the messages under which it has ever taken triggers
 }
+
+// A gate is an effect of a visit that waits for somebody.
+type gate struct{ path, key string }
 
 // A wait is what the log says of one wait: the asks of one name in one visit.
 type wait struct {
@@ -135,6 +139,8 @@ func (h *history) read(e *checkpoint.Entry) error {
 		return h.interrupted(e)
 	case checkpoint.Answered:
 		return h.answered(e)
+	case checkpoint.EffectEnded: // somebody has said what came of it, or it was done
+		maps.DeleteFunc(h.gated, func(_ string, g gate) bool { return g == gate{e.Path, e.ID} })
 	case checkpoint.Resumed:
 		h.resumed()
 	case checkpoint.AttemptFailed:
@@ -196,9 +202,7 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 		}
 	}
 	if !ok {
-		if i.Kind == string(dispatcher.KindAsked) {
-			keep(&h.asked, e.ID, strings.Clone(e.Path))
-		}
+		h.waitsElse(e.ID, e.Path, dispatcher.InterruptKind(i.Kind), i.Key)
 		return nil
 	}
 	a := &ask{id: strings.Clone(e.ID), q: q, at: e.At, until: i.Until, begun: begun(i.Asked, i.Until, i.Wait)}
@@ -230,6 +234,7 @@ func (h *history) answered(e *checkpoint.Entry) error {
 	if err := json.Unmarshal(e.Data, &answer); err != nil {
 		return err
 	}
+	delete(h.gated, e.ID)
 	path, other := h.asked[e.ID]
 	if delete(h.asked, e.ID); other {
 		h.gave(path, e, &answer)
@@ -268,6 +273,16 @@ func (h *history) answered(e *checkpoint.Entry) error {
 		w.close(ApprovalDenied, l.Trigger.Reason, l.Trigger.Actor.ID)
 	}
 	return nil
+}
+
+// waitsElse notes that a visit waits for something that no wait asks.
+func (h *history) waitsElse(id, path string, kind dispatcher.InterruptKind, key string) {
+	switch kind {
+	case dispatcher.KindAsked:
+		keep(&h.asked, strings.Clone(id), strings.Clone(path))
+	case dispatcher.KindEffect, dispatcher.KindDoubt:
+		keep(&h.gated, strings.Clone(id), gate{strings.Clone(path), strings.Clone(key)})
+	}
 }
 
 // gave notes that a visit was given an answer.
@@ -349,20 +364,32 @@ func (h *history) asks(path string) bool {
 	})
 }
 
-// asksElse reports whether a visit waits for the answer to a question that is no wait's.
+// asksElse reports whether a visit waits for the answer to a question that is no wait's, or for somebody to say what is to come of
+// an effect.
 func (h *history) asksElse(path string) bool {
 	for _, asks := range h.asked {
 		if asks == path {
 			return true
 		}
 	}
+	for _, g := range h.gated {
+		if g.path == path {
+			return true
+		}
+	}
 	return false
+}
+
+// forget has visits wait for nothing that no wait asks: those of a path, and inside it.
+func (h *history) forget(path string) {
+	maps.DeleteFunc(h.asked, func(_, asks string) bool { return asks == path || inside(asks, path) })
+	maps.DeleteFunc(h.gated, func(_ string, g gate) bool { return g.path == path || inside(g.path, path) })
 }
 
 func inside(path, frame string) bool { return strings.HasPrefix(path, frame+"/") }
 
 func (h *history) done(path string) {
-	maps.DeleteFunc(h.asked, func(_, asks string) bool { return asks == path || inside(asks, path) })
+	h.forget(path)
 	for _, w := range h.open {
 		if w.path != path && !inside(w.path, path) {
 			continue

@@ -2,7 +2,6 @@ package continuation
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -12,7 +11,7 @@ import (
 // run does so.
 func (h *history) voided(paths []string) {
 	for _, path := range paths {
-		maps.DeleteFunc(h.asked, func(_, asks string) bool { return asks == path || inside(asks, path) })
+		h.forget(path)
 		for _, w := range h.open {
 			if (w.path == path || inside(w.path, path)) && (w.closed == Completed || w.fell) && !w.denies() {
 				w.reopen()
@@ -54,7 +53,7 @@ func (h *history) leave(e *checkpoint.Entry) {
 	}
 	h.over = false
 	h.open, h.end, h.notes, h.lost = nil, nil, nil, false
-	h.asked, h.given = nil, nil
+	h.asked, h.gated, h.given = nil, nil, nil
 }
 
 // replace ends a wait whose visit asks something else under its name: what is said to the one is no answer to the other. It
@@ -97,5 +96,9 @@ func (h *history) migrated(e *checkpoint.Entry, m *checkpoint.Migration) {
 	}
 	for id, path := range h.asked {
 		h.asked[id], _ = m.Renamed(path)
+	}
+	for id, g := range h.gated {
+		g.path, _ = m.Renamed(g.path)
+		h.gated[id] = g
 	}
 }

@@ -320,8 +320,8 @@ func (h *history) behindTrim(pending []dispatcher.Interrupt) error {
 			return err
 		}
 		known := slices.ContainsFunc(h.open, func(w *wait) bool { return w.last().id == i.ID })
-		if !ok && i.Kind == dispatcher.KindAsked {
-			keep(&h.asked, i.ID, i.Path)
+		if !ok {
+			h.waitsElse(i.ID, i.Path, i.Kind, i.Key)
 		}
 		if !ok || i.Kind != dispatcher.KindAsked || known {
 			continue

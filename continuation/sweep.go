@@ -80,10 +80,11 @@ func (r *Runtime) left(ctx context.Context, h *history) (reach, error) {
 	return r.posted(ctx, h)
 }
 
-// posted looks for an answer to a wait that was posted by a process that died before it could take it
-// into the log.
+// posted looks for an answer to a wait, or to what keeps one that has its trigger, that was posted by a process that died before it
+// could take it into the log.
 func (r *Runtime) posted(ctx context.Context, h *history) (reach, error) {
-	if !slices.ContainsFunc(h.open, (*wait).pends) {
+	waits := func(w *wait) bool { return w.pends() || w.closed == "" && h.end == nil && h.held(w) }
+	if !slices.ContainsFunc(h.open, waits) {
 		return notAtAll, nil
 	}
 	posts, err := r.store.Posts(ctx, h.run)

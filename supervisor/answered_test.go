@@ -176,3 +176,43 @@ func TestRecoverOfARunWithAnAnswerThatWasPosted(t *testing.T) {
 		t.Errorf("it is %s", all["run"])
 	}
 }
+
+// What keeps the end of a log from being read is told of its run; what ends with the context is none of that, and neither is a run that
+// is gone.
+func TestRecoverLooksAtLogsThatCantBeRead(t *testing.T) {
+	store := &memory.Faulty{}
+	d := asking(t, store)
+	for _, run := range []string{"a", "b"} {
+		if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if err := d.Answer(t.Context(), run, "", true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := supervise(t, store, supervisor.Options{Answered: true}, d)
+	gone, cancel := context.WithCancelCause(t.Context())
+	var fails error
+	store.FailRead = func(_ context.Context, method, run string) error {
+		if method != "Read" || run != "a" {
+			return nil
+		}
+		if fails == nil {
+			cancel(errLost)
+			return gone.Err()
+		}
+		return fails
+	}
+	if r, err := s.Recover(gone); !errors.Is(err, errLost) || len(r.Failed) > 0 {
+		t.Errorf("Recover whose context ends = %+v, %v", r, err)
+	}
+	for _, fails = range []error{checkpoint.ErrCorrupt, checkpoint.ErrNotFound} {
+		r, err := s.Recover(t.Context())
+		if want := fails == checkpoint.ErrCorrupt; err != nil || (errors.Is(failed(r)["a"], fails) && len(r.Failed) == 1) != want {
+			t.Errorf("%v: Recover = %+v, %v", fails, r, err)
+		}
+	}
+	if all := statuses(t, store); all["a"] != checkpoint.StatusInterrupted || all["b"] != checkpoint.StatusCompleted {
+		t.Errorf("they are %v", all)
+	}
+}

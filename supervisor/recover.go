@@ -97,11 +97,8 @@ func (c *recovery) all(ctx context.Context) error {
 // one queues a run, when there is room.
 func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
 	if info.Status.Resting() {
-		if answered, err := c.s.goesOn(ctx, &info); !answered {
-			if err != nil && !errors.Is(err, checkpoint.ErrNotFound) {
-				c.fail(info.Run, info.Graph, c.key(info), err)
-			}
-			return nil
+		if goes, err := c.goesOn(ctx, info); !goes {
+			return err
 		}
 	}
 	if info.Owner != "" && !checkpoint.Amends(info.Owner) {
@@ -137,6 +134,20 @@ func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// goesOn reports whether a run that rests is gone on with. What keeps that from being known is told of the run, and an error if ctx
+// has ended.
+func (c *recovery) goesOn(ctx context.Context, info checkpoint.Info) (bool, error) {
+	goes, err := c.s.goesOn(ctx, &info)
+	switch {
+	case err == nil, errors.Is(err, checkpoint.ErrNotFound): // it was deleted meanwhile
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	default:
+		c.fail(info.Run, info.Graph, c.key(info), err)
+	}
+	return goes, nil
 }
 
 // unlessRested goes on with a run unless it rests when it is its turn and nobody has submitted it. Somebody may cancel it

@@ -234,6 +234,9 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	if err := a.room(); err != nil { // better now than when the first tables are merged
 		return nil, fmt.Errorf("checkpoint: opening the store: %w", err)
 	}
+	if err := awaitMerge(ctx, db); err != nil {
+		return nil, err
+	}
 	if err := s.sealAgain(); err != nil {
 		return nil, err
 	}

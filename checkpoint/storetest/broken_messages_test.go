@@ -218,6 +218,10 @@ func lately(write string) Factory {
 		return s
 	}
 	f.Open = func(testing.TB, string) checkpoint.Store { return opened(&memory.Faulty{Unsynced: true}) }
+	f.Reopen = func(_ testing.TB, _ string, s checkpoint.Store) checkpoint.Store {
+		_ = s.(wrapper).inner().Close() // never fails
+		return opened(s.(wrapper).inner().Crash(0))
+	}
 	f.Crash = func(_ testing.TB, _ string, s checkpoint.Store) checkpoint.Store {
 		lose := 0
 		if s.(behindhand).last.Load() == write {

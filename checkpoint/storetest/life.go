@@ -182,6 +182,15 @@ func cancelledContextChangesNothing(t *trial, s checkpoint.Store) {
 	_, err := s.Graph(t.Context(), "digest")
 	wantErr(t, err, checkpoint.ErrNotFound, "Graph")
 	add(t, s, l, head, done(1))
+
+	rested(t, s, "free")
+	_, err = s.Acquire(ctx, "free", "nobody")
+	wantErr(t, err, context.Canceled, "Acquire of a run that nobody holds")
+	wantErr(t, s.Delete(ctx, "free"), context.Canceled, "Delete of a run that nobody holds")
+	if info := stat(t, s, "free"); info.Owner != "" {
+		t.Errorf("an Acquire that was cancelled has left the run to %q", info.Owner)
+	}
+	owned(t, s, "free")
 }
 
 // A store that was closed refuses everything, and can be closed again.

@@ -143,7 +143,8 @@ func ids(t *trial, s checkpoint.Store, f checkpoint.Filter) []string {
 	}
 }
 
-// Runs are listed newest first, in the order in which they began, whatever came later.
+// Runs are listed newest first, in the order in which they began, whatever came later. One that is made under the id of a run that was
+// deleted is new.
 func listIsNewestFirst(t *trial, s checkpoint.Store) {
 	var want []string
 	heads := make(map[string]checkpoint.Head)
@@ -157,6 +158,13 @@ func listIsNewestFirst(t *trial, s checkpoint.Store) {
 	slices.Reverse(want)
 	if got := ids(t, s, checkpoint.Filter{}); !slices.Equal(got, want) {
 		t.Errorf("List = %v, want %v", got, want)
+	}
+	again := want[5]
+	erase(t, s, again)
+	rested(t, s, again)
+	want = slices.Insert(slices.Delete(want, 5, 6), 0, again)
+	if got := ids(t, s, checkpoint.Filter{}); !slices.Equal(got, want) {
+		t.Errorf("with %q deleted and made again List = %v, want %v", again, got, want)
 	}
 }
 
@@ -265,6 +273,30 @@ func listRefusesWhatNoRunIs(t *trial, s checkpoint.Store) {
 	}
 	if got := ids(t, s, checkpoint.Filter{}); !slices.Equal(got, []string{"run"}) {
 		t.Errorf("the runs are %v", got)
+	}
+}
+
+// A filter asks for the same graph, label and value, byte for byte: case, blanks, marks and the signs of patterns count.
+func filtersAreExact(t *trial, s checkpoint.Store) {
+	texts := []string{
+		"a", "A", "a ", " a", "ab", "a%", "a_", "a*", "a?", "%", "_", "*", "a.b", "a[b]", "a\u0308", "\u00e4", "\u00c4", "a\\", "'a'", "\"a\"", "null", "true", "1", "1.0", "{}",
+	}
+	name := func(i int) string { return fmt.Sprintf("run-%d", i) }
+	for i, text := range texts {
+		l := owned(t, s, name(i))
+		add(t, s, l, checkpoint.Head{}, opened(text, map[string]string{"text": text, text: "value"}))
+		release(t, s, l)
+	}
+	for i, text := range texts {
+		for _, f := range []checkpoint.Filter{
+			{Graph: text},
+			{Labels: map[string]string{"text": text}},
+			{Labels: map[string]string{text: "value"}},
+		} {
+			if got := ids(t, s, f); !slices.Equal(got, []string{name(i)}) {
+				t.Errorf("List(%+v) = %v, want %q alone", f, got, name(i))
+			}
+		}
 	}
 }
 

@@ -108,6 +108,7 @@ var groups = []group{
 		{"ListPages", listPages},
 		{"ListFilters", listFilters},
 		{"ListRefusesWhatNoRunIs", listRefusesWhatNoRunIs},
+		{"FiltersAreExact", filtersAreExact},
 	}},
 	{"fork", nothing, []rule{
 		{"ForkIsARun", forkIsARun},

@@ -458,3 +458,29 @@ func TestKeptMachinesHaveHeardNothingElse(t *testing.T) {
 		}
 	}
 }
+
+// A machine that is kept has heard of no permission but those in its log: an interceptor that has let a visit begin in one call is asked
+// in the next one, and may deny it.
+func TestKeptMachinesAreAskedAbout(t *testing.T) {
+	var store memory.Store
+	b := dag.New[Tale]("asked-about")
+	dag.Step(b, "asks", func(ctx context.Context, _ *Tale) error {
+		_, err := dag.Ask[bool](ctx, "sure", "Shall I?")
+		return err
+	})
+	rules := dispatcher.Continue()
+	d := callsDispatcher(t, frozen(t, b), &store, dispatcher.Options{Hooks: dispatcher.Hooks{Intercept: []dispatcher.Interceptor{{
+		Before: func(context.Context, dispatcher.Call) dispatcher.Ruling { return rules },
+	}}}})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "asks")
+	if err := d.Answer(t.Context(), run, "", true); err != nil {
+		t.Fatal(err)
+	}
+	rules = dispatcher.Deny("not any more")
+	res, err = d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusFailed, "asks")
+	if len(res.Failures) != 1 || res.Failures[0].Kind != dag.FailedDenied {
+		t.Errorf("it has failed by %+v", res.Failures)
+	}
+}

@@ -255,3 +255,37 @@ func behindDispatcher(t *testing.T, b *dag.Builder[Tale], stored bool) *dispatch
 	}
 	return callsDispatcher(t, frozen(t, b), nil, dispatcher.Options{})
 }
+
+// A run that begins in what an earlier one has left is asked about as that was, and counts its attempts from 1, also if that was let
+// begin by interceptors, and has failed first.
+func TestRunsAfterOneThatWasAskedAbout(t *testing.T) {
+	for _, stored := range []bool{false, true} {
+		var asked, attempts []string
+		b := dag.New[Tale]("asked-about")
+		dag.Step(b, "once", func(ctx context.Context, _ *Tale) error {
+			if attempts = append(attempts, fmt.Sprint(dag.Attempt(ctx))); dag.Attempt(ctx) == 1 {
+				return errWeather
+			}
+			return nil
+		}).With(dag.Policy{Attempts: 2})
+		var store checkpoint.Store
+		if stored {
+			store = new(memory.Store)
+		}
+		d := callsDispatcher(t, frozen(t, b), store, dispatcher.Options{Hooks: dispatcher.Hooks{Intercept: []dispatcher.Interceptor{{
+			Before: func(_ context.Context, c dispatcher.Call) dispatcher.Ruling {
+				asked = append(asked, c.Run)
+				return dispatcher.Continue()
+			},
+		}}}})
+		for i := range 3 {
+			asked, attempts = nil, nil
+			id := fmt.Sprint("run-", i)
+			res, err := d.Start(t.Context(), id, nil)
+			completes(t, res, err)
+			if !slices.Equal(asked, []string{id}) || !slices.Equal(attempts, []string{"1", "2"}) {
+				t.Errorf("stored=%t: of %s was asked %q, and the attempts were %q", stored, id, asked, attempts)
+			}
+		}
+	}
+}

@@ -151,7 +151,7 @@ func TestKeysOfANameThatWasTaken(t *testing.T) {
 		nodes map[string]string
 		is    string // what the first node is called then, if it is there
 	}{
-		"renamed":   {map[string]string{"y": "w"}, "w"},
+		"renamed":   {map[string]string{"y": "w", "keeps": "keeps"}, "w"},
 		"forgotten": {map[string]string{"y": "", "before": ""}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

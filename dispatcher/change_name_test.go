@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -17,14 +18,14 @@ type changeNamed struct{ N state.Sum[int] }
 // though its state would fit.
 func TestChangeOfNameIsNoRunOfTheGraph(t *testing.T) {
 	var store memory.Store
-	of := func(name string) *dispatcher.Dispatcher[changeNamed] {
+	of := func(name string, all ...dispatcher.Migration) *dispatcher.Dispatcher[changeNamed] {
 		b := dag.New[changeNamed](name)
 		dag.Step(b, "add", func(_ context.Context, s *changeNamed) error { s.N.Add(7); return nil })
 		g, err := b.Build()
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := dispatcher.New(g, &store, dispatcher.Options{})
+		d, err := dispatcher.New(g, &store, dispatcher.Options{Migrations: all})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,5 +50,13 @@ func TestChangeOfNameIsNoRunOfTheGraph(t *testing.T) {
 	}
 	if posts, err := store.Posts(t.Context(), "r"); err != nil || len(posts) > 0 {
 		t.Errorf("posts are %v, %v", posts, err)
+	}
+	asked := false
+	any := of("invoices", dispatcher.Migration{Name: "any", State: func(_ string, s json.RawMessage) (json.RawMessage, error) {
+		asked = true
+		return s, nil
+	}})
+	if _, err := any.Run(t.Context(), "r", nil); !errors.As(err, &changed) || changed.Migration != "" || asked {
+		t.Errorf("with a migration that names no graph Run returns %v, asked=%t", err, asked)
 	}
 }

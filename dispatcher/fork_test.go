@@ -398,3 +398,32 @@ func TestForkIsFoundBySuperstep(t *testing.T) {
 		}
 	}
 }
+
+// What effects have returned in later turns behind the checkpoint is for those turns of the fork, however many come before them.
+func TestForkReusesInLaterTurns(t *testing.T) {
+	bank := &forkBank{}
+	d := process(t, forkChain(t, bank, "a", "b"), new(memory.Store), dispatcher.Options{})
+	words := []string{"x", "y", "z"}
+	turns := func(id string) {
+		t.Helper()
+		for i, word := range words {
+			input := func(s *Tale) { s.Word.Set(word) }
+			call := d.Turn
+			if i == 0 {
+				call = d.Run
+			}
+			res, err := call(t.Context(), id, input)
+			if completes(t, res, err); len(res.State.Said.Slice()) != 2*(i+1) {
+				t.Errorf("%s: in turn %d the state says %q", id, i+1, res.State.Said.Slice())
+			}
+		}
+	}
+	turns(run)
+	forkOne(t, d, "0", "fork", dispatcher.ReuseOrRefuse)
+	bank.asked = nil
+	turns("fork")
+	if bank.asked != nil {
+		t.Errorf("the fork has asked outside about %q", bank.asked)
+	}
+	sameMachine(t, d, "fork")
+}

@@ -168,3 +168,41 @@ func TestRewoundMessageIsNotTakenAgain(t *testing.T) {
 		says("m2", "one", 2, "one")
 	})
 }
+
+// An effect that is in doubt in one turn is none of another one, though it has the same visit and key: a rewind to a checkpoint where
+// that of the earlier turn is in doubt would forget to ask what came of the later one.
+func TestRewindForgetsNoDoubtOfALaterTurn(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		side := &doubtSide{fails: 2, mute: true}
+		b := dag.New[Tale]("turns")
+		dag.Step(b, "pay", side.pay())
+		dag.Step(b, "wait", func(context.Context, *Tale) error { return nil })
+		o.InterruptBefore = []string{"wait"}
+		d := callsDispatcher(t, frozen(t, b), store, o)
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "wait")
+		if err := d.Edit(t.Context(), run, func(s *Tale) { s.Count.Add(1) }, dispatcher.EditOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		edited, err := d.State(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := dispatcher.Checkpoint{Run: run, Seq: edited.Cursor.Seq}.Address()
+		res, err = d.Resume(t.Context(), run)
+		completes(t, res, err)
+		res, err = d.Turn(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "wait")
+		unchanged(t, store, run, func() {
+			if err := d.Rewind(t.Context(), run, at, dispatcher.RewindOptions{}); !errors.Is(err, dag.ErrInDoubt) {
+				t.Errorf("a rewind that would forget a doubt returns %v", err)
+			}
+		})
+		if err := d.Resolve(t.Context(), run, "pay", "charge", dispatcher.NotHappened("by hand")); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Rewind(t.Context(), run, at, dispatcher.RewindOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -109,7 +109,7 @@ func TestDoubtTakesNoFailureEdge(t *testing.T) {
 				}
 				sameMachine(t, d, run)
 				e := doubtOpened(t, d).Effects[0]
-				if _, err := d.Resume(t.Context(), run, dispatcher.Manual()); !errors.Is(err, dag.ErrInDoubt) {
+				if _, err := d.Resume(t.Context(), run, dispatcher.Manual()); !errors.As(err, new(*dispatcher.DoubtError)) {
 					t.Errorf("%s: a manual resume returns %v", name, err)
 				}
 				if err := d.Resolve(t.Context(), run, e.Path, e.Key, dispatcher.Happened("by hand")); err != nil {

@@ -168,6 +168,9 @@ func (s *stand) beside(t *testing.T, d, other *dispatcher.Dispatcher[Tale], stat
 	if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrStillRunning) || !strings.Contains(err.Error(), s.abandoned[0]) {
 		t.Errorf("a run beside the body returned %v, want ErrStillRunning of %q", err, s.abandoned)
 	}
+	if err := d.Edit(t.Context(), run, func(s *Tale) { s.Word.Set("edited") }, dispatcher.EditOptions{}); !errors.Is(err, dispatcher.ErrStillRunning) {
+		t.Errorf("an edit beside the body returned %v, want ErrStillRunning", err)
+	}
 	if _, err := other.Resume(t.Context(), run); !errors.Is(err, dispatcher.ErrBusy) {
 		t.Errorf("a resume by another process returned %v, want ErrBusy", err)
 	}

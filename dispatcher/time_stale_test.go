@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -54,7 +55,7 @@ func TestTimeAgeOfARunLeftBehind(t *testing.T) {
 		if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, errDead) {
 			t.Fatalf("the process died: %v", err)
 		}
-		if err := store.revive(t.Context(), 3, true); err != nil { // dies behind b, which is written
+		if err := store.revive(t.Context(), 2, true); err != nil { // dies behind b, which is written
 			t.Fatal(err)
 		}
 		if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, errDead) {
@@ -62,6 +63,9 @@ func TestTimeAgeOfARunLeftBehind(t *testing.T) {
 		}
 		if err := store.revive(t.Context(), 0, false); err != nil {
 			t.Fatal(err)
+		}
+		if res, err := d.State(t.Context(), run); err != nil || !slices.Equal(res.Cursor.Visits, []string{"c"}) {
+			t.Fatalf("the run was left behind at %q, %v", res.Cursor.Visits, err)
 		}
 		res, err := d.Run(t.Context(), run, nil)
 		completes(t, res, err)
@@ -224,4 +228,30 @@ func TestTimeDependsRefused(t *testing.T) {
 	if _, err := dispatcher.New(callsGraph(t, nothing[Tale]), store, dispatcher.Options{StaleAfter: -1}); err == nil {
 		t.Error("a negative limit is taken")
 	}
+}
+
+// A visit that depends on several things which are stale runs again once.
+func TestStaleTwiceRunsAgainOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		b := dag.New[Tale]("prices")
+		look := dag.Step(b, "look", w.sees(func(ctx context.Context, _ *Tale) error {
+			one := dag.Dependency{Name: "prices", StaleAfter: time.Minute, OnStale: dag.Invalidate}
+			other := one
+			other.Name = "rates"
+			return errors.Join(dag.Depends(ctx, one), dag.Depends(ctx, other))
+		}))
+		pause := dag.Step(b, "pause", w.sees(nil))
+		dag.Step(b, "last", w.sees(nil), look, pause)
+		d := process(t, frozen(t, b), new(memory.Store), dispatcher.Eager(dispatcher.Options{InterruptBefore: []string{"pause"}}))
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "pause")
+		<-time.After(time.Hour)
+		res, err = d.Resume(t.Context(), run)
+		completes(t, res, err)
+		if ran := w.took(); len(ran) != 4 || ran[0] != "look" || ran[3] != "last" {
+			t.Errorf("what ran is %q", ran)
+		}
+		sameMachine(t, d, run)
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -369,4 +370,21 @@ func TestRetentionOfATurnWhoseInputIsNotTaken(t *testing.T) {
 				breaks, before.First, info.First, info.Head.Seq, err, res.Cursor)
 		}
 	}
+}
+
+// A checkpoint that is exactly as old as one may be stays.
+func TestTrimKeepsWhatIsJustAsOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		d := process(t, line(t, &w, func(ctx context.Context, _ *Tale) error { return heeds(ctx, time.Second) }), new(memory.Store), dispatcher.Options{})
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		<-time.After(time.Second)
+		if err := d.Trim(t.Context(), run, dispatcher.Retention{Age: time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(trimSteps(t, d, run)); got != 2 {
+			t.Errorf("%d checkpoints are there, want 2: of b and c", got)
+		}
+	})
 }

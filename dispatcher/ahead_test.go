@@ -407,3 +407,27 @@ func TestLagOfLargeVisits(t *testing.T) {
 		}
 	})
 }
+
+// A run that is ahead of the disk writes its snapshots on the way, as any other: what a replay reads does not grow with it.
+func TestLagWritesSnapshotsOnTheWay(t *testing.T) {
+	t.Parallel()
+	var at []int32
+	var done atomic.Int32
+	store := &tampered{Store: new(memory.Store), before: func(_ context.Context, c call) error {
+		if c.method == "PutSnapshot" { // one at a time
+			at = append(at, done.Load())
+		}
+		return nil
+	}}
+	const n = 1000
+	g := chainOf(t, n, func(_ context.Context, i int, s *Tale) error {
+		s.Word.Set(strings.Repeat("x", 1<<10))
+		done.Add(1)
+		return nil
+	})
+	res, err := process(t, g, store, dispatcher.Options{Lag: 4}).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	if len(at) < 3 || at[0] > n/4 {
+		t.Errorf("snapshots were written behind so many visits of %d: %d", n, at)
+	}
+}

@@ -345,3 +345,26 @@ func TestChangedGraphFollowsBothFailures(t *testing.T) {
 		}
 	}
 }
+
+// New nodes that are not taken where the run stands are skipped, also if they follow only each other, and what follows one of them and
+// something else does not wait for it.
+func TestChangedGraphSkipsNewNodes(t *testing.T) {
+	var w witness
+	var store memory.Store
+	goes := func(b *dag.Builder[Tale]) (r dag.RouteNode[Tale, string], a dag.Node[Tale]) {
+		r = dag.Route(b, "r", func(context.Context, *Tale) (string, error) { return "x", nil }, []string{"x", "y"})
+		return r, dag.Step(b, "a", w.sees(nil), r.On("x"))
+	}
+	old, b := dag.New[Tale]("skips"), dag.New[Tale]("skips")
+	r, _ := goes(old)
+	dag.End(old, r.On("y"))
+	changeHeld(t, frozen(t, old), &store, "a")
+	r, a := goes(b)
+	other := dag.Step(b, "other", w.sees(nil), r.On("y"))
+	dag.Step(b, "joins", w.sees(nil), dag.Step(b, "behind", w.sees(nil), other), a)
+	d := process(t, frozen(t, b), &store, dispatcher.Options{})
+	res, err := d.Resume(t.Context(), run)
+	completes(t, res, err)
+	w.expect(t, "a", "joins")
+	sameMachine(t, d, run)
+}

@@ -436,3 +436,75 @@ func TestManualLooksBehindWhatWasPosted(t *testing.T) {
 		}
 	}
 }
+
+// Who says what came of an effect, and whose message comes when the visit has left another one in doubt, of another turn or of the run
+// as it goes on from an earlier checkpoint, has said nothing of that: also where the clock shows one instant for both.
+func TestResolveOfADoubtThatIsPast(t *testing.T) {
+	for name, anew := range map[string]func(*testing.T, *dispatcher.Dispatcher[Tale]){
+		"next turn": func(t *testing.T, d *dispatcher.Dispatcher[Tale]) {
+			res, err := d.Resume(t.Context(), run)
+			completes(t, res, err)
+			res, err = d.Turn(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusInterrupted, "wait")
+		},
+		"rewound": func(t *testing.T, d *dispatcher.Dispatcher[Tale]) {
+			if err := d.Resolve(t.Context(), run, "pay", "charge", dispatcher.NotHappened("no such charge")); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Rewind(t.Context(), run, "0", dispatcher.RewindOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Run(t.Context(), run, nil)
+			rests(t, res, err, checkpoint.StatusInterrupted, "wait")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var inner memory.Store
+				side := doubtSide{fails: 2, mute: true}
+				b := dag.New[Tale]("past")
+				dag.Step(b, "pay", side.pay())
+				dag.Step(b, "wait", func(context.Context, *Tale) error { return nil })
+				g, o := frozen(t, b), dispatcher.Options{InterruptBefore: []string{"wait"}}
+				d := process(t, g, &inner, o)
+				res, err := d.Run(t.Context(), run, nil)
+				rests(t, res, err, checkpoint.StatusInterrupted, "wait")
+				by := process(t, g, &tampered{Store: &inner, before: func(_ context.Context, c call) error {
+					if c.method == "Post" && c.n == 1 {
+						anew(t, d)
+					}
+					return nil
+				}}, o)
+				if err := by.Resolve(t.Context(), run, "pay", "charge", dispatcher.Happened("by hand")); !errors.Is(err, dispatcher.ErrNotInDoubt) {
+					t.Errorf("Resolve = %v, want it to say that it changes nothing", err)
+				}
+				if e := doubtOpened(t, d).Effects[0]; !e.InDoubt || side.calls != 2 {
+					t.Errorf("behind %d calls it is %s", side.calls, e)
+				}
+				nothingIsPosted(t, &inner)
+				sameMachine(t, d, run)
+			})
+		})
+	}
+}
+
+// An attempt that has timed out, and left an effect in doubt by that, is one, also if the run is cancelled before anybody looks at it.
+func TestDoubtByATimeoutBeforeACancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		d := process(t, effectNode(t, func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Effect(ctx, "charge", 5, func(ctx context.Context, _ int) (int, error) {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			})
+			cancel()
+			return err
+		}, dag.Policy{Timeout: time.Second}), new(memory.Store), dispatcher.Options{})
+		res, err := d.Run(ctx, run, nil)
+		rests(t, res, err, checkpoint.StatusCancelled, "pay")
+		if len(res.Failures) != 1 || res.Failures[0].Kind != dag.FailedInDoubt || res.Failures[0].Attempts != 1 {
+			t.Errorf("what has failed is %+v", res.Failures)
+		}
+		sameMachine(t, d, run)
+	})
+}

@@ -463,3 +463,30 @@ func TestPagesOfARestoredRun(t *testing.T) {
 		t.Errorf("the page is\n%s (%v)\nand should be\n%s (%v)", strings.Join(a, "\n"), err, strings.Join(b, "\n"), err2)
 	}
 }
+
+// A superstep of one item's graph has all visits that ended in it, though another item has begun in between.
+func TestPastOfItemsBesideOneThatBegins(t *testing.T) {
+	begun := make(chan struct{})
+	body, b := dag.New[Tale]("body"), dag.New[Tale]("tale")
+	dag.Step(body, "quick", func(_ context.Context, s *Tale) error {
+		if s.Word.Get() == "last" {
+			close(begun)
+		}
+		return nil
+	})
+	dag.Step(body, "slow", func(_ context.Context, s *Tale) error {
+		if s.Word.Get() == "first" {
+			<-begun
+		}
+		return nil
+	})
+	dag.EachGraph(b, "review", eachList("first", "second", "last"), frozen(t, body), func(_ *Tale, item string, to *Tale) { to.Word.Set(item) },
+		func(_ *Tale, item string, to *Tale) { to.Said.Append(item) }).With(dag.Policy{Parallel: 2})
+	d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{})
+	res, err := d.Run(t.Context(), run, nil)
+	completes(t, res, err)
+	page, err := d.HistoryOf(t.Context(), run, dispatcher.HistoryFilter{Frames: []string{"review/1"}})
+	if err != nil || len(page) != 1 || !slices.Equal(page[0].Visits, []string{"review/1/quick", "review/1/slow"}) {
+		t.Errorf("the past of the first item is %+v, %v", page, err)
+	}
+}

@@ -204,5 +204,8 @@ func TestRewindForgetsNoDoubtOfALaterTurn(t *testing.T) {
 		if err := d.Rewind(t.Context(), run, at, dispatcher.RewindOptions{}); err != nil {
 			t.Error(err)
 		}
+		if e := doubtOpened(t, d).Effects[0]; !e.InDoubt { // what came of the later one is nothing about it
+			t.Errorf("once the run has gone back it is %s", e)
+		}
 	})
 }

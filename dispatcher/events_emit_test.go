@@ -232,3 +232,44 @@ func TestEmitAfterTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// Of what is emitted while a reader takes nothing some megabytes are kept for it, and it is told how many values were not.
+func TestEmitMoreBytesThanAreKept(t *testing.T) {
+	for name, store := range map[string]checkpoint.Store{"memory": new(memory.Store), "none": nil} {
+		const values = 32
+		emitted, looking := make(chan struct{}), make(chan struct{})
+		b := dag.New[Tale]("talkative")
+		value := strings.Repeat("x", 1<<20)
+		dag.Step(b, "talks", func(ctx context.Context, _ *Tale) error {
+			<-looking
+			defer close(emitted)
+			for range values {
+				if err := dag.Emit(ctx, "large", value); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		d := process(t, frozen(t, b), store, dispatcher.Options{})
+		got, dropped, first := 0, 0, true
+		for item, err := range d.Stream(t.Context(), run, nil, dispatcher.Listen{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first {
+				close(looking)
+				<-emitted
+				first = false
+			}
+			switch item.Event.Kind {
+			case dispatcher.Emitted:
+				got++
+			case dispatcher.Lagged:
+				dropped += item.Event.Dropped
+			}
+		}
+		if got == 0 || got > 5 || got+dropped != values {
+			t.Errorf("%s: of %d values %d came, and %d were dropped", name, values, got, dropped)
+		}
+	}
+}

@@ -289,3 +289,22 @@ func TestRunsAfterOneThatWasAskedAbout(t *testing.T) {
 		}
 	}
 }
+
+// Nor has a run the outcomes of the one before it: what it keeps of itself before they are chosen is what its log says.
+func TestRunsAfterOneThatHasChosen(t *testing.T) {
+	var store memory.Store
+	stop := false
+	b := dag.New[Tale]("chosen")
+	pick := dag.Route(b, "pick", func(context.Context, *Tale) (string, error) { return "one", nil }, []string{"one", "other"},
+		dag.Step(b, "first", nothing[Tale]))
+	dag.Step(b, "last", nothing[Tale], pick)
+	d := callsDispatcher(t, frozen(t, b), &store, dispatcher.Eager(dispatcher.Options{
+		InterruptIf: func(at dispatcher.Boundary) bool { return stop && at.Path == "pick" && !at.After },
+	}))
+	res, err := d.Start(t.Context(), "before", nil)
+	completes(t, res, err)
+	stop = true
+	res, err = d.Start(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "pick")
+	sameMachine(t, d, run)
+}

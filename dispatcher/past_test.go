@@ -490,3 +490,35 @@ func TestPastOfItemsBesideOneThatBegins(t *testing.T) {
 		t.Errorf("the past of the first item is %+v, %v", page, err)
 	}
 }
+
+// What a dispatcher remembers of the past of a run that is deleted is nothing of the one that is made anew under its id, though that
+// has as many entries.
+func TestTagsOfARunThatIsMadeAnew(t *testing.T) {
+	var w witness
+	var store memory.Store
+	d := process(t, rewindLine(t, &w, "a", "b"), &store, dispatcher.Options{})
+	for i, tag := range []string{"one", "other"} {
+		res, err := d.Run(t.Context(), run, nil)
+		completes(t, res, err)
+		if err := d.Tag(t.Context(), run, fmt.Sprint(i+1), tag); err != nil {
+			t.Fatal(err)
+		}
+		page, err := d.HistoryOf(t.Context(), run, dispatcher.HistoryFilter{Tags: []string{tag}})
+		if err != nil || len(page) != 1 || page[0].Superstep != i+1 {
+			t.Errorf("of the tag %s HistoryOf tells %+v, %v", tag, page, err)
+		}
+		at, err := d.At(t.Context(), run, "tag:"+tag)
+		if err != nil || at.Superstep != i+1 {
+			t.Errorf("at the tag %s the run is in superstep %d: %v", tag, at.Superstep, err)
+		}
+		if tag == "other" {
+			if _, err := d.At(t.Context(), run, "tag:one"); !errors.Is(err, checkpoint.ErrCursor) {
+				t.Errorf("at the tag of the run that was deleted: %v", err)
+			}
+			return
+		}
+		if err := store.Delete(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -60,9 +60,6 @@ func (m *machine) takeBack(t *task) {
 		return
 	}
 	t.frame.left++
-	if was == failing && t.isItem() {
-		t.frame.refind()
-	}
 	m.revive(t.frame)
 }
 

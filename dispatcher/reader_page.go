@@ -128,13 +128,8 @@ func (rd *reader) telling(ctx context.Context, e *checkpoint.Entry) (t *telling,
 	}
 	rd.about = rd.about.after(e)
 	if rd.m != nil {
-		x := said(*e, nil)
-		x.live = false
-		if err := rd.c.planned(ctx, rd.m, rd.run, e.Seq, &x); err != nil {
+		if err := rd.c.replay(ctx, rd.m, rd.run, e, nil, nil); err != nil {
 			return nil, err
-		}
-		if err := rd.m.apply(&x); err != nil {
-			return nil, rd.damage(e, err)
 		}
 	}
 	if !rd.listen.wants(eventKind(e.Kind)) {

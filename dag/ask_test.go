@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/state"
 )
 
 // What the options of a question say is what its visit is asked.
@@ -106,5 +107,55 @@ func TestAskForAnInterface(t *testing.T) {
 	}
 	if raw, err := dag.Ask[json.RawMessage](ctx, "ok", "?"); string(raw) != "7" {
 		t.Errorf("Ask returned %s, %v", raw, err)
+	}
+}
+
+// A question is asked again under its key if it is the same, or about the same, and wants the same.
+func TestAskRepeats(t *testing.T) {
+	asks := func(question, about, want string) dag.AskCall {
+		return dag.AskCall{Key: "k", Question: json.RawMessage(question), About: json.RawMessage(about), Want: state.Type{Kind: want}}
+	}
+	first, about := asks(`"how many?"`, "", "int"), asks(`"how many?"`, `"apples"`, "int")
+	for name, c := range map[string]struct {
+		first, again dag.AskCall
+		repeats      bool
+	}{
+		"the same":                {first, first, true},
+		"other words":             {first, asks(`"how much?"`, "", "int"), false},
+		"another answer":          {first, asks(`"how many?"`, "", "string"), false},
+		"other words about it":    {about, asks(`"tell me"`, `"apples"`, "int"), true},
+		"about something else":    {about, asks(`"how many?"`, `"pears"`, "int"), false},
+		"another answer about it": {about, asks(`"how many?"`, `"apples"`, "string"), false},
+		"now about something":     {first, about, false},
+		"about nothing any more":  {about, first, false},
+	} {
+		err := c.again.Repeats(&c.first)
+		if refused := (*dag.ArgumentError)(nil); (err == nil) != c.repeats || err != nil && !errors.As(err, &refused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// fussy decodes from no text but "yes", of its own.
+type fussy struct{}
+
+func (*fussy) UnmarshalText(text []byte) error {
+	if string(text) != "yes" {
+		return errors.New("it is not yes")
+	}
+	return nil
+}
+
+func (fussy) MarshalText() ([]byte, error) { return []byte("yes"), nil }
+
+// The default of a question whose answer decodes itself is tried, also if only its keys do.
+func TestAskDefaultIsDecoded(t *testing.T) {
+	ctx := context.WithValue(t.Context(), dag.VisitKey{}, &scripted{answers: map[string]string{}})
+	_, err := dag.Ask[fussy](ctx, "k", "?", dag.Within(time.Hour), dag.OrDefault("no"))
+	_, keys := dag.Ask[map[fussy]int](ctx, "k", "?", dag.Within(time.Hour), dag.OrDefault(map[string]int{"no": 1}))
+	for _, err := range []error{err, keys} {
+		if refused := (*dag.ArgumentError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), "it is not yes") {
+			t.Errorf("Ask returns %v", err)
+		}
 	}
 }

@@ -59,3 +59,33 @@ func TestBranchesInTooManyWaysNeedAWord(t *testing.T) {
 		}
 	}
 }
+
+// What joins others in too many ways is not known well enough to be the same as anything, and neither is what is made from it, beside
+// what is known or together with that: a node that follows both needs a word.
+func TestWhatIsMadeFromTooManyWaysNeedsAWord(t *testing.T) {
+	for name, add := range map[string]func(b *dag.Builder[Notes], out dag.Node[Notes], z dag.RouteNode[Notes, Way]) (x, y dag.Edge[Notes]){
+		"all of it and more": func(b *dag.Builder[Notes], out dag.Node[Notes], z dag.RouteNode[Notes, Way]) (x, y dag.Edge[Notes]) {
+			return dag.Step(b, "narrow", step, dag.All[Notes](z.On(Left), out)), dag.Step(b, "left", step, z.On(Left))
+		},
+		"any of it and others": func(b *dag.Builder[Notes], out dag.Node[Notes], z dag.RouteNode[Notes, Way]) (x, y dag.Edge[Notes]) {
+			narrow := dag.Step(b, "narrow", step, dag.All[Notes](z.On(Right), out))
+			return dag.Step(b, "wide", step, dag.Any[Notes](z.On(Left), narrow)), dag.Step(b, "always", step)
+		},
+	} {
+		b := dag.New[Notes]("wide")
+		var exits []dag.Edge[Notes]
+		for i := range 9 {
+			r := dag.Route(b, fmt.Sprint("r", i), choose, ways)
+			exits = append(exits, r.On(Left))
+			dag.End[Notes](b, r)
+		}
+		out := dag.Step(b, "out", step, dag.Any(exits...))
+		z := dag.Route(b, "z", choose, ways)
+		dag.End[Notes](b, z)
+		x, y := add(b, out, z)
+		dag.Step(b, "joins", step, x, y)
+		if _, err := b.Build(); err == nil || !strings.Contains(err.Error(), `"joins": joins edges of which some may be taken`) {
+			t.Errorf("%s: Build returns %v", name, err)
+		}
+	}
+}

@@ -184,3 +184,20 @@ func TestEachDigestsByPointerReceivers(t *testing.T) {
 		}
 	}
 }
+
+// A graph keeps the policy that an Each had when it was built, also for its items.
+func TestEachBuiltAgain(t *testing.T) {
+	b := dag.New[Notes]("again")
+	review := dag.Each(b, "review", numbers, nothing)
+	before := mustBuild(t, b)
+	review.With(dag.Policy{Attempts: 3, Errors: dag.Collect})
+	after := mustBuild(t, b)
+	for _, c := range []struct {
+		g        *dag.Graph[Notes]
+		attempts int
+	}{{before, 0}, {after, 3}} {
+		if item := c.g.Plan().Nodes[0].Item; item.Policy.Attempts != c.attempts || item.FailureFollowed != (c.attempts > 0) {
+			t.Errorf("an item has %d attempts, its failure is collected: %t", item.Policy.Attempts, item.FailureFollowed)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package dag_test
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -267,6 +268,7 @@ var refusals = []refusal{
 		dag.Step(b, "a", step).With(dag.Policy{Attempts: -1, Timeout: -time.Second, Backoff: dag.Constant(-1)})
 		dag.Step(b, "b", step).With(dag.Policy{Backoff: dag.Linear(-1, -time.Second)})
 		dag.Step(b, "c", step).With(dag.Policy{Backoff: dag.Constant(1).Jitter(1.5)})
+		dag.Step(b, "d", step).With(dag.Policy{Backoff: dag.Constant(1).Jitter(math.NaN())})
 	}, []string{
 		`node "a": Policy.Attempts is negative: -1`,
 		`node "a": Policy.Timeout is negative: -1s`,
@@ -274,6 +276,7 @@ var refusals = []refusal{
 		`node "b": Policy.Backoff waits a negative time: -1ns`,
 		`node "b": Policy.Backoff has a negative maximum: -1s`,
 		`node "c": Policy.Backoff has a jitter of 1.5, which is not from 0 to 1`,
+		`node "d": Policy.Backoff has a jitter of NaN, which is not from 0 to 1`,
 	}},
 	{"a policy belongs to user code", func(t *testing.T, b *dag.Builder[Notes]) {
 		all := dag.Policy{

@@ -17,8 +17,9 @@ const Now = ^uint64(0)
 // the log from the first one on.
 type Listen struct {
 	// Since is the number of the last entry that the reader has seen: it gets those behind
-	// it. Zero means all. In a run that was trimmed the least is one less than the First of the
-	// *checkpoint.TrimmedError.
+	// it. Zero means all: of a run that was trimmed a Stream tells all that is kept, and
+	// Events, which leaves nothing out unsaid, returns the *checkpoint.TrimmedError, one less than
+	// whose First is the least that it takes.
 	Since uint64
 	// Tail goes on at the end of the log with what becomes true from then on, live notices
 	// included. False ends there. A Stream goes on until its call returns, whatever Tail says.

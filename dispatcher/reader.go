@@ -30,6 +30,8 @@ type reader struct {
 	created time.Time       // of the run, zero if there is none yet
 	newest  checkpoint.Head // of the log, when head looked last
 	early   bool            // the run may not be there yet
+	oldest  bool            // a Since of zero means the oldest entry that is kept
+	from    uint64          // number of the entry behind which begin has begun
 	limit   time.Duration   // of a store call; zero means none but the context's
 	m       *machine        // Listen.States: the run at seq
 	page    []*telling      // read up to seq, and not told yet
@@ -102,20 +104,32 @@ func (rd *reader) begin(ctx context.Context) error {
 		return fmt.Errorf("%w: there is no entry %d: the log ends at %d",
 			checkpoint.ErrCursor, rd.seq, head)
 	case rd.first > 1 && rd.seq+1 < rd.first:
-		return &checkpoint.TrimmedError{Run: rd.run, First: rd.first}
+		if !rd.fromOldest() {
+			return &checkpoint.TrimmedError{Run: rd.run, First: rd.first}
+		}
+		rd.seq = rd.first - 1
 	}
-	if err := rd.beginTurn(ctx, head); err != nil {
-		return err
+	rd.from = rd.seq
+	if err = rd.beginTurn(ctx, head); err == nil {
+		err = rd.beginState(ctx)
 	}
+	if errors.Is(err, checkpoint.ErrTrimmed) && (rd.listen.Since == Now || rd.fromOldest()) { // the run has gone on: now is later
+		rd.created = time.Time{}
+		return rd.begin(ctx)
+	}
+	return err
+}
+
+// fromOldest reports whether the reader begins at whatever is kept.
+func (rd *reader) fromOldest() bool { return rd.oldest && rd.listen.Since == 0 }
+
+// beginState finds the state where the reader begins, if it tells of states.
+func (rd *reader) beginState(ctx context.Context) (err error) {
 	if !rd.listen.States || rd.c.store == nil {
 		return nil
 	}
 	if rd.seq > 0 {
 		rd.m, _, err = rd.c.load(ctx, rd.run, rd.seq)
-		if rd.listen.Since == Now && errors.Is(err, checkpoint.ErrTrimmed) { // the run has gone on: now is later
-			rd.created = time.Time{}
-			return rd.begin(ctx)
-		}
 		return err
 	}
 	rd.m = newMachine(rd.c.plan)

@@ -88,6 +88,10 @@ func (rd *reader) turnPage(ctx context.Context, head uint64) error {
 	defer stop()
 	read, bytes := 0, 0
 	for e, err := range rd.c.store.Read(ctx, rd.run, rd.seq+1, head) {
+		if errors.Is(err, checkpoint.ErrTrimmed) && rd.fromOldest() && rd.seq == rd.from { // since begin has looked
+			rd.created = time.Time{}
+			return rd.begin(ctx)
+		}
 		if err != nil {
 			return err
 		}

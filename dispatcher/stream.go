@@ -30,7 +30,7 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 		return nil, err, false
 	}
 	rd := c.newReader(id, l, tell)
-	rd.early = how == modeRun
+	rd.early, rd.oldest = how == modeRun, true
 	if c.store == nil && how == modeRun {
 		how = modeStart // there is no log to go on from
 	}
@@ -87,6 +87,10 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 // log behind listen.Since, in order and each once, and live notices between them. The last
 // item holds the result, and the error that Run would have returned; no other item has one,
 // but if the events themselves can't be read, that is joined to it.
+//
+// Of a run that was trimmed, as by Options.Retention, a Since of zero tells what is kept, which
+// a LogTrimmed event is among. Any other Since that the log can't begin behind refuses the call,
+// which has changed nothing then: a [*checkpoint.TrimmedError], or checkpoint.ErrCursor.
 //
 // The run goes on by itself: a slow body of the loop never holds it up, and misses live
 // notices only, of which a Lagged event tells. To leave the loop before the last item

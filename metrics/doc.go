@@ -38,6 +38,8 @@
 //	pawl_supervisor_joined_total      counter    graph                 submissions of runs that were there already
 //	pawl_supervisor_refused_total     counter    graph, reason         submissions that were refused
 //	pawl_supervisor_recovered_total   counter    graph, outcome        runs that had been left, and went on or could not
+//	pawl_supervisor_ended_total       counter    graph, outcome        runs on which the work is over
+//	pawl_supervisor_put_back_total    counter    graph                 runs that wait again, since the store had no room
 //	pawl_supervisor_drains_total      counter    outcome               drains that ended
 //
 // Every label has few values. graph is the name of a graph; node is a node path, which has
@@ -48,6 +50,7 @@
 // of an attempt, done or a dag.FailureKind (in_doubt counts what nobody knows, as does the kind
 // doubt); of an effect, kept, or not_done, if it did not happen, or lost, if it happened and its output
 // can't be kept, or resolved, if somebody has said what came of it, either way; of a recovery, rested or failed; of
+// the work of a supervisor on a run, rested, completed or not, drained, full, if the store had no room, or failed, if the call did otherwise; of
 // a drain, ended or stuck.
 //
 // # What is counted

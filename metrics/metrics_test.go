@@ -94,7 +94,7 @@ func everything(m *metrics.Metrics) {
 		m.Observe(e)
 	}
 	for _, e := range []supervisor.Event{
-		{Kind: supervisor.Queued}, {Kind: supervisor.Began, Waited: time.Second}, {Kind: supervisor.Ended},
+		{Kind: supervisor.Queued}, {Kind: supervisor.Began, Waited: time.Second}, {Kind: supervisor.PutBack}, {Kind: supervisor.Began}, {Kind: supervisor.Ended},
 		{Kind: supervisor.Queued}, {Kind: supervisor.Began}, {Kind: supervisor.Queued}, {Kind: supervisor.Queued},
 		{Kind: supervisor.Dropped}, {Kind: supervisor.Joined}, {Kind: supervisor.Refused, Err: supervisor.ErrQueueFull},
 		{Kind: supervisor.Refused, Err: supervisor.ErrDraining}, {Kind: supervisor.Refused, Err: dispatcher.ErrBusy}, {Kind: supervisor.Recovered},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -74,5 +75,31 @@ func TestCountsOfASupervisor(t *testing.T) {
 		`pawl_supervisor_wait_seconds_count{graph="journey"}`:              3,
 		`pawl_supervisor_refused_total{graph="journey",reason="draining"}`: 1,
 		`pawl_supervisor_drains_total{outcome="ended"}`:                    1,
+	})
+}
+
+// The work on a run ends in one of four ways, or not yet: one that is put back waits.
+func TestEndsOfWorkOfASupervisor(t *testing.T) {
+	reg, m := newMetrics(t)
+	for _, err := range []error{
+		nil, &dispatcher.Rest{Status: checkpoint.StatusFailed, Cause: checkpoint.ErrFull},
+		dispatcher.ErrDrain, checkpoint.ErrFull, checkpoint.ErrClosed,
+	} {
+		for _, e := range []supervisor.Event{
+			{Kind: supervisor.Queued}, {Kind: supervisor.Began}, {Kind: supervisor.PutBack, Err: checkpoint.ErrFull},
+			{Kind: supervisor.Began}, {Kind: supervisor.Ended, Err: err},
+		} {
+			e.Graph = "journey"
+			m.ObserveSupervisor(e)
+		}
+	}
+	scraped(t, reg).check(t, scrape{
+		`pawl_supervisor_working{graph="journey"}`:                       0,
+		`pawl_supervisor_waiting{graph="journey"}`:                       0,
+		`pawl_supervisor_put_back_total{graph="journey"}`:                5,
+		`pawl_supervisor_ended_total{graph="journey",outcome="rested"}`:  2,
+		`pawl_supervisor_ended_total{graph="journey",outcome="drained"}`: 1,
+		`pawl_supervisor_ended_total{graph="journey",outcome="full"}`:    1,
+		`pawl_supervisor_ended_total{graph="journey",outcome="failed"}`:  1,
 	})
 }

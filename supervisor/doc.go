@@ -43,5 +43,14 @@
 // not at rest by then are in [Recovery].Left, they stand in the store as they are, and the
 // next process's Recover goes on with them. The example of a service shows the whole.
 //
-// A Supervisor has a goroutine for each run at work and no other: there is nothing to close.
+// # A store without room
+//
+// While the store says checkpoint.ErrFull no run begins. The one that it refused waits again, at the head of its key: with [PutBack] told of it,
+// and its Task not done. A second later one run tries the store, and as long as that is refused another one does each time twice as long behind it,
+// at most half a minute. The first that comes to rest, or is at work still when the next one would try, ends that. A run that had begun waits
+// so too, and goes on as with Recover. A call of [Go] is made again only if its run is not in the store, where it has changed nothing; else it ends
+// with checkpoint.ErrFull, and Recover goes on with the run. A Drain does not wait for room: it tells what waits so, in
+// [Drain].Waiting if nothing of it is in the store, else in Left.
+//
+// A Supervisor has a goroutine for each run at work, a timer while it waits for room, and no other: there is nothing to close.
 package supervisor

@@ -13,9 +13,12 @@ import (
 // are sorted.
 type Drain struct {
 	Finished []string // came to rest: completed, interrupted, failed, cancelled or timed out
-	Left     []string // were left in the store as they stood: Recover goes on with them; or what was called for them was refused
-	Stuck    []string // are at work still, or have left a node or a store call that had not returned then
-	Waiting  []string // were never begun; if they are not in the store, nobody knows of them
+	// Left were left in the store as they stood: Recover goes on with them; or what was called for them was refused. So
+	// were those that had begun, and for which the store has had no room since (checkpoint.ErrFull), also before the Drain:
+	// who went on with them in another way may have brought them further.
+	Left    []string
+	Stuck   []string // are at work still, or have left a node or a store call that had not returned then
+	Waiting []string // were never begun, perhaps since the store had no room; if they are not in the store, nobody knows of them
 }
 
 // An ending is a supervisor that drains.
@@ -31,9 +34,20 @@ func (e *ending) note(t *ticket) {
 		e.Stuck = append(e.Stuck, t.run)
 	case t.out.rested():
 		e.Finished = append(e.Finished, t.run)
+	case t.out.full() && t.out.stands == unopened:
+		e.Waiting = append(e.Waiting, t.run)
 	default:
 		e.Left = append(e.Left, t.run)
 	}
+}
+
+// noteWaiting says that t will not begin.
+func (e *ending) noteWaiting(t *ticket) {
+	if t.held.err != nil && t.held.stands != unopened {
+		e.Left = append(e.Left, t.run)
+		return
+	}
+	e.Waiting = append(e.Waiting, t.run)
 }
 
 // Drain ends the supervisor. What is submitted from now on is refused with ErrDraining, and
@@ -113,12 +127,16 @@ func (s *Supervisor) beginEnding() (e *ending, waiting []*ticket) {
 	}
 	s.ending = &ending{vacant: make(chan struct{})}
 	close(s.drain)
+	s.lift() // nothing begins any more
 	for t := s.queue.pop(); t != nil; t = s.queue.pop() {
-		t.out = outcome{err: fmt.Errorf("%w: run %q has not begun", ErrDraining, t.run)}
+		t.out = t.notBegun(ErrDraining)
 		delete(s.tickets, t.run)
 		close(t.done)
-		s.ending.Waiting = append(s.ending.Waiting, t.run)
+		s.ending.noteWaiting(t)
 		waiting = append(waiting, t)
+	}
+	for run := range s.full {
+		s.ending.Left = append(s.ending.Left, run)
 	}
 	s.leftQueue()
 	if s.working == 0 {

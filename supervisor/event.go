@@ -18,11 +18,13 @@ const (
 	Dropped                        // a run that waited will not begin: the supervisor drains, or, with Err, it was withdrawn
 	Drained                        // a Drain has ended: Duration, Err
 	Recovered                      // a run went on that had been left, and rests; of one that could not go on Err says why
+	PutBack                        // a run waits for its turn again, which comes when the store has room: Err is why it did not go on
 )
 
 var eventNames = [...]string{
 	Queued: "queued", Joined: "joined", Refused: "refused", Began: "began", Ended: "ended",
 	Dropped: "dropped", Drained: "drained", Recovered: "recovered",
+	PutBack: "put back",
 }
 
 // String returns the kind's name.
@@ -39,7 +41,8 @@ func (k EventKind) String() string {
 // interrupted, is Queued, Began and Ended once more for those who have joined it; so is one that is completed, if it was joined
 // when the call had returned. Who submits a run whenever it has Ended has no end of that. What Recover brings back
 // is Queued, Began, Ended and, as soon as it rests, Recovered, each once however many calls of Recover meet
-// it: nobody has submitted it, so it is neither Joined nor Refused.
+// it: nobody has submitted it, so it is neither Joined nor Refused. Where the store has no room PutBack comes in place of Ended,
+// and Began, or Dropped, once more behind it.
 type Event struct {
 	Kind     EventKind
 	Run      string // "" if Kind is Drained

@@ -24,6 +24,14 @@ func (q *queue) push(t *ticket) {
 	q.size++
 }
 
+// unpop puts back a run that had its turn, before the others of its key.
+func (q *queue) unpop(t *ticket) {
+	q.push(t)
+	of := q.waits[t.key]
+	copy(of[1:], of)
+	of[0] = t
+}
+
 // pop returns nil if nobody waits.
 func (q *queue) pop() *ticket {
 	if q.size == 0 {

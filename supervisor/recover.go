@@ -26,7 +26,8 @@ type Recovery struct {
 // returns when all of them rest.
 //
 // A run that can't go on is reported and left as it is: its graph has changed, no runner
-// knows it, or its log is damaged. So is one whose store fails. Who answers a run, or notes, tags or edits
+// knows it, or its log is damaged. So is one whose store fails: call Recover again now and then, for a run whose store fails at work stays
+// Running. One for which the store has no room waits for it, and so does Recover. Who answers a run, or notes, tags or edits
 // something, has it for a moment, which is waited for; one who takes longer, as an Edit may, keeps it
 // from going on. Runs that rest, or that somebody has cancelled meanwhile, are not
 // touched, unless somebody has submitted them meanwhile. Recover may be called at any time and again.

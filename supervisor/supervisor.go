@@ -32,7 +32,7 @@ type Options struct {
 	// Cap is how many runs may be at work at once. One that waits between two attempts, for as long as its Backoff says, is at
 	// work; one that waits for a person is not. Zero means 64.
 	Cap int
-	// Queue is how many runs may wait for their turn. Zero means 10,000.
+	// Queue is how many runs may wait for their turn. Those that were at work, and wait again for room in the store, are beyond it. Zero means 10,000.
 	Queue int
 	// PerKey is how many runs of one key may wait before another one is refused, so that no key fills the queue. Runs that are
 	// recovered are not refused, and count: half of the queue may be of one key. Zero means as many as Queue says.
@@ -65,10 +65,12 @@ type Supervisor struct {
 
 	mu      sync.Mutex
 	queue   queue
-	tickets map[string]*ticket // by run: those that wait or are at work
-	working int                // how many are at work
-	moved   chan struct{}      // closed when a run leaves the queue; nil if nobody waits for that
-	ending  *ending            // nil until the supervisor drains
+	tickets map[string]*ticket  // by run: those that wait or are at work
+	working int                 // how many are at work
+	moved   chan struct{}       // closed when a run leaves the queue; nil if nobody waits for that
+	hold    hold                // keeps those that wait from beginning
+	full    map[string]struct{} // runs that were left running since the store had no room, and were not submitted since
+	ending  *ending             // nil until the supervisor drains
 }
 
 // New makes a supervisor of runs in a store, which is the one that the runners have. Recover
@@ -94,7 +96,7 @@ func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, err
 	o.Grace = orDefault(o.Grace, 6*time.Second)
 	s := &Supervisor{
 		store: store, options: o, runners: make(map[string]Runner, len(runners)),
-		drain: make(chan struct{}), tickets: make(map[string]*ticket),
+		drain: make(chan struct{}), tickets: make(map[string]*ticket), full: make(map[string]struct{}),
 	}
 	for _, r := range runners {
 		if isNil(r) {

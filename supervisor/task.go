@@ -34,6 +34,8 @@ type Task[S any] struct {
 // all get the one result, if something that was abandoned holds the run, or the supervisor drains. Input that was enqueued
 // when the call was about to return (dispatcher.Dispatcher.Enqueue) may still wait behind that result: submit the run once more behind it, and it is taken. If
 // it is there as a run of another graph, a [*RunError] wraps dispatcher.ErrBusy.
+// While the store has no room the run waits for it, as the package says.
+//
 // ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError]
 // that wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of
 // ctx, s and d is nil, or for dispatcher.Answering, which a task that is joined would not look at (Answer, or [Go]), an error that wraps ctx's cause if ctx is done already; then nothing has happened. A
@@ -57,6 +59,9 @@ func Submit[S any](
 // waits or is at work already Go is refused, because what call would have done is not what
 // is done there: a [*RunError] that wraps dispatcher.ErrBusy. So it is while the run is gone on with for those who have
 // joined it, when who submitted it has its result already.
+//
+// call is made once more if the store had no room to open the run, of which it has nothing then. Where it had none for a run that
+// exists, as for a Turn, the task ends with checkpoint.ErrFull.
 //
 // A nil call is an [*OptionError]; so is, for who waits, that call returned a nil result and
 // a nil error.

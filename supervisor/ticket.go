@@ -20,12 +20,14 @@ type ticket struct {
 	call            func() outcome          // the work; it ends soon after cancel
 	cancel          context.CancelCauseFunc // ends the context of call
 	waits           bool                    // it is in the queue, which says so
-	submitted       bool                    // somebody has joined it who did not come to recover it
+	submitted       bool                    // somebody has joined it who did not come to recover it, or since it was put back
 	began           bool                    // Began was told of it, or is being told
+	alone           bool                    // its call is not one that goes on with the run, and is not made twice
+	held            outcome                 // of the call before, if that had no room and is made again; else zero
 	over            bool                    // call has returned out, which end has still to make known
 	next, late      *ticket                 // of those who have joined it at work, or when it was over and the run completed; end says what becomes of them
 
-	told chan struct{} // closed when Queued was told of it, which comes first
+	told chan struct{} // closed when Queued or PutBack was told of it, which comes first
 	done chan struct{} // closed when out is set
 	out  outcome
 
@@ -38,8 +40,9 @@ type outcome struct {
 	result    any                         // a *dispatcher.Result[S]; nil if the run did not begin
 	plain     dispatcher.Result[struct{}] // result without its state
 	status    checkpoint.Status
-	abandoned bool // a node was, and has perhaps not returned
-	idle      bool // the run was not left running any more when its turn came
+	abandoned bool     // a node was, and has perhaps not returned
+	idle      bool     // the run was not left running any more when its turn came
+	stands    standing // if it is full
 	err       error
 }
 
@@ -79,7 +82,17 @@ func (s *Supervisor) submit(
 	of, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	t := &ticket{
 		run: run, graph: graph, key: key, came: time.Now(), told: make(chan struct{}), done: make(chan struct{}),
-		call: func() outcome { return call(of) }, cancel: cancel,
+		cancel: cancel, alone: how == alone,
+	}
+	t.call = func() outcome {
+		if out, rests := s.restsMeanwhile(of, t); rests {
+			return out
+		}
+		out := call(of)
+		if out.full() {
+			out.stands = s.stands(of, run)
+		}
+		return out
 	}
 	told := t.told
 	first, joined, err := s.admit(t, how)
@@ -87,9 +100,7 @@ func (s *Supervisor) submit(
 		if joined == nil {
 			close(told)
 		}
-		if first != nil {
-			go s.work(first) // ends when nobody waits for a turn; Drain waits for it
-		}
+		s.begin(first)
 	}()
 	e := Event{Kind: Queued, Run: run, Graph: graph, Key: key}
 	switch {
@@ -115,10 +126,10 @@ func late(ctx context.Context, run string) error {
 	return fmt.Errorf("supervisor: run %q was not queued: %w", run, context.Cause(ctx))
 }
 
-// admit queues t, and returns who is to be begun. If the run is there already, joined is its
+// admit queues t, and returns those who are to be begun. If the run is there already, joined is its
 // ticket; of one at work it is the next ticket, which may be t: the run may have been interrupted and answered by now, and the work
 // on it is over but for telling so.
-func (s *Supervisor) admit(t *ticket, how joining) (first, joined *ticket, err error) {
+func (s *Supervisor) admit(t *ticket, how joining) (first []*ticket, joined *ticket, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending != nil {
@@ -148,6 +159,7 @@ func (s *Supervisor) admit(t *ticket, how joining) (first, joined *ticket, err e
 		return nil, nil, &QueueError{Run: t.run, Key: t.key, Waiting: n, PerKey: true}
 	}
 	s.tickets[t.run] = t
+	delete(s.full, t.run)
 	s.queue.push(t)
 	return s.beginNext(), nil, nil
 }
@@ -159,8 +171,19 @@ func (s *Supervisor) submitted(run string) bool {
 	return s.tickets[run].submitted
 }
 
-// beginNext takes whose turn it is out of the queue, if there is room. s.mu is held.
-func (s *Supervisor) beginNext() *ticket {
+// beginNext takes those out of the queue whose turn it is, as far as there is room. s.mu is held.
+func (s *Supervisor) beginNext() (all []*ticket) {
+	if s.hold.wait > 0 {
+		return nil
+	}
+	for t := s.next(); t != nil; t = s.next() {
+		all = append(all, t)
+	}
+	return all
+}
+
+// next takes whose turn it is out of the queue, nil if there is no room. s.mu is held.
+func (s *Supervisor) next() *ticket {
 	if s.working >= s.options.Cap {
 		return nil
 	}
@@ -170,6 +193,16 @@ func (s *Supervisor) beginNext() *ticket {
 		s.leftQueue()
 	}
 	return t
+}
+
+// leaves notes that t is no longer at work. s.mu is held.
+func (s *Supervisor) leaves(*ticket) { s.working-- }
+
+// begin has those work who were taken out of the queue.
+func (s *Supervisor) begin(all []*ticket) {
+	for _, t := range all {
+		go s.work(t) // ends when nobody waits for a turn; Drain waits for it
+	}
 }
 
 // leftQueue wakes those who wait for room in the queue. s.mu is held.
@@ -231,15 +264,18 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 	<-t.told // by who submitted it, and may be slower
 	s.begins(t)
 	began := time.Now()
-	returned, goesOn := false, false
+	returned, goesOn, back := false, false, false
 	defer func() {
-		var again *ticket
-		next, again = s.end(t)
-		tells := t.recovers.Load()
-		if next != nil && (again != nil || tells || !goesOn) {
-			go s.work(next) // as the goroutine that ends here, or has still to tell what may take its time
-			next = nil
+		if back {
+			s.putsBack(t)
+			return
 		}
+		all, again := s.end(t)
+		tells := t.recovers.Load()
+		if len(all) > 0 && again == nil && !tells && goesOn { // else what has still to be told may take its time
+			next, all = all[0], all[1:]
+		}
+		s.begin(all)
 		if again != nil {
 			s.queued(again)
 		}
@@ -249,6 +285,9 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 	}()
 	defer func() {
 		p := recover()
+		if back {
+			return
+		}
 		if !returned {
 			t.out = outcome{err: broken(p, debug.Stack())}
 		}
@@ -260,10 +299,15 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 	}()
 	t.out = t.call()
 	returned = true
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t.over = true
+	back = s.putBack(t)
 	return nil
+}
+
+// putsBack tells of a ticket that is in the queue again, and begins when the store has room.
+func (s *Supervisor) putsBack(t *ticket) {
+	told := t.told
+	defer close(told) // whatever becomes of this goroutine in an observer
+	s.tell(Event{Kind: PutBack, Run: t.run, Graph: t.graph, Key: t.key, Err: t.held.err})
 }
 
 // queued tells of a ticket that end has queued, which may begin then.
@@ -282,19 +326,21 @@ func broken(p any, stack []byte) error {
 	return e
 }
 
-// end makes known that the work on t is over, and returns who is next. Those who have joined it at work get its outcome, unless
+// end makes known that the work on t is over, and returns those who are next. Those who have joined it at work get its outcome, unless
 // the run goes on: again is their ticket then, now in the queue, though that is full, for they were taken.
-func (s *Supervisor) end(t *ticket) (next, again *ticket) {
+func (s *Supervisor) end(t *ticket) (next []*ticket, again *ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.tickets, t.run)
-	s.working--
+	s.leaves(t)
 	close(t.done)
 	if s.ending != nil {
 		s.ending.note(t)
 		if s.working == 0 {
 			close(s.ending.vacant)
 		}
+	} else {
+		s.learn(t)
 	}
 	joined, late := t.next, t.late
 	t.next, t.late = nil, nil

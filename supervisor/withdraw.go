@@ -5,7 +5,8 @@ import "fmt"
 // Withdraw takes the run out of the queue, and reports whether it waited there: then it will
 // not begin, the store is as it was, and all that wait for it, whoever submitted it, get
 // ErrWithdrawn. It may be submitted again. A run that is at work is ended with
-// dispatcher.Dispatcher.Cancel.
+// dispatcher.Dispatcher.Cancel. One that had begun, and waits again since the store had no room, stands as it was left:
+// if that is Running, [Supervisor.Recover] goes on with it.
 func (t *Task[S]) Withdraw() bool {
 	if t.none() || !t.s.withdraw(t.ticket) {
 		return false
@@ -15,6 +16,14 @@ func (t *Task[S]) Withdraw() bool {
 	return true
 }
 
+// notBegun is the outcome of a run that waits, and will not begin.
+func (t *ticket) notBegun(why error) outcome {
+	if t.held.err != nil {
+		return outcome{err: fmt.Errorf("%w: run %q waits for room: %w", why, t.run, t.held.err)}
+	}
+	return outcome{err: fmt.Errorf("%w: run %q has not begun", why, t.run)}
+}
+
 func (s *Supervisor) withdraw(t *ticket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,7 +31,7 @@ func (s *Supervisor) withdraw(t *ticket) bool {
 		return false
 	}
 	delete(s.tickets, t.run)
-	t.out = outcome{err: fmt.Errorf("%w: run %q has not begun", ErrWithdrawn, t.run)}
+	t.out = t.notBegun(ErrWithdrawn)
 	close(t.done)
 	s.leftQueue()
 	return true

@@ -1,0 +1,168 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// How long a hold waits before one run tries the store, at first and at most.
+const (
+	firstHold   = time.Second
+	longestHold = 30 * time.Second
+)
+
+// A hold keeps runs from beginning while the store has no room. It has no goroutine: a timer has one run try the
+// store, or ends the hold, and a Drain stops it. The zero hold keeps nobody.
+//
+// Invariant: tries is nil if wait is zero.
+type hold struct {
+	wait  time.Duration // before the next run tries; zero means that there is no hold
+	timer *time.Timer
+	round int     // of the timer: one that fires late finds another
+	tries *ticket // began in the hold, and is at work
+}
+
+// full reports whether the store had no room for what a call had to write. A run that rests was told so by a node.
+func (o outcome) full() bool {
+	var rest *dispatcher.Rest
+	return errors.Is(o.err, checkpoint.ErrFull) && !errors.As(o.err, &rest)
+}
+
+// A standing is what the store has of a run for which it had no room.
+type standing uint8
+
+const (
+	unknown  standing = iota
+	unopened          // nothing: the call has changed nothing
+	atRest            // it rests
+	running           // it was left running, or pending
+)
+
+func (s *Supervisor) stands(ctx context.Context, run string) standing {
+	switch info, err := s.store.Stat(ctx, run); {
+	case errors.Is(err, checkpoint.ErrNotFound):
+		return unopened
+	case err != nil:
+		return unknown
+	case info.Status.Resting():
+		return atRest
+	}
+	return running
+}
+
+// again reports whether the call for a run is made once more when the store has room: one that goes on with a run, as
+// Recover does, and any other if it has certainly changed nothing.
+func (t *ticket) again() bool {
+	if !t.out.full() || t.out.abandoned {
+		return false
+	}
+	return !t.alone || t.out.stands == unopened && !errors.Is(t.out.err, checkpoint.ErrCommitUnknown)
+}
+
+// restsMeanwhile is the outcome of a run that was left running when it was put back, and that somebody has cancelled since, say:
+// it stays so, as for Recover, unless it was submitted meanwhile.
+func (s *Supervisor) restsMeanwhile(ctx context.Context, t *ticket) (outcome, bool) {
+	if t.held.stands != running || s.submitted(t.run) {
+		return outcome{}, false
+	}
+	now, err := s.store.Stat(ctx, t.run)
+	if err != nil || !now.Status.Resting() || now.Status == checkpoint.StatusCompleted {
+		return outcome{}, false
+	}
+	return outcome{status: now.Status, idle: true, err: &dispatcher.Rest{Run: t.run, Status: now.Status}}, true
+}
+
+// putBack puts t at the head of its key if its call is to be made again, and begins the hold. It reports whether it has:
+// a supervisor that drains begins nothing any more.
+func (s *Supervisor) putBack(t *ticket) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending != nil || !t.again() {
+		t.over = true
+		return false
+	}
+	s.leaves(t)
+	t.held, t.out, t.submitted, t.began = t.out, outcome{}, false, false
+	t.came, t.told = time.Now(), make(chan struct{})
+	s.queue.unpop(t)
+	s.noRoom(t)
+	return true
+}
+
+// noRoom begins the hold, and has it wait twice as long if t is the run that tried the store. s.mu is held.
+func (s *Supervisor) noRoom(t *ticket) {
+	h := &s.hold
+	switch {
+	case h.wait == 0:
+		h.wait = firstHold
+	case h.tries == t:
+		h.wait = min(2*h.wait, longestHold)
+	default: // it had begun before
+		return
+	}
+	h.tries = nil
+	s.awaitRoom()
+}
+
+// awaitRoom sets the timer of the hold. s.mu is held.
+func (s *Supervisor) awaitRoom() {
+	h := &s.hold
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.round++
+	round := h.round
+	h.timer = time.AfterFunc(h.wait, func() { s.begin(s.tryStore(round)) })
+}
+
+// tryStore has one run begin, however long those that were at work before take. It ends the hold if none waits, or if
+// the last one to try is at work still: the store has taken its opening.
+func (s *Supervisor) tryStore(round int) []*ticket {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := &s.hold
+	switch {
+	case h.round != round:
+		return nil
+	case h.tries != nil || s.queue.size == 0:
+		s.lift()
+		return s.beginNext()
+	}
+	h.tries = s.next()
+	s.awaitRoom()
+	if h.tries == nil { // no place is free
+		return nil
+	}
+	return []*ticket{h.tries}
+}
+
+// learn begins the hold, or ends it if t has tried the store and rests. What it failed with otherwise tells nothing of room:
+// another one tries in its turn. s.mu is held.
+func (s *Supervisor) learn(t *ticket) {
+	if t.out.full() {
+		s.noRoom(t)
+		if t.out.stands == running && !t.out.abandoned {
+			s.full[t.run] = struct{}{}
+		}
+		return
+	}
+	if s.hold.tries != t {
+		return
+	}
+	s.hold.tries = nil
+	if t.out.rested() && !t.out.idle {
+		s.lift()
+	}
+}
+
+// lift ends the hold. s.mu is held.
+func (s *Supervisor) lift() {
+	if s.hold.timer != nil {
+		s.hold.timer.Stop()
+	}
+	s.hold = hold{round: s.hold.round + 1}
+}

@@ -1,0 +1,312 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/supervisor"
+)
+
+// A device is a store that has no room now and then.
+type device struct {
+	memory.Faulty
+	full atomic.Bool
+}
+
+func newDevice() *device {
+	d := new(device)
+	d.Fail = func(context.Context, memory.Write) memory.Fault {
+		if d.full.Load() {
+			return memory.Full
+		}
+		return memory.None
+	}
+	return d
+}
+
+// events keeps those of some kinds, and when they were told.
+type events struct {
+	mu    sync.Mutex
+	kinds []supervisor.EventKind
+	began time.Time
+	lines []string
+}
+
+func (e *events) observe(of supervisor.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if slices.Contains(e.kinds, of.Kind) {
+		e.lines = append(e.lines, fmt.Sprintf("%v %s %s", time.Since(e.began).Truncate(time.Millisecond), of.Kind, of.Run))
+	}
+}
+
+func (e *events) expect(t *testing.T, want ...string) {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	slices.Sort(e.lines) // those of one moment come in any order
+	if slices.Sort(want); !slices.Equal(e.lines, want) {
+		t.Errorf("told were\n%q, want\n%q", e.lines, want)
+	}
+}
+
+func holds(t *testing.T, s *supervisor.Supervisor, wantWaiting int) {
+	t.Helper()
+	synctest.Wait()
+	if working, waiting := s.Load(); working != 0 || waiting != wantWaiting {
+		t.Errorf("%d runs are at work and %d wait, want 0 and %d", working, waiting, wantWaiting)
+	}
+}
+
+// While the store has no room nothing that waits is lost: a run that it refused is at the head of its key again, one of all tries the store a
+// second later, and all go on, in their order, when one could.
+func TestRunsWaitForAStoreThatIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		var ran diary
+		d := process(t, line(t, "line", 1, func(ctx context.Context, _ int) error {
+			ran.note(dag.Key(ctx))
+			return nil
+		}), store, dispatcher.Options{})
+		told := events{began: time.Now(), kinds: []supervisor.EventKind{supervisor.PutBack}}
+		s := supervise(t, store, supervisor.Options{Cap: 1, Observe: told.observe}, d)
+		store.full.Store(true)
+		var tasks []*supervisor.Task[parcel]
+		for i := range 5 {
+			tasks = append(tasks, submit(t, s, d, "", fmt.Sprintf("r-%d", i)))
+		}
+		holds(t, s, 5)
+		lasts(2500 * time.Millisecond)
+		holds(t, s, 5)
+		store.full.Store(false)
+		for _, task := range tasks {
+			completes(t, task)
+		}
+		if took := time.Since(told.began); took != 3*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		told.expect(t, "0s put back r-0", "1s put back r-0")
+		ran.expect(t, "r-0/step-0", "r-1/step-0", "r-2/step-0", "r-3/step-0", "r-4/step-0")
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// One run tries a store that stays full, each time twice as long behind the last one, and at most half a minute.
+func TestAFullStoreIsTriedByOneRunNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 1, nil), store, dispatcher.Options{})
+		told := events{began: time.Now(), kinds: []supervisor.EventKind{supervisor.PutBack, supervisor.Ended}}
+		s := supervise(t, store, supervisor.Options{Cap: 3, Observe: told.observe}, d)
+		store.full.Store(true)
+		submit(t, s, d, "", "a")
+		synctest.Wait()
+		for _, run := range []string{"b", "c", "d"} {
+			submit(t, s, d, "", run)
+		}
+		lasts(100 * time.Second)
+		holds(t, s, 4)
+		told.expect(t, "0s put back a", "1s put back a", "3s put back a", "7s put back a", "15s put back a",
+			"31s put back a", "1m1s put back a", "1m31s put back a")
+		report, err := s.Drain(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		reports(t, report, supervisor.Drain{Waiting: []string{"a", "b", "c", "d"}})
+	})
+}
+
+// The store has room again when a run that tries it is at work for as long as others waited: they don't wait for its end.
+func TestRunsDoNotWaitForALongOneThatTriesTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { lasts(time.Hour); return nil }), store, dispatcher.Options{})
+		told := events{began: time.Now(), kinds: []supervisor.EventKind{supervisor.Began}}
+		s := supervise(t, store, supervisor.Options{Cap: 3, Observe: told.observe}, d)
+		store.full.Store(true)
+		first := submit(t, s, d, "", "a")
+		holds(t, s, 1)
+		second, third := submit(t, s, d, "", "b"), submit(t, s, d, "", "c")
+		store.full.Store(false)
+		completes(t, first)
+		completes(t, second)
+		completes(t, third)
+		told.expect(t, "0s began a", "1s began a", "2s began b", "2s began c")
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A run for which the store had no room when it was at work goes on when there is some, as a Recover would have it; a call of Go is
+// not made twice then, and ends: Drain tells of it, and the next process goes on.
+func TestRunsThatHadBegunWhenTheStoreWasFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		var ran diary
+		g := line(t, "line", 2, func(ctx context.Context, step int) error {
+			ran.note(dag.Key(ctx))
+			lasts(time.Second)
+			return nil
+		})
+		d := process(t, g, store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		submitted := submit(t, s, d, "", "submitted")
+		called, err := supervisor.Go(t.Context(), s, d, "", "called",
+			func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+				return d.Start(ctx, "called", nil, drain)
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lasts(500 * time.Millisecond)
+		store.full.Store(true)
+		if _, err := called.Wait(t.Context()); !errors.Is(err, checkpoint.ErrFull) {
+			t.Errorf("who waits for the call is told %v", err)
+		}
+		holds(t, s, 1)
+		store.full.Store(false)
+		completes(t, submitted)
+		report, err := s.Drain(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		reports(t, report, supervisor.Drain{Left: []string{"called"}})
+		next := supervise(t, store, supervisor.Options{}, process(t, g, store, dispatcher.Options{}))
+		if r, err := next.Recover(t.Context()); err != nil || !slices.Equal(r.Rested, []string{"called"}) {
+			t.Errorf("Recover = %+v, %v", r, err)
+		}
+	})
+}
+
+// A call of Go is made once more if the store had no room to open its run: it has changed nothing.
+func TestACallOfGoIsMadeAgainIfItsRunWasNotOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 1, nil), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		store.full.Store(true)
+		task, err := supervisor.Go(t.Context(), s, d, "", "a",
+			func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+				return d.Start(ctx, "a", func(p *parcel) { p.Name.Set("a") }, drain)
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds(t, s, 1)
+		store.full.Store(false)
+		completes(t, task)
+		if d, err := s.Drain(t.Context()); err != nil {
+			t.Errorf("Drain = %+v, %v", d, err)
+		}
+	})
+}
+
+// A Drain while the store is full ends at once, and tells which runs stand in the store; whoever waits is told both reasons.
+func TestDrainWhileTheStoreIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 2, func(context.Context, int) error { lasts(time.Second); return nil }), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		began := submit(t, s, d, "", "began")
+		lasts(500 * time.Millisecond)
+		store.full.Store(true)
+		refused := submit(t, s, d, "", "refused")
+		asked := time.Now()
+		withdrawn := submit(t, s, d, "", "withdrawn")
+		lasts(time.Second)
+		holds(t, s, 3)
+		if !withdrawn.Withdraw() {
+			t.Error("a run that waits for room can't be withdrawn")
+		}
+		if _, err := withdrawn.Wait(t.Context()); !errors.Is(err, supervisor.ErrWithdrawn) {
+			t.Errorf("who waits for what was withdrawn is told %v", err)
+		}
+		report, err := s.Drain(t.Context())
+		if took := time.Since(asked); err != nil || took != time.Second {
+			t.Errorf("Drain = %v after %v", err, took)
+		}
+		reports(t, report, supervisor.Drain{Left: []string{"began"}, Waiting: []string{"refused"}})
+		for _, task := range []*supervisor.Task[parcel]{began, refused} {
+			if _, err := task.Wait(t.Context()); !errors.Is(err, supervisor.ErrDraining) || !errors.Is(err, checkpoint.ErrFull) {
+				t.Errorf("who waits for %s is told %v", task.Run(), err)
+			}
+		}
+	})
+}
+
+// A Recover of a store that is full waits until it has room.
+func TestRecoverWaitsForRoomInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		left(t, "line", 2, store, "a", "b", "c")
+		d := process(t, line(t, "line", 2, nil), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{Cap: 1}, d)
+		store.full.Store(true)
+		recovered := recovering(t, s)
+		holds(t, s, 3)
+		store.full.Store(false)
+		if r := <-recovered; !slices.Equal(r.Rested, []string{"a", "b", "c"}) || len(r.Failed) > 0 {
+			t.Errorf("Recover = %+v", r)
+		}
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A run that was left running since the store was full, and that somebody has cancelled before its turn came again, stays so.
+func TestARunThatWaitsForRoomStaysCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 2, func(context.Context, int) error { lasts(time.Second); return nil }), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		task := submit(t, s, d, "", "a")
+		lasts(500 * time.Millisecond)
+		store.full.Store(true)
+		lasts(time.Second)
+		holds(t, s, 1)
+		store.full.Store(false)
+		if err := d.Cancel(t.Context(), "a", errLost); err != nil {
+			t.Fatal(err)
+		}
+		var rest *dispatcher.Rest
+		if res, err := task.Wait(t.Context()); !errors.As(err, &rest) || res.Status != checkpoint.StatusCancelled {
+			t.Errorf("Wait = %s, %v", res.Status, err)
+		}
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A node that returns ErrFull, of another store, has failed, and keeps nobody from the store.
+func TestANodeThatFindsNoRoomElsewhereFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { return checkpoint.ErrFull }), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{Cap: 1}, d)
+		first, second := submit(t, s, d, "", "a"), submit(t, s, d, "", "b")
+		for _, task := range []*supervisor.Task[parcel]{first, second} {
+			if res, err := task.Wait(t.Context()); res.Status != checkpoint.StatusFailed {
+				t.Errorf("Wait = %s, %v", res.Status, err)
+			}
+		}
+		if report, err := s.Drain(t.Context()); err != nil || len(report.Left) > 0 {
+			t.Errorf("Drain = %+v, %v", report, err)
+		}
+	})
+}

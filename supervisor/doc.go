@@ -10,7 +10,7 @@
 // A [Supervisor] holds dispatchers as [Runner] values, whatever their states are. A run that
 // is submitted waits in a queue until fewer than [Options].Cap runs are at work. The queue
 // is fair: its keys, which may be tenants, take turns, so nobody waits behind all the runs
-// of somebody else. A run that is submitted while it waits or is at work is joined, not run
+// of somebody else; [Options].AtWork bounds how many of one key are at work at once. A run that is submitted while it waits or is at work is joined, not run
 // twice.
 //
 // What waits in the queue is in memory alone: a run is durable from when it has begun. Whoever needs it to

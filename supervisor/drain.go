@@ -128,7 +128,7 @@ func (s *Supervisor) beginEnding() (e *ending, waiting []*ticket) {
 	s.ending = &ending{vacant: make(chan struct{})}
 	close(s.drain)
 	s.lift() // nothing begins any more
-	for t := s.queue.pop(); t != nil; t = s.queue.pop() {
+	for t := s.queue.pop(0); t != nil; t = s.queue.pop(0) {
 		t.out = t.notBegun(ErrDraining)
 		delete(s.tickets, t.run)
 		close(t.done)

@@ -134,7 +134,7 @@ func (s *Supervisor) tryStore(round int) []*ticket {
 	}
 	h.tries = s.next()
 	s.awaitRoom()
-	if h.tries == nil { // no place is free
+	if h.tries == nil { // no place is free, or none for the keys that wait
 		return nil
 	}
 	return []*ticket{h.tries}

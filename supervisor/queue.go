@@ -3,13 +3,15 @@ package supervisor
 import "slices"
 
 // A queue holds runs that wait, in the order of their coming for each key. Keys take turns:
-// pop takes the oldest run of the key that has waited longest since its last turn.
+// pop takes the oldest run of the key that has waited longest since its last turn, of those that may have one more at work.
 //
 // Invariant: turns holds each key of waits once, and no other; no list in waits is empty.
 type queue struct {
 	waits map[string][]*ticket
 	turns []string
 	size  int
+
+	atWork map[string]int // of each key, how many were taken and are not over; none is zero
 }
 
 func (q *queue) push(t *ticket) {
@@ -32,12 +34,17 @@ func (q *queue) unpop(t *ticket) {
 	of[0] = t
 }
 
-// pop returns nil if nobody waits.
-func (q *queue) pop() *ticket {
-	if q.size == 0 {
+// pop returns nil if nobody waits, or none of a key of which fewer than most are at work. Zero bounds nobody.
+func (q *queue) pop(most int) *ticket {
+	i := 0 // few are passed over: each has runs at work
+	for i < len(q.turns) && most > 0 && q.atWork[q.turns[i]] >= most {
+		i++
+	}
+	if i == len(q.turns) {
 		return nil
 	}
-	key := q.turns[0]
+	key := q.turns[i]
+	copy(q.turns[1:], q.turns[:i]) // they keep their places before the others
 	q.turns = q.turns[1:]
 	of := q.waits[key]
 	t := of[0]
@@ -50,7 +57,18 @@ func (q *queue) pop() *ticket {
 	}
 	t.waits = false
 	q.size--
+	if q.atWork == nil {
+		q.atWork = make(map[string]int)
+	}
+	q.atWork[key]++
 	return t
+}
+
+// over notes that one of the key is no longer at work.
+func (q *queue) over(key string) {
+	if q.atWork[key]--; q.atWork[key] == 0 {
+		delete(q.atWork, key)
+	}
 }
 
 // remove takes out t, and reports whether it waited.

@@ -32,6 +32,9 @@ type Options struct {
 	// Cap is how many runs may be at work at once. One that waits between two attempts, for as long as its Backoff says, is at
 	// work; one that waits for a person is not. Zero means 64.
 	Cap int
+	// AtWork is how many runs of one key may be at work at once, recovered ones among them, so that no key takes all places. More wait, and others have
+	// their turns meanwhile. Zero means as many as Cap says.
+	AtWork int
 	// Queue is how many runs may wait for their turn. Those that were at work, and wait again for room in the store, are beyond it. Zero means 10,000.
 	Queue int
 	// PerKey is how many runs of one key may wait before another one is refused, so that no key fills the queue. Runs that are
@@ -85,7 +88,7 @@ func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, err
 	for _, of := range []struct {
 		name  string
 		value int64
-	}{{"Cap", int64(o.Cap)}, {"Queue", int64(o.Queue)}, {"PerKey", int64(o.PerKey)}, {"Grace", int64(o.Grace)}} {
+	}{{"Cap", int64(o.Cap)}, {"AtWork", int64(o.AtWork)}, {"Queue", int64(o.Queue)}, {"PerKey", int64(o.PerKey)}, {"Grace", int64(o.Grace)}} {
 		if of.value < 0 {
 			return nil, &OptionError{of.name, "is negative: zero means the default"}
 		}
@@ -137,7 +140,8 @@ func orDefault[N int | time.Duration](n, def N) N {
 	return n
 }
 
-// Load tells how many runs are at work and how many wait for their turn.
+// Load tells how many runs are at work and how many wait for their turn. Some may wait while fewer than Options.Cap are at work: for one
+// of their key to end (Options.AtWork), or for room in the store.
 func (s *Supervisor) Load() (working, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

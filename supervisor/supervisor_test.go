@@ -658,6 +658,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	for name, make := range map[string]func() (*supervisor.Supervisor, error){
 		"Cap":     func() (*supervisor.Supervisor, error) { return supervisor.New(&store, supervisor.Options{Cap: -1}) },
 		"Queue":   func() (*supervisor.Supervisor, error) { return supervisor.New(&store, supervisor.Options{Queue: -1}) },
+		"AtWork":  func() (*supervisor.Supervisor, error) { return supervisor.New(&store, supervisor.Options{AtWork: -1}) },
 		"PerKey":  func() (*supervisor.Supervisor, error) { return supervisor.New(&store, supervisor.Options{PerKey: -1}) },
 		"Grace":   func() (*supervisor.Supervisor, error) { return supervisor.New(&store, supervisor.Options{Grace: -1}) },
 		"store":   func() (*supervisor.Supervisor, error) { return supervisor.New(nil, supervisor.Options{}, d) },

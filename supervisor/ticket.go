@@ -187,7 +187,7 @@ func (s *Supervisor) next() *ticket {
 	if s.working >= s.options.Cap {
 		return nil
 	}
-	t := s.queue.pop()
+	t := s.queue.pop(s.options.AtWork)
 	if t != nil {
 		s.working++
 		s.leftQueue()
@@ -196,7 +196,10 @@ func (s *Supervisor) next() *ticket {
 }
 
 // leaves notes that t is no longer at work. s.mu is held.
-func (s *Supervisor) leaves(*ticket) { s.working-- }
+func (s *Supervisor) leaves(t *ticket) {
+	s.working--
+	s.queue.over(t.key)
+}
 
 // begin has those work who were taken out of the queue.
 func (s *Supervisor) begin(all []*ticket) {

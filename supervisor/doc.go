@@ -14,8 +14,10 @@
 // twice.
 //
 // What waits in the queue is in memory alone: a run is durable from when it has begun. Whoever needs it to
-// be so earlier keeps what it came from until then, or starts it (dispatcher.Dispatcher.Start) before
-// acknowledging it; [Drain].Waiting has those that never began.
+// be so earlier keeps what it came from until then, or opens it before acknowledging it: dispatcher.Dispatcher.Start with a
+// dispatcher.Drain whose channel is closed leaves it Pending, with its input and an error that wraps dispatcher.ErrDrain, and
+// runs nothing; [Supervisor.Continue] goes on with it in its turn, and [Supervisor.Recover] in the next process.
+// [Drain].Waiting has those that never began.
 //
 // # Whose a run is
 //

@@ -24,8 +24,8 @@ type Task[S any] struct {
 // its end.
 //
 // A run that waits for its turn is in memory alone until it has begun: if the process dies before, it is
-// lost, with its input. Whoever has to keep it keeps what it came from until then, or starts it before
-// acknowledging it; [Drain].Waiting has those that never began.
+// lost, with its input. Whoever has to keep it keeps what it came from until then, or opens it before
+// acknowledging it, as the package says; [Drain].Waiting has those that never began.
 //
 // If the run waits or is at work already, the task is the one that is there: input and
 // options are not looked at, and both callers get one result, which neither may change. One that is at work and comes to be

@@ -512,7 +512,8 @@ func TestCancelWithoutACause(t *testing.T) {
 			})
 			d := process(t, frozen(t, b), &store, dispatcher.Options{})
 			var all sync.WaitGroup
-			all.Go(func() { _, _ = d.Run(t.Context(), run, nil) })
+			var left error
+			all.Go(func() { _, left = d.Run(t.Context(), run, nil) })
 			synctest.Wait()
 			if err := d.Cancel(t.Context(), run, nil, dispatcher.Author("Ada")); err != nil {
 				t.Fatal(err)
@@ -520,6 +521,11 @@ func TestCancelWithoutACause(t *testing.T) {
 			all.Wait()
 			if told, _ := cancelsTold(t, d); !slices.Equal(told, []string{"Ada: "}) {
 				t.Errorf("live %t: events tell %q", live, told)
+			}
+			var rest *dispatcher.Rest
+			if live && (!errors.As(left, &rest) || rest.Cause != nil || rest.By != "Ada" || !errors.Is(left, context.Canceled) ||
+				left.Error() != `dispatcher: run "tale" was cancelled by Ada at a`) {
+				t.Errorf("the call that was cancelled returns %v: %+v", left, rest)
 			}
 		})
 	}

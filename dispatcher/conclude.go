@@ -83,6 +83,9 @@ func (r *run) rested(rep *report) error {
 		var byPost *postedCancel
 		if rep.Status == checkpoint.StatusCancelled && errors.As(e.Cause, &byPost) {
 			e.By = byPost.by
+			if byPost.error == context.Canceled { // Cancel was given none
+				e.Cause = nil
+			}
 		}
 	}
 	return e

@@ -30,6 +30,9 @@ type Opened struct {
 
 // InDoubt lists the effects of which nobody knows what came.
 func (o *Opened) InDoubt() []OpenEffect {
+	if o == nil { // beside an error
+		return nil
+	}
 	var doubts []OpenEffect
 	for _, e := range o.Effects {
 		if e.InDoubt {

@@ -149,6 +149,15 @@ func TestOpenOfACompletedRun(t *testing.T) {
 	}
 }
 
+// What Open returns beside an error may be asked as any other.
+func TestOpenOfNoRunHasNothingInDoubt(t *testing.T) {
+	var w witness
+	opened, err := process(t, line(t, &w, nil), new(memory.Store), dispatcher.Options{}).Open(t.Context(), run)
+	if !errors.Is(err, checkpoint.ErrNotFound) || len(opened.InDoubt()) > 0 {
+		t.Errorf("Open = %+v, %v", opened, err)
+	}
+}
+
 // Manual belongs to calls that go on with a run.
 func TestManualIsForCallsThatGoOn(t *testing.T) {
 	store := new(memory.Store)

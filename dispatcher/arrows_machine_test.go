@@ -93,7 +93,8 @@ var goStatements = map[string]int{
 	"dispatcher/tenure.go":             3, // the owner, and who follows it
 	"dispatcher/crew.go":               1, // bodies beside others
 	"dispatcher/trim.go":               1, // the trim of Options.Retention
-	"supervisor/ticket.go":             3, // a run at work, and who follows one that ended its goroutine, or whose observer did
+	"supervisor/hold.go":               1, // the timer of the next run that tries a store without room
+	"supervisor/ticket.go":             2, // a run at work, and who follows one whose observer ended its goroutine
 }
 
 // begins reports whether n begins a goroutine: a go statement, or, but in a program, with which they end, a call of

@@ -132,6 +132,8 @@ func (s *Supervisor) beginEnding() (e *ending, waiting []*ticket) {
 		t.out = t.notBegun(ErrDraining)
 		delete(s.tickets, t.run)
 		close(t.done)
+		t.next.ends(t.out) // who has joined it at work, before it was put back
+		t.next = nil
 		s.ending.noteWaiting(t)
 		waiting = append(waiting, t)
 	}

@@ -15,6 +15,10 @@ const (
 	longestHold = 30 * time.Second
 )
 
+// mostLone is how often a run is put back though others have found room meanwhile: the store has none for it alone, as for a large
+// value, and each of its tries keeps the others from beginning.
+const mostLone = 3
+
 // A hold keeps runs from beginning while the store has no room. It has no goroutine: a timer has one run try the
 // store, or ends the hold, and a Drain stops it. The zero hold keeps nobody.
 //
@@ -76,27 +80,38 @@ func (s *Supervisor) restsMeanwhile(ctx context.Context, t *ticket) (outcome, bo
 	return outcome{status: now.Status, idle: true, err: &dispatcher.Rest{Run: t.run, Status: now.Status}}, true
 }
 
-// putBack puts t at the head of its key if its call is to be made again, and begins the hold. It reports whether it has:
-// a supervisor that drains begins nothing any more.
+// putBack puts t at the head of its key if its call is to be made again, and begins the hold; or behind the others of its key if it was
+// the one that tried the store, so that another one does next. It reports whether it has: a supervisor that drains begins nothing any more.
 func (s *Supervisor) putBack(t *ticket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ending != nil || !t.again() {
+	if t.held.err != nil && t.rested != s.rested {
+		t.lone++
+	}
+	t.rested = s.rested
+	if s.ending != nil || !t.again() || t.lone > mostLone {
 		t.over = true
 		return false
 	}
 	s.leaves(t)
 	t.held, t.out, t.submitted, t.began = t.out, outcome{}, false, false
 	t.came, t.told = time.Now(), make(chan struct{})
-	s.queue.unpop(t)
+	if s.hold.tries == t {
+		s.queue.push(t)
+	} else {
+		s.queue.unpop(t)
+	}
 	s.noRoom(t)
 	return true
 }
 
-// noRoom begins the hold, and has it wait twice as long if t is the run that tried the store. s.mu is held.
+// noRoom begins the hold, and has it wait twice as long if t is the run that tried the store, or began one before: what it does before it
+// finds no room may take longer than the hold, which has ended then. s.mu is held.
 func (s *Supervisor) noRoom(t *ticket) {
 	h := &s.hold
 	switch {
+	case h.wait == 0 && t.lone == 0:
+		h.wait = min(max(firstHold, 2*t.waited), longestHold)
 	case h.wait == 0:
 		h.wait = firstHold
 	case h.tries == t:
@@ -104,7 +119,7 @@ func (s *Supervisor) noRoom(t *ticket) {
 	default: // it had begun before
 		return
 	}
-	h.tries = nil
+	h.tries, t.waited = nil, h.wait
 	s.awaitRoom()
 }
 
@@ -116,6 +131,7 @@ func (s *Supervisor) awaitRoom() {
 	}
 	h.round++
 	round := h.round
+	// The timer's goroutine begins one run at most, whose own goes on; a Drain stops it, and it ends of itself behind that.
 	h.timer = time.AfterFunc(h.wait, func() { s.begin(s.tryStore(round)) })
 }
 
@@ -150,11 +166,15 @@ func (s *Supervisor) learn(t *ticket) {
 		}
 		return
 	}
+	wrote := t.out.rested() && !t.out.idle
+	if wrote {
+		s.rested++
+	}
 	if s.hold.tries != t {
 		return
 	}
 	s.hold.tries = nil
-	if t.out.rested() && !t.out.idle {
+	if wrote {
 		s.lift()
 	}
 }

@@ -69,8 +69,8 @@ func holds(t *testing.T, s *supervisor.Supervisor, wantWaiting int) {
 	}
 }
 
-// While the store has no room nothing that waits is lost: a run that it refused is at the head of its key again, one of all tries the store a
-// second later, and all go on, in their order, when one could.
+// While the store has no room nothing that waits is lost: a run that it refused is at the head of its key again, tries the store a
+// second later, and waits behind the others then; and all go on when one could.
 func TestRunsWaitForAStoreThatIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDevice()
@@ -97,7 +97,7 @@ func TestRunsWaitForAStoreThatIsFull(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		told.expect(t, "0s put back r-0", "1s put back r-0")
-		ran.expect(t, "r-0/step-0", "r-1/step-0", "r-2/step-0", "r-3/step-0", "r-4/step-0")
+		ran.expect(t, "r-1/step-0", "r-2/step-0", "r-3/step-0", "r-4/step-0", "r-0/step-0")
 		if _, err := s.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -119,8 +119,8 @@ func TestAFullStoreIsTriedByOneRunNowAndThen(t *testing.T) {
 		}
 		lasts(100 * time.Second)
 		holds(t, s, 4)
-		told.expect(t, "0s put back a", "1s put back a", "3s put back a", "7s put back a", "15s put back a",
-			"31s put back a", "1m1s put back a", "1m31s put back a")
+		told.expect(t, "0s put back a", "1s put back a", "3s put back b", "7s put back c", "15s put back d",
+			"31s put back a", "1m1s put back b", "1m31s put back c")
 		report, err := s.Drain(t.Context())
 		if err != nil {
 			t.Error(err)
@@ -308,5 +308,153 @@ func TestANodeThatFindsNoRoomElsewhereFails(t *testing.T) {
 		if report, err := s.Drain(t.Context()); err != nil || len(report.Left) > 0 {
 			t.Errorf("Drain = %+v, %v", report, err)
 		}
+	})
+}
+
+// Who has joined a run at work that waits for room now is told what becomes of it: by a Drain, or who withdraws it, which is theirs to do as well.
+func TestWhoHasJoinedARunThatWaitsForRoom(t *testing.T) {
+	for _, ends := range []struct {
+		name string
+		by   func(s *supervisor.Supervisor, first, joined *supervisor.Task[parcel]) error
+		why  error
+	}{
+		{"a drain", func(s *supervisor.Supervisor, _, _ *supervisor.Task[parcel]) error {
+			_, err := s.Drain(context.Background())
+			return err
+		}, supervisor.ErrDraining},
+		{"the first", func(_ *supervisor.Supervisor, first, _ *supervisor.Task[parcel]) error {
+			return unless(first.Withdraw())
+		}, supervisor.ErrWithdrawn},
+		{"who has joined", func(_ *supervisor.Supervisor, _, joined *supervisor.Task[parcel]) error {
+			return unless(joined.Withdraw())
+		}, supervisor.ErrWithdrawn},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newDevice()
+			d := process(t, line(t, "line", 2, func(context.Context, int) error { lasts(time.Second); return nil }), store, dispatcher.Options{})
+			s := supervise(t, store, supervisor.Options{}, d)
+			first := submit(t, s, d, "", "a")
+			lasts(500 * time.Millisecond)
+			joined := submit(t, s, d, "", "a")
+			store.full.Store(true)
+			lasts(time.Second)
+			holds(t, s, 1)
+			if err := ends.by(s, first, joined); err != nil {
+				t.Fatalf("%s: %v", ends.name, err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			for _, task := range []*supervisor.Task[parcel]{first, joined} {
+				if _, err := task.Wait(ctx); !errors.Is(err, ends.why) || !errors.Is(err, checkpoint.ErrFull) {
+					t.Errorf("%s: who waits is told %v", ends.name, err)
+				}
+			}
+			if _, err := s.Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func unless(done bool) error {
+	if !done {
+		return errors.New("it did not")
+	}
+	return nil
+}
+
+// A run for which alone the store has no room holds up nobody for long, of its key or another one, and ends with ErrFull in the end.
+func TestARunThatAloneHasNoRoomHoldsUpNobody(t *testing.T) {
+	for _, key := range []string{"", "another"} {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(memory.Faulty)
+			store.Fail = func(_ context.Context, w memory.Write) memory.Fault {
+				if w.Run == "big" {
+					return memory.Full
+				}
+				return memory.None
+			}
+			d := process(t, line(t, "line", 1, nil), store, dispatcher.Options{})
+			s := supervise(t, store, supervisor.Options{Cap: 1}, d)
+			began := time.Now()
+			big := submit(t, s, d, "", "big")
+			var small []*supervisor.Task[parcel]
+			for i := range 100 {
+				small = append(small, submit(t, s, d, key, fmt.Sprintf("small-%d", i)))
+			}
+			for _, task := range small {
+				completes(t, task)
+			}
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("others of key %q took %v", key, took)
+			}
+			submitAgain := submit(t, s, d, key, "one more") // with nobody beside it big waits for room as long as it takes
+			completes(t, submitAgain)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			for i := 0; ctx.Err() == nil; i++ { // others come now and then
+				completes(t, submit(t, s, d, key, fmt.Sprintf("later-%d", i)))
+				select {
+				case <-big.Done():
+					cancel()
+				case <-time.After(time.Minute):
+				}
+			}
+			if _, err := big.Wait(t.Context()); !errors.Is(err, checkpoint.ErrFull) {
+				t.Errorf("big is told %v", err)
+			}
+			if _, err := s.Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What a run does before it finds no room is not done again and again without a longer and longer wait, also if it takes longer than that.
+func TestALongNodeBeforeAFullStoreIsNotBegunAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, attempts := newDevice(), 0
+		d := process(t, line(t, "line", 1, func(context.Context, int) error {
+			attempts++
+			lasts(5 * time.Second)
+			store.full.Store(true)
+			return nil
+		}), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{Observe: func(e supervisor.Event) {
+			if e.Kind == supervisor.Began {
+				store.full.Store(false)
+			}
+		}}, d)
+		submit(t, s, d, "", "a")
+		lasts(10 * time.Minute)
+		if attempts > 25 {
+			t.Errorf("it was begun %d times in ten minutes", attempts)
+		}
+		store.full.Store(true)
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A run whose opening was refused when a Drain had ended its call is nowhere in the store, and told so.
+func TestDrainTellsWhatWasNeverOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memory.Faulty)
+		store.Fail = func(context.Context, memory.Write) memory.Fault {
+			lasts(2*time.Minute + 2*time.Second)
+			return memory.Full
+		}
+		d := process(t, line(t, "line", 1, nil), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{Grace: time.Minute}, d)
+		submit(t, s, d, "", "a")
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		defer cancel()
+		report, err := s.Drain(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		reports(t, report, supervisor.Drain{Waiting: []string{"a"}})
 	})
 }

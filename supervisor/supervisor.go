@@ -72,6 +72,7 @@ type Supervisor struct {
 	working int                 // how many are at work
 	moved   chan struct{}       // closed when a run leaves the queue; nil if nobody waits for that
 	hold    hold                // keeps those that wait from beginning
+	rested  uint64              // how many runs have come to rest, for whom the store had room
 	full    map[string]struct{} // runs that were left running since the store had no room, and were not submitted since
 	ending  *ending             // nil until the supervisor drains
 }

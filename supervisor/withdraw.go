@@ -27,12 +27,17 @@ func (t *ticket) notBegun(why error) outcome {
 func (s *Supervisor) withdraw(t *ticket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if of := s.tickets[t.run]; of != nil && of.next == t {
+		t = of // who has joined it at work withdraws it, if it was put back
+	}
 	if !s.queue.remove(t) {
 		return false
 	}
 	delete(s.tickets, t.run)
 	t.out = t.notBegun(ErrWithdrawn)
 	close(t.done)
+	t.next.ends(t.out) // who has joined it at work, before it was put back
+	t.next = nil
 	s.leftQueue()
 	return true
 }

@@ -67,7 +67,7 @@ func underway(s checkpoint.Status) bool {
 
 // rested makes the error of a run at rest.
 func (r *run) rested(rep *report) error {
-	e := &Rest{Run: r.id, Status: rep.Status, Cursor: rep.Cursor, Interrupts: rep.Interrupts}
+	e := &Rest{Run: r.id, Status: rep.Status, Cursor: rep.Cursor, Interrupts: rep.Interrupts, Failures: rep.Failures}
 	switch {
 	case rep.Status == checkpoint.StatusFailed && len(r.parked) > 0:
 		e.Cause = r.parked[0].err

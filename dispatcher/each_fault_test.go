@@ -512,3 +512,24 @@ func TestEachRestIsShort(t *testing.T) {
 		t.Errorf("the error is %v\nwant %s", err, want)
 	}
 }
+
+// A run that failed says which of its items did: not which it did not come to.
+func TestEachFailedNamesWhatFailed(t *testing.T) {
+	t.Parallel()
+	b := dag.New[Tale]("tale")
+	dag.Each(b, "review", eachOf(5), func(_ context.Context, _ *Tale, item string) error {
+		if item == "item2" {
+			return errWeather
+		}
+		return nil
+	}).With(dag.Policy{Parallel: 1})
+	d := process(t, frozen(t, b), new(memory.Store), dispatcher.Options{})
+	_, err := d.Run(t.Context(), run, nil)
+	if want := `dispatcher: run "tale" failed at review/2, with 3 more still to run: visit review/2 failed: ` + errWeather.Error(); fmt.Sprint(err) != want {
+		t.Errorf("the error is %v\nwant %s", err, want)
+	}
+	rest := new(dispatcher.Rest)
+	if !errors.As(err, &rest) || len(rest.Failures) != 1 || rest.Failures[0].Path != "review/2" {
+		t.Errorf("the failures are %v, want that of review/2", rest.Failures)
+	}
+}

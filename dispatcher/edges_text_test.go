@@ -1,6 +1,7 @@
 package dispatcher_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -45,6 +46,16 @@ func TestEdgesTextsOfLists(t *testing.T) {
 		`dispatcher: run "r" was cancelled by ann at a, b`: &dispatcher.Rest{
 			Run: "r", Status: checkpoint.StatusCancelled, Cursor: checkpoint.Cursor{Visits: many[:2]}, By: "ann",
 		},
+		`dispatcher: run "r" failed at b, with 9 more still to run: the disk is full`: &dispatcher.Rest{
+			Run: "r", Status: checkpoint.StatusFailed, Cursor: checkpoint.Cursor{Visits: many},
+			Failures: []dag.Failure{{Path: "b"}}, Cause: errors.New("the disk is full"),
+		},
+		`dispatcher: run "r" failed at a, b, c, d, e, f, g, h and 1 more, with 1 more still to run`: &dispatcher.Rest{
+			Run: "r", Status: checkpoint.StatusFailed, Cursor: checkpoint.Cursor{Visits: many}, Failures: failuresAt(many[:9]),
+		},
+		`dispatcher: run "r" failed at a, b`: &dispatcher.Rest{ // a limit: no visit is the cause
+			Run: "r", Status: checkpoint.StatusFailed, Cursor: checkpoint.Cursor{Visits: many[:2]},
+		},
 		`dispatcher: run "r": its graph has changed from 1 to 2: node a: removed; node b: was route, is step: ` +
 			`use the graph that made it, or a Migration`: &dispatcher.GraphChangedError{
 			Run: "r", Stored: "1", Current: "2", Changes: []string{"node a: removed", "node b: was route, is step"},
@@ -62,6 +73,13 @@ func TestEdgesTextsOfLists(t *testing.T) {
 			t.Errorf("%T reads\n%s\nwant\n%s", is, got, want)
 		}
 	}
+}
+
+func failuresAt(paths []string) (all []dag.Failure) {
+	for _, path := range paths {
+		all = append(all, dag.Failure{Path: path})
+	}
+	return all
 }
 
 // waits is the error of a run that waits so, and has another visit to run behind that.

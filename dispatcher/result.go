@@ -191,7 +191,8 @@ type Rest struct {
 	Cursor     checkpoint.Cursor
 	Cause      error // of a failure, a *NodeError, *LimitError…; of a cancel, its cause; may be nil
 	Interrupts []Interrupt
-	By         string // who has cancelled it, if somebody has said so
+	Failures   []dag.Failure // as Result has them
+	By         string        // who has cancelled it, if somebody has said so
 }
 
 func (e *Rest) Error() string {
@@ -217,11 +218,16 @@ func (e *Rest) Error() string {
 type spot struct{ way, path string }
 
 // spots are where the run rests: of one that is interrupted by what waits, since behind a pause after a visit the cursor has the
-// visits that come next.
+// visits that come next; of one that failed what did, since the cursor has also what it did not come to.
 func (e *Rest) spots() (all []spot) {
-	if e.Status == checkpoint.StatusInterrupted {
+	switch e.Status {
+	case checkpoint.StatusInterrupted:
 		for _, i := range e.Interrupts {
 			all = append(all, spot{i.Kind.way(), i.Path})
+		}
+	case checkpoint.StatusFailed:
+		for _, f := range e.Failures {
+			all = append(all, spot{"at", f.Path})
 		}
 	}
 	if all == nil {
@@ -232,7 +238,7 @@ func (e *Rest) spots() (all []spot) {
 	return slices.Compact(all) // one visit may wait for several things
 }
 
-// places tell the spots: " at a, b", " before a, after b".
+// places tell the spots: " at a, b", " before a, after b", " at a, with 2 more still to run".
 func (e *Rest) places() string {
 	const most = 8 // an Each may have thousands of items to run
 	var b strings.Builder
@@ -250,7 +256,27 @@ func (e *Rest) places() string {
 	if more := len(all) - most; more > 0 {
 		fmt.Fprintf(&b, " and %d more", more)
 	}
+	if left := e.left(); left > 0 {
+		fmt.Fprintf(&b, ", with %d more still to run", left)
+	}
 	return b.String()
+}
+
+// left counts the visits that a run which failed has still to run beside those that failed.
+func (e *Rest) left() (n int) {
+	if e.Status != checkpoint.StatusFailed || len(e.Failures) == 0 {
+		return 0
+	}
+	failed := make(map[string]bool, len(e.Failures))
+	for _, f := range e.Failures {
+		failed[f.Path] = true
+	}
+	for _, path := range e.Cursor.Visits {
+		if !failed[path] {
+			n++
+		}
+	}
+	return n
 }
 
 // todo says what ends the interrupts.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -156,14 +157,50 @@ func (h *handler) serve(w http.ResponseWriter, q *http.Request) (Outcome, error)
 	return h.r.Trigger(q.Context(), t)
 }
 
-// parseTrigger reads a trigger, and refuses members that it has not: misspelt, what one was to say would not be said.
+// parseTrigger reads a trigger, and refuses members that it has not, since misspelt, what one was to say would not be said; and those
+// that stand twice, of which encoding/json takes the last, and who looked at the request before may have taken the first.
 func parseTrigger(body []byte) (t Trigger, err error) {
 	if err := json.Unmarshal(body, &t); err != nil {
 		return Trigger{}, err
 	}
 	known := json.NewDecoder(bytes.NewReader(body))
 	known.DisallowUnknownFields()
-	return t, known.Decode(&Trigger{})
+	if err := known.Decode(&Trigger{}); err != nil {
+		return Trigger{}, err
+	}
+	return t, once(body)
+}
+
+// once refuses an object, and an actor in it, of which a member stands twice, in whatever case: encoding/json tells none apart. A payload
+// is looked at by who knows its type.
+func once(object []byte) error {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return err // null says nothing twice
+	}
+	var seen []string
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := token.(string)
+		if slices.ContainsFunc(seen, func(other string) bool { return strings.EqualFold(other, name) }) {
+			return fmt.Errorf("%q stands twice", name)
+		}
+		seen = append(seen, name)
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return err
+		}
+		if !strings.EqualFold(name, "actor") {
+			continue
+		}
+		if err := once(value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // signed checks the signature before the time: whoever can't sign learns nothing of our clock.

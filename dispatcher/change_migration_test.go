@@ -607,7 +607,7 @@ func TestMigrationsThatCantBe(t *testing.T) {
 		{[]dispatcher.Migration{{Name: strings.Repeat("a", 100<<10)}}, `aaa", which has 102400 bytes, and may have 128`},
 		{[]dispatcher.Migration{{Name: "a", From: g.Digest()}}, "comes from the graph that it goes to"},
 		{[]dispatcher.Migration{{Name: "a", From: "abc"}}, "which is no digest of a graph"},
-		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"x": "nowhere"}}}, `graph spin has no node "nowhere"`},
+		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"x": "nowhere"}}}, `graph spin has no node "nowhere": a Migration leads to this graph, and none to another`},
 		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"x": "loop/nowhere"}}}, `has no node "nowhere"`},
 		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"x": "loop/draft"}}}, "stays in the graph that it is in"},
 		{[]dispatcher.Migration{{Name: "a", Nodes: map[string]string{"loop/x": "begin"}}}, "stays in the graph that it is in"},

@@ -18,8 +18,9 @@ import (
 
 // A Migration says how a run goes on whose past the dispatcher's graph does not have: where
 // its visits stand in the new graph, and what becomes of its state. It is asked for only if
-// the change would be refused. What it decided is in the log once a call has gone on with the run
-// or edited it; of a completed run that is when a further turn begins. Until then every call asks anew, also one that only
+// the change would be refused. It leads to the dispatcher's graph, and Migrations don't chain: in the third version of a
+// program there is one from the first to the third beside that from the second. What
+// it decided is in the log once a call has gone on with the run or edited it; of a completed run that is when a further turn begins. Until then every call asks anew, also one that only
 // reads the run's state and keeps nothing, and of checkpoints from before it in the log one does so ever after: State
 // should come to the same whenever it is asked.
 //
@@ -103,7 +104,7 @@ func (m *Migration) checkNodes(plan *dag.Plan) error {
 			return fmt.Errorf("%q is no path of a node", is)
 		}
 		if err := checkPath(plan, is); err != nil {
-			return fmt.Errorf("%q: %w", is, err)
+			return fmt.Errorf("%q: %w: a Migration leads to this graph, and none to another: write it anew for each From", is, err)
 		}
 		if c.renamed(was) != is {
 			return fmt.Errorf("node %s can't become %s: a node stays in the graph that it is in", was, is)

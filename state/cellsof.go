@@ -110,7 +110,7 @@ func (w *cellWalk) group(t reflect.Type, path, prefix string, off uintptr) {
 				w.group(f.Type, at, prefix+name+".", off+f.Offset)
 			}
 		default:
-			w.refuse("state: %s is %s: %s", at, indefinite(f.Type), advice(f.Type))
+			w.refuse("state: %s is %s: %s", at, indefinite(f.Type), advice(f.Type, at))
 		}
 	}
 }
@@ -163,8 +163,11 @@ func indefinite(t reflect.Type) string {
 	return "a " + t.String()
 }
 
-// advice says what to write instead of a field of type t.
-func advice(t reflect.Type) string {
+// notData ends the advice on what is no value.
+const notData = "a state holds data: give clients, loggers and locks to nodes by a method or a closure"
+
+// advice says what to write instead of a field of type t, which stands at path.
+func advice(t reflect.Type, path string) string {
 	switch t.Kind() {
 	case reflect.Pointer:
 		if isOrHoldsCells(t.Elem()) {
@@ -177,22 +180,32 @@ func advice(t reflect.Type) string {
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		if n := t.NumField(); n > 0 && t.Field(n-1).Type.PkgPath() == cellType.PkgPath() {
+		n := t.NumField()
+		if n > 0 && t.Field(n-1).Type.PkgPath() == cellType.PkgPath() || reflect.PointerTo(t).Implements(cellType) {
 			return "write the type of the cell itself"
 		}
 	case reflect.Slice:
 		if !isBytes(t) {
-			return fmt.Sprintf("write state.List[%s]", t.Elem())
+			return cellInstead(about{kind: KindList, elem: t.Elem()}, path, fmt.Sprintf("List[%s]", t.Elem()))
 		}
 	case reflect.Map:
-		e := t.Elem()
+		k, e := t.Key(), t.Elem()
 		if e.Kind() == reflect.Bool || e.Kind() == reflect.Struct && e.NumField() == 0 {
-			return fmt.Sprintf("write state.Set[%s]", t.Key())
+			return cellInstead(about{kind: KindSet, elem: k}, path, fmt.Sprintf("Set[%s]", k))
 		}
-		return fmt.Sprintf("write state.Map[%s, %s]", t.Key(), e)
+		return cellInstead(about{kind: KindMap, key: k, elem: e}, path, fmt.Sprintf("Map[%s, %s]", k, e))
 	case reflect.Func, reflect.Chan, reflect.Interface, reflect.UnsafePointer, reflect.Uintptr,
 		reflect.Complex64, reflect.Complex128:
-		return "JSON can't bring it back, and a state holds nothing else"
+		return "JSON can't bring it back, and " + notData
 	}
-	return fmt.Sprintf("write state.Value[%s]", t)
+	return cellInstead(about{kind: KindValue, elem: t}, path, fmt.Sprintf("Value[%s]", t))
+}
+
+// cellInstead is the advice to write a cell, or, if that would be refused, why.
+func cellInstead(a about, path, cell string) string {
+	w := cellWalk{names: map[string]string{}}
+	if w.add(a, "", path, 0); len(w.problems) == 0 {
+		return "write state." + cell
+	}
+	return strings.TrimPrefix(w.problems[0].Error(), "state: ") + "; " + notData
 }

@@ -3,10 +3,13 @@ package state_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/big"
+	"net/http"
 	"net/netip"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -181,8 +184,8 @@ func TestOfSaysWhatToWrite(t *testing.T) {
 		"state: inquiry.Raw is a []uint8: write state.Value[[]uint8]",
 		"state: inquiry.Addr is a state_test.book: write state.Value[state_test.book]",
 		"state: inquiry.Cost is a *state.Sum[int]: write state.Sum[int], without the pointer",
-		"state: inquiry.Any is an interface {}: JSON can't bring it back, and a state holds nothing else",
-		"state: inquiry.Do is a func(): JSON can't bring it back, and a state holds nothing else",
+		"state: inquiry.Any is an interface {}: JSON can't bring it back, and a state holds data: give clients, loggers and locks to nodes by a method or a closure",
+		"state: inquiry.Do is a func(): JSON can't bring it back, and a state holds data: give clients, loggers and locks to nodes by a method or a closure",
 		"state: inquiry.Renamed is a state_test.renamed: write the type of the cell itself",
 		"state: inquiry.Group.N is an int: write state.Value[int]",
 		"state: inquiry.Group.Sum is embedded: give the cell a name",
@@ -203,7 +206,7 @@ func TestOfSaysWhatToWrite(t *testing.T) {
 		problem[state.List[int]]():   "state: state.List[int] is a cell: make it a field of a struct",
 		problem[promoting]():         "state: promoting.Value is embedded: give the cell a name",
 		problem[broken]():            "state: broken.Sum is a *state.Sum[int]: write state.Sum[int], without the pointer",
-		problem[holder]():            "state: holder.B is a state_test.broken: write state.Value[state_test.broken]",
+		problem[holder]():            "state: holder.B is a state_test.broken: write the type of the cell itself",
 		problem[misplaced](): "state: misplaced.Group is a *state_test.group: write state_test.group, without the pointer\n" +
 			"state: misplaced.Many is a []state.Sum[int]: cells stand in the state itself: write a List, Map or Set of plain values\n" +
 			"state: misplaced.Named is a map[string]state_test.group: cells stand in the state itself: write a List, Map or Set of plain values\n" +
@@ -211,6 +214,38 @@ func TestOfSaysWhatToWrite(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// A cell is recommended only if it would be accepted; of what is no data it is said where that belongs.
+func TestOfRecommendsNoCellThatIsRefused(t *testing.T) {
+	type service struct {
+		Lock   sync.Mutex
+		Client *http.Client
+		Log    *slog.Logger
+		Own    unexported
+		Many   []*slog.Logger
+		By     map[string]any
+		Seen   map[textHalf]bool
+		Wait   time.Duration
+		At     *time.Time
+	}
+	got := strings.Split(problem[service](), "\n")
+	const data = "; a state holds data: give clients, loggers and locks to nodes by a method or a closure"
+	for i, want := range []struct{ begin, end string }{
+		{"state: service.Lock is a sync.Mutex: service.Lock.", " is not exported, so JSON can't bring it back" + data},
+		{"state: service.Client is a *http.Client: service.Client.Transport is an interface, ", data},
+		{"state: service.Log is a *slog.Logger: service.Log.handler is not exported, ", data},
+		{"state: service.Own is a state_test.unexported: service.Own.hidden is not exported, ", data},
+		{"state: service.Many is a []*slog.Logger: service.Many.handler is not exported, ", data},
+		{"state: service.By is a map[string]interface {}: service.By is an interface, ", data},
+		{"state: service.Seen is a map[state_test.textHalf]bool: service.Seen is a state_test.textHalf, ", data},
+		{"state: service.Wait is a time.Duration: ", "write state.Value[time.Duration]"},
+		{"state: service.At is a *time.Time: ", "write state.Value[*time.Time]"},
+	} {
+		if i >= len(got) || !strings.HasPrefix(got[i], want.begin) || !strings.HasSuffix(got[i], want.end) {
+			t.Fatalf("got\n%s\nwant in line %d\n%s … %s", strings.Join(got, "\n"), i, want.begin, want.end)
 		}
 	}
 }

@@ -37,13 +37,46 @@ func (w *walker) home(ctx context.Context, base, v *Version) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	part := &Record{} // what v has heard of that, by what base has heard itself
-	if i := slices.IndexFunc(all, func(x *Version) bool { return among(known, x) }); i >= 0 {
-		part = all[i].Record
+	part, err := w.part(ctx, known, all)
+	if err != nil {
+		return nil, err
 	}
 	out := *v
 	out.Record = v.Record.onto(base.Record, part)
 	return &out, nil
+}
+
+// part is what there is of all among known: the newest of these versions, or, if there are several that have not heard of each
+// other, what they come to together.
+func (w *walker) part(ctx context.Context, known, all []*Version) (*Record, error) {
+	both := slices.DeleteFunc(all, func(x *Version) bool { return !among(known, x) })
+	inner := map[string]bool{} // what another of them has heard
+	for _, x := range both {
+		heard, err := w.heard(ctx, x)
+		if err != nil {
+			return nil, err
+		}
+		for _, y := range heard {
+			inner[y.Record.ContentHash] = true
+		}
+	}
+	var newest *Version
+	for _, x := range both {
+		if inner[x.Record.ContentHash] {
+			continue
+		}
+		if newest != nil {
+			var err error
+			if x, err = w.home(ctx, newest, x); err != nil {
+				return nil, err
+			}
+		}
+		newest = x
+	}
+	if newest == nil {
+		return &Record{}, nil
+	}
+	return newest.Record, nil
 }
 
 // knows reports whether a version has heard all that base tells, from which it goes on. It has, if it is of the same run.

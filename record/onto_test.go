@@ -262,3 +262,60 @@ func TestWhatWasHeardInPartCountsOnce(t *testing.T) {
 	}
 	same(t, "what was settled", v.Record.QuestionsForUser[0].Answer, "yes")
 }
+
+// What somebody has heard of a record is the newest of its versions that both have heard, though an older one is nearer by a merge.
+func TestPartIsTheNewestThatBothHaveHeard(t *testing.T) {
+	b := newBook(t)
+	a1 := b.create(t, steps(taken("a", ""), 2))
+	b.create(t, steps(taken("c", a1.Record.ContentHash), 1))
+	b.change(t, "a", func(r *record.Record) {
+		steps(r, 5).Learnings = append(r.Learnings, record.Learning{ID: "wet", Content: "wet", LearnedBy: bot})
+	})
+	b.create(t, steps(taken("d", a1.Record.ContentHash), 10))
+	_, err := b.Merge(t.Context(), "d", "a", record.Manual, ann)
+	done(t, err)
+	b.change(t, "a", func(r *record.Record) { steps(r, 6) })
+	a4, err := b.Merge(t.Context(), "a", "c", record.Manual, ann)
+	done(t, err)
+	b.create(t, steps(taken("v", a4.Record.ContentHash), 100))
+	_, err = b.Merge(t.Context(), "v", "d", record.Manual, ann)
+	done(t, err)
+	b.change(t, "v", func(r *record.Record) {
+		r.Learnings = slices.DeleteFunc(r.Learnings, func(l record.Learning) bool { return l.ID == "wet" })
+	})
+	v, err := b.Merge(t.Context(), "v", "a", record.Manual, ann)
+	done(t, err)
+	same(t, "steps", v.Record.ExecutionSummary.StepsCompleted, 117)
+	if slices.ContainsFunc(v.Record.Learnings, func(l record.Learning) bool { return l.ID == "wet" }) {
+		t.Error("what was taken away came back")
+	}
+}
+
+// Both sides of a merge may have been heard, and it not.
+func TestBothSidesOfAMergeHeardApart(t *testing.T) {
+	b := newBook(t)
+	a1 := b.create(t, steps(taken("a", ""), 2))
+	c1 := b.create(t, steps(taken("c", a1.Record.ContentHash), 1))
+	b.create(t, steps(taken("d", a1.Record.ContentHash), 10))
+	_, err := b.Merge(t.Context(), "d", "a", record.Manual, ann)
+	done(t, err)
+	b.create(t, steps(taken("e", c1.Record.ContentHash), 20))
+	_, err = b.Merge(t.Context(), "e", "c", record.Manual, ann)
+	done(t, err)
+	a4, err := b.Merge(t.Context(), "a", "c", record.Manual, ann)
+	done(t, err)
+	b.create(t, steps(taken("v", a4.Record.ContentHash), 100))
+	for _, from := range []string{"d", "e", "a", "a"} { // of the second a there is nothing to merge any more
+		_, err = b.Merge(t.Context(), "v", from, record.Manual, ann)
+		done(t, err)
+	}
+	v, err := b.Get(t.Context(), "v")
+	done(t, err)
+	same(t, "steps", v.Record.ExecutionSummary.StepsCompleted, 133)
+}
+
+// steps sets how many steps a record counts.
+func steps(r *record.Record, n int) *record.Record {
+	r.ExecutionSummary.StepsCompleted = n
+	return r
+}

@@ -60,7 +60,7 @@ func Submit[S any](
 // is done there: a [*RunError] that wraps dispatcher.ErrBusy. So it is while the run is gone on with for those who have
 // joined it, when who submitted it has its result already.
 //
-// call is made once more if the store had no room to open the run, of which it has nothing then. Where it had none for a run that
+// call is made again if the store had no room to open the run, of which it has nothing then, and as often as it has none. Where it had none for a run that
 // exists, as for a Turn, the task ends with checkpoint.ErrFull.
 //
 // A nil call is an [*OptionError]; so is, for who waits, that call returned a nil result and

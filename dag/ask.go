@@ -252,7 +252,9 @@ type Answered struct {
 }
 
 // Answers lists the visit's questions that have ended, in the order of their ends. It is the same
-// in every attempt and process; but what has ended under a key is no end of what the attempt asks there instead, once it has asked that. Outside a run, and of a visit that is no [Replier], there are none.
+// in every attempt and process; but what has ended under a key is no end of what the attempt asks
+// there instead, once it has asked that. Outside a run, and of a visit that is no [Replier], there
+// are none.
 func Answers(ctx context.Context) []Answered {
 	if r, ok := visitOf(ctx, "Answers").(Replier); ok {
 		return r.Answers()
